@@ -1,0 +1,68 @@
+// cluster.toml as plain values with their defaults. common/daemon/config_reader.h fills it and reports every problem;
+// etc/cluster.toml shows each key (a test holds the two together).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/time.h"
+
+namespace disttrain {
+
+struct ChiefConfig {
+  std::string address = "127.0.0.1:7100";  // host:port
+  std::string state_directory = "/var/lib/disttrain/chief";
+  std::uint32_t max_queued_jobs = 100;
+};
+
+struct PsConfig {
+  std::string address;             // host:port; ps i defaults to 127.0.0.1:7110+i only in examples: required here
+  std::uint32_t shards = 0;        // threads it offers; 0 = one per core given
+  std::uint64_t memory_bytes = 0;  // what it may use; 0 = "auto"
+  std::vector<std::uint32_t> cores;
+};
+
+struct WorkerConfig {
+  std::string address;  // host:port
+  std::uint32_t threads = 1;
+  std::vector<std::uint32_t> cores;
+  std::string device = "cpu";
+};
+
+struct TransportConfig {
+  std::string kind = "auto";  // auto | tcp
+  std::uint32_t credits = 4;  // 1..64 frames outstanding per channel
+  std::uint32_t max_connections = 1024;
+  Duration hello_timeout = std::chrono::seconds(2);
+  std::string congestion_control;  // "" = the system's
+};
+
+struct HeartbeatConfig {
+  Duration timeout = std::chrono::seconds(1);  // 100 ms .. 1 h; everything else is derived, see common/timeouts.h
+};
+
+struct LogConfig {
+  std::string level = "info";   // debug | info | warn | error
+  std::string format = "auto";  // auto | text | json
+  std::uint32_t rate = 100;     // lines per second and place
+};
+
+struct ClusterConfig {
+  std::string name = "disttrain";
+  ChiefConfig chief;
+  std::vector<PsConfig> ps;
+  std::vector<WorkerConfig> workers;
+  TransportConfig transport;
+  HeartbeatConfig heartbeat;
+  LogConfig log;
+  // FNV-1a of the file's meaning (not of its comments or order of keys): two tasks of one cluster with other hashes are
+  // warned of.
+  std::uint64_t hash = 0;
+};
+
+// The address of a task; the task must be in the file.
+const std::string& address_of(const ClusterConfig& cluster, TaskId task);
+
+}  // namespace disttrain

@@ -1,0 +1,131 @@
+#include "common/layout.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/check.h"
+
+namespace disttrain {
+
+std::uint64_t element_count(const VariableSpec& variable) {
+  std::uint64_t elements = 1;
+  for (std::uint64_t dimension : variable.shape) elements *= dimension;
+  return elements;
+}
+
+std::uint64_t element_count(const ModelSpec& model) {
+  std::uint64_t elements = 0;
+  for (const VariableSpec& variable : model.variables) elements += element_count(variable);
+  return elements;
+}
+
+namespace {
+
+Status refuse(const std::string& what) {
+  return fail(ErrorCode::kData, "layout refused: " + what);
+}
+
+// product(shape) without overflow; 0 if it overflows or a dimension is 0.
+std::uint64_t checked_element_count(const VariableSpec& variable) {
+  std::uint64_t elements = 1;
+  for (std::uint64_t dimension : variable.shape) {
+    if (dimension == 0 || elements > std::numeric_limits<std::uint32_t>::max() * std::uint64_t{1024} / dimension)
+      return 0;
+    elements *= dimension;
+  }
+  return elements;
+}
+
+}  // namespace
+
+Status validate(const Layout& layout) {
+  const auto& variables = layout.model.variables;
+  if (layout.shards == 0) return refuse("it has no shards; expected at least 1");
+  if (layout.variable_begins.size() != variables.size())
+    return refuse("it places " + std::to_string(layout.variable_begins.size()) + " variables of " +
+                  std::to_string(variables.size()));
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;  // begin, elements
+  for (std::size_t v = 0; v < variables.size(); ++v) {
+    const std::uint64_t elements = checked_element_count(variables[v]);
+    if (elements == 0) return refuse("variable " + variables[v].name + " has an empty or an immense shape");
+    ranges.emplace_back(layout.variable_begins[v], elements);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  std::uint64_t end = 0;
+  for (auto [begin, elements] : ranges) {
+    if (begin != end) return refuse("variables leave a gap or overlap at element " + std::to_string(end));
+    end += elements;
+  }
+  std::uint64_t flat = 0;
+  std::vector<std::uint64_t> shard_end(layout.shards, 0);
+  if (layout.shards > layout.buckets.size()) return refuse("there are more shards than buckets");
+  for (const Bucket& bucket : layout.buckets) {
+    if (bucket.shard.value >= layout.shards)
+      return refuse("a bucket names shard " + std::to_string(bucket.shard.value) + " of " +
+                    std::to_string(layout.shards));
+    if (bucket.elements == 0 || bucket.elements > kMaxBucketElements)
+      return refuse("a bucket has " + std::to_string(bucket.elements) + " elements; expected 1 to " +
+                    std::to_string(kMaxBucketElements));
+    if (bucket.flat_begin != flat || bucket.shard_begin != shard_end[bucket.shard.value])
+      return refuse("buckets leave a gap or overlap at element " + std::to_string(flat));
+    flat += bucket.elements;
+    shard_end[bucket.shard.value] += bucket.elements;
+  }
+  if (flat != end) return refuse("buckets cover " + std::to_string(flat) + " elements of " + std::to_string(end));
+  for (std::uint32_t shard = 0; shard < layout.shards; ++shard)
+    if (shard_end[shard] == 0) return refuse("shard " + std::to_string(shard) + " has no bucket");
+  return {};
+}
+
+LayoutHash hash_of(const Layout& layout) {
+  std::uint64_t hash = 14695981039346656037u;  // FNV-1a, 64 bits
+  const auto add_byte = [&hash](unsigned char byte) { hash = (hash ^ byte) * 1099511628211u; };
+  const auto add = [&add_byte](std::uint64_t value) {
+    for (int i = 0; i < 8; ++i) add_byte(static_cast<unsigned char>(value >> (8 * i)));
+  };
+  add(layout.shards);
+  for (const VariableSpec& variable : layout.model.variables) {
+    add(variable.name.size());
+    for (char c : variable.name) add_byte(static_cast<unsigned char>(c));
+    add(variable.shape.size());
+    for (std::uint64_t dimension : variable.shape) add(dimension);
+    add(static_cast<std::uint64_t>(variable.kind));
+  }
+  for (std::uint64_t begin : layout.variable_begins) add(begin);
+  for (const Bucket& bucket : layout.buckets) {
+    add(bucket.shard.value);
+    add(bucket.elements);
+  }
+  return LayoutHash(hash);
+}
+
+std::uint64_t shard_elements(const Layout& layout, ShardId shard) {
+  std::uint64_t elements = 0;
+  for (const Bucket& bucket : layout.buckets)
+    if (bucket.shard == shard) elements += bucket.elements;
+  return elements;
+}
+
+std::vector<BucketId> buckets_of(const Layout& layout, ShardId shard) {
+  std::vector<BucketId> ids;
+  for (std::uint32_t b = 0; b < layout.buckets.size(); ++b)
+    if (layout.buckets[b].shard == shard) ids.push_back(BucketId(b));
+  return ids;
+}
+
+std::vector<Slice> slices_of(const Layout& layout, BucketId bucket) {
+  const Bucket& b = layout.buckets.at(bucket.value);
+  std::vector<Slice> slices;
+  for (std::uint32_t v = 0; v < layout.model.variables.size(); ++v) {
+    const std::uint64_t begin = layout.variable_begins[v];
+    const std::uint64_t end = begin + element_count(layout.model.variables[v]);
+    const std::uint64_t from = std::max(begin, b.flat_begin);
+    const std::uint64_t to = std::min(end, b.flat_begin + b.elements);
+    if (from < to) slices.push_back(Slice{v, from - begin, from - b.flat_begin, to - from});
+  }
+  std::sort(slices.begin(), slices.end(),
+            [](const Slice& x, const Slice& y) { return x.bucket_begin < y.bucket_begin; });
+  return slices;
+}
+
+}  // namespace disttrain

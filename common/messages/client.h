@@ -1,0 +1,51 @@
+// Between the command line and the chief. A request is answered by its answer or by Refused.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/messages/control.h"
+
+namespace disttrain {
+
+struct SubmitJob {
+  std::string job_toml;            // whole and with absolute paths; --set already applied
+  std::uint64_t warmup_steps = 0;  // bench: steps that aren't measured
+};
+
+struct JobSubmitted {
+  JobId job;
+  std::uint32_t ahead = 0;  // jobs that run or wait before it
+};
+
+// `job`: number or name; "" = the running one, else the last.
+struct StatusRequest {
+  std::string job;
+  bool all = false;
+  // Answered when the job has ended, at the latest after this time; zero: at once.
+  Duration wait_for_end{};
+};
+
+// JSON as `disttrain status --json` prints it: docs/json.md.
+struct StatusAnswer {
+  std::string json;
+};
+
+struct StopRequest {
+  std::string job;
+  bool kill = false;  // don't wait for a push boundary, no final evaluation
+};
+
+struct RequestDone {};
+
+// Answered by LogLines, more of them as they arise with `follow`.
+struct LogsRequest {
+  std::string job;
+  std::vector<TaskId> tasks;  // empty = all
+  std::uint8_t level = 0;     // at least
+  std::int64_t since_wall_nanoseconds = 0;
+  bool follow = false;
+};
+
+}  // namespace disttrain

@@ -1,0 +1,93 @@
+// Between workers and shards (channels) and between shards and their pacer. A frame's tensor bytes are its payload and
+// are not part of these; job, generation and sequence are in the frame's header.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/messages/control.h"
+
+namespace disttrain {
+
+// What a push frame asks for. kBucket streams large models: each bucket comes back as soon as it is applied.
+enum class Want : std::uint8_t { kNothing, kBucket, kAll };
+
+// worker -> shard: one bucket of gradients; payload = its elements as float32, or nothing if `skipped`.
+// A push is the frames of one step on one channel; the last one has `last`. The fields from `examples` on count on the
+// last frame only.
+struct Push {
+  BucketId bucket;
+  Step clock;         // the worker's step, from 1; sync: the step this gradient is for
+  Step pull_version;  // the shard's version at the pull that the gradient was computed from
+  Want want = Want::kNothing;
+  bool last = false;
+  bool skipped = false;  // the loss wasn't finite: nothing to apply, the step counts, its records are visited
+  std::uint32_t examples = 0;
+  float loss = std::numeric_limits<float>::quiet_NaN();
+  LeaseId lease;  // 0 with sharding = "none"
+  std::uint32_t epoch = 0;
+  std::vector<Interval> visited;  // positions of the epoch, at most a batch's worth
+};
+
+// worker -> shard: parameters without a push: first step, joiners, evaluation.
+struct Pull {
+  std::uint64_t id = 0;  // comes back in the answer
+};
+
+enum class PushOutcome : std::uint8_t {
+  kNone,       // answers a pull
+  kApplied,    // or, in sync, part of the committed step
+  kSkipped,    // not finite
+  kLate,       // sync: the step was committed without it; dropped
+  kDuplicate,  // was taken before
+  kFinished,   // the job has all its steps: not applied
+};
+
+// shard -> worker: one bucket of parameters, all of one version; payload = its elements as float32.
+struct Parameters {
+  BucketId bucket;
+  Step version;  // the shard's; at shard 0 the global step
+  PushOutcome outcome = PushOutcome::kNone;
+  bool last = false;      // of this answer
+  bool finished = false;  // train.steps is reached: stop after this
+  std::uint64_t pull_id = 0;
+  Sequence acknowledged;  // cumulative: frames up to here are applied or staged, their credits are back
+};
+
+// shard -> worker: credits without parameters.
+struct Acknowledge {
+  Sequence acknowledged;
+  PushOutcome outcome = PushOutcome::kNone;  // of the push whose last frame it acknowledges
+  bool finished = false;
+};
+
+// shard -> pacer, sync: its staged set for a step covers the roster, or has at least `aggregate` members.
+struct Staged {
+  ShardId shard;
+  Step step;
+  std::vector<Member> members;
+  bool nonfinite = false;
+  double norm2 = 0.0;  // squared norm of the weighted mean gradient over `members`, with clip = global_norm only
+};
+
+// pacer -> shards, sync: step `step` is the mean over `members`, in rank order.
+struct Commit {
+  Step step;
+  std::vector<Member> members;
+  double scale = 1.0;  // of the mean gradient, from the global norm clip
+  bool skip = false;   // not finite: count the step, apply nothing
+  Roster roster;       // from step + 1 on
+};
+
+// pacer -> shards, async and ssp: the roster changed. ssp: `slowest` lets parked pulls go.
+struct PacerNews {
+  Roster roster;
+  Step slowest_clock;  // ssp
+  Step global_step;
+  bool finished = false;
+};
+
+}  // namespace disttrain

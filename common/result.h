@@ -1,0 +1,40 @@
+// Result: the value of an operation that may fail in ordinary ways (peer gone, file missing, bad input).
+// A bug is a DISTTRAIN_CHECK instead; a decision ("not yet") is a value with its reason. See "Errors" in
+// ARCHITECTURE.md.
+#pragma once
+
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace disttrain {
+
+// What kind of failure it is, numbered as the exit codes of <sysexits.h>, which a program that ends because of it uses.
+enum class ErrorCode : int {
+  kFailed = 1,         // a job that ran and failed
+  kUsage = 64,         // wrong command line
+  kData = 65,          // corrupt or mislabelled data
+  kNoInput = 66,       // a file is missing
+  kUnavailable = 69,   // port in use, peer or chief unreachable
+  kSoftware = 70,      // a bug of ours
+  kTemporary = 75,     // try again: queue full
+  kNoPermission = 77,  // file or port not allowed
+  kConfig = 78,        // cluster or job file wrong or unfit, wrong cluster, wrong version
+};
+
+// Says what was being done, to what, what was found, what was expected and what to do, in one or more full lines.
+struct Error {
+  ErrorCode code = ErrorCode::kSoftware;
+  std::string message;
+};
+
+template <typename T>
+using Result = tl::expected<T, Error>;
+
+using Status = Result<void>;
+
+inline tl::unexpected<Error> fail(ErrorCode code, std::string message) {
+  return tl::unexpected<Error>(Error{code, std::move(message)});
+}
+
+}  // namespace disttrain

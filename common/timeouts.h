@@ -1,0 +1,35 @@
+// Every time limit of the control plane, derived from the one number that an operator sets ([heartbeat] timeout), so
+// that they nest: a shorter wait always ends before the longer one that contains it.
+#pragma once
+
+#include "common/time.h"
+
+namespace disttrain {
+
+struct Timeouts {
+  Duration silent;             // no heartbeat for so long: silent                          = timeout
+  Duration interval;           // between heartbeats                                        = timeout / 10
+  Duration probe;              // one reconnect attempt that proves a task dead             = timeout / 4
+  Duration silent_ps;          // a silent ps is waited for so long, then the job fails     = 5 * timeout
+  Duration reconnect_first;    // first pause between attempts to reach the chief           = timeout / 20
+  Duration reconnect_longest;  // the pauses double up to this                              = timeout
+  Duration dial;               // one connection attempt, hello answered                    = 2 * timeout
+  Duration setup;              // one stage of a job's start at a task that heartbeats      = 120 * timeout
+  Duration close;              // tasks release a closed job, then are left behind          = 5 * timeout
+};
+
+constexpr Timeouts derive_timeouts(Duration heartbeat_timeout) {
+  return Timeouts{
+      .silent = heartbeat_timeout,
+      .interval = heartbeat_timeout / 10,
+      .probe = heartbeat_timeout / 4,
+      .silent_ps = heartbeat_timeout * 5,
+      .reconnect_first = heartbeat_timeout / 20,
+      .reconnect_longest = heartbeat_timeout,
+      .dial = heartbeat_timeout * 2,
+      .setup = heartbeat_timeout * 120,
+      .close = heartbeat_timeout * 5,
+  };
+}
+
+}  // namespace disttrain

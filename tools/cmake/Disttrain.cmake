@@ -1,0 +1,80 @@
+# Compiler settings and the three helpers that every room uses:
+# disttrain_library, disttrain_program, disttrain_test.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+# -O2 with frame pointers and line tables: a crash names its line, perf walks the stack.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -fno-omit-frame-pointer")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
+
+# g++ contracts a*b+c to an FMA where it can, by default. Without it, the bits of a result don't depend on the vector
+# width that the machine has. See "Bits" in ARCHITECTURE.md.
+add_compile_options(-ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Werror)
+
+set(DISTTRAIN_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
+if(DISTTRAIN_SANITIZE)
+  add_compile_options(-fsanitize=${DISTTRAIN_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${DISTTRAIN_SANITIZE})
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  # Paths in debug information are made relative, so that another clone or build folder hits the same cache.
+  add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=.)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      ${CCACHE_PROGRAM})
+endif()
+find_program(MOLD_PROGRAM mold)
+if(MOLD_PROGRAM)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# One header root: files are named from the top of the tree, as in "common/result.h".
+include_directories(${CMAKE_SOURCE_DIR})
+
+find_package(Threads REQUIRED)
+
+# disttrain_library(NAME SOURCES file... [LINKS target...] [PRIVATE_LINKS target...])
+# A room's library. LINKS are the arrows of the room: what its headers may include.
+function(disttrain_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS;PRIVATE_LINKS")
+  if(arg_SOURCES)
+    add_library(${name} STATIC ${arg_SOURCES})
+    target_link_libraries(${name} PUBLIC ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE ${arg_LINKS})
+  endif()
+endfunction()
+
+# disttrain_program(NAME SOURCES file... LINKS target...)
+function(disttrain_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS")
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINKS})
+endfunction()
+
+# disttrain_test(NAME SOURCES file... LINKS target... [LABELS label...] [TIMEOUT seconds])
+# A GoogleTest program; ctest runs it whole.
+function(disttrain_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINKS;LABELS")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main GTest::gmock)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+endfunction()
+
+# build/bin is a link to the default preset's programs.
+if(CMAKE_BINARY_DIR STREQUAL "${CMAKE_SOURCE_DIR}/build/release")
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+  file(CREATE_LINK release/bin ${CMAKE_SOURCE_DIR}/build/bin SYMBOLIC)
+endif()

@@ -1,0 +1,62 @@
+// A frame: 64 bytes of header, a control part (one Cap'n Proto message, at most 64 KiB), a payload (raw tensor bytes of
+// at most 1 MiB, or for a blob a Cap'n Proto message of at most 64 MiB).
+//
+// Header, little-endian:
+//    0  u32 magic "DTRN"        4  u16 version           6  u16 type
+//    8  u32 job                12  u32 control bytes
+//   16  u64 generation         24  u64 sequence
+//   32  u64 payload bytes      40  u32 payload checksum  44  u8 checksum kind, 45..59 zero
+//   60  u32 crc32c of bytes 0..59 and the control part
+// The first 16 bytes of a hello keep their meaning in every version.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "common/ids.h"
+#include "common/result.h"
+
+namespace disttrain::wire {
+
+inline constexpr std::size_t kHeaderBytes = 64;
+inline constexpr std::uint32_t kMagic = 0x4e525444;  // "DTRN" in memory
+inline constexpr std::uint32_t kMaxControlBytes = 64 * 1024;
+inline constexpr std::uint64_t kMaxPayloadBytes = 1024 * 1024;
+inline constexpr std::uint64_t kMaxBlobBytes = 64 * 1024 * 1024;
+
+// Types are never renumbered or reused; protocol.capnp says which message each carries.
+enum class FrameType : std::uint16_t {
+  kHello = 1,
+  kWelcome = 2,
+  kRefused = 3,
+  // Control connections: the control part, or the payload of a blob, is a ControlMessage.
+  kControl = 16,
+  kBlob = 17,
+  // Channels.
+  kPush = 32,
+  kPull = 33,
+  kParameters = 34,
+  kAcknowledge = 35,
+  // Shard peers.
+  kStaged = 48,
+  kCommit = 49,
+  kPacerNews = 50,
+};
+
+enum class ChecksumKind : std::uint8_t { kNone = 0, kCrc32c = 1 };
+
+struct FrameHeader {
+  std::uint16_t version = 1;
+  FrameType type = FrameType::kControl;  // may be a number that this version doesn't know
+  JobId job;
+  Generation generation;
+  Sequence sequence;
+  std::uint32_t control_bytes = 0;
+  std::uint64_t payload_bytes = 0;
+  ChecksumKind checksum_kind = ChecksumKind::kNone;
+  std::uint32_t payload_checksum = 0;
+};
+
+}  // namespace disttrain::wire

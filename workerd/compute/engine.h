@@ -1,0 +1,73 @@
+// The border to what computes gradients. An engine belongs to one thread, the worker's step thread, which makes all
+// calls; it may use threads of its own inside. It knows nothing of the network.
+//
+// Parameters and gradients are flat arrays of float32 in the order of the layout, given at open(): the engine reads and
+// writes them in place and keeps no copy.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "common/layout.h"
+#include "common/model.h"
+#include "common/result.h"
+
+namespace disttrain::workerd {
+
+// Records in the order in which they are computed. The spans live until the call returns.
+struct Batch {
+  std::uint64_t examples = 0;
+  std::span<const float> inputs;         // examples * ModelSpec::input_elements, row-major
+  std::span<const std::int64_t> labels;  // examples; with ModelSpec::classes > 0
+  std::span<const float> targets;        // examples * outputs; with classes == 0
+};
+
+struct StepResult {
+  float loss = 0.0F;  // mean over the examples; may be NaN or infinite: the caller decides
+};
+
+struct EvaluationResult {
+  double loss_sum = 0.0;      // over the examples
+  std::uint64_t correct = 0;  // with classes > 0
+  std::uint64_t examples = 0;
+};
+
+// Randomness of a step (dropout): a function of these and nothing else.
+struct StepSeed {
+  std::uint64_t job_seed = 0;
+  std::uint64_t step = 0;
+  std::uint32_t rank = 0;
+};
+
+// Gradients of flat elements [begin, end) are final. Called from inside compute(), on the calling thread, from the
+// first layout bucket towards the last; ranges follow each other without gaps and cover everything by the end of
+// compute().
+using RangeReady = std::function<void(std::uint64_t begin, std::uint64_t end)>;
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // What the model is; the same for each engine that is made from the same job.
+  virtual const ModelSpec& describe() const = 0;
+
+  // Must be called before the others; may be called again with other arrays (double buffering) or another layout.
+  // Both arrays have element_count(layout.model) elements and outlive the engine or the next open().
+  virtual Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) = 0;
+
+  // Reads parameters, overwrites all gradients with those of the mean loss over the batch. A batch of 0 examples makes
+  // all gradients 0 and the loss NaN. `ready` may be empty. Errors (out of memory, a label out of range) leave the
+  // gradients undefined.
+  virtual Result<StepResult> compute(const Batch& batch, const StepSeed& seed, const RangeReady& ready) = 0;
+
+  // Reads parameters; dropout is off.
+  virtual Result<EvaluationResult> evaluate(const Batch& batch) = 0;
+};
+
+// threads: compute threads, at least 1. Errors: kConfig when the model can't be built as configured.
+Result<std::unique_ptr<Engine>> make_torch_engine(const ModelSection& model, std::uint32_t threads);
+
+}  // namespace disttrain::workerd
