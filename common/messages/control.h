@@ -107,13 +107,6 @@ struct SetRoster {
   Roster roster;
 };
 
-struct RosterApplied {
-  JobId job;
-  Generation generation;
-  RosterVersion version;
-  Step step;  // the roster holds from step + 1 on
-};
-
 // No frame of this incarnation changes state after the answer. Sent to every ps; each shard answers.
 struct FenceWorker {
   JobId job;
@@ -150,6 +143,7 @@ struct Lease {
   std::uint64_t steps = 0;  // sync
   std::uint32_t ranks = 0;  // sync: members of the roster it is for
   RosterVersion roster;     // sync: void under any other roster
+  Rank rank;                // sync: the receiver's place in that roster
   bool operator==(const Lease&) const = default;
 };
 
@@ -254,6 +248,15 @@ struct PacerReport {
   std::uint32_t complete_epochs = 0;
   std::vector<EpochLedger> ledger;
   bool finished = false;  // train.steps is reached
+};
+
+// pacer -> chief, answers SetRoster.
+struct RosterApplied {
+  JobId job;
+  Generation generation;
+  RosterVersion version;
+  Step step;          // the roster holds from step + 1 on
+  PacerReport pacer;  // as of that step: its ledger is what new leases are cut from
 };
 
 // Both clocks: that it comes says the task lives, what it says shows whether it progresses.

@@ -53,6 +53,7 @@ struct Parameters {
   PushOutcome outcome = PushOutcome::kNone;
   bool last = false;      // of this answer
   bool finished = false;  // train.steps is reached: stop after this
+  RosterVersion roster;   // in force for the next step: sync leases of another one are void
   std::uint64_t pull_id = 0;
   Sequence acknowledged;  // cumulative: frames up to here are applied or staged, their credits are back
 };
