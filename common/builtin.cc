@@ -1,0 +1,92 @@
+#include "common/builtin.h"
+
+#include <string>
+
+namespace disttrain {
+
+namespace {
+
+constexpr std::uint64_t kMaxModelElements = std::uint64_t{1} << 36;  // 256 GiB of float32
+
+VariableSpec weight(std::size_t layer, std::vector<std::uint64_t> shape, const Initializer& initializer,
+                    std::uint64_t fan_in, std::uint64_t fan_out) {
+  return VariableSpec{.name = "layer" + std::to_string(layer) + "/weight",
+                      .shape = std::move(shape),
+                      .kind = VariableKind::kTrainable,
+                      .initializer = initializer,
+                      .fan_in = fan_in,
+                      .fan_out = fan_out};
+}
+
+VariableSpec bias(std::size_t layer, std::uint64_t outputs) {
+  return VariableSpec{.name = "layer" + std::to_string(layer) + "/bias",
+                      .shape = {outputs},
+                      .kind = VariableKind::kTrainable,
+                      .initializer = {InitializerKind::kZeros, 0.0},
+                      .fan_in = 1,
+                      .fan_out = outputs};
+}
+
+void add_dense(ModelSpec& spec, std::size_t layer, std::uint64_t in, std::uint64_t out,
+               const Initializer& initializer) {
+  spec.variables.push_back(weight(layer, {in, out}, initializer, in, out));
+  spec.variables.push_back(bias(layer, out));
+}
+
+void add_convolution(ModelSpec& spec, std::size_t layer, std::uint64_t in, std::uint64_t out,
+                     const Initializer& initializer) {
+  constexpr std::uint64_t kSide = 5;
+  spec.variables.push_back(
+      weight(layer, {out, in, kSide, kSide}, initializer, in * kSide * kSide, out * kSide * kSide));
+  spec.variables.push_back(bias(layer, out));
+}
+
+Result<ModelSpec> mlp(const ModelSection& model) {
+  if (model.layers.size() < 2)
+    return fail(ErrorCode::kConfig, "model.layers has " + std::to_string(model.layers.size()) +
+                                        " sizes; an mlp needs at least 2: inputs, hidden layers, outputs");
+  ModelSpec spec;
+  std::uint64_t elements = 0;
+  for (std::size_t i = 0; i + 1 < model.layers.size(); ++i) {
+    const std::uint64_t in = model.layers[i];
+    const std::uint64_t out = model.layers[i + 1];
+    if (in == 0 || out == 0) return fail(ErrorCode::kConfig, "model.layers has a layer of size 0; expected at least 1");
+    if (in <= kMaxModelElements / out) elements += in * out + out;
+    if (in > kMaxModelElements / out || elements > kMaxModelElements)
+      return fail(ErrorCode::kConfig, "model.layers makes more than " + std::to_string(kMaxModelElements) +
+                                          " parameters; that is more than this version can place");
+    add_dense(spec, i, in, out, model.initializer);
+  }
+  spec.input_elements = model.layers.front();
+  return spec;
+}
+
+ModelSpec cnn(const ModelSection& model) {
+  ModelSpec spec;
+  add_convolution(spec, 0, 1, 32, model.initializer);
+  add_convolution(spec, 1, 32, 64, model.initializer);
+  add_dense(spec, 2, 7 * 7 * 64, 1024, model.initializer);
+  add_dense(spec, 3, 1024, 10, model.initializer);
+  spec.input_elements = 28 * 28;
+  return spec;
+}
+
+}  // namespace
+
+std::uint64_t output_elements(const ModelSpec& model) {
+  return model.variables.empty() ? 0 : element_count(model.variables.back());  // the last bias: one value per output
+}
+
+Result<ModelSpec> builtin_model(const ModelSection& model) {
+  Result<ModelSpec> spec = ModelSpec{};
+  if (model.builtin == "mlp")
+    spec = mlp(model);
+  else if (model.builtin == "cnn")
+    spec = cnn(model);
+  else
+    return fail(ErrorCode::kConfig, "model.builtin is \"" + model.builtin + "\"; expected mlp or cnn");
+  if (spec && model.loss == Loss::kSoftmaxCrossEntropy) spec->classes = output_elements(*spec);
+  return spec;
+}
+
+}  // namespace disttrain
