@@ -1,0 +1,256 @@
+#include "chiefd/core/placement.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string>
+
+#include "common/check.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+// Elements of one variable that belong together, in flat order.
+struct Piece {
+  std::uint32_t variable = 0;
+  std::uint64_t elements = 0;
+  std::uint32_t shard = 0;
+};
+
+// Boundaries of buckets are moved by at most half of kWholeElements to either side.
+constexpr std::uint64_t kTargetElements = kMaxBucketElements - kWholeElements;
+
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
+  return (a + b - 1) / b;
+}
+
+std::uint64_t sum_of(const std::vector<Piece>& pieces) {
+  std::uint64_t total = 0;
+  for (const Piece& piece : pieces) total += piece.elements;
+  return total;
+}
+
+// The end of each bucket when consecutive pieces are cut into about `count` parts of like size: the equal cut, moved to
+// the nearer edge where it falls into a piece that stays whole. Fewer than `count` where such cuts meet.
+std::vector<std::uint64_t> cut(const std::vector<Piece>& pieces, std::uint64_t count) {
+  const std::uint64_t total = sum_of(pieces);
+  std::vector<std::uint64_t> ends;
+  std::uint64_t piece_begin = 0;
+  std::size_t p = 0;
+  for (std::uint64_t i = 1; i <= count; ++i) {
+    std::uint64_t end = total / count * i + total % count * i / count;
+    while (piece_begin + pieces[p].elements < end) piece_begin += pieces[p++].elements;
+    const std::uint64_t piece_end = piece_begin + pieces[p].elements;
+    if (pieces[p].elements < kWholeElements) end = end - piece_begin < piece_end - end ? piece_begin : piece_end;
+    if (end > (ends.empty() ? 0 : ends.back())) ends.push_back(end);
+  }
+  return ends;
+}
+
+// Appends the buckets of consecutive pieces whose ends are given; `owner` says the shard of the i-th.
+template <typename OwnerOf>
+void append_buckets(Layout& layout, const std::vector<std::uint64_t>& ends, std::vector<std::uint64_t>& shard_ends,
+                    OwnerOf owner) {
+  const std::uint64_t flat =
+      layout.buckets.empty() ? 0 : layout.buckets.back().flat_begin + layout.buckets.back().elements;
+  std::uint64_t begin = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const std::uint32_t shard = owner(i);
+    layout.buckets.push_back(Bucket{ShardId(shard), flat + begin, shard_ends[shard], ends[i] - begin});
+    shard_ends[shard] += ends[i] - begin;
+    begin = ends[i];
+  }
+}
+
+// All variables, last layer first.
+std::vector<Piece> gradient_order(const ModelSpec& model) {
+  std::vector<Piece> pieces;
+  for (std::uint32_t v = static_cast<std::uint32_t>(model.variables.size()); v-- > 0;)
+    pieces.push_back(Piece{v, element_count(model.variables[v]), 0});
+  return pieces;
+}
+
+std::uint32_t emptiest(const std::vector<std::uint64_t>& load) {
+  return static_cast<std::uint32_t>(std::min_element(load.begin(), load.end()) - load.begin());
+}
+
+std::vector<Piece> round_robin(const ModelSpec& model, std::uint32_t shards) {
+  std::vector<Piece> pieces = gradient_order(model);
+  for (Piece& piece : pieces) piece.shard = piece.variable % shards;
+  return pieces;
+}
+
+std::vector<Piece> greedy(const ModelSpec& model, std::uint32_t shards) {
+  std::vector<Piece> pieces = gradient_order(model);
+  std::vector<std::size_t> by_size(pieces.size());
+  std::iota(by_size.begin(), by_size.end(), 0);
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [&pieces](std::size_t a, std::size_t b) { return pieces[a].elements > pieces[b].elements; });
+  std::vector<std::uint64_t> load(shards, 0);
+  for (std::size_t i : by_size) {
+    pieces[i].shard = emptiest(load);
+    load[pieces[i].shard] += pieces[i].elements;
+  }
+  return pieces;
+}
+
+// Whole variables first, for what they weigh decides where the next ones go; parts are equal on all shards.
+std::vector<Piece> partitioned(const ModelSpec& model, std::uint32_t shards) {
+  std::vector<Piece> pieces;
+  std::vector<std::uint64_t> load(shards, 0);
+  for (const Piece& variable : gradient_order(model)) {
+    const auto& shape = model.variables[variable.variable].shape;
+    const std::uint64_t rows = shape.empty() ? 1 : shape[0];
+    if (variable.elements < kWholeElements || rows < shards) {
+      // A neighbour on the same shard shares its bucket, so a run of small variables stays together.
+      const bool joins = !pieces.empty() && pieces.back().elements < kWholeElements &&
+                         load[pieces.back().shard] < load[emptiest(load)] + kWholeElements;
+      const std::uint32_t shard = joins ? pieces.back().shard : emptiest(load);
+      pieces.push_back(Piece{variable.variable, variable.elements, shard});
+      load[shard] += variable.elements;
+      continue;
+    }
+    for (std::uint32_t part = 0; part < shards; ++part) {
+      const std::uint64_t part_rows = rows * (part + 1) / shards - rows * part / shards;
+      const std::uint64_t elements = part_rows * (variable.elements / rows);
+      pieces.push_back(Piece{variable.variable, elements, part});
+      load[part] += elements;
+    }
+  }
+  return pieces;
+}
+
+// Flat position of each variable: where its first piece stands.
+void set_variable_begins(Layout& layout, const std::vector<Piece>& pieces) {
+  layout.variable_begins.assign(layout.model.variables.size(), 0);
+  std::optional<std::uint32_t> current;
+  std::uint64_t flat = 0;
+  for (const Piece& piece : pieces) {
+    if (current != piece.variable) layout.variable_begins[piece.variable] = flat;
+    current = piece.variable;
+    flat += piece.elements;
+  }
+}
+
+void place_balanced(Layout& layout, std::uint32_t shards) {
+  const std::vector<Piece> pieces = gradient_order(layout.model);
+  set_variable_begins(layout, pieces);
+  // As many buckets on each shard: a last lonely one would make its shard the slowest.
+  const std::uint64_t count = shards * ceil_div(sum_of(pieces), shards * kTargetElements);
+  std::vector<std::uint64_t> shard_ends(shards, 0);
+  append_buckets(layout, cut(pieces, count), shard_ends,
+                 [shards](std::size_t i) { return static_cast<std::uint32_t>(i % shards); });
+}
+
+// Pieces that know their shard: neighbours of one shard make a run, and a run is cut into as few buckets as hold it.
+void place_runs(Layout& layout, std::uint32_t shards, const std::vector<Piece>& pieces) {
+  set_variable_begins(layout, pieces);
+  std::vector<std::uint64_t> shard_ends(shards, 0);
+  std::vector<Piece> run;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    run.push_back(pieces[i]);
+    if (i + 1 < pieces.size() && pieces[i + 1].shard == pieces[i].shard) continue;
+    const std::uint64_t total = sum_of(run);
+    const std::uint64_t count = total <= kMaxBucketElements ? 1 : ceil_div(total, kTargetElements);
+    append_buckets(layout, cut(run, count), shard_ends, [&run](std::size_t) { return run.front().shard; });
+    run.clear();
+  }
+}
+
+std::vector<Piece> grouped_by_shard(std::vector<Piece> pieces) {
+  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.shard < b.shard; });
+  return pieces;
+}
+
+Layout place_unchecked(const ModelSpec& model, Placement placement, std::uint32_t shards) {
+  Layout layout{.model = model, .shards = shards, .variable_begins = {}, .buckets = {}};
+  switch (placement) {
+    case Placement::kBalanced:
+      place_balanced(layout, shards);
+      break;
+    case Placement::kRoundRobin:
+      place_runs(layout, shards, grouped_by_shard(round_robin(model, shards)));
+      break;
+    case Placement::kGreedy:
+      place_runs(layout, shards, grouped_by_shard(greedy(model, shards)));
+      break;
+    case Placement::kPartitioned:
+      place_runs(layout, shards, partitioned(model, shards));
+      break;
+  }
+  return layout;
+}
+
+std::uint32_t shards_with_buckets(const Layout& layout) {
+  std::vector<bool> has(layout.shards, false);
+  for (const Bucket& bucket : layout.buckets) has[bucket.shard.value] = true;
+  return static_cast<std::uint32_t>(std::count(has.begin(), has.end(), true));
+}
+
+// The largest number of shards, below the one asked for, of which each gets a piece. A small search: `shards` is
+// bounded by what a cluster offers, and one shard always does.
+std::uint32_t largest_below(const ModelSpec& model, Placement placement, std::uint32_t shards) {
+  while (shards > 1) {
+    --shards;
+    if (shards_with_buckets(place_unchecked(model, placement, shards)) == shards) break;
+  }
+  return shards;
+}
+
+Status check_model(const ModelSpec& model) {
+  if (model.variables.empty()) return fail(ErrorCode::kConfig, "the model has no variables: there is nothing to place");
+  for (const VariableSpec& variable : model.variables)
+    if (element_count(variable) == 0)
+      return fail(ErrorCode::kConfig,
+                  "variable " + variable.name + " has no elements; each dimension must be at least 1");
+  return {};
+}
+
+std::string plural(std::uint32_t count) {
+  return std::to_string(count) + (count == 1 ? " shard" : " shards");
+}
+
+}  // namespace
+
+Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t shards) {
+  DISTTRAIN_CHECK_GE(shards, 1u);
+  if (Status status = check_model(model); !status) return tl::unexpected(status.error());
+  Layout layout = place_unchecked(model, placement, shards);
+  if (shards_with_buckets(layout) == shards) return layout;
+  return fail(ErrorCode::kConfig, "the model doesn't have a piece for each of " + plural(shards) + " (" +
+                                      std::to_string(model.variables.size()) + " variables, " +
+                                      std::to_string(element_count(model)) + " elements): set job.shards to " +
+                                      std::to_string(largest_below(model, placement, shards)) +
+                                      " or fewer, or to \"auto\"");
+}
+
+std::uint32_t auto_shards(std::uint64_t parameter_bytes, std::uint32_t offered) {
+  DISTTRAIN_CHECK_GE(offered, 1u);
+  const std::uint64_t wanted = ceil_div(parameter_bytes, 1024 * 1024);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, offered));
+}
+
+Result<Layout> place_on(const ModelSpec& model, Placement placement, std::uint32_t asked, std::uint32_t offered) {
+  if (asked > offered)
+    return fail(ErrorCode::kConfig, "job.shards asks for " + plural(asked) + ", but the ps tasks offer " +
+                                        std::to_string(offered) + " together: set job.shards to " +
+                                        std::to_string(offered) + " or fewer, or raise shards in [[ps]]");
+  if (asked > 0) return place(model, placement, asked);
+  if (Status status = check_model(model); !status) return tl::unexpected(status.error());
+  const std::uint32_t wanted = auto_shards(element_count(model) * sizeof(float), offered);
+  if (Layout layout = place_unchecked(model, placement, wanted); shards_with_buckets(layout) == wanted) return layout;
+  return place_unchecked(model, placement, largest_below(model, placement, wanted));
+}
+
+std::vector<TaskId> assign_owners(const std::vector<Offer>& offers, std::uint32_t shards) {
+  std::vector<TaskId> owners;
+  for (std::uint32_t turn = 0; owners.size() < shards; ++turn) {
+    const std::size_t before = owners.size();
+    for (const Offer& offer : offers)
+      if (offer.threads > turn && owners.size() < shards) owners.push_back(offer.ps);
+    DISTTRAIN_CHECK_GE(owners.size(), before + 1);
+  }
+  return owners;
+}
+
+}  // namespace disttrain::chiefd
