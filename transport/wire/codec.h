@@ -1,0 +1,125 @@
+// Messages to bytes and back. Encoding can't fail but for size; decoding trusts nothing: whatever the bytes are, the
+// answer is a whole, checked message (enums in range, lists bounded, intervals and layouts valid) or an Error of
+// kData that says what made no sense. No I/O, no state, any thread. protocol.capnp is the book of all messages.
+//
+// How a shell sends and receives (transport/control_link.h does this for control connections):
+//
+//   OutgoingFrame frame;                                     // a hello
+//   const std::vector<std::byte> bytes = wire::encode(Hello{...});
+//   frame.header.type = FrameType::kHello;
+//   frame.control = bytes;
+//   transport.dial(loop, address, frame, deadline, done);    // first frame back: decode_hello_answer
+//
+//   wire::ScratchBuffer scratch;                             // a push: one per thread, no allocation per frame
+//   frame.header = {.type = FrameType::kPush, .job = job, .generation = generation, .sequence = next};
+//   frame.control = wire::encode(push, scratch);             // valid until scratch is used again; send() copies it
+//   frame.payload = std::as_bytes(std::span(gradients).subspan(begin, elements));
+//   frame.cookie = next.value;                               // on_sent(cookie): gradients may change again
+//   connection.send(frame);
+//
+//   void on_frame(const FrameHeader& header, Bytes control, Bytes payload) {
+//     switch (header.type) {
+//       case FrameType::kPush: { Result<Push> push = wire::decode_push(control); ... }
+//       default: ++unknown_frames_;                          // a type of a later version: count, drop
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "common/messages/client.h"
+#include "common/messages/control.h"
+#include "common/messages/data.h"
+#include "common/messages/session.h"
+#include "common/result.h"
+#include "transport/wire/frame.h"
+
+namespace disttrain::wire {
+
+using Bytes = std::span<const std::byte>;
+
+// Bounds of the lists in a message. An encoder CHECKs them (who makes the lists keeps to them), a decoder refuses.
+inline constexpr std::size_t kMaxMembers = 1024;           // of a roster, a staged set
+inline constexpr std::size_t kMaxVisited = 2048;           // intervals of one push
+inline constexpr std::size_t kMaxIntervals = 1024 * 1024;  // of a lease, of an epoch's ledger
+inline constexpr std::size_t kMaxVariables = 64 * 1024;
+inline constexpr std::size_t kMaxDimensions = 16;
+inline constexpr std::size_t kMaxBuckets = 1024 * 1024;
+inline constexpr std::size_t kMaxShards = 64 * 1024;
+inline constexpr std::size_t kMaxLogLines = 64 * 1024;
+inline constexpr std::size_t kMaxTurns = 4096;
+inline constexpr std::size_t kMaxEpochs = 64 * 1024;  // open ones of a ledger
+inline constexpr std::size_t kMaxWarnings = 256;
+inline constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 42;  // of a model
+
+// --- Session: kHello, kWelcome, kRefused; in the control part.
+
+// What a peer is answered when it says hello.
+using HelloAnswer = std::variant<Welcome, Refused>;
+
+std::vector<std::byte> encode(const Hello& hello);
+std::vector<std::byte> encode(const Welcome& welcome);
+std::vector<std::byte> encode(const Refused& refused);
+
+Result<Hello> decode_hello(Bytes control);
+// Any type but kWelcome and kRefused is an error.
+Result<HelloAnswer> decode_hello_answer(FrameType type, Bytes control);
+
+// --- Control connections: kControl, kBlob.
+
+using ControlMessage =
+    std::variant<DescribeJob, JobDescribed, CreateShards, ShardsCreated, OpenJob, JobOpened, StartJob, SetRoster,
+                 RosterApplied, FenceWorker, WorkerFenced, LeaseRequest, LeaseGrant, WorkerFinished, StopJob,
+                 SetEvaluator, Evaluate, Evaluated, CloseJob, JobClosed, TaskFailed, Accusation, Heartbeat,
+                 HeartbeatAnswer, LogLines, SubmitJob, JobSubmitted, StatusRequest, StatusAnswer, StopRequest,
+                 RequestDone, LogsRequest, Refused>;
+
+// A message of at most 64 KiB is the control part of a kControl frame, a bigger one the payload of a kBlob frame.
+struct EncodedControl {
+  FrameType type = FrameType::kControl;
+  std::vector<std::byte> bytes;
+
+  Bytes control() const { return type == FrameType::kControl ? Bytes(bytes) : Bytes(); }
+  Bytes payload() const { return type == FrameType::kBlob ? Bytes(bytes) : Bytes(); }
+};
+
+// Refuses (kData) what doesn't fit into 64 MiB.
+Result<EncodedControl> encode(const ControlMessage& message);
+Result<ControlMessage> decode_control(FrameType type, Bytes control, Bytes payload);
+// "Heartbeat": for logs and counters.
+const char* name_of(const ControlMessage& message);
+
+// --- Data: channels and shard peers; in the control part. A fraction of a microsecond each, no allocation but the
+// lists of a decoded message.
+
+// Memory for one encoded data message. What encode() returned lies in it until the next encode().
+class ScratchBuffer {
+ public:
+  std::span<std::uint64_t> words() { return words_; }
+  // Words that the last message used and left nonzero; kept so that only these are cleared for the next.
+  std::size_t used_words = 0;
+
+ private:
+  std::array<std::uint64_t, kMaxControlBytes / sizeof(std::uint64_t)> words_{};
+};
+
+Bytes encode(const Push& push, ScratchBuffer& scratch);
+Bytes encode(const Pull& pull, ScratchBuffer& scratch);
+Bytes encode(const Parameters& parameters, ScratchBuffer& scratch);
+Bytes encode(const Acknowledge& acknowledge, ScratchBuffer& scratch);
+Bytes encode(const Staged& staged, ScratchBuffer& scratch);
+Bytes encode(const Commit& commit, ScratchBuffer& scratch);
+Bytes encode(const PacerNews& news, ScratchBuffer& scratch);
+
+Result<Push> decode_push(Bytes control);
+Result<Pull> decode_pull(Bytes control);
+Result<Parameters> decode_parameters(Bytes control);
+Result<Acknowledge> decode_acknowledge(Bytes control);
+Result<Staged> decode_staged(Bytes control);
+Result<Commit> decode_commit(Bytes control);
+Result<PacerNews> decode_pacer_news(Bytes control);
+
+}  // namespace disttrain::wire

@@ -1,0 +1,554 @@
+# The protocol's book: every message between the tasks of a disttrain cluster, with its story.
+#
+# A frame (frame.h) carries one message in its control part, or a big one in its payload. The C++ values of the same
+# names are in common/messages; codec.h turns one into the other and checks ranges.
+#
+# Versions: fields are added at the end, never renumbered or reused; a retired one keeps its line and its history.
+# A reader of an older version skips what it doesn't know, a writer of an older version leaves the defaults.
+# Version 1: everything below.
+@0xd1577a1e0c0de001;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("disttrain::wire::schema");
+
+# ---------------------------------------------------------------------------------------------- Pieces
+
+enum Role { chief @0; ps @1; worker @2; }
+
+# One process in its place. The same place with another incarnation is another process.
+struct Member {
+  role @0 :Role;
+  index @1 :UInt32;
+  incarnation @2 :UInt64;
+}
+
+# The workers of a job in rank order.
+struct Roster {
+  version @0 :UInt64;
+  members @1 :List(Member);
+}
+
+# Who owns a shard, and where it is dialled.
+struct Owner {
+  ps @0 :Member;
+  address @1 :Text;
+}
+
+# Half-open range of positions in an epoch's permutation of the records.
+struct Interval {
+  begin @0 :UInt64;
+  end @1 :UInt64;
+}
+
+enum VariableKind { trainable @0; state @1; }
+enum InitializerKind { zeros @0; normal @1; glorot @2; he @3; }
+
+struct Variable {
+  name @0 :Text;
+  shape @1 :List(UInt64);
+  kind @2 :VariableKind;
+  initializer @3 :InitializerKind;
+  scale @4 :Float64;
+  fanIn @5 :UInt64;
+  fanOut @6 :UInt64;
+}
+
+struct Model {
+  variables @0 :List(Variable);  # in the order of a forward pass
+  inputElements @1 :UInt64;
+  classes @2 :UInt64;
+}
+
+struct Bucket {
+  shard @0 :UInt32;
+  flatBegin @1 :UInt64;
+  shardBegin @2 :UInt64;
+  elements @3 :UInt64;
+}
+
+# Where each element of each variable lives; agreed once per generation.
+struct Layout {
+  model @0 :Model;
+  shards @1 :UInt32;
+  variableBegins @2 :List(UInt64);
+  buckets @3 :List(Bucket);
+}
+
+# ---------------------------------------------------------------------------------------------- Session
+
+# Whoever opens a connection says hello first and nothing else until it is answered by Welcome or Refused. A listener
+# closes who is silent for hello_timeout. The first 16 bytes of the frame keep their meaning in all versions, so that a
+# hello of an unknown version can still be refused with a sentence.
+struct Hello {
+  oldestVersion @0 :UInt16;
+  newestVersion @1 :UInt16;
+  cluster @2 :Text;         # another name is refused
+  clusterHash @3 :UInt64;   # another hash is warned of in Welcome.warnings
+  who :union {
+    task @4 :TaskHello;
+    client @5 :ClientHello;
+    channel @6 :ChannelHello;
+    shardPeer @7 :ShardPeerHello;
+  }
+}
+
+# A ps or a worker opens its control connection to the chief, and opens it again whenever it is lost. The incarnation
+# tells the chief whether this is the task it knew. Refused: another cluster, an unlisted task, an older incarnation.
+struct TaskHello {
+  member @0 :Member;
+  address @1 :Text;
+  host @2 :Text;
+  pid @3 :UInt32;
+  shards @4 :UInt32;        # ps
+  memoryBytes @5 :UInt64;   # ps
+  threads @6 :UInt32;       # worker
+  device @7 :Text;          # worker
+  journal @8 :UInt64;       # of the chief it last knew
+  job @9 :UInt32;           # what it holds
+  generation @10 :UInt64;
+}
+
+# A command line opens a connection to the chief for its requests.
+struct ClientHello {
+  user @0 :Text;
+}
+
+# A worker opens a channel to one shard, after OpenJob. Refused with code temporary while the ps hasn't made the shard
+# yet: the worker dials again. Welcome.lastSequence says where the channel goes on.
+struct ChannelHello {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  shard @2 :UInt32;
+  worker @3 :Member;
+  token @4 :UInt64;
+}
+
+# A shard opens its connection to the pacer of its job, after CreateShards.
+struct ShardPeerHello {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  from @2 :UInt32;
+  ps @3 :Member;
+  token @4 :UInt64;
+}
+
+struct Welcome {
+  version @0 :UInt16;               # chosen from the hello's range
+  term @1 :UInt64;                  # control connections
+  journal @2 :UInt64;               # control connections
+  heartbeatTimeout @3 :Int64;       # control connections, nanoseconds: the chief's holds for all
+  lastSequence @4 :UInt64;          # channels
+  warnings @5 :List(Text);
+}
+
+enum ErrorCode {
+  failed @0; usage @1; data @2; noInput @3; unavailable @4; software @5; temporary @6; noPermission @7; config @8;
+}
+
+# A hello or a request that isn't granted. Nothing has changed. After a refused hello the connection is closed.
+struct Refused {
+  code @0 :ErrorCode;
+  reason @1 :Text;
+}
+
+# ---------------------------------------------------------------------------------------------- Control connections
+
+# The message of a control frame or a blob. A receiver that doesn't know the field that is set counts and drops it.
+struct ControlMessage {
+  union {
+    describeJob @0 :DescribeJob;
+    jobDescribed @1 :JobDescribed;
+    createShards @2 :CreateShards;
+    shardsCreated @3 :ShardsCreated;
+    openJob @4 :OpenJob;
+    jobOpened @5 :JobOpened;
+    startJob @6 :StartJob;
+    setRoster @7 :SetRoster;
+    rosterApplied @8 :RosterApplied;
+    fenceWorker @9 :FenceWorker;
+    workerFenced @10 :WorkerFenced;
+    leaseRequest @11 :LeaseRequest;
+    leaseGrant @12 :LeaseGrant;
+    workerFinished @13 :WorkerFinished;
+    stopJob @14 :StopJob;
+    setEvaluator @15 :SetEvaluator;
+    evaluate @16 :Evaluate;
+    evaluated @17 :Evaluated;
+    closeJob @18 :CloseJob;
+    jobClosed @19 :JobClosed;
+    taskFailed @20 :TaskFailed;
+    accusation @21 :Accusation;
+    heartbeat @22 :Heartbeat;
+    heartbeatAnswer @23 :HeartbeatAnswer;
+    logLines @24 :LogLines;
+    submitJob @25 :SubmitJob;
+    jobSubmitted @26 :JobSubmitted;
+    statusRequest @27 :StatusRequest;
+    statusAnswer @28 :StatusAnswer;
+    stopRequest @29 :StopRequest;
+    requestDone @30 :Void;
+    logsRequest @31 :LogsRequest;
+    refused @32 :Refused;
+  }
+}
+
+# chief -> one worker, before anything is placed. It reads the data's shape and builds the model once.
+# Answered by JobDescribed, or by TaskFailed with what is wrong with the data or the model.
+struct DescribeJob {
+  job @0 :UInt32;
+  jobToml @1 :Text;
+}
+
+struct JobDescribed {
+  job @0 :UInt32;
+  model @1 :Model;
+  trainRecords @2 :UInt64;
+  evaluationRecords @3 :UInt64;
+}
+
+# chief -> every ps. It makes the shards that `owners` gives to it, with all their memory and the initial values.
+# Answered by ShardsCreated or TaskFailed.
+struct CreateShards {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  token @2 :UInt64;
+  jobToml @3 :Text;
+  layout @4 :Layout;
+  owners @5 :List(Owner);
+  roster @6 :Roster;
+  warmupSteps @7 :UInt64;
+  trainRecords @8 :UInt64;
+}
+
+struct ShardsCreated {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+}
+
+# chief -> every worker. It builds its engine, opens its data and a channel to each shard.
+# Answered by JobOpened or TaskFailed.
+struct OpenJob {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  token @2 :UInt64;
+  jobToml @3 :Text;
+  layout @4 :Layout;
+  owners @5 :List(Owner);
+  roster @6 :Roster;
+  trainRecords @7 :UInt64;
+  evaluates @8 :Bool;
+}
+
+struct JobOpened {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+}
+
+# chief -> every worker, when all have opened and the pacer has its roster: the first step may begin.
+struct StartJob {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+}
+
+# chief -> the ps of the pacer: workers join or leave. Answered by RosterApplied once the pacer knows at which step.
+struct SetRoster {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  roster @2 :Roster;
+}
+
+struct RosterApplied {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  version @2 :UInt64;
+  step @3 :UInt64;
+  pacer @4 :PacerReport;
+}
+
+# chief -> every ps when a worker is lost: no frame of this incarnation changes state any more.
+# Answered by one WorkerFenced per shard; only then is what it had borrowed lent again.
+struct FenceWorker {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  worker @2 :Member;
+}
+
+struct WorkerFenced {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  shard @2 :UInt32;
+  worker @3 :Member;
+  lastSequence @4 :UInt64;
+  lastClock @5 :UInt64;
+}
+
+# worker -> chief before it runs dry; at most one is outstanding. Answered by LeaseGrant.
+struct LeaseRequest {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  recordsPerSecond @2 :Float64;
+}
+
+# Records lent to one worker (async, ssp), or a block of steps lent to a roster (sync): common/messages/control.h says
+# which positions belong to which step.
+struct Lease {
+  id @0 :UInt64;
+  epoch @1 :UInt32;
+  positions @2 :List(Interval);
+  firstStep @3 :UInt64;
+  steps @4 :UInt64;
+  ranks @5 :UInt32;
+  roster @6 :UInt64;
+  rank @7 :UInt32;
+}
+
+# chief -> worker. Journaled before it is sent. `last`: nothing follows.
+struct LeaseGrant {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  lease @2 :Lease;  # may be absent
+  last @3 :Bool;
+}
+
+# worker -> chief, once: at a push boundary, all pushes answered; its data or the job's steps are used up, or StopJob.
+struct WorkerFinished {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  steps @2 :UInt64;
+}
+
+# chief -> workers: end at the next push boundary and say WorkerFinished.
+struct StopJob {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+}
+
+# chief -> one worker: the evaluations of mid-run are now yours.
+struct SetEvaluator {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+}
+
+# chief -> one worker, after all WorkerFinished: pull and go through the test set. Answered by Evaluated.
+struct Evaluate {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+}
+
+# worker -> chief, as the answer, or by itself in mid-run.
+struct Evaluated {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  step @2 :UInt64;
+  final @3 :Bool;
+  loss @4 :Float64;
+  hasAccuracy @5 :Bool;
+  accuracy @6 :Float64;
+  examples @7 :UInt64;
+  took @8 :Int64;  # nanoseconds
+  stalledTraining @9 :Bool;
+}
+
+# chief -> all: release everything of the job. Answered by JobClosed, also by a task that doesn't know the job.
+struct CloseJob {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  reason @2 :Text;
+}
+
+struct JobClosed {
+  job @0 :UInt32;
+}
+
+# task -> chief: the job can't go on here; the task itself is well.
+struct TaskFailed {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  code @2 :ErrorCode;
+  reason @3 :Text;
+}
+
+# task -> chief: "I can't reach it". Makes the chief probe at once, decides nothing.
+struct Accusation {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  role @2 :Role;
+  index @3 :UInt32;
+  reason @4 :Text;
+}
+
+enum Phase { idle @0; input @1; pull @2; compute @3; push @4; wait @5; evaluate @6; }
+
+# Visited positions of an epoch that isn't complete: ascending, disjoint, not touching.
+struct EpochLedger {
+  epoch @0 :UInt32;
+  visited @1 :List(Interval);
+}
+
+# What only the pacer knows of a job.
+struct PacerReport {
+  globalStep @0 :UInt64;
+  examples @1 :UInt64;
+  training @2 :Int64;  # nanoseconds
+  measuredSteps @3 :UInt64;
+  measuredExamples @4 :UInt64;
+  loss @5 :Float64;
+  late @6 :UInt64;
+  skipped @7 :UInt64;
+  skippedInRow @8 :UInt32;
+  completeEpochs @9 :UInt32;
+  ledger @10 :List(EpochLedger);
+  finished @11 :Bool;
+}
+
+# task -> chief, each tenth of the heartbeat timeout. Answered by HeartbeatAnswer. That it comes shows that the task
+# lives; what it says shows whether it progresses.
+struct Heartbeat {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  phase @2 :Phase;
+  inPhase @3 :Int64;  # nanoseconds
+  steps @4 :UInt64;
+  examples @5 :UInt64;
+  loss @6 :Float64;
+  phaseTimes @7 :List(Int64);  # nanoseconds, by number of Phase; worker
+  turns @8 :List(UInt64);      # of each shard thread; ps
+  pacer @9 :PacerReport;       # from the ps that owns the pacer, else absent
+}
+
+struct HeartbeatAnswer {
+  term @0 :UInt64;
+}
+
+struct LogLine {
+  wallNanoseconds @0 :Int64;
+  role @1 :Role;
+  index @2 :UInt32;
+  level @3 :UInt8;  # 0 debug, 1 info, 2 warn, 3 error
+  text @4 :Text;
+}
+
+# task -> chief as they arise; chief -> client as the answer to LogsRequest. No answer.
+struct LogLines {
+  lines @0 :List(LogLine);
+  dropped @1 :UInt64;
+}
+
+# ---------------------------------------------------------------------------------------------- Command line and chief
+
+# client -> chief. Answered by JobSubmitted, or Refused (bad job, queue full, the name is taken).
+struct SubmitJob {
+  jobToml @0 :Text;  # whole, with absolute paths
+  warmupSteps @1 :UInt64;
+}
+
+struct JobSubmitted {
+  job @0 :UInt32;
+  ahead @1 :UInt32;
+}
+
+# client -> chief. Answered by StatusAnswer: at once, or when the job has ended.
+struct StatusRequest {
+  job @0 :Text;
+  all @1 :Bool;
+  waitForEnd @2 :Int64;  # nanoseconds, at most
+}
+
+struct StatusAnswer {
+  json @0 :Text;
+}
+
+# client -> chief. Answered by RequestDone when the job is ending, or Refused.
+struct StopRequest {
+  job @0 :Text;
+  kill @1 :Bool;
+}
+
+# client -> chief. Answered by LogLines, more of them as they arise with `follow`; without it by RequestDone at the end.
+struct LogsRequest {
+  job @0 :Text;
+  tasks @1 :List(Task);
+  level @2 :UInt8;
+  sinceWallNanoseconds @3 :Int64;
+  follow @4 :Bool;
+
+  struct Task {
+    role @0 :Role;
+    index @1 :UInt32;
+  }
+}
+
+# ---------------------------------------------------------------------------------------------- Channels
+# Job, generation and sequence are in the frame's header; tensor bytes are its payload.
+
+enum Want { nothing @0; bucket @1; all @2; }
+enum PushOutcome { none @0; applied @1; skipped @2; late @3; duplicate @4; finished @5; }
+
+# worker -> shard: one bucket of gradients. A push is the frames of one step on one channel; the last one has `last`.
+# Answered by Parameters as `want` says, else by Acknowledge.
+struct Push {
+  bucket @0 :UInt32;
+  examples @1 :UInt32;       # this and the following count on the last frame only
+  clock @2 :UInt64;
+  pullVersion @3 :UInt64;
+  loss @4 :Float32;
+  epoch @5 :UInt32;
+  lease @6 :UInt64;
+  want @7 :Want;
+  last @8 :Bool;
+  skipped @9 :Bool;
+  visited @10 :List(Interval);
+}
+
+# worker -> shard: parameters without a push. Answered by Parameters, one per bucket.
+struct Pull {
+  id @0 :UInt64;
+}
+
+# shard -> worker: one bucket of parameters of one version.
+struct Parameters {
+  version @0 :UInt64;
+  roster @1 :UInt64;
+  pullId @2 :UInt64;
+  acknowledged @3 :UInt64;
+  bucket @4 :UInt32;
+  outcome @5 :PushOutcome;
+  last @6 :Bool;
+  finished @7 :Bool;
+}
+
+# shard -> worker: credits without parameters.
+struct Acknowledge {
+  acknowledged @0 :UInt64;
+  outcome @1 :PushOutcome;
+  finished @2 :Bool;
+}
+
+# ---------------------------------------------------------------------------------------------- Shards and their pacer
+
+# shard -> pacer, sync: what is staged here for a step covers the roster or has `aggregate` members. Again at each
+# arrival after that. Answered, when all shards agree, by Commit.
+struct Staged {
+  shard @0 :UInt32;
+  nonfinite @1 :Bool;
+  step @2 :UInt64;
+  norm2 @3 :Float64;
+  members @4 :List(Member);
+}
+
+# pacer -> shards, sync: step `step` is the mean over `members` in rank order; `roster` holds from the next step on.
+struct Commit {
+  step @0 :UInt64;
+  scale @1 :Float64;
+  skip @2 :Bool;
+  members @3 :List(Member);
+  roster @4 :Roster;
+}
+
+# pacer -> shards, async and ssp: the roster changed, the slowest clock moved, or the job has all its steps.
+struct PacerNews {
+  slowestClock @0 :UInt64;
+  globalStep @1 :UInt64;
+  finished @2 :Bool;
+  roster @3 :Roster;
+}
