@@ -1,0 +1,62 @@
+#include "common/initialize.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "common/check.h"
+#include "common/random.h"
+
+namespace disttrain {
+namespace {
+
+// out[j] = value(block of element i = first + j)[i % 4]: one Philox block makes four elements.
+template <typename Values>
+void fill_from_blocks(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::span<float> out,
+                      const Values& values) {
+  std::size_t written = 0;
+  while (written < out.size()) {
+    const std::uint64_t element = first + written;
+    const std::array<double, 4> four = values(random_block(seed, stream, element / 4));
+    for (std::size_t lane = element % 4; lane < 4 && written < out.size(); ++lane)
+      out[written++] = static_cast<float>(four[lane]);
+  }
+}
+
+}  // namespace
+
+void initialize(const VariableSpec& variable, std::uint64_t job_seed, std::uint64_t first_element,
+                std::span<float> out) {
+  DISTTRAIN_CHECK_LE(first_element, element_count(variable));
+  DISTTRAIN_CHECK_LE(out.size(), element_count(variable) - first_element);
+  const std::uint64_t stream = stream_of("initial value of " + variable.name);
+  const auto normal = [&](double deviation) {
+    fill_from_blocks(job_seed, stream, first_element, out, [deviation](const PhiloxBlock& block) {
+      std::array<double, 4> four = normals_of(block);
+      for (double& value : four) value *= deviation;
+      return four;
+    });
+  };
+  switch (variable.initializer.kind) {
+    case InitializerKind::kZeros:
+      std::fill(out.begin(), out.end(), 0.0F);
+      return;
+    case InitializerKind::kNormal:
+      return normal(variable.initializer.scale);
+    case InitializerKind::kHe:
+      return normal(std::sqrt(2.0 / static_cast<double>(variable.fan_in)));
+    case InitializerKind::kGlorot: {
+      const double limit =
+          std::sqrt(6.0 / (static_cast<double>(variable.fan_in) + static_cast<double>(variable.fan_out)));
+      fill_from_blocks(job_seed, stream, first_element, out, [limit](const PhiloxBlock& block) {
+        std::array<double, 4> four;
+        for (std::size_t lane = 0; lane < 4; ++lane)  // (bits + 1/2): symmetric, never the limit itself
+          four[lane] = limit * (2.0 * ((block[lane] + 0.5) * 0x1p-32) - 1.0);
+        return four;
+      });
+      return;
+    }
+  }
+}
+
+}  // namespace disttrain

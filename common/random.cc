@@ -1,0 +1,69 @@
+#include "common/random.h"
+
+#include <bit>
+#include <cmath>
+
+namespace disttrain {
+namespace {
+
+// ln(x) for a normal x > 0: x = m * 2^e with m in [sqrt(1/2), sqrt(2)), ln m = 2 artanh((m - 1) / (m + 1)). The
+// argument of artanh is at most 0.172, so the series' next term, s^23 / 23, is below 1e-18.
+double natural_logarithm(double x) {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  auto exponent = static_cast<double>(static_cast<std::int64_t>(bits >> 52) - 1023);
+  double mantissa = std::bit_cast<double>((bits & 0x000F'FFFF'FFFF'FFFF) | 0x3FF0'0000'0000'0000);
+  if (mantissa >= 1.4142135623730951) {
+    mantissa *= 0.5;
+    exponent += 1.0;
+  }
+  const double s = (mantissa - 1.0) / (mantissa + 1.0);
+  const double z = s * s;
+  double series = 0.0;
+  for (int n = 21; n >= 1; n -= 2) series = series * z + 1.0 / n;
+  return exponent * 0.6931471805599453 + 2.0 * s * series;
+}
+
+struct SineCosine {
+  double sine;
+  double cosine;
+};
+
+// Of 2 pi u, 0 <= u < 1: Taylor series within an eighth of a turn, then quarter turns.
+SineCosine sine_cosine_of_turn(double u) {
+  const int quarters = static_cast<int>(4.0 * u + 0.5);  // nearest; 4 is a whole turn
+  const double x = 6.283185307179586 * (u - 0.25 * quarters);
+  const double z = x * x;
+  double sine = 1.0;
+  double cosine = 1.0;
+  for (int n = 16; n >= 2; n -= 2) {
+    sine = 1.0 - sine * z / (n * (n + 1));
+    cosine = 1.0 - cosine * z / (n * (n - 1));
+  }
+  sine *= x;
+  switch (quarters % 4) {
+    case 0:
+      return {sine, cosine};
+    case 1:
+      return {cosine, -sine};
+    case 2:
+      return {-sine, -cosine};
+    default:
+      return {-cosine, sine};
+  }
+}
+
+}  // namespace
+
+std::array<double, 4> normals_of(const PhiloxBlock& block) {
+  std::array<double, 4> normals;
+  for (std::size_t pair = 0; pair < 4; pair += 2) {
+    const double u = (block[pair] + 0.5) * 0x1p-32;  // never 0
+    const double radius = std::sqrt(-2.0 * natural_logarithm(u));
+    const SineCosine angle = sine_cosine_of_turn(uniform_of(block[pair + 1]));
+    normals[pair] = radius * angle.cosine;
+    normals[pair + 1] = radius * angle.sine;
+  }
+  return normals;
+}
+
+}  // namespace disttrain

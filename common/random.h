@@ -1,0 +1,97 @@
+// Randomness that is a function: the same seed, stream and position give the same bits on every machine, in any order,
+// for any split of the work. Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3"
+// (SC 2011). No libm: floating point here is +, -, *, / and sqrt only, which IEEE 754 rounds the same everywhere.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+namespace disttrain {
+
+using PhiloxBlock = std::array<std::uint32_t, 4>;
+
+// Ten rounds of Philox on one counter.
+constexpr PhiloxBlock philox4x32_10(PhiloxBlock counter, std::array<std::uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t product0 = std::uint64_t{0xD2511F53} * counter[0];
+    const std::uint64_t product1 = std::uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<std::uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(product1),
+               static_cast<std::uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(product0)};
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return counter;
+}
+
+// Block `index` of a stream: the seed is the key; index and stream are the counter.
+constexpr PhiloxBlock random_block(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  return philox4x32_10({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
+                        static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)},
+                       {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+}
+
+// The number of a stream: FNV-1a (64 bits) of what it is for and of which one of these it is. Each use has a purpose of
+// its own, as in stream_of("shuffle", epoch), so that no two uses see the same bits.
+constexpr std::uint64_t stream_of(std::string_view purpose, std::uint64_t number = 0) {
+  std::uint64_t hash = 14695981039346656037u;
+  const auto add = [&hash](std::uint8_t byte) { hash = (hash ^ byte) * 1099511628211u; };
+  for (char c : purpose) add(static_cast<std::uint8_t>(c));
+  for (int i = 0; i < 8; ++i) add(static_cast<std::uint8_t>(number >> (8 * i)));
+  return hash;
+}
+
+// In [0, 1), a multiple of 2^-32.
+constexpr double uniform_of(std::uint32_t bits) {
+  return bits * 0x1p-32;
+}
+
+// Four independent values of the standard normal distribution, by Box & Muller (1958): pairs (cos, sin) of words 0, 1
+// and of words 2, 3. Their magnitude is below 6.8. Accurate to a few units of 1e-16.
+std::array<double, 4> normals_of(const PhiloxBlock& block);
+
+// Reads a stream word by word; for what is drawn in order (shuffles, retries, tests). A value: copying it copies the
+// position. Usable where the standard library asks for a generator.
+class Random {
+ public:
+  using result_type = std::uint32_t;
+
+  constexpr explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : seed_(seed), stream_(stream) {}
+
+  static constexpr result_type min() { return 0; }
+  static constexpr result_type max() { return std::numeric_limits<result_type>::max(); }
+
+  constexpr std::uint32_t operator()() {
+    if (used_ == 4) {
+      block_ = random_block(seed_, stream_, next_block_++);
+      used_ = 0;
+    }
+    return block_[used_++];
+  }
+
+  constexpr std::uint64_t bits64() {
+    const std::uint64_t low = (*this)();
+    return low | std::uint64_t{(*this)()} << 32;
+  }
+
+  // In [0, 1), a multiple of 2^-53.
+  constexpr double uniform() { return static_cast<double>(bits64() >> 11) * 0x1p-53; }
+
+  // In [0, bound), each equally likely; bound >= 1. Redraws what would favour small values.
+  constexpr std::uint64_t below(std::uint64_t bound) {
+    const std::uint64_t unfair = (0 - bound) % bound;  // 2^64 mod bound
+    std::uint64_t bits = bits64();
+    while (bits < unfair) bits = bits64();
+    return bits % bound;
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t stream_;
+  std::uint64_t next_block_ = 0;
+  PhiloxBlock block_{};
+  std::uint32_t used_ = 4;
+};
+
+}  // namespace disttrain
