@@ -247,7 +247,8 @@ struct PacerReport {
   std::uint32_t skipped_in_row = 0;
   std::uint32_t complete_epochs = 0;
   std::vector<EpochLedger> ledger;
-  bool finished = false;  // train.steps is reached
+  bool finished = false;   // train.steps is reached
+  double staleness = 0.0;  // steps between a gradient's pull and its use; mean over the last steps
 };
 
 // pacer -> chief, answers SetRoster.

@@ -30,6 +30,9 @@ struct Push {
   LeaseId lease;  // 0 with sharding = "none"
   std::uint32_t epoch = 0;
   std::vector<Interval> visited;  // positions of the epoch, at most a batch's worth
+  // Last frame: the worker pushes no more, so ssp waits for it no longer. A worker that learns too late that its last
+  // push was its last sends an empty one: no payload, examples 0, last and final.
+  bool final = false;
 };
 
 // worker -> shard: parameters without a push: first step, joiners, evaluation.

@@ -399,6 +399,7 @@ struct PacerReport {
   completeEpochs @9 :UInt32;
   ledger @10 :List(EpochLedger);
   finished @11 :Bool;
+  staleness @12 :Float64;
 }
 
 # task -> chief, each tenth of the heartbeat timeout. Answered by HeartbeatAnswer. That it comes shows that the task
@@ -498,6 +499,7 @@ struct Push {
   last @8 :Bool;
   skipped @9 :Bool;
   visited @10 :List(Interval);
+  final @11 :Bool;           # the worker pushes no more: ssp waits for it no longer
 }
 
 # worker -> shard: parameters without a push. Answered by Parameters, one per bucket.
