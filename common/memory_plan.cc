@@ -1,0 +1,29 @@
+#include "common/memory_plan.h"
+
+#include <algorithm>
+
+namespace disttrain {
+
+ShardMemory bytes_per_shard(const Layout& layout, ShardId shard, const TrainSection& train, std::uint32_t slots,
+                            std::uint32_t workers, std::uint32_t credits) {
+  std::uint64_t elements = 0;
+  std::uint64_t largest = 0;
+  for (const Bucket& bucket : layout.buckets) {
+    if (bucket.shard != shard) continue;
+    elements += bucket.elements;
+    largest = std::max(largest, bucket.elements);
+  }
+  const std::uint64_t parameters = elements * sizeof(float);
+  const std::uint64_t frame = largest * sizeof(float);
+  const bool sync = train.mode == Mode::kSync;
+  const std::uint64_t staging = parameters * (1 + train.pipeline) + frame;
+  return ShardMemory{
+      .parameters = parameters,
+      .slots = parameters * slots,
+      .receive = workers * (sync ? staging : frame * credits),
+      .send = workers * (sync && train.aggregate != 0 ? parameters : frame),
+      .fixed = std::uint64_t{64} << 20,
+  };
+}
+
+}  // namespace disttrain
