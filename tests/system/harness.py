@@ -1,0 +1,176 @@
+"""Real daemons, real sockets, real kills: what the system tests share.
+
+Each test gets a folder of its own, which is also its XDG_RUNTIME_DIR, so that tests never see each other's clusters.
+BIN (environment) is the folder with the programs; ctest sets it.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(os.environ.get("BIN", ROOT / "build/bin")).resolve()
+DIGITS = ROOT / "tests/data/mnist-mini"
+# A wait that is only there so that a broken program ends the test instead of hanging it.
+PATIENCE = 60.0
+
+QUICK = """
+[job]
+name = "{name}"
+{job}
+[model]
+builtin = "mlp"
+layers = [784, 32, 10]
+[data]
+path = "{digits}"
+files = "train-images-idx3-ubyte.gz"
+scale = 0.00392156862745098
+{data}
+[train]
+batch_size = 50
+{train}
+[evaluate]
+files = "t10k-images-idx3-ubyte.gz"
+{evaluate}
+"""
+
+
+def alive(pid):
+    """Whether the process exists and isn't a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class Outcome:
+    """A finished command."""
+
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self):
+        return json.loads(self.out.strip().splitlines()[-1])
+
+    def __str__(self):
+        return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+class SystemTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="disttrain-test-"))
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": str(self.folder), "TMPDIR": str(self.folder)}
+        self.environment.pop("DISTTRAIN_CLUSTER", None)
+        self.processes = []
+
+    def tearDown(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            process.stdout.close()
+            process.stderr.close()
+        left = self.processes_of_this_test()
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.assertEqual(left, [], "processes were left behind")
+
+    # Jobs and clusters.
+
+    def job(self, name="quick", job="", data="", train="epochs = 2", evaluate=""):
+        """Writes a job on the small digits and returns its path."""
+        path = self.folder / f"{name}.toml"
+        path.write_text(QUICK.format(name=name, digits=DIGITS, job=job, data=data, train=train, evaluate=evaluate))
+        return path
+
+    # Commands.
+
+    def start(self, *command, environment=None):
+        """Starts one of our programs; it is killed at the end of the test at the latest."""
+        program, *arguments = map(str, command)
+        process = subprocess.Popen([str(BIN / program), *arguments], env={**self.environment, **(environment or {})},
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)
+        self.processes.append(process)
+        return process
+
+    def finish(self, process, timeout=PATIENCE):
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            self.fail(f"{process.args} did not end within {timeout} s\n{Outcome(None, out, err)}")
+        return Outcome(process.returncode, out, err)
+
+    def run_program(self, *command, timeout=PATIENCE):
+        return self.finish(self.start(*command), timeout)
+
+    def up(self, job, *arguments, ps=1, workers=2, timeout=PATIENCE):
+        return self.run_program("disttrain", "up", "--job", job, "--ps", ps, "--workers", workers, "--json", *arguments,
+                                timeout=timeout)
+
+    def start_up(self, job, *arguments, ps=1, workers=2):
+        return self.start("disttrain", "up", "--job", job, "--ps", ps, "--workers", workers, "--json", *arguments)
+
+    def status(self, *arguments):
+        """The current status, or None while no cluster answers."""
+        outcome = self.run_program("disttrain", "status", "--json", *arguments)
+        return outcome.json if outcome.code == 0 and outcome.out.strip() else None
+
+    # Waiting.
+
+    def until(self, what, predicate, patience=PATIENCE):
+        """The first true value of predicate()."""
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            value = predicate()
+            if value:
+                return value
+            time.sleep(0.02)
+        self.fail(f"waited {patience} s for {what}")
+
+    def until_steps(self, steps=1, *arguments):
+        """The status once the job has made so many steps."""
+        def reached():
+            status = self.status(*arguments)
+            return status if status and status["state"] == "running" and status["global_step"] >= steps else None
+        return self.until(f"step {steps}", reached)
+
+    def processes_of_this_test(self):
+        """Pids of our daemons that were started below this test's folder."""
+        mark = f"XDG_RUNTIME_DIR={self.folder}".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                if mark in (entry / "environ").read_bytes() and alive(int(entry.name)):
+                    found.append(int(entry.name))
+            except (OSError, PermissionError):
+                continue
+        return found
+
+    def pid_of(self, status, task):
+        return next(entry["pid"] for entry in status["tasks"] if entry["task"] == task)
+
+    # Outcomes.
+
+    def assert_finished(self, outcome):
+        self.assertEqual(outcome.code, 0, str(outcome))
+        self.assertEqual(outcome.json["state"], "finished", str(outcome))
+        return outcome.json
+
+    def assert_refused(self, outcome, code, *words):
+        """One clear error with the right exit code, nothing half-started."""
+        self.assertEqual(outcome.code, code, str(outcome))
+        for word in words:
+            self.assertIn(word, outcome.err + outcome.out)
+        self.assertEqual(self.processes_of_this_test(), [])

@@ -1,0 +1,76 @@
+"""Tasks die, are stopped, or are interrupted: the job ends with its root cause, and nothing is left behind."""
+import os
+import signal
+import unittest
+
+from harness import SystemTest, alive
+
+LONG = "epochs = 1000000"
+
+
+class LossOfTasksTest(SystemTest):
+    def start_long_job(self, train=LONG, ps=1, workers=2):
+        process = self.start_up(self.job(train=train), ps=ps, workers=workers)
+        return process, self.until_steps(20)
+
+    def assert_failed_because_of(self, process, task):
+        outcome = self.finish(process)
+        self.assertEqual(outcome.code, 1, str(outcome))
+        self.assertEqual(outcome.json["state"], "failed")
+        self.assertIn(task, outcome.json["reason"])
+        self.assertIn(task, outcome.err)
+        self.assertEqual(self.processes_of_this_test(), [])
+
+    def test_killed_ps_ends_the_job(self):
+        process, status = self.start_long_job(ps=2)
+        os.kill(self.pid_of(status, "ps/0"), signal.SIGKILL)
+        self.assert_failed_because_of(process, "ps/0")
+
+    def test_killed_chief_ends_the_job(self):
+        process, status = self.start_long_job()
+        os.kill(self.pid_of(status, "chief/0"), signal.SIGKILL)
+        self.assert_failed_because_of(process, "chief/0")
+
+    def test_killed_worker_of_a_synchronous_job_ends_it(self):
+        process, status = self.start_long_job(train='mode = "sync"\n' + LONG)
+        os.kill(self.pid_of(status, "worker/1"), signal.SIGKILL)
+        self.assert_failed_because_of(process, "worker/1")
+
+    def test_killed_last_worker_ends_the_job(self):
+        process, status = self.start_long_job(workers=1)
+        os.kill(self.pid_of(status, "worker/0"), signal.SIGKILL)
+        self.assert_failed_because_of(process, "worker/0")
+
+    def test_killed_worker_of_an_asynchronous_job_leaves_its_records_to_the_others(self):
+        for mode in ["async", "ssp"]:
+            with self.subTest(mode):
+                process = self.start_up(self.job(train=f'mode = "{mode}"\nepochs = 40'), workers=3)
+                status = self.until_steps(20)
+                os.kill(self.pid_of(status, "worker/2"), signal.SIGKILL)
+                result = self.assert_finished(self.finish(process))
+                self.assertEqual(result["global_step"], 40 * 6000 / 50)
+
+    def test_stopped_worker_is_removed_and_the_others_go_on(self):
+        process = self.start_up(self.job(train="epochs = 40"), workers=2)
+        status = self.until_steps(20)
+        os.kill(self.pid_of(status, "worker/1"), signal.SIGSTOP)
+        result = self.assert_finished(self.finish(process))
+        self.assertGreaterEqual(result["global_step"], 40 * 6000 / 50)
+
+    def test_interrupted_up_stops_in_order(self):
+        process, status = self.start_long_job(ps=2)
+        process.send_signal(signal.SIGINT)
+        outcome = self.finish(process)
+        self.assertEqual(outcome.code, 130, str(outcome))
+        self.assertEqual(self.processes_of_this_test(), [])
+
+    def test_killed_up_leaves_no_process(self):
+        process, status = self.start_long_job(ps=2)
+        process.kill()
+        process.wait()
+        pids = [task["pid"] for task in status["tasks"]]
+        self.until("all daemons to end", lambda: not any(alive(pid) for pid in pids))
+
+
+if __name__ == "__main__":
+    unittest.main()

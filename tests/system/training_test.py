@@ -1,0 +1,73 @@
+"""A cluster trains: every mode, placement and number of tasks, from one command."""
+import unittest
+
+from harness import SystemTest
+
+KEYS = ["job", "state", "reason", "global_step", "seconds", "steps_per_second", "examples_per_second", "loss",
+        "evaluation", "transport", "generation", "recoveries", "checkpoint", "tasks"]
+
+
+class TrainingTest(SystemTest):
+    def test_asynchronous_job_visits_each_record_once_an_epoch(self):
+        result = self.assert_finished(self.up(self.job(train="epochs = 3")))
+        self.assertEqual(result["global_step"], 3 * 6000 / 50)
+        self.assertEqual(result["evaluation"]["examples"], 1000)
+        self.assertGreater(result["evaluation"]["accuracy"], 0.5)
+
+    def test_result_has_the_documented_keys(self):
+        result = self.assert_finished(self.up(self.job(train="epochs = 1"), ps=2))
+        for key in KEYS:
+            self.assertIn(key, result)
+        self.assertEqual(result["transport"], "tcp")
+        self.assertEqual(result["generation"], 1)
+        self.assertEqual([task["task"] for task in result["tasks"]], ["chief/0", "ps/0", "ps/1", "worker/0", "worker/1"])
+        for task in result["tasks"]:
+            self.assertGreater(task["pid"], 0)
+            self.assertIn(":", task["address"])
+
+    def test_synchronous_steps_are_the_same_for_any_shards_and_placement(self):
+        train = 'mode = "sync"\nepochs = 2\noptimizer = { rule = "adam", learning_rate = 0.01 }'
+        results = []
+        for placement, shards, ps in [("balanced", 1, 1), ("round_robin", 3, 2), ("greedy", 2, 1), ("partitioned", 3, 3)]:
+            job = self.job(job=f'placement = "{placement}"\nshards = {shards}', train=train)
+            result = self.assert_finished(self.up(job, ps=ps))
+            self.assertEqual(result["global_step"], 2 * 6000 / 100)
+            results.append((result["loss"], result["evaluation"]["loss"], result["evaluation"]["accuracy"]))
+        self.assertEqual(results, [results[0]] * len(results))
+
+    def test_backup_worker_makes_steps_without_the_slowest(self):
+        result = self.assert_finished(self.up(self.job(train='mode = "sync"\naggregate = 2\nepochs = 2'), workers=3))
+        self.assertEqual(result["evaluation"]["examples"], 1000)
+
+    def test_bounded_staleness_trains(self):
+        self.assert_finished(self.up(self.job(train='mode = "ssp"\nstaleness = 2\nepochs = 2'), workers=3))
+
+    def test_each_worker_goes_through_the_whole_set_without_leases(self):
+        result = self.assert_finished(self.up(self.job(data='sharding = "none"', train="epochs = 2")))
+        self.assertEqual(result["global_step"], 2 * 2 * 6000 / 50)
+
+    def test_steps_end_the_job_before_the_epochs(self):
+        result = self.assert_finished(self.up(self.job(train="epochs = 50\nsteps = 100")))
+        self.assertEqual(result["global_step"], 100)
+
+    def test_pipelined_job_trains(self):
+        result = self.assert_finished(self.up(self.job(train="pipeline = 1\nepochs = 2")))
+        self.assertEqual(result["global_step"], 2 * 6000 / 50)
+
+    def test_evaluation_in_mid_run_does_not_end_training(self):
+        job = self.job(train="epochs = 3", evaluate="every_steps = 100")
+        result = self.assert_finished(self.up(job))
+        self.assertEqual(result["global_step"], 360)
+
+    def test_set_overrides_any_key_of_the_job(self):
+        result = self.assert_finished(self.up(self.job(), "--set", "train.steps=7", "--set", "job.name=other"))
+        self.assertEqual((result["job"], result["global_step"]), ("other", 7))
+
+    def test_convolutional_net_trains(self):
+        job = self.folder / "cnn.toml"
+        job.write_text(self.job().read_text().replace('builtin = "mlp"\nlayers = [784, 32, 10]', 'builtin = "cnn"'))
+        self.assert_finished(self.up(job, "--set", "train.steps=10", "--set", "job.name=cnn"))
+
+
+if __name__ == "__main__":
+    unittest.main()
