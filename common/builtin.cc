@@ -61,12 +61,14 @@ Result<ModelSpec> mlp(const ModelSection& model) {
   return spec;
 }
 
-ModelSpec cnn(const ModelSection& model) {
+Result<ModelSpec> cnn(const ModelSection& model) {
+  if (!model.layers.empty())
+    return fail(ErrorCode::kConfig, "model.layers can't be set with model.builtin = \"cnn\", whose layers are fixed");
   ModelSpec spec;
   add_convolution(spec, 0, 1, 32, model.initializer);
   add_convolution(spec, 1, 32, 64, model.initializer);
-  add_dense(spec, 2, 7 * 7 * 64, 1024, model.initializer);
-  add_dense(spec, 3, 1024, 10, model.initializer);
+  add_dense(spec, 2, 4 * 4 * 64, 512, model.initializer);
+  add_dense(spec, 3, 512, 10, model.initializer);
   spec.input_elements = 28 * 28;
   return spec;
 }
@@ -85,7 +87,14 @@ Result<ModelSpec> builtin_model(const ModelSection& model) {
     spec = cnn(model);
   else
     return fail(ErrorCode::kConfig, "model.builtin is \"" + model.builtin + "\"; expected mlp or cnn");
-  if (spec && model.loss == Loss::kSoftmaxCrossEntropy) spec->classes = output_elements(*spec);
+  if (!spec) return spec;
+  const std::uint64_t outputs = output_elements(*spec);
+  if (model.loss == Loss::kSoftmaxCrossEntropy && outputs == 1)
+    return fail(
+        ErrorCode::kConfig,
+        "model.layers ends with 1 output, but model.loss = \"softmax_cross_entropy\" chooses between at least 2; "
+        "use sigmoid_cross_entropy or mse");
+  spec->classes = outputs > 1 ? outputs : 0;
   return spec;
 }
 
