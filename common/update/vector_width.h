@@ -1,0 +1,47 @@
+// Which vector instructions the loops of this room use: chosen at run time, so that one program is fast on new
+// processors and runs on old ones. Results don't depend on it: see "Bits" in ARCHITECTURE.md.
+#pragma once
+
+#include <cstdint>
+
+namespace disttrain::update {
+
+enum class VectorWidth : std::uint8_t { kBaseline, kAvx2, kAvx512 };
+
+// The widest that this processor has. Cheap: found once.
+VectorWidth best_vector_width();
+
+// Runs body(arguments...) compiled for the given width, which the processor must have. `body` is a struct whose
+// operator() is DISTTRAIN_INLINE_BODY: it is compiled into each of the three functions below, and vectorised there.
+// Not g++'s target_clones: its resolvers run before the sanitizers' run time is up, and tests couldn't ask for a width.
+#define DISTTRAIN_INLINE_BODY __attribute__((always_inline)) inline
+
+template <typename Body, typename... Arguments>
+void run_baseline(const Body& body, Arguments... arguments) {
+  body(arguments...);
+}
+
+#if defined(__x86_64__)
+template <typename Body, typename... Arguments>
+__attribute__((target("avx2"))) void run_avx2(const Body& body, Arguments... arguments) {
+  body(arguments...);
+}
+
+template <typename Body, typename... Arguments>
+__attribute__((target("avx512f,avx512dq,prefer-vector-width=512"))) void run_avx512(const Body& body,
+                                                                                    Arguments... arguments) {
+  body(arguments...);
+}
+#endif
+
+template <typename Body, typename... Arguments>
+void run(VectorWidth width, const Body& body, Arguments... arguments) {
+#if defined(__x86_64__)
+  if (width == VectorWidth::kAvx512) return run_avx512(body, arguments...);
+  if (width == VectorWidth::kAvx2) return run_avx2(body, arguments...);
+#endif
+  static_cast<void>(width);
+  run_baseline(body, arguments...);
+}
+
+}  // namespace disttrain::update
