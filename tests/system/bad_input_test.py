@@ -1,0 +1,234 @@
+"""What an operator, a file or a stranger can get wrong: one clear error each, and no running job is harmed."""
+import gzip
+import os
+import resource
+import shutil
+import socket
+import struct
+import unittest
+
+from harness import DIGITS, SystemTest
+
+CLUSTER = """
+[cluster]
+name = "{name}"
+[chief]
+address = "127.0.0.1:{port}"
+state_directory = "{folder}/chief"
+[[ps]]
+address = "127.0.0.1:{ps}"
+[[worker]]
+address = "127.0.0.1:{worker}"
+"""
+
+
+def free_ports(count):
+    """Ports that were free a moment ago; whoever binds them late fails loudly."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class BadInputTest(SystemTest):
+    def test_misspelled_key_names_the_nearest_one(self):
+        outcome = self.up(self.job(train="epohcs = 2"))
+        self.assert_refused(outcome, 78, "epohcs", 'did you mean "epochs"', "quick.toml:")
+
+    def test_wrong_type_and_range_are_reported_together(self):
+        job = self.job(train='epochs = "many"', data="prefetch = 0")
+        self.assert_refused(self.up(job), 78, "epochs", "prefetch")
+
+    def test_key_of_a_later_version_is_refused(self):
+        job = self.job()
+        job.write_text(job.read_text() + "[checkpoint]\nevery_steps = 10\n")
+        self.assert_refused(self.up(job), 78, "checkpoint", "not in this version")
+
+    def test_missing_job_file(self):
+        self.assert_refused(self.up(self.folder / "absent.toml"), 66, "absent.toml")
+
+    def test_unknown_option_is_a_usage_error(self):
+        self.assert_refused(self.up(self.job(), "--wrokers", "2"), 64)
+
+    def test_zero_tasks_are_a_usage_error(self):
+        self.assert_refused(self.up(self.job(), ps=0), 64, "--ps")
+        self.assert_refused(self.up(self.job(), workers=0), 64, "--workers")
+
+    def cluster(self, text=CLUSTER, file="cluster.toml", **values):
+        chief, ps, worker = free_ports(3)
+        path = self.folder / file
+        path.write_text(text.format(**{**dict(name="test", port=chief, ps=ps, worker=worker, folder=self.folder), **values}))
+        return path
+
+    def test_two_tasks_with_one_address(self):
+        path = self.cluster(worker=7110, ps=7110)
+        self.assert_refused(self.run_program("disttrain", "check", path), 78, "7110")
+        self.assert_refused(self.run_program("psd", "--cluster", path), 78, "7110")
+
+    def test_cluster_without_ps_or_workers(self):
+        text = CLUSTER.split("[[ps]]")[0]
+        self.assert_refused(self.run_program("disttrain", "check", self.cluster(text)), 78, "[[ps]]", "[[worker]]")
+
+    def test_port_in_use(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            path = self.cluster(port=taken.getsockname()[1])
+            self.assert_refused(self.run_program("chiefd", "--cluster", path), 69, str(taken.getsockname()[1]), "in use")
+
+    def damaged_digits(self):
+        folder = self.folder / "digits"
+        shutil.copytree(DIGITS, folder)
+        return folder
+
+    def up_with(self, folder, *arguments):
+        return self.up(self.job(), "--set", f'data.path="{folder}"', *arguments)
+
+    def test_missing_data_file(self):
+        folder = self.damaged_digits()
+        (folder / "train-images-idx3-ubyte.gz").unlink()
+        self.assert_refused(self.up_with(folder), 66, "train-images-idx3-ubyte.gz")
+
+    def test_truncated_data_file(self):
+        file = self.damaged_digits() / "train-images-idx3-ubyte.gz"
+        file.write_bytes(file.read_bytes()[:10000])
+        self.assert_refused(self.up_with(file.parent), 65, "train-images-idx3-ubyte.gz")
+
+    def test_corrupt_data_file(self):
+        file = self.damaged_digits() / "train-images-idx3-ubyte.gz"
+        content = bytearray(file.read_bytes())
+        content[5000] ^= 0xFF
+        file.write_bytes(content)
+        self.assert_refused(self.up_with(file.parent), 65, "train-images-idx3-ubyte.gz")
+
+    def write_labels(self, folder, labels):
+        data = struct.pack(">II", 0x801, len(labels)) + bytes(labels)
+        (folder / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(data))
+
+    def test_fewer_labels_than_images(self):
+        folder = self.damaged_digits()
+        self.write_labels(folder, [1] * 5999)
+        self.assert_refused(self.up_with(folder), 65, "5999", "6000")
+
+    def test_labels_out_of_range(self):
+        folder = self.damaged_digits()
+        self.write_labels(folder, [1] * 5999 + [10])
+        self.assert_refused(self.up_with(folder), 65, "10")
+
+    def test_model_that_does_not_fit_the_data(self):
+        self.assert_refused(self.up(self.job(), "--set", "model.layers=[100, 10]"), 78, "784", "100")
+
+
+class StrangersTest(SystemTest):
+    """A job runs to its end while strangers do what they like on every port."""
+
+    def setUp(self):
+        super().setUp()
+        # Long enough to be running still when the last stranger has come; ended by `stop`.
+        self.process = self.start_up(self.job(train="epochs = 1000000"), "--set", 'transport.hello_timeout="500ms"',
+                                     "--set", "transport.max_connections=64")
+        status = self.until_steps(5)
+        self.addresses = [(entry["task"], *entry["address"].rsplit(":", 1)) for entry in status["tasks"]]
+
+    def assert_unharmed(self):
+        before = self.until_steps(0)["global_step"]
+        self.until_steps(before + 20)
+        stop = self.run_program("disttrain", "stop")
+        self.assertEqual(stop.code, 0, str(stop))
+        outcome = self.finish(self.process)
+        self.assertEqual(outcome.json["state"], "stopped", str(outcome))
+        self.assertEqual(outcome.code, 2)
+
+    def connect(self, host, port):
+        return socket.create_connection((host, int(port)), timeout=10)
+
+    def test_random_bytes_on_every_port(self):
+        for task, host, port in self.addresses:
+            for size in [1, 63, 64, 4096, 1 << 20]:
+                with self.connect(host, port) as stranger:
+                    try:
+                        stranger.sendall(os.urandom(size))
+                        stranger.shutdown(socket.SHUT_WR)
+                        while stranger.recv(4096):
+                            pass
+                    except OSError:
+                        pass  # closed while we wrote
+        self.assert_unharmed()
+
+    def test_frame_larger_than_allowed_is_refused_before_it_is_stored(self):
+        header = struct.pack("<IHHIIQQQIB", 0x4E525444, 1, 1, 0, 0xFFFFFFFF, 0, 0, 1 << 60, 0, 0).ljust(64, b"\0")
+        for task, host, port in self.addresses:
+            with self.connect(host, port) as stranger:
+                stranger.sendall(header)
+                try:
+                    self.assertEqual(stranger.recv(65536)[:0], b"")
+                except ConnectionError:
+                    pass
+        self.assert_unharmed()
+
+    def test_silent_peers_are_closed_after_the_hello_timeout(self):
+        for task, host, port in self.addresses:
+            with self.connect(host, port) as stranger:
+                stranger.settimeout(20)
+                try:
+                    while stranger.recv(4096):
+                        pass
+                except ConnectionError:
+                    pass
+        self.assert_unharmed()
+
+    def test_ten_thousand_connections(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        total = 10000
+        if hard < total + 200:
+            total = hard - 200
+            print(f"only {total} connections: the limit on open files is {hard}")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, total + 200), hard))
+        strangers = []
+        try:
+            for number in range(total):
+                task, host, port = self.addresses[number % len(self.addresses)]
+                stranger = socket.socket()
+                stranger.setblocking(False)
+                stranger.connect_ex((host, int(port)))
+                strangers.append(stranger)
+            self.assert_unharmed()
+        finally:
+            for stranger in strangers:
+                stranger.close()
+
+
+class WrongClusterTest(SystemTest):
+    def start_cluster(self):
+        path = self.folder / "cluster.toml"
+        chief, ps, worker = free_ports(3)
+        values = dict(port=chief, ps=ps, worker=worker, folder=self.folder)
+        path.write_text(CLUSTER.format(name="ours", **values))
+        self.start("chiefd", "--cluster", path)
+        return path, values
+
+    def test_worker_of_another_cluster_is_refused(self):
+        path, values = self.start_cluster()
+        other = self.folder / "other.toml"
+        other.write_text(CLUSTER.format(name="theirs", **values))
+        outcome = self.run_program("workerd", "--cluster", other)
+        self.assert_refused_daemon(outcome, 78, "theirs", "ours")
+
+    def assert_refused_daemon(self, outcome, code, *words):
+        self.assertEqual(outcome.code, code, str(outcome))
+        for word in words:
+            self.assertIn(word, outcome.err)
+
+    def test_worker_with_another_cluster_file_is_warned(self):
+        path, values = self.start_cluster()
+        other = self.folder / "other.toml"
+        other.write_text(CLUSTER.format(name="ours", **values) + "\n[transport]\ncredits = 8\n")
+        self.start("workerd", "--cluster", other)
+        self.start("psd", "--cluster", path)
+        outcome = self.run_program("disttrain", "submit", "--cluster", path, "--json", self.job(train="epochs = 1"))
+        self.assert_finished(outcome)
+        logs = self.run_program("disttrain", "logs", "--cluster", path)
+        self.assertIn("cluster file", logs.out)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,118 @@
+"""submit, status, stop, kill, logs, bench, plan, check against daemons that an operator started by hand."""
+import json
+import signal
+import unittest
+
+from bad_input_test import CLUSTER, free_ports
+from harness import SystemTest
+
+LONG = "epochs = 1000000"
+
+
+class VerbsTest(SystemTest):
+    def setUp(self):
+        super().setUp()
+        chief, ps, worker = free_ports(3)
+        self.chief = f"127.0.0.1:{chief}"
+        self.cluster = self.folder / "cluster.toml"
+        self.cluster.write_text(CLUSTER.format(name="test", port=chief, ps=ps, worker=worker, folder=self.folder))
+        self.daemons = [self.start(daemon, "--cluster", self.cluster) for daemon in ("chiefd", "psd", "workerd")]
+
+    def verb(self, *arguments):
+        return self.run_program("disttrain", *arguments, "--cluster", self.cluster)
+
+    def test_jobs_run_one_after_the_other_and_daemons_stay(self):
+        first = self.start("disttrain", "submit", self.job("first", train="epochs = 3"), "--json", "--cluster", self.cluster)
+        second = self.start("disttrain", "submit", self.job("second", train="epochs = 1"), "--json", "--cluster", self.cluster)
+        self.assert_finished(self.finish(first))
+        self.assert_finished(self.finish(second))
+        every = self.verb("status", "--all", "--json").json["jobs"]
+        self.assertEqual(sorted(job["job"] for job in every), ["first", "second"])
+        self.assertEqual({job["state"] for job in every}, {"finished"})
+        for daemon in self.daemons:
+            self.assertIsNone(daemon.poll())
+
+    def test_detached_job_is_stopped_by_name(self):
+        number = self.verb("submit", "--detach", self.job("endless", train=LONG)).out.strip()
+        self.assertTrue(number.isdigit(), number)
+        self.until_steps(5, "--cluster", self.cluster)
+        self.assertEqual(self.verb("stop", "endless").code, 0)
+        state = self.until("the end", lambda: self.ended("endless"))
+        self.assertEqual(state, "stopped")
+
+    def ended(self, job):
+        state = self.verb("status", "--json", job).json["state"]
+        return state if state in ("finished", "failed", "stopped") else None
+
+    def test_killed_job_frees_the_cluster_for_the_next(self):
+        self.verb("submit", "--detach", self.job("endless", train=LONG))
+        self.until_steps(5, "--cluster", self.cluster)
+        self.assertEqual(self.verb("kill").code, 0)
+        self.assertEqual(self.until("the end", lambda: self.ended("endless")), "stopped")
+        self.assert_finished(self.verb("submit", "--json", self.job("next", train="epochs = 1")))
+
+    def test_name_of_a_running_job_is_refused(self):
+        self.verb("submit", "--detach", self.job("endless", train=LONG))
+        self.until_steps(1, "--cluster", self.cluster)
+        outcome = self.verb("submit", self.job("endless", train=LONG))
+        self.assertEqual(outcome.code, 78, str(outcome))
+        self.assertIn("endless", outcome.err)
+
+    def test_status_works_with_the_chiefs_address_alone(self):
+        outcome = self.run_program("disttrain", "status", "--chief", self.chief, "--json")
+        self.assertEqual(outcome.code, 0, str(outcome))
+
+    def test_interrupted_submit_detaches(self):
+        process = self.start("disttrain", "submit", self.job("endless", train=LONG), "--cluster", self.cluster)
+        self.until_steps(5, "--cluster", self.cluster)
+        process.send_signal(signal.SIGINT)
+        outcome = self.finish(process)
+        self.assertEqual(outcome.code, 130, str(outcome))
+        self.assertIn("endless", outcome.err + outcome.out)
+        self.until_steps(6, "--cluster", self.cluster)
+
+    def test_logs_are_prefixed_by_task(self):
+        self.assert_finished(self.verb("submit", "--json", self.job(train="epochs = 1")))
+        logs = self.verb("logs").out
+        for task in ("chief/0", "ps/0", "worker/0"):
+            self.assertIn(task, logs)
+        self.assertNotIn("ps/0", self.verb("logs", "--task", "worker/0").out.replace("to ps/0", ""))
+
+    def test_chief_that_is_away_is_unavailable(self):
+        self.daemons[0].send_signal(signal.SIGTERM)
+        self.assertEqual(self.finish(self.daemons[0]).code, 0)
+        self.assertEqual(self.verb("status").code, 69)
+
+    def test_daemons_leave_in_order_on_sigterm(self):
+        self.assert_finished(self.verb("submit", "--json", self.job(train="epochs = 1")))
+        for daemon in self.daemons:
+            daemon.send_signal(signal.SIGTERM)
+        for daemon in self.daemons:
+            outcome = self.finish(daemon)
+            self.assertEqual(outcome.code, 0, str(outcome))
+
+
+class OfflineVerbsTest(SystemTest):
+    def test_plan_prints_shards_and_memory(self):
+        outcome = self.run_program("disttrain", "plan", self.job(), "--json")
+        self.assertEqual(outcome.code, 0, str(outcome))
+        json.loads(outcome.out)
+
+    def test_check_accepts_good_files(self):
+        self.assertEqual(self.run_program("disttrain", "check", self.job()).code, 0)
+
+    def test_version(self):
+        self.assertIn("0.1.0", self.run_program("disttrain", "version").out)
+
+    def test_bench_reports_phases(self):
+        outcome = self.run_program("disttrain", "bench", self.job(train="steps = 200"), "--ps", "1", "--workers", "1",
+                                   "--warmup", "20", "--json")
+        result = self.assert_finished(outcome)
+        self.assertGreater(result["examples_per_second"], 0)
+        worker = next(task for task in result["tasks"] if task["task"] == "worker/0")
+        for phase in ("input", "pull", "compute", "push", "wait"):
+            self.assertIn(phase, worker["phase_times"])
+
+
+if __name__ == "__main__":
+    unittest.main()
