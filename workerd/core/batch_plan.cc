@@ -1,0 +1,145 @@
+#include "workerd/core/batch_plan.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace disttrain::workerd {
+
+namespace {
+
+std::uint64_t length(const std::vector<Interval>& intervals) {
+  std::uint64_t sum = 0;
+  for (const Interval& interval : intervals) sum += interval.end - interval.begin;
+  return sum;
+}
+
+// Items [begin, end) of the concatenated intervals; what lies beyond them is left out.
+std::vector<Interval> cut(const std::vector<Interval>& intervals, std::uint64_t begin, std::uint64_t end) {
+  std::vector<Interval> part;
+  std::uint64_t at = 0;
+  for (const Interval& interval : intervals) {
+    const std::uint64_t size = interval.end - interval.begin;
+    const std::uint64_t from = std::max(begin, at);
+    const std::uint64_t to = std::min(end, at + size);
+    if (from < to) part.push_back(Interval{interval.begin + (from - at), interval.begin + (to - at)});
+    at += size;
+    if (at >= end) break;
+  }
+  return part;
+}
+
+}  // namespace
+
+void BatchPlan::grant(const LeaseGrant& grant) {
+  if (options_.own_order) return;
+  if (grant.last) last_ = true;
+  if (!grant.lease) return;
+  const Lease& lease = *grant.lease;
+  if (lease.id <= newest_) return;
+  newest_ = lease.id;
+  Held held{lease, length(lease.positions), 0};
+  if (options_.sync) {
+    if (roster_ && lease.roster != *roster_) {
+      last_ = false;  // said of a roster that is gone
+      return;
+    }
+    if (lease.steps == 0 || lease.ranks == 0) return;
+    newest_size_ = lease.steps;
+  } else {
+    if (held.records == 0) return;
+    newest_size_ = held.records;
+  }
+  held_.push_back(std::move(held));
+}
+
+std::optional<BatchOrder> BatchPlan::next() {
+  if (options_.own_order) return next_own();
+  return options_.sync ? next_of_block() : next_of_lease();
+}
+
+std::optional<BatchOrder> BatchPlan::next_own() {
+  if (exhausted()) return std::nullopt;
+  BatchOrder order;
+  order.epoch = epoch_;
+  order.examples = std::min(options_.batch_size, options_.records - begin_);
+  order.positions.push_back(Interval{begin_, begin_ + order.examples});
+  begin_ += order.examples;
+  if (begin_ == options_.records) {
+    begin_ = 0;
+    ++epoch_;
+  }
+  return order;
+}
+
+std::optional<BatchOrder> BatchPlan::next_of_lease() {
+  if (held_.empty()) return std::nullopt;
+  Held& held = held_.front();
+  BatchOrder order;
+  order.epoch = held.lease.epoch;
+  order.lease = held.lease.id;
+  order.positions = cut(held.lease.positions, held.taken, held.taken + options_.batch_size);
+  order.examples = length(order.positions);
+  held.taken += order.examples;
+  if (held.taken == held.records) held_.pop_front();
+  return order;
+}
+
+std::optional<BatchOrder> BatchPlan::next_of_block() {
+  if (!roster_) return std::nullopt;
+  forget_past_blocks();
+  if (held_.empty() || held_.front().lease.first_step > next_step_) return std::nullopt;
+  const Lease& lease = held_.front().lease;
+  const std::uint64_t n = next_step_.value - lease.first_step.value;
+  const std::uint64_t begin = (n * lease.ranks + lease.rank.value) * options_.batch_size;
+  BatchOrder order;
+  order.epoch = lease.epoch;
+  order.lease = lease.id;
+  order.positions = cut(lease.positions, begin, begin + options_.batch_size);
+  order.examples = length(order.positions);
+  order.step = next_step_;
+  next_step_ = next_step_.next();
+  forget_past_blocks();
+  return order;
+}
+
+void BatchPlan::forget_past_blocks() {
+  while (!held_.empty() && held_.front().lease.first_step.value + held_.front().lease.steps <= next_step_.value)
+    held_.pop_front();
+}
+
+void BatchPlan::skip_to(Step step) {
+  next_step_ = std::max(next_step_, step);
+  if (options_.sync) forget_past_blocks();
+}
+
+void BatchPlan::change_roster(RosterVersion roster, Step next_step) {
+  if (options_.own_order || !options_.sync || roster_ == roster) return;
+  const bool first = !roster_;
+  roster_ = roster;
+  next_step_ = next_step;
+  const std::size_t before = held_.size();
+  std::erase_if(held_, [roster](const Held& held) { return held.lease.roster != roster; });
+  if (!first || held_.size() != before) last_ = false;
+  forget_past_blocks();
+}
+
+bool BatchPlan::exhausted() const {
+  if (!options_.own_order) return last_ && held_.empty();
+  return options_.records == 0 || (options_.epochs != 0 && epoch_ >= options_.epochs);
+}
+
+bool BatchPlan::runs_dry(std::uint64_t batches_ahead) const {
+  if (last_) return false;
+  std::uint64_t left = 0;
+  for (const Held& held : held_) {
+    if (options_.sync) {
+      left += held.lease.first_step.value + held.lease.steps - std::max(next_step_, held.lease.first_step).value;
+    } else {
+      left += held.records - held.taken;
+    }
+  }
+  const std::uint64_t ahead = options_.sync ? batches_ahead : batches_ahead * options_.batch_size;
+  return left < std::max(ahead, newest_size_ / 2);
+}
+
+}  // namespace disttrain::workerd

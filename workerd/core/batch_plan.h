@@ -1,0 +1,65 @@
+// BatchPlan: which records make the next batch. Three ways: the worker's own order over the whole set, leases of its
+// own (async, ssp), blocks of steps lent to a whole roster (sync). See Lease in common/messages/control.h.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "workerd/core/events.h"
+
+namespace disttrain::workerd {
+
+struct PlanOptions {
+  bool own_order = false;  // sharding = "none"
+  bool sync = false;
+  std::uint64_t batch_size = 1;  // >= 1
+  std::uint64_t records = 0;     // own order
+  std::uint64_t epochs = 0;      // own order; 0 = no limit
+};
+
+class BatchPlan {
+ public:
+  explicit BatchPlan(const PlanOptions& options) : options_(options), last_(options.own_order) {}
+
+  // A lease that is void, empty or already known is ignored.
+  void grant(const LeaseGrant& grant);
+
+  // The next batch (its ticket is 0), or nothing while there is no lease to take it from.
+  std::optional<BatchOrder> next();
+
+  // sync: batches of earlier steps aren't wanted any more. Never goes back but by change_roster.
+  void skip_to(Step step);
+
+  // sync: the roster in force from `next_step` on; leases for another one are void, and `last` said for it too.
+  void change_roster(RosterVersion roster, Step next_step);
+
+  // Nothing is left and nothing follows.
+  bool exhausted() const;
+  // More leases would help soon.
+  bool runs_dry(std::uint64_t batches_ahead) const;
+
+ private:
+  struct Held {
+    Lease lease;
+    std::uint64_t records = 0;  // sum of its positions
+    std::uint64_t taken = 0;    // async: records handed out
+  };
+
+  std::optional<BatchOrder> next_own();
+  std::optional<BatchOrder> next_of_lease();
+  std::optional<BatchOrder> next_of_block();
+  void forget_past_blocks();
+
+  const PlanOptions options_;
+  std::deque<Held> held_;
+  bool last_;
+  LeaseId newest_;
+  std::uint64_t newest_size_ = 0;  // records (async) or steps (sync) of the newest lease
+  std::uint32_t epoch_ = 0;        // own order
+  std::uint64_t begin_ = 0;
+  Step next_step_;                       // sync
+  std::optional<RosterVersion> roster_;  // sync; none until the first answer of a shard
+};
+
+}  // namespace disttrain::workerd

@@ -1,0 +1,124 @@
+#include "workerd/core/channel.h"
+
+#include <algorithm>
+
+#include "common/check.h"
+
+namespace disttrain::workerd {
+
+namespace {
+
+std::string to_string(ShardId shard) {
+  return "shard " + std::to_string(shard.value);
+}
+
+}  // namespace
+
+Status Channel::connect(Sequence last, Actions& out) {
+  if (last.value > base_.value + sent_ || last.value < base_.value + acknowledged_)
+    return fail(ErrorCode::kUnavailable, to_string(shard_) + " says that it has taken frame " +
+                                             std::to_string(last.value) + "; between " +
+                                             std::to_string(base_.value + acknowledged_) + " and " +
+                                             std::to_string(base_.value + sent_) + " were expected");
+  connected_ = true;
+  const bool complete = push_complete();
+  acknowledged_ = last.value - base_.value;
+  sent_ = acknowledged_;
+  buckets_due_ = 0;
+  all_due_ = false;
+  if (!complete && !frames_.empty()) {
+    // Which answers were on their way nobody knows, so everything is asked for again, if need be by the last frame
+    // once more, which the shard knows for a duplicate.
+    ask_for_all_ = true;
+    if (frames_.back().push.last) {
+      if (frames_.back().push.want != Want::kNothing) {
+        frames_.back().push.want = Want::kAll;
+        sent_ = std::min(sent_, frames_.size() - 1);
+        acknowledged_ = std::min(acknowledged_, sent_);
+      }
+    }
+  }
+  flush(out);
+  if (pull_id_ != 0) out.push_back(SendPull{shard_, Pull{pull_id_}});
+  return {};
+}
+
+void Channel::begin_push() {
+  DISTTRAIN_CHECK(push_complete());
+  base_ = Sequence(base_.value + frames_.size());
+  frames_.clear();
+  sent_ = 0;
+  acknowledged_ = 0;
+  ask_for_all_ = false;
+}
+
+void Channel::add_frame(Push push, std::uint32_t gradients, bool payload, Actions& out) {
+  if (push.last && ask_for_all_ && push.want != Want::kNothing) push.want = Want::kAll;
+  frames_.push_back(Frame{std::move(push), gradients, payload});
+  flush(out);
+}
+
+void Channel::flush(Actions& out) {
+  while (connected_ && sent_ < frames_.size() && sent_ - acknowledged_ < credits_) {
+    const Frame& frame = frames_[sent_++];
+    if (frame.push.want == Want::kBucket && !ask_for_all_) ++buckets_due_;
+    if (frame.push.want == Want::kAll) all_due_ = true;
+    SendPush& send = std::get<SendPush>(out.emplace_back(std::in_place_type<SendPush>));
+    send.shard = shard_;
+    send.sequence = Sequence(base_.value + sent_);
+    send.push = frame.push;
+    if (ask_for_all_ && send.push.want == Want::kBucket) send.push.want = Want::kNothing;
+    send.gradients = frame.gradients;
+    send.payload = frame.payload;
+  }
+}
+
+void Channel::begin_pull(Pull pull, Actions& out) {
+  DISTTRAIN_CHECK(pull_complete());
+  pull_id_ = pull.id;
+  if (connected_) out.push_back(SendPull{shard_, pull});
+}
+
+Status Channel::acknowledge(Sequence upto) {
+  if (upto.value > base_.value + sent_)
+    return fail(ErrorCode::kUnavailable, to_string(shard_) + " acknowledges frame " + std::to_string(upto.value) +
+                                             ", but only " + std::to_string(base_.value + sent_) + " were sent");
+  if (upto.value > base_.value) acknowledged_ = std::max<std::size_t>(acknowledged_, upto.value - base_.value);
+  return {};
+}
+
+Status Channel::take(const Parameters& parameters, Actions& out) {
+  if (Status ok = acknowledge(parameters.acknowledged); !ok) return ok;
+  if (parameters.pull_id != 0) {
+    if (parameters.pull_id != pull_id_)
+      return fail(ErrorCode::kUnavailable, to_string(shard_) + " answers pull " + std::to_string(parameters.pull_id) +
+                                               ", which isn't under way");
+    if (parameters.last) pull_id_ = 0;
+  } else if (buckets_due_ > 0) {
+    --buckets_due_;
+  } else if (all_due_) {
+    if (parameters.last) all_due_ = false;
+  } else {
+    return fail(ErrorCode::kUnavailable, to_string(shard_) + " sends parameters that nobody asked for");
+  }
+  version_ = std::max(version_, parameters.version);
+  flush(out);
+  return {};
+}
+
+Status Channel::take(const Acknowledge& acknowledge_frame, Actions& out) {
+  if (Status ok = acknowledge(acknowledge_frame.acknowledged); !ok) return ok;
+  if (acknowledge_frame.outcome == PushOutcome::kFinished) {
+    // Beyond the job's last step nothing is applied and nothing comes back.
+    buckets_due_ = 0;
+    all_due_ = false;
+  }
+  flush(out);
+  return {};
+}
+
+bool Channel::push_complete() const {
+  return acknowledged_ == frames_.size() && buckets_due_ == 0 && !all_due_;
+}
+
+}  // namespace disttrain::workerd

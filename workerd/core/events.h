@@ -1,0 +1,149 @@
+// What goes into a WorkerCore and what comes out of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/config/job_config.h"
+#include "common/layout.h"
+#include "common/messages/control.h"
+#include "common/messages/data.h"
+#include "common/time.h"
+
+namespace disttrain::workerd {
+
+// A batch that was asked for; from 1, grows with each.
+using BatchTicket = StrongId<struct BatchTicketTag, std::uint64_t>;
+
+// Which records make a batch, in this order: positions of the epoch's permutation.
+struct BatchOrder {
+  BatchTicket ticket;
+  std::uint32_t epoch = 0;
+  std::vector<Interval> positions;
+  std::uint64_t examples = 0;  // sum of the positions' lengths; 0 at the end of a synchronous block
+  LeaseId lease;               // 0 with sharding = "none"
+  Step step;                   // sync with leases: the step it is for, else 0
+};
+
+// Everything that a core must know of its job; fixed for its life.
+struct JobFacts {
+  Member self;
+  JobConfig config;
+  Layout layout;
+  Roster roster;
+  std::vector<std::string> shard_names;  // for messages: "shard 1 (ps/0 at host:7110)"
+  std::uint64_t train_records = 0;
+  std::uint32_t credits = 4;  // push frames outstanding per channel
+  bool evaluates = false;     // does the evaluations of mid-run
+};
+
+// ---- events ----
+
+struct ChannelOpened {
+  ShardId shard;
+  Sequence last_sequence;  // the last frame that the shard has taken from this incarnation
+};
+struct ChannelLost {
+  ShardId shard;
+  std::string reason;
+};
+struct Start {};
+struct LeaseGranted {
+  LeaseGrant grant;
+};
+struct ChiefReturned {};  // a new control connection: what was asked may be lost
+struct BatchReady {
+  BatchTicket ticket;
+};
+// Gradients of flat elements [0, end) are final. Only between Compute and Computed.
+struct RangesReady {
+  std::uint64_t end = 0;
+};
+struct Computed {
+  float loss = 0.0F;
+};
+struct ParametersArrived {
+  ShardId shard;
+  Parameters parameters;
+};
+struct AcknowledgeArrived {
+  ShardId shard;
+  Acknowledge acknowledge;
+};
+struct StopRequested {};
+struct BecomesEvaluator {};
+struct EvaluateRequested {};  // the final one
+struct EvaluationDone {
+  double loss_sum = 0.0;
+  std::uint64_t correct = 0;
+  std::uint64_t examples = 0;
+};
+// Something that the step needs broke outside: data, engine, channel refused.
+struct Broken {
+  Error error;
+};
+struct Tick {};
+
+using Event = std::variant<ChannelOpened, ChannelLost, Start, LeaseGranted, ChiefReturned, BatchReady, RangesReady,
+                           Computed, ParametersArrived, AcknowledgeArrived, StopRequested, BecomesEvaluator,
+                           EvaluateRequested, EvaluationDone, Broken, Tick>;
+
+// ---- actions, carried out in order ----
+
+struct ReportOpened {};  // all channels are open
+struct RequestLease {
+  double records_per_second = 0.0;
+};
+struct RequestBatch {
+  BatchOrder order;
+};
+struct DropBatch {
+  BatchTicket ticket;
+};
+struct SendPull {
+  ShardId shard;
+  Pull pull;
+};
+// Payload: the bucket's place in gradient buffer `gradients`, which stays as it is until the frame is acknowledged.
+struct SendPush {
+  ShardId shard;
+  Sequence sequence;
+  Push push;
+  std::uint32_t gradients = 0;
+  bool payload = true;
+};
+// Answered by Computed. The batch is done with then.
+struct Compute {
+  BatchTicket batch;
+  std::uint64_t step = 0;  // for the seed, with `rank`
+  Rank rank;
+  std::uint32_t parameters = 0;  // buffers to use
+  std::uint32_t gradients = 0;
+  bool early = false;      // RangesReady is wanted
+  double clip_norm = 0.0;  // > 0: scale all gradients down to this norm
+};
+struct RunEvaluation {
+  std::uint32_t parameters = 0;
+};
+struct ReportEvaluated {
+  Evaluated evaluated;  // job and generation are filled in by the shell
+};
+struct ReportFinished {
+  std::uint64_t steps = 0;
+};
+struct Accuse {
+  ShardId shard;
+  std::string reason;
+};
+// The job can't go on here. Nothing else follows.
+struct Fail {
+  Error error;
+};
+
+using Action = std::variant<ReportOpened, RequestLease, RequestBatch, DropBatch, SendPull, SendPush, Compute,
+                            RunEvaluation, ReportEvaluated, ReportFinished, Accuse, Fail>;
+using Actions = std::vector<Action>;
+
+}  // namespace disttrain::workerd

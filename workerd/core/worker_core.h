@@ -1,0 +1,171 @@
+// WorkerCore: one worker's part of one job, from opened channels to the last report; the rules of PROTOCOL.md sections
+// 2 to 4 on a worker's side. Stepped with events, answers with actions to be carried out in order. No I/O, no clock.
+//
+// The life of a step: a batch is ready -> Compute -> RangesReady: buckets leave early, as far as credits allow ->
+// Computed: the rest leaves, the last frame to each shard asks for the parameters back -> all answers are here -> next.
+// With pipeline = 1 the answers of step n land in the other parameter buffer while step n + 1 is computed.
+//
+// The shell computes inline: between Compute and Computed it feeds nothing but RangesReady, unless pipeline = 1, when
+// answers may come in between too.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "workerd/core/batch_plan.h"
+#include "workerd/core/channel.h"
+#include "workerd/core/events.h"
+
+namespace disttrain::workerd {
+
+// What heartbeats tell of a worker.
+struct Progress {
+  Phase phase = Phase::kIdle;
+  Instant since{};  // in that phase
+  std::uint64_t steps = 0;
+  std::uint64_t examples = 0;
+  double loss = 0.0;  // of the newest step, NaN before the first
+  std::array<Duration, kPhases> times{};
+};
+
+class WorkerCore {
+ public:
+  // The layout has passed validate(); credits >= 1; facts.self is in the roster (else the rank is 0).
+  WorkerCore(JobFacts facts, Instant now);
+
+  // Appends to `out`. Events that make no sense in the state are ignored.
+  void step(Instant now, const Event& event, Actions& out);
+
+  // Parameter buffer into which answers land now; 0 unless pipeline = 1.
+  std::uint32_t landing() const { return pipeline_ ? 1 - fresh_ : 0; }
+  // Buffers that the shell must have.
+  std::uint32_t buffers() const { return pipeline_ ? 2 : 1; }
+  const Progress& progress() const { return progress_; }
+
+ private:
+  struct Planned {
+    BatchOrder order;
+    bool ready = false;
+  };
+  // A gradient from the start of its computation until its push is complete.
+  struct Gradient {
+    BatchOrder order;
+    std::uint64_t clock = 0;
+    std::uint32_t buffer = 0;
+    RosterVersion roster;
+    std::vector<Step> pull_versions;  // by shard: what it was computed from
+    float loss = 0.0F;
+    bool final = false;
+  };
+  enum class Evaluation { kNone, kPull, kRun };
+
+  // Events.
+  void on(const ChannelOpened& event, Actions& out);
+  void on(const ChannelLost& event, Actions& out);
+  void on(const Start& event, Actions& out);
+  void on(const LeaseGranted& event, Actions& out);
+  void on(const ChiefReturned& event, Actions& out);
+  void on(const BatchReady& event, Actions& out);
+  void on(const RangesReady& event, Actions& out);
+  void on(const Computed& event, Actions& out);
+  void on(const ParametersArrived& event, Actions& out);
+  void on(const AcknowledgeArrived& event, Actions& out);
+  void on(const StopRequested& event, Actions& out);
+  void on(const BecomesEvaluator& event, Actions& out);
+  void on(const EvaluateRequested& event, Actions& out);
+  void on(const EvaluationDone& event, Actions& out);
+  void on(const Broken& event, Actions& out);
+  void on(const Tick& event, Actions& out);
+
+  // Goes on as far as it can.
+  void advance(Actions& out);
+  void settle_answers(Actions& out);
+  void take_parameters(Actions& out);
+  void follow_roster(Actions& out);
+  void plan_batches(Actions& out);
+  void drop_stale_batches(Actions& out);
+  void begin_compute(Actions& out);
+  void begin_push(Actions& out);
+  void add_ready_frames(std::uint64_t ready_end, Actions& out);
+  void add_last_frames(Actions& out);
+  void begin_pull(bool only_lagging, Actions& out);
+  bool evaluation_due();
+  void begin_evaluation(Actions& out);
+  void run_evaluation(Actions& out);
+  void leave(Actions& out);
+
+  // Questions.
+  bool leases() const { return facts_.config.data.sharding == Sharding::kLease; }
+  bool sync() const { return facts_.config.train.mode == Mode::kSync; }
+  bool ssp() const { return facts_.config.train.mode == Mode::kSsp; }
+  bool early() const;
+  bool data_used_up() const;
+  std::uint64_t next_clock() const;
+  bool pushes_complete() const;
+  bool pushes_sent() const;
+  bool pulls_complete() const;
+  bool is_void(const Gradient& gradient) const;
+  Push frame_of(const Gradient& gradient, const Channel& channel, bool last) const;
+  std::string waited_for() const;
+
+  void enter(Phase phase);
+  void set_broken(Error error, Actions& out);
+
+  // Constant after construction.
+  const JobFacts facts_;
+  const bool pipeline_;
+  Rank rank_;
+
+  Instant now_;
+  Instant moved_;  // of the last event that shows progress
+  Instant started_at_;
+  Progress progress_;
+  std::vector<Channel> channels_;  // by shard
+
+  // Data.
+  BatchPlan plan_;
+  std::deque<Planned> planned_;  // asked for, in order of computation
+  BatchTicket last_ticket_;
+  bool lease_requested_ = false;
+  bool lease_refused_ = false;  // the chief had none: asked again at the next tick
+
+  // Life.
+  bool opened_ = false;
+  bool started_ = false;
+  bool stopping_ = false;    // StopRequested
+  bool finished_ = false;    // a shard says that the job has all its steps
+  bool left_ = false;        // ReportFinished is out
+  bool broken_ = false;      // Fail is out
+  bool told_final_ = false;  // ssp: the shards know that nothing follows
+
+  // The step.
+  bool pulling_ = false;
+  bool pushing_ = false;         // the push of pushed_ is under way
+  bool farewell_ = false;        // ... which is an empty one
+  bool computing_ = false;       // computed_ is being made
+  bool computed_whole_ = false;  // computed_ waits for its push
+  Gradient computed_;
+  Gradient pushed_;
+  bool have_parameters_ = false;
+  std::uint32_t fresh_ = 0;           // parameter buffer with the newest complete parameters
+  std::vector<Step> fresh_versions_;  // theirs, by shard
+  std::uint64_t clock_ = 0;           // async, ssp: of the newest gradient begun
+  std::uint64_t last_pull_id_ = 0;
+  bool roster_known_ = false;
+  RosterVersion roster_;        // that fresh_versions_ came with
+  RosterVersion pacer_roster_;  // in the pacer's newest answer
+
+  // Evaluation.
+  bool evaluates_ = false;
+  bool final_wanted_ = false;
+  bool final_now_ = false;
+  Evaluation evaluation_ = Evaluation::kNone;
+  std::uint64_t evaluated_ = 0;  // multiples of every_steps that were passed
+  Instant evaluation_began_;
+};
+
+}  // namespace disttrain::workerd
