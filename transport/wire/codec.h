@@ -11,7 +11,8 @@
 //   transport.dial(loop, address, frame, deadline, done);    // first frame back: decode_hello_answer
 //
 //   wire::ScratchBuffer scratch;                             // a push: one per thread, no allocation per frame
-//   frame.header = {.type = FrameType::kPush, .job = job, .generation = generation, .sequence = next};
+//   frame.header.type = FrameType::kPush;
+//   frame.header.job = job;                                  // and generation, and sequence = next
 //   frame.control = wire::encode(push, scratch);             // valid until scratch is used again; send() copies it
 //   frame.payload = std::as_bytes(std::span(gradients).subspan(begin, elements));
 //   frame.cookie = next.value;                               // on_sent(cookie): gradients may change again

@@ -465,7 +465,7 @@ struct StopRequest {
   kill @1 :Bool;
 }
 
-# client -> chief. Answered by LogLines, more of them as they arise with `follow`; without it by RequestDone at the end.
+# client -> chief. Answered by one LogLines, with `follow` by more of them as they arise.
 struct LogsRequest {
   job @0 :Text;
   tasks @1 :List(Task);

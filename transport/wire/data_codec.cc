@@ -1,0 +1,203 @@
+// The messages on the path of a step. Each is built in the caller's scratch buffer as one segment behind its 8-byte
+// segment table, which is what capnp::messageToFlatArray would make of it with three allocations and a copy.
+#include <algorithm>
+
+#include "common/check.h"
+#include "transport/wire/pieces.h"
+
+namespace disttrain::wire {
+namespace {
+
+// Gives out the scratch buffer as the only segment: our own messages are bounded so that they fit.
+class ScratchBuilder final : public capnp::MessageBuilder {
+ public:
+  explicit ScratchBuilder(std::span<std::uint64_t> words) : words_(words) {}
+
+  kj::ArrayPtr<capnp::word> allocateSegment(capnp::uint minimum) override {
+    DISTTRAIN_CHECK(!given_);
+    DISTTRAIN_CHECK_LE(minimum, words_.size());
+    given_ = true;
+    return {reinterpret_cast<capnp::word*>(words_.data()), words_.size()};
+  }
+
+ private:
+  std::span<std::uint64_t> words_;
+  bool given_ = false;
+};
+
+template <typename Root, typename Fill>
+Bytes build_in(ScratchBuffer& scratch, Fill fill) {
+  const std::span<std::uint64_t> words = scratch.words();
+  std::fill_n(words.begin(), scratch.used_words, 0);  // a builder wants its segment zeroed
+  scratch.used_words = words.size();                  // should a check below end in a test's death
+  ScratchBuilder builder(words.subspan(1));
+  fill(builder.initRoot<Root>());
+  const std::size_t size = builder.getSegmentsForOutput()[0].size();
+  words[0] = static_cast<std::uint64_t>(size) << 32;  // segment table: one segment (0 more), its words
+  scratch.used_words = size + 1;
+  return std::as_bytes(words.first(size + 1));
+}
+
+template <typename T>
+unsigned checked_size(const std::vector<T>& list, std::size_t max) {
+  DISTTRAIN_CHECK_LE(list.size(), max);
+  return static_cast<unsigned>(list.size());
+}
+
+PushOutcome read_outcome(schema::PushOutcome outcome) {
+  return read_enum(outcome, PushOutcome::kFinished, "outcome");
+}
+
+}  // namespace
+
+Bytes encode(const Push& m, ScratchBuffer& scratch) {
+  return build_in<schema::Push>(scratch, [&m](schema::Push::Builder b) {
+    b.setBucket(m.bucket.value);
+    b.setExamples(m.examples);
+    b.setClock(m.clock.value);
+    b.setPullVersion(m.pull_version.value);
+    b.setLoss(m.loss);
+    b.setEpoch(m.epoch);
+    b.setLease(m.lease.value);
+    b.setWant(write_enum<schema::Want>(m.want));
+    b.setLast(m.last);
+    b.setSkipped(m.skipped);
+    if (!m.visited.empty()) write_list(b.initVisited(checked_size(m.visited, kMaxVisited)), m.visited);
+  });
+}
+
+Result<Push> decode_push(Bytes control) {
+  return parse<schema::Push>("Push", control, [](schema::Push::Reader r) {
+    Push m;
+    m.bucket = BucketId(r.getBucket());
+    m.clock = Step(r.getClock());
+    m.pull_version = Step(r.getPullVersion());
+    m.want = read_enum(r.getWant(), Want::kAll, "want");
+    m.last = r.getLast();
+    m.skipped = r.getSkipped();
+    m.examples = r.getExamples();
+    m.loss = r.getLoss();
+    m.lease = LeaseId(r.getLease());
+    m.epoch = r.getEpoch();
+    m.visited = read_list<Interval>(r.getVisited(), kMaxVisited, "visited positions");
+    return m;
+  });
+}
+
+Bytes encode(const Pull& m, ScratchBuffer& scratch) {
+  return build_in<schema::Pull>(scratch, [&m](schema::Pull::Builder b) { b.setId(m.id); });
+}
+
+Result<Pull> decode_pull(Bytes control) {
+  return parse<schema::Pull>("Pull", control, [](schema::Pull::Reader r) { return Pull{r.getId()}; });
+}
+
+Bytes encode(const Parameters& m, ScratchBuffer& scratch) {
+  return build_in<schema::Parameters>(scratch, [&m](schema::Parameters::Builder b) {
+    b.setVersion(m.version.value);
+    b.setRoster(m.roster.value);
+    b.setPullId(m.pull_id);
+    b.setAcknowledged(m.acknowledged.value);
+    b.setBucket(m.bucket.value);
+    b.setOutcome(write_enum<schema::PushOutcome>(m.outcome));
+    b.setLast(m.last);
+    b.setFinished(m.finished);
+  });
+}
+
+Result<Parameters> decode_parameters(Bytes control) {
+  return parse<schema::Parameters>("Parameters", control, [](schema::Parameters::Reader r) {
+    Parameters m;
+    m.bucket = BucketId(r.getBucket());
+    m.version = Step(r.getVersion());
+    m.outcome = read_outcome(r.getOutcome());
+    m.last = r.getLast();
+    m.finished = r.getFinished();
+    m.roster = RosterVersion(r.getRoster());
+    m.pull_id = r.getPullId();
+    m.acknowledged = Sequence(r.getAcknowledged());
+    return m;
+  });
+}
+
+Bytes encode(const Acknowledge& m, ScratchBuffer& scratch) {
+  return build_in<schema::Acknowledge>(scratch, [&m](schema::Acknowledge::Builder b) {
+    b.setAcknowledged(m.acknowledged.value);
+    b.setOutcome(write_enum<schema::PushOutcome>(m.outcome));
+    b.setFinished(m.finished);
+  });
+}
+
+Result<Acknowledge> decode_acknowledge(Bytes control) {
+  return parse<schema::Acknowledge>("Acknowledge", control, [](schema::Acknowledge::Reader r) {
+    return Acknowledge{Sequence(r.getAcknowledged()), read_outcome(r.getOutcome()), r.getFinished()};
+  });
+}
+
+Bytes encode(const Staged& m, ScratchBuffer& scratch) {
+  return build_in<schema::Staged>(scratch, [&m](schema::Staged::Builder b) {
+    b.setShard(m.shard.value);
+    b.setNonfinite(m.nonfinite);
+    b.setStep(m.step.value);
+    b.setNorm2(m.norm2);
+    write_list(b.initMembers(checked_size(m.members, kMaxMembers)), m.members);
+  });
+}
+
+Result<Staged> decode_staged(Bytes control) {
+  return parse<schema::Staged>("Staged", control, [](schema::Staged::Reader r) {
+    Staged m;
+    m.shard = ShardId(r.getShard());
+    m.step = Step(r.getStep());
+    m.members = read_list<Member>(r.getMembers(), kMaxMembers, "members");
+    m.nonfinite = r.getNonfinite();
+    m.norm2 = r.getNorm2();
+    return m;
+  });
+}
+
+Bytes encode(const Commit& m, ScratchBuffer& scratch) {
+  return build_in<schema::Commit>(scratch, [&m](schema::Commit::Builder b) {
+    b.setStep(m.step.value);
+    b.setScale(m.scale);
+    b.setSkip(m.skip);
+    write_list(b.initMembers(checked_size(m.members, kMaxMembers)), m.members);
+    checked_size(m.roster.members, kMaxMembers);
+    write(m.roster, b.initRoster());
+  });
+}
+
+Result<Commit> decode_commit(Bytes control) {
+  return parse<schema::Commit>("Commit", control, [](schema::Commit::Reader r) {
+    Commit m;
+    m.step = Step(r.getStep());
+    m.members = read_list<Member>(r.getMembers(), kMaxMembers, "members");
+    m.scale = r.getScale();
+    m.skip = r.getSkip();
+    m.roster = read(r.getRoster());
+    return m;
+  });
+}
+
+Bytes encode(const PacerNews& m, ScratchBuffer& scratch) {
+  return build_in<schema::PacerNews>(scratch, [&m](schema::PacerNews::Builder b) {
+    b.setSlowestClock(m.slowest_clock.value);
+    b.setGlobalStep(m.global_step.value);
+    b.setFinished(m.finished);
+    checked_size(m.roster.members, kMaxMembers);
+    write(m.roster, b.initRoster());
+  });
+}
+
+Result<PacerNews> decode_pacer_news(Bytes control) {
+  return parse<schema::PacerNews>("PacerNews", control, [](schema::PacerNews::Reader r) {
+    PacerNews m;
+    m.roster = read(r.getRoster());
+    m.slowest_clock = Step(r.getSlowestClock());
+    m.global_step = Step(r.getGlobalStep());
+    m.finished = r.getFinished();
+    return m;
+  });
+}
+
+}  // namespace disttrain::wire

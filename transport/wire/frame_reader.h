@@ -1,0 +1,86 @@
+// Frames out of a stream of bytes, without I/O: it says where the next bytes go, is told how many came, and yields what
+// they make. Payloads are read straight to where they belong; only a few KiB that came along with a header are moved.
+//
+//   const auto [first, second] = reader.room();      // read into these two, in this order (readv)
+//   reader.received(n);
+//   for (;;) {
+//     Result<FrameReader::Event> event = reader.next();
+//     if (!event) close(event.error());
+//     if (*event == Event::kNeedBytes) break;
+//     if (*event == Event::kNeedLanding) reader.land(where_it_belongs(reader.header(), reader.control()));
+//     if (*event == Event::kFrame) use(reader.header(), reader.control(), reader.payload());
+//   }
+//
+// After an error, or a foreign hello, it must not be used any more. One loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/result.h"
+#include "transport/wire/frame.h"
+
+namespace disttrain::wire {
+
+class FrameReader {
+ public:
+  enum class Event {
+    kNeedBytes,     // read into room() and call received()
+    kNeedLanding,   // header() and control() are verified; call land() before anything else
+    kFrame,         // header(), control() and payload() stay valid until next() is called again
+    kForeignHello,  // a hello of another version: header() has version and type, there is no more to be read
+  };
+
+  struct Room {
+    std::span<std::byte> first;
+    std::span<std::byte> second;  // may be empty
+  };
+
+  FrameReader();
+
+  // Where bytes go; never both empty. Calls to received() may be less than asked for.
+  Room room();
+  void received(std::size_t bytes);
+
+  // The next thing that the bytes so far make. kData or kConfig (another version) when they make no sense.
+  Result<Event> next();
+
+  const FrameHeader& header() const { return header_; }
+  std::span<const std::byte> control() const;
+  std::span<const std::byte> payload() const { return landing_; }
+
+  // Where the payload goes: exactly header().payload_bytes, valid until the frame is whole or the reader is dropped.
+  // Not asked for frames without a payload, nor for those of an unknown type, whose payload lands in the reader's own
+  // memory for as long as the frame lasts.
+  void land(std::span<std::byte> landing);
+
+  // Whether a frame has begun and isn't whole.
+  bool in_frame() const { return state_ != State::kHeader || begin_ != end_; }
+
+ private:
+  enum class State { kHeader, kControl, kLanding, kPayload, kWhole };
+
+  // How much is read beyond what the frame at hand needs: small frames come several at a time, and of a big one so much
+  // at most is moved twice.
+  static constexpr std::size_t kReadAhead = 4096;
+
+  std::span<const std::byte> staged() const { return std::span(staging_).subspan(begin_, end_ - begin_); }
+  void make_room(std::size_t bytes);
+  void take_staged_payload();
+  void landed(std::size_t bytes);
+
+  std::vector<std::byte> staging_;  // [begin_, end_) has come and isn't used up
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  State state_ = State::kHeader;
+  FrameHeader header_;
+  std::size_t control_at_ = 0;  // in staging_, which isn't moved while a frame's control part lies in it
+  std::span<std::byte> landing_;
+  std::size_t landed_ = 0;
+  std::uint32_t checksum_ = 0;          // of what has landed
+  std::vector<std::byte> own_landing_;  // of a frame of unknown type
+};
+
+}  // namespace disttrain::wire

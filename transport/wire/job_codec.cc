@@ -1,0 +1,271 @@
+#include "transport/wire/control_messages.h"
+
+namespace disttrain::wire {
+
+// --- A job's start.
+
+void write(const DescribeJob& m, schema::DescribeJob::Builder b) {
+  b.setJob(m.job.value);
+  b.setJobToml(text(m.job_toml));
+}
+
+DescribeJob read(schema::DescribeJob::Reader r) {
+  return DescribeJob{JobId(r.getJob()), string(r.getJobToml())};
+}
+
+void write(const JobDescribed& m, schema::JobDescribed::Builder b) {
+  b.setJob(m.job.value);
+  write(m.model, b.initModel());
+  b.setTrainRecords(m.train_records);
+  b.setEvaluationRecords(m.evaluation_records);
+}
+
+JobDescribed read(schema::JobDescribed::Reader r) {
+  return JobDescribed{JobId(r.getJob()), read(r.getModel()), r.getTrainRecords(), r.getEvaluationRecords()};
+}
+
+// What CreateShards and OpenJob have in common.
+template <typename Message, typename Builder>
+static void write_placed(const Message& m, Builder& b) {
+  write_job(m, b);
+  b.setToken(m.token);
+  b.setJobToml(text(m.job_toml));
+  write(m.layout, b.initLayout());
+  write_list(b.initOwners(list_size(m.owners, kMaxShards, "owners")), m.owners);
+  write(m.roster, b.initRoster());
+  b.setTrainRecords(m.train_records);
+}
+
+template <typename Message, typename Reader>
+static Message read_placed(Reader& r) {
+  auto m = read_job<Message>(r);
+  m.token = r.getToken();
+  m.job_toml = string(r.getJobToml());
+  m.layout = read(r.getLayout());
+  m.owners = read_list<Owner>(r.getOwners(), kMaxShards, "owners");
+  m.roster = read(r.getRoster());
+  m.train_records = r.getTrainRecords();
+  if (m.owners.size() != m.layout.shards)
+    malformed("it names " + std::to_string(m.owners.size()) + " owners of " + std::to_string(m.layout.shards) +
+              " shards");
+  return m;
+}
+
+void write(const CreateShards& m, schema::CreateShards::Builder b) {
+  write_placed(m, b);
+  b.setWarmupSteps(m.warmup_steps);
+}
+
+CreateShards read(schema::CreateShards::Reader r) {
+  auto m = read_placed<CreateShards>(r);
+  m.warmup_steps = r.getWarmupSteps();
+  return m;
+}
+
+void write(const ShardsCreated& m, schema::ShardsCreated::Builder b) {
+  write_job(m, b);
+}
+
+ShardsCreated read(schema::ShardsCreated::Reader r) {
+  return read_job<ShardsCreated>(r);
+}
+
+void write(const OpenJob& m, schema::OpenJob::Builder b) {
+  write_placed(m, b);
+  b.setEvaluates(m.evaluates);
+}
+
+OpenJob read(schema::OpenJob::Reader r) {
+  auto m = read_placed<OpenJob>(r);
+  m.evaluates = r.getEvaluates();
+  return m;
+}
+
+void write(const JobOpened& m, schema::JobOpened::Builder b) {
+  write_job(m, b);
+}
+
+JobOpened read(schema::JobOpened::Reader r) {
+  return read_job<JobOpened>(r);
+}
+
+void write(const StartJob& m, schema::StartJob::Builder b) {
+  write_job(m, b);
+}
+
+StartJob read(schema::StartJob::Reader r) {
+  return read_job<StartJob>(r);
+}
+
+// --- Workers come and go.
+
+void write(const SetRoster& m, schema::SetRoster::Builder b) {
+  write_job(m, b);
+  write(m.roster, b.initRoster());
+}
+
+SetRoster read(schema::SetRoster::Reader r) {
+  auto m = read_job<SetRoster>(r);
+  m.roster = read(r.getRoster());
+  return m;
+}
+
+void write(const FenceWorker& m, schema::FenceWorker::Builder b) {
+  write_job(m, b);
+  write(m.worker, b.initWorker());
+}
+
+FenceWorker read(schema::FenceWorker::Reader r) {
+  auto m = read_job<FenceWorker>(r);
+  m.worker = read(r.getWorker());
+  return m;
+}
+
+void write(const WorkerFenced& m, schema::WorkerFenced::Builder b) {
+  write_job(m, b);
+  b.setShard(m.shard.value);
+  write(m.worker, b.initWorker());
+  b.setLastSequence(m.last_sequence.value);
+  b.setLastClock(m.last_clock.value);
+}
+
+WorkerFenced read(schema::WorkerFenced::Reader r) {
+  auto m = read_job<WorkerFenced>(r);
+  m.shard = ShardId(r.getShard());
+  m.worker = read(r.getWorker());
+  m.last_sequence = Sequence(r.getLastSequence());
+  m.last_clock = Step(r.getLastClock());
+  return m;
+}
+
+// --- Data.
+
+void write(const LeaseRequest& m, schema::LeaseRequest::Builder b) {
+  write_job(m, b);
+  b.setRecordsPerSecond(m.records_per_second);
+}
+
+LeaseRequest read(schema::LeaseRequest::Reader r) {
+  auto m = read_job<LeaseRequest>(r);
+  m.records_per_second = r.getRecordsPerSecond();
+  return m;
+}
+
+static void write(const Lease& lease, schema::Lease::Builder b) {
+  b.setId(lease.id.value);
+  b.setEpoch(lease.epoch);
+  write_list(b.initPositions(list_size(lease.positions, kMaxIntervals, "positions")), lease.positions);
+  b.setFirstStep(lease.first_step.value);
+  b.setSteps(lease.steps);
+  b.setRanks(lease.ranks);
+  b.setRoster(lease.roster.value);
+  b.setRank(lease.rank.value);
+}
+
+static Lease read(schema::Lease::Reader r) {
+  Lease lease;
+  lease.id = LeaseId(r.getId());
+  lease.epoch = r.getEpoch();
+  lease.positions = read_list<Interval>(r.getPositions(), kMaxIntervals, "positions");
+  lease.first_step = Step(r.getFirstStep());
+  lease.steps = r.getSteps();
+  lease.ranks = r.getRanks();
+  lease.roster = RosterVersion(r.getRoster());
+  lease.rank = Rank(r.getRank());
+  return lease;
+}
+
+void write(const LeaseGrant& m, schema::LeaseGrant::Builder b) {
+  write_job(m, b);
+  if (m.lease) write(*m.lease, b.initLease());
+  b.setLast(m.last);
+}
+
+LeaseGrant read(schema::LeaseGrant::Reader r) {
+  auto m = read_job<LeaseGrant>(r);
+  if (r.hasLease()) m.lease = read(r.getLease());
+  m.last = r.getLast();
+  return m;
+}
+
+// --- A job's end.
+
+void write(const WorkerFinished& m, schema::WorkerFinished::Builder b) {
+  write_job(m, b);
+  b.setSteps(m.steps);
+}
+
+WorkerFinished read(schema::WorkerFinished::Reader r) {
+  auto m = read_job<WorkerFinished>(r);
+  m.steps = r.getSteps();
+  return m;
+}
+
+void write(const StopJob& m, schema::StopJob::Builder b) {
+  write_job(m, b);
+}
+
+StopJob read(schema::StopJob::Reader r) {
+  return read_job<StopJob>(r);
+}
+
+void write(const SetEvaluator& m, schema::SetEvaluator::Builder b) {
+  write_job(m, b);
+}
+
+SetEvaluator read(schema::SetEvaluator::Reader r) {
+  return read_job<SetEvaluator>(r);
+}
+
+void write(const Evaluate& m, schema::Evaluate::Builder b) {
+  write_job(m, b);
+}
+
+Evaluate read(schema::Evaluate::Reader r) {
+  return read_job<Evaluate>(r);
+}
+
+void write(const Evaluated& m, schema::Evaluated::Builder b) {
+  write_job(m, b);
+  b.setStep(m.step.value);
+  b.setFinal(m.final);
+  b.setLoss(m.loss);
+  b.setHasAccuracy(m.accuracy.has_value());
+  b.setAccuracy(m.accuracy.value_or(0.0));
+  b.setExamples(m.examples);
+  b.setTook(m.took.count());
+  b.setStalledTraining(m.stalled_training);
+}
+
+Evaluated read(schema::Evaluated::Reader r) {
+  auto m = read_job<Evaluated>(r);
+  m.step = Step(r.getStep());
+  m.final = r.getFinal();
+  m.loss = r.getLoss();
+  if (r.getHasAccuracy()) m.accuracy = r.getAccuracy();
+  m.examples = r.getExamples();
+  m.took = Duration(r.getTook());
+  m.stalled_training = r.getStalledTraining();
+  return m;
+}
+
+void write(const CloseJob& m, schema::CloseJob::Builder b) {
+  write_job(m, b);
+  b.setReason(text(m.reason));
+}
+
+CloseJob read(schema::CloseJob::Reader r) {
+  auto m = read_job<CloseJob>(r);
+  m.reason = string(r.getReason());
+  return m;
+}
+
+void write(const JobClosed& m, schema::JobClosed::Builder b) {
+  b.setJob(m.job.value);
+}
+
+JobClosed read(schema::JobClosed::Reader r) {
+  return JobClosed{JobId(r.getJob())};
+}
+
+}  // namespace disttrain::wire

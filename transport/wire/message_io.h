@@ -1,0 +1,102 @@
+// Inside the codec only: how Cap'n Proto messages are built and read, and the one door at which exceptions stop. Within
+// the codec a bad value throws Malformed (and Cap'n Proto its own); parse() and build() turn both into a Result.
+#pragma once
+
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+#include <kj/exception.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "transport/wire/codec.h"
+
+namespace disttrain::wire {
+
+struct Malformed {
+  std::string what;
+};
+
+[[noreturn]] inline void malformed(std::string what) {
+  throw Malformed{std::move(what)};
+}
+
+// --- Reading.
+
+// A message may be read for so many words: its own length four times over, so that pointers which share a target
+// can't blow a small message up into a big value.
+inline capnp::ReaderOptions reader_options(std::size_t message_words) {
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = message_words * 4 + 64;
+  options.nestingLimit = 16;
+  return options;
+}
+
+// The words of a message that begins at any byte: staging buffers don't align what they get. Small messages are moved
+// to the stack, no heap involved.
+class AlignedMessage {
+ public:
+  explicit AlignedMessage(Bytes bytes) {
+    const std::size_t words = bytes.size() / sizeof(capnp::word);
+    if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(capnp::word) == 0) {
+      words_ = {reinterpret_cast<const capnp::word*>(bytes.data()), words};
+      return;
+    }
+    std::uint64_t* copy = small_;
+    if (words > std::size(small_)) {
+      large_.resize(words);
+      copy = large_.data();
+    }
+    std::memcpy(copy, bytes.data(), words * sizeof(capnp::word));
+    words_ = {reinterpret_cast<const capnp::word*>(copy), words};
+  }
+  AlignedMessage(const AlignedMessage&) = delete;
+  AlignedMessage& operator=(const AlignedMessage&) = delete;
+  kj::ArrayPtr<const capnp::word> words() const { return words_; }
+
+ private:
+  std::uint64_t small_[64];
+  std::vector<std::uint64_t> large_;
+  kj::ArrayPtr<const capnp::word> words_;
+};
+
+// Reads the message `Root` out of `bytes` by `take(Root::Reader)`. `name` is for the error.
+template <typename Root, typename Take>
+auto parse(const char* name, Bytes bytes, Take take) -> Result<decltype(take(std::declval<typename Root::Reader>()))> {
+  std::string why;
+  try {
+    if (bytes.size() < 2 * sizeof(capnp::word) || bytes.size() % sizeof(capnp::word) != 0)
+      malformed("it has " + std::to_string(bytes.size()) + " bytes; expected whole words, at least two");
+    const AlignedMessage message(bytes);
+    capnp::FlatArrayMessageReader reader(message.words(), reader_options(message.words().size()));
+    return take(reader.getRoot<Root>());
+  } catch (const Malformed& bad) {
+    why = bad.what;
+  } catch (const kj::Exception& bad) {
+    why = bad.getDescription().cStr();
+  }
+  return fail(ErrorCode::kData, std::string("can't read message ") + name + ": " + why);
+}
+
+// --- Writing.
+
+template <typename Root, typename Fill>
+Result<std::vector<std::byte>> build(const char* name, Fill fill) {
+  std::string why;
+  try {
+    capnp::MallocMessageBuilder builder;
+    fill(builder.initRoot<Root>());
+    const kj::Array<capnp::word> words = capnp::messageToFlatArray(builder);
+    const auto bytes = std::as_bytes(std::span(words.begin(), words.size()));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  } catch (const Malformed& bad) {
+    why = bad.what;
+  } catch (const kj::Exception& bad) {
+    why = bad.getDescription().cStr();
+  }
+  return fail(ErrorCode::kData, std::string("can't write message ") + name + ": " + why);
+}
+
+}  // namespace disttrain::wire

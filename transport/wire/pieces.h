@@ -1,0 +1,137 @@
+// Inside the codec only: the values that several messages share, and the conversions of texts, lists, enums and times.
+// write() fills a builder, read() takes a checked value out of a reader or throws Malformed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "transport/wire/message_io.h"
+#include "transport/wire/protocol.capnp.h"
+
+namespace disttrain::wire {
+
+// --- Texts, times, enums.
+
+inline capnp::Text::Reader text(const std::string& s) {
+  return capnp::Text::Reader(s.c_str(), s.size());
+}
+inline std::string string(capnp::Text::Reader t) {
+  return std::string(t.begin(), t.size());
+}
+
+// The enumerators of `Value` stand in the order of those in the schema, from 0 without gaps, up to `last`.
+template <typename Value, typename SchemaEnum>
+Value read_enum(SchemaEnum raw, Value last, const char* what) {
+  const auto number = static_cast<std::uint16_t>(raw);
+  if (number > static_cast<std::uint16_t>(last))
+    malformed(std::string(what) + " is " + std::to_string(number) + "; expected 0 to " +
+              std::to_string(static_cast<std::uint16_t>(last)));
+  return static_cast<Value>(number);
+}
+template <typename SchemaEnum, typename Value>
+SchemaEnum write_enum(Value value) {
+  return static_cast<SchemaEnum>(static_cast<std::uint16_t>(value));
+}
+
+schema::ErrorCode write(ErrorCode code);
+ErrorCode read(schema::ErrorCode code);
+
+// Log levels: debug, info, warn, error.
+std::uint8_t read_level(std::uint8_t level);
+
+// --- Shared values.
+
+// Messages that begin with job and generation.
+template <typename Message, typename Builder>
+void write_job(const Message& message, Builder& builder) {
+  builder.setJob(message.job.value);
+  builder.setGeneration(message.generation.value);
+}
+template <typename Message, typename Reader>
+Message read_job(Reader& reader) {
+  Message message;
+  message.job = JobId(reader.getJob());
+  message.generation = Generation(reader.getGeneration());
+  return message;
+}
+
+template <typename Builder>
+void write_task(TaskId task, Builder& builder) {
+  builder.setRole(write_enum<schema::Role>(task.role));
+  builder.setIndex(task.index);
+}
+template <typename Reader>
+TaskId read_task(Reader& reader) {
+  return TaskId{read_enum(reader.getRole(), Role::kWorker, "role"), reader.getIndex()};
+}
+
+void write(const Member& member, schema::Member::Builder b);
+Member read(schema::Member::Reader r);
+
+void write(const Roster& roster, schema::Roster::Builder b);
+Roster read(schema::Roster::Reader r);
+
+void write(const Owner& owner, schema::Owner::Builder b);
+Owner read(schema::Owner::Reader r);
+
+// begin <= end.
+void write(const Interval& interval, schema::Interval::Builder b);
+Interval read(schema::Interval::Reader r);
+
+// Every shape's product is at least 1, their sum at most kMaxElements.
+void write(const ModelSpec& model, schema::Model::Builder b);
+ModelSpec read(schema::Model::Reader r);
+
+// Passes validate().
+void write(const Layout& layout, schema::Layout::Builder b);
+Layout read(schema::Layout::Reader r);
+
+// --- Lists, of the values above.
+
+// The size of a list that is about to be written.
+template <typename T>
+unsigned list_size(const std::vector<T>& list, std::size_t max, const char* what) {
+  if (list.size() > max)
+    malformed("its list of " + std::string(what) + " has " + std::to_string(list.size()) + " entries; at most " +
+              std::to_string(max) + " are allowed");
+  return static_cast<unsigned>(list.size());
+}
+
+template <typename ListBuilder, typename T>
+void write_list(ListBuilder builder, const std::vector<T>& list) {
+  unsigned i = 0;
+  for (const T& item : list) write(item, builder[i++]);
+}
+
+template <typename ListReader>
+ListReader bounded(ListReader list, std::size_t max, const char* what) {
+  if (list.size() > max)
+    malformed("its list of " + std::string(what) + " has " + std::to_string(list.size()) + " entries; at most " +
+              std::to_string(max) + " are allowed");
+  return list;
+}
+
+template <typename T, typename ListReader>
+std::vector<T> read_list(ListReader list, std::size_t max, const char* what) {
+  bounded(list, max, what);
+  std::vector<T> values;
+  values.reserve(list.size());
+  for (auto item : list) values.push_back(read(item));
+  return values;
+}
+
+template <typename ListBuilder>
+void write_numbers(ListBuilder builder, const std::vector<std::uint64_t>& numbers) {
+  for (unsigned i = 0; i < numbers.size(); ++i) builder.set(i, numbers[i]);
+}
+
+template <typename ListReader>
+std::vector<std::uint64_t> read_numbers(ListReader list, std::size_t max, const char* what) {
+  bounded(list, max, what);
+  std::vector<std::uint64_t> numbers;
+  numbers.reserve(list.size());
+  for (std::uint64_t number : list) numbers.push_back(number);
+  return numbers;
+}
+
+}  // namespace disttrain::wire

@@ -1,0 +1,151 @@
+// What tasks report to the chief by themselves: failures, heartbeats, log lines.
+#include "transport/wire/control_messages.h"
+
+namespace disttrain::wire {
+
+void write(const TaskFailed& m, schema::TaskFailed::Builder b) {
+  write_job(m, b);
+  b.setCode(write(m.code));
+  b.setReason(text(m.reason));
+}
+
+TaskFailed read(schema::TaskFailed::Reader r) {
+  auto m = read_job<TaskFailed>(r);
+  m.code = read(r.getCode());
+  m.reason = string(r.getReason());
+  return m;
+}
+
+void write(const Accusation& m, schema::Accusation::Builder b) {
+  write_job(m, b);
+  write_task(m.accused, b);
+  b.setReason(text(m.reason));
+}
+
+Accusation read(schema::Accusation::Reader r) {
+  auto m = read_job<Accusation>(r);
+  m.accused = read_task(r);
+  m.reason = string(r.getReason());
+  return m;
+}
+
+static void write(const EpochLedger& epoch, schema::EpochLedger::Builder b) {
+  b.setEpoch(epoch.epoch);
+  write_list(b.initVisited(list_size(epoch.visited, kMaxIntervals, "visited positions")), epoch.visited);
+}
+
+static EpochLedger read(schema::EpochLedger::Reader r) {
+  EpochLedger epoch{r.getEpoch(), read_list<Interval>(r.getVisited(), kMaxIntervals, "visited positions")};
+  for (std::size_t i = 0; i < epoch.visited.size(); ++i) {
+    if (epoch.visited[i].begin == epoch.visited[i].end || (i > 0 && epoch.visited[i].begin <= epoch.visited[i - 1].end))
+      malformed("the visited positions of epoch " + std::to_string(epoch.epoch) + " don't ascend with gaps");
+  }
+  return epoch;
+}
+
+static void write(const PacerReport& m, schema::PacerReport::Builder b) {
+  b.setGlobalStep(m.global_step.value);
+  b.setExamples(m.examples);
+  b.setTraining(m.training.count());
+  b.setMeasuredSteps(m.measured_steps);
+  b.setMeasuredExamples(m.measured_examples);
+  b.setLoss(m.loss);
+  b.setLate(m.late);
+  b.setSkipped(m.skipped);
+  b.setSkippedInRow(m.skipped_in_row);
+  b.setCompleteEpochs(m.complete_epochs);
+  auto ledger = b.initLedger(list_size(m.ledger, kMaxEpochs, "epochs"));
+  for (unsigned i = 0; i < ledger.size(); ++i) write(m.ledger[i], ledger[i]);
+  b.setFinished(m.finished);
+}
+
+static PacerReport read(schema::PacerReport::Reader r) {
+  PacerReport m;
+  m.global_step = Step(r.getGlobalStep());
+  m.examples = r.getExamples();
+  m.training = Duration(r.getTraining());
+  m.measured_steps = r.getMeasuredSteps();
+  m.measured_examples = r.getMeasuredExamples();
+  m.loss = r.getLoss();
+  m.late = r.getLate();
+  m.skipped = r.getSkipped();
+  m.skipped_in_row = r.getSkippedInRow();
+  m.complete_epochs = r.getCompleteEpochs();
+  for (auto epoch : bounded(r.getLedger(), kMaxEpochs, "epochs")) m.ledger.push_back(read(epoch));
+  m.finished = r.getFinished();
+  return m;
+}
+
+void write(const RosterApplied& m, schema::RosterApplied::Builder b) {
+  write_job(m, b);
+  b.setVersion(m.version.value);
+  b.setStep(m.step.value);
+  write(m.pacer, b.initPacer());
+}
+
+RosterApplied read(schema::RosterApplied::Reader r) {
+  auto m = read_job<RosterApplied>(r);
+  m.version = RosterVersion(r.getVersion());
+  m.step = Step(r.getStep());
+  m.pacer = read(r.getPacer());
+  return m;
+}
+
+void write(const Heartbeat& m, schema::Heartbeat::Builder b) {
+  write_job(m, b);
+  b.setPhase(write_enum<schema::Phase>(m.phase));
+  b.setInPhase(m.in_phase.count());
+  b.setSteps(m.steps);
+  b.setExamples(m.examples);
+  b.setLoss(m.loss);
+  auto times = b.initPhaseTimes(list_size(m.phase_times, kPhases, "phase times"));
+  for (unsigned i = 0; i < times.size(); ++i) times.set(i, m.phase_times[i].count());
+  write_numbers(b.initTurns(list_size(m.turns, kMaxTurns, "turns")), m.turns);
+  if (m.pacer) write(*m.pacer, b.initPacer());
+}
+
+Heartbeat read(schema::Heartbeat::Reader r) {
+  auto m = read_job<Heartbeat>(r);
+  m.phase = read_enum(r.getPhase(), Phase::kEvaluate, "phase");
+  m.in_phase = Duration(r.getInPhase());
+  m.steps = r.getSteps();
+  m.examples = r.getExamples();
+  m.loss = r.getLoss();
+  for (std::int64_t time : bounded(r.getPhaseTimes(), kPhases, "phase times")) m.phase_times.push_back(Duration(time));
+  m.turns = read_numbers(r.getTurns(), kMaxTurns, "turns");
+  if (r.hasPacer()) m.pacer = read(r.getPacer());
+  return m;
+}
+
+void write(const HeartbeatAnswer& m, schema::HeartbeatAnswer::Builder b) {
+  b.setTerm(m.term.value);
+}
+
+HeartbeatAnswer read(schema::HeartbeatAnswer::Reader r) {
+  return HeartbeatAnswer{Term(r.getTerm())};
+}
+
+void write(const LogLines& m, schema::LogLines::Builder b) {
+  auto lines = b.initLines(list_size(m.lines, kMaxLogLines, "log lines"));
+  for (unsigned i = 0; i < lines.size(); ++i) {
+    auto line = lines[i];
+    line.setWallNanoseconds(m.lines[i].wall_nanoseconds);
+    write_task(m.lines[i].task, line);
+    line.setLevel(m.lines[i].level);
+    line.setText(text(m.lines[i].text));
+  }
+  b.setDropped(m.dropped);
+}
+
+LogLines read(schema::LogLines::Reader r) {
+  LogLines m;
+  const auto lines = bounded(r.getLines(), kMaxLogLines, "log lines");
+  m.lines.reserve(lines.size());
+  for (auto line : lines)
+    m.lines.push_back(
+        LogLine{line.getWallNanoseconds(), read_task(line), read_level(line.getLevel()), string(line.getText())});
+  m.dropped = r.getDropped();
+  return m;
+}
+
+}  // namespace disttrain::wire
