@@ -1,0 +1,161 @@
+#include "common/daemon/config_reader.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "common/daemon/config_keys.h"
+#include "common/daemon/job_text.h"
+
+namespace disttrain::daemon {
+
+namespace {
+
+constexpr std::size_t kMaxFileBytes = 1 << 20;
+
+Result<std::string> read_text(const std::string& path) {
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  const auto refuse = [&path](int error) {
+    const ErrorCode code = error == EACCES || error == EPERM ? ErrorCode::kNoPermission : ErrorCode::kNoInput;
+    return fail(code, path + ": can't be read: " + std::strerror(error) + "; expected a TOML file");
+  };
+  if (!in) return refuse(errno != 0 ? errno : ENOENT);
+  if (std::filesystem::is_directory(path)) return refuse(EISDIR);
+  std::string text(kMaxFileBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad()) return refuse(errno != 0 ? errno : EIO);
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > kMaxFileBytes)
+    return fail(ErrorCode::kConfig, path + ": is larger than 1 MiB; expected a TOML file of at most that");
+  return text;
+}
+
+Result<TomlValue> parse(const std::string& text, const std::string& name) {
+  auto tree = parse_toml(std::make_shared<const TomlSource>(TomlSource{name, text}));
+  if (tree) return std::move(*tree);
+  return tl::unexpected<Error>(
+      to_error({Problem{tree.error().at, "", "", "", "", "isn't TOML: " + tree.error().what, false}}));
+}
+
+Result<ClusterConfig> cluster_of(const TomlValue& tree) {
+  ClusterConfig cluster;
+  Reading reading;
+  reading.given[""] = tree.at;
+  const Keys keys = cluster_keys(cluster);
+  read_table(keys, tree, "", reading);
+  suggest_other_sections(names_of(keys), reading);
+  check_cluster_rules(cluster, reading);
+  if (!reading.problems.empty()) return tl::unexpected<Error>(to_error(std::move(reading.problems)));
+  cluster.hash = 14695981039346656037u;  // FNV-1a, 64 bits
+  for (unsigned char c : cluster_toml(cluster)) cluster.hash = (cluster.hash ^ c) * 1099511628211u;
+  return cluster;
+}
+
+Result<JobConfig> job_of(const TomlValue& tree) {
+  JobConfig job;
+  const Keys keys = job_keys(job);
+  Reading first;  // tells what the dependent defaults depend on; its problems come again
+  read_table(keys, tree, "", first);
+  set_dependent_defaults(job);
+  Reading reading;
+  reading.given[""] = tree.at;
+  read_table(keys, tree, "", reading);
+  suggest_other_sections(names_of(keys), reading);
+  check_job_rules(job, reading);
+  if (!reading.problems.empty()) return tl::unexpected<Error>(to_error(std::move(reading.problems)));
+  if (!job.evaluate.files.empty() && job.evaluate.path.empty()) job.evaluate.path = job.data.path;
+  return job;
+}
+
+}  // namespace
+
+Result<ClusterConfig> parse_cluster(const std::string& text, const std::string& name,
+                                    const std::vector<std::string>& sets) {
+  auto tree = parse(text, name);
+  if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
+  for (const std::string& set : sets)
+    if (Status applied = apply_set(*tree, set); !applied) return tl::unexpected<Error>(std::move(applied.error()));
+  return cluster_of(*tree);
+}
+
+Result<ClusterConfig> read_cluster(const std::string& path) {
+  auto text = read_text(path);
+  if (!text) return tl::unexpected<Error>(std::move(text.error()));
+  return parse_cluster(*text, path);
+}
+
+Result<JobConfig> read_job(const std::string& toml, const std::string& name) {
+  auto tree = parse(toml, name);
+  if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
+  return job_of(*tree);
+}
+
+Result<JobFile> read_job_file(const std::string& path, const std::vector<std::string>& sets) {
+  auto text = read_text(path);
+  if (!text) return tl::unexpected<Error>(std::move(text.error()));
+  auto tree = parse(*text, path);
+  if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
+  make_paths_absolute(*tree, std::filesystem::absolute(path).parent_path());
+  for (const std::string& set : sets) {
+    if (Status applied = apply_set(*tree, set); !applied) return tl::unexpected<Error>(std::move(applied.error()));
+    make_paths_absolute(*tree, std::filesystem::current_path());  // only what this --set brought is still relative
+  }
+  auto config = job_of(*tree);
+  if (!config) return tl::unexpected<Error>(std::move(config.error()));
+  return JobFile{std::move(*config), to_toml_document(*tree->as<TomlValue::Table>())};
+}
+
+Status check_job_fits(const JobConfig& job, const ClusterConfig& cluster) {
+  const std::size_t workers = cluster.workers.size();
+  const auto refuse = [&job](const std::string& key, std::size_t found, const std::string& has) {
+    return fail(ErrorCode::kConfig, "job " + job.job.name + ": " + key + " is " + std::to_string(found) +
+                                        ", but the cluster has " + has + "; lower it or add tasks");
+  };
+  const std::string has = std::to_string(workers) + (workers == 1 ? " worker" : " workers");
+  if (job.train.aggregate > workers) return refuse("train.aggregate", job.train.aggregate, has);
+  if (job.job.min_workers > workers) return refuse("job.min_workers", job.job.min_workers, has);
+  return {};
+}
+
+bool is_cluster_key(const std::string& set) {
+  ClusterConfig cluster;
+  const std::string section = set.substr(0, set.find_first_of(".="));
+  for (const Key& key : cluster_keys(cluster))
+    if (key.name == section) return true;
+  return false;
+}
+
+Result<FileKind> kind_of_file(const std::string& path) {
+  auto text = read_text(path);
+  if (!text) return tl::unexpected<Error>(std::move(text.error()));
+  auto tree = parse(*text, path);
+  if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
+  ClusterConfig cluster;
+  JobConfig job;
+  std::size_t of_cluster = 0;
+  std::size_t of_job = 0;
+  for (const TomlEntry& entry : *tree->as<TomlValue::Table>()) {
+    for (const Key& key : cluster_keys(cluster)) of_cluster += key.name == entry.key ? 1 : 0;
+    for (const Key& key : job_keys(job)) of_job += key.name == entry.key ? 1 : 0;
+  }
+  if (of_cluster != of_job) return of_cluster > of_job ? FileKind::kCluster : FileKind::kJob;
+  return fail(ErrorCode::kConfig,
+              path +
+                  ": is neither a cluster file ([cluster], [chief], [[ps]], [[worker]], ...) nor a job file ([job], "
+                  "[model], [data], [train], ...) by its sections");
+}
+
+std::string cluster_toml(const ClusterConfig& cluster) {
+  ClusterConfig copy = cluster;  // rows are bound to what they could also read into
+  return to_toml_document(write_table(cluster_keys(copy)));
+}
+
+std::string job_toml(const JobConfig& job) {
+  JobConfig copy = job;
+  return to_toml_document(write_table(job_keys(copy)));
+}
+
+}  // namespace disttrain::daemon

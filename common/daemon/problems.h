@@ -1,0 +1,34 @@
+// What is wrong with a configuration file: every problem of it at once, each with its place, a caret and a way out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/daemon/toml_tree.h"
+#include "common/result.h"
+
+namespace disttrain::daemon {
+
+struct Problem {
+  TomlPosition at;
+  std::string key;       // "train.batch_size", "ps[1].address"; "" = the file as a whole
+  std::string found;     // value as written, "" = nothing there
+  std::string expected;  // "an integer from 1 to 16777216"
+  std::string nearest;   // known key or word that is most like the one found; "" = none is
+  std::string said;      // instead of found and expected: a whole sentence
+  bool is_unknown = false;
+};
+
+// One or more lines:
+//   job.toml:14:8: train.mode is "asink"; expected "async", "sync" or "ssp"; did you mean "async"?
+//      14 | mode = "asink"
+//         |        ^
+std::string to_string(const Problem& problem);
+
+// All of them in the order of the file, with kConfig.
+Error to_error(std::vector<Problem> problems);
+
+// The candidate that `word` was most likely meant to be: at most a third of its letters differ. "" = none.
+std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates);
+
+}  // namespace disttrain::daemon
