@@ -11,7 +11,8 @@ namespace disttrain {
 
 // Fills `out` with the elements [first_element, first_element + out.size()) of the variable, which it must have.
 // The distributions are those of Initializer (common/config/job_config.h); a value is computed in double and rounded to
-// float once. Costs about 10 ns per element.
+// float once. Costs about 30 ns per normal element, 6 ns per
+// uniform one.
 void initialize(const VariableSpec& variable, std::uint64_t job_seed, std::uint64_t first_element,
                 std::span<float> out);
 

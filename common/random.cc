@@ -6,6 +6,17 @@
 namespace disttrain {
 namespace {
 
+// Coefficients of the series, highest power first: divisions are slow and these never change.
+template <std::size_t kTerms, typename Denominator>
+constexpr std::array<double, kTerms> reciprocals(Denominator denominator) {
+  std::array<double, kTerms> values{};
+  for (std::size_t term = 0; term < kTerms; ++term) values[kTerms - 1 - term] = 1.0 / denominator(term);
+  return values;
+}
+constexpr auto kLogarithm = reciprocals<11>([](std::size_t k) { return 2.0 * k + 1.0; });                  // 1/21 .. 1
+constexpr auto kSine = reciprocals<8>([](std::size_t k) { return (2.0 * k + 2.0) * (2.0 * k + 3.0); });    // .. 1/6
+constexpr auto kCosine = reciprocals<8>([](std::size_t k) { return (2.0 * k + 1.0) * (2.0 * k + 2.0); });  // .. 1/2
+
 // ln(x) for a normal x > 0: x = m * 2^e with m in [sqrt(1/2), sqrt(2)), ln m = 2 artanh((m - 1) / (m + 1)). The
 // argument of artanh is at most 0.172, so the series' next term, s^23 / 23, is below 1e-18.
 double natural_logarithm(double x) {
@@ -19,7 +30,7 @@ double natural_logarithm(double x) {
   const double s = (mantissa - 1.0) / (mantissa + 1.0);
   const double z = s * s;
   double series = 0.0;
-  for (int n = 21; n >= 1; n -= 2) series = series * z + 1.0 / n;
+  for (double coefficient : kLogarithm) series = series * z + coefficient;
   return exponent * 0.6931471805599453 + 2.0 * s * series;
 }
 
@@ -35,9 +46,9 @@ SineCosine sine_cosine_of_turn(double u) {
   const double z = x * x;
   double sine = 1.0;
   double cosine = 1.0;
-  for (int n = 16; n >= 2; n -= 2) {
-    sine = 1.0 - sine * z / (n * (n + 1));
-    cosine = 1.0 - cosine * z / (n * (n - 1));
+  for (std::size_t term = 0; term < kSine.size(); ++term) {
+    sine = 1.0 - sine * (z * kSine[term]);
+    cosine = 1.0 - cosine * (z * kCosine[term]);
   }
   sine *= x;
   switch (quarters % 4) {
