@@ -367,7 +367,7 @@ void WorkerCore::leave(Actions& out) {
       channel.begin_push();
       Push push;
       push.bucket = channel.buckets().back();
-      push.clock = Step(clock_);
+      push.clock = Step(clock_ + 1);
       push.pull_version = fresh_versions_[channel.shard().value];
       push.last = true;
       push.final = true;

@@ -1,0 +1,502 @@
+#include "workerd/core/worker_core.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace disttrain::workerd {
+namespace {
+
+// One core whose outside world is played by hand. Two shards: buckets 0 and 2 at shard 0, bucket 1 at shard 1.
+class WorkerCoreTest : public ::testing::Test {
+ protected:
+  WorkerCoreTest() {
+    facts_.self = Member{TaskId{Role::kWorker, 0}, Incarnation(7)};
+    facts_.roster = Roster{RosterVersion(1), {facts_.self}};
+    facts_.layout.shards = 2;
+    facts_.layout.model.classes = 10;
+    facts_.layout.buckets = {Bucket{ShardId(0), 0, 0, 4}, Bucket{ShardId(1), 4, 0, 4}, Bucket{ShardId(0), 8, 4, 4}};
+    facts_.shard_names = {"shard 0 (ps/0)", "shard 1 (ps/1)"};
+    facts_.train_records = 100;
+    facts_.config.train.batch_size = 10;
+    facts_.config.train.epochs = 1;
+    facts_.config.data.sharding = Sharding::kNone;
+  }
+
+  void begin() {
+    core_ = std::make_unique<WorkerCore>(facts_, now_);
+    give(ChannelOpened{ShardId(0), Sequence(0)});
+    give(ChannelOpened{ShardId(1), Sequence(0)});
+    EXPECT_EQ(take<ReportOpened>().size(), 1U);
+    give(Start{});
+  }
+  // Up to the first computation.
+  void begin_and_pull(Step version = Step(0)) {
+    begin();
+    for (const SendPull& pull : take<SendPull>()) answer_pull(pull, version);
+    make_batches_ready();
+  }
+
+  void give(const Event& event) { core_->step(now_, event, actions_); }
+  void wait(Duration time) { now_ += time; }
+
+  // Removes and returns the actions of one kind.
+  template <typename T>
+  std::vector<T> take() {
+    std::vector<T> found;
+    std::erase_if(actions_, [&found](const Action& action) {
+      if (!std::holds_alternative<T>(action)) return false;
+      found.push_back(std::get<T>(action));
+      return true;
+    });
+    return found;
+  }
+  void make_batches_ready() {
+    for (const RequestBatch& request : take<RequestBatch>()) give(BatchReady{request.order.ticket});
+  }
+  void answer_pull(const SendPull& pull, Step version) {
+    for (std::uint32_t b = 0; b < 3; ++b) {
+      if (facts_.layout.buckets[b].shard != pull.shard) continue;
+      Parameters answer;
+      answer.bucket = BucketId(b);
+      answer.version = version;
+      answer.pull_id = pull.pull.id;
+      answer.roster = roster_;
+      answer.last = b != 0;
+      give(ParametersArrived{pull.shard, answer});
+    }
+  }
+  // The answer to a Want::kAll.
+  void answer_push(ShardId shard, Sequence acknowledged, Step version, bool finished = false) {
+    for (std::uint32_t b = 0; b < 3; ++b) {
+      if (facts_.layout.buckets[b].shard != shard) continue;
+      Parameters answer;
+      answer.bucket = BucketId(b);
+      answer.version = version;
+      answer.outcome = PushOutcome::kApplied;
+      answer.acknowledged = acknowledged;
+      answer.roster = roster_;
+      answer.last = b != 0;
+      answer.finished = finished;
+      give(ParametersArrived{shard, answer});
+    }
+  }
+
+  JobFacts facts_;
+  RosterVersion roster_{1};
+  Instant now_{std::chrono::seconds(1)};
+  std::unique_ptr<WorkerCore> core_;
+  Actions actions_;
+};
+
+TEST_F(WorkerCoreTest, FirstParametersArePulledFromAllShardsBeforeAnythingIsComputed) {
+  begin();
+  const auto pulls = take<SendPull>();
+  ASSERT_EQ(pulls.size(), 2U);
+  make_batches_ready();
+  answer_pull(pulls[0], Step(0));
+  EXPECT_TRUE(take<Compute>().empty());
+  answer_pull(pulls[1], Step(0));
+  EXPECT_EQ(take<Compute>().size(), 1U);
+}
+
+TEST_F(WorkerCoreTest, PrefetchBatchesAreAskedForBesideTheOneInWork) {
+  facts_.config.data.prefetch = 3;
+  begin();
+  for (const SendPull& pull : take<SendPull>()) answer_pull(pull, Step(0));
+  const auto first = take<RequestBatch>();
+  EXPECT_EQ(first.size(), 3U);
+  for (const RequestBatch& request : first) give(BatchReady{request.order.ticket});
+  EXPECT_EQ(take<Compute>().size(), 1U);
+  EXPECT_EQ(take<RequestBatch>().size(), 1U);
+}
+
+TEST_F(WorkerCoreTest, ReadyBucketsLeaveDuringTheComputationButTheLastOfEachShardWaitsForTheLoss) {
+  facts_.config.train.mode = Mode::kSync;
+  begin_and_pull();
+  ASSERT_EQ(take<Compute>().size(), 1U);
+  give(RangesReady{8});
+  auto early = take<SendPush>();
+  ASSERT_EQ(early.size(), 1U);
+  EXPECT_EQ(early[0].push.bucket, BucketId(0));
+  EXPECT_EQ(early[0].push.want, Want::kNothing);
+  EXPECT_FALSE(early[0].push.last);
+  give(RangesReady{12});
+  EXPECT_TRUE(take<SendPush>().empty());
+  give(Computed{0.5F});
+  auto rest = take<SendPush>();
+  ASSERT_EQ(rest.size(), 2U);
+  for (const SendPush& send : rest) {
+    EXPECT_TRUE(send.push.last);
+    EXPECT_EQ(send.push.want, Want::kAll);
+    EXPECT_EQ(send.push.examples, 10U);
+    EXPECT_EQ(send.push.clock, Step(1));
+  }
+  EXPECT_EQ(rest[0].sequence, Sequence(2));
+  EXPECT_EQ(rest[0].push.visited, (std::vector<Interval>{{0, 10}}));
+  EXPECT_TRUE(rest[1].push.visited.empty());
+}
+
+TEST_F(WorkerCoreTest, AsynchronousPartsOfSeveralBucketsStreamBackBucketByBucket) {
+  begin_and_pull();
+  give(Computed{0.5F});
+  const auto sent = take<SendPush>();
+  ASSERT_EQ(sent.size(), 3U);
+  EXPECT_EQ(sent[0].push.want, Want::kBucket);
+  EXPECT_EQ(sent[1].push.want, Want::kBucket);
+  EXPECT_EQ(sent[2].push.want, Want::kAll) << "one bucket: its answer is everything";
+}
+
+TEST_F(WorkerCoreTest, CreditsHoldFramesBack) {
+  facts_.credits = 1;
+  begin_and_pull();
+  give(Computed{0.5F});
+  ASSERT_EQ(take<SendPush>().size(), 2U);
+  Parameters answer;
+  answer.version = Step(1);
+  answer.acknowledged = Sequence(1);
+  give(ParametersArrived{ShardId(0), answer});
+  const auto next = take<SendPush>();
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0].sequence, Sequence(2));
+}
+
+TEST_F(WorkerCoreTest, NextComputationWaitsForTheWholeAnswer) {
+  facts_.config.train.mode = Mode::kSync;
+  begin_and_pull();
+  take<Compute>();
+  give(Computed{0.5F});
+  answer_push(ShardId(0), Sequence(2), Step(1));
+  EXPECT_TRUE(take<Compute>().empty());
+  answer_push(ShardId(1), Sequence(1), Step(1));
+  const auto next = take<Compute>();
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0].step, 2U);
+  EXPECT_EQ(core_->progress().steps, 1U);
+  EXPECT_EQ(core_->progress().examples, 10U);
+}
+
+TEST_F(WorkerCoreTest, SynchronousAnswersOfDifferentVersionsArePulledAgain) {
+  facts_.config.train.mode = Mode::kSync;
+  begin_and_pull();
+  take<Compute>();
+  give(Computed{0.5F});
+  answer_push(ShardId(0), Sequence(2), Step(2));
+  answer_push(ShardId(1), Sequence(1), Step(1));
+  EXPECT_TRUE(take<Compute>().empty());
+  const auto pulls = take<SendPull>();
+  ASSERT_EQ(pulls.size(), 1U);
+  EXPECT_EQ(pulls[0].shard, ShardId(1));
+  answer_pull(pulls[0], Step(2));
+  const auto next = take<Compute>();
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0].step, 3U);
+}
+
+TEST_F(WorkerCoreTest, NonfiniteLossSendsNoPayloadAndCountsAsSkipped) {
+  begin_and_pull();
+  give(RangesReady{4});
+  EXPECT_EQ(take<SendPush>().size(), 1U);
+  give(Computed{std::numeric_limits<float>::quiet_NaN()});
+  const auto sent = take<SendPush>();
+  ASSERT_EQ(sent.size(), 2U);
+  for (const SendPush& send : sent) {
+    EXPECT_TRUE(send.push.skipped);
+    EXPECT_TRUE(send.push.last);
+    EXPECT_FALSE(send.payload);
+    EXPECT_EQ(send.push.want, Want::kAll);
+  }
+}
+
+TEST_F(WorkerCoreTest, ClippingByTheWorkerSendsNothingEarly) {
+  facts_.config.train.clip = ClipConfig{ClipKind::kGlobalNorm, 5.0};
+  begin_and_pull();
+  const auto compute = take<Compute>();
+  ASSERT_EQ(compute.size(), 1U);
+  EXPECT_EQ(compute[0].clip_norm, 5.0);
+  EXPECT_FALSE(compute[0].early);
+  give(RangesReady{12});
+  EXPECT_TRUE(take<SendPush>().empty());
+}
+
+TEST_F(WorkerCoreTest, PipelineComputesTheNextGradientWhileTheExchangeIsUnderWay) {
+  facts_.config.train.pipeline = 1;
+  facts_.config.train.mode = Mode::kSync;
+  begin_and_pull();
+  const auto first = take<Compute>();
+  ASSERT_EQ(first.size(), 1U);
+  give(Computed{0.5F});
+  EXPECT_EQ(take<SendPush>().size(), 3U);
+  make_batches_ready();
+  const auto second = take<Compute>();
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_EQ(second[0].step, 2U);
+  EXPECT_EQ(second[0].parameters, first[0].parameters) << "the answer to the first push isn't here yet";
+  EXPECT_NE(second[0].gradients, first[0].gradients);
+  EXPECT_NE(core_->landing(), second[0].parameters);
+  give(Computed{0.5F});
+  EXPECT_TRUE(take<SendPush>().empty()) << "one exchange at a time";
+  answer_push(ShardId(0), Sequence(2), Step(1));
+  answer_push(ShardId(1), Sequence(1), Step(1));
+  const auto pushes = take<SendPush>();
+  ASSERT_EQ(pushes.size(), 3U);
+  EXPECT_EQ(pushes[0].push.clock, Step(2));
+  EXPECT_EQ(pushes[0].push.pull_version, Step(0));
+  make_batches_ready();
+  const auto third = take<Compute>();
+  ASSERT_EQ(third.size(), 1U);
+  EXPECT_NE(third[0].parameters, first[0].parameters);
+  EXPECT_NE(core_->landing(), third[0].parameters);
+}
+
+TEST_F(WorkerCoreTest, FinishedAnswerEndsTheWorkAtThePushBoundary) {
+  facts_.config.train.mode = Mode::kSync;
+  begin_and_pull();
+  take<Compute>();
+  give(Computed{0.5F});
+  answer_push(ShardId(0), Sequence(2), Step(1), true);
+  EXPECT_TRUE(take<ReportFinished>().empty());
+  answer_push(ShardId(1), Sequence(1), Step(1), true);
+  const auto finished = take<ReportFinished>();
+  ASSERT_EQ(finished.size(), 1U);
+  EXPECT_EQ(finished[0].steps, 1U);
+  EXPECT_TRUE(take<Compute>().empty());
+}
+
+TEST_F(WorkerCoreTest, StopWaitsForTheAsynchronousAnswer) {
+  facts_.layout.buckets = {Bucket{ShardId(0), 0, 0, 4}, Bucket{ShardId(1), 4, 0, 4}, Bucket{ShardId(0), 8, 4, 4}};
+  begin_and_pull();
+  give(StopRequested{});
+  give(Computed{0.5F});
+  EXPECT_TRUE(take<ReportFinished>().empty());
+  answer_push(ShardId(0), Sequence(2), Step(1));
+  answer_push(ShardId(1), Sequence(1), Step(1));
+  EXPECT_EQ(take<ReportFinished>().size(), 1U);
+}
+
+TEST_F(WorkerCoreTest, StopDoesNotWaitForASynchronousStepThatOthersLeft) {
+  facts_.config.train.mode = Mode::kSync;
+  begin_and_pull();
+  give(Computed{0.5F});
+  give(StopRequested{});
+  EXPECT_EQ(take<ReportFinished>().size(), 1U);
+  // The final evaluation goes on beside the push that nobody answers.
+  take<SendPush>();
+  give(EvaluateRequested{});
+  for (const SendPull& pull : take<SendPull>()) answer_pull(pull, Step(0));
+  EXPECT_EQ(take<RunEvaluation>().size(), 1U);
+}
+
+TEST_F(WorkerCoreTest, FinalEvaluationPullsFirstAndReportsThePacersVersion) {
+  begin_and_pull();
+  give(StopRequested{});
+  give(Computed{0.5F});
+  answer_push(ShardId(0), Sequence(2), Step(1));
+  answer_push(ShardId(1), Sequence(1), Step(1));
+  EXPECT_EQ(take<ReportFinished>().size(), 1U);
+  give(EvaluateRequested{});
+  EXPECT_TRUE(take<RunEvaluation>().empty());
+  for (const SendPull& pull : take<SendPull>()) answer_pull(pull, Step(9));
+  ASSERT_EQ(take<RunEvaluation>().size(), 1U);
+  give(EvaluationDone{20.0, 30, 40});
+  const auto report = take<ReportEvaluated>();
+  ASSERT_EQ(report.size(), 1U);
+  EXPECT_EQ(report[0].evaluated.step, Step(9));
+  EXPECT_TRUE(report[0].evaluated.final);
+  EXPECT_DOUBLE_EQ(report[0].evaluated.loss, 0.5);
+  EXPECT_DOUBLE_EQ(report[0].evaluated.accuracy.value(), 0.75);
+}
+
+TEST_F(WorkerCoreTest, SynchronousEvaluationUsesTheParametersOfExactlyThatStep) {
+  facts_.config.train.mode = Mode::kSync;
+  facts_.config.evaluate.every_steps = 2;
+  facts_.evaluates = true;
+  begin_and_pull(Step(1));
+  give(Computed{0.5F});
+  take<SendPull>();
+  take<Compute>();
+  answer_push(ShardId(0), Sequence(2), Step(2));
+  answer_push(ShardId(1), Sequence(1), Step(2));
+  EXPECT_EQ(take<RunEvaluation>().size(), 1U);
+  EXPECT_TRUE(take<SendPull>().empty());
+  EXPECT_TRUE(take<Compute>().empty());
+  give(EvaluationDone{1.0, 1, 2});
+  const auto report = take<ReportEvaluated>();
+  ASSERT_EQ(report.size(), 1U);
+  EXPECT_TRUE(report[0].evaluated.stalled_training);
+  EXPECT_EQ(report[0].evaluated.step, Step(2));
+  EXPECT_EQ(take<Compute>().size(), 1U);
+}
+
+TEST_F(WorkerCoreTest, AsynchronousEvaluationOfMidRunPullsFirst) {
+  facts_.config.evaluate.every_steps = 100;
+  facts_.evaluates = true;
+  begin_and_pull(Step(150));
+  const auto pulls = take<SendPull>();
+  ASSERT_EQ(pulls.size(), 2U) << "the multiple 100 was passed before the first step";
+  for (const SendPull& pull : pulls) answer_pull(pull, Step(201));
+  EXPECT_EQ(take<RunEvaluation>().size(), 1U);
+  give(EvaluationDone{1.0, 1, 2});
+  EXPECT_EQ(take<ReportEvaluated>().at(0).evaluated.step, Step(201));
+  EXPECT_EQ(take<Compute>().size(), 1U);
+}
+
+TEST_F(WorkerCoreTest, LeaseOfAnotherRosterIsVoidAndItsBatchesAreDropped) {
+  facts_.config.train.mode = Mode::kSync;
+  facts_.config.data.sharding = Sharding::kLease;
+  begin();
+  EXPECT_EQ(take<RequestLease>().size(), 1U);
+  Lease lease;
+  lease.id = LeaseId(1);
+  lease.positions = {{0, 80}};
+  lease.first_step = Step(1);
+  lease.steps = 4;
+  lease.ranks = 2;
+  lease.roster = RosterVersion(1);
+  give(LeaseGranted{LeaseGrant{JobId(1), Generation(1), lease, false}});
+  for (const SendPull& pull : take<SendPull>()) answer_pull(pull, Step(0));
+  const auto planned = take<RequestBatch>();
+  ASSERT_EQ(planned.size(), 2U);
+  EXPECT_EQ(planned[1].order.positions, (std::vector<Interval>{{20, 30}}));
+  for (const RequestBatch& request : planned) give(BatchReady{request.order.ticket});
+  ASSERT_EQ(take<Compute>().size(), 1U);
+  give(Computed{0.5F});
+  roster_ = RosterVersion(2);
+  answer_push(ShardId(0), Sequence(2), Step(1));
+  answer_push(ShardId(1), Sequence(1), Step(1));
+  EXPECT_EQ(take<DropBatch>().size(), 2U);
+  EXPECT_TRUE(take<Compute>().empty());
+  EXPECT_EQ(take<RequestLease>().size(), 1U);
+  lease.id = LeaseId(2);
+  lease.positions = {{20, 80}};
+  lease.first_step = Step(2);
+  lease.steps = 6;
+  lease.ranks = 1;
+  lease.roster = RosterVersion(2);
+  give(LeaseGranted{LeaseGrant{JobId(1), Generation(1), lease, true}});
+  make_batches_ready();
+  const auto next = take<Compute>();
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0].step, 2U);
+}
+
+TEST_F(WorkerCoreTest, LostChannelIsAccusedAndWhatTheShardLacksIsSentAgain) {
+  begin_and_pull();
+  give(Computed{0.5F});
+  const auto sent = take<SendPush>();
+  ASSERT_EQ(sent.size(), 3U);
+  give(ChannelLost{ShardId(0), "reset"});
+  EXPECT_EQ(take<Accuse>().size(), 1U);
+  give(ChannelOpened{ShardId(0), Sequence(1)});
+  const auto again = take<SendPush>();
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].sequence, Sequence(2));
+  EXPECT_EQ(again[0].push.want, Want::kAll) << "the answer to frame 1 may be lost too";
+  answer_push(ShardId(0), Sequence(2), Step(1));
+  answer_push(ShardId(1), Sequence(1), Step(1));
+  EXPECT_EQ(core_->progress().steps, 1U);
+}
+
+TEST_F(WorkerCoreTest, LostAnswerIsAskedForByTheLastFrameOnceMore) {
+  begin_and_pull();
+  give(Computed{0.5F});
+  take<SendPush>();
+  give(ChannelLost{ShardId(1), "reset"});
+  give(ChannelOpened{ShardId(1), Sequence(1)});
+  const auto again = take<SendPush>();
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].sequence, Sequence(1));
+}
+
+TEST_F(WorkerCoreTest, ShardThatClaimsFramesNeverSentFailsTheJob) {
+  begin_and_pull();
+  give(ChannelLost{ShardId(1), "reset"});
+  give(ChannelOpened{ShardId(1), Sequence(99)});
+  const auto failed = take<Fail>();
+  ASSERT_EQ(failed.size(), 1U);
+  EXPECT_NE(failed[0].error.message.find("frame 99"), std::string::npos);
+}
+
+TEST_F(WorkerCoreTest, UnaskedParametersFailTheJob) {
+  begin_and_pull();
+  Parameters stray;
+  give(ParametersArrived{ShardId(1), stray});
+  EXPECT_EQ(take<Fail>().size(), 1U);
+}
+
+TEST_F(WorkerCoreTest, StalledWaitNamesTheShardThatDoesNotAnswer) {
+  begin_and_pull();
+  give(Computed{0.5F});
+  answer_push(ShardId(0), Sequence(2), Step(1));
+  wait(std::chrono::seconds(61));
+  give(Tick{});
+  const auto failed = take<Fail>();
+  ASSERT_EQ(failed.size(), 1U);
+  EXPECT_NE(failed[0].error.message.find("shard 1 (ps/1)"), std::string::npos) << failed[0].error.message;
+  EXPECT_EQ(failed[0].error.message.find("shard 0"), std::string::npos) << failed[0].error.message;
+  EXPECT_NE(failed[0].error.message.find("60 s"), std::string::npos) << failed[0].error.message;
+}
+
+TEST_F(WorkerCoreTest, StalledInputNamesTheLease) {
+  facts_.config.data.sharding = Sharding::kLease;
+  begin_and_pull();
+  wait(std::chrono::seconds(61));
+  give(Tick{});
+  EXPECT_NE(take<Fail>().at(0).error.message.find("lease"), std::string::npos);
+}
+
+TEST_F(WorkerCoreTest, LastPushOfSspSaysSo) {
+  facts_.config.train.mode = Mode::kSsp;
+  facts_.train_records = 10;
+  begin_and_pull();
+  give(Computed{0.5F});
+  for (const SendPush& send : take<SendPush>()) EXPECT_EQ(send.push.final, send.push.last);
+  give(AcknowledgeArrived{ShardId(0), Acknowledge{Sequence(2), PushOutcome::kApplied, false}});
+  EXPECT_TRUE(take<ReportFinished>().empty());
+  give(AcknowledgeArrived{ShardId(1), Acknowledge{Sequence(1), PushOutcome::kApplied, false}});
+  EXPECT_EQ(take<ReportFinished>().at(0).steps, 1U);
+}
+
+TEST_F(WorkerCoreTest, SspWorkerThatIsStoppedSaysFarewellFirst) {
+  facts_.config.train.mode = Mode::kSsp;
+  begin_and_pull();
+  give(Computed{0.5F});
+  take<SendPush>();
+  answer_push(ShardId(0), Sequence(2), Step(1));
+  give(StopRequested{});
+  answer_push(ShardId(1), Sequence(1), Step(1));
+  EXPECT_TRUE(take<ReportFinished>().empty());
+  const auto farewell = take<SendPush>();
+  ASSERT_EQ(farewell.size(), 2U);
+  for (const SendPush& send : farewell) {
+    EXPECT_TRUE(send.push.final && send.push.last);
+    EXPECT_FALSE(send.payload);
+    EXPECT_EQ(send.push.clock, Step(2));
+  }
+  give(AcknowledgeArrived{ShardId(0), Acknowledge{Sequence(3), PushOutcome::kApplied, false}});
+  give(AcknowledgeArrived{ShardId(1), Acknowledge{Sequence(2), PushOutcome::kApplied, false}});
+  EXPECT_EQ(take<ReportFinished>().at(0).steps, 1U) << "the farewell is no step";
+}
+
+TEST_F(WorkerCoreTest, PhaseTimesAddUp) {
+  begin();
+  wait(std::chrono::milliseconds(3));
+  for (const SendPull& pull : take<SendPull>()) answer_pull(pull, Step(0));
+  wait(std::chrono::milliseconds(2));
+  make_batches_ready();
+  wait(std::chrono::milliseconds(7));
+  give(Computed{0.5F});
+  wait(std::chrono::milliseconds(1));
+  answer_push(ShardId(0), Sequence(2), Step(1));
+  answer_push(ShardId(1), Sequence(1), Step(1));
+  const auto& times = core_->progress().times;
+  const auto of = [&times](Phase phase) { return times[static_cast<std::size_t>(phase)]; };
+  EXPECT_EQ(of(Phase::kPull), std::chrono::milliseconds(3));
+  EXPECT_EQ(of(Phase::kInput), std::chrono::milliseconds(2));
+  EXPECT_EQ(of(Phase::kCompute), std::chrono::milliseconds(7));
+  EXPECT_EQ(of(Phase::kWait), std::chrono::milliseconds(1));
+}
+
+}  // namespace
+}  // namespace disttrain::workerd
