@@ -62,6 +62,7 @@ Bytes encode(const Push& m, ScratchBuffer& scratch) {
     b.setWant(write_enum<schema::Want>(m.want));
     b.setLast(m.last);
     b.setSkipped(m.skipped);
+    b.setFinal(m.final);
     if (!m.visited.empty()) write_list(b.initVisited(checked_size(m.visited, kMaxVisited)), m.visited);
   });
 }
@@ -79,6 +80,7 @@ Result<Push> decode_push(Bytes control) {
     m.loss = r.getLoss();
     m.lease = LeaseId(r.getLease());
     m.epoch = r.getEpoch();
+    m.final = r.getFinal();
     m.visited = read_list<Interval>(r.getVisited(), kMaxVisited, "visited positions");
     return m;
   });

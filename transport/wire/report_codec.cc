@@ -57,6 +57,7 @@ static void write(const PacerReport& m, schema::PacerReport::Builder b) {
   auto ledger = b.initLedger(list_size(m.ledger, kMaxEpochs, "epochs"));
   for (unsigned i = 0; i < ledger.size(); ++i) write(m.ledger[i], ledger[i]);
   b.setFinished(m.finished);
+  b.setStaleness(m.staleness);
 }
 
 static PacerReport read(schema::PacerReport::Reader r) {
@@ -73,6 +74,7 @@ static PacerReport read(schema::PacerReport::Reader r) {
   m.complete_epochs = r.getCompleteEpochs();
   for (auto epoch : bounded(r.getLedger(), kMaxEpochs, "epochs")) m.ledger.push_back(read(epoch));
   m.finished = r.getFinished();
+  m.staleness = r.getStaleness();
   return m;
 }
 

@@ -1,0 +1,229 @@
+// Goes through the fields of any message struct, so that a round trip can be tested with no field left out, also not
+// one that is added tomorrow: fill() gives each a value of its own, same() compares them all.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "common/layout.h"
+#include "common/messages/client.h"
+#include "common/messages/control.h"
+#include "common/messages/data.h"
+#include "common/messages/session.h"
+
+namespace disttrain::wire {
+
+struct Anything {
+  template <typename T>
+  operator T() const;
+};
+
+template <typename T, typename... Args>
+constexpr std::size_t count_fields() {
+  if constexpr (requires { T{Args{}..., Anything{}}; })
+    return count_fields<T, Args..., Anything>();
+  else
+    return sizeof...(Args);
+}
+// A wrong number doesn't compile in with_fields().
+template <typename T>
+inline constexpr std::size_t kFields = count_fields<T>();
+// An optional takes Anything in two ways, which counts as none.
+template <>
+inline constexpr std::size_t kFields<LeaseGrant> = 4;
+template <>
+inline constexpr std::size_t kFields<Evaluated> = 9;
+template <>
+inline constexpr std::size_t kFields<Heartbeat> = 10;
+
+// Calls f(field of a, field of b) for each. Long because it is a table.
+template <typename T, typename F>
+void with_fields(T& x, T& y, F f) {
+  constexpr std::size_t n = kFields<std::remove_const_t<T>>;
+#define DISTTRAIN_PAIR(m) f(a##m, b##m)
+  static_assert(n <= 16, "a message has more fields than this table: lengthen it");
+  if constexpr (n == 0) {
+  } else if constexpr (n == 1) {
+    auto& [a1] = x;
+    auto& [b1] = y;
+    DISTTRAIN_PAIR(1);
+  } else if constexpr (n == 2) {
+    auto& [a1, a2] = x;
+    auto& [b1, b2] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2);
+  } else if constexpr (n == 3) {
+    auto& [a1, a2, a3] = x;
+    auto& [b1, b2, b3] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3);
+  } else if constexpr (n == 4) {
+    auto& [a1, a2, a3, a4] = x;
+    auto& [b1, b2, b3, b4] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4);
+  } else if constexpr (n == 5) {
+    auto& [a1, a2, a3, a4, a5] = x;
+    auto& [b1, b2, b3, b4, b5] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5);
+  } else if constexpr (n == 6) {
+    auto& [a1, a2, a3, a4, a5, a6] = x;
+    auto& [b1, b2, b3, b4, b5, b6] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6);
+  } else if constexpr (n == 7) {
+    auto& [a1, a2, a3, a4, a5, a6, a7] = x;
+    auto& [b1, b2, b3, b4, b5, b6, b7] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6),
+        DISTTRAIN_PAIR(7);
+  } else if constexpr (n == 8) {
+    auto& [a1, a2, a3, a4, a5, a6, a7, a8] = x;
+    auto& [b1, b2, b3, b4, b5, b6, b7, b8] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6),
+        DISTTRAIN_PAIR(7), DISTTRAIN_PAIR(8);
+  } else if constexpr (n == 9) {
+    auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9] = x;
+    auto& [b1, b2, b3, b4, b5, b6, b7, b8, b9] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6),
+        DISTTRAIN_PAIR(7), DISTTRAIN_PAIR(8), DISTTRAIN_PAIR(9);
+  } else if constexpr (n == 10) {
+    auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10] = x;
+    auto& [b1, b2, b3, b4, b5, b6, b7, b8, b9, b10] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6),
+        DISTTRAIN_PAIR(7), DISTTRAIN_PAIR(8), DISTTRAIN_PAIR(9), DISTTRAIN_PAIR(10);
+  } else if constexpr (n == 11) {
+    auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11] = x;
+    auto& [b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6),
+        DISTTRAIN_PAIR(7), DISTTRAIN_PAIR(8), DISTTRAIN_PAIR(9), DISTTRAIN_PAIR(10), DISTTRAIN_PAIR(11);
+  } else if constexpr (n == 12) {
+    auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12] = x;
+    auto& [b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6),
+        DISTTRAIN_PAIR(7), DISTTRAIN_PAIR(8), DISTTRAIN_PAIR(9), DISTTRAIN_PAIR(10), DISTTRAIN_PAIR(11),
+        DISTTRAIN_PAIR(12);
+  } else if constexpr (n == 13) {
+    auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13] = x;
+    auto& [b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6),
+        DISTTRAIN_PAIR(7), DISTTRAIN_PAIR(8), DISTTRAIN_PAIR(9), DISTTRAIN_PAIR(10), DISTTRAIN_PAIR(11),
+        DISTTRAIN_PAIR(12), DISTTRAIN_PAIR(13);
+  } else if constexpr (n == 14) {
+    auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14] = x;
+    auto& [b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6),
+        DISTTRAIN_PAIR(7), DISTTRAIN_PAIR(8), DISTTRAIN_PAIR(9), DISTTRAIN_PAIR(10), DISTTRAIN_PAIR(11),
+        DISTTRAIN_PAIR(12), DISTTRAIN_PAIR(13), DISTTRAIN_PAIR(14);
+  } else if constexpr (n == 15) {
+    auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15] = x;
+    auto& [b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6),
+        DISTTRAIN_PAIR(7), DISTTRAIN_PAIR(8), DISTTRAIN_PAIR(9), DISTTRAIN_PAIR(10), DISTTRAIN_PAIR(11),
+        DISTTRAIN_PAIR(12), DISTTRAIN_PAIR(13), DISTTRAIN_PAIR(14), DISTTRAIN_PAIR(15);
+  } else if constexpr (n == 16) {
+    auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16] = x;
+    auto& [b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6),
+        DISTTRAIN_PAIR(7), DISTTRAIN_PAIR(8), DISTTRAIN_PAIR(9), DISTTRAIN_PAIR(10), DISTTRAIN_PAIR(11),
+        DISTTRAIN_PAIR(12), DISTTRAIN_PAIR(13), DISTTRAIN_PAIR(14), DISTTRAIN_PAIR(15), DISTTRAIN_PAIR(16);
+  }
+#undef DISTTRAIN_PAIR
+}
+
+// Gives values that differ from each other and from every default.
+class Filler {
+ public:
+  template <typename T>
+  void fill(T& x) {
+    if constexpr (std::is_same_v<T, bool>)
+      x = true;
+    else if constexpr (std::is_same_v<T, Layout>)
+      x = layout();
+    else if constexpr (std::is_same_v<T, std::uint8_t>)
+      x = 1;  // log levels
+    else if constexpr (std::is_arithmetic_v<T>)
+      x = static_cast<T>(next_ += 7);
+    else if constexpr (std::is_same_v<T, std::string>)
+      x = "text " + std::to_string(next_ += 7);
+    else
+      fill_other(x);
+  }
+  void fill(Role& x) { x = Role::kWorker; }
+  void fill(ErrorCode& x) { x = ErrorCode::kNoInput; }
+  void fill(Phase& x) { x = Phase::kEvaluate; }
+  void fill(Want& x) { x = Want::kAll; }
+  void fill(PushOutcome& x) { x = PushOutcome::kFinished; }
+  void fill(VariableKind& x) { x = VariableKind::kState; }
+  void fill(InitializerKind& x) { x = InitializerKind::kHe; }
+  void fill(Duration& x) { x = Duration(next_ += 7); }
+
+ private:
+  template <typename Tag, typename Integer>
+  void fill_other(StrongId<Tag, Integer>& x) {
+    x = StrongId<Tag, Integer>(static_cast<Integer>(next_ += 7));
+  }
+  template <typename T>
+  void fill_other(std::vector<T>& x) {
+    x.resize(2);
+    for (T& item : x) fill(item);
+  }
+  template <typename T>
+  void fill_other(std::optional<T>& x) {
+    fill(x.emplace());
+  }
+  template <typename T>
+  void fill_other(T& x) {
+    with_fields(x, x, [this](auto& field, auto&) { fill(field); });
+  }
+
+  Layout layout() {
+    Layout layout;
+    fill(layout.model);
+    layout.model.variables[0].shape = {3, 4};
+    layout.model.variables[1].shape = {5};
+    layout.shards = 2;
+    layout.variable_begins = {5, 0};
+    layout.buckets = {{ShardId(1), 0, 0, 5}, {ShardId(0), 5, 0, 6}, {ShardId(1), 11, 5, 6}};
+    return layout;
+  }
+
+  std::uint32_t next_ = 100;
+};
+
+template <typename T>
+T filled() {
+  T value;
+  Filler().fill(value);
+  if constexpr (requires { value.owners; }) value.owners.resize(value.layout.shards);
+  return value;
+}
+
+template <typename T>
+bool same(const T& x, const T& y);
+
+template <typename T>
+bool same_lists(const std::vector<T>& x, const std::vector<T>& y) {
+  if (x.size() != y.size()) return false;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (!same(x[i], y[i])) return false;
+  return true;
+}
+
+template <typename T>
+bool same(const T& x, const T& y) {
+  if constexpr (
+      requires { x.capacity(), x.front().visited; } || requires { x.capacity(), x.front().text; }) {
+    return same_lists(x, y);
+  } else if constexpr (requires { x.has_value(), x->ledger; }) {
+    return x.has_value() == y.has_value() && (!x || same(*x, *y));
+  } else if constexpr (std::equality_comparable<T>) {
+    return x == y;
+  } else {
+    bool all = true;
+    with_fields(x, y, [&all](const auto& a, const auto& b) { all = all && same(a, b); });
+    return all;
+  }
+}
+
+}  // namespace disttrain::wire
