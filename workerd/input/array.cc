@@ -1,0 +1,146 @@
+#include "workerd/input/array.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "common/check.h"
+#include "workerd/input/order.h"
+
+namespace disttrain::input {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "what follows swaps the bytes of big-endian files only");
+
+template <typename T>
+T element(const std::byte* from, bool big_endian) {
+  std::byte raw[sizeof(T)];
+  for (std::size_t i = 0; i < sizeof(T); ++i) raw[i] = from[big_endian ? sizeof(T) - 1 - i : i];
+  return std::bit_cast<T>(raw);
+}
+
+// Calls use(index, value) for each element in its own type.
+template <typename T, typename Use>
+void each(const Array& array, std::uint64_t count, Use use) {
+  const std::byte* bytes = array.bytes.get();
+  for (std::uint64_t i = 0; i < count; ++i) use(i, element<T>(bytes + i * sizeof(T), array.header.big_endian));
+}
+
+// One call of each<T>() for the type that the array has: a table.
+template <typename Use>
+void for_each_element(const Array& array, Use use) {
+  const std::uint64_t count = array.rows() * array.row_elements();
+  switch (array.header.type) {
+    case ElementType::kU8:
+      return each<std::uint8_t>(array, count, use);
+    case ElementType::kI8:
+      return each<std::int8_t>(array, count, use);
+    case ElementType::kI16:
+      return each<std::int16_t>(array, count, use);
+    case ElementType::kI32:
+      return each<std::int32_t>(array, count, use);
+    case ElementType::kI64:
+      return each<std::int64_t>(array, count, use);
+    case ElementType::kF32:
+      return each<float>(array, count, use);
+    case ElementType::kF64:
+      return each<double>(array, count, use);
+  }
+}
+
+}  // namespace
+
+std::size_t size_of(ElementType type) {
+  constexpr std::size_t kSizes[] = {1, 1, 2, 4, 8, 4, 8};
+  return kSizes[static_cast<std::size_t>(type)];
+}
+
+const char* to_string(ElementType type) {
+  constexpr const char* kNames[] = {"uint8", "int8", "int16", "int32", "int64", "float32", "float64"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
+std::uint64_t Array::row_elements() const {
+  std::uint64_t product = 1;
+  for (std::size_t i = 1; i < header.shape.size(); ++i) product *= header.shape[i];
+  return product;
+}
+
+std::string describe_shape(const std::vector<std::uint64_t>& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+Result<Array> read_array(FileReader& file, const ArrayHeader& header) {
+  const auto bad = [&file, &header](const std::string& what) {
+    return fail(ErrorCode::kData, file.path() + ": " + what + " (its header says " + describe_shape(header.shape) +
+                                      " of " + to_string(header.type) + ")");
+  };
+  DISTTRAIN_CHECK_GE(header.shape.size(), 1u);
+  const std::uint64_t most = file.most_content_bytes();
+  std::uint64_t bytes = size_of(header.type);
+  for (const std::uint64_t dimension : header.shape) {
+    if (dimension == 0) return bad("holds no records, expected at least one: fetch it again or leave it out");
+    if (dimension > most / bytes) {
+      return bad("is truncated or its header is wrong: a file of " + std::to_string(file.file_bytes()) +
+                 " bytes can't hold that much: fetch or copy it again");
+    }
+    bytes *= dimension;
+  }
+  if (header.shape[0] > kMaxRecords) {
+    return bad("has more records than the " + std::to_string(kMaxRecords) + " that a data set may have");
+  }
+  Array array;
+  array.path = file.path();
+  array.header = header;
+  array.file_bytes = file.file_bytes();
+  try {
+    // Not initialised: memory that a wrong header asks for is never touched.
+    array.bytes = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  } catch (const std::bad_alloc&) {
+    return bad("needs " + std::to_string(bytes) + " bytes of memory, which this host refuses");
+  }
+  const Result<std::size_t> got = file.read({array.bytes.get(), bytes});
+  if (!got) return tl::unexpected(got.error());
+  if (*got < bytes) {
+    return bad("is truncated: " + std::to_string(*got) + " bytes of values, expected " + std::to_string(bytes) +
+               ": fetch or copy it again");
+  }
+  std::byte beyond{};
+  const Result<std::size_t> rest = file.read({&beyond, 1});
+  if (!rest) return tl::unexpected(rest.error());
+  if (*rest != 0) {
+    return bad("has bytes after the last value, expected its end after " + std::to_string(bytes) +
+               " bytes of values: fetch or copy it again");
+  }
+  return array;
+}
+
+Result<std::vector<float>> to_floats(const Array& array) {
+  std::vector<float> values(array.rows() * array.row_elements());
+  std::uint64_t first_bad = values.size();
+  for_each_element(array, [&values, &first_bad](std::uint64_t i, auto value) {
+    values[i] = static_cast<float>(value);
+    if (!std::isfinite(values[i]) && i < first_bad) first_bad = i;
+  });
+  if (first_bad < values.size()) {
+    const std::uint64_t row = array.row_elements();
+    return fail(ErrorCode::kData, array.path + ": value " + std::to_string(first_bad % row) + " of record " +
+                                      std::to_string(first_bad / row) +
+                                      " isn't finite as float32, expected a number: clean the data");
+  }
+  return values;
+}
+
+std::vector<std::int64_t> to_integers(const Array& array) {
+  DISTTRAIN_CHECK(!is_float(array.header.type));
+  std::vector<std::int64_t> values(array.rows() * array.row_elements());
+  for_each_element(array, [&values](std::uint64_t i, auto value) { values[i] = static_cast<std::int64_t>(value); });
+  return values;
+}
+
+}  // namespace disttrain::input

@@ -1,0 +1,53 @@
+// A numeric array as idx and npy files hold it: element type, byte order, shape, bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "workerd/input/file_reader.h"
+
+namespace disttrain::input {
+
+enum class ElementType : std::uint8_t { kU8, kI8, kI16, kI32, kI64, kF32, kF64 };
+
+std::size_t size_of(ElementType type);
+const char* to_string(ElementType type);  // "uint8", "float32", ...
+inline bool is_float(ElementType type) {
+  return type == ElementType::kF32 || type == ElementType::kF64;
+}
+
+inline constexpr std::size_t kMaxDimensions = 32;
+
+struct ArrayHeader {
+  ElementType type = ElementType::kU8;
+  bool big_endian = false;
+  std::vector<std::uint64_t> shape;  // at most kMaxDimensions
+};
+
+struct Array {
+  std::string path;
+  ArrayHeader header;
+  std::unique_ptr<std::byte[]> bytes;  // rows() * row_elements() elements, row-major
+  std::uint64_t file_bytes = 0;
+
+  std::uint64_t rows() const { return header.shape.at(0); }
+  std::uint64_t row_elements() const;  // product of the other dimensions; 1 without any
+};
+
+std::string describe_shape(const std::vector<std::uint64_t>& shape);  // "[60000, 28, 28]"
+
+// What follows the header is read whole, checked against the shape and, in gzip, against its checksum.
+// Errors, kData: truncated, bytes after the array, a shape that the file can't hold, no records.
+Result<Array> read_array(FileReader& file, const ArrayHeader& header);
+
+// All elements as float32. Errors, kData: one is not finite, or becomes infinite.
+Result<std::vector<float>> to_floats(const Array& array);
+
+// All elements as integers. Integer types only.
+std::vector<std::int64_t> to_integers(const Array& array);
+
+}  // namespace disttrain::input

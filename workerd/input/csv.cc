@@ -1,0 +1,248 @@
+#include "workerd/input/csv.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <deque>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace disttrain::input {
+
+namespace {
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r';
+}
+
+// Text that is a number, whole, finite and within float64.
+std::optional<double> number_of(std::string_view text) {
+  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
+  double value = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size() || text.empty()) return std::nullopt;
+  // from_chars reports too small, which is as good as 0, like too large.
+  if (error == std::errc::result_out_of_range) value = std::strtod(std::string(text).c_str(), nullptr);
+  if (error == std::errc::invalid_argument || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 40;
+  return "'" + std::string(text.substr(0, kMost)) + (text.size() > kMost ? "...'" : "'");
+}
+
+// Cuts a stream of text into records: lines, joined where a quoted field holds the line's end.
+class RecordReader {
+ public:
+  explicit RecordReader(FileReader& file) : file_(file), chunk_(256 * 1024) {}
+
+  // None at the end. The view lives until the next call.
+  Result<std::optional<std::string_view>> next() {
+    record_.clear();
+    first_line_ = line_ + 1;
+    bool in_quotes = false;
+    for (;;) {
+      if (begin_ == end_) {
+        const Result<std::size_t> got = file_.read(std::as_writable_bytes(std::span(chunk_)));
+        if (!got) return tl::unexpected(got.error());
+        begin_ = 0;
+        end_ = *got;
+        if (*got == 0) break;
+      }
+      const char* from = chunk_.data() + begin_;
+      const char* newline = std::find(from, static_cast<const char*>(chunk_.data()) + end_, '\n');
+      const auto count = static_cast<std::size_t>(newline - from);
+      if (record_.size() + count > kMaxCsvRecordBytes) return too_long();
+      record_.append(from, count);
+      if (std::count(from, newline, '"') % 2 != 0) in_quotes = !in_quotes;
+      begin_ += count;
+      if (begin_ == end_) continue;  // no newline yet
+      ++begin_;
+      ++line_;
+      if (!in_quotes) return std::optional<std::string_view>(record_);
+      record_ += '\n';
+    }
+    if (record_.empty()) return std::optional<std::string_view>();
+    ++line_;
+    return std::optional<std::string_view>(record_);
+  }
+
+  // Where the record begins, from 1.
+  std::uint64_t line() const { return first_line_; }
+
+ private:
+  tl::unexpected<Error> too_long() const {
+    return fail(ErrorCode::kData, file_.path() + ":" + std::to_string(first_line_) + ": a record of more than " +
+                                      std::to_string(kMaxCsvRecordBytes) +
+                                      " bytes: is a closing quote missing, and is data.format right?");
+  }
+
+  FileReader& file_;
+  std::vector<char> chunk_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::string record_;
+  std::uint64_t line_ = 0;  // lines passed
+  std::uint64_t first_line_ = 0;
+};
+
+// Splits a record into its fields. Views into the record or, for a field with doubled quotes, into `unquoted`.
+// Returns what is wrong, or nothing.
+std::optional<std::string> split(std::string_view record, std::vector<std::string_view>& fields,
+                                 std::deque<std::string>& unquoted) {
+  fields.clear();
+  unquoted.clear();
+  std::size_t at = 0;
+  for (;;) {
+    while (at < record.size() && is_blank(record[at])) ++at;
+    if (at < record.size() && record[at] == '"') {
+      std::string text;
+      for (++at;; ++at) {
+        if (at >= record.size()) return "a quoted field isn't closed";
+        if (record[at] == '"') {
+          if (at + 1 >= record.size() || record[at + 1] != '"') break;
+          ++at;
+        }
+        text += record[at];
+      }
+      ++at;
+      while (at < record.size() && is_blank(record[at])) ++at;
+      if (at < record.size() && record[at] != ',') return "text after the closing quote of a field, expected a comma";
+      fields.push_back(unquoted.emplace_back(std::move(text)));
+    } else {
+      const std::size_t begin = at;
+      at = std::min(record.find(',', begin), record.size());
+      std::size_t end = at;
+      while (end > begin && is_blank(record[end - 1])) --end;
+      const std::string_view field = record.substr(begin, end - begin);
+      if (field.find('"') != std::string_view::npos) return "a quote within the field " + shown(field);
+      fields.push_back(field);
+    }
+    if (at >= record.size()) return std::nullopt;
+    ++at;  // the comma
+  }
+}
+
+// Takes records one by one and builds the part.
+class PartBuilder {
+ public:
+  explicit PartBuilder(FileReader& file) {
+    part_.path = file.path();
+    part_.file_bytes = file.file_bytes();
+  }
+
+  Status take(const std::vector<std::string_view>& fields, std::uint64_t line) {
+    if (first_line_ == 0) {
+      first_line_ = line;
+      fields_ = fields.size();
+      part_.columns = fields_ - 1;
+      if (fields_ < 2) return bad(line, "one field, expected inputs and a label, separated by commas");
+      if (is_header(fields)) {
+        part_.header.assign(fields.begin(), fields.end());
+        return {};
+      }
+    }
+    if (fields.size() != fields_) {
+      return bad(line, std::to_string(fields.size()) + " fields, expected " + std::to_string(fields_) + " as on line " +
+                           std::to_string(first_line_) + ": correct the line");
+    }
+    for (std::size_t i = 0; i + 1 < fields_; ++i) {
+      const std::optional<double> value = number_of(fields[i]);
+      if (!value || std::abs(*value) > std::numeric_limits<float>::max()) return bad_input(fields[i], i, line);
+      part_.inputs.push_back(static_cast<float>(*value));
+    }
+    if (Status taken = take_label(fields.back(), line); !taken) return taken;
+    ++part_.records;
+    return {};
+  }
+
+  Result<CsvPart> finish() {
+    if (part_.records == 0) {
+      return fail(ErrorCode::kData, part_.path + ": holds no records, expected at least one" +
+                                        (part_.header.empty() ? "" : " after its header line") +
+                                        ": fetch it again or leave it out");
+    }
+    return std::move(part_);
+  }
+
+ private:
+  tl::unexpected<Error> bad(std::uint64_t line, const std::string& what) const {
+    return fail(ErrorCode::kData, part_.path + ":" + std::to_string(line) + ": " + what);
+  }
+
+  tl::unexpected<Error> bad_input(std::string_view field, std::size_t column, std::uint64_t line) const {
+    std::string name = "column " + std::to_string(column + 1);
+    if (!part_.header.empty()) name += " ('" + part_.header[column] + "')";
+    return bad(line, (field.empty() ? "nothing" : shown(field)) + " in " + name +
+                         ", expected a finite number: inputs are numeric in this version; encode or remove the column");
+  }
+
+  static bool is_header(const std::vector<std::string_view>& fields) {
+    return std::none_of(fields.begin(), fields.end() - 1,
+                        [](std::string_view field) { return field.empty() || number_of(field); });
+  }
+
+  Status take_label(std::string_view field, std::uint64_t line) {
+    if (field.empty()) return bad(line, "no label in the last column, expected a number or a class's name");
+    const std::optional<double> value = number_of(field);
+    CsvLabels& labels = part_.labels;
+    const bool text = part_.records == 0 ? !value : labels.numbers.empty();
+    if (text != !value) {
+      return bad(line, "the label " + shown(field) + " is " + (value ? "a number" : "text") + ", expected " +
+                           (text ? "text" : "a number") + " as on line " + std::to_string(labels.lines.front()) +
+                           (part_.header.empty() ? " (a header's input columns must all be text)" : ""));
+    }
+    if (value) {
+      if (labels.lines.empty()) labels.lines.push_back(line);
+      labels.numbers.push_back(*value);
+      return {};
+    }
+    auto known = codes_.find(field);
+    if (known == codes_.end()) {
+      if (labels.names.size() == kMaxTextLabels) {
+        return bad(line, "more than " + std::to_string(kMaxTextLabels) +
+                             " different labels: is the label in the last column?");
+      }
+      known = codes_.emplace(std::string(field), static_cast<std::uint32_t>(labels.names.size())).first;
+      labels.names.emplace_back(field);
+      labels.lines.push_back(line);
+    }
+    labels.codes.push_back(known->second);
+    return {};
+  }
+
+  CsvPart part_;
+  std::uint64_t first_line_ = 0;  // 0 = none yet
+  std::size_t fields_ = 0;
+  std::map<std::string, std::uint32_t, std::less<>> codes_;
+};
+
+}  // namespace
+
+Result<CsvPart> read_csv(FileReader& file) {
+  RecordReader reader(file);
+  PartBuilder builder(file);
+  std::vector<std::string_view> fields;
+  std::deque<std::string> unquoted;
+  for (bool first = true;; first = false) {
+    const Result<std::optional<std::string_view>> next = reader.next();
+    if (!next) return tl::unexpected(next.error());
+    if (!next->has_value()) return builder.finish();
+    std::string_view record = **next;
+    if (first && record.substr(0, 3) == "\xEF\xBB\xBF") record.remove_prefix(3);  // UTF-8 byte order mark
+    if (std::all_of(record.begin(), record.end(), is_blank)) continue;
+    if (const std::optional<std::string> wrong = split(record, fields, unquoted)) {
+      return fail(ErrorCode::kData,
+                  file.path() + ":" + std::to_string(reader.line()) + ": " + *wrong + ": correct the line");
+    }
+    if (Status taken = builder.take(fields, reader.line()); !taken) return tl::unexpected(taken.error());
+  }
+}
+
+}  // namespace disttrain::input

@@ -1,0 +1,39 @@
+// A data set from its first record to its last, once, in batches: what an evaluation needs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workerd/input/batch_buffer.h"
+#include "workerd/input/dataset.h"
+
+namespace disttrain::input {
+
+// The data set outlives it. One thread.
+class EvaluationBatches {
+ public:
+  // target_width: see fits.h.
+  EvaluationBatches(const Dataset& dataset, std::uint64_t batch_size, std::uint64_t target_width)
+      : dataset_(dataset), batch_size_(batch_size), buffer_(batch_size, dataset.input_elements(), target_width) {}
+
+  // The next batch, the last one with what is left; null at the end. It is overwritten by the next call.
+  const BatchBuffer* next() {
+    if (next_record_ == dataset_.records()) return nullptr;
+    indices_.clear();
+    while (indices_.size() < batch_size_ && next_record_ < dataset_.records()) indices_.push_back(next_record_++);
+    buffer_.fill(dataset_, indices_);
+    return &buffer_;
+  }
+
+  // From the first record again.
+  void restart() { next_record_ = 0; }
+
+ private:
+  const Dataset& dataset_;
+  const std::uint64_t batch_size_;
+  BatchBuffer buffer_;
+  std::vector<std::uint64_t> indices_;
+  std::uint64_t next_record_ = 0;
+};
+
+}  // namespace disttrain::input

@@ -1,0 +1,58 @@
+// The content of one data file, plain or gzip: what is packed comes out unpacked, as a stream, so that nothing is
+// allocated for more than the caller asks for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "common/result.h"
+
+namespace disttrain::input {
+
+// A resource; one thread at a time. Every error names the file.
+class FileReader {
+ public:
+  // Errors: kNoInput (missing, not a regular file, unreadable), kNoPermission, kData (named .gz, but isn't).
+  static Result<std::unique_ptr<FileReader>> open(const std::string& path);
+
+  ~FileReader();
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+
+  // Fills `out`; returns fewer bytes than that only at the end of the content. The checksum of gzip is verified when
+  // the end is reached: read until a short count before trusting what was read.
+  // Errors: kData (gzip that is corrupt, truncated or followed by something else), kNoInput (the disk).
+  Result<std::size_t> read(std::span<std::byte> out);
+
+  const std::string& path() const { return path_; }
+  std::uint64_t file_bytes() const { return file_bytes_; }
+  bool packed() const;
+
+  // The content can't be longer: a plain file's size, or what deflate can make of so many bytes at best.
+  std::uint64_t most_content_bytes() const;
+
+ private:
+  class File;
+  class Inflater;
+
+  FileReader(std::string path, std::unique_ptr<File> file, std::uint64_t file_bytes);
+
+  Status refill();
+  Result<std::size_t> read_plain(std::span<std::byte> out);
+  Result<std::size_t> read_packed(std::span<std::byte> out);
+
+  const std::string path_;
+  const std::unique_ptr<File> file_;
+  const std::uint64_t file_bytes_;
+  std::unique_ptr<std::byte[]> buffer_;  // what was read ahead from the file: [begin_, end_)
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  bool file_ended_ = false;
+  std::uint64_t content_bytes_ = 0;     // given out
+  std::unique_ptr<Inflater> inflater_;  // none for a plain file
+};
+
+}  // namespace disttrain::input

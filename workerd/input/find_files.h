@@ -1,0 +1,18 @@
+// Which files a glob in a folder names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+
+namespace disttrain::input {
+
+// Paths that match `pattern` (as in a shell, also across subfolders) in `folder`, sorted by bytes. `key` is the
+// configuration key that the pattern comes from, for messages.
+// Errors: kNoInput (no such folder, nothing matches), kNoPermission, kConfig (a file is there both plain and as .gz:
+// its records would count twice).
+Result<std::vector<std::string>> find_files(const std::string& folder, const std::string& pattern,
+                                            const std::string& key);
+
+}  // namespace disttrain::input

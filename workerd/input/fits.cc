@@ -1,0 +1,47 @@
+#include "workerd/input/fits.h"
+
+#include <string>
+
+#include "common/builtin.h"
+
+namespace disttrain::input {
+
+std::uint64_t target_width(const ModelSpec& model) {
+  return model.classes > 0 ? 0 : output_elements(model);
+}
+
+Status fits(const Dataset& dataset, const ModelSpec& model, const std::string& section) {
+  const std::string files = section + ".files";
+  if (dataset.input_elements() != model.input_elements) {
+    return fail(ErrorCode::kConfig, "the records of " + files + " have " + std::to_string(dataset.input_elements()) +
+                                        " values each, but the model takes " + std::to_string(model.input_elements) +
+                                        ": change model.layers (its first number) or " + files);
+  }
+  const std::uint64_t outputs = output_elements(model);
+  if (dataset.target_elements() > 0) {
+    if (model.classes > 0) {
+      return fail(ErrorCode::kConfig,
+                  "the labels of " + files + " are values (" + std::to_string(dataset.target_elements()) +
+                      " per record), but model.loss = \"softmax_cross_entropy\" expects whole "
+                      "numbers from 0 to " +
+                      std::to_string(model.classes - 1) + ": change model.loss or " + section + ".labels");
+    }
+    if (dataset.target_elements() != outputs) {
+      return fail(ErrorCode::kConfig, "the labels of " + files + " have " + std::to_string(dataset.target_elements()) +
+                                          " values per record, but the model gives " + std::to_string(outputs) +
+                                          ": change model.layers (its last number) or " + section + ".labels");
+    }
+    return {};
+  }
+  // A model with one output that is compared with values takes the label itself as the value.
+  if (model.classes == 0 && outputs == 1) return {};
+  if (static_cast<std::uint64_t>(dataset.largest_label()) >= outputs) {
+    return fail(ErrorCode::kData, "the labels of " + files + " go up to " + std::to_string(dataset.largest_label()) +
+                                      ", but the model has " + std::to_string(outputs) +
+                                      " outputs, for labels from 0 to " + std::to_string(outputs - 1) +
+                                      ": change model.layers (its last number) or " + section + ".labels");
+  }
+  return {};
+}
+
+}  // namespace disttrain::input

@@ -1,0 +1,20 @@
+// idx, the format of MNIST: two zero bytes, a type, the number of dimensions, each dimension as 32 bits big-endian,
+// then the values, big-endian. Source: yann.lecun.com/exdb/mnist, "The IDX file format".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workerd/input/array.h"
+
+namespace disttrain::input {
+
+// Reads the header; the values follow. Errors, kData: not idx, an unknown type, truncated.
+Result<ArrayHeader> read_idx_header(FileReader& file);
+
+// Where the labels of an image file are, by MNIST's convention: "images" becomes "labels" and "idx3" (any digit)
+// "idx1" in the file's name. Several candidates: as it is packed itself, then the other way. Empty if the name doesn't
+// have "images" in it.
+std::vector<std::string> idx_label_candidates(const std::string& image_path);
+
+}  // namespace disttrain::input

@@ -1,0 +1,18 @@
+// What load_dataset() is made of: the files of one format, read and joined.
+#pragma once
+
+#include "common/result.h"
+#include "workerd/input/dataset.h"
+#include "workerd/input/memory_dataset.h"
+
+namespace disttrain::input {
+
+// idx and npy: arrays of inputs, and arrays of labels in files of their own.
+Result<Contents> load_arrays(const Source& source);
+
+Result<Contents> load_csv(const Source& source);
+
+// Whole numbers from 0 are labels: fills contents.labels from `numbers` and returns true. Else false: targets.
+bool take_labels(const std::vector<double>& numbers, Contents& contents);
+
+}  // namespace disttrain::input

@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "workerd/input/csv.h"
+#include "workerd/input/find_files.h"
+#include "workerd/input/load.h"
+#include "workerd/input/read_parallel.h"
+
+namespace disttrain::input {
+
+namespace {
+
+Result<CsvPart> read_file(const std::string& path) {
+  Result<std::unique_ptr<FileReader>> file = FileReader::open(path);
+  if (!file) return tl::unexpected(std::move(file.error()));
+  return read_csv(**file);
+}
+
+Status check_alike(const std::vector<CsvPart>& parts) {
+  const CsvPart& first = parts.front();
+  for (const CsvPart& part : parts) {
+    const auto bad = [&part](const std::string& what) {
+      return fail(ErrorCode::kData, part.path + ":" + std::to_string(part.labels.lines.front()) + ": " + what +
+                                        ": all files of a data set must be alike");
+    };
+    if (part.columns != first.columns) {
+      return bad(std::to_string(part.columns + 1) + " fields, expected " + std::to_string(first.columns + 1) +
+                 " as in " + first.path);
+    }
+    if (!part.header.empty() && !first.header.empty() && part.header != first.header) {
+      const auto differ = std::mismatch(part.header.begin(), part.header.end(), first.header.begin());
+      return bad("the header's column " + std::to_string(differ.first - part.header.begin() + 1) + " is '" +
+                 *differ.first + "', expected '" + *differ.second + "' as in " + first.path);
+    }
+    if (part.labels.names.empty() != first.labels.names.empty()) {
+      return bad(std::string("the labels are ") + (part.labels.names.empty() ? "numbers" : "text") + ", expected " +
+                 (first.labels.names.empty() ? "numbers" : "text") + " as in " + first.path);
+    }
+  }
+  return {};
+}
+
+Status join_text_labels(const std::vector<CsvPart>& parts, const Source& source, Contents& contents) {
+  std::vector<std::string>& names = contents.label_names;
+  names = source.label_names;
+  if (names.empty()) {
+    for (const CsvPart& part : parts) names.insert(names.end(), part.labels.names.begin(), part.labels.names.end());
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+  }
+  std::map<std::string, std::int64_t> numbers;
+  for (const std::string& name : names) numbers.emplace(name, static_cast<std::int64_t>(numbers.size()));
+  for (const CsvPart& part : parts) {
+    std::vector<std::int64_t> of_code;
+    for (std::size_t i = 0; i < part.labels.names.size(); ++i) {
+      const auto known = numbers.find(part.labels.names[i]);
+      if (known == numbers.end()) {
+        return fail(ErrorCode::kData, part.path + ":" + std::to_string(part.labels.lines[i]) + ": the label '" +
+                                          part.labels.names[i] + "' isn't one of the training set's " +
+                                          std::to_string(names.size()) + " labels ('" + names.front() + "' ... '" +
+                                          names.back() + "'): correct the file");
+      }
+      of_code.push_back(known->second);
+    }
+    for (const std::uint32_t code : part.labels.codes) contents.labels.push_back(of_code[code]);
+  }
+  return {};
+}
+
+Status join_number_labels(const std::vector<CsvPart>& parts, const Source& source, Contents& contents) {
+  if (!source.label_names.empty()) {
+    return fail(ErrorCode::kData, parts.front().path + ":" + std::to_string(parts.front().labels.lines.front()) +
+                                      ": the labels are numbers, expected text as in the training set ('" +
+                                      source.label_names.front() + "' ...): correct the file");
+  }
+  std::vector<double> all;
+  for (const CsvPart& part : parts) all.insert(all.end(), part.labels.numbers.begin(), part.labels.numbers.end());
+  if (take_labels(all, contents)) return {};
+  contents.target_elements = 1;
+  for (const double value : all) {
+    // A number that float32 can't hold would train towards infinity.
+    if (!(value >= std::numeric_limits<float>::lowest() && value <= std::numeric_limits<float>::max())) {
+      return fail(ErrorCode::kData, parts.front().path + ": a label of " + std::to_string(value) +
+                                        " is too large for float32: scale the labels");
+    }
+    contents.targets.push_back(static_cast<float>(value));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Contents> load_csv(const Source& source) {
+  if (!source.labels.empty()) {
+    return fail(ErrorCode::kConfig, source.section + ".labels = \"" + source.labels +
+                                        "\": csv files have their labels in the last column: remove the key");
+  }
+  const Result<std::vector<std::string>> paths = find_files(source.path, source.files, source.section + ".files");
+  if (!paths) return tl::unexpected(paths.error());
+  Result<std::vector<CsvPart>> parts = read_parallel<CsvPart>(*paths, read_file);
+  if (!parts) return tl::unexpected(parts.error());
+  if (Status alike = check_alike(*parts); !alike) return tl::unexpected(alike.error());
+
+  Contents contents;
+  contents.input_elements = parts->front().columns;
+  const Status joined = parts->front().labels.names.empty() ? join_number_labels(*parts, source, contents)
+                                                            : join_text_labels(*parts, source, contents);
+  if (!joined) return tl::unexpected(joined.error());
+  for (CsvPart& part : *parts) {
+    contents.records += part.records;
+    contents.bytes_read += part.file_bytes;
+    if (contents.floats.empty()) {
+      contents.floats = std::move(part.inputs);
+    } else {
+      contents.floats.insert(contents.floats.end(), part.inputs.begin(), part.inputs.end());
+      part.inputs = {};
+    }
+  }
+  return contents;
+}
+
+}  // namespace disttrain::input

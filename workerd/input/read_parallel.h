@@ -1,0 +1,56 @@
+// Reads several files at a time, on a few threads that end with the call.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/result.h"
+
+namespace disttrain::input {
+
+inline constexpr std::size_t kMaxReaderThreads = 8;
+
+// read(path) -> Result<T>, called once per path from any thread. The results are in the order of the paths; with
+// errors, the one of the first path comes back and says how many others there are.
+template <typename T, typename Read>
+Result<std::vector<T>> read_parallel(const std::vector<std::string>& paths, Read read) {
+  std::vector<Result<T>> results;
+  results.reserve(paths.size());
+  for (std::size_t i = 0; i < paths.size(); ++i) results.push_back(fail(ErrorCode::kSoftware, "not read"));
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&paths, &results, &next, &read] {
+    for (std::size_t i = next++; i < paths.size(); i = next++) {
+      try {
+        results[i] = read(paths[i]);
+      } catch (const std::bad_alloc&) {
+        results[i] = fail(ErrorCode::kConfig, paths[i] + ": its records need more memory than this host has");
+      }
+    }
+  };
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < std::min({paths.size(), cores, kMaxReaderThreads}); ++i) others.emplace_back(work);
+    work();
+  }
+  std::vector<T> values;
+  values.reserve(paths.size());
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (results[i]) {
+      values.push_back(std::move(*results[i]));
+      continue;
+    }
+    Error error = std::move(results[i].error());
+    const auto others = std::count_if(results.begin() + static_cast<std::ptrdiff_t>(i) + 1, results.end(),
+                                      [](const Result<T>& result) { return !result; });
+    if (others > 0) error.message += "\n(and " + std::to_string(others) + " more files can't be read)";
+    return tl::unexpected(std::move(error));
+  }
+  return values;
+}
+
+}  // namespace disttrain::input

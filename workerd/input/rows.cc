@@ -1,0 +1,47 @@
+#include "workerd/input/rows.h"
+
+#include <algorithm>
+
+namespace disttrain::input {
+
+namespace {
+
+constexpr std::size_t kRowsAhead = 3;
+constexpr std::size_t kLineBytes = 64;
+// More than this of a row the hardware fetches by itself once the row is being read.
+constexpr std::size_t kMostPrefetchBytes = 4096;
+
+void prefetch(const void* from, std::size_t bytes) {
+  const auto* line = static_cast<const std::byte*>(from);
+  for (std::size_t at = 0; at < std::min(bytes, kMostPrefetchBytes); at += kLineBytes) __builtin_prefetch(line + at);
+}
+
+// Rows are asked for ahead of their turn: they lie anywhere, and each would cost a trip to memory.
+template <typename T>
+void gather(const T* values, std::uint64_t elements, std::span<const std::uint64_t> indices, float scale,
+            float* __restrict out) {
+  const std::size_t bytes = elements * sizeof(T);
+  for (std::size_t i = 0; i < std::min(kRowsAhead, indices.size()); ++i) {
+    prefetch(values + indices[i] * elements, bytes);
+  }
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (i + kRowsAhead < indices.size()) prefetch(values + indices[i + kRowsAhead] * elements, bytes);
+    const T* __restrict row = values + indices[i] * elements;
+    for (std::size_t j = 0; j < elements; ++j) out[j] = static_cast<float>(row[j]) * scale;
+    out += elements;
+  }
+}
+
+}  // namespace
+
+void gather_rows(const std::uint8_t* values, std::uint64_t elements, std::span<const std::uint64_t> indices,
+                 float scale, float* out) {
+  gather(values, elements, indices, scale, out);
+}
+
+void gather_rows(const float* values, std::uint64_t elements, std::span<const std::uint64_t> indices, float scale,
+                 float* out) {
+  gather(values, elements, indices, scale, out);
+}
+
+}  // namespace disttrain::input
