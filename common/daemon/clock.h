@@ -1,0 +1,25 @@
+// The only place where the time is read. A loop reads it once per turn and hands it to its core.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+#include "common/time.h"
+
+namespace disttrain::daemon {
+
+// Monotonic: only differences mean something, and only on this host since it booted.
+inline Instant now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return Instant(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
+
+// Unix time, for people: it may jump, so no rule depends on it.
+inline std::int64_t wall_nanoseconds() {
+  timespec time{};
+  clock_gettime(CLOCK_REALTIME, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace disttrain::daemon

@@ -1,0 +1,112 @@
+#include "common/daemon/host.h"
+
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace disttrain::daemon {
+
+namespace {
+
+bool is_same_host(const sockaddr* a, const sockaddr* b) {
+  if (a == nullptr || b == nullptr || a->sa_family != b->sa_family) return false;
+  if (a->sa_family == AF_INET)
+    return reinterpret_cast<const sockaddr_in*>(a)->sin_addr.s_addr ==
+           reinterpret_cast<const sockaddr_in*>(b)->sin_addr.s_addr;
+  if (a->sa_family == AF_INET6)
+    return std::memcmp(&reinterpret_cast<const sockaddr_in6*>(a)->sin6_addr,
+                       &reinterpret_cast<const sockaddr_in6*>(b)->sin6_addr, sizeof(in6_addr)) == 0;
+  return false;
+}
+
+// All of 127.0.0.0/8 is this host, though interfaces list 127.0.0.1 only.
+bool is_loopback(const sockaddr* address) {
+  return address->sa_family == AF_INET &&
+         (ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24) == 127;
+}
+
+std::uint32_t tasks_of(const ClusterConfig& cluster, Role role) {
+  return role == Role::kChief
+             ? 1
+             : static_cast<std::uint32_t>(role == Role::kPs ? cluster.ps.size() : cluster.workers.size());
+}
+
+const char* daemon_of(Role role) {
+  return role == Role::kPs ? "psd" : role == Role::kWorker ? "workerd" : "chiefd";
+}
+
+}  // namespace
+
+std::string host_name() {
+  char name[256] = "";
+  if (gethostname(name, sizeof(name) - 1) != 0) return "unknown";
+  return name;
+}
+
+std::string host_part(const std::string& address) {
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  return host;
+}
+
+bool is_own_address(const std::string& address) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host_part(address).c_str(), nullptr, &hints, &found) != 0) return false;
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> names(found, freeaddrinfo);
+  ifaddrs* listed = nullptr;
+  if (getifaddrs(&listed) != 0) return false;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> interfaces(listed, freeifaddrs);
+  for (const addrinfo* name = names.get(); name != nullptr; name = name->ai_next) {
+    if (is_loopback(name->ai_addr)) return true;
+    for (const ifaddrs* interface = interfaces.get(); interface != nullptr; interface = interface->ifa_next)
+      if (is_same_host(name->ai_addr, interface->ifa_addr)) return true;
+  }
+  return false;
+}
+
+Result<TaskId> find_own_task(const ClusterConfig& cluster, Role role, std::optional<std::uint32_t> index) {
+  const std::uint32_t count = tasks_of(cluster, role);
+  const std::string section = "[[" + to_string(role) + "]]";
+  if (index) {
+    if (*index < count) return TaskId{role, *index};
+    return fail(ErrorCode::kConfig, "--index " + std::to_string(*index) + ": the cluster file has " +
+                                        std::to_string(count) + " " + section + "; expected 0 to " +
+                                        std::to_string(count - 1));
+  }
+  if (role == Role::kChief) return TaskId{role, 0};
+  std::vector<std::uint32_t> own;
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (is_own_address(address_of(cluster, TaskId{role, i}))) own.push_back(i);
+  if (own.size() == 1) return TaskId{role, own.front()};
+  if (own.empty())
+    return fail(ErrorCode::kConfig, "none of the " + std::to_string(count) + " " + section +
+                                        " of the cluster file has an address of this host (" + host_name() +
+                                        "); correct the addresses, or say which task this is with --index N");
+  std::string indices;
+  for (std::uint32_t i : own) indices += (indices.empty() ? "" : ", ") + std::to_string(i);
+  return fail(ErrorCode::kConfig, "several " + section + " of the cluster file have an address of this host (" +
+                                      indices + "); say which task this is with --index N, or start " +
+                                      daemon_of(role) + "@N with systemd, one for each");
+}
+
+std::optional<std::string> inherited_listener() {
+  const char* count = std::getenv("LISTEN_FDS");
+  const char* pid = std::getenv("LISTEN_PID");
+  const bool is_ours =
+      count != nullptr && pid != nullptr && std::strcmp(count, "1") == 0 && std::to_string(getpid()) == pid;
+  unsetenv("LISTEN_FDS");
+  unsetenv("LISTEN_PID");
+  if (!is_ours) return std::nullopt;
+  return "fd:3";  // the first, by convention
+}
+
+}  // namespace disttrain::daemon

@@ -1,0 +1,18 @@
+// The only place where chance enters: incarnations, journal ids and tokens, which must differ and not be guessed. All
+// other randomness is seeded by the job.
+#pragma once
+
+#include <cstdint>
+
+#include "common/ids.h"
+
+namespace disttrain::daemon {
+
+// From the kernel; never 0.
+std::uint64_t draw_number();
+
+inline Incarnation draw_incarnation() {
+  return Incarnation(draw_number());
+}
+
+}  // namespace disttrain::daemon

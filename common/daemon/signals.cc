@@ -1,0 +1,24 @@
+#include "common/daemon/signals.h"
+
+#include <csignal>
+
+namespace disttrain::daemon {
+
+void ignore_broken_pipes() {
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+StopSignals::StopSignals(asio::io_context& loop, std::function<void(int)> on_signal)
+    : signals_(loop, SIGTERM, SIGINT), on_signal_(std::move(on_signal)) {
+  wait();
+}
+
+void StopSignals::wait() {
+  signals_.async_wait([this](const asio::error_code& error, int signal) {
+    if (error) return;  // destroyed
+    wait();
+    on_signal_(signal);  // last: it may end this object's owner
+  });
+}
+
+}  // namespace disttrain::daemon

@@ -1,0 +1,87 @@
+#include "common/daemon/startup.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+
+#include "common/daemon/config_reader.h"
+#include "common/daemon/host.h"
+#include "common/daemon/random.h"
+#include "common/daemon/signals.h"
+
+namespace disttrain::daemon {
+
+namespace {
+
+struct Options {
+  std::string cluster_file;
+  std::optional<std::uint32_t> index;
+  bool is_check = false;
+};
+
+const char* program_of(Role role) {
+  return role == Role::kPs ? "psd" : role == Role::kWorker ? "workerd" : "chiefd";
+}
+
+const char* purpose_of(Role role) {
+  if (role == Role::kPs) return "holds parameters and updates them";
+  return role == Role::kWorker ? "computes gradients" : "keeps the cluster together";
+}
+
+std::optional<Options> parse(Role role, int argc, char** argv, int& exit_code) {
+  Options options;
+  const char* environment = std::getenv("DISTTRAIN_CLUSTER");
+  options.cluster_file = environment != nullptr && *environment != '\0' ? environment : kDefaultClusterFile;
+  CLI::App app(std::string(program_of(role)) + ": " + purpose_of(role), program_of(role));
+  app.add_option("--cluster", options.cluster_file, "the cluster file")->capture_default_str();
+  if (role != Role::kChief)
+    app.add_option("--index", options.index, "this task's place among the file's, from 0; else told by the address");
+  app.add_flag("--check", options.is_check, "read the cluster file, say what is wrong with it, and end");
+  app.set_version_flag("--version", std::string(program_of(role)) + " " + kVersion);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error) == 0 ? 0 : static_cast<int>(ErrorCode::kUsage);
+    return std::nullopt;
+  }
+  return options;
+}
+
+Result<Startup> find_place(Role role, const Options& options) {
+  auto cluster = read_cluster(options.cluster_file);
+  if (!cluster) return tl::unexpected<Error>(std::move(cluster.error()));
+  auto task = find_own_task(*cluster, role, options.index);
+  if (!task) return tl::unexpected<Error>(Error{task.error().code, options.cluster_file + ": " + task.error().message});
+  Startup startup{std::move(*cluster), *task, draw_incarnation(), "", ""};
+  startup.address = address_of(startup.cluster, startup.task);
+  startup.listen_address = startup.address;
+  return startup;
+}
+
+}  // namespace
+
+std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_code) {
+  ignore_broken_pipes();
+  const auto options = parse(role, argc, argv, exit_code);
+  if (!options) return std::nullopt;
+  auto startup = find_place(role, *options);
+  if (!startup) {
+    exit_code = report(program_of(role), startup.error());
+    return std::nullopt;
+  }
+  if (options->is_check) {
+    std::cout << options->cluster_file << " is well: this is " << to_string(startup->task) << " at " << startup->address
+              << '\n';
+    exit_code = 0;
+    return std::nullopt;
+  }
+  if (auto inherited = inherited_listener()) startup->listen_address = *inherited;
+  return std::move(*startup);
+}
+
+int report(const char* program, const Error& error) {
+  std::cerr << program << ": " << error.message << '\n';
+  return static_cast<int>(error.code);
+}
+
+}  // namespace disttrain::daemon

@@ -1,0 +1,32 @@
+// What every daemon does first: options, the cluster file, its place in it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/config/cluster_config.h"
+#include "common/ids.h"
+#include "common/result.h"
+
+namespace disttrain::daemon {
+
+inline constexpr char kVersion[] = "0.1.0";
+inline constexpr char kDefaultClusterFile[] = "/etc/disttrain/cluster.toml";
+
+struct Startup {
+  ClusterConfig cluster;
+  TaskId task;
+  Incarnation incarnation;
+  std::string address;         // where others reach it, as in the cluster file
+  std::string listen_address;  // what to listen on: the same, or a socket that was passed ("fd:3")
+};
+
+// `--cluster FILE` (else $DISTTRAIN_CLUSTER, else /etc/disttrain/cluster.toml), `--index N` (not for the chief),
+// `--check`, `--version`, `--help`. Ignores SIGPIPE. None: the process is to end with `exit_code`, everything has been
+// said.
+std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_code);
+
+// "psd: message" to stderr; the exit code that goes with it.
+int report(const char* program, const Error& error);
+
+}  // namespace disttrain::daemon
