@@ -1,0 +1,200 @@
+// What a shard's core is told and what it answers. Events come in the order in which they happened; actions are carried
+// out in order, each before the next. Metadata only: tensor bytes stay in the store.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/messages/control.h"
+#include "common/messages/data.h"
+#include "common/result.h"
+
+namespace disttrain::psd {
+
+// One connection of one worker to this shard. The shell counts them from 1; a number is never used again.
+using ChannelId = StrongId<struct ChannelIdTag, std::uint64_t>;
+// Index of the memory that was made for one member of the roster, 0 <= value < members expected at the job's start.
+using Place = StrongId<struct PlaceTag, std::uint32_t>;
+
+// Where the payload of a push frame is received.
+struct Landing {
+  enum class Kind : std::uint8_t {
+    kFrame,    // async, ssp: the member's frame, free again when the event has been handled
+    kStaging,  // sync: the bucket's place in one of the member's pushes in flight
+    kSpare,    // sync: a frame that changes nothing (duplicate, late); its bytes are dropped
+  };
+  Kind kind = Kind::kFrame;
+  Place place;
+  std::uint32_t push = 0;  // kStaging: which of the pushes in flight, 0 .. train.pipeline
+
+  bool operator==(const Landing&) const = default;
+};
+
+// --- Events
+
+// A worker whose job, generation and token are right wants a channel. Answered by Admit or Refuse.
+struct ChannelOpened {
+  ChannelId channel;
+  Member worker;
+};
+
+// Lost, or closed by the worker. Not told of those that the core closed.
+struct ChannelClosed {
+  ChannelId channel;
+};
+
+// A whole push frame, received where landing() said.
+struct PushArrived {
+  ChannelId channel;
+  Sequence sequence;
+  Push push;
+  std::uint64_t payload_bytes = 0;
+  bool nonfinite = false;  // the payload has a NaN or an infinity
+};
+
+struct PullArrived {
+  ChannelId channel;
+  Pull pull;
+};
+
+// Answer to MeasureNorm, at once.
+struct NormMeasured {
+  double norm2 = 0.0;
+};
+
+// Pacer: from the other shards.
+struct StagedArrived {
+  Staged staged;
+};
+
+// Other shards: from the pacer.
+struct CommitArrived {
+  Commit commit;
+};
+struct NewsArrived {
+  PacerNews news;
+};
+
+// Pacer: from the chief. Answered by RosterTaken.
+struct RosterSet {
+  Roster roster;
+};
+
+// From the chief. Answered by Fenced.
+struct Fence {
+  Member worker;
+};
+
+using Event = std::variant<ChannelOpened, ChannelClosed, PushArrived, PullArrived, NormMeasured, StagedArrived,
+                           CommitArrived, NewsArrived, RosterSet, Fence>;
+
+// --- Actions
+
+struct Admit {
+  ChannelId channel;
+  Sequence last_sequence;  // the worker goes on from the next
+};
+
+struct Refuse {
+  ChannelId channel;
+  ErrorCode code = ErrorCode::kTemporary;
+  std::string reason;
+};
+
+// The peer broke a rule, was replaced or left the roster. Nothing more is taken from it.
+struct CloseChannel {
+  ChannelId channel;
+  std::string reason;
+};
+
+// One use of the update rule.
+struct UpdateAt {
+  std::uint64_t count = 0;  // updates before this one, at this shard
+  double learning_rate = 0.0;
+  double state_weight = 1.0;  // variables of kind state move by this part towards the value pushed
+};
+
+// Update the bucket with the gradient at `landing`.
+struct Apply {
+  Landing landing;
+  BucketId bucket;
+  UpdateAt at;
+};
+
+struct SumTerm {
+  Landing landing;
+  std::uint32_t examples = 0;  // its weight, > 0
+};
+
+// sum(examples_i * gradient_i) / sum(examples_i) in the order of `terms`, times `scale`.
+struct SumPlan {
+  std::vector<SumTerm> terms;
+  double scale = 1.0;
+  UpdateAt at;
+};
+
+// Update the bucket with the plan's mean. The buckets of a step share one plan, which the last of them lets go.
+struct SumAndApply {
+  BucketId bucket;
+  std::shared_ptr<const SumPlan> plan;
+};
+
+// Answered by NormMeasured: the squared norm of the plan's mean over the shard's buckets.
+struct MeasureNorm {
+  std::shared_ptr<const SumPlan> plan;
+};
+
+// One bucket of parameters as they are now.
+struct Reply {
+  ChannelId channel;
+  Parameters message;
+};
+
+struct SendAcknowledge {
+  ChannelId channel;
+  Acknowledge message;
+};
+
+// To the pacer.
+struct SendStaged {
+  Staged message;
+};
+
+// From the pacer to each other shard.
+struct SendCommit {
+  Commit message;
+};
+struct SendNews {
+  PacerNews message;
+};
+
+struct Fenced {
+  Member worker;
+  Sequence last_sequence;
+  Step last_clock;
+};
+
+struct RosterTaken {
+  RosterVersion version;
+  Step step;
+  PacerReport pacer;
+};
+
+// Pacer: the chief should hear at once (an epoch is complete, the steps are reached).
+struct ReportNow {};
+
+// The job can't go on at this shard. Later events change nothing.
+struct FailJob {
+  ErrorCode code = ErrorCode::kFailed;
+  std::string reason;
+};
+
+using Action = std::variant<Admit, Refuse, CloseChannel, Apply, SumAndApply, MeasureNorm, Reply, SendAcknowledge,
+                            SendStaged, SendCommit, SendNews, Fenced, RosterTaken, ReportNow, FailJob>;
+using Actions = std::vector<Action>;
+
+}  // namespace disttrain::psd

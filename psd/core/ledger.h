@@ -1,0 +1,41 @@
+// Which records of each epoch have been visited: the truth that the chief lends by (I11). Owned by the pacer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/interval_set.h"
+#include "common/messages/control.h"
+#include "common/result.h"
+
+namespace disttrain::psd {
+
+class Ledger {
+ public:
+  // Epochs that may be open at once. Workers hold leases of few; a bigger number is a peer's mistake.
+  static constexpr std::uint32_t kMaxOpenEpochs = 16 * 1024;
+
+  // records: length of an epoch; 0 where the job keeps no ledger.
+  explicit Ledger(std::uint64_t records) : records_(records) {}
+
+  // kData when a position or the epoch is out of range. Looks only; a push is checked before it is taken.
+  Status check(std::uint32_t epoch, const std::vector<Interval>& positions) const;
+
+  // What check() let pass. Returns whether the number of complete epochs grew.
+  bool visit(std::uint32_t epoch, const std::vector<Interval>& positions);
+
+  // All epochs below are complete.
+  std::uint32_t complete_epochs() const { return complete_; }
+
+  // Of the epochs from the first incomplete one to the last touched one.
+  std::vector<EpochLedger> open_epochs() const;
+
+ private:
+  const std::uint64_t records_;
+  std::uint32_t complete_ = 0;
+  std::map<std::uint32_t, IntervalSet> open_;  // epochs >= complete_
+};
+
+}  // namespace disttrain::psd

@@ -1,0 +1,77 @@
+// The workers that a shard knows: who may send, what was taken from each, which channel each has. Exactly-once by frame
+// is decided here, with one entry per worker (PROTOCOL: channels).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/messages/control.h"
+#include "common/messages/data.h"
+#include "psd/core/events.h"
+
+namespace disttrain::psd {
+
+// An answer that waits: in sync for the commit of `clock`, in ssp for the bound.
+struct ParkedReply {
+  bool waiting = false;
+  bool wants_parameters = false;  // else an Acknowledge
+  Step clock;
+  PushOutcome outcome = PushOutcome::kNone;
+};
+
+struct MemberState {
+  Member member;
+  Place place;
+  bool in_roster = false;
+  bool fenced = false;
+  ChannelId channel;      // 0 = none open
+  Sequence last;          // last frame taken from this incarnation
+  Sequence acknowledged;  // told to the worker, or known to it from Welcome
+  Step last_clock;        // of the last whole push
+
+  // The push under way.
+  bool push_nonfinite = false;
+  bool push_wants = false;
+
+  ParkedReply parked;
+};
+
+class MemberTable {
+ public:
+  // places: members that memory was made for.
+  explicit MemberTable(std::uint32_t places) : taken_(places, false) {}
+
+  // What members leave behind that are no longer in the roster.
+  struct Leavings {
+    std::vector<ChannelId> channels;
+    std::vector<Place> places;
+  };
+  // False: the roster has more members than there is memory for; nothing has changed.
+  bool set_roster(const Roster& roster, Leavings& leavings);
+  const Roster& roster() const { return roster_; }
+
+  // Members of the roster that aren't fenced, in rank order. Valid until set_roster() or fence().
+  const std::vector<MemberState*>& active() const { return active_; }
+  bool is_active(const MemberState& member) const { return member.in_roster && !member.fenced; }
+
+  MemberState* find(const Member& member);
+  const MemberState* find(const Member& member) const;
+  MemberState* find(ChannelId channel);
+  const MemberState* find(ChannelId channel) const;
+
+  // Nothing of this incarnation is taken from now on.
+  MemberState& fence(const Member& member);
+
+ private:
+  MemberState& make(const Member& member);
+  void refresh_active();
+
+  Roster roster_;
+  std::vector<bool> taken_;                            // by Place
+  std::vector<std::unique_ptr<MemberState>> members_;  // few: searched in turn
+  std::vector<MemberState*> active_;
+};
+
+}  // namespace disttrain::psd

@@ -1,0 +1,68 @@
+// What the pacer counts: steps, examples, loss, training time, gradients that were late or not finite. Told of each
+// step once, in order.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/config/job_config.h"
+#include "common/messages/control.h"
+#include "common/time.h"
+#include "psd/core/ledger.h"
+
+namespace disttrain::psd {
+
+// One step as it was applied or skipped.
+struct StepDone {
+  std::uint64_t examples = 0;
+  double loss = 0.0;       // of its examples; not finite: left out of the mean
+  double staleness = 0.0;  // steps between pull and use
+  bool skipped = false;
+};
+
+// Mean over the last values.
+class RecentMean {
+ public:
+  static constexpr std::size_t kValues = 50;
+  void add(double value);
+  double mean() const;  // NaN before the first
+
+ private:
+  std::array<double, kValues> values_{};
+  std::size_t count_ = 0;
+};
+
+class Pacer {
+ public:
+  Pacer(const NonfiniteConfig& nonfinite, std::uint64_t warmup_steps, std::uint64_t records);
+
+  void step_done(Instant now, const StepDone& step);
+  void late() { ++late_; }
+  Ledger& ledger() { return ledger_; }
+  const Ledger& ledger() const { return ledger_; }
+
+  // Why the job must fail, if it must: too many steps in a row weren't finite.
+  std::optional<std::string> verdict() const;
+
+  PacerReport report(bool finished) const;
+
+ private:
+  const NonfiniteConfig nonfinite_;
+  const std::uint64_t first_measured_;  // steps after this one are measured
+
+  Ledger ledger_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t examples_ = 0;
+  std::uint64_t examples_before_ = 0;  // of the steps that aren't measured
+  Instant began_{};
+  Instant last_{};
+  RecentMean loss_;
+  RecentMean staleness_;
+  std::uint64_t late_ = 0;
+  std::uint64_t skipped_ = 0;
+  std::uint32_t skipped_in_row_ = 0;
+};
+
+}  // namespace disttrain::psd

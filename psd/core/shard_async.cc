@@ -1,0 +1,76 @@
+// async and ssp: each frame is applied as it comes; only the answer differs. async answers at once, ssp when the worker
+// is within the bound.
+#include "psd/core/shard_core.h"
+
+namespace disttrain::psd {
+
+void ShardCore::push_async(Instant now, MemberState& member, const PushArrived& event, Actions& actions) {
+  const Push& push = event.push;
+  const bool beyond = finished();
+  const bool has_gradient = event.payload_bytes > 0 && !push.skipped;
+  if (!beyond && has_gradient && !event.nonfinite)
+    actions.push_back(Apply{Landing{Landing::Kind::kFrame, member.place, 0}, push.bucket, update_at()});
+  member.push_nonfinite = member.push_nonfinite || push.skipped || (has_gradient && event.nonfinite);
+  member.push_wants = member.push_wants || push.want != Want::kNothing;
+
+  PushOutcome outcome = PushOutcome::kNone;
+  if (push.last) {
+    outcome = beyond ? PushOutcome::kFinished : member.push_nonfinite ? PushOutcome::kSkipped : PushOutcome::kApplied;
+    const bool trained = push.examples > 0 || push.skipped;
+    if (!beyond && trained) count_async(now, push, member.push_nonfinite, actions);
+    if (failed_) return;
+    member.last_clock = push.clock;
+    if (push.final)
+      clocks_.leave(member.member);
+    else
+      clocks_.pushed(member.member, push.clock);
+  }
+  answer_async(member, event, outcome, actions);
+  if (push.last) {
+    member.push_nonfinite = false;
+    member.push_wants = false;
+    answer_within_bound(actions);
+  }
+}
+
+// A whole push is one step of this shard.
+void ShardCore::count_async(Instant now, const Push& push, bool skipped, Actions& actions) {
+  const std::uint64_t behind = version_ > push.pull_version ? version_.value - push.pull_version.value : 0;
+  version_ = version_.next();
+  if (!is_pacer()) return;
+  pacer_.step_done(now, StepDone{push.examples, push.loss, static_cast<double>(behind), skipped});
+  const bool epoch_done = push.lease.value != 0 && pacer_.ledger().visit(push.epoch, push.visited);
+  counted(actions, epoch_done);
+  if (!failed_ && finished() && shards_ > 1)
+    actions.push_back(SendNews{PacerNews{.roster = members_.roster(),
+                                         .slowest_clock = clocks_.slowest().value_or(Step()),
+                                         .global_step = version_,
+                                         .finished = true}});
+}
+
+void ShardCore::answer_async(MemberState& member, const PushArrived& event, PushOutcome outcome, Actions& actions) {
+  const Push& push = event.push;
+  if (train_.mode == Mode::kSsp) {
+    if (!push.last) return acknowledge_some(member, actions);
+    member.parked = ParkedReply{true, member.push_wants, push.clock, outcome};
+    return;  // answer_within_bound() follows
+  }
+  const bool whole = push.want == Want::kAll || (push.want == Want::kBucket && event.payload_bytes == 0);
+  if (whole) return answer_all(member, outcome, 0, actions);
+  if (push.want == Want::kBucket) return answer_bucket(member, push.bucket, outcome, push.last, 0, actions);
+  if (push.last) return acknowledge(member, outcome, actions);
+  acknowledge_some(member, actions);
+}
+
+// ssp: one push can let several go on.
+void ShardCore::answer_within_bound(Actions& actions) {
+  if (train_.mode != Mode::kSsp) return;
+  for (MemberState* member : members_.active()) {
+    if (!member->parked.waiting) continue;
+    // Who only wants to know that its push arrived isn't held: it reads nothing.
+    const bool free = !member->parked.wants_parameters || finished() || clocks_.may_go_on(member->parked.clock);
+    if (free) answer_parked(*member, actions);
+  }
+}
+
+}  // namespace disttrain::psd

@@ -1,0 +1,296 @@
+#include "psd/core/shard_core.h"
+
+#include <algorithm>
+
+#include "common/check.h"
+#include "common/update/schedule.h"
+
+namespace disttrain::psd {
+
+namespace {
+
+std::uint32_t places(const ShardOptions& options) {
+  return static_cast<std::uint32_t>(options.roster.members.size());
+}
+
+std::uint32_t bucket_count(const Layout& layout, ShardId shard) {
+  return static_cast<std::uint32_t>(buckets_of(layout, shard).size());
+}
+
+double clip_norm(const TrainSection& train) {
+  return train.clip.kind == ClipKind::kGlobalNorm ? train.clip.value : 0.0;
+}
+
+}  // namespace
+
+ShardCore::ShardCore(const Layout& layout, const ShardOptions& options)
+    : shard_(options.shard),
+      shards_(layout.shards),
+      train_(options.train),
+      credits_(options.credits),
+      places_(places(options)),
+      own_index_(layout.buckets.size(), kForeign),
+      members_(places(options)),
+      clocks_(options.train.staleness),
+      staging_(places(options), 1 + options.train.pipeline, bucket_count(layout, options.shard)),
+      decider_(SyncRules{layout.shards, options.train.aggregate, clip_norm(options.train)}),
+      pacer_(options.train.nonfinite, options.warmup_steps, options.train_records) {
+  DISTTRAIN_CHECK_LT(shard_.value, shards_);
+  DISTTRAIN_CHECK_LT(0U, credits_);
+  for (BucketId bucket : buckets_of(layout, shard_)) {
+    own_index_[bucket.value] = static_cast<std::uint32_t>(buckets_.size());
+    buckets_.push_back(OwnBucket{bucket, layout.buckets[bucket.value].elements * sizeof(float)});
+  }
+  MemberTable::Leavings none;
+  DISTTRAIN_CHECK(members_.set_roster(options.roster, none));
+}
+
+void ShardCore::step(Instant now, const Event& event, Actions& actions) {
+  if (failed_) return;
+  std::visit([this, now, &actions](const auto& e) { on(now, e, actions); }, event);
+}
+
+// --- What a frame must keep to
+
+std::optional<std::uint32_t> ShardCore::own_index(BucketId bucket) const {
+  if (bucket.value >= own_index_.size() || own_index_[bucket.value] == kForeign) return std::nullopt;
+  return own_index_[bucket.value];
+}
+
+Status ShardCore::check(const MemberState& member, Sequence sequence, const Push& push,
+                        std::uint64_t payload_bytes) const {
+  const auto refuse = [&member](const std::string& what) {
+    return fail(ErrorCode::kData, to_string(member.member.task) + ": " + what);
+  };
+  const std::string frame = "push frame " + std::to_string(sequence.value);
+  const auto bucket = own_index(push.bucket);
+  if (!bucket)
+    return refuse(frame + " is for bucket " + std::to_string(push.bucket.value) + ", which isn't shard " +
+                  std::to_string(shard_.value) + "'s");
+  if (payload_bytes != 0 && payload_bytes != buckets_[*bucket].bytes)
+    return refuse(frame + " has " + std::to_string(payload_bytes) + " bytes for a bucket of " +
+                  std::to_string(buckets_[*bucket].bytes));
+  if (sequence <= member.last) return {};  // a duplicate may be anything else
+  if (sequence != member.last.next())
+    return refuse(frame + " came after frame " + std::to_string(member.last.value) + ": a gap");
+  if (sequence.value > member.acknowledged.value + credits_)
+    return refuse(frame + " is beyond the " + std::to_string(credits_) + " credits after frame " +
+                  std::to_string(member.acknowledged.value));
+  if (payload_bytes == 0 && !push.skipped && !(push.last && push.examples == 0))
+    return refuse(frame + " has no gradients");
+  if (push.clock <= member.last_clock)
+    return refuse(frame + " is for step " + std::to_string(push.clock.value) + " after a whole push for step " +
+                  std::to_string(member.last_clock.value));
+  if (train_.mode == Mode::kSync && push.clock.value > version_.value + 1 + train_.pipeline)
+    return refuse(frame + " is for step " + std::to_string(push.clock.value) + " while step " +
+                  std::to_string(version_.value + 1) + " is open");
+  if (push.last && is_pacer() && push.lease.value != 0) return pacer_.ledger().check(push.epoch, push.visited);
+  return {};
+}
+
+Result<Landing> ShardCore::landing(ChannelId channel, Sequence sequence, const Push& push,
+                                   std::uint64_t payload_bytes) const {
+  const MemberState* member = members_.find(channel);
+  if (channel.value == 0 || member == nullptr) return fail(ErrorCode::kData, "push on a channel that isn't open");
+  if (Status checked = check(*member, sequence, push, payload_bytes); !checked)
+    return tl::unexpected(std::move(checked).error());
+  if (train_.mode != Mode::kSync) return Landing{Landing::Kind::kFrame, member->place, 0};
+  const bool staged = sequence > member->last && push.clock > version_ && !finished();
+  if (!staged) return Landing{Landing::Kind::kSpare, member->place, 0};
+  return staging_.landing(member->place, push.clock);
+}
+
+// --- Channels
+
+void ShardCore::on(Instant, const ChannelOpened& event, Actions& actions) {
+  MemberState* member = members_.find(event.worker);
+  const std::string who = to_string(event.worker.task);
+  if (member != nullptr && member->fenced) {
+    actions.push_back(Refuse{event.channel, ErrorCode::kUnavailable, who + " was removed from the job"});
+    return;
+  }
+  if (member == nullptr || !member->in_roster) {
+    actions.push_back(Refuse{event.channel, ErrorCode::kTemporary, who + " isn't in the job's roster"});
+    return;
+  }
+  if (member->channel.value != 0) close(*member, who + " opened another channel", actions);
+  member->channel = event.channel;
+  member->acknowledged = member->last;
+  if (train_.mode == Mode::kSsp) clocks_.enter(member->member, member->last_clock);
+  actions.push_back(Admit{event.channel, member->last});
+}
+
+void ShardCore::on(Instant, const ChannelClosed& event, Actions& actions) {
+  MemberState* member = members_.find(event.channel);
+  if (event.channel.value == 0 || member == nullptr) return;
+  member->channel = {};
+  member->parked = {};
+  clocks_.leave(member->member);
+  answer_within_bound(actions);
+}
+
+void ShardCore::close(MemberState& member, std::string reason, Actions& actions) {
+  actions.push_back(CloseChannel{member.channel, std::move(reason)});
+  member.channel = {};
+  member.parked = {};
+  clocks_.leave(member.member);
+}
+
+void ShardCore::on(Instant now, const PushArrived& event, Actions& actions) {
+  MemberState* member = members_.find(event.channel);
+  if (event.channel.value == 0 || member == nullptr) return;  // closed a moment ago
+  if (Status checked = check(*member, event.sequence, event.push, event.payload_bytes); !checked) {
+    close(*member, checked.error().message, actions);
+    answer_within_bound(actions);
+    return;
+  }
+  if (event.sequence <= member->last) return duplicate(*member, event.push, actions);
+  member->last = event.sequence;
+  if (train_.mode == Mode::kSync) return push_sync(now, *member, event, actions);
+  push_async(now, *member, event, actions);
+}
+
+// What was taken before is answered as if it had just been taken, so that a lost answer comes again.
+void ShardCore::duplicate(MemberState& member, const Push& push, Actions& actions) {
+  if (push.want == Want::kNothing) return acknowledge(member, PushOutcome::kDuplicate, actions);
+  if (train_.mode == Mode::kAsync) {
+    if (push.want == Want::kAll) return answer_all(member, PushOutcome::kDuplicate, 0, actions);
+    return answer_bucket(member, push.bucket, PushOutcome::kDuplicate, push.last, 0, actions);
+  }
+  if (!push.last) return acknowledge(member, PushOutcome::kDuplicate, actions);
+  member.parked = ParkedReply{true, true, push.clock, PushOutcome::kDuplicate};
+  if (train_.mode == Mode::kSsp) return answer_within_bound(actions);
+  if (push.clock <= version_ || finished()) answer_parked(member, actions);
+}
+
+void ShardCore::on(Instant, const PullArrived& event, Actions& actions) {
+  MemberState* member = members_.find(event.channel);
+  if (event.channel.value == 0 || member == nullptr) return;
+  answer_all(*member, PushOutcome::kNone, event.pull.id, actions);
+}
+
+// --- Answers
+
+void ShardCore::answer_bucket(MemberState& member, BucketId bucket, PushOutcome outcome, bool last,
+                              std::uint64_t pull_id, Actions& actions) {
+  if (member.channel.value == 0) return;
+  member.acknowledged = member.last;
+  actions.push_back(Reply{member.channel, Parameters{.bucket = bucket,
+                                                     .version = version_,
+                                                     .outcome = outcome,
+                                                     .last = last,
+                                                     .finished = finished(),
+                                                     .roster = members_.roster().version,
+                                                     .pull_id = pull_id,
+                                                     .acknowledged = member.last}});
+}
+
+// The first layer's buckets go first: they are the last of the layout, and the next step needs them first.
+void ShardCore::answer_all(MemberState& member, PushOutcome outcome, std::uint64_t pull_id, Actions& actions) {
+  for (std::size_t i = buckets_.size(); i-- > 0;)
+    answer_bucket(member, buckets_[i].id, outcome, i == 0, pull_id, actions);
+}
+
+void ShardCore::acknowledge(MemberState& member, PushOutcome outcome, Actions& actions) {
+  if (member.channel.value == 0) return;
+  member.acknowledged = member.last;
+  actions.push_back(SendAcknowledge{member.channel, Acknowledge{member.last, outcome, finished()}});
+}
+
+// Credits go back when half of them are used up: seldom enough to cost nothing, early enough that the sender never
+// waits.
+void ShardCore::acknowledge_some(MemberState& member, Actions& actions) {
+  if (member.last.value - member.acknowledged.value >= std::max<std::uint64_t>(1, credits_ / 2))
+    acknowledge(member, PushOutcome::kNone, actions);
+}
+
+void ShardCore::answer_parked(MemberState& member, Actions& actions) {
+  const ParkedReply parked = member.parked;
+  member.parked = {};
+  if (!parked.waiting) return;
+  if (parked.wants_parameters)
+    answer_all(member, parked.outcome, 0, actions);
+  else
+    acknowledge(member, parked.outcome, actions);
+}
+
+// --- Rosters and fences
+
+bool ShardCore::take_roster(const Roster& roster, Actions& actions) {
+  if (roster.version <= members_.roster().version) return false;
+  MemberTable::Leavings leavings;
+  if (!members_.set_roster(roster, leavings)) {
+    fail_job(ErrorCode::kFailed,
+             "the roster has " + std::to_string(roster.members.size()) + " workers; memory was made for fewer",
+             actions);
+    return false;
+  }
+  for (ChannelId channel : leavings.channels) actions.push_back(CloseChannel{channel, "the worker left the roster"});
+  for (Place place : leavings.places) staging_.drop_all(place);
+  return true;
+}
+
+void ShardCore::on(Instant now, const RosterSet& event, Actions& actions) {
+  const bool changed = take_roster(event.roster, actions);
+  if (failed_) return;
+  if (changed && shards_ > 1)
+    actions.push_back(SendNews{PacerNews{.roster = members_.roster(),
+                                         .slowest_clock = clocks_.slowest().value_or(Step()),
+                                         .global_step = version_,
+                                         .finished = finished()}});
+  actions.push_back(RosterTaken{members_.roster().version, version_, report()});
+  look_again(now, actions);
+}
+
+void ShardCore::on(Instant now, const NewsArrived& event, Actions& actions) {
+  pacer_finished_ = pacer_finished_ || event.news.finished;
+  take_roster(event.news.roster, actions);
+  if (!failed_) look_again(now, actions);
+}
+
+void ShardCore::on(Instant now, const Fence& event, Actions& actions) {
+  if (MemberState* member = members_.find(event.worker); member != nullptr && member->channel.value != 0)
+    close(*member, to_string(event.worker.task) + " was removed from the job", actions);
+  const MemberState& member = members_.fence(event.worker);
+  actions.push_back(Fenced{member.member, member.last, member.last_clock});
+  look_again(now, actions);
+}
+
+// Someone left: what waited for it may go on.
+void ShardCore::look_again(Instant now, Actions& actions) {
+  if (train_.mode == Mode::kSync) return advance_sync(now, actions);
+  std::vector<Member> gone;
+  for (const Member& member : clocks_.members())
+    if (const MemberState* state = members_.find(member); state == nullptr || !members_.is_active(*state))
+      gone.push_back(member);
+  for (const Member& member : gone) clocks_.leave(member);
+  answer_within_bound(actions);
+}
+
+// --- Counting and the end
+
+bool ShardCore::finished() const {
+  if (train_.steps == 0) return false;
+  if (is_pacer() || train_.mode == Mode::kSync) return version_.value >= train_.steps;
+  return pacer_finished_;
+}
+
+UpdateAt ShardCore::update_at() const {
+  const std::uint64_t workers = std::max<std::uint64_t>(1, members_.roster().members.size());
+  return UpdateAt{.count = version_.value,
+                  .learning_rate = update::learning_rate(train_, version_.value, workers),
+                  .state_weight = train_.mode == Mode::kSync ? 1.0 : 1.0 / static_cast<double>(workers)};
+}
+
+// Pacer, after a step was counted.
+void ShardCore::counted(Actions& actions, bool epoch_done) {
+  if (epoch_done || finished()) actions.push_back(ReportNow{});
+  if (auto verdict = pacer_.verdict()) fail_job(ErrorCode::kFailed, *verdict, actions);
+}
+
+void ShardCore::fail_job(ErrorCode code, std::string reason, Actions& actions) {
+  failed_ = true;
+  actions.push_back(FailJob{code, std::move(reason)});
+}
+
+}  // namespace disttrain::psd

@@ -1,0 +1,131 @@
+// One shard of one job: its rules. Pure and stepped: same events, same actions. It sees metadata; the store has the
+// bytes, the shell the sockets. shard_core.cc has what all modes share (channels, exactly-once, rosters, fences),
+// shard_async.cc the rules of async and ssp, shard_sync.cc those of sync; the small machines that they use
+// (MemberTable, Staging, SyncDecider, Clocks, Pacer, Ledger) stand in files of their own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/config/job_config.h"
+#include "common/layout.h"
+#include "common/time.h"
+#include "psd/core/clocks.h"
+#include "psd/core/events.h"
+#include "psd/core/members.h"
+#include "psd/core/pacer.h"
+#include "psd/core/staging.h"
+#include "psd/core/sync_decider.h"
+
+namespace disttrain::psd {
+
+struct ShardOptions {
+  ShardId shard;
+  TrainSection train;  // `steps` is the effective number of global steps, 0 = no limit
+  Roster roster;       // in force from the start; memory is made for so many members
+  std::uint32_t credits = 4;
+  std::uint64_t warmup_steps = 0;   // pacer: steps that aren't measured
+  std::uint64_t train_records = 0;  // pacer: length of an epoch
+};
+
+class ShardCore {
+ public:
+  // The layout is only read here.
+  ShardCore(const Layout& layout, const ShardOptions& options);
+  ShardCore(const ShardCore&) = delete;
+
+  // Where a push frame's payload goes, asked before it is received; changes nothing. kData: the frame breaks a rule
+  // (unknown channel, a gap, too many outstanding, a foreign bucket, a wrong length, a step too far ahead); its
+  // channel is to be closed. The answer holds until the next event of this channel.
+  Result<Landing> landing(ChannelId channel, Sequence sequence, const Push& push, std::uint64_t payload_bytes) const;
+
+  // Appends what follows from the event.
+  void step(Instant now, const Event& event, Actions& actions);
+
+  bool is_pacer() const { return shard_.value == 0; }
+  // Updates of this shard; at the pacer the global step.
+  Step version() const { return version_; }
+  // Pacer only.
+  PacerReport report() const { return pacer_.report(finished()); }
+
+ private:
+  struct OwnBucket {
+    BucketId id;
+    std::uint64_t bytes = 0;
+  };
+
+  // All modes: shard_core.cc.
+  void on(Instant now, const ChannelOpened& event, Actions& actions);
+  void on(Instant now, const ChannelClosed& event, Actions& actions);
+  void on(Instant now, const PushArrived& event, Actions& actions);
+  void on(Instant now, const PullArrived& event, Actions& actions);
+  void on(Instant now, const NormMeasured& event, Actions& actions);
+  void on(Instant now, const StagedArrived& event, Actions& actions);
+  void on(Instant now, const CommitArrived& event, Actions& actions);
+  void on(Instant now, const NewsArrived& event, Actions& actions);
+  void on(Instant now, const RosterSet& event, Actions& actions);
+  void on(Instant now, const Fence& event, Actions& actions);
+
+  Status check(const MemberState& member, Sequence sequence, const Push& push, std::uint64_t payload_bytes) const;
+  bool take_roster(const Roster& roster, Actions& actions);
+  void look_again(Instant now, Actions& actions);
+  void duplicate(MemberState& member, const Push& push, Actions& actions);
+  void answer_all(MemberState& member, PushOutcome outcome, std::uint64_t pull_id, Actions& actions);
+  void answer_bucket(MemberState& member, BucketId bucket, PushOutcome outcome, bool last, std::uint64_t pull_id,
+                     Actions& actions);
+  void acknowledge(MemberState& member, PushOutcome outcome, Actions& actions);
+  void acknowledge_some(MemberState& member, Actions& actions);
+  void answer_parked(MemberState& member, Actions& actions);
+  void close(MemberState& member, std::string reason, Actions& actions);
+  void fail_job(ErrorCode code, std::string reason, Actions& actions);
+  void counted(Actions& actions, bool epoch_done);
+  bool finished() const;
+  UpdateAt update_at() const;
+  std::optional<std::uint32_t> own_index(BucketId bucket) const;
+
+  // async, ssp: shard_async.cc.
+  void push_async(Instant now, MemberState& member, const PushArrived& event, Actions& actions);
+  void answer_async(MemberState& member, const PushArrived& event, PushOutcome outcome, Actions& actions);
+  void count_async(Instant now, const Push& push, bool skipped, Actions& actions);
+  void answer_within_bound(Actions& actions);
+
+  // sync: shard_sync.cc.
+  void push_sync(Instant now, MemberState& member, const PushArrived& event, Actions& actions);
+  void dropped_sync(MemberState& member, const Push& push, PushOutcome outcome, Actions& actions);
+  void advance_sync(Instant now, Actions& actions);
+  std::optional<Staged> staged_set() const;
+  void report_staged(const Staged& staged, Actions& actions);
+  bool decide_sync(Instant now, Actions& actions);
+  bool commit_sync(Instant now, const Commit& commit, Actions& actions);
+  const StagedPush* staged_push(const Member& member, Step step) const;
+  std::shared_ptr<const SumPlan> plan_sum(const std::vector<Member>& members, Step step, double scale) const;
+  void settle_outcomes(const Commit& commit);
+  void apply_and_answer(const std::shared_ptr<const SumPlan>& plan, Actions& actions);
+  void count_sync(Instant now, const Commit& commit, Actions& actions);
+
+  // Constant.
+  const ShardId shard_;
+  const std::uint32_t shards_;
+  const TrainSection train_;
+  const std::uint32_t credits_;
+  const std::uint32_t places_;
+  std::vector<OwnBucket> buckets_;        // ascending
+  std::vector<std::uint32_t> own_index_;  // by BucketId; kForeign: another shard's
+  static constexpr std::uint32_t kForeign = 0xffffffff;
+
+  // State.
+  bool failed_ = false;
+  bool pacer_finished_ = false;  // async, ssp, not the pacer: it said so
+  Step version_;
+  MemberTable members_;
+  Clocks clocks_;                    // ssp
+  Staging staging_;                  // sync
+  Staged reported_;                  // sync: the last report of the open step
+  std::optional<Staged> measuring_;  // sync: a report whose norm is being measured
+  SyncDecider decider_;              // pacer, sync
+  Pacer pacer_;                      // pacer
+};
+
+}  // namespace disttrain::psd

@@ -1,0 +1,210 @@
+// sync: frames are staged per worker; nothing is applied before the pacer has said of whom the step is made. With one
+// shard the pacer's word is this shard's own and no message is sent.
+#include <algorithm>
+
+#include "psd/core/shard_core.h"
+
+namespace disttrain::psd {
+
+void ShardCore::push_sync(Instant now, MemberState& member, const PushArrived& event, Actions& actions) {
+  const Push& push = event.push;
+  member.push_wants = member.push_wants || push.want != Want::kNothing;
+  if (finished()) return dropped_sync(member, push, PushOutcome::kFinished, actions);
+  if (push.clock <= version_) return dropped_sync(member, push, PushOutcome::kLate, actions);
+
+  const std::uint32_t bucket = *own_index(push.bucket);
+  const bool has_payload = event.payload_bytes > 0;
+  if (Status added = staging_.add(member.place, push, bucket, has_payload, event.nonfinite); !added) {
+    close(member, to_string(member.member.task) + ": " + added.error().message, actions);
+    staging_.drop(member.place, push.clock);
+    return;
+  }
+  if (!push.last) return acknowledge_some(member, actions);
+  member.last_clock = push.clock;
+  member.parked = ParkedReply{true, member.push_wants, push.clock, PushOutcome::kApplied};
+  member.push_wants = false;
+  advance_sync(now, actions);
+}
+
+// A push that came too late: its step was committed without it, or there are no more steps.
+void ShardCore::dropped_sync(MemberState& member, const Push& push, PushOutcome outcome, Actions& actions) {
+  if (!push.last) return acknowledge_some(member, actions);
+  member.last_clock = push.clock;
+  if (is_pacer() && outcome == PushOutcome::kLate) pacer_.late();
+  member.parked = ParkedReply{true, member.push_wants, push.clock, outcome};
+  member.push_wants = false;
+  answer_parked(member, actions);
+}
+
+// Reports what is staged for the open step, and as the pacer decides; with pipeline = 1 a commit may complete the next
+// step at once.
+void ShardCore::advance_sync(Instant now, Actions& actions) {
+  do {
+    if (measuring_ || finished() || failed_) return;
+    if (auto staged = staged_set()) report_staged(*staged, actions);
+    if (measuring_) return;  // goes on with NormMeasured
+  } while (is_pacer() && decide_sync(now, actions));
+}
+
+// None: too few, or nothing new since the last report.
+std::optional<Staged> ShardCore::staged_set() const {
+  Staged staged;
+  staged.shard = shard_;
+  staged.step = version_.next();
+  for (const MemberState* member : members_.active()) {
+    const StagedPush* push = staging_.find(member->place, staged.step);
+    if (push == nullptr || !push->complete) continue;
+    staged.members.push_back(member->member);
+    staged.nonfinite = staged.nonfinite || push->nonfinite;
+  }
+  if (!enough_members(staged.members.size(), members_.active().size(), train_.aggregate)) return std::nullopt;
+  if (reported_.step == staged.step && reported_.members == staged.members) return std::nullopt;
+  return staged;
+}
+
+void ShardCore::report_staged(const Staged& staged, Actions& actions) {
+  reported_ = staged;
+  if (train_.clip.kind == ClipKind::kGlobalNorm && !staged.nonfinite) {
+    if (auto plan = plan_sum(staged.members, staged.step, 1.0); plan != nullptr) {
+      measuring_ = staged;
+      actions.push_back(MeasureNorm{std::move(plan)});
+      return;
+    }
+  }
+  if (is_pacer())
+    decider_.staged(staged, version_.next());
+  else
+    actions.push_back(SendStaged{staged});
+}
+
+void ShardCore::on(Instant now, const NormMeasured& event, Actions& actions) {
+  if (!measuring_) return;
+  Staged staged = *measuring_;
+  measuring_.reset();
+  staged.norm2 = event.norm2;
+  if (is_pacer())
+    decider_.staged(staged, version_.next());
+  else
+    actions.push_back(SendStaged{staged});
+  advance_sync(now, actions);
+}
+
+void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
+  if (!is_pacer()) return;
+  decider_.staged(event.staged, version_.next());
+  advance_sync(now, actions);
+}
+
+// Pacer. True: a step was committed, another may be ready.
+bool ShardCore::decide_sync(Instant now, Actions& actions) {
+  std::vector<Member> active;
+  for (const MemberState* member : members_.active()) active.push_back(member->member);
+  std::optional<Commit> commit = decider_.decide(version_.next(), active);
+  if (!commit) return false;
+  commit->roster = members_.roster();
+  decider_.committed();
+  if (shards_ > 1) actions.push_back(SendCommit{*commit});
+  return commit_sync(now, *commit, actions);
+}
+
+void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
+  const Commit& commit = event.commit;
+  if (commit.step != version_.next())
+    return fail_job(ErrorCode::kSoftware,
+                    "shard " + std::to_string(shard_.value) + " at step " + std::to_string(version_.value) +
+                        " was told to commit step " + std::to_string(commit.step.value),
+                    actions);
+  if (!commit_sync(now, commit, actions)) return;
+  take_roster(commit.roster, actions);
+  if (!failed_) advance_sync(now, actions);
+}
+
+// Applies the step and answers everyone who waits for it. False: the job failed.
+bool ShardCore::commit_sync(Instant now, const Commit& commit, Actions& actions) {
+  for (const Member& member : commit.members) {
+    const StagedPush* push = staged_push(member, commit.step);
+    if (push != nullptr && push->complete) continue;
+    fail_job(ErrorCode::kSoftware,
+             "the pacer committed step " + std::to_string(commit.step.value) + " with " + to_string(member.task) +
+                 ", whose gradient isn't staged at shard " + std::to_string(shard_.value),
+             actions);
+    return false;
+  }
+  const auto plan = plan_sum(commit.members, commit.step, commit.scale);
+  version_ = commit.step;
+  measuring_.reset();
+  settle_outcomes(commit);
+  apply_and_answer(commit.skip ? nullptr : plan, actions);
+  if (is_pacer()) count_sync(now, commit, actions);
+  for (std::uint32_t place = 0; place < places_; ++place) staging_.drop(Place(place), commit.step);
+  return !failed_;
+}
+
+const StagedPush* ShardCore::staged_push(const Member& member, Step step) const {
+  const MemberState* state = members_.find(member);
+  return state == nullptr ? nullptr : staging_.find(state->place, step);
+}
+
+// The mean over those who have something to add; nullptr: nobody has.
+std::shared_ptr<const SumPlan> ShardCore::plan_sum(const std::vector<Member>& members, Step step, double scale) const {
+  auto plan = std::make_shared<SumPlan>();
+  plan->scale = scale;
+  plan->at = update_at();
+  for (const Member& member : members) {
+    const StagedPush* push = staged_push(member, step);
+    if (push == nullptr || !push->contributes()) continue;
+    plan->terms.push_back(SumTerm{staging_.landing(members_.find(member)->place, step), push->last.examples});
+  }
+  if (plan->terms.empty()) return nullptr;
+  return plan;
+}
+
+// What each worker whose push for the step is whole will hear of it.
+void ShardCore::settle_outcomes(const Commit& commit) {
+  for (MemberState* member : members_.active()) {
+    if (!member->parked.waiting || member->parked.clock != commit.step) continue;
+    if (member->parked.outcome != PushOutcome::kApplied) continue;  // a duplicate
+    const bool taken = std::find(commit.members.begin(), commit.members.end(), member->member) != commit.members.end();
+    if (!taken && is_pacer()) pacer_.late();
+    member->parked.outcome = !taken ? PushOutcome::kLate : commit.skip ? PushOutcome::kSkipped : PushOutcome::kApplied;
+  }
+}
+
+// Bucket by bucket, the first layer's first: each is answered while it is still in cache.
+void ShardCore::apply_and_answer(const std::shared_ptr<const SumPlan>& plan, Actions& actions) {
+  const auto waits = [this](const MemberState& member) {
+    return member.parked.waiting && member.parked.clock <= version_;
+  };
+  for (std::size_t i = buckets_.size(); i-- > 0;) {
+    if (plan != nullptr) actions.push_back(SumAndApply{buckets_[i].id, plan});
+    for (MemberState* member : members_.active())
+      if (waits(*member) && member->parked.wants_parameters)
+        answer_bucket(*member, buckets_[i].id, member->parked.outcome, i == 0, 0, actions);
+  }
+  for (MemberState* member : members_.active()) {
+    if (!waits(*member)) continue;
+    if (!member->parked.wants_parameters) acknowledge(*member, member->parked.outcome, actions);
+    member->parked = {};
+  }
+}
+
+// What the step was made of; the pushes are still staged.
+void ShardCore::count_sync(Instant now, const Commit& commit, Actions& actions) {
+  StepDone done;
+  done.skipped = commit.skip;
+  double behind = 0.0;
+  bool epoch_done = false;
+  for (const Member& member : commit.members) {
+    const Push& last = staged_push(member, commit.step)->last;
+    done.examples += last.examples;
+    if (last.examples > 0) done.loss += static_cast<double>(last.examples) * static_cast<double>(last.loss);
+    behind += static_cast<double>(commit.step.value - 1) - static_cast<double>(last.pull_version.value);
+    if (last.lease.value != 0) epoch_done = pacer_.ledger().visit(last.epoch, last.visited) || epoch_done;
+  }
+  done.loss /= static_cast<double>(done.examples);  // NaN where nobody had examples
+  done.staleness = std::max(0.0, behind / static_cast<double>(commit.members.size()));
+  pacer_.step_done(now, done);
+  counted(actions, epoch_done);
+}
+
+}  // namespace disttrain::psd

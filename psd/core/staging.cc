@@ -1,0 +1,59 @@
+#include "psd/core/staging.h"
+
+#include <string>
+
+namespace disttrain::psd {
+
+Staging::Staging(std::uint32_t places, std::uint32_t pushes, std::uint32_t buckets)
+    : in_flight_(pushes), buckets_(buckets), pushes_(std::size_t{places} * pushes) {
+  for (StagedPush& push : pushes_) push.has.assign(buckets, false);
+}
+
+Landing Staging::landing(Place place, Step clock) const {
+  return Landing{Landing::Kind::kStaging, place, static_cast<std::uint32_t>(clock.value % in_flight_)};
+}
+
+Status Staging::add(Place place, const Push& push, std::uint32_t bucket, bool has_payload, bool nonfinite) {
+  StagedPush& staged = at(place, push.clock);
+  const std::string what = "the push for step " + std::to_string(push.clock.value);
+  if (staged.clock != push.clock) {
+    if (staged.clock.value != 0)
+      return fail(ErrorCode::kData,
+                  what + " came before the one for step " + std::to_string(staged.clock.value) + " was answered");
+    staged.clock = push.clock;
+  }
+  if (staged.complete) return fail(ErrorCode::kData, what + " goes on after its last frame");
+  if (has_payload) {
+    if (staged.has[bucket]) return fail(ErrorCode::kData, what + " has bucket " + std::to_string(bucket) + " twice");
+    staged.has[bucket] = true;
+    ++staged.buckets;
+  }
+  staged.nonfinite = staged.nonfinite || nonfinite || push.skipped;
+  if (!push.last) return {};
+  if (staged.buckets != buckets_ && !push.skipped && push.examples > 0)
+    return fail(ErrorCode::kData, what + " ended after " + std::to_string(staged.buckets) + " of " +
+                                      std::to_string(buckets_) + " buckets");
+  staged.complete = true;
+  staged.last = push;
+  return {};
+}
+
+const StagedPush* Staging::find(Place place, Step clock) const {
+  const StagedPush& staged = pushes_[index(place, clock)];
+  return staged.clock == clock && clock.value != 0 ? &staged : nullptr;
+}
+
+void Staging::drop(Place place, Step clock) {
+  StagedPush& staged = at(place, clock);
+  if (staged.clock != clock) return;
+  staged.clock = {};
+  staged.complete = staged.nonfinite = false;
+  staged.buckets = 0;
+  staged.has.assign(buckets_, false);
+}
+
+void Staging::drop_all(Place place) {
+  for (std::uint32_t push = 0; push < in_flight_; ++push) drop(place, pushes_[index(place, Step(push))].clock);
+}
+
+}  // namespace disttrain::psd

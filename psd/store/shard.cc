@@ -1,0 +1,38 @@
+#include "psd/store/shard.h"
+
+namespace disttrain::psd {
+
+Result<std::span<float>> Shard::landing(ChannelId channel, Sequence sequence, const Push& push,
+                                        std::uint64_t payload_bytes) {
+  const Result<Landing> where = core_.landing(channel, sequence, push, payload_bytes);
+  if (!where) return tl::unexpected(where.error());
+  return store_.landing(*where, push.bucket);
+}
+
+void Shard::handle_push(Instant now, PushArrived event, Outside& outside) {
+  if (event.payload_bytes > 0) {
+    const auto where = core_.landing(event.channel, event.sequence, event.push, event.payload_bytes);
+    if (where && where->kind != Landing::Kind::kSpare) event.nonfinite = store_.nonfinite(*where, event.push.bucket);
+  }
+  handle(now, event, outside);
+}
+
+void Shard::handle(Instant now, const Event& event, Outside& outside) {
+  actions_.clear();
+  core_.step(now, event, actions_);
+  for (std::size_t i = 0; i < actions_.size(); ++i) {  // a measured norm adds to them
+    if (const auto* apply = std::get_if<Apply>(&actions_[i])) {
+      store_.apply(*apply);
+    } else if (const auto* sum = std::get_if<SumAndApply>(&actions_[i])) {
+      store_.sum_and_apply(*sum);
+      outside.turn();
+    } else if (const auto* measure = std::get_if<MeasureNorm>(&actions_[i])) {
+      const double norm2 = store_.norm2(*measure->plan);
+      core_.step(now, NormMeasured{norm2}, actions_);
+    } else {
+      outside.act(actions_[i]);
+    }
+  }
+}
+
+}  // namespace disttrain::psd

@@ -1,0 +1,50 @@
+// A shard whole: its rules and its bytes. Whoever has the network (the shell, the simulator) tells it what happened and
+// carries out what is left: the actions that concern connections.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "common/layout.h"
+#include "common/time.h"
+#include "psd/core/shard_core.h"
+#include "psd/store/shard_store.h"
+
+namespace disttrain::psd {
+
+// Takes the actions that remain, in order. A Reply's parameters are Shard::parameters(bucket) at that moment: they must
+// be copied or sent before `act` returns.
+class Outside {
+ public:
+  virtual ~Outside() = default;
+  virtual void act(const Action& action) = 0;
+  // Between the pieces of long work: the shard is alive.
+  virtual void turn() = 0;
+};
+
+class Shard {
+ public:
+  // Throws std::bad_alloc.
+  Shard(const Layout& layout, const ShardOptions& options, std::uint64_t seed)
+      : core_(layout, options),
+        store_(layout, options.shard, options.train, seed, static_cast<std::uint32_t>(options.roster.members.size())) {}
+
+  // Where a push frame's payload goes, or why its channel is to be closed: ShardCore::landing.
+  Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push, std::uint64_t payload_bytes);
+
+  // `outside` may not call handle().
+  void handle(Instant now, const Event& event, Outside& outside);
+  // The same for a push frame; looks at its payload, which lies where landing() said.
+  void handle_push(Instant now, PushArrived event, Outside& outside);
+
+  std::span<const float> parameters(BucketId bucket) const { return store_.parameters(bucket); }
+  const ShardCore& core() const { return core_; }
+  std::uint64_t bytes() const { return store_.bytes(); }
+
+ private:
+  ShardCore core_;
+  ShardStore store_;
+  Actions actions_;  // of the event being handled; kept for its memory
+};
+
+}  // namespace disttrain::psd

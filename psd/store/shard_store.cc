@@ -1,0 +1,162 @@
+#include "psd/store/shard_store.h"
+
+#include <algorithm>
+
+#include "common/check.h"
+#include "common/initialize.h"
+#include "common/update/vector.h"
+
+namespace disttrain::psd {
+
+namespace {
+
+std::uint64_t largest_bucket(const Layout& layout, ShardId shard) {
+  std::uint64_t largest = 0;
+  for (BucketId bucket : buckets_of(layout, shard)) largest = std::max(largest, layout.buckets[bucket.value].elements);
+  return largest;
+}
+
+std::uint64_t in_flight(const TrainSection& train) {
+  return train.mode == Mode::kSync ? 1 + train.pipeline : 0;
+}
+
+}  // namespace
+
+ShardStore::ShardStore(const Layout& layout, ShardId shard, const TrainSection& train, std::uint64_t seed,
+                       std::uint32_t places)
+    : rule_(train),
+      pushes_(static_cast<std::uint32_t>(in_flight(train))),
+      elements_(shard_elements(layout, shard)),
+      largest_(largest_bucket(layout, shard)),
+      buckets_(layout.buckets.size()),
+      parameters_(elements_ * sizeof(float)),
+      slots_(elements_ * rule_.slots() * sizeof(float)),
+      staging_(elements_ * places * in_flight(train) * sizeof(float)),
+      frames_(largest_ * places * sizeof(float)) {
+  gradients_.reserve(std::max(1U, places));
+  part_.reserve(std::max(1U, places));
+  for (BucketId id : buckets_of(layout, shard)) {
+    OwnBucket& bucket = buckets_[id.value];
+    bucket.begin = layout.buckets[id.value].shard_begin;
+    bucket.elements = layout.buckets[id.value].elements;
+    for (const Slice& slice : slices_of(layout, id)) {
+      const VariableKind kind = layout.model.variables[slice.variable].kind;
+      if (!bucket.runs.empty() && bucket.runs.back().kind == kind)
+        bucket.runs.back().elements += slice.elements;
+      else
+        bucket.runs.push_back(Run{slice.bucket_begin, slice.elements, kind});
+    }
+  }
+  initialize_all(layout, seed);
+}
+
+void ShardStore::initialize_all(const Layout& layout, std::uint64_t seed) {
+  for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
+    if (buckets_[id].elements == 0) continue;
+    const auto values = parameters_.floats().subspan(buckets_[id].begin, buckets_[id].elements);
+    for (const Slice& slice : slices_of(layout, BucketId(id)))
+      initialize(layout.model.variables[slice.variable], seed, slice.variable_begin,
+                 values.subspan(slice.bucket_begin, slice.elements));
+  }
+}
+
+const ShardStore::OwnBucket& ShardStore::own(BucketId bucket) const {
+  DISTTRAIN_CHECK_LT(bucket.value, buckets_.size());
+  const OwnBucket& found = buckets_[bucket.value];
+  DISTTRAIN_CHECK_LT(0U, found.elements);
+  return found;
+}
+
+std::span<float> ShardStore::landing(const Landing& landing, BucketId bucket) {
+  const OwnBucket& own_bucket = own(bucket);
+  if (landing.kind != Landing::Kind::kStaging)
+    return frames_.floats().subspan(landing.place.value * largest_, own_bucket.elements);
+  const std::uint64_t push = std::uint64_t{landing.place.value} * pushes_ + landing.push;
+  return staging_.floats().subspan(push * elements_ + own_bucket.begin, own_bucket.elements);
+}
+
+bool ShardStore::nonfinite(const Landing& where, BucketId bucket) {
+  return !update::all_finite(landing(where, bucket));
+}
+
+std::span<const float> ShardStore::parameters(BucketId bucket) const {
+  const OwnBucket& own_bucket = own(bucket);
+  return parameters_.floats().subspan(own_bucket.begin, own_bucket.elements);
+}
+
+void ShardStore::apply(const Apply& action) {
+  gradients_.assign(1, update::WeightedGradient{landing(action.landing, action.bucket), 1.0F});
+  total_weight_ = 1.0;
+  update(own(action.bucket), action.at, 1.0);
+}
+
+// Equal batches make a plain mean: sum of g, then / n. Else sum of n_i g_i, then / sum of n_i.
+void ShardStore::weigh(const SumPlan& plan, BucketId bucket) {
+  const std::uint32_t first = plan.terms.front().examples;
+  const bool equal =
+      std::all_of(plan.terms.begin(), plan.terms.end(), [first](const SumTerm& t) { return t.examples == first; });
+  gradients_.clear();
+  total_weight_ = 0.0;
+  for (const SumTerm& term : plan.terms) {
+    const float weight = equal ? 1.0F : static_cast<float>(term.examples);
+    gradients_.push_back(update::WeightedGradient{landing(term.landing, bucket), weight});
+    total_weight_ += static_cast<double>(weight);
+  }
+}
+
+void ShardStore::sum_and_apply(const SumAndApply& action) {
+  weigh(*action.plan, action.bucket);
+  update(own(action.bucket), action.plan->at, action.plan->scale);
+}
+
+// The run's part of the gradients of the action being carried out.
+std::span<const update::WeightedGradient> ShardStore::part_of(const Run& run) {
+  part_.clear();
+  for (const update::WeightedGradient& gradient : gradients_)
+    part_.push_back({gradient.values.subspan(run.begin, run.elements), gradient.weight});
+  return part_;
+}
+
+double ShardStore::norm2(const SumPlan& plan) {
+  double sum = 0.0;
+  for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
+    if (buckets_[id].elements == 0) continue;
+    weigh(plan, BucketId(id));
+    for (const Run& run : buckets_[id].runs)
+      if (run.kind == VariableKind::kTrainable) sum += update::squared_norm_of_sum(part_of(run), 1.0 / total_weight_);
+  }
+  return sum;
+}
+
+void ShardStore::update(const OwnBucket& bucket, const UpdateAt& at, double scale) {
+  for (const Run& run : bucket.runs) {
+    const std::uint64_t begin = bucket.begin + run.begin;
+    const auto values = parameters_.floats().subspan(begin, run.elements);
+    if (run.kind == VariableKind::kState) {
+      mix_state(part_of(run), static_cast<float>(at.state_weight), values);
+      continue;
+    }
+    update::SlotSpans slots;
+    for (std::size_t slot = 0; slot < rule_.slots(); ++slot)
+      slots[slot] = slots_.floats().subspan(slot * elements_ + begin, run.elements);
+    const update::UpdateStep step{at.learning_rate, at.count, scale / total_weight_};
+    rule_.apply_sum(step, values, part_of(run), slots);
+  }
+}
+
+// State is a value, not a gradient: values += weight * (mean - values), and exactly the mean with weight 1.
+void ShardStore::mix_state(std::span<const update::WeightedGradient> pushed, float weight, std::span<float> values) {
+  const auto total = static_cast<float>(total_weight_);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    float sum = 0.0F;
+    for (const update::WeightedGradient& part : pushed) sum += part.weight * part.values[i];
+    const float mean = sum / total;
+    values[i] = weight == 1.0F ? mean : values[i] + weight * (mean - values[i]);
+  }
+}
+
+std::uint64_t ShardStore::bytes() const {
+  return parameters_.bytes() + slots_.bytes() + staging_.bytes() + frames_.bytes();
+}
+
+}  // namespace disttrain::psd

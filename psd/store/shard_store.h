@@ -1,0 +1,76 @@
+// The bytes of one shard of a job: parameters, optimizer state, and what workers sent. Owned by the shard's thread. It
+// does what the core's actions say and decides nothing; same calls, same bits. Memory is taken once, in the
+// constructor.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/config/job_config.h"
+#include "common/layout.h"
+#include "common/update/update_rule.h"
+#include "psd/core/events.h"
+#include "psd/store/memory_block.h"
+
+namespace disttrain::psd {
+
+class ShardStore {
+ public:
+  // places: members that memory is made for. Parameters begin as the model's initializers say, slots at 0. Throws
+  // std::bad_alloc.
+  ShardStore(const Layout& layout, ShardId shard, const TrainSection& train, std::uint64_t seed, std::uint32_t places);
+  ShardStore(const ShardStore&) = delete;
+
+  // Where the bucket's payload is received; as long as the bucket. Valid as long as the store.
+  std::span<float> landing(const Landing& landing, BucketId bucket);
+
+  // A gradient as received has a NaN or an infinity.
+  bool nonfinite(const Landing& landing, BucketId bucket);
+
+  void apply(const Apply& action);
+  void sum_and_apply(const SumAndApply& action);
+  double norm2(const SumPlan& plan);
+
+  // Current values; a bucket is of one version.
+  std::span<const float> parameters(BucketId bucket) const;
+
+  std::uint64_t bytes() const;  // of all blocks, touched or not
+
+ private:
+  // A contiguous part of a bucket of one kind of variables.
+  struct Run {
+    std::uint64_t begin = 0;  // within the bucket
+    std::uint64_t elements = 0;
+    VariableKind kind = VariableKind::kTrainable;
+  };
+  struct OwnBucket {
+    std::uint64_t begin = 0;  // within the shard
+    std::uint64_t elements = 0;
+    std::vector<Run> runs;
+  };
+
+  const OwnBucket& own(BucketId bucket) const;
+  void initialize_all(const Layout& layout, std::uint64_t seed);
+  void weigh(const SumPlan& plan, BucketId bucket);
+  void update(const OwnBucket& bucket, const UpdateAt& at, double scale);
+  std::span<const update::WeightedGradient> part_of(const Run& run);
+  void mix_state(std::span<const update::WeightedGradient> pushed, float weight, std::span<float> values);
+
+  // Constant.
+  const update::UpdateRule rule_;
+  const std::uint32_t pushes_;      // in flight per place, sync
+  std::uint64_t elements_ = 0;      // of the shard
+  std::uint64_t largest_ = 0;       // elements of the largest bucket
+  std::vector<OwnBucket> buckets_;  // by BucketId; elements 0 = another shard's
+
+  MemoryBlock parameters_;
+  MemoryBlock slots_;                                // slot after slot, each as the parameters
+  MemoryBlock staging_;                              // sync: (place, push, element)
+  MemoryBlock frames_;                               // (place, element): the frame or, in sync, the spare
+  std::vector<update::WeightedGradient> gradients_;  // of the action being carried out
+  std::vector<update::WeightedGradient> part_;
+  double total_weight_ = 1.0;
+};
+
+}  // namespace disttrain::psd
