@@ -5,7 +5,6 @@ namespace disttrain::update {
 VectorWidth best_vector_width() {
   static const VectorWidth kBest = [] {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return VectorWidth::kAvx512;
     if (__builtin_cpu_supports("avx2")) return VectorWidth::kAvx2;
 #endif
     return VectorWidth::kBaseline;

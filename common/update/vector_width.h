@@ -6,13 +6,14 @@
 
 namespace disttrain::update {
 
-enum class VectorWidth : std::uint8_t { kBaseline, kAvx2, kAvx512 };
+// AVX-512 gains nothing: with AVX2 these loops already wait for memory.
+enum class VectorWidth : std::uint8_t { kBaseline, kAvx2 };
 
 // The widest that this processor has. Cheap: found once.
 VectorWidth best_vector_width();
 
 // Runs body(arguments...) compiled for the given width, which the processor must have. `body` is a struct whose
-// operator() is DISTTRAIN_INLINE_BODY: it is compiled into each of the three functions below, and vectorised there.
+// operator() is DISTTRAIN_INLINE_BODY: it is compiled into each of the functions below, and vectorised there.
 // Not g++'s target_clones: its resolvers run before the sanitizers' run time is up, and tests couldn't ask for a width.
 #define DISTTRAIN_INLINE_BODY __attribute__((always_inline)) inline
 
@@ -26,18 +27,11 @@ template <typename Body, typename... Arguments>
 __attribute__((target("avx2"))) void run_avx2(const Body& body, Arguments... arguments) {
   body(arguments...);
 }
-
-template <typename Body, typename... Arguments>
-__attribute__((target("avx512f,avx512dq,prefer-vector-width=512"))) void run_avx512(const Body& body,
-                                                                                    Arguments... arguments) {
-  body(arguments...);
-}
 #endif
 
 template <typename Body, typename... Arguments>
 void run(VectorWidth width, const Body& body, Arguments... arguments) {
 #if defined(__x86_64__)
-  if (width == VectorWidth::kAvx512) return run_avx512(body, arguments...);
   if (width == VectorWidth::kAvx2) return run_avx2(body, arguments...);
 #endif
   static_cast<void>(width);

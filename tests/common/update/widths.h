@@ -9,7 +9,7 @@ namespace disttrain::update {
 
 inline std::vector<VectorWidth> available_widths() {
   std::vector<VectorWidth> widths;
-  for (VectorWidth width : {VectorWidth::kBaseline, VectorWidth::kAvx2, VectorWidth::kAvx512})
+  for (VectorWidth width : {VectorWidth::kBaseline, VectorWidth::kAvx2})
     if (width <= best_vector_width()) widths.push_back(width);
   return widths;
 }
