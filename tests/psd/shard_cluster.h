@@ -1,0 +1,110 @@
+// Shards of one job with an invented network: every link is a queue, and the test, or a seeded generator, says which
+// one delivers next.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/layout.h"
+#include "common/random.h"
+#include "psd/store/shard.h"
+
+namespace disttrain::psd::test {
+
+// variables of 7, 12 and 3 elements in buckets of at most 4, dealt to the shards in turn.
+Layout small_layout(std::uint32_t shards);
+
+Member worker(std::uint32_t index);
+Roster roster_of(std::uint32_t workers, std::uint64_t version = 1);
+
+// What a worker hears from one shard.
+struct Heard {
+  std::variant<Parameters, Acknowledge> message;
+  std::vector<float> values;  // of the bucket
+};
+
+class ShardNode;
+
+class ShardCluster {
+ public:
+  ShardCluster(const Layout& layout, const TrainSection& train, std::uint32_t workers, std::uint64_t records = 0);
+  ~ShardCluster();
+
+  // Opens a channel of the worker to each shard; FIFO like the real ones.
+  void open(std::uint32_t worker_index);
+  void close(std::uint32_t worker_index);
+  // Queues a frame on the worker's channel to the shard that owns the bucket; sequence 0: the next one.
+  void send(std::uint32_t worker_index, const Push& push, const std::vector<float>& gradient,
+            std::uint64_t sequence = 0);
+  void pull(std::uint32_t worker_index, std::uint32_t shard, std::uint64_t id);
+
+  // Delivers one message of a link that has any, chosen by `random`. False: all are empty.
+  bool deliver_one(Random& random);
+  void deliver_all(Random& random) {
+    while (deliver_one(random)) {
+    }
+  }
+
+  ShardNode& node(std::uint32_t shard) { return *nodes_[shard]; }
+  std::uint32_t shards() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  std::uint64_t last_sequence(std::uint32_t worker_index, std::uint32_t shard) const;
+  const Layout& layout() const { return layout_; }
+
+  // Whole model as the shards hold it.
+  std::vector<float> model() const;
+
+  // Called for each push frame at the moment when the shard takes it, before it does.
+  std::function<void(std::uint32_t shard, std::uint32_t worker_index, const Push&, const std::vector<float>&)> on_push;
+  // Called for each answer when it reaches the worker.
+  std::function<void(std::uint32_t shard, std::uint32_t worker_index, const Heard&)> on_heard;
+
+  Instant now{};
+  std::string failed;  // reason of the first FailJob
+  std::vector<std::string> closed;
+  std::vector<Commit> commits;
+  std::vector<RosterTaken> rosters;
+  std::vector<Fenced> fences;
+  std::vector<Refuse> refused;
+  int reports_now = 0;
+
+ private:
+  friend class ShardNode;
+  struct Channel {
+    ChannelId id;
+    std::uint64_t sent = 0;
+    bool open = false;
+  };
+
+  const Layout layout_;
+  std::vector<std::unique_ptr<ShardNode>> nodes_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Channel> channels_;  // (worker, shard)
+  // Keyed by a link's name, so that what the generator draws means the same in each run.
+  std::map<std::string, std::deque<std::function<void()>>> links_;
+  std::uint64_t next_channel_ = 1;
+};
+
+class ShardNode : public Outside {
+ public:
+  ShardNode(ShardCluster& cluster, const Layout& layout, const ShardOptions& options, std::uint64_t seed)
+      : cluster_(cluster), id_(options.shard), shard(layout, options, seed) {}
+
+  void handle(const Event& event) { shard.handle(cluster_.now, event, *this); }
+  void push(ChannelId channel, Sequence sequence, const Push& push, const std::vector<float>& gradient);
+
+  void act(const Action& action) override;
+  void turn() override {}
+
+ private:
+  ShardCluster& cluster_;
+  const ShardId id_;
+
+ public:
+  Shard shard;
+};
+
+}  // namespace disttrain::psd::test
