@@ -1,0 +1,306 @@
+#include "chiefd/core/cluster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/check.h"
+
+namespace disttrain::chiefd {
+
+Cluster::Cluster(Setup setup)
+    : config_(std::move(setup.config)),
+      timeouts_(derive_timeouts(config_.heartbeat.timeout)),
+      seed_(setup.seed),
+      term_(setup.journal.term.next()),
+      journal_(setup.journal.journal),
+      tasks_(config_, timeouts_),
+      last_job_(setup.journal.last_job) {
+  DISTTRAIN_CHECK_NE(journal_.value, 0u);
+  for (const auto& [id, recovered] : setup.jobs) {
+    Submission submission;
+    submission.toml = recovered.journaled.submitted.toml;
+    submission.warmup_steps = recovered.journaled.submitted.warmup_steps;
+    if (recovered.config) submission.config = *recovered.config;
+    submission.config.job.name = recovered.journaled.submitted.name;
+    jobs_[id] =
+        std::make_unique<Job>(Job::Setup{id, std::move(submission), timeouts_, config_.transport.credits, seed_});
+    jobs_[id]->restore(recovered.journaled);
+    if (!recovered.config) unreadable_[id] = recovered.config.error().message;
+  }
+}
+
+Actions Cluster::start(Instant now) {
+  Actions actions;
+  Turn turn = this->turn(now, actions);
+  term_ticket_ = turn.persist(TermRecord{journal_, term_});
+  for (auto& [id, job] : jobs_) {
+    if (is_final(job->state())) continue;
+    if (job->state() != JobState::kQueued) {
+      job->fail(turn, Error{ErrorCode::kFailed, "the chief was restarted while the job ran"}, std::nullopt);
+    } else if (const auto problem = unreadable_.find(id); problem != unreadable_.end()) {
+      job->fail(turn, Error{ErrorCode::kConfig, "this version can't read the job: " + problem->second}, std::nullopt);
+    }
+  }
+  return actions;
+}
+
+Actions Cluster::step(Instant now, const Event& event) {
+  Actions actions;
+  std::visit([&](const auto& e) { on(now, e, actions); }, event);
+  advance_queue(now, actions);
+  return actions;
+}
+
+Job* Cluster::current() {
+  return current_ ? jobs_.at(*current_).get() : nullptr;
+}
+
+void Cluster::tell_job(Instant now, const Findings& findings, Actions& actions) {
+  for (const Finding& finding : findings) {
+    const bool is_good = finding.what == Finding::What::kJoined || finding.what == Finding::What::kReturned;
+    actions.push_back(
+        Note{static_cast<std::uint8_t>(is_good ? 1 : 2), to_string(finding.member.task) + ": " + finding.why});
+    Turn turn = this->turn(now, actions);
+    if (Job* job = current()) job->on_finding(turn, finding);
+  }
+}
+
+void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {
+  Findings findings;
+  tasks_.join(now, event.hello, findings, actions);
+  // What it holds of a job that isn't run any more, by this chief or by a former one.
+  const bool is_admitted = tasks_.is_current(event.hello.member);
+  if (is_admitted && event.hello.job.value != 0 && event.hello.job != current_)
+    tasks_.send(Send{event.hello.member.task,
+                     CloseJob{event.hello.job, event.hello.generation, "the chief doesn't run this job any more"},
+                     std::nullopt},
+                actions);
+  tell_job(now, findings, actions);
+}
+
+void Cluster::on(Instant now, const ConnectionLost& event, Actions& actions) {
+  Findings findings;
+  tasks_.lose_connection(now, event.member, event.why, findings, actions);
+  tell_job(now, findings, actions);
+}
+
+namespace {
+
+struct JobOf {
+  template <typename Message>
+  JobId operator()(const Message& message) const {
+    return message.job;
+  }
+};
+
+}  // namespace
+
+void Cluster::on(Instant now, const TaskMessage& event, Actions& actions) {
+  if (!tasks_.is_current(event.from)) return;
+  Findings findings;
+  tasks_.hear(now, event.from, findings);
+  const Heartbeat* heartbeat = std::get_if<Heartbeat>(&event.message);
+  if (heartbeat != nullptr) {
+    tasks_.note_heartbeat(event.from, *heartbeat);
+    tasks_.send(Send{event.from.task, HeartbeatAnswer{term_}, std::nullopt}, actions);
+  }
+  tell_job(now, findings, actions);
+  const JobId id = std::visit(JobOf{}, event.message);
+  if (current_ == id) {
+    Turn turn = this->turn(now, actions);
+    current()->on_message(turn, event.from, event.message);
+  } else if (heartbeat != nullptr && id.value != 0) {
+    tasks_.send(Send{event.from.task, CloseJob{id, heartbeat->generation, "the chief doesn't run this job any more"},
+                     std::nullopt},
+                actions);
+  }
+}
+
+void Cluster::on(Instant now, const ProbeDone& event, Actions& actions) {
+  Findings findings;
+  tasks_.finish_probe(event.member, event.outcome, findings, actions);
+  tell_job(now, findings, actions);
+}
+
+Status Cluster::check_submission(const Submission& submission) const {
+  const auto is_live = [](const auto& entry) { return !is_final(entry.second->state()); };
+  const std::string& name = submission.config.job.name;
+  for (const auto& [id, job] : jobs_)
+    if (!is_final(job->state()) && job->name() == name)
+      return fail(ErrorCode::kConfig, "job " + name + " is " + to_string(job->state()) + " already, as number " +
+                                          std::to_string(id.value) + ": wait for its end, stop it, or set job.name");
+  // The one that runs doesn't wait.
+  const auto waiting = std::count_if(jobs_.begin(), jobs_.end(), is_live) - (current_ ? 1 : 0);
+  if (current_ && waiting >= static_cast<std::ptrdiff_t>(config_.chief.max_queued_jobs))
+    return fail(
+        ErrorCode::kTemporary,
+        std::to_string(waiting) + " jobs wait already, as many as chief.max_queued_jobs allows: try again later");
+  if (config_.ps.empty() || config_.workers.empty())
+    return fail(ErrorCode::kConfig, "the cluster file lists no ps or no worker: a job needs at least one of each");
+  if (submission.config.job.min_workers > config_.workers.size())
+    return fail(ErrorCode::kConfig, "job.min_workers is " + std::to_string(submission.config.job.min_workers) +
+                                        ", but the cluster file lists " + std::to_string(config_.workers.size()) +
+                                        " workers");
+  return {};
+}
+
+void Cluster::on(Instant now, const Submit& event, Actions& actions) {
+  if (Status status = check_submission(event.submission); !status) {
+    actions.push_back(AnswerClient{event.client, Refused{status.error().code, status.error().message}});
+    return;
+  }
+  const auto ahead =
+      std::count_if(jobs_.begin(), jobs_.end(), [](const auto& entry) { return !is_final(entry.second->state()); });
+  const JobId id = last_job_ = last_job_.next();
+  const Submission& submission = event.submission;
+  Turn turn = this->turn(now, actions);
+  const Ticket ticket =
+      turn.persist(SubmittedRecord{id, submission.config.job.name, submission.toml, submission.warmup_steps});
+  answers_.emplace(ticket, AnswerClient{event.client, JobSubmitted{id, static_cast<std::uint32_t>(ahead)}});
+  jobs_[id] = std::make_unique<Job>(Job::Setup{id, submission, timeouts_, config_.transport.credits, seed_});
+  forget_old_jobs();
+}
+
+void Cluster::on(Instant now, const chiefd::Stop& event, Actions& actions) {
+  const std::optional<JobId> id = find(event.job);
+  const auto refuse = [&](ErrorCode code, std::string reason) {
+    actions.push_back(AnswerClient{event.client, Refused{code, std::move(reason)}});
+  };
+  if (!id) return refuse(ErrorCode::kUsage, event.job.empty() ? "no job runs" : "there is no job " + event.job);
+  Job& job = *jobs_.at(*id);
+  if (is_final(job.state()))
+    return refuse(ErrorCode::kUsage, "job " + job.name() + " has ended already: it is " + to_string(job.state()));
+  Turn turn = this->turn(now, actions);
+  if (event.kill)
+    job.kill(turn, event.user);
+  else
+    job.stop(turn, event.user);
+  actions.push_back(AnswerClient{event.client, RequestDone{}});
+}
+
+void Cluster::on(Instant now, const Persisted& event, Actions& actions) {
+  if (term_ticket_ == event.ticket) {
+    term_ticket_.reset();
+    actions.push_back(Listen{});
+  }
+  if (auto answer = answers_.extract(event.ticket); !answer.empty()) actions.push_back(std::move(answer.mapped()));
+  Turn turn = this->turn(now, actions);
+  for (auto& [id, job] : jobs_) job->on_persisted(turn, event.ticket);
+}
+
+void Cluster::on(Instant now, const Tick&, Actions& actions) {
+  Findings findings;
+  tasks_.tick(now, findings);
+  tell_job(now, findings, actions);
+  Turn turn = this->turn(now, actions);
+  if (Job* job = current()) job->on_tick(turn);
+}
+
+void Cluster::advance_queue(Instant now, Actions& actions) {
+  while (true) {
+    if (Job* job = current()) {
+      if (job->is_closing()) freeze_tasks(now);
+      if (!job->is_released()) return;
+      current_.reset();
+    }
+    if (term_ticket_) return;
+    // A job that isn't durable yet has no business to begin.
+    const auto next = std::find_if(jobs_.begin(), jobs_.end(), [this](const auto& entry) {
+      return entry.second->state() == JobState::kQueued && !is_being_written(entry.first);
+    });
+    if (next == jobs_.end()) return;
+    current_ = next->first;
+    Turn turn = this->turn(now, actions);
+    next->second->begin(turn);
+  }
+}
+
+bool Cluster::is_being_written(JobId id) const {
+  return std::any_of(answers_.begin(), answers_.end(), [id](const auto& entry) {
+    const JobSubmitted* submitted = std::get_if<JobSubmitted>(&entry.second.answer);
+    return submitted != nullptr && submitted->job == id;
+  });
+}
+
+void Cluster::forget_old_jobs() {
+  std::size_t ended = 0;
+  for (const auto& [id, job] : jobs_) ended += is_final(job->state()) ? 1 : 0;
+  for (auto it = jobs_.begin(); it != jobs_.end() && ended > kMaxEndedJobs;) {
+    if (!is_final(it->second->state()) || current_ == it->first) {
+      ++it;
+      continue;
+    }
+    frozen_.erase(it->first);
+    it = jobs_.erase(it);
+    --ended;
+  }
+}
+
+std::optional<JobId> Cluster::current_or_last() const {
+  if (current_) return current_;
+  std::optional<JobId> last;
+  for (const auto& [id, job] : jobs_)
+    if (is_final(job->state())) last = id;
+  if (!last && !jobs_.empty()) last = jobs_.begin()->first;
+  return last;
+}
+
+std::optional<JobId> Cluster::find(const std::string& job) const {
+  if (job.empty()) return current_or_last();
+  std::optional<JobId> found;
+  for (const auto& [id, entry] : jobs_)
+    if (entry->name() == job || std::to_string(id.value) == job) found = id;
+  return found;
+}
+
+std::vector<JobId> Cluster::jobs() const {
+  std::vector<JobId> ids;
+  for (const auto& [id, job] : jobs_) ids.push_back(id);
+  return ids;
+}
+
+TaskStatus Cluster::task_status(const Task& task, Instant now) const {
+  TaskStatus status;
+  status.task = task.member.task;
+  status.pid = task.hello.pid;
+  status.address = task.hello.address;
+  status.host = task.hello.host;
+  status.state = task.state;
+  status.reason = task.reason;
+  if (task.member.incarnation.value == 0) return status;
+  status.heartbeat_age = now - task.last_heard;
+  status.step = task.heartbeat.steps;
+  status.phase = task.heartbeat.phase;
+  status.in_phase = task.heartbeat.in_phase;
+  status.phase_times = task.heartbeat.phase_times;
+  if (task.heartbeat.pacer) status.step = task.heartbeat.pacer->global_step.value;
+  if (!current_ || task.state != TaskState::kReady) return status;
+  const std::vector<Member> members = jobs_.at(*current_)->members();
+  if (std::find(members.begin(), members.end(), task.member) != members.end() && task.heartbeat.job == *current_)
+    status.state = TaskState::kRunning;
+  return status;
+}
+
+std::vector<TaskStatus> Cluster::tasks(Instant now) const {
+  std::vector<TaskStatus> statuses;
+  for (const auto& [id, task] : tasks_.all()) statuses.push_back(task_status(task, now));
+  return statuses;
+}
+
+JobStatus Cluster::status(JobId id, Instant now) const {
+  const Job& job = *jobs_.at(id);
+  JobStatus status = job.status();
+  const auto frozen = frozen_.find(id);
+  if (frozen != frozen_.end())
+    status.tasks = frozen->second;
+  else if (!is_final(job.state()))
+    status.tasks = tasks(now);
+  return status;
+}
+
+// The tasks forget the job's figures as soon as they close it, but those who ask later want them.
+void Cluster::freeze_tasks(Instant now) {
+  frozen_.try_emplace(*current_, tasks(now));
+}
+
+}  // namespace disttrain::chiefd

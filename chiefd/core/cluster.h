@@ -1,0 +1,96 @@
+// The chief as a whole: its term, its tasks, its queue of jobs, of which one runs at a time. Everything that happens
+// goes through step(); actions are to be carried out in order.
+//
+// Term and numbers of jobs are durable before anyone hears of them: Listen comes once the term is written, and a client
+// hears of its job once the job is.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chiefd/core/events.h"
+#include "chiefd/core/job.h"
+#include "chiefd/core/status.h"
+#include "chiefd/core/tasks.h"
+#include "common/config/cluster_config.h"
+#include "common/result.h"
+#include "common/timeouts.h"
+
+namespace disttrain::chiefd {
+
+// A job of the journal. `config`: what its text means; an error when this version can't read it (any more).
+struct RecoveredJob {
+  JournaledJob journaled;
+  Result<JobConfig> config;
+};
+
+class Cluster {
+ public:
+  struct Setup {
+    ClusterConfig config;
+    JournalState journal;  // journal.journal is drawn already, term is the last chief's
+    std::map<JobId, RecoveredJob> jobs;
+    std::uint64_t seed = 0;  // of the tokens; random
+  };
+  explicit Cluster(Setup setup);
+
+  // The first step: takes the next term, ends what a former chief left running.
+  Actions start(Instant now);
+  Actions step(Instant now, const Event& event);
+
+  Term term() const { return term_; }
+  JournalId journal() const { return journal_; }
+  const Timeouts& timeouts() const { return timeouts_; }
+
+  // The job that runs or closes, else the one that ended last, else the first that waits. None before the first job.
+  std::optional<JobId> current_or_last() const;
+  // By number or name ("" = current_or_last(), of several with a name the newest). None: there is no such job.
+  std::optional<JobId> find(const std::string& job) const;
+  std::vector<JobId> jobs() const;
+  // The job must be known. Its tasks: those it uses or used.
+  JobStatus status(JobId job, Instant now) const;
+  std::vector<TaskStatus> tasks(Instant now) const;
+
+ private:
+  void on(Instant now, const TaskJoined& event, Actions& actions);
+  void on(Instant now, const ConnectionLost& event, Actions& actions);
+  void on(Instant now, const TaskMessage& event, Actions& actions);
+  void on(Instant now, const ProbeDone& event, Actions& actions);
+  void on(Instant now, const Submit& event, Actions& actions);
+  void on(Instant now, const chiefd::Stop& event, Actions& actions);
+  void on(Instant now, const Persisted& event, Actions& actions);
+  void on(Instant now, const Tick& event, Actions& actions);
+
+  Turn turn(Instant now, Actions& actions) { return Turn{now, tasks_, last_ticket_, actions}; }
+  Job* current();
+  Status check_submission(const Submission& submission) const;
+  void tell_job(Instant now, const Findings& findings, Actions& actions);
+  // Begins the next job when none runs.
+  void advance_queue(Instant now, Actions& actions);
+  bool is_being_written(JobId id) const;
+  void freeze_tasks(Instant now);
+  void forget_old_jobs();
+  TaskStatus task_status(const Task& task, Instant now) const;
+
+  // Constant.
+  const ClusterConfig config_;
+  const Timeouts timeouts_;
+  const std::uint64_t seed_;
+
+  Term term_;
+  JournalId journal_;
+  Tasks tasks_;
+  Ticket last_ticket_;
+  std::optional<Ticket> term_ticket_;  // until it is durable
+  std::map<Ticket, AnswerClient> answers_;
+  JobId last_job_;
+  std::map<JobId, std::unique_ptr<Job>> jobs_;
+  std::optional<JobId> current_;
+  std::map<JobId, std::string> unreadable_;          // queued jobs whose text this version can't read, and why
+  std::map<JobId, std::vector<TaskStatus>> frozen_;  // tasks of jobs that ended, as they were then
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,120 @@
+// What goes into the chief's core and what comes out of it. Events are what has happened, actions what is to be done,
+// in order. A slow action (Persist) carries a ticket and comes back as Persisted; the core gives out what depends on it
+// only then.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "chiefd/core/journal_state.h"
+#include "common/config/job_config.h"
+#include "common/messages/client.h"
+#include "common/messages/control.h"
+#include "common/messages/session.h"
+
+namespace disttrain::chiefd {
+
+// A connected command line; the shell gives the numbers.
+using ClientId = StrongId<struct ClientIdTag, std::uint64_t>;
+using Ticket = StrongId<struct TicketTag, std::uint64_t>;
+
+using FromTask = std::variant<JobDescribed, ShardsCreated, JobOpened, RosterApplied, LeaseRequest, WorkerFenced,
+                              WorkerFinished, Evaluated, JobClosed, TaskFailed, Accusation, Heartbeat>;
+using ToTask = std::variant<DescribeJob, CreateShards, OpenJob, StartJob, SetRoster, FenceWorker, LeaseGrant, StopJob,
+                            SetEvaluator, Evaluate, CloseJob, HeartbeatAnswer>;
+
+// A job as it was submitted: the text that travels to the tasks, and what it means.
+struct Submission {
+  std::string toml;
+  JobConfig config;
+  std::uint64_t warmup_steps = 0;
+};
+
+// ---- events
+
+struct TaskJoined {
+  TaskHello hello;
+};
+struct ConnectionLost {
+  Member member;
+  std::string why;
+};
+struct TaskMessage {
+  Member from;
+  FromTask message;
+};
+// kRefused proves that no process listens there. kNoAnswer proves nothing.
+enum class ProbeOutcome { kAnswered, kRefused, kNoAnswer };
+struct ProbeDone {
+  Member member;
+  ProbeOutcome outcome = ProbeOutcome::kNoAnswer;
+};
+struct Submit {
+  ClientId client;
+  Submission submission;
+};
+struct Stop {
+  ClientId client;
+  std::string job;  // number or name, "" = the current one
+  bool kill = false;
+  std::string user;
+};
+struct Persisted {
+  Ticket ticket;
+};
+// At least every Timeouts::interval.
+struct Tick {};
+
+using Event = std::variant<TaskJoined, ConnectionLost, TaskMessage, ProbeDone, Submit, chiefd::Stop, Persisted, Tick>;
+
+// ---- actions
+
+// The chief's term is durable: connections may be taken.
+struct Listen {};
+// Answers TaskJoined: the connection is this member's from now on.
+struct Admit {
+  Member member;
+};
+struct RefuseTask {
+  Member member;
+  Refused refused;
+};
+// Close this member's connection, if there is one.
+struct Disconnect {
+  Member member;
+};
+struct Send {
+  TaskId task;
+  ToTask message;
+  // CreateShards, OpenJob: goes into train.steps of job_toml (the number of steps that follows from the epochs).
+  std::optional<std::uint64_t> train_steps;
+};
+struct Probe {
+  Member member;
+  std::string address;
+};
+struct Persist {
+  Ticket ticket;
+  Record record;
+};
+struct AnswerClient {
+  ClientId client;
+  std::variant<JobSubmitted, RequestDone, Refused> answer;
+};
+// The job's end is durable: those who wait for it may be told.
+struct JobEnded {
+  JobId job;
+};
+// For the log. level as in LogLine.
+struct Note {
+  std::uint8_t level = 2;
+  std::string text;
+};
+
+using Action = std::variant<Listen, Admit, RefuseTask, Disconnect, Send, Probe, Persist, AnswerClient, JobEnded, Note>;
+using Actions = std::vector<Action>;
+
+}  // namespace disttrain::chiefd

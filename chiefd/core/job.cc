@@ -1,0 +1,270 @@
+#include "chiefd/core/job.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace disttrain::chiefd {
+
+Job::Job(Setup setup) : setup_(std::move(setup)) {}
+
+void Job::restore(const JournaledJob& journaled) {
+  state_ = journaled.state;
+  generation_ = journaled.generation;
+  if (state_ == JobState::kQueued) return;
+  reason_ = journaled.reason;
+  stage_ = Stage::kReleased;
+  opened_ = state_ != JobState::kStarting;
+}
+
+std::vector<Member> Job::members() const {
+  std::vector<Member> members;
+  for (const Owner& owner : owners_)
+    if (std::find(members.begin(), members.end(), owner.ps) == members.end()) members.push_back(owner.ps);
+  members.insert(members.end(), starters_.begin(), starters_.end());
+  return members;
+}
+
+bool Job::is_owner(const Member& member) const {
+  return std::any_of(owners_.begin(), owners_.end(), [&member](const Owner& owner) { return owner.ps == member; });
+}
+
+bool Job::is_worker(const Member& member) const {
+  return std::find(starters_.begin(), starters_.end(), member) != starters_.end() && lost_.count(member) == 0;
+}
+
+bool Job::uses(const Member& member) const {
+  return is_owner(member) || is_worker(member);
+}
+
+void Job::send(Turn& turn, TaskId task, ToTask message, std::optional<std::uint64_t> train_steps) {
+  turn.tasks.send(Send{task, std::move(message), train_steps}, turn.actions);
+}
+
+void Job::send_to_workers(Turn& turn, const ToTask& message) {
+  for (const Member& worker : roster_.members) send(turn, worker.task, message);
+}
+
+void Job::set_state(Turn& turn, JobState state, std::string reason) {
+  const bool is_new = state != state_;
+  state_ = state;
+  reason_ = std::move(reason);
+  if (!is_new) return;
+  const Ticket ticket = turn.persist(StateRecord{id(), state, reason_});
+  if (is_final(state)) hold(ticket, JobEnded{id()});
+  const std::uint8_t level = state == JobState::kFailed ? 3 : state == JobState::kPaused ? 2 : 1;
+  turn.actions.push_back(
+      Note{level, "job " + name() + " (" + std::to_string(id().value) + ") is " + to_string(state) + ": " + reason_});
+}
+
+void Job::await(std::vector<Member> who, Instant deadline) {
+  awaited_ = std::set<Member>(who.begin(), who.end());
+  deadline_ = deadline;
+}
+
+bool Job::answered(const Member& member) {
+  return awaited_.erase(member) > 0 && awaited_.empty();
+}
+
+void Job::on_persisted(Turn& turn, Ticket ticket) {
+  if (stage_ == Stage::kGeneration && ticket == generation_ticket_) create_shards(turn);
+  auto held = held_.extract(ticket);
+  if (held.empty()) return;
+  for (Action& action : held.mapped()) {
+    if (Send* message = std::get_if<Send>(&action))
+      turn.tasks.send(std::move(*message), turn.actions);
+    else
+      turn.actions.push_back(std::move(action));
+  }
+}
+
+namespace {
+
+template <typename... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+template <typename... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
+
+}  // namespace
+
+// A switch over messages. What comes from another generation, from a task that the job doesn't use (any more), or at a
+// stage that doesn't wait for it, changes nothing.
+void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
+  if (lost_.count(from) != 0) {
+    // It was given up and doesn't know it yet.
+    if (std::holds_alternative<Heartbeat>(message))
+      send(turn, from.task, CloseJob{id(), generation_, "the job goes on without this task: it was silent too long"});
+    return;
+  }
+  if (!uses(from)) return;
+  const auto is_mine = [this](const auto& m) { return m.generation == generation_; };
+  std::visit(Overloaded{
+                 [&](const JobDescribed& m) {
+                   if (stage_ == Stage::kDescribe && answered(from)) place_model(turn, m);
+                 },
+                 [&](const ShardsCreated& m) {
+                   if (is_mine(m) && stage_ == Stage::kCreate && answered(from)) open(turn);
+                 },
+                 [&](const JobOpened& m) {
+                   if (!is_mine(m) || stage_ != Stage::kOpen || !answered(from)) return;
+                   stage_ = Stage::kRoster;
+                   await({pacer()}, turn.now + setup_.timeouts.setup);
+                   send(turn, pacer().task, SetRoster{id(), generation_, roster_});
+                 },
+                 [&](const RosterApplied& m) {
+                   if (!is_mine(m) || from != pacer()) return;
+                   note_pacer(turn, m.pacer);
+                   for (Fence& fence : fences_)
+                     if (fence.roster <= m.version) fence.roster_applied = true;
+                   advance_fences(turn);
+                   if (m.version != roster_.version) return;
+                   if (stage_ == Stage::kRoster && answered(from)) start_training(turn);
+                   if (stage_ == Stage::kSettle && answered(from)) evaluate(turn);
+                 },
+                 [&](const LeaseRequest& m) {
+                   if (is_mine(m) && stage_ == Stage::kTrain) on_lease_request(turn, from, m);
+                 },
+                 [&](const WorkerFenced& m) {
+                   if (!is_mine(m) || m.shard.value >= owners_.size() || owners_[m.shard.value].ps != from) return;
+                   for (Fence& fence : fences_)
+                     if (fence.worker == m.worker) fence.owed.erase(m.shard);
+                   advance_fences(turn);
+                 },
+                 [&](const WorkerFinished& m) {
+                   if (is_mine(m) && stage_ == Stage::kTrain) on_worker_finished(turn, from, m);
+                 },
+                 [&](const Evaluated& m) {
+                   if (!is_mine(m)) return;
+                   on_evaluated(turn, m);
+                   if (m.final && stage_ == Stage::kEvaluate && answered(from)) close(turn, JobState::kFinished, "");
+                 },
+                 [&](const JobClosed&) {
+                   if (stage_ == Stage::kClose && answered(from)) finish_closing(turn);
+                 },
+                 [&](const TaskFailed& m) {
+                   if (is_final(state_) || stage_ == Stage::kClose) return;
+                   if (m.generation != generation_ && stage_ != Stage::kDescribe) return;
+                   const Error error{m.code, m.reason};
+                   if (m.code != ErrorCode::kUnavailable || stage_ == Stage::kDescribe)
+                     return fail(turn, error, from.task);
+                   // It may have lost another task of the job: that one is the root cause then.
+                   if (suspicion_) return;
+                   suspicion_ = Suspicion{error, from.task, turn.now + 2 * setup_.timeouts.probe};
+                   for (const Member& member : members())
+                     if (member != from) turn.tasks.accuse(member.task, turn.actions);
+                 },
+                 [&](const Accusation& m) {
+                   if (is_mine(m)) turn.tasks.accuse(m.accused, turn.actions);
+                 },
+                 [&](const Heartbeat& m) {
+                   if (is_mine(m)) on_heartbeat(turn, from, m);
+                 },
+             },
+             message);
+}
+
+void Job::on_finding(Turn& turn, const Finding& finding) {
+  switch (stage_) {
+    case Stage::kQueued:
+    case Stage::kReleased:
+      return;
+    case Stage::kGather:
+      return gather(turn);
+    case Stage::kDescribe:
+      // Nothing is held anywhere yet: begin again with those who are there.
+      if (finding.what == Finding::What::kJoined) return;
+      awaited_.clear();
+      stage_ = Stage::kGather;
+      return gather(turn);
+    default:
+      break;
+  }
+  if (finding.what == Finding::What::kReturned && silent_ps_.erase(finding.member.task) > 0 && silent_ps_.empty())
+    resume(turn);
+  if (finding.what == Finding::What::kSilent || finding.what == Finding::What::kLost) lose_task(turn, finding);
+}
+
+void Job::on_tick(Turn& turn) {
+  if (stage_ == Stage::kQueued || stage_ == Stage::kReleased) return;
+  if (stage_ == Stage::kGather) gather(turn);
+  if (suspicion_ && turn.now >= suspicion_->deadline && !is_final(state_)) {
+    const Suspicion suspicion = *suspicion_;
+    return fail(turn, suspicion.error, suspicion.task);
+  }
+  for (const auto& [task, since] : silent_ps_)
+    if (turn.now - since > setup_.timeouts.silent_ps && !is_final(state_))
+      return fail(turn,
+                  Error{ErrorCode::kFailed,
+                        "no heartbeat for " + std::to_string(static_cast<long>(to_seconds(turn.now - since))) + " s"},
+                  TaskId(task));
+  if (deadline_ && turn.now >= *deadline_) return on_deadline(turn);
+  if (stage_ == Stage::kTrain) check_stall(turn);
+}
+
+void Job::on_deadline(Turn& turn) {
+  deadline_.reset();
+  const std::string limit = std::to_string(static_cast<long>(to_seconds(setup_.timeouts.setup))) + " s";
+  const auto give_up = [&](const std::string& what) {
+    const TaskId task = awaited_.empty() ? pacer().task : awaited_.begin()->task;
+    fail(turn, Error{ErrorCode::kUnavailable, "it heartbeats, but " + what + " within " + limit}, task);
+  };
+  switch (stage_) {
+    case Stage::kGather:
+      return fail(turn,
+                  Error{ErrorCode::kUnavailable, reason_ + " for " + limit + ": start them, or lower min_workers"},
+                  std::nullopt);
+    case Stage::kDescribe:
+      return give_up("didn't read the data and build the model");
+    case Stage::kCreate:
+      return give_up("didn't create its shards");
+    case Stage::kOpen:
+      return give_up("didn't open the job");
+    case Stage::kRoster:
+      return give_up("didn't take the roster");
+    case Stage::kTrain:
+      return close(turn, JobState::kStopped, end_reason_ + "; not every worker reached the end of a step in time");
+    case Stage::kSettle:
+      return evaluate(turn);
+    case Stage::kEvaluate:
+      return give_up("didn't finish the final evaluation");
+    case Stage::kClose:
+      for (const Member& member : awaited_)
+        turn.actions.push_back(
+            Note{2, to_string(member.task) + " didn't release job " + name() + " in time: left behind"});
+      return finish_closing(turn);
+    case Stage::kQueued:
+    case Stage::kGeneration:
+    case Stage::kReleased:
+      break;
+  }
+}
+
+JobStatus Job::status() const {
+  JobStatus status;
+  status.job = id();
+  status.name = name();
+  status.mode = config().train.mode;
+  status.state = state_;
+  status.reason = reason_;
+  status.generation = generation_;
+  status.global_step = pacer_report_.global_step.value;
+  status.steps_target = steps_target();
+  status.seconds = std::max(0.0, to_seconds(pacer_report_.training) - evaluation_seconds_);
+  if (status.seconds > 0.0) {
+    status.steps_per_second = static_cast<double>(pacer_report_.measured_steps) / status.seconds;
+    status.examples_per_second = static_cast<double>(pacer_report_.measured_examples) / status.seconds;
+  }
+  status.examples = pacer_report_.examples;
+  if (pacer_report_.global_step.value > 0) status.loss = pacer_report_.loss;
+  status.epoch = pacer_report_.complete_epochs;
+  status.late = pacer_report_.late;
+  status.skipped = pacer_report_.skipped;
+  status.evaluation = evaluation_;
+  status.code = code_;
+  status.root_cause = root_cause_;
+  status.warnings = warnings_;
+  return status;
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,92 @@
+// The end of a job: the last report, the final evaluation, release; stop, kill and failure. See job.h.
+#include <algorithm>
+
+#include "chiefd/core/job.h"
+
+namespace disttrain::chiefd {
+
+void Job::stop(Turn& turn, const std::string& user) {
+  if (is_final(state_) || stage_ == Stage::kClose || stopping_) return;
+  const std::string reason = "stopped by " + user;
+  if (stage_ == Stage::kQueued) {
+    stage_ = Stage::kReleased;
+    return set_state(turn, JobState::kStopped, reason);
+  }
+  if (stage_ != Stage::kTrain) return close(turn, JobState::kStopped, reason);
+  stopping_ = true;
+  end_reason_ = reason;
+  set_state(turn, JobState::kStopping, reason + "; waits for the workers to end their step");
+  deadline_ = turn.now + std::max(setup_.timeouts.close, config().job.stall_timeout);
+  for (const Member& worker : unfinished_) send(turn, worker.task, StopJob{id(), generation_});
+}
+
+void Job::kill(Turn& turn, const std::string& user) {
+  if (is_final(state_) || stage_ == Stage::kClose) return;
+  const std::string reason = "killed by " + user;
+  if (stage_ != Stage::kQueued) return close(turn, JobState::kStopped, reason);
+  stage_ = Stage::kReleased;
+  set_state(turn, JobState::kStopped, reason);
+}
+
+void Job::fail(Turn& turn, Error error, std::optional<TaskId> root) {
+  if (is_final(state_)) return;
+  suspicion_.reset();
+  if (root) root_cause_ = RootCause{*root, error.message};
+  if (!opened_) code_ = error.code;
+  set_state(turn, JobState::kFailed, root ? to_string(*root) + ": " + error.message : error.message);
+  close(turn, JobState::kFailed, reason_);
+}
+
+// A report of the pacer that has all pushes: the one on its last heartbeat may be older.
+void Job::on_all_finished(Turn& turn) {
+  stage_ = Stage::kSettle;
+  await({pacer()}, turn.now + setup_.timeouts.silent);
+  std::erase_if(roster_.members, [this](const Member& worker) { return lost_.count(worker) != 0; });
+  roster_.version = roster_.version.next();
+  send(turn, pacer().task, SetRoster{id(), generation_, roster_});
+}
+
+void Job::evaluate(Turn& turn) {
+  if (stopping_) return close(turn, JobState::kStopped, end_reason_);
+  if (config().evaluate.files.empty()) return close(turn, JobState::kFinished, "");
+  stage_ = Stage::kEvaluate;
+  const auto candidate = std::find_if(roster_.members.begin(), roster_.members.end(),
+                                      [this](const Member& worker) { return lost_.count(worker) == 0; });
+  if (candidate == roster_.members.end())
+    return fail(turn, Error{ErrorCode::kFailed, "no worker is left for the final evaluation"}, std::nullopt);
+  set_state(turn, JobState::kEvaluating, to_string(candidate->task) + " evaluates the final parameters");
+  await({*candidate}, turn.now + setup_.timeouts.setup + config().job.stall_timeout);
+  send(turn, candidate->task, Evaluate{id(), generation_});
+}
+
+void Job::on_evaluated(Turn& turn, const Evaluated& evaluated) {
+  progress_at_ = turn.now;
+  if (evaluated.stalled_training) evaluation_seconds_ += to_seconds(evaluated.took);
+  evaluation_ =
+      EvaluationStatus{evaluated.step, evaluated.loss, evaluated.accuracy, evaluated.examples, evaluated.final};
+}
+
+void Job::close(Turn& turn, JobState end, const std::string& reason) {
+  stage_ = Stage::kClose;
+  end_ = end;
+  end_reason_ = !reason.empty() ? reason : "trained " + std::to_string(pacer_report_.global_step.value) + " steps";
+  if (end == JobState::kStopped) set_state(turn, JobState::kStopping, end_reason_);
+  // What is still being written and lends records is void.
+  for (auto& [ticket, actions] : held_)
+    std::erase_if(actions, [](const Action& action) { return std::holds_alternative<Send>(action); });
+  std::vector<Member> holders;
+  for (const Member& member : members())
+    if (turn.tasks.is_current(member) && lost_.count(member) == 0) holders.push_back(member);
+  await(holders, turn.now + setup_.timeouts.close);
+  for (const Member& member : holders) send(turn, member.task, CloseJob{id(), generation_, end_reason_});
+  if (holders.empty()) finish_closing(turn);
+}
+
+void Job::finish_closing(Turn& turn) {
+  stage_ = Stage::kReleased;
+  awaited_.clear();
+  deadline_.reset();
+  if (!is_final(state_)) set_state(turn, end_, end_reason_);
+}
+
+}  // namespace disttrain::chiefd

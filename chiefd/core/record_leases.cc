@@ -1,0 +1,121 @@
+#include "chiefd/core/record_leases.h"
+
+#include <algorithm>
+
+#include "common/check.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+// Epochs that are lent from before the oldest of them is complete: bounds the ledger when a worker is slow.
+constexpr std::uint32_t kMaxOpenEpochs = 8;
+// A lease travels in a control message of at most 64 KiB.
+constexpr std::size_t kMaxIntervals = 1000;
+constexpr double kLongestSeconds = 60.0;
+constexpr double kShortestSeconds = 0.25;
+// While the rate isn't known.
+constexpr std::uint64_t kFirstBatches = 1000;
+
+// Removes the first `count` positions of `set`, or as many as kMaxIntervals hold.
+std::vector<Interval> take_front(IntervalSet& set, std::uint64_t count) {
+  std::vector<Interval> taken;
+  for (Interval first : set.to_vector()) {
+    if (count == 0 || taken.size() == kMaxIntervals) break;
+    first.end = std::min(first.end, first.begin + count);
+    count -= set.erase(first);
+    taken.push_back(first);
+  }
+  return taken;
+}
+
+// Positions that the ledger lacks.
+IntervalSet lacking(const std::vector<Interval>& positions, const IntervalSet& visited) {
+  IntervalSet rest;
+  for (const Interval& interval : positions)
+    for (const Interval& gap : visited.complement(interval)) rest.insert(gap);
+  return rest;
+}
+
+}  // namespace
+
+RecordLeases::RecordLeases(std::uint64_t records, std::uint32_t batch_size, std::uint64_t epochs)
+    : records_(records), batch_size_(batch_size), epochs_(epochs) {
+  DISTTRAIN_CHECK_GE(records, 1u);
+  DISTTRAIN_CHECK_GE(batch_size, 1u);
+}
+
+bool RecordLeases::open_next_epoch() {
+  if (epochs_ != 0 && next_epoch_ >= epochs_) return false;
+  if (next_epoch_ >= complete_epochs_ + kMaxOpenEpochs) return false;
+  epochs_open_[next_epoch_++].free.insert(Interval{0, records_});
+  return true;
+}
+
+std::uint64_t RecordLeases::lease_size(std::uint64_t left, double rate, std::uint32_t workers) const {
+  const auto worth = [rate](double seconds) { return static_cast<std::uint64_t>(std::min(rate * seconds, 1e15)); };
+  const std::uint64_t fair = left / (4 * std::uint64_t{workers});
+  const std::uint64_t brief = std::min(worth(kShortestSeconds), left / workers);
+  const std::uint64_t longest = rate > 0 ? worth(kLongestSeconds) : kFirstBatches * batch_size_;
+  const std::uint64_t size = std::min(longest, std::max(fair, brief));
+  return std::max(size / batch_size_ * batch_size_, batch_size_);
+}
+
+std::optional<Lease> RecordLeases::lend(const Member& to, double rate, std::uint32_t workers) {
+  DISTTRAIN_CHECK_GE(workers, 1u);
+  const auto has_free = [](const auto& entry) { return !entry.second.free.empty(); };
+  auto epoch = std::find_if(epochs_open_.begin(), epochs_open_.end(), has_free);
+  if (epoch == epochs_open_.end()) {
+    if (!open_next_epoch()) return std::nullopt;
+    epoch = std::prev(epochs_open_.end());
+  }
+  IntervalSet& free = epoch->second.free;
+  Lease lease;
+  lease.id = last_id_ = last_id_.next();
+  lease.epoch = epoch->first;
+  lease.positions = take_front(free, lease_size(free.size(), rate, workers));
+  held_[lease.id] = Held{to, lease.epoch, lease.positions};
+  return lease;
+}
+
+void RecordLeases::note_ledger(std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger) {
+  // What was never lent can't be visited: a pacer that says more is wrong, and isn't believed.
+  complete_epochs_ = std::max(complete_epochs_, std::min(complete_epochs, next_epoch_));
+  std::erase_if(epochs_open_, [this](const auto& entry) { return entry.first < complete_epochs_; });
+  for (const EpochLedger& entry : ledger) {
+    const auto epoch = epochs_open_.find(entry.epoch);
+    if (epoch == epochs_open_.end()) continue;
+    IntervalSet visited(entry.visited);
+    if (visited.size() >= epoch->second.visited.size()) epoch->second.visited = std::move(visited);
+  }
+  std::erase_if(held_, [this](const auto& entry) {
+    const Held& held = entry.second;
+    const auto epoch = epochs_open_.find(held.epoch);
+    return epoch == epochs_open_.end() || lacking(held.positions, epoch->second.visited).empty();
+  });
+}
+
+void RecordLeases::give_back(const Member& from) {
+  for (auto it = held_.begin(); it != held_.end();) {
+    if (it->second.borrower != from) {
+      ++it;
+      continue;
+    }
+    const auto epoch = epochs_open_.find(it->second.epoch);
+    if (epoch != epochs_open_.end()) {
+      for (const Interval& gap : lacking(it->second.positions, epoch->second.visited).to_vector())
+        epoch->second.free.insert(gap);
+    }
+    it = held_.erase(it);
+  }
+}
+
+bool RecordLeases::exhausted() const {
+  return epochs_ != 0 && next_epoch_ >= epochs_ &&
+         std::all_of(epochs_open_.begin(), epochs_open_.end(), [](const auto& e) { return e.second.free.empty(); });
+}
+
+bool RecordLeases::complete() const {
+  return epochs_ != 0 && complete_epochs_ >= epochs_;
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,68 @@
+// Leases of async and ssp: each worker borrows records of its own. The chief only lends; what was visited is what the
+// pacer's ledger says. Pure.
+//
+// Promise: positions lent and not given back are disjoint within an epoch, and what is lent again is only what the
+// ledger lacks; so each record is visited exactly once an epoch, whoever dies.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "common/interval_set.h"
+#include "common/messages/control.h"
+
+namespace disttrain::chiefd {
+
+class RecordLeases {
+ public:
+  // epochs = 0: no limit. records and batch_size are at least 1.
+  RecordLeases(std::uint64_t records, std::uint32_t batch_size, std::uint64_t epochs);
+
+  // A lease for one of `workers` workers that does `rate` records per second (0 = unknown). None: there is nothing to
+  // lend now, see exhausted() and complete().
+  //
+  // Size: min(60 s at the rate, what is left of the epoch / (4 x workers)), but at least a quarter of a second's worth
+  // while everyone can still get as much, so that short epochs don't cost a durable grant every few steps. A multiple
+  // of batch_size, but for the epoch's end.
+  std::optional<Lease> lend(const Member& to, double rate, std::uint32_t workers);
+
+  // What the pacer reports. Older reports than the newest change nothing for the worse: a ledger only grows.
+  void note_ledger(std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger);
+
+  // What the ledger lacks of the worker's leases can be lent again. Only after all shards have fenced the worker and
+  // the ledger as of then was noted.
+  void give_back(const Member& from);
+
+  // Every record of the last epoch is lent. Never with epochs = 0.
+  bool exhausted() const;
+  // Every record of every epoch is visited. Never with epochs = 0.
+  bool complete() const;
+
+ private:
+  struct Held {
+    Member borrower;
+    std::uint32_t epoch = 0;
+    std::vector<Interval> positions;
+  };
+  struct Epoch {
+    IntervalSet free;
+    IntervalSet visited;
+  };
+
+  bool open_next_epoch();
+  std::uint64_t lease_size(std::uint64_t left, double rate, std::uint32_t workers) const;
+
+  const std::uint64_t records_;
+  const std::uint64_t batch_size_;
+  const std::uint64_t epochs_;
+
+  std::uint32_t complete_epochs_ = 0;
+  std::uint32_t next_epoch_ = 0;                // the first that isn't open yet
+  std::map<std::uint32_t, Epoch> epochs_open_;  // not complete
+  std::map<LeaseId, Held> held_;
+  LeaseId last_id_;
+};
+
+}  // namespace disttrain::chiefd

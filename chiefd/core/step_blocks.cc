@@ -1,0 +1,88 @@
+#include "chiefd/core/step_blocks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/check.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+// Granted ahead: the current block and the next, and so many steps where epochs are short (the pacer's news come with
+// its heartbeats), in so many blocks.
+constexpr std::uint64_t kStepsAhead = 5000;
+constexpr std::size_t kMaxBlocks = 64;
+
+}  // namespace
+
+StepBlocks::StepBlocks(const Options& options) : options_(options) {
+  DISTTRAIN_CHECK_GE(options.records, 1u);
+  DISTTRAIN_CHECK_GE(options.batch_size, 1u);
+  DISTTRAIN_CHECK_GE(options.ranks, 1u);
+}
+
+bool StepBlocks::enough_ahead() const {
+  if (ends_.size() >= kMaxBlocks) return true;
+  return ends_.size() >= 2 && next_step_.value - 1 - global_step_.value >= kStepsAhead;
+}
+
+Lease StepBlocks::make_block(std::uint32_t epoch, std::vector<Interval> positions) {
+  const std::uint64_t per_step = std::uint64_t{options_.ranks} * options_.batch_size;
+  std::uint64_t items = 0;
+  for (const Interval& interval : positions) items += interval.end - interval.begin;
+  Lease lease;
+  lease.id = last_id_ = last_id_.next();
+  lease.epoch = epoch;
+  lease.first_step = next_step_;
+  lease.steps = (items + per_step - 1) / per_step;
+  lease.positions = std::move(positions);
+  lease.ranks = options_.ranks;
+  lease.roster = options_.roster;
+  next_step_ = Step(next_step_.value + lease.steps);
+  const Step last(next_step_.value - 1);
+  open_[epoch].last_step = last;
+  ends_.push_back(last);
+  return lease;
+}
+
+bool StepBlocks::append_holes(std::vector<Lease>& leases) {
+  for (const auto& [epoch, state] : open_) {
+    if (state.last_step > global_step_) continue;
+    std::vector<Interval> lacking = state.visited.complement(Interval{0, options_.records});
+    if (lacking.empty()) continue;
+    leases.push_back(make_block(epoch, std::move(lacking)));
+    return true;
+  }
+  return false;
+}
+
+StepBlocks::Grants StepBlocks::next() {
+  Grants grants;
+  if (last_told_) return grants;
+  while (!enough_ahead()) {
+    if (options_.may_be_late && append_holes(grants.leases)) continue;
+    if (options_.epochs != 0 && next_epoch_ >= options_.epochs) {
+      grants.last = last_told_ = !options_.may_be_late || open_.empty();
+      break;
+    }
+    const std::uint32_t epoch = next_epoch_++;
+    grants.leases.push_back(make_block(epoch, {Interval{0, options_.records}}));
+  }
+  return grants;
+}
+
+void StepBlocks::note_ledger(Step global_step, std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger) {
+  if (global_step < global_step_) return;
+  global_step_ = global_step;
+  complete_epochs_ = std::max(complete_epochs_, std::min(complete_epochs, next_epoch_));
+  std::erase_if(open_, [this](const auto& entry) { return entry.first < complete_epochs_; });
+  for (const EpochLedger& entry : ledger) {
+    const auto epoch = open_.find(entry.epoch);
+    if (epoch != open_.end()) epoch->second.visited = IntervalSet(entry.visited);
+  }
+  // Epochs that end out of order (holes of an older one are still open) are complete by their intervals.
+  std::erase_if(open_, [this](const auto& entry) { return entry.second.visited.size() == options_.records; });
+  std::erase_if(ends_, [this](Step end) { return end <= global_step_; });
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,194 @@
+#include "chiefd/core/tasks.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace disttrain::chiefd {
+namespace {
+
+constexpr std::size_t kMaxSuperseded = 8;
+constexpr std::size_t kMaxOutbox = 1000;
+
+std::string milliseconds(Duration duration) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + " ms";
+}
+
+bool is_given_up(TaskState state) {
+  return state == TaskState::kWaiting || state == TaskState::kDead || state == TaskState::kLeft;
+}
+
+}  // namespace
+
+const char* to_string(TaskState state) {
+  switch (state) {
+    case TaskState::kWaiting:
+      return "waiting";
+    case TaskState::kReady:
+      return "ready";
+    case TaskState::kRunning:
+      return "running";
+    case TaskState::kSilent:
+      return "silent";
+    case TaskState::kDead:
+      return "dead";
+    case TaskState::kLeft:
+      return "left";
+  }
+  return "unknown";
+}
+
+Tasks::Tasks(const ClusterConfig& cluster, const Timeouts& timeouts) : timeouts_(timeouts) {
+  const auto add = [this, &cluster](TaskId id) {
+    Task& task = tasks_[id];
+    task.member.task = id;
+    task.reason = "hasn't said hello yet";
+    task.hello.address = address_of(cluster, id);
+  };
+  for (std::uint32_t i = 0; i < cluster.ps.size(); ++i) add(TaskId{Role::kPs, i});
+  for (std::uint32_t i = 0; i < cluster.workers.size(); ++i) add(TaskId{Role::kWorker, i});
+}
+
+const Task* Tasks::find(TaskId id) const {
+  const auto task = tasks_.find(id);
+  return task == tasks_.end() ? nullptr : &task->second;
+}
+
+bool Tasks::is_current(const Member& member) const {
+  const Task* task = find(member.task);
+  return task != nullptr && task->member == member && !is_given_up(task->state);
+}
+
+void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Actions& actions) {
+  const auto found = tasks_.find(hello.member.task);
+  const auto refuse = [&actions, &hello](std::string reason) {
+    actions.push_back(RefuseTask{hello.member, Refused{ErrorCode::kConfig, std::move(reason)}});
+  };
+  const std::string name = to_string(hello.member.task);
+  if (found == tasks_.end())
+    return refuse("the chief's cluster file has no " + name + ": give all tasks the same cluster file");
+  Task& task = found->second;
+  if (std::find(task.superseded.begin(), task.superseded.end(), hello.member.incarnation) != task.superseded.end())
+    return refuse(name + " is taken by process " + std::to_string(task.hello.pid) + " on " + task.hello.host +
+                  ", which was started later: give each process its own index");
+  const bool is_new = task.member.incarnation != hello.member.incarnation;
+  if (is_new && task.member.incarnation.value != 0) {
+    task.superseded.push_back(task.member.incarnation);
+    if (task.superseded.size() > kMaxSuperseded) task.superseded.pop_front();
+    if (!is_given_up(task.state))
+      lose(task, "another process (pid " + std::to_string(hello.pid) + " on " + hello.host + ") took its place",
+           findings, actions);
+  }
+  const bool was_given_up = is_given_up(task.state);
+  if (is_new || was_given_up) {
+    task.outbox.clear();
+    task.heartbeat = Heartbeat{};
+    task.probing = false;
+  }
+  const bool was_silent = task.state == TaskState::kSilent;
+  task.member = hello.member;
+  task.hello = hello;
+  task.connected = true;
+  task.last_heard = now;
+  if (!task.is_there()) task.state = TaskState::kReady;
+  task.reason.clear();
+  actions.push_back(Admit{hello.member});
+  if (is_new || was_given_up)
+    findings.push_back({Finding::What::kJoined, hello.member, "said hello"});
+  else if (was_silent)
+    findings.push_back({Finding::What::kReturned, hello.member, "said hello again"});
+  for (; !task.outbox.empty(); task.outbox.pop_front()) actions.push_back(std::move(task.outbox.front()));
+}
+
+void Tasks::lose_connection(Instant, const Member& member, const std::string& why, Findings&, Actions& actions) {
+  if (!is_current(member)) return;
+  Task& task = tasks_[member.task];
+  task.connected = false;
+  task.reason = "its control connection closed (" + why + "), probing";
+  probe(task, actions);
+}
+
+void Tasks::hear(Instant now, const Member& member, Findings& findings) {
+  if (!is_current(member)) return;
+  Task& task = tasks_[member.task];
+  task.last_heard = now;
+  if (task.state != TaskState::kSilent) return;
+  task.state = TaskState::kReady;
+  task.reason.clear();
+  findings.push_back({Finding::What::kReturned, member, "was silent for " + milliseconds(now - task.silent_since)});
+}
+
+void Tasks::note_heartbeat(const Member& member, const Heartbeat& heartbeat) {
+  if (is_current(member)) tasks_[member.task].heartbeat = heartbeat;
+}
+
+void Tasks::accuse(TaskId accused, Actions& actions) {
+  const auto task = tasks_.find(accused);
+  if (task != tasks_.end() && !is_given_up(task->second.state)) probe(task->second, actions);
+}
+
+void Tasks::probe(Task& task, Actions& actions) {
+  if (std::exchange(task.probing, true)) return;
+  actions.push_back(Probe{task.member, task.hello.address});
+}
+
+void Tasks::finish_probe(const Member& member, ProbeOutcome outcome, Findings& findings, Actions& actions) {
+  if (!is_current(member)) return;
+  Task& task = tasks_[member.task];
+  task.probing = false;
+  // Whoever doesn't answer is left to the clock: it may only be slow.
+  if (outcome != ProbeOutcome::kRefused) return;
+  lose(task,
+       task.connected ? "nobody listens at " + task.hello.address + " any more"
+                      : "its connection closed and nobody listens at " + task.hello.address + " any more",
+       findings, actions);
+}
+
+void Tasks::lose(Task& task, std::string why, Findings& findings, Actions& actions) {
+  task.state = task.heartbeat.job.value != 0 ? TaskState::kDead : TaskState::kLeft;
+  task.reason = why;
+  task.connected = false;
+  task.outbox.clear();
+  actions.push_back(Disconnect{task.member});
+  findings.push_back({Finding::What::kLost, task.member, std::move(why)});
+}
+
+void Tasks::tick(Instant now, Findings& findings) {
+  const Duration since_last = ticked_ ? now - last_tick_ : Duration::zero();
+  last_tick_ = now;
+  ticked_ = true;
+  if (since_last > 2 * timeouts_.interval)
+    for (auto& [id, task] : tasks_) task.last_heard += since_last - timeouts_.interval;
+
+  std::size_t expected = 0;
+  std::vector<Task*> late;
+  for (auto& [id, task] : tasks_) {
+    if (is_given_up(task.state)) continue;
+    ++expected;
+    if (task.state == TaskState::kSilent || now - task.last_heard > timeouts_.silent) late.push_back(&task);
+  }
+  const bool suspects_itself = late.size() > 1 && late.size() * 2 > expected;
+  for (Task* task : late) {
+    if (task->state == TaskState::kSilent) continue;
+    if (suspects_itself && now - task->last_heard <= timeouts_.silent_ps) {
+      task->reason = "silent, as most tasks are: the chief suspects its own host";
+      continue;
+    }
+    task->state = TaskState::kSilent;
+    task->silent_since = task->last_heard;
+    task->reason = "no heartbeat for " + milliseconds(now - task->last_heard);
+    findings.push_back({Finding::What::kSilent, task->member, task->reason});
+  }
+}
+
+void Tasks::send(Send message, Actions& actions) {
+  const auto found = tasks_.find(message.task);
+  if (found == tasks_.end() || is_given_up(found->second.state)) return;
+  Task& task = found->second;
+  if (task.connected) {
+    actions.push_back(std::move(message));
+  } else if (task.outbox.size() < kMaxOutbox) {
+    task.outbox.push_back(std::move(message));
+  }
+}
+
+}  // namespace disttrain::chiefd

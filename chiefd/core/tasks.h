@@ -1,0 +1,77 @@
+// Who lives: the tasks that the cluster file names, each with the process that stands in its place now. Silent is
+// known by the heartbeat timeout, dead only by proof: nobody listens at the task's address, or another process took its
+// place. Pure and stepped by Cluster.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "chiefd/core/events.h"
+#include "chiefd/core/status.h"
+#include "common/config/cluster_config.h"
+#include "common/timeouts.h"
+
+namespace disttrain::chiefd {
+
+struct Task {
+  Member member;  // incarnation 0: nobody said hello yet
+  TaskState state = TaskState::kWaiting;
+  std::string reason;
+  TaskHello hello;
+  bool connected = false;
+  bool probing = false;
+  Instant last_heard;
+  Instant silent_since;
+  Heartbeat heartbeat;                 // the last one
+  std::deque<Send> outbox;             // for a task whose connection is away; bounded
+  std::deque<Incarnation> superseded;  // processes whose place another one took; the last few
+
+  bool is_there() const { return state == TaskState::kReady; }
+};
+
+// What the clocks and connections say about one process.
+struct Finding {
+  enum class What { kJoined, kReturned, kSilent, kLost };
+  What what = What::kJoined;
+  Member member;
+  std::string why;
+};
+using Findings = std::vector<Finding>;
+
+class Tasks {
+ public:
+  Tasks(const ClusterConfig& cluster, const Timeouts& timeouts);
+
+  const std::map<TaskId, Task>& all() const { return tasks_; }
+  // Nothing if the file doesn't name it.
+  const Task* find(TaskId id) const;
+  // The process that is in its place now, and not given up.
+  bool is_current(const Member& member) const;
+
+  // Each appends what it found and what is to be done.
+  void join(Instant now, const TaskHello& hello, Findings& findings, Actions& actions);
+  void lose_connection(Instant now, const Member& member, const std::string& why, Findings& findings, Actions& actions);
+  void hear(Instant now, const Member& member, Findings& findings);
+  void note_heartbeat(const Member& member, const Heartbeat& heartbeat);
+  void accuse(TaskId accused, Actions& actions);
+  void finish_probe(const Member& member, ProbeOutcome outcome, Findings& findings, Actions& actions);
+  // Silence. A chief that missed its own ticks forgives the others as much, and one to which most tasks fall silent at
+  // once suspects itself: it removes nobody before Timeouts::silent_ps.
+  void tick(Instant now, Findings& findings);
+
+  // Sends, or keeps it for the task's return. To a task that is gone: nothing.
+  void send(Send message, Actions& actions);
+
+ private:
+  void probe(Task& task, Actions& actions);
+  void lose(Task& task, std::string why, Findings& findings, Actions& actions);
+
+  const Timeouts timeouts_;
+  std::map<TaskId, Task> tasks_;
+  Instant last_tick_;
+  bool ticked_ = false;
+};
+
+}  // namespace disttrain::chiefd
