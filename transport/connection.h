@@ -45,10 +45,13 @@ class ConnectionHandler {
   virtual ~ConnectionHandler() = default;
 
   // Where a payload goes: exactly header.payload_bytes long and valid until on_frame or on_closed. The header and the
-  // control part are verified. An error closes the connection with it; nothing has been received then.
+  // control part are verified. An error closes the connection with it; nothing has been received then. Asked only for
+  // frames with a payload and of a known type; the payload of an unknown one lands in the transport's own memory.
   virtual Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes control) = 0;
 
-  // A whole frame, its payload verified where it landed. The spans die when the call returns (the landing doesn't).
+  // A whole frame, its payload verified where it landed. The spans die when the call returns (the landing doesn't), or
+  // when it closes or drops the connection, which it may. A type that this version doesn't know is passed on as it
+  // came: count it and drop it.
   virtual void on_frame(const wire::FrameHeader& header, Bytes control, Bytes payload) = 0;
 
   // The transport no longer reads the payload that was sent with this cookie. In order of sending. Not called for
@@ -91,8 +94,10 @@ class Connection {
 class Arrival {
  public:
   virtual ~Arrival() = default;
-  virtual const wire::FrameHeader& header() const = 0;  // of the hello
-  virtual Bytes hello() const = 0;                      // its control part, verified
+  // Of the hello. If header().version isn't kProtocolVersion, only version and type are known and hello() is empty:
+  // such a peer is answered Refused, with a sentence that names both versions.
+  virtual const wire::FrameHeader& header() const = 0;
+  virtual Bytes hello() const = 0;  // its control part, verified
   virtual const std::string& peer() const = 0;
   // Turns into a connection that belongs to `loop`. Call once, from that loop's thread.
   virtual std::unique_ptr<Connection> adopt(asio::io_context& loop) = 0;
@@ -128,5 +133,8 @@ class Transport {
   virtual void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
                     std::function<void(Result<std::unique_ptr<Connection>>)> done) = 0;
 };
+
+// Of a failed dial: no process listens at that address, on a host that answered. Anything else proves nothing.
+bool proves_nobody_listens(const Error& error);
 
 }  // namespace disttrain::transport

@@ -1,0 +1,226 @@
+// Listening: sockets are accepted, read until their hello is whole, and handed out. Who is too many, too slow or talks
+// nonsense is closed and counted.
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <fcntl.h>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/steady_timer.hpp>
+#include <cerrno>
+#include <unordered_map>
+
+#include "transport/tcp/connection.h"
+#include "transport/tcp/transport.h"
+
+namespace disttrain::transport {
+namespace {
+
+class TcpArrival final : public Arrival {
+ public:
+  TcpArrival(TcpSocket socket, TcpOptions options) : socket_(std::move(socket)), options_(std::move(options)) {}
+
+  const wire::FrameHeader& header() const override { return socket_.reader.header(); }
+  Bytes hello() const override { return socket_.reader.control(); }
+  const std::string& peer() const override { return socket_.peer; }
+  std::unique_ptr<Connection> adopt(asio::io_context& loop) override {
+    return std::make_unique<TcpConnection>(loop, std::move(socket_), options_);
+  }
+
+ private:
+  TcpSocket socket_;
+  const TcpOptions options_;
+};
+
+// Shared by the listener and by operations under way on its loop, which find it stopped when they end after it.
+class Acceptor : public std::enable_shared_from_this<Acceptor> {
+ public:
+  Acceptor(asio::io_context& loop, Fd fd, const ListenerLimits& limits, TcpOptions options,
+           std::function<void(std::unique_ptr<Arrival>)> on_arrival)
+      : loop_(loop),
+        limits_(limits),
+        options_(std::move(options)),
+        on_arrival_(std::move(on_arrival)),
+        socket_(loop, fd.release()),
+        reserve_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+
+  void wait() {
+    socket_.async_wait(asio::posix::stream_descriptor::wait_read,
+                       [self = shared_from_this()](const asio::error_code& error) {
+                         if (!error && !self->stopped_) self->accept_turn();
+                       });
+  }
+
+  void stop() {
+    stopped_ = true;
+    asio::error_code ignored;
+    socket_.close(ignored);
+    peers_.clear();
+  }
+
+  std::uint64_t refused() const { return refused_; }
+
+ private:
+  static constexpr int kAcceptsPerTurn = 64;
+
+  // Has connected and not yet said its hello.
+  struct Peer {
+    Peer(asio::io_context& loop, int fd, Seat s)
+        : socket(loop, fd), timer(loop), seat(std::move(s)), name(to_string(remote_endpoint(fd))) {}
+    asio::posix::stream_descriptor socket;
+    asio::steady_timer timer;
+    wire::FrameReader reader;
+    Seat seat;
+    std::string name;
+  };
+
+  void accept_turn() {
+    for (int i = 0; i < kAcceptsPerTurn; ++i) {
+      Fd fd(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!fd) {
+        if (errno == EINTR || errno == ECONNABORTED) continue;
+        if (errno == EMFILE || errno == ENFILE) turn_away_one();
+        break;
+      }
+      if (seats_->taken >= limits_.max_connections) {
+        ++refused_;
+        continue;
+      }
+      set_connection_options(fd.get(), options_);
+      admit(std::move(fd));
+    }
+    wait();
+  }
+
+  // No file descriptor is left: one that was kept for this serves to close who waits, or he would wake us for ever.
+  void turn_away_one() {
+    reserve_ = Fd();
+    Fd(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
+    reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    ++refused_;
+  }
+
+  void admit(Fd fd) {
+    const std::uint64_t id = ++last_id_;
+    Peer& peer = peers_.try_emplace(id, loop_, fd.release(), Seat(seats_)).first->second;
+    peer.timer.expires_after(limits_.hello_timeout);
+    peer.timer.async_wait([self = shared_from_this(), id](const asio::error_code& error) {
+      if (!error) self->refuse(id);
+    });
+    wait_hello(id, peer);
+  }
+
+  void wait_hello(std::uint64_t id, Peer& peer) {
+    peer.socket.async_wait(asio::posix::stream_descriptor::wait_read,
+                           [self = shared_from_this(), id](const asio::error_code& error) {
+                             if (error) return;
+                             const auto found = self->peers_.find(id);
+                             if (found != self->peers_.end()) self->read_hello(id, found->second);
+                           });
+  }
+
+  void read_hello(std::uint64_t id, Peer& peer) {
+    using Event = wire::FrameReader::Event;
+    const auto room = peer.reader.room().first;  // a hello has no payload
+    const ssize_t n = ::read(peer.socket.native_handle(), room.data(), room.size());
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return wait_hello(id, peer);
+    if (n <= 0) return refuse(id);
+    peer.reader.received(static_cast<std::size_t>(n));
+    const Result<Event> event = peer.reader.next();
+    if (!event || *event == Event::kNeedLanding) return refuse(id);
+    if (*event == Event::kNeedBytes) return wait_hello(id, peer);
+    if (peer.reader.header().type != wire::FrameType::kHello) return refuse(id);
+    TcpSocket socket{Fd(peer.socket.release()), std::move(peer.reader), std::move(peer.seat), std::move(peer.name)};
+    peers_.erase(id);
+    on_arrival_(std::make_unique<TcpArrival>(std::move(socket), options_));
+  }
+
+  void refuse(std::uint64_t id) { refused_ += peers_.erase(id); }
+
+  asio::io_context& loop_;
+  const ListenerLimits limits_;
+  const TcpOptions options_;
+  const std::function<void(std::unique_ptr<Arrival>)> on_arrival_;
+  asio::posix::stream_descriptor socket_;
+  Fd reserve_;
+  const std::shared_ptr<SeatCount> seats_ = std::make_shared<SeatCount>();
+  std::unordered_map<std::uint64_t, Peer> peers_;
+  std::uint64_t last_id_ = 0;
+  std::uint64_t refused_ = 0;
+  bool stopped_ = false;
+};
+
+class TcpListener final : public Listener {
+ public:
+  TcpListener(std::shared_ptr<Acceptor> acceptor, std::string address)
+      : acceptor_(std::move(acceptor)), address_(std::move(address)) {
+    acceptor_->wait();
+  }
+  ~TcpListener() override { acceptor_->stop(); }
+  const std::string& address() const override { return address_; }
+  std::uint64_t refused() const override { return acceptor_->refused(); }
+
+ private:
+  const std::shared_ptr<Acceptor> acceptor_;
+  const std::string address_;
+};
+
+tl::unexpected<Error> cannot_listen(const std::string& address, int error) {
+  const std::string what = "can't listen on " + address + ": ";
+  switch (error) {
+    case EADDRINUSE:
+      return fail(ErrorCode::kUnavailable,
+                  what + "the port is in use by another process; stop it or choose another port");
+    case EACCES:
+    case EPERM:
+      return fail(ErrorCode::kNoPermission, what + "no permission for this port; choose one from 1024 on");
+    case EADDRNOTAVAIL:
+      return fail(ErrorCode::kConfig, what + "it is not an address of this host");
+    default:
+      return fail(ErrorCode::kUnavailable, what + system_words(error));
+  }
+}
+
+Result<Fd> bind_and_listen(const std::string& address, const TcpOptions& options) {
+  const Result<HostAndPort> parsed = parse_address(address);
+  if (!parsed) return tl::unexpected(parsed.error());
+  const Result<std::vector<Endpoint>> endpoints = resolve(*parsed);
+  if (!endpoints) return fail(ErrorCode::kConfig, "can't listen on " + address + ": " + endpoints.error().message);
+  const Endpoint& endpoint = endpoints->front();
+  Result<Fd> fd = open_socket(endpoint.storage.ss_family, options);
+  if (!fd) return fd;
+  const int on = 1;
+  setsockopt(fd->get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // a port whose last owner just died is free
+  if (::bind(fd->get(), endpoint.get(), endpoint.length) != 0 || ::listen(fd->get(), SOMAXCONN) != 0)
+    return cannot_listen(address, errno);
+  return fd;
+}
+
+// "fd:N"
+Result<Fd> inherited(const std::string& address, const TcpOptions& options) {
+  const std::string number = address.substr(3);
+  const bool digits =
+      !number.empty() && number.size() < 7 && number.find_first_not_of("0123456789") == std::string::npos;
+  const int fd = digits ? std::stoi(number) : -1;
+  int listening = 0;
+  socklen_t length = sizeof listening;
+  if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) != 0 || listening == 0)
+    return fail(ErrorCode::kConfig, "can't listen on " + address + ": it is not a listening socket of this process");
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  set_connection_options(fd, options);
+  return Fd(fd);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> TcpTransport::listen(asio::io_context& loop, const std::string& address,
+                                                       const ListenerLimits& limits,
+                                                       std::function<void(std::unique_ptr<Arrival>)> on_arrival) {
+  Result<Fd> fd = address.starts_with("fd:") ? inherited(address, options_) : bind_and_listen(address, options_);
+  if (!fd) return tl::unexpected(fd.error());
+  std::string real = to_string(local_endpoint(fd->get()));
+  auto acceptor = std::make_shared<Acceptor>(loop, std::move(*fd), limits, options_, std::move(on_arrival));
+  return std::make_unique<TcpListener>(std::move(acceptor), std::move(real));
+}
+
+}  // namespace disttrain::transport

@@ -1,0 +1,73 @@
+// One socket and what we want of it. Errors carry the system's words and what was being done.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/result.h"
+#include "transport/tcp/options.h"
+
+namespace disttrain::transport {
+
+// Owns a file descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Fd();
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// An IPv4 or IPv6 address with its port.
+struct Endpoint {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+// "127.0.0.1:7100", "[::1]:7100".
+std::string to_string(const Endpoint& endpoint);
+
+Endpoint local_endpoint(int fd);
+Endpoint remote_endpoint(int fd);
+
+// The other end is on this host: a loopback address, or the same one at both ends.
+bool same_host(const Endpoint& local, const Endpoint& remote);
+
+struct HostAndPort {
+  std::string host;
+  std::string port;
+};
+
+// "host:port" or "[ipv6]:port". kConfig with a sentence otherwise.
+Result<HostAndPort> parse_address(const std::string& address);
+
+// All endpoints of a host, by the system's resolver; may block for seconds. Never empty.
+Result<std::vector<Endpoint>> resolve(const HostAndPort& address);
+// The same without asking anybody: empty if the host is a name.
+std::vector<Endpoint> numeric_endpoint(const HostAndPort& address);
+
+// A non-blocking socket, closed on exec, with our options.
+Result<Fd> open_socket(int family, const TcpOptions& options);
+// TCP_NODELAY, keepalive, user timeout: of a connection. Congestion control: of a listener too.
+void set_connection_options(int fd, const TcpOptions& options);
+
+// errno as words, ours where they matter to the caller ("connection refused").
+std::string system_words(int error);
+
+}  // namespace disttrain::transport

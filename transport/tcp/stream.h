@@ -1,0 +1,73 @@
+// Inside tcp: the state of a connection and its two ways. Owned by a TcpConnection and by the operations under way on
+// its loop; all calls on that loop.
+#pragma once
+
+#include <asio/posix/stream_descriptor.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "transport/tcp/connection.h"
+#include "transport/tcp/send_queue.h"
+
+namespace disttrain::transport {
+
+class TcpStream : public std::enable_shared_from_this<TcpStream> {
+ public:
+  TcpStream(asio::io_context& loop, TcpSocket socket, const TcpOptions& options);
+
+  void start(ConnectionHandler& handler);
+  void send(const OutgoingFrame& frame);
+  void pause() { paused_ = true; }
+  void resume();
+  void close();
+
+  std::size_t queued_bytes() const { return queue_.queued_bytes(); }
+  const std::string& peer() const { return peer_; }
+  std::uint64_t bytes_received() const { return bytes_received_; }
+  std::uint64_t bytes_sent() const { return queue_.bytes_sent(); }
+
+ private:
+  // One turn moves so much each way at most, then others on the loop have theirs.
+  static constexpr std::size_t kBytesPerTurn = 4 * 1024 * 1024;
+
+  // Receiving. At most one of: a turn is posted, or the socket is waited for.
+  void post_receive();
+  void wait_readable();
+  void receive_turn();
+  // Gives whole frames to the handler. False: stop, closed or paused.
+  bool deliver();
+  // Bytes read; 0: none now, or the connection failed.
+  std::size_t read_some(std::size_t& asked);
+
+  // Sending.
+  void wait_writable();
+  void flush();
+  void tell_sent();
+  // What the peer said before it went is still read and given to the handler: often it says why.
+  void sending_failed(const Error& why);
+
+  // The handler hears of it in a turn of its own.
+  void fail_later(Error why);
+  void post_failure();
+
+  asio::io_context& loop_;
+  const std::string peer_;
+  const wire::ChecksumKind checksum_kind_;
+
+  asio::posix::stream_descriptor socket_;
+  Seat seat_;
+  wire::FrameReader reader_;
+  SendQueue queue_;
+  ConnectionHandler* handler_ = nullptr;  // none before start() and once closed
+  std::optional<Error> send_failure_;     // told once all is read, unless reading gives a reason of its own
+  std::optional<Error> failure_;          // told by the turn that is posted
+  bool closed_ = false;
+  bool paused_ = false;
+  bool receive_under_way_ = false;
+  bool write_wait_under_way_ = false;
+  bool tell_under_way_ = false;
+  std::uint64_t bytes_received_ = 0;
+};
+
+}  // namespace disttrain::transport
