@@ -1,0 +1,241 @@
+// A chief's core with scripted tasks: verbs that send events, and a log of what the core did that tests compare.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "chiefd/core/cluster.h"
+
+namespace disttrain::chiefd {
+
+inline TaskId ps(std::uint32_t index) {
+  return TaskId{Role::kPs, index};
+}
+inline TaskId worker(std::uint32_t index) {
+  return TaskId{Role::kWorker, index};
+}
+
+class ClusterTest : public testing::Test {
+ protected:
+  // Begins a chief over `ps` and `workers` listed tasks; records are durable at once unless hold_disk().
+  void start_chief(std::uint32_t ps_count, std::uint32_t workers) {
+    config_.ps.resize(ps_count);
+    config_.workers.resize(workers);
+    for (std::uint32_t i = 0; i < ps_count; ++i) config_.ps[i].address = "host:711" + std::to_string(i);
+    for (std::uint32_t i = 0; i < workers; ++i) config_.workers[i].address = "host:712" + std::to_string(i);
+    restart_chief();
+  }
+
+  // A new process on the same journal.
+  void restart_chief() {
+    journal_.journal = JournalId(7);
+    Cluster::Setup setup{config_, journal_, {}, 42};
+    for (const auto& [id, job] : journal_.jobs)
+      setup.jobs.emplace(id, RecoveredJob{job, configs_.at(job.submitted.toml)});
+    cluster_ = std::make_unique<Cluster>(std::move(setup));
+    carry_out(cluster_->start(now_));
+  }
+
+  void hello(TaskId task, std::uint64_t incarnation = 0) {
+    TaskHello hello;
+    if (incarnation != 0) incarnations_[task] = incarnation;
+    if (incarnations_[task] == 0) incarnations_[task] = 100 + task.index + (task.role == Role::kPs ? 0 : 50);
+    hello.member = member(task);
+    hello.address = address_of(config_, task);
+    hello.host = "host";
+    hello.pid = 1000 + task.index;
+    hello.shards = task.role == Role::kPs ? 2 : 0;
+    silenced_.erase(task);
+    step(TaskJoined{hello});
+  }
+  void hello_all() {
+    for (std::uint32_t i = 0; i < config_.ps.size(); ++i) hello(ps(i));
+    for (std::uint32_t i = 0; i < config_.workers.size(); ++i) hello(worker(i));
+  }
+
+  Member member(TaskId task) { return Member{task, Incarnation(incarnations_[task])}; }
+
+  static JobConfig job_config(const std::string& name, Mode mode = Mode::kAsync) {
+    JobConfig config;
+    config.job.name = name;
+    config.train.mode = mode;
+    config.train.batch_size = 10;
+    config.train.epochs = 1;
+    return config;
+  }
+
+  // Returns the number of the job, or 0 when it is refused (see refused_).
+  JobId submit(const JobConfig& config) {
+    const std::string toml = "# " + config.job.name;
+    configs_.emplace(toml, config);
+    submitted_ = JobId(0);
+    step(Submit{ClientId(1), Submission{toml, config, 0}});
+    return submitted_;
+  }
+
+  void step(const Event& event) {
+    pending_.push_back(event);
+    if (pending_.size() > 1) return;  // called from within carry_out
+    while (!pending_.empty()) {
+      const Actions actions = cluster_->step(now_, pending_.front());
+      carry_out(actions);
+      pending_.pop_front();
+    }
+  }
+  void say(TaskId from, FromTask message) { step(TaskMessage{member(from), std::move(message)}); }
+
+  // Time goes by in ticks; all living tasks heartbeat, with what heartbeats_ says.
+  void pass(Duration duration) {
+    for (Instant end = now_ + duration; now_ < end;) {
+      now_ += std::chrono::milliseconds(100);
+      for (const auto& [task, incarnation] : incarnations_)
+        if (silenced_.count(task) == 0) say(task, heartbeats_[task]);
+      step(Tick{});
+    }
+  }
+  void silence(TaskId task) { silenced_.insert(task); }
+  void kill(TaskId task) {
+    silence(task);
+    step(ConnectionLost{member(task), "reset"});
+    step(ProbeDone{member(task), ProbeOutcome::kRefused});
+  }
+
+  JobStatus status(JobId job) { return cluster_->status(job, now_); }
+
+  // Messages of one kind that were sent to a task, oldest first.
+  template <typename Message>
+  std::vector<Message> sent(TaskId to) const {
+    std::vector<Message> messages;
+    for (const Send& message : sent_)
+      if (message.task == to)
+        if (const Message* m = std::get_if<Message>(&message.message)) messages.push_back(*m);
+    return messages;
+  }
+  template <typename Message>
+  std::size_t count_sent() const {
+    return static_cast<std::size_t>(std::count_if(sent_.begin(), sent_.end(), [](const Send& message) {
+      return std::holds_alternative<Message>(message.message);
+    }));
+  }
+  const std::vector<Probe>& probes() const { return probes_; }
+
+  // Tasks that do what they are told; tests switch parts off.
+  bool obedient_ = true;
+  bool answers_close_ = true;
+  bool answers_fence_ = true;
+  ModelSpec model_{{VariableSpec{"w", {784, 100}, VariableKind::kTrainable, {}, 784, 100}}, 784, 10};
+  std::uint64_t records_ = 1000;
+  std::uint64_t evaluation_records_ = 0;
+  PacerReport pacer_;
+
+  ClusterConfig config_;
+  std::unique_ptr<Cluster> cluster_;
+  JournalState journal_;
+  Instant now_{std::chrono::seconds(1000)};
+  std::map<TaskId, Heartbeat> heartbeats_;
+  std::vector<Send> sent_;
+  std::vector<std::string> notes_;
+  std::vector<JobId> ended_;
+  std::optional<Refused> refused_;
+  std::optional<Refused> task_refused_;
+  std::vector<Record> records_written_;
+  bool disk_is_held_ = false;
+  int listens_ = 0;
+  int done_ = 0;
+
+  void release_disk() {
+    disk_is_held_ = false;
+    for (Ticket ticket : std::exchange(unwritten_, {})) step(Persisted{ticket});
+  }
+
+ private:
+  void carry_out(const Actions& actions) {
+    for (const Action& action : actions) std::visit([this](const auto& a) { on(a); }, action);
+  }
+  void on(const Listen&) { ++listens_; }
+  void on(const Admit&) {}
+  void on(const RefuseTask& refuse) { task_refused_ = refuse.refused; }
+  void on(const Disconnect&) {}
+  void on(const Probe& probe) { probes_.push_back(probe); }
+  void on(const Persist& persist) {
+    apply(journal_, persist.record);
+    records_written_.push_back(persist.record);
+    if (disk_is_held_)
+      unwritten_.push_back(persist.ticket);
+    else
+      later(Persisted{persist.ticket});
+  }
+  void on(const AnswerClient& answer) {
+    if (const auto* submitted = std::get_if<JobSubmitted>(&answer.answer)) submitted_ = submitted->job;
+    if (const auto* refused = std::get_if<Refused>(&answer.answer)) refused_ = *refused;
+    if (std::holds_alternative<RequestDone>(answer.answer)) ++done_;
+  }
+  void on(const JobEnded& ended) { ended_.push_back(ended.job); }
+  void on(const Note& note) { notes_.push_back(note.text); }
+  void on(const Send& send) {
+    sent_.push_back(send);
+    if (silenced_.count(send.task) == 0)
+      std::visit([this, &send](const auto& message) { obey(send.task, message); }, send.message);
+  }
+
+  void later(const Event& event) {
+    if (pending_.empty()) {
+      step(event);
+    } else {
+      pending_.push_back(event);
+    }
+  }
+  void answer(TaskId from, FromTask message) {
+    if (obedient_) later(TaskMessage{member(from), std::move(message)});
+  }
+  void obey(TaskId task, const DescribeJob& m) {
+    heartbeats_[task].job = m.job;
+    answer(task, JobDescribed{m.job, model_, records_, evaluation_records_});
+  }
+  void obey(TaskId task, const CreateShards& m) {
+    heartbeats_[task].job = m.job;
+    heartbeats_[task].generation = m.generation;
+    answer(task, ShardsCreated{m.job, m.generation});
+  }
+  void obey(TaskId task, const OpenJob& m) {
+    heartbeats_[task].job = m.job;
+    heartbeats_[task].generation = m.generation;
+    answer(task, JobOpened{m.job, m.generation});
+  }
+  void obey(TaskId task, const SetRoster& m) {
+    answer(task, RosterApplied{m.job, m.generation, m.roster.version, pacer_.global_step, pacer_});
+  }
+  void obey(TaskId task, const FenceWorker& m) {
+    if (!answers_fence_) return;
+    const CreateShards create = sent<CreateShards>(task).back();
+    for (std::uint32_t s = 0; s < create.owners.size(); ++s)
+      if (create.owners[s].ps.task == task)
+        answer(task, WorkerFenced{m.job, m.generation, ShardId(s), m.worker, Sequence(0), Step(0)});
+  }
+  void obey(TaskId task, const CloseJob& m) {
+    heartbeats_[task] = Heartbeat{};
+    if (answers_close_) answer(task, JobClosed{m.job});
+  }
+  void obey(TaskId, const StartJob&) {}
+  void obey(TaskId, const LeaseGrant&) {}
+  void obey(TaskId, const StopJob&) {}
+  void obey(TaskId, const SetEvaluator&) {}
+  void obey(TaskId, const Evaluate&) {}
+  void obey(TaskId, const HeartbeatAnswer&) {}
+
+  std::map<TaskId, std::uint64_t> incarnations_;
+  std::set<TaskId> silenced_;
+  std::deque<Event> pending_;
+  std::vector<Ticket> unwritten_;
+  std::vector<Probe> probes_;
+  std::map<std::string, JobConfig> configs_;
+  JobId submitted_;
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,457 @@
+#include "tests/chiefd/core/cluster_fixture.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+using std::chrono::seconds;
+
+// A job that trains: 2 ps, `workers` workers, all obedient.
+class TrainingTest : public ClusterTest {
+ protected:
+  JobId train(const JobConfig& config, std::uint32_t workers = 2) {
+    start_chief(2, workers);
+    hello_all();
+    const JobId job = submit(config);
+    EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+    return job;
+  }
+  void report_pacer(std::uint64_t step, std::uint32_t complete_epochs, std::vector<EpochLedger> ledger = {}) {
+    pacer_.global_step = Step(step);
+    pacer_.complete_epochs = complete_epochs;
+    pacer_.ledger = std::move(ledger);
+    Heartbeat& heartbeat = heartbeats_[ps(0)];
+    heartbeat.pacer = pacer_;
+    say(ps(0), heartbeat);
+  }
+  void finish(JobId job, TaskId task) { say(task, WorkerFinished{job, Generation(1), 10}); }
+  void ask(JobId job, TaskId task, double rate = 1e9) { say(task, LeaseRequest{job, Generation(1), rate}); }
+};
+
+std::uint64_t records_of(const std::vector<LeaseGrant>& grants) {
+  std::uint64_t records = 0;
+  for (const LeaseGrant& grant : grants)
+    if (grant.lease)
+      for (const Interval& interval : grant.lease->positions) records += interval.end - interval.begin;
+  return records;
+}
+
+TEST_F(ClusterTest, TermIsDurableBeforeAnyoneIsHeard) {
+  disk_is_held_ = true;
+  start_chief(1, 1);
+  EXPECT_EQ(listens_, 0);
+  release_disk();
+  EXPECT_EQ(listens_, 1);
+  EXPECT_EQ(cluster_->term(), Term(1));
+  restart_chief();
+  EXPECT_EQ(cluster_->term(), Term(2));
+}
+
+TEST_F(ClusterTest, UnlistedTaskIsRefusedWithASentence) {
+  start_chief(1, 1);
+  TaskHello hello;
+  hello.member = Member{worker(3), Incarnation(9)};
+  step(TaskJoined{hello});
+  ASSERT_TRUE(task_refused_);
+  EXPECT_EQ(task_refused_->code, ErrorCode::kConfig);
+  EXPECT_NE(task_refused_->reason.find("worker/3"), std::string::npos);
+}
+
+TEST_F(ClusterTest, SupersededProcessIsRefused) {
+  start_chief(1, 1);
+  hello(worker(0), 1);
+  hello(worker(0), 2);
+  EXPECT_FALSE(task_refused_);
+  hello(worker(0), 1);
+  EXPECT_TRUE(task_refused_);
+}
+
+TEST_F(ClusterTest, JobWaitsForTasksAndNamesThem) {
+  start_chief(1, 3);
+  hello(ps(0));
+  const JobId job = submit(job_config("a"));
+  EXPECT_EQ(status(job).state, JobState::kStarting);
+  EXPECT_EQ(status(job).reason, "waiting for 3 of 4 tasks: worker/0, worker/1, worker/2");
+  hello(worker(1));
+  EXPECT_EQ(status(job).reason, "waiting for 2 of 4 tasks: worker/0, worker/2");
+  pass(seconds(3));  // min_workers is 1: the others are waited for only a little longer
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(sent<OpenJob>(worker(1)).front().roster.members.size(), 1u);
+}
+
+TEST_F(ClusterTest, JobWithoutTasksFailsAtItsDeadline) {
+  start_chief(1, 1);
+  const JobId job = submit(job_config("a"));
+  pass(seconds(121));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).code, ErrorCode::kUnavailable);
+  EXPECT_NE(status(job).reason.find("ps/0, worker/0"), std::string::npos) << status(job).reason;
+  EXPECT_EQ(ended_, std::vector<JobId>{job});
+}
+
+TEST_F(TrainingTest, WholeLifeOfAJob) {
+  evaluation_records_ = 100;
+  JobConfig config = job_config("a");
+  config.evaluate.files = "t*";
+  config.job.shards = 2;
+  const JobId job = train(config);
+  EXPECT_EQ(sent<DescribeJob>(worker(0)).size(), 1u);
+  EXPECT_EQ(sent<DescribeJob>(worker(1)).size(), 0u);
+  const CreateShards create = sent<CreateShards>(ps(1)).front();
+  EXPECT_EQ(create.layout.shards, 2u);
+  EXPECT_EQ(create.owners[1].ps, member(ps(1)));
+  EXPECT_EQ(create.train_records, 1000u);
+  EXPECT_NE(create.token, 0u);
+  EXPECT_EQ(sent<OpenJob>(worker(1)).front().token, create.token);
+  EXPECT_TRUE(sent<OpenJob>(worker(0)).front().evaluates);
+  EXPECT_FALSE(sent<OpenJob>(worker(1)).front().evaluates);
+  EXPECT_EQ(sent<StartJob>(worker(1)).size(), 1u);
+
+  ask(job, worker(0));
+  ask(job, worker(1));
+  ask(job, worker(0));
+  ask(job, worker(1));
+  while (records_of(sent<LeaseGrant>(worker(0))) + records_of(sent<LeaseGrant>(worker(1))) < 1000) ask(job, worker(0));
+  ask(job, worker(1));
+  EXPECT_FALSE(sent<LeaseGrant>(worker(1)).back().last);  // parked: worker/0 may still die
+  report_pacer(100, 1);
+  EXPECT_TRUE(sent<LeaseGrant>(worker(1)).back().last);
+  ask(job, worker(0));
+  EXPECT_TRUE(sent<LeaseGrant>(worker(0)).back().last);
+
+  finish(job, worker(0));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  finish(job, worker(1));
+  EXPECT_EQ(status(job).state, JobState::kEvaluating);
+  ASSERT_EQ(sent<Evaluate>(worker(0)).size(), 1u);
+  say(worker(0), Evaluated{job, Generation(1), Step(100), true, 0.5, 0.9, 100, {}, false});
+  EXPECT_EQ(status(job).state, JobState::kFinished);
+  EXPECT_EQ(status(job).global_step, 100u);
+  EXPECT_EQ(status(job).evaluation->accuracy, 0.9);
+  EXPECT_EQ(status(job).tasks.size(), 4u);
+  EXPECT_EQ(count_sent<CloseJob>(), 4u);
+  EXPECT_EQ(ended_, std::vector<JobId>{job});
+  EXPECT_EQ(journal_.jobs[job].state, JobState::kFinished);
+  EXPECT_EQ(journal_.jobs[job].generation, Generation(1));
+}
+
+TEST_F(TrainingTest, NothingIsLentBeforeTheGrantIsDurable) {
+  const JobId job = train(job_config("a"));
+  disk_is_held_ = true;
+  ask(job, worker(0));
+  EXPECT_EQ(sent<LeaseGrant>(worker(0)).size(), 0u);
+  release_disk();
+  EXPECT_EQ(sent<LeaseGrant>(worker(0)).size(), 1u);
+}
+
+TEST_F(TrainingTest, GenerationIsDurableBeforeShardsAreCreated) {
+  start_chief(2, 1);
+  hello_all();
+  const JobConfig config = job_config("a");
+  obedient_ = false;
+  const JobId job = submit(config);
+  disk_is_held_ = true;
+  say(worker(0), JobDescribed{job, model_, 1000, 0});
+  EXPECT_EQ(count_sent<CreateShards>(), 0u);
+  release_disk();
+  EXPECT_EQ(count_sent<CreateShards>(), 1u);
+}
+
+TEST_F(TrainingTest, LostWorkerInAsyncIsFencedAndExactlyWhatTheLedgerLacksIsLentAgain) {
+  JobConfig config = job_config("a");
+  config.job.shards = 2;
+  const JobId job = train(config);
+  ask(job, worker(0));
+  ask(job, worker(1));
+  const std::vector<Interval> lost = sent<LeaseGrant>(worker(0)).back().lease->positions;
+  ASSERT_EQ(lost, (std::vector<Interval>{{0, 500}}));
+  ask(job, worker(1));
+  ask(job, worker(1));
+  ask(job, worker(1));
+  const std::uint64_t before = records_of(sent<LeaseGrant>(worker(1)));
+  answers_fence_ = false;
+  pacer_.ledger = {EpochLedger{0, {{0, 20}, {30, 40}}}};
+  kill(worker(0));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(sent<FenceWorker>(ps(0)).size(), 1u);
+  EXPECT_EQ(sent<FenceWorker>(ps(1)).size(), 1u);
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(1))});
+  ask(job, worker(1));
+  say(ps(0), WorkerFenced{job, Generation(1), ShardId(0), member(worker(0)), Sequence(3), Step(3)});
+  for (int i = 0; i < 20; ++i) ask(job, worker(1));
+  EXPECT_LE(records_of(sent<LeaseGrant>(worker(1))), 500u) << "lent again before every shard fenced the worker";
+  say(ps(1), WorkerFenced{job, Generation(1), ShardId(1), member(worker(0)), Sequence(3), Step(3)});
+  for (int i = 0; i < 20; ++i) ask(job, worker(1));
+  EXPECT_GE(before, 1u);
+  EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 500u + 500u - 30u);
+  EXPECT_EQ(status(job).warnings.size(), 1u);
+}
+
+TEST_F(TrainingTest, FenceThatIsNotAnsweredFailsTheJob) {
+  const JobId job = train(job_config("a"));
+  answers_fence_ = false;
+  kill(worker(0));
+  pass(seconds(6));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
+TEST_F(TrainingTest, LostWorkerInSyncFailsTheJobWithItsRootCause) {
+  const JobId job = train(job_config("a", Mode::kSync));
+  kill(worker(1));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, worker(1));
+  EXPECT_FALSE(status(job).code);
+  EXPECT_EQ(count_sent<CloseJob>(), 2u);  // worker/0 and the one ps that owns a shard
+  EXPECT_EQ(ended_, std::vector<JobId>{job});
+}
+
+TEST_F(TrainingTest, LostLastWorkerFailsTheJob) {
+  const JobId job = train(job_config("a"), 1);
+  kill(worker(0));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_NE(status(job).reason.find("worker/0"), std::string::npos);
+}
+
+TEST_F(TrainingTest, LostPsFailsTheJob) {
+  const JobId job = train(job_config("a"));
+  kill(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
+TEST_F(TrainingTest, PsOutsideTheJobMayDie) {
+  const JobId job = train(job_config("a"));
+  kill(ps(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+}
+
+TEST_F(TrainingTest, ComplaintAboutALostPsIsNotTheRootCause) {
+  const JobId job = train(job_config("a"));
+  say(worker(0), TaskFailed{job, Generation(1), ErrorCode::kUnavailable, "shard 0 is away"});
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  ASSERT_FALSE(probes().empty());
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kRefused});
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
+TEST_F(TrainingTest, ComplaintThatNothingExplainsIsTheRootCause) {
+  const JobId job = train(job_config("a"));
+  say(worker(0), TaskFailed{job, Generation(1), ErrorCode::kUnavailable, "shard 0 is away"});
+  pass(seconds(1));
+  EXPECT_EQ(status(job).root_cause->task, worker(0));
+}
+
+TEST_F(TrainingTest, TaskThatFailsBeforeTheJobOpensGivesItsCode) {
+  start_chief(1, 1);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  say(worker(0), TaskFailed{job, Generation(0), ErrorCode::kData, "labels are corrupt"});
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).code, ErrorCode::kData);
+}
+
+TEST_F(TrainingTest, SilentPsPausesTheJobAndItsReturnResumesIt) {
+  const JobId job = train(job_config("a"));
+  silence(ps(0));
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  EXPECT_NE(status(job).reason.find("ps/0"), std::string::npos);
+  say(ps(0), heartbeats_[ps(0)]);
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+}
+
+TEST_F(TrainingTest, SilentPsThatStaysAwayFailsTheJob) {
+  const JobId job = train(job_config("a"));
+  silence(ps(0));
+  pass(seconds(8));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
+TEST_F(TrainingTest, SilentWorkerIsRemovedAndToldSoWhenItReturns) {
+  const JobId job = train(job_config("a"), 3);
+  silence(worker(2));
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 2u);
+  EXPECT_EQ(sent<CloseJob>(worker(2)).size(), 0u);
+  say(worker(2), heartbeats_[worker(2)]);
+  EXPECT_EQ(sent<CloseJob>(worker(2)).size(), 1u);
+}
+
+TEST_F(TrainingTest, ChiefThatWasPausedItselfBlamesNobody) {
+  const JobId job = train(job_config("a"));
+  pass(seconds(1));
+  now_ += seconds(20);
+  step(Tick{});
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+}
+
+TEST_F(TrainingTest, ChiefToWhichMostTasksFallSilentSuspectsItselfForAWhile) {
+  const JobId job = train(job_config("a"), 3);
+  for (std::uint32_t i = 0; i < 3; ++i) silence(worker(i));
+  pass(seconds(3));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).size(), 1u);
+  pass(seconds(4));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+}
+
+TEST_F(TrainingTest, StallNamesWhoIsWaitedFor) {
+  const JobId job = train(job_config("a"));
+  report_pacer(5, 0);
+  for (std::uint32_t i : {0u, 1u}) {
+    heartbeats_[worker(i)].phase = i == 1 ? Phase::kCompute : Phase::kWait;
+    heartbeats_[worker(i)].in_phase = seconds(30);
+  }
+  pass(seconds(59));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, worker(1));
+  EXPECT_NE(status(job).reason.find("worker/1 is in compute"), std::string::npos) << status(job).reason;
+}
+
+TEST_F(TrainingTest, StopWaitsForTheWorkersAndSkipsTheEvaluation) {
+  evaluation_records_ = 10;
+  JobConfig config = job_config("a", Mode::kSync);
+  config.evaluate.files = "t*";
+  const JobId job = train(config);
+  step(chiefd::Stop{ClientId(2), "", false, "ada"});
+  EXPECT_EQ(done_, 1);
+  EXPECT_EQ(status(job).state, JobState::kStopping);
+  EXPECT_EQ(sent<StopJob>(worker(1)).size(), 1u);
+  finish(job, worker(0));
+  // worker/1 may wait in a step that worker/0 doesn't take part in.
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(1))});
+  finish(job, worker(1));
+  EXPECT_EQ(status(job).state, JobState::kStopped);
+  EXPECT_EQ(status(job).reason, "stopped by ada");
+  EXPECT_EQ(count_sent<Evaluate>(), 0u);
+}
+
+TEST_F(TrainingTest, KillClosesAtOnceAndUnwillingTasksAreLeftBehind) {
+  const JobId job = train(job_config("a"));
+  answers_close_ = false;
+  step(chiefd::Stop{ClientId(2), "a", true, "ada"});
+  EXPECT_EQ(status(job).state, JobState::kStopping);
+  const JobId second = submit(job_config("b"));
+  EXPECT_EQ(status(second).state, JobState::kQueued);
+  pass(seconds(6));
+  EXPECT_EQ(status(job).state, JobState::kStopped);
+  EXPECT_EQ(status(second).state, JobState::kRunning);
+}
+
+TEST_F(TrainingTest, JobsRunOneAfterTheOther) {
+  const JobId first = train(job_config("a"));
+  const JobId second = submit(job_config("b"));
+  EXPECT_EQ(status(second).state, JobState::kQueued);
+  EXPECT_EQ(cluster_->find(""), first);
+  step(chiefd::Stop{ClientId(2), "a", true, "ada"});
+  EXPECT_EQ(status(second).state, JobState::kRunning);
+  EXPECT_EQ(cluster_->find(""), second);
+  EXPECT_EQ(cluster_->find("1"), first);
+}
+
+TEST_F(TrainingTest, QueueHasALimitAndNamesAreUnique) {
+  config_.chief.max_queued_jobs = 1;
+  train(job_config("a"));
+  EXPECT_EQ(submit(job_config("a")), JobId(0));
+  EXPECT_EQ(refused_->code, ErrorCode::kConfig);
+  EXPECT_NE(submit(job_config("b")), JobId(0));
+  EXPECT_EQ(submit(job_config("c")), JobId(0));
+  EXPECT_EQ(refused_->code, ErrorCode::kTemporary);
+}
+
+TEST_F(TrainingTest, QueuedJobIsStoppedWithoutEverStarting) {
+  train(job_config("a"));
+  const JobId second = submit(job_config("b"));
+  step(chiefd::Stop{ClientId(2), "b", false, "ada"});
+  EXPECT_EQ(status(second).state, JobState::kStopped);
+}
+
+TEST_F(TrainingTest, RestartedChiefFailsTheRunningJobAndKeepsTheQueue) {
+  const JobId first = train(job_config("a"));
+  const JobId second = submit(job_config("b"));
+  restart_chief();
+  EXPECT_EQ(status(first).state, JobState::kFailed);
+  EXPECT_EQ(status(first).reason, "the chief was restarted while the job ran");
+  hello_all();
+  EXPECT_EQ(status(second).state, JobState::kRunning);
+  EXPECT_EQ(submit(job_config("c")), JobId(3));
+}
+
+TEST_F(TrainingTest, SyncLendsBlocksToTheWholeRosterAhead) {
+  JobConfig config = job_config("a", Mode::kSync);
+  config.train.epochs = 2;
+  train(config);
+  for (std::uint32_t i : {0u, 1u}) {
+    const std::vector<LeaseGrant> grants = sent<LeaseGrant>(worker(i));
+    ASSERT_EQ(grants.size(), 2u);
+    EXPECT_EQ(grants[0].lease->rank, Rank(i));
+    EXPECT_EQ(grants[0].lease->steps, 50u);
+    EXPECT_EQ(grants[1].lease->first_step, Step(51));
+    EXPECT_FALSE(grants[0].last);
+    EXPECT_TRUE(grants[1].last);
+  }
+}
+
+TEST_F(TrainingTest, SyncOverWholeSetsTellsThePacerItsNumberOfSteps) {
+  JobConfig config = job_config("a", Mode::kSync);
+  config.data.sharding = Sharding::kNone;
+  config.train.epochs = 3;
+  const JobId job = train(config);
+  const auto create = std::find_if(sent_.begin(), sent_.end(), [](const Send& message) {
+    return std::holds_alternative<CreateShards>(message.message);
+  });
+  EXPECT_EQ(create->train_steps, 300u);
+  EXPECT_EQ(status(job).steps_target, 300u);
+}
+
+TEST_F(TrainingTest, TargetOfWholeSetsShrinksWithALostWorker) {
+  JobConfig config = job_config("a");
+  config.data.sharding = Sharding::kNone;
+  const JobId job = train(config);
+  EXPECT_EQ(status(job).steps_target, 200u);
+  heartbeats_[worker(0)].steps = 30;
+  pass(seconds(1));
+  kill(worker(0));
+  EXPECT_EQ(status(job).steps_target, 130u);
+}
+
+TEST_F(TrainingTest, ModelThatDoesNotFitIsRefusedWithTheSum) {
+  start_chief(1, 1);
+  hello(worker(0));
+  TaskHello big;
+  big.member = Member{ps(0), Incarnation(5)};
+  big.shards = 1;
+  big.memory_bytes = 1 << 20;
+  step(TaskJoined{big});
+  const JobId job = submit(job_config("a"));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).code, ErrorCode::kConfig);
+  EXPECT_NE(status(job).reason.find("may use 1 MiB"), std::string::npos) << status(job).reason;
+}
+
+TEST_F(TrainingTest, MessagesOfAnotherGenerationChangeNothing) {
+  const JobId job = train(job_config("a"), 1);
+  say(worker(0), WorkerFinished{job, Generation(2), 10});
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+}
+
+TEST(JournalStateTest, CompactedRecordsAddUpToTheSameState) {
+  JournalState state;
+  apply(state, TermRecord{JournalId(3), Term(4)});
+  for (std::uint32_t i = 1; i < 120; ++i) {
+    apply(state, SubmittedRecord{JobId(i), "job-" + std::to_string(i), "text", i});
+    apply(state, GenerationRecord{JobId(i), Generation(1)});
+    apply(state, StateRecord{JobId(i), i % 3 == 0 ? JobState::kRunning : JobState::kFinished, "why"});
+  }
+  JournalState again;
+  for (const Record& record : compacted(state)) apply(again, record);
+  EXPECT_EQ(state, again);
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd
