@@ -1,0 +1,36 @@
+# libtorch for the CPU: target Torch::cpu, made of libtorch_cpu and libc10 alone (libtorch.so and libtorch_cuda are not
+# linked: the small install that tools/setup makes can't load them).
+#
+# DISTTRAIN_TORCH: the folder "torch" of a Python site-packages; by default the one that tools/setup installs.
+
+set(DISTTRAIN_TORCH "" CACHE PATH "libtorch: the folder torch of a site-packages; empty: what tools/setup installed")
+
+set(_torch "${DISTTRAIN_TORCH}")
+if(NOT _torch)
+  set(_torch_cache "$ENV{XDG_CACHE_HOME}")
+  if(NOT _torch_cache)
+    set(_torch_cache "$ENV{HOME}/.cache")
+  endif()
+  set(_torch_pattern "${_torch_cache}/disttrain/torch-2.11.0/lib/python3*/site-packages/torch")
+  file(GLOB _torch_found LIST_DIRECTORIES true "${_torch_pattern}")
+  list(POP_FRONT _torch_found _torch)
+  if(NOT _torch)
+    set(_torch "${_torch_pattern}")
+  endif()
+endif()
+
+find_library(Torch_cpu_LIBRARY torch_cpu PATHS ${_torch}/lib NO_DEFAULT_PATH NO_CACHE)
+find_library(Torch_c10_LIBRARY c10 PATHS ${_torch}/lib NO_DEFAULT_PATH NO_CACHE)
+if(NOT Torch_cpu_LIBRARY OR NOT Torch_c10_LIBRARY)
+  message(FATAL_ERROR "libtorch not found: expected libtorch_cpu.so and libc10.so in ${_torch}/lib. "
+                      "Run tools/setup, or set DISTTRAIN_TORCH to the folder torch of a site-packages that has them.")
+endif()
+
+if(NOT TARGET Torch::cpu)
+  # The linker must not look for what libtorch_cpu itself needs (it finds that by its own RPATH), and each program that
+  # links the target finds libtorch where it lies.
+  add_library(Torch::cpu INTERFACE IMPORTED)
+  target_include_directories(Torch::cpu SYSTEM INTERFACE ${_torch}/include)
+  target_link_libraries(Torch::cpu INTERFACE ${Torch_cpu_LIBRARY} ${Torch_c10_LIBRARY})
+  target_link_options(Torch::cpu INTERFACE LINKER:-rpath,${_torch}/lib LINKER:--allow-shlib-undefined)
+endif()

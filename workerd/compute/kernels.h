@@ -1,0 +1,76 @@
+// Our own products of small or sparse matrices, where the libraries inside libtorch lose: they pack what is used once.
+// One set per instruction set, chosen when the program runs; dense.cc decides which product is worth which method.
+//
+// Matrices are row-major; a stride is the distance of two rows in elements. All arithmetic is fused multiply-add in a
+// fixed order: the same arguments give the same bits on the same machine.
+#pragma once
+
+#include <cstdint>
+
+namespace disttrain::workerd {
+
+// What isn't zero of a matrix of inputs, twice: in the order that the forward product reads, and by column.
+struct SparseEntry {
+  std::uint32_t index;  // column, or row
+  float value;
+};
+
+// Columns are taken in groups of this many, so that the rows of a weight that one group meets stay in the L1 cache.
+inline constexpr std::int64_t kSparseGroup = 112;
+
+struct SparseView {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  const SparseEntry* by_row = nullptr;  // index = column; by group of columns, then by row, then by column
+  const std::uint32_t* row_begins =
+      nullptr;                             // groups * rows + 1; of row r in group g: [g * rows + r], [g * rows + r + 1]
+  const SparseEntry* by_column = nullptr;  // index = row, ascending; column c's begin at c * rows
+  const std::uint32_t* column_sizes = nullptr;  // columns
+};
+
+struct DenseShape {
+  std::int64_t rows = 0;  // examples
+  std::int64_t inputs = 0;
+  std::int64_t outputs = 0;
+};
+
+// A part of the result, so that threads can share it.
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+// In all of them x is [rows, inputs], w [inputs, outputs], b [outputs], y [rows, outputs]; rows <= kMaxKernelRows in
+// those for few rows.
+struct Kernels {
+  const char* name;
+
+  // y = x w + b for the range of outputs. Streams w once.
+  void (*forward_few_rows)(const DenseShape&, const float* x, const float* w, const float* b, float* y, Range outputs);
+
+  // d_x = d_y w^T for the range of inputs. Streams w once.
+  void (*input_gradient_few_rows)(const DenseShape&, const float* d_y, const float* w, float* d_x, Range inputs);
+
+  // d_w = x^T d_y for the range of inputs. Writes each element once.
+  void (*weight_gradient_few_rows)(const DenseShape&, const float* x, const float* d_y, float* d_w, Range inputs);
+
+  // y = x w + b for the range of rows and few outputs: keeps a piece of y in registers all the way.
+  void (*forward_narrow)(const DenseShape&, const float* x, const float* w, const float* b, float* y, Range rows);
+
+  // y = x w + b for the range of rows.
+  void (*sparse_forward)(const SparseView& x, std::int64_t outputs, const float* w, const float* b, float* y,
+                         Range rows);
+
+  // d_w = x^T d_y for the range of inputs.
+  void (*sparse_weight_gradient)(const SparseView& x, std::int64_t outputs, const float* d_y, float* d_w, Range inputs);
+};
+
+inline constexpr std::int64_t kMaxKernelRows = 256;
+
+const Kernels& avx2_kernels();
+const Kernels& avx512_kernels();
+
+// The best that this machine can run; nullptr when it has none of the instructions.
+const Kernels* machine_kernels();
+
+}  // namespace disttrain::workerd

@@ -1,0 +1,45 @@
+// Compiled for AVX-512F. See the note in kernels_inl.h on what may be included here.
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace disttrain::workerd {
+namespace {
+
+struct Vec {
+  using Value = __m512;
+  using Mask = __mmask16;
+  static constexpr std::int64_t kWidth = 16;
+
+  // The first `elements` of a vector, 1 .. kWidth.
+  static Mask mask(std::int64_t elements) { return static_cast<Mask>((1U << elements) - 1U); }
+  static Value zero() { return _mm512_setzero_ps(); }
+  static Value load(const float* from) { return _mm512_loadu_ps(from); }
+  static Value load(const float* from, Mask mask) { return _mm512_maskz_loadu_ps(mask, from); }
+  static Value broadcast(const float* from) { return _mm512_set1_ps(*from); }
+  static void store(float* to, Value value) { _mm512_storeu_ps(to, value); }
+  static void store(float* to, Value value, Mask mask) { _mm512_mask_storeu_ps(to, mask, value); }
+  static Value fma(Value a, Value b, Value c) { return _mm512_fmadd_ps(a, b, c); }
+  // By halves, in memory: g++ 12 warns of its own _mm512_reduce_add_ps.
+  static float sum(Value value) {
+    alignas(64) float parts[kWidth];
+    _mm512_store_ps(parts, value);
+    for (std::int64_t half = kWidth / 2; half > 0; half /= 2)
+      for (std::int64_t i = 0; i < half; ++i) parts[i] += parts[i + half];
+    return parts[0];
+  }
+};
+
+}  // namespace
+}  // namespace disttrain::workerd
+
+#include "workerd/compute/kernels_inl.h"
+
+namespace disttrain::workerd {
+
+const Kernels& avx512_kernels() {
+  static constexpr Kernels kKernels = kernels_named("avx512");
+  return kKernels;
+}
+
+}  // namespace disttrain::workerd

@@ -1,0 +1,142 @@
+#include "workerd/compute/mlp.h"
+
+#include <vector>
+
+#include "workerd/compute/activation.h"
+#include "workerd/compute/dense.h"
+#include "workerd/compute/loss.h"
+#include "workerd/compute/ready_front.h"
+#include "workerd/compute/sparse_rows.h"
+
+namespace disttrain::workerd {
+namespace {
+
+// One dense layer: where its variables and gradients are, and what a step keeps of it.
+struct Layer {
+  std::int64_t inputs = 0;
+  std::int64_t outputs = 0;
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+  float* weight_gradient = nullptr;
+  float* bias_gradient = nullptr;
+  std::vector<float> before;    // rows * outputs before the activation; empty unless the activation needs it
+  std::vector<float> after;     // rows * outputs
+  std::vector<float> gradient;  // of the loss, with respect to what came before the activation
+};
+
+class Mlp final : public Engine {
+ public:
+  Mlp(const ModelSection& model, const ModelSpec& spec)
+      : spec_(spec), activation_(model.activation), loss_(model.loss), layers_(model.layers.size() - 1) {
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      layers_[l].inputs = model.layers[l];
+      layers_[l].outputs = model.layers[l + 1];
+    }
+  }
+
+  const ModelSpec& describe() const override { return spec_; }
+
+  Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const std::uint64_t weight = layout.variable_begins[2 * l];
+      const std::uint64_t bias = layout.variable_begins[2 * l + 1];
+      layers_[l].weight = parameters.data() + weight;
+      layers_[l].bias = parameters.data() + bias;
+      layers_[l].weight_gradient = gradients.data() + weight;
+      layers_[l].bias_gradient = gradients.data() + bias;
+    }
+    front_ = ReadyFront(layout);
+    return {};
+  }
+
+  Result<StepResult> compute(const Batch& batch, const StepSeed&, const RangeReady& ready) override {
+    if (Status status = check(batch); !status) return tl::unexpected(status.error());
+    make_room(batch.examples);
+    const std::span<const float> outputs = forward(batch);
+    Layer& last = layers_.back();
+    const double loss_sum = loss_of(loss_, batch, outputs, std::span(last.gradient).first(outputs.size()));
+    front_.begin(ready);
+    for (std::size_t l = layers_.size(); l-- > 0;) backward(batch, l);
+    return StepResult{static_cast<float>(loss_sum / static_cast<double>(batch.examples))};
+  }
+
+  Result<EvaluationResult> evaluate(const Batch& batch) override {
+    if (Status status = check(batch); !status) return tl::unexpected(status.error());
+    make_room(batch.examples);
+    const std::span<const float> outputs = forward(batch);
+    return EvaluationResult{loss_of(loss_, batch, outputs, {}), count_correct(batch, outputs), batch.examples};
+  }
+
+ private:
+  Status check(const Batch& batch) const {
+    return check_batch(loss_, batch, spec_.input_elements, static_cast<std::uint64_t>(layers_.back().outputs));
+  }
+
+  DenseShape shape_of(const Batch& batch, const Layer& layer) const {
+    return {static_cast<std::int64_t>(batch.examples), layer.inputs, layer.outputs};
+  }
+
+  // Grows the buffers when a batch is larger than all before it.
+  void make_room(std::uint64_t examples) {
+    if (examples <= room_) return;
+    for (Layer& layer : layers_) {
+      const std::uint64_t elements = examples * static_cast<std::uint64_t>(layer.outputs);
+      const bool hidden = &layer != &layers_.back();
+      if (hidden && keeps_input(activation_)) layer.before.resize(elements);
+      layer.after.resize(elements);
+      layer.gradient.resize(elements);
+    }
+    room_ = examples;
+  }
+
+  std::span<const float> forward(const Batch& batch) {
+    const float* inputs = batch.inputs.data();
+    sparse_ = sparse_inputs_.find(batch.inputs, shape_of(batch, layers_.front()));
+    for (Layer& layer : layers_) {
+      const SparseView* sparse = &layer == &layers_.front() ? sparse_ : nullptr;
+      const std::uint64_t elements = batch.examples * static_cast<std::uint64_t>(layer.outputs);
+      const std::span<float> after = std::span(layer.after).first(elements);
+      const std::span<float> before = layer.before.empty() ? after : std::span(layer.before).first(elements);
+      dense_forward(shape_of(batch, layer), inputs, sparse, layer.weight, layer.bias, before.data());
+      if (&layer != &layers_.back()) activate(activation_, before, after);
+      inputs = layer.after.data();
+    }
+    return std::span(layers_.back().after).first(batch.examples * static_cast<std::uint64_t>(layers_.back().outputs));
+  }
+
+  // Layer l's gradients from its `gradient`, then the `gradient` of the layer below.
+  void backward(const Batch& batch, std::size_t l) {
+    Layer& layer = layers_[l];
+    const DenseShape shape = shape_of(batch, layer);
+    const auto weight = static_cast<std::uint32_t>(2 * l);
+    dense_bias_gradient(shape, layer.gradient.data(), layer.bias_gradient);
+    front_.final_whole(weight + 1);
+    const float* inputs = l > 0 ? layers_[l - 1].after.data() : batch.inputs.data();
+    dense_weight_gradient(shape, inputs, l > 0 ? nullptr : sparse_, layer.gradient.data(), layer.weight_gradient,
+                          [this, weight](std::uint64_t elements) { front_.final_until(weight, elements); });
+    if (l == 0) return;
+    Layer& below = layers_[l - 1];
+    const std::uint64_t elements = batch.examples * static_cast<std::uint64_t>(below.outputs);
+    const std::span<float> gradient = std::span(below.gradient).first(elements);
+    const std::span<const float> kept = std::span(below.before.empty() ? below.after : below.before).first(elements);
+    dense_input_gradient(shape, layer.gradient.data(), layer.weight, gradient.data());
+    activation_gradient(activation_, kept, gradient);
+  }
+
+  const ModelSpec spec_;
+  const Activation activation_;
+  const Loss loss_;
+  std::vector<Layer> layers_;
+  SparseRows sparse_inputs_;
+  const SparseView* sparse_ = nullptr;  // of this step's inputs, if they are sparse
+  std::uint64_t room_ = 0;              // examples that the buffers hold
+  ReadyFront front_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_mlp(const ModelSection& model, const ModelSpec& spec) {
+  return std::make_unique<Mlp>(model, spec);
+}
+
+}  // namespace disttrain::workerd

@@ -1,0 +1,97 @@
+// The door to libtorch: what it throws ends here and becomes an error. Its settings are made here too.
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <new>
+
+#include "common/builtin.h"
+#include "common/check.h"
+#include "workerd/compute/cnn.h"
+#include "workerd/compute/engine.h"
+#include "workerd/compute/mlp.h"
+
+namespace disttrain::workerd {
+namespace {
+
+// The first line of a libtorch error; the rest of its text is a stack trace.
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+template <typename Return, typename Body>
+Return guarded(const char* doing, const Body& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kFailed, std::string(doing) + ": out of memory; use a smaller batch or model");
+  } catch (const std::exception& error) {
+    return fail(ErrorCode::kSoftware, std::string(doing) + ": libtorch said: " + first_line(error.what()));
+  }
+}
+
+void use_threads(std::uint32_t threads) {
+  // libtorch lets the number of threads between operations be set once in a process; none are used here.
+  static std::once_flag once;
+  std::call_once(once, [] { at::set_num_interop_threads(1); });
+  at::set_num_threads(static_cast<int>(threads));
+}
+
+class TorchEngine final : public Engine {
+ public:
+  TorchEngine(std::unique_ptr<Engine> inner, std::uint32_t threads) : inner_(std::move(inner)), threads_(threads) {}
+
+  const ModelSpec& describe() const override { return inner_->describe(); }
+
+  Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
+    DISTTRAIN_CHECK(layout.model == describe());
+    DISTTRAIN_CHECK_EQ(parameters.size(), element_count(describe()));
+    DISTTRAIN_CHECK_EQ(gradients.size(), element_count(describe()));
+    return guarded<Status>("opening the model", [&] {
+      use_threads(threads_);  // again: OpenMP keeps it per thread, and this is the one that computes
+      gradients_ = gradients;
+      return inner_->open(layout, parameters, gradients);
+    });
+  }
+
+  Result<StepResult> compute(const Batch& batch, const StepSeed& seed, const RangeReady& ready) override {
+    if (batch.examples == 0) {
+      std::fill(gradients_.begin(), gradients_.end(), 0.0F);
+      if (ready) ready(0, gradients_.size());
+      return StepResult{std::numeric_limits<float>::quiet_NaN()};
+    }
+    return guarded<Result<StepResult>>("computing a step", [&] {
+      const c10::InferenceMode no_graph;
+      return inner_->compute(batch, seed, ready);
+    });
+  }
+
+  Result<EvaluationResult> evaluate(const Batch& batch) override {
+    if (batch.examples == 0) return EvaluationResult{};
+    return guarded<Result<EvaluationResult>>("evaluating", [&] {
+      const c10::InferenceMode no_graph;
+      return inner_->evaluate(batch);
+    });
+  }
+
+ private:
+  const std::unique_ptr<Engine> inner_;
+  const std::uint32_t threads_;
+  std::span<float> gradients_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_torch_engine(const ModelSection& model, std::uint32_t threads) {
+  Result<ModelSpec> spec = builtin_model(model);
+  if (!spec) return tl::unexpected(spec.error());
+  return guarded<Result<std::unique_ptr<Engine>>>("building the model", [&]() -> Result<std::unique_ptr<Engine>> {
+    use_threads(threads);
+    std::unique_ptr<Engine> inner = model.builtin == "mlp" ? make_mlp(model, *spec) : make_cnn(model, *spec);
+    return std::make_unique<TorchEngine>(std::move(inner), threads);
+  });
+}
+
+}  // namespace disttrain::workerd
