@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""The checks of tools/check on small trees, good and bad: a check that can't fail is a defect."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+CHECKS = pathlib.Path(__file__).resolve().parents[2] / "tools" / "check"
+
+
+class Tree(unittest.TestCase):
+    """A small tree of sources, made afresh for each test, outside of git."""
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="disttrain-checks-"))
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def write(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(textwrap.dedent(text))
+
+    def check(self, name, *arguments, environment=None):
+        run = subprocess.run([sys.executable, str(CHECKS / name), *map(str, arguments)], capture_output=True, text=True,
+                             env=environment)
+        return run.returncode, run.stdout + run.stderr
+
+    def assert_right(self, name, *arguments):
+        code, output = self.check(name, *arguments)
+        self.assertEqual(code, 0, output)
+
+    def assert_problem(self, expected, name, *arguments):
+        code, output = self.check(name, *arguments)
+        self.assertEqual(code, 1, output)
+        self.assertIn(expected, output)
+
+
+class Includes(Tree):
+    def test_ArrowsAsDrawnAreRight(self):
+        self.write("common/ids.h", "#include <cstdint>\n#include <chrono>\n")
+        self.write("psd/core/shard.h", '#include "common/ids.h"\n')
+        self.write("psd/main.cc", '#include <asio/io_context.hpp>\n#include <thread>\n#include "psd/core/shard.h"\n')
+        self.write("tests/psd/shard_test.cc", '#include <thread>\n#include "psd/core/shard.h"\n')
+        self.assert_right("includes", self.root)
+
+    def test_ArrowAgainstTheDrawingIsAProblem(self):
+        self.write("psd/core/shard.h", "\n")
+        self.write("common/ids.h", '\n#include "psd/core/shard.h"\n')
+        self.assert_problem("common/ids.h:2: \"psd/core/shard.h\": no arrow goes from common to psd/core", "includes",
+                            self.root)
+
+    def test_CoreThatIncludesAnotherCoreIsAProblem(self):
+        self.write("chiefd/core/job.h", "\n")
+        self.write("psd/core/shard.h", '#include "chiefd/core/job.h"\n')
+        self.assert_problem("no arrow goes from psd/core to chiefd/core", "includes", self.root)
+
+    def test_ImpureHeadersInACoreAreProblems(self):
+        for header in ("asio.hpp", "asio/post.hpp", "thread", "mutex", "fstream", "filesystem", "spdlog/spdlog.h",
+                       "iostream", "random", "condition_variable", "sys/socket.h", "unistd.h", "ctime"):
+            for room in ("psd/core", "chiefd/core", "workerd/core", "psd/store", "common"):
+                with self.subTest(header=header, room=room):
+                    self.write(f"{room}/bad.h", f"#include <{header}>\n")
+                    self.assert_problem(f"{room}/bad.h:1: <{header}> in {room}, which is pure", "includes", self.root)
+                    (self.root / room / "bad.h").unlink()
+
+    def test_ImpureWordsInACoreAreProblems(self):
+        for word in ("auto t = std::chrono::steady_clock::now();", "std::random_device device;", "Clock::now ()",
+                     "std::cerr << 1;", "getenv(\"HOME\");", "printf(\"x\");"):
+            with self.subTest(word=word):
+                self.write("workerd/core/bad.cc", f"{word}\n")
+                self.assert_problem("workerd/core/bad.cc:1:", "includes", self.root)
+
+    def test_WordsInCommentsAndStringsAreRight(self):
+        self.write("psd/core/good.cc", '// never calls steady_clock::now()\nconst char* text = "std::cout";\n')
+        self.assert_right("includes", self.root)
+
+    def test_LibraryOutsideOfItsDoorIsAProblem(self):
+        for header, room in (("ATen/ATen.h", "workerd"), ("capnp/message.h", "chiefd"), ("toml++/toml.h", "psd"),
+                             ("asio.hpp", "workerd/input")):
+            with self.subTest(header=header):
+                self.write(f"{room}/bad.cc", f"#include <{header}>\n")
+                self.assert_problem(f"{room}/bad.cc:1: <{header}> in {room}; it stays in", "includes", self.root)
+                (self.root / room / "bad.cc").unlink()
+
+    def test_NameThatIsNotFromTheTopIsAProblem(self):
+        self.write("psd/core/shard.h", "\n")
+        self.write("psd/core/shard.cc", '#include "shard.h"\n')
+        self.assert_problem('"shard.h" is not named from the top', "includes", self.root)
+
+    def test_FileInNoRoomIsAProblem(self):
+        self.write("misc/new.cc", "\n")
+        self.assert_problem("misc/new.cc:1: lies in no room", "includes", self.root)
+
+    def test_ProductThatIncludesTestsIsAProblem(self):
+        self.write("tests/psd/fixture.h", "\n")
+        self.write("psd/main.cc", '#include "tests/psd/fixture.h"\n')
+        self.assert_problem("of the tests", "includes", self.root)
+
+    def test_NothingToCheckIsAProblem(self):
+        self.assert_problem("found nothing", "includes", self.root)
+
+
+class Format(Tree):
+    def setUp(self):
+        super().setUp()
+        shutil.copy(CHECKS.parents[1] / ".clang-format", self.root)
+        code, output = self.check("format", self.root)
+        if code == 77:
+            self.skipTest(output)
+
+    def test_FormattedSourceIsRight(self):
+        self.write("common/good.cc", "int f(int a) {\n  return a;\n}\n")
+        self.assert_right("format", self.root)
+
+    def test_OtherFormatIsAProblemWithItsLine(self):
+        self.write("common/good.cc", "int f(int a) {\n  return a;\n}\n")
+        self.write("common/bad.cc", "int f(int a) {\n      return a;\n}\n")
+        self.assert_problem("common/bad.cc:1:", "format", self.root)
+
+    def test_WithoutClangFormatItIsSkippedOutLoud(self):
+        self.write("common/good.cc", "int f;\n")
+        code, output = self.check("format", self.root, environment={**os.environ, "PATH": "/nonexistent"})
+        self.assertEqual(code, 77, output)
+        self.assertIn("SKIPPED", output)
+
+
+class ListedTests(Tree):
+    """Configures a small CMake project, so that the check sees what real ones do."""
+
+    def configure(self, lines):
+        self.write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.25)\nproject(sample CXX)\nenable_testing()\n"
+                   "set(CMAKE_EXPORT_COMPILE_COMMANDS ON)\n" + lines)
+        build = self.root / "build"
+        run = subprocess.run(["cmake", "-S", str(self.root), "-B", str(build), "-G", "Ninja", "-DCMAKE_CXX_COMPILER_WORKS=1"],
+                             capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        return build
+
+    def setUp(self):
+        super().setUp()
+        self.write("tests/a_test.cc", "int main() {}\n")
+
+    def test_CompiledAndRegisteredIsRight(self):
+        build = self.configure("add_executable(a_test tests/a_test.cc)\nadd_test(NAME a_test COMMAND a_test)\n")
+        self.assert_right("listed-tests", build, self.root)
+
+    def test_FileThatIsNotCompiledIsAProblem(self):
+        self.write("tests/deep/b_test.cc", "int main() {}\n")
+        build = self.configure("add_executable(a_test tests/a_test.cc)\nadd_test(NAME a_test COMMAND a_test)\n")
+        self.assert_problem("tests/deep/b_test.cc:1: isn't compiled", "listed-tests", build, self.root)
+
+    def test_ProgramThatCtestDoesNotRunIsAProblem(self):
+        build = self.configure("add_executable(a_test tests/a_test.cc)\n")
+        self.assert_problem("tests/a_test.cc:1: is compiled into a_test, which ctest doesn't run", "listed-tests",
+                            build, self.root)
+
+    def test_ScriptThatCtestDoesNotRunIsAProblem(self):
+        self.write("tests/c_test.py", "\n")
+        build = self.configure("add_executable(a_test tests/a_test.cc)\nadd_test(NAME a_test COMMAND a_test)\n")
+        self.assert_problem("tests/c_test.py:1: ctest doesn't run it", "listed-tests", build, self.root)
+
+    def test_ScriptInACommandIsRight(self):
+        self.write("tests/c_test.py", "\n")
+        build = self.configure("add_executable(a_test tests/a_test.cc)\nadd_test(NAME a_test COMMAND a_test)\n"
+                               "add_test(NAME c COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/c_test.py)\n")
+        self.assert_right("listed-tests", build, self.root)
+
+
+if __name__ == "__main__":
+    unittest.main()
