@@ -201,7 +201,7 @@ void WorkerCore::advance(Actions& out) {
 }
 
 void WorkerCore::settle_answers(Actions& out) {
-  if (pushing_ && pushes_complete()) {
+  if (pushing_ && pushes_complete() && !holds_answer_back()) {
     pushing_ = false;
     if (!farewell_) {
       ++progress_.steps;
@@ -412,6 +412,11 @@ void WorkerCore::run_evaluation(Actions& out) {
 
 // ---- questions ----
 
+std::optional<BatchTicket> WorkerCore::batch_wanted() const {
+  if (broken_ || progress_.phase != Phase::kInput || planned_.empty() || planned_.front().ready) return std::nullopt;
+  return planned_.front().order.ticket;
+}
+
 bool WorkerCore::early() const {
   if (pipeline_) return false;
   return sync() || facts_.config.train.clip.kind != ClipKind::kGlobalNorm;
@@ -424,6 +429,13 @@ bool WorkerCore::data_used_up() const {
 std::uint64_t WorkerCore::next_clock() const {
   if (!sync()) return clock_ + 1;
   return (pushing_ ? pushed_.clock : fresh_versions_[0].value) + 1;
+}
+
+// sync with pipeline: step n + 1 is computed from the parameters of step n - 1, whether those of step n are here already
+// or not. Else the result would hang on who is quick.
+bool WorkerCore::holds_answer_back() const {
+  return sync() && pipeline_ && !computing_ && !computed_whole_ && !finished_ && !stopping_ && !data_used_up() &&
+         pacer_roster_ == roster_;
 }
 
 bool WorkerCore::pushes_complete() const {

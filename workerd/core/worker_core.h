@@ -44,6 +44,8 @@ class WorkerCore {
   std::uint32_t landing() const { return pipeline_ ? 1 - fresh_ : 0; }
   // Buffers that the shell must have.
   std::uint32_t buffers() const { return pipeline_ ? 2 : 1; }
+  // The batch without which nothing goes on: to be told by BatchReady as soon as it is there.
+  std::optional<BatchTicket> batch_wanted() const;
   const Progress& progress() const { return progress_; }
 
  private:
@@ -105,6 +107,7 @@ class WorkerCore {
   bool early() const;
   bool data_used_up() const;
   std::uint64_t next_clock() const;
+  bool holds_answer_back() const;
   bool pushes_complete() const;
   bool pushes_sent() const;
   bool pulls_complete() const;
