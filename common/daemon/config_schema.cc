@@ -325,8 +325,7 @@ void read_choice(const TomlValue& value, const std::string& path, const std::vec
   if (std::find(later.begin(), later.end(), *found) != later.end())
     return reading.refuse(value.at, path,
                           path + " = " + quoted(*found) + " is not in this version; expected " + list_of_words(words));
-  const std::string nearest = nearest_word(*found, words);
-  refuse_value(value, path, list_of_words(words), reading, nearest.empty() ? "" : quoted(nearest));
+  refuse_value(value, path, list_of_words(words), reading, nearest_word(*found, words));
 }
 
 }  // namespace internal

@@ -93,7 +93,8 @@ void check_job_rules(const JobConfig& job, Reading& reading) {
   if (reading.has("train")) check_train(job.train, reading);
   if (job.data.scale == 0.0)
     reading.refuse("data.scale", "data.scale is 0, which would make all values 0; expected another number");
-  only_with(reading, !job.evaluate.files.empty(), "evaluate.", {"path", "labels", "every_steps"},
+  // files = "" turns evaluation off and leaves the other keys where they are.
+  only_with(reading, reading.has("evaluate.files"), "evaluate.", {"path", "labels", "every_steps"},
             "evaluate.files, the files to evaluate on");
 }
 

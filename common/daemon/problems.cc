@@ -30,7 +30,7 @@ std::string sentence(const Problem& problem) {
     text += "; expected " + problem.expected;
   }
   if (problem.is_unknown && problem.nearest.empty()) text += "; " + problem.expected;
-  if (!problem.nearest.empty()) text += "; did you mean " + problem.nearest + "?";
+  if (!problem.nearest.empty()) text += "; did you mean " + quoted(problem.nearest) + "?";
   return text;
 }
 

@@ -128,13 +128,13 @@ TEST(ClusterFile, UnknownKeySaysPlaceAndNearestKey) {
   const Error error = cluster_error(std::string(kCluster) + "[heartbeat]\ntimeuot = \"1s\"\n");
   EXPECT_EQ(error.code, ErrorCode::kConfig);
   EXPECT_THAT(error.message,
-              HasSubstr("cluster.toml:7:1: heartbeat.timeuot is not a known key; did you mean timeout?"));
+              HasSubstr("cluster.toml:7:1: heartbeat.timeuot is not a known key; did you mean \"timeout\"?"));
   EXPECT_THAT(error.message, HasSubstr("    7 | timeuot = \"1s\"\n      | ^"));
 }
 
 TEST(ClusterFile, KeyInTheWrongSectionSaysWhereItBelongs) {
   EXPECT_THAT(cluster_error("[heartbeat]\ncredits = 4\n" + std::string(kCluster)).message,
-              HasSubstr("did you mean transport.credits?"));
+              HasSubstr("did you mean \"transport.credits\"?"));
 }
 
 struct Mistake {
@@ -295,6 +295,10 @@ TEST(JobFile, DefaultsFollowTheRule) {
       read_job(job_with("optimizer = { rule = \"rmsprop\", momentum = 0.5 }")).value().train.optimizer.momentum, 0.5);
 }
 
+TEST(JobFile, EmptyPatternTurnsEvaluationOff) {
+  EXPECT_TRUE(read_job(job_with("[evaluate]\nfiles = \"\"\nlabels = \"l*\"\nevery_steps = 3")));
+}
+
 TEST(JobFile, EvaluationOnTheSameFolderIsFilledIn) {
   EXPECT_EQ(read_job(job_with("[evaluate]\nfiles = \"t*\"")).value().evaluate.path, "/data");
 }
@@ -311,11 +315,11 @@ INSTANTIATE_TEST_SUITE_P(
     Each, JobMistake,
     testing::Values(
         Mistake{"MisspelledKey", job_with("batchsize = 3"),
-                "train.batchsize is not a known key; did you mean batch_size?"},
+                "train.batchsize is not a known key; did you mean \"batch_size\"?"},
         Mistake{"MisspelledSection", replaced(kJob, "[train]", "[trian]"),
-                "trian is not a known key; did you mean train?"},
+                "trian is not a known key; did you mean \"train\"?"},
         Mistake{"MissingSection", "[job]\nname = \"a\"\n", "train is missing; expected a table"},
-        Mistake{"MisplacedKey", job_with("learning_rate = 0.1"), "did you mean train.optimizer.learning_rate?"},
+        Mistake{"MisplacedKey", job_with("learning_rate = 0.1"), "did you mean \"train.optimizer.learning_rate\"?"},
         Mistake{"WrongType", replaced(kJob, "batch_size = 10", "batch_size = \"10\""),
                 "train.batch_size is \"10\"; expected an integer from 1"},
         Mistake{"FractionForInteger", replaced(kJob, "batch_size = 10", "batch_size = 10.5"),
@@ -439,7 +443,7 @@ TEST_F(JobFileOnDisk, MistakeInASetNamesTheSet) {
   const Error error = error_of({"train.mode=asink"});
   EXPECT_EQ(error.code, ErrorCode::kConfig);
   EXPECT_THAT(error.message, HasSubstr("--set train.mode=asink: train.mode is \"asink\"; expected"));
-  EXPECT_THAT(error_of({"train.mod=sync"}).message, HasSubstr("did you mean mode?"));
+  EXPECT_THAT(error_of({"train.mod=sync"}).message, HasSubstr("did you mean \"mode\"?"));
   EXPECT_THAT(error_of({"train.batch_size.x=1"}).message, HasSubstr("isn't a table"));
 }
 
