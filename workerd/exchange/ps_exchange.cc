@@ -1,0 +1,233 @@
+#include "workerd/exchange/ps_exchange.h"
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <utility>
+
+#include "common/check.h"
+
+namespace disttrain::workerd {
+
+using transport::Bytes;
+using transport::MutableBytes;
+using wire::FrameHeader;
+using wire::FrameType;
+
+// One channel: dials, says hello, takes frames, and dials again when it is lost, with pauses that double.
+//
+// Each attempt has a number: what an earlier one still has under way when it ends is told by it and ignored.
+class PsExchange::Link final : public transport::ConnectionHandler {
+ public:
+  Link(PsExchange& exchange, ShardId shard)
+      : exchange_(exchange),
+        shard_(shard),
+        owner_(exchange.options_.owners.at(shard.value)),
+        timer_(exchange.loop_),
+        alive_(std::make_shared<bool>(true)) {}
+  ~Link() override { *alive_ = false; }
+
+  void open() {
+    patience_.emplace(asio::steady_timer::clock_type::now() + exchange_.options_.timeouts.silent_ps);
+    pause_ = exchange_.options_.timeouts.reconnect_first;
+    dial();
+  }
+
+  void send(const transport::OutgoingFrame& frame) {
+    if (open_) connection_->send(frame);
+  }
+
+  Result<MutableBytes> payload_landing(const FrameHeader& header, Bytes control) override;
+  void on_frame(const FrameHeader& header, Bytes control, Bytes payload) override;
+  void on_sent(std::uint64_t) override {}
+  void on_closed(const Error& why) override { lost(why.message); }
+
+ private:
+  std::string name() const {
+    return "shard " + std::to_string(shard_.value) + " (" + to_string(owner_.ps.task) + " at " + owner_.address + ")";
+  }
+
+  void dial();
+  void wait_for_hello_answer();
+  void on_hello_answer(const FrameHeader& header, Bytes control);
+  void lost(const std::string& reason);
+  void dial_later();
+  void drop_connection();
+  Status check_bucket(const Parameters& parameters, std::uint64_t payload_bytes) const;
+
+  PsExchange& exchange_;
+  const ShardId shard_;
+  const Owner& owner_;
+  asio::steady_timer timer_;     // the hello's answer, or the pause before the next attempt
+  std::shared_ptr<bool> alive_;  // shared with callbacks that may come after the link's end
+  std::uint64_t attempt_ = 0;
+  bool open_ = false;
+  Duration pause_{};
+  // Before the channel was open for the first time: when to give up.
+  std::optional<asio::steady_timer::time_point> patience_;
+  std::unique_ptr<transport::Connection> connection_;
+};
+
+void PsExchange::Link::dial() {
+  const PsExchangeOptions& options = exchange_.options_;
+  Hello hello;
+  hello.cluster = options.cluster;
+  hello.cluster_hash = options.cluster_hash;
+  hello.who = ChannelHello{options.job, options.generation, shard_, options.self, options.token};
+  const std::vector<std::byte> bytes = wire::encode(hello);
+  transport::OutgoingFrame frame;
+  frame.header = exchange_.header(FrameType::kHello, Sequence());
+  frame.control = bytes;
+  const std::uint64_t attempt = ++attempt_;
+  exchange_.transport_.dial(exchange_.loop_, owner_.address, frame, options.timeouts.dial,
+                            [this, alive = alive_, attempt](Result<std::unique_ptr<transport::Connection>> connection) {
+                              if (!*alive || attempt != attempt_) return;
+                              if (!connection) return lost(connection.error().message);
+                              connection_ = std::move(*connection);
+                              connection_->start(*this);
+                              wait_for_hello_answer();
+                            });
+}
+
+void PsExchange::Link::wait_for_hello_answer() {
+  timer_.expires_after(exchange_.options_.timeouts.dial);
+  timer_.async_wait([this, alive = alive_, attempt = attempt_](asio::error_code cancelled) {
+    if (cancelled || !*alive || attempt != attempt_ || open_) return;
+    lost("it took the connection but didn't answer the hello");
+  });
+}
+
+void PsExchange::Link::on_hello_answer(const FrameHeader& header, Bytes control) {
+  timer_.cancel();
+  Result<wire::HelloAnswer> answer = wire::decode_hello_answer(header.type, control);
+  if (!answer) return lost(answer.error().message);
+  if (const auto* refused = std::get_if<Refused>(&*answer)) {
+    if (refused->code == ErrorCode::kTemporary) return lost(refused->reason);
+    drop_connection();
+    exchange_.handler_.on_refused(Error{refused->code, name() + " refuses the channel: " + refused->reason});
+    return;
+  }
+  open_ = true;
+  patience_.reset();
+  pause_ = exchange_.options_.timeouts.reconnect_first;
+  exchange_.handler_.on_channel_opened(shard_, std::get<Welcome>(*answer).last_sequence);
+}
+
+void PsExchange::Link::lost(const std::string& reason) {
+  const bool was_open = open_;
+  drop_connection();
+  if (patience_ && asio::steady_timer::clock_type::now() >= *patience_) {
+    exchange_.handler_.on_refused(Error{ErrorCode::kUnavailable, "can't open a channel to " + name() + ": " + reason});
+    return;
+  }
+  dial_later();
+  if (was_open) exchange_.handler_.on_channel_lost(shard_, "channel to " + name() + " lost: " + reason);
+}
+
+void PsExchange::Link::dial_later() {
+  timer_.expires_after(pause_);
+  pause_ = std::min(pause_ * 2, exchange_.options_.timeouts.reconnect_longest);
+  timer_.async_wait([this, alive = alive_, attempt = attempt_](asio::error_code cancelled) {
+    if (!cancelled && *alive && attempt == attempt_) dial();
+  });
+}
+
+void PsExchange::Link::drop_connection() {
+  open_ = false;
+  ++attempt_;
+  timer_.cancel();
+  if (!connection_) return;
+  connection_->close();
+  // It may be the one that is calling us: it dies when the loop has come out of it.
+  asio::post(exchange_.loop_, [dead = std::shared_ptr<transport::Connection>(std::move(connection_))] {});
+}
+
+Status PsExchange::Link::check_bucket(const Parameters& parameters, std::uint64_t payload_bytes) const {
+  const auto& buckets = exchange_.layout_.buckets;
+  const std::uint32_t bucket = parameters.bucket.value;
+  if (bucket < buckets.size() && buckets[bucket].shard == shard_ &&
+      payload_bytes == buckets[bucket].elements * sizeof(float))
+    return {};
+  return fail(ErrorCode::kData, name() + " sends " + std::to_string(payload_bytes) + " bytes for bucket " +
+                                    std::to_string(bucket) + ", which isn't one of its own of that size");
+}
+
+Result<MutableBytes> PsExchange::Link::payload_landing(const FrameHeader& header, Bytes control) {
+  if (!open_ || header.type != FrameType::kParameters)
+    return fail(ErrorCode::kData, name() + " sends a payload that isn't parameters");
+  Result<Parameters> parameters = wire::decode_parameters(control);
+  if (!parameters) return tl::unexpected(parameters.error());
+  if (Status ok = check_bucket(*parameters, header.payload_bytes); !ok) return tl::unexpected(ok.error());
+  const Bucket& bucket = exchange_.layout_.buckets[parameters->bucket.value];
+  return std::as_writable_bytes(exchange_.handler_.landing().subspan(bucket.flat_begin, bucket.elements));
+}
+
+void PsExchange::Link::on_frame(const FrameHeader& header, Bytes control, Bytes) {
+  if (!open_) return on_hello_answer(header, control);
+  if (header.job != exchange_.options_.job || header.generation != exchange_.options_.generation) return;
+  if (header.type == FrameType::kParameters) {
+    Result<Parameters> parameters = wire::decode_parameters(control);
+    if (!parameters) return lost(parameters.error().message);
+    if (Status ok = check_bucket(*parameters, header.payload_bytes); !ok) return lost(ok.error().message);
+    exchange_.handler_.on_parameters(shard_, *parameters);
+  } else if (header.type == FrameType::kAcknowledge) {
+    Result<Acknowledge> acknowledge = wire::decode_acknowledge(control);
+    if (!acknowledge) return lost(acknowledge.error().message);
+    exchange_.handler_.on_acknowledge(shard_, *acknowledge);
+  }
+  // Anything else is of a later version.
+}
+
+PsExchange::PsExchange(asio::io_context& loop, transport::Transport& transport, const Layout& layout,
+                       PsExchangeOptions options, ExchangeHandler& handler)
+    : loop_(loop), transport_(transport), layout_(layout), options_(std::move(options)), handler_(handler) {
+  DISTTRAIN_CHECK_EQ(options_.owners.size(), layout_.shards);
+}
+
+PsExchange::~PsExchange() {
+  close();
+}
+
+// Whoever the workers are, a worker speaks with the shards.
+void PsExchange::open(const Roster&) {
+  for (std::uint32_t shard = 0; shard < layout_.shards; ++shard)
+    links_.push_back(std::make_unique<Link>(*this, ShardId(shard)));
+  for (const auto& link : links_) link->open();
+}
+
+void PsExchange::abort() {
+  close();
+}
+
+void PsExchange::close() {
+  links_.clear();
+}
+
+FrameHeader PsExchange::header(FrameType type, Sequence sequence) const {
+  FrameHeader header;
+  header.type = type;
+  header.job = options_.job;
+  header.generation = options_.generation;
+  header.sequence = sequence;
+  return header;
+}
+
+void PsExchange::push(const SendPush& send, std::span<const float> gradients) {
+  transport::OutgoingFrame frame;
+  frame.header = header(FrameType::kPush, send.sequence);
+  frame.control = wire::encode(send.push, scratch_);
+  if (send.payload) {
+    const Bucket& bucket = layout_.buckets[send.push.bucket.value];
+    frame.payload = std::as_bytes(gradients.subspan(bucket.flat_begin, bucket.elements));
+  }
+  frame.cookie = send.sequence.value;
+  links_[send.shard.value]->send(frame);
+}
+
+void PsExchange::pull(const SendPull& send) {
+  transport::OutgoingFrame frame;
+  frame.header = header(FrameType::kPull, Sequence());
+  frame.control = wire::encode(send.pull, scratch_);
+  links_[send.shard.value]->send(frame);
+}
+
+}  // namespace disttrain::workerd

@@ -1,0 +1,267 @@
+#include "workerd/job_runner.h"
+
+#include <asio/post.hpp>
+#include <cmath>
+#include <utility>
+
+#include "common/daemon/clock.h"
+#include "workerd/exchange/ps_exchange.h"
+#include "workerd/input/evaluation_batches.h"
+#include "workerd/input/fits.h"
+
+namespace disttrain::workerd {
+
+namespace {
+
+constexpr Duration kTick = std::chrono::seconds(1);
+constexpr std::uint64_t kEvaluationBatch = 1000;
+
+Rank rank_of(const Roster& roster, Member self) {
+  for (std::uint32_t rank = 0; rank < roster.members.size(); ++rank)
+    if (roster.members[rank] == self) return Rank(rank);
+  return Rank(0);
+}
+
+JobFacts facts_of(const OpenJob& job, const JobConfig& config, const RunnerWorld& world) {
+  JobFacts facts;
+  facts.self = world.self;
+  facts.config = config;
+  facts.layout = job.layout;
+  facts.roster = job.roster;
+  for (std::size_t shard = 0; shard < job.owners.size(); ++shard)
+    facts.shard_names.push_back("shard " + std::to_string(shard) + " (" + to_string(job.owners[shard].ps.task) +
+                                " at " + job.owners[shard].address + ")");
+  facts.train_records = job.train_records;
+  facts.credits = world.cluster.transport.credits;
+  facts.evaluates = job.evaluates;
+  return facts;
+}
+
+input::EpochOrder order_of(const OpenJob& job, const JobConfig& config, Member self) {
+  const bool own = config.data.sharding == Sharding::kNone;
+  const std::uint64_t seed = own ? input::own_order_seed(config.job.seed, rank_of(job.roster, self)) : config.job.seed;
+  return input::EpochOrder(job.train_records, config.data.shuffle, config.data.shuffle_buffer, seed);
+}
+
+// Scales all gradients down to the norm; a norm that isn't finite is left to the shards' own check.
+void clip(std::span<float> gradients, double limit) {
+  double sum = 0.0;
+  for (const float g : gradients) sum += static_cast<double>(g) * static_cast<double>(g);
+  const double norm = std::sqrt(sum);
+  if (!(norm > limit) || !std::isfinite(norm)) return;
+  const auto scale = static_cast<float>(limit / norm);
+  for (float& g : gradients) g *= scale;
+}
+
+}  // namespace
+
+JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
+    : world_(std::move(world)),
+      prepared_(prepared),
+      job_(std::move(job)),
+      core_(facts_of(job_, prepared.config, world_), daemon::now()),
+      alive_(std::make_shared<bool>(true)),
+      ticker_(world_.loop) {
+  const std::uint64_t elements = element_count(job_.layout.model);
+  for (std::uint32_t i = 0; i < core_.buffers(); ++i) {
+    parameters_.push_back(std::make_unique<FlatMemory>(elements));
+    gradients_.push_back(std::make_unique<FlatMemory>(elements));
+  }
+  // Either buckets leave as they get ready, or the exchange of the step before goes on beside this computation.
+  if (overlaps())
+    on_range_ = [&loop = world_.loop](std::uint64_t, std::uint64_t) { loop.poll(); };
+  else
+    on_range_ = [this](std::uint64_t, std::uint64_t end) { feed(RangesReady{end}); };
+  input_ = std::make_unique<input::Prefetcher>(
+      *prepared_.training, order_of(job_, prepared_.config, world_.self),
+      input::PrefetchOptions{.batch_size = prepared_.config.train.batch_size,
+                             .prefetch = prepared_.config.data.prefetch,
+                             .target_width = input::target_width(prepared_.engine->describe())});
+  exchange_ =
+      std::make_unique<PsExchange>(world_.loop, world_.transport, job_.layout,
+                                   PsExchangeOptions{.cluster = world_.cluster.name,
+                                                     .cluster_hash = world_.cluster.hash,
+                                                     .job = job_.job,
+                                                     .generation = job_.generation,
+                                                     .token = job_.token,
+                                                     .self = world_.self,
+                                                     .owners = job_.owners,
+                                                     .timeouts = derive_timeouts(world_.cluster.heartbeat.timeout)},
+                                   *this);
+  // The engine sees its memory before the first step does: what it allocates, it allocates now.
+  if (Status ok = use_buffers(0, 0); !ok) broken_ = ok.error();
+  exchange_->open(job_.roster);
+  tick();
+}
+
+JobRunner::~JobRunner() {
+  *alive_ = false;
+}
+
+void JobRunner::feed(const Event& event) {
+  feed_one(event);
+  while (broken_) feed_one(Broken{*std::exchange(broken_, std::nullopt)});
+  supply_batches();
+  post_progress();
+}
+
+void JobRunner::feed_one(const Event& event) {
+  actions_.clear();
+  core_.step(daemon::now(), event, actions_);
+  for (const Action& action : actions_) std::visit([this](const auto& a) { carry_out(a); }, action);
+}
+
+// A batch is taken as late as possible: those that wait tell the input thread that it may sleep.
+void JobRunner::supply_batches() {
+  while (const std::optional<BatchTicket> wanted = core_.batch_wanted()) {
+    std::unique_ptr<input::ReadyBatch> batch = input_->try_pop();
+    if (!batch) {
+      if (awaiting_batch_) return;
+      awaiting_batch_ = input_->notify_when_ready([this, alive = alive_, &loop = world_.loop] {
+        asio::post(loop, [this, alive] {
+          if (!*alive) return;
+          awaiting_batch_ = false;
+          supply_batches();
+          post_progress();
+        });
+      });
+      if (awaiting_batch_) return;
+      continue;
+    }
+    if (batch->order.ticket != *wanted) {
+      input_->recycle(std::move(batch));
+      continue;
+    }
+    batch_ = std::move(batch);
+    feed_one(BatchReady{*wanted});
+  }
+}
+
+void JobRunner::on_parameters(ShardId shard, const Parameters& parameters) {
+  feed(ParametersArrived{shard, parameters});
+}
+
+void JobRunner::post_progress() {
+  world_.board.write(BoardEntry{job_.job, job_.generation, core_.progress()});
+}
+
+void JobRunner::tick() {
+  ticker_.expires_after(kTick);
+  ticker_.async_wait([this, alive = alive_](asio::error_code cancelled) {
+    if (cancelled || !*alive) return;
+    feed(Tick{});
+    tick();
+  });
+}
+
+// ---- work ----
+
+void JobRunner::work() {
+  if (compute_)
+    compute();
+  else if (evaluation_)
+    evaluate();
+}
+
+Status JobRunner::use_buffers(std::uint32_t parameters, std::uint32_t gradients) {
+  const std::pair wanted{parameters, gradients};
+  if (buffers_ == wanted) return {};
+  buffers_ = wanted;
+  return prepared_.engine->open(job_.layout, parameters_[parameters]->values(), gradients_[gradients]->values());
+}
+
+void JobRunner::compute() {
+  const Compute due = *std::exchange(compute_, std::nullopt);
+  post_progress();
+  if (Status ok = use_buffers(due.parameters, due.gradients); !ok) return feed(Broken{ok.error()});
+  const input::BatchBuffer& records = batch_->buffer;
+  const Batch batch{records.examples(), records.inputs(), records.labels(), records.targets()};
+  static const RangeReady kNobodyWaits;
+  const Result<StepResult> result =
+      prepared_.engine->compute(batch, StepSeed{prepared_.config.job.seed, due.step, due.rank.value},
+                                due.early || overlaps() ? on_range_ : kNobodyWaits);
+  if (!result) return feed(Broken{result.error()});
+  if (due.clip_norm > 0.0) clip(gradients_[due.gradients]->values(), due.clip_norm);
+  input_->recycle(std::move(batch_));
+  feed(Computed{result->loss});
+}
+
+void JobRunner::evaluate() {
+  const RunEvaluation due = *std::exchange(evaluation_, std::nullopt);
+  post_progress();
+  const std::uint32_t gradients = buffers_ ? buffers_->second : 0;
+  if (Status ok = use_buffers(due.parameters, gradients); !ok) return feed(Broken{ok.error()});
+  if (Status ok = load_evaluation(prepared_); !ok) return feed(Broken{ok.error()});
+  EvaluationDone done;
+  if (prepared_.evaluation) {
+    input::EvaluationBatches batches(*prepared_.evaluation, kEvaluationBatch,
+                                     input::target_width(prepared_.engine->describe()));
+    while (const input::BatchBuffer* records = batches.next()) {
+      if (world_.hurry) return;
+      const Result<EvaluationResult> part = prepared_.engine->evaluate(
+          Batch{records->examples(), records->inputs(), records->labels(), records->targets()});
+      if (!part) return feed(Broken{part.error()});
+      done.loss_sum += part->loss_sum;
+      done.correct += part->correct;
+      done.examples += part->examples;
+    }
+  }
+  feed(done);
+}
+
+// ---- actions ----
+
+void JobRunner::carry_out(const ReportOpened&) {
+  world_.tell(JobOpened{job_.job, job_.generation});
+}
+
+void JobRunner::carry_out(const RequestLease& action) {
+  world_.tell(LeaseRequest{job_.job, job_.generation, action.records_per_second});
+}
+
+void JobRunner::carry_out(const RequestBatch& action) {
+  if (Status ok = input_->request(action.order); !ok) broken_ = ok.error();
+}
+
+void JobRunner::carry_out(const DropBatch& action) {
+  input_->drop(action.ticket);
+}
+
+void JobRunner::carry_out(const SendPull& action) {
+  exchange_->pull(action);
+}
+
+void JobRunner::carry_out(const SendPush& action) {
+  exchange_->push(action, gradients_[action.gradients]->values());
+}
+
+void JobRunner::carry_out(const Compute& action) {
+  compute_ = action;
+}
+
+void JobRunner::carry_out(const RunEvaluation& action) {
+  evaluation_ = action;
+}
+
+void JobRunner::carry_out(const ReportEvaluated& action) {
+  Evaluated evaluated = action.evaluated;
+  evaluated.job = job_.job;
+  evaluated.generation = job_.generation;
+  world_.tell(evaluated);
+}
+
+void JobRunner::carry_out(const ReportFinished& action) {
+  world_.tell(WorkerFinished{job_.job, job_.generation, action.steps});
+}
+
+void JobRunner::carry_out(const Accuse& action) {
+  world_.tell(Accusation{job_.job, job_.generation, job_.owners.at(action.shard.value).ps.task, action.reason});
+}
+
+void JobRunner::carry_out(const Fail& action) {
+  compute_.reset();
+  evaluation_.reset();
+  world_.tell(TaskFailed{job_.job, job_.generation, action.error.code, action.error.message});
+}
+
+}  // namespace disttrain::workerd

@@ -1,0 +1,113 @@
+// JobRunner: one open job on the step thread: carries out what its WorkerCore decides, with the engine, the input, the
+// exchange and the memory of parameters and gradients. See "The life of a step" in ARCHITECTURE.md.
+//
+// All calls come from the step thread. Handlers only note that a computation is due; the step thread then calls work(),
+// which computes inline, so that nothing is handed between threads on the path of a step.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/config/cluster_config.h"
+#include "common/timeouts.h"
+#include "transport/connection.h"
+#include "transport/wire/codec.h"
+#include "workerd/core/worker_core.h"
+#include "workerd/exchange/exchange.h"
+#include "workerd/flat_memory.h"
+#include "workerd/input/prefetcher.h"
+#include "workerd/prepared_job.h"
+#include "workerd/progress_board.h"
+
+namespace disttrain::workerd {
+
+// What the runner works with and doesn't own; all of it outlives the runner.
+struct RunnerWorld {
+  asio::io_context& loop;
+  transport::Transport& transport;
+  const ClusterConfig& cluster;
+  Member self;
+  ProgressBoard& board;
+  const std::atomic<bool>& hurry;                  // true: leave a long evaluation, the job is being closed
+  std::function<void(wire::ControlMessage)> tell;  // to the chief
+};
+
+class JobRunner final : public ExchangeHandler {
+ public:
+  // The layout has passed validate() and is of the engine's model. Allocates and touches all memory, opens the
+  // exchange.
+  JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job);
+  ~JobRunner() override;
+
+  // From the chief: Start, LeaseGranted, StopRequested, BecomesEvaluator, EvaluateRequested, ChiefReturned.
+  void feed(const Event& event);
+
+  // A computation or an evaluation is due.
+  bool has_work() const { return compute_.has_value() || evaluation_.has_value(); }
+  void work();
+  // Answers may come during a computation.
+  bool overlaps() const { return core_.buffers() > 1; }
+
+  JobId job() const { return job_.job; }
+  Generation generation() const { return job_.generation; }
+
+  void on_channel_opened(ShardId shard, Sequence last) override { feed(ChannelOpened{shard, last}); }
+  void on_channel_lost(ShardId shard, const std::string& reason) override { feed(ChannelLost{shard, reason}); }
+  void on_refused(const Error& why) override { feed(Broken{why}); }
+  void on_parameters(ShardId shard, const Parameters& parameters) override;
+  void on_acknowledge(ShardId shard, const Acknowledge& acknowledge) override {
+    feed(AcknowledgeArrived{shard, acknowledge});
+  }
+  std::span<float> landing() override { return parameters_[core_.landing()]->values(); }
+
+ private:
+  // Actions.
+  void carry_out(const ReportOpened& action);
+  void carry_out(const RequestLease& action);
+  void carry_out(const RequestBatch& action);
+  void carry_out(const DropBatch& action);
+  void carry_out(const SendPull& action);
+  void carry_out(const SendPush& action);
+  void carry_out(const Compute& action);
+  void carry_out(const RunEvaluation& action);
+  void carry_out(const ReportEvaluated& action);
+  void carry_out(const ReportFinished& action);
+  void carry_out(const Accuse& action);
+  void carry_out(const Fail& action);
+
+  void feed_one(const Event& event);
+  void supply_batches();
+  void compute();
+  void evaluate();
+  Status use_buffers(std::uint32_t parameters, std::uint32_t gradients);
+  void post_progress();
+  void tick();
+
+  // Constant after construction.
+  const RunnerWorld world_;
+  PreparedJob& prepared_;
+  const OpenJob job_;
+  std::vector<std::unique_ptr<FlatMemory>> parameters_;
+  std::vector<std::unique_ptr<FlatMemory>> gradients_;
+  RangeReady on_range_;
+
+  // Owned by the step thread.
+  WorkerCore core_;
+  Actions actions_;
+  std::optional<Compute> compute_;                                  // due
+  std::optional<RunEvaluation> evaluation_;                         // due
+  std::optional<Error> broken_;                                     // found while actions were carried out
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> buffers_;  // that the engine has open
+  std::unique_ptr<input::Prefetcher> input_;
+  std::unique_ptr<input::ReadyBatch> batch_;  // taken for the next computation
+  bool awaiting_batch_ = false;
+  std::shared_ptr<bool> alive_;  // shared with callbacks that may come after the runner's end
+  asio::steady_timer ticker_;
+  std::unique_ptr<Exchange> exchange_;  // last: it calls this
+};
+
+}  // namespace disttrain::workerd

@@ -1,0 +1,36 @@
+// PreparedJob: what a worker needs of a job before anything is placed: its settings, its engine, its data. Made once,
+// by the step thread, when the chief asks what the job is or opens it; kept until the job is closed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/config/job_config.h"
+#include "common/messages/control.h"
+#include "common/result.h"
+#include "workerd/compute/engine.h"
+#include "workerd/input/dataset.h"
+
+namespace disttrain::workerd {
+
+// Makes the engine of a job for so many threads; make_torch_engine in the program.
+using EngineFactory = std::function<Result<std::unique_ptr<Engine>>(const ModelSection& model, std::uint32_t threads)>;
+
+struct PreparedJob {
+  JobId job;
+  JobConfig config;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<input::Dataset> training;
+  std::unique_ptr<input::Dataset> evaluation;  // none: not loaded yet, or no [evaluate]
+};
+
+// Builds the model and reads the training set; the data fits the model then. Errors are meant for the operator.
+Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const std::string& toml, const EngineFactory& make_engine,
+                                                 std::uint32_t threads);
+
+// Reads the evaluation set unless that is done or there is none.
+Status load_evaluation(PreparedJob& prepared);
+
+}  // namespace disttrain::workerd

@@ -1,0 +1,184 @@
+#include "workerd/step_thread.h"
+
+#include <asio/post.hpp>
+#include <new>
+#include <utility>
+
+#include "common/daemon/clock.h"
+#include "common/daemon/config_reader.h"
+#include "common/daemon/threads.h"
+
+namespace disttrain::workerd {
+
+StepThread::StepThread(StepThreadOptions options, transport::Transport& transport, daemon::Log& log,
+                       std::function<void(wire::ControlMessage)> tell)
+    : options_(std::move(options)),
+      transport_(transport),
+      log_(log),
+      tell_(std::move(tell)),
+      work_(asio::make_work_guard(loop_)),
+      thread_([this] { run(); }) {}
+
+StepThread::~StepThread() {
+  stopping_ = true;
+  hurry_ = true;
+  asio::post(loop_, [] {});  // wakes it
+  thread_.join();
+}
+
+void StepThread::run() {
+  daemon::name_thread("step");
+  const std::uint32_t index = options_.self.task.index;
+  if (index < options_.cluster.workers.size()) {
+    if (Status ok = daemon::pin_thread(options_.cluster.workers[index].cores); !ok) log_.warn(ok.error().message);
+  }
+  while (!stopping_) {
+    if (runner_ && runner_->has_work()) {
+      working_ = true;
+      runner_->work();
+      working_ = false;
+      // Computations may follow each other without a wait; the loop gets its turn all the same.
+      if (runner_->has_work()) loop_.poll();
+      run_deferred();
+    } else {
+      loop_.run_one();
+    }
+  }
+  release();
+}
+
+void StepThread::post(std::function<void()> command) {
+  asio::post(loop_, [this, command = std::move(command)] {
+    if (working_)
+      deferred_.push_back(command);
+    else
+      command();
+  });
+}
+
+void StepThread::run_deferred() {
+  for (const auto& command : std::exchange(deferred_, {})) command();
+}
+
+void StepThread::describe(DescribeJob message) {
+  post([this, message = std::move(message)] { do_describe(message); });
+}
+
+void StepThread::open(OpenJob message) {
+  post([this, message = std::move(message)] { do_open(message); });
+}
+
+void StepThread::feed(JobId job, Generation generation, Event event) {
+  post([this, job, generation, event = std::move(event)] {
+    if (runner_ && runner_->job() == job && runner_->generation() == generation) runner_->feed(event);
+  });
+}
+
+void StepThread::close(CloseJob message) {
+  hurry_ = true;
+  post([this, message = std::move(message)] { do_close(message); });
+}
+
+void StepThread::drop_job() {
+  hurry_ = true;
+  post([this] {
+    release();
+    hurry_ = false;
+  });
+}
+
+void StepThread::chief_returned() {
+  post([this] {
+    if (runner_) runner_->feed(ChiefReturned{});
+  });
+}
+
+// ---- on the step thread ----
+
+void StepThread::do_describe(const DescribeJob& message) {
+  release();
+  show_loading(message.job, Generation());
+  Status ok = prepare(message.job, message.job_toml);
+  if (ok) ok = load_evaluation(*prepared_);
+  if (!ok) {
+    log_.error(ok.error().message);
+    release();
+    return tell_(TaskFailed{message.job, Generation(), ok.error().code, ok.error().message});
+  }
+  log_.info("job " + std::to_string(message.job.value) + ": " + std::to_string(prepared_->training->records()) +
+            " training records, " + std::to_string(element_count(prepared_->engine->describe())) + " parameters");
+  JobDescribed described;
+  described.job = message.job;
+  described.model = prepared_->engine->describe();
+  described.train_records = prepared_->training->records();
+  described.evaluation_records = prepared_->evaluation ? prepared_->evaluation->records() : 0;
+  tell_(described);
+}
+
+void StepThread::do_open(const OpenJob& message) {
+  runner_.reset();
+  const auto refuse = [this, &message](ErrorCode code, const std::string& reason) {
+    log_.error(reason);
+    release();
+    tell_(TaskFailed{message.job, message.generation, code, reason});
+  };
+  show_loading(message.job, message.generation);
+  if (!prepared_ || prepared_->job != message.job)
+    if (Status ok = prepare(message.job, message.job_toml); !ok) return refuse(ok.error().code, ok.error().message);
+  if (Result<JobConfig> config = daemon::read_job(message.job_toml))
+    prepared_->config = std::move(*config);  // the chief's: it may have put the number of steps in
+  else
+    return refuse(config.error().code, config.error().message);
+  if (Status ok = validate(message.layout); !ok) return refuse(ok.error().code, ok.error().message);
+  if (!(message.layout.model == prepared_->engine->describe()))
+    return refuse(ErrorCode::kConfig,
+                  "the model that the chief placed isn't the one that this worker builds: are all "
+                  "tasks of the same version?");
+  if (message.owners.size() != message.layout.shards)
+    return refuse(ErrorCode::kSoftware, "the chief named " + std::to_string(message.owners.size()) + " owners for " +
+                                            std::to_string(message.layout.shards) + " shards");
+  if (message.train_records != prepared_->training->records())
+    return refuse(ErrorCode::kData, "this worker finds " + std::to_string(prepared_->training->records()) +
+                                        " training records in " + prepared_->config.data.path + ", another one found " +
+                                        std::to_string(message.train_records) +
+                                        "; expected the same files on every host");
+  try {
+    runner_ = std::make_unique<JobRunner>(
+        RunnerWorld{loop_, transport_, options_.cluster, options_.self, board_, hurry_, tell_}, *prepared_, message);
+  } catch (const std::bad_alloc&) {
+    refuse(ErrorCode::kUnavailable, "not enough memory for the parameters and gradients of the job");
+  }
+}
+
+void StepThread::do_close(const CloseJob& message) {
+  if (prepared_ && prepared_->job == message.job) release();
+  hurry_ = false;
+  tell_(JobClosed{message.job});
+}
+
+Status StepThread::prepare(JobId job, const std::string& toml) {
+  const std::uint32_t index = options_.self.task.index;
+  const std::uint32_t threads = index < options_.cluster.workers.size() ? options_.cluster.workers[index].threads : 1;
+  Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(job, toml, options_.make_engine, threads);
+  if (!prepared) return tl::unexpected(prepared.error());
+  prepared_ = std::move(*prepared);
+  return {};
+}
+
+void StepThread::release() {
+  runner_.reset();
+  prepared_.reset();
+  board_.write(BoardEntry{});
+}
+
+// Loading may take long: heartbeats show what the worker is at.
+void StepThread::show_loading(JobId job, Generation generation) {
+  BoardEntry entry;
+  entry.job = job;
+  entry.generation = generation;
+  entry.progress.phase = Phase::kInput;
+  entry.progress.since = daemon::now();
+  board_.write(entry);
+}
+
+}  // namespace disttrain::workerd

@@ -1,0 +1,84 @@
+// StepThread: the thread on which a worker trains. It owns a loop with the channels to the shards, and computes on the
+// same thread. The main loop hands it the chief's messages; it hands back what is to be told to the chief.
+#pragma once
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/config/cluster_config.h"
+#include "common/daemon/log.h"
+#include "transport/connection.h"
+#include "workerd/job_runner.h"
+#include "workerd/prepared_job.h"
+#include "workerd/progress_board.h"
+
+namespace disttrain::workerd {
+
+struct StepThreadOptions {
+  const ClusterConfig& cluster;  // outlives the thread
+  Member self;
+  EngineFactory make_engine;
+};
+
+class StepThread {
+ public:
+  // `tell` is called on the step thread. `transport` and `log` outlive it.
+  StepThread(StepThreadOptions options, transport::Transport& transport, daemon::Log& log,
+             std::function<void(wire::ControlMessage)> tell);
+  // Drops the job; waits for the computation that is under way.
+  ~StepThread();
+  StepThread(const StepThread&) = delete;
+  StepThread& operator=(const StepThread&) = delete;
+
+  // From the main loop, in order.
+  void describe(DescribeJob message);
+  void open(OpenJob message);
+  // For the open job of that number and generation; else it is dropped.
+  void feed(JobId job, Generation generation, Event event);
+  // JobClosed is told when everything is released.
+  void close(CloseJob message);
+  // The chief has another journal: nothing of the job is known to it. Nothing is told.
+  void drop_job();
+  void chief_returned();
+
+  const ProgressBoard& board() const { return board_; }
+
+ private:
+  void run();
+  // Runs `command` on the step thread, not within a computation.
+  void post(std::function<void()> command);
+  void run_deferred();
+
+  void do_describe(const DescribeJob& message);
+  void do_open(const OpenJob& message);
+  void do_close(const CloseJob& message);
+  void release();
+  Status prepare(JobId job, const std::string& toml);
+  void show_loading(JobId job, Generation generation);
+
+  const StepThreadOptions options_;
+  transport::Transport& transport_;
+  daemon::Log& log_;
+  const std::function<void(wire::ControlMessage)> tell_;
+  ProgressBoard board_;
+  std::atomic<bool> hurry_ = false;     // a close is waiting
+  std::atomic<bool> stopping_ = false;  // the process ends
+
+  // The step thread's own.
+  asio::io_context loop_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  bool working_ = false;                         // inside a computation, which may poll the loop
+  std::vector<std::function<void()>> deferred_;  // commands that came meanwhile
+  std::unique_ptr<PreparedJob> prepared_;
+  std::unique_ptr<JobRunner> runner_;
+
+  std::thread thread_;  // last
+};
+
+}  // namespace disttrain::workerd

@@ -1,0 +1,240 @@
+#include "workerd/worker.h"
+
+#include <unistd.h>
+
+#include <asio/post.hpp>
+#include <utility>
+
+#include "common/daemon/clock.h"
+#include "common/daemon/host.h"
+
+namespace disttrain::workerd {
+
+namespace {
+
+constexpr std::size_t kLogLinesAtOnce = 200;
+// The chief answers every heartbeat; a connection on which nothing has come for so many timeouts is dialled anew.
+constexpr int kSilentTimeouts = 5;
+
+std::string name_of_job(JobId job) {
+  return "job " + std::to_string(job.value);
+}
+
+// Reports are kept for a chief that is away; these are not: the core asks for leases again by itself, and an old
+// accusation accuses nobody.
+bool only_now(const wire::ControlMessage& message) {
+  return std::holds_alternative<LeaseRequest>(message) || std::holds_alternative<Accusation>(message);
+}
+
+}  // namespace
+
+Worker::Worker(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, daemon::Startup startup,
+               EngineFactory make_engine, std::function<void(const Error&)> on_refused)
+    : loop_(loop),
+      log_(log),
+      startup_(std::move(startup)),
+      self_{startup_.task, startup_.incarnation},
+      on_refused_(std::move(on_refused)),
+      transport_(transport),
+      alive_(std::make_shared<bool>(true)),
+      timeouts_(derive_timeouts(startup_.cluster.heartbeat.timeout)),
+      heartbeat_(loop),
+      chief_(loop, transport, startup_.cluster.chief.address, timeouts_,
+             ChiefLink::Handlers{
+                 .make_hello = [this] { return make_hello(); },
+                 .on_welcome = [this](const Welcome& welcome) { on_welcome(welcome); },
+                 .on_message = [this](wire::ControlMessage message) { on_message(std::move(message)); },
+                 .on_lost =
+                     [this](const std::string& reason) {
+                       log_.warn("the chief is lost (" + reason + "); " +
+                                 (job_ == JobId() ? "dialling it again" : "training goes on, dialling it again"));
+                     },
+                 .on_refused = [this](const Error& why) { on_refused_(why); },
+                 .on_unreachable =
+                     [this](const std::string& reason) {
+                       log_.warn("the chief at " + startup_.cluster.chief.address + " can't be reached yet (" + reason +
+                                 "); dialling it again until it answers");
+                     },
+             }),
+      step_(StepThreadOptions{startup_.cluster, self_, std::move(make_engine)}, transport, log,
+            [this, alive = alive_](wire::ControlMessage message) {
+              asio::post(loop_, [this, alive, message = std::move(message)]() mutable {
+                if (!*alive) return;
+                if (const auto* finished = std::get_if<WorkerFinished>(&message))
+                  log_.info(name_of_job(finished->job) + ": finished after " + std::to_string(finished->steps) +
+                            " steps");
+                if (const auto* failed = std::get_if<TaskFailed>(&message)) log_.error(failed->reason);
+                if (const auto* accusation = std::get_if<Accusation>(&message)) log_.warn(accusation->reason);
+                if (only_now(message)) return chief_.tell_now(message);
+                chief_.tell(std::move(message));
+              });
+            }) {}
+
+Worker::~Worker() {
+  *alive_ = false;
+  log_.set_listener({});
+  chief_.close();
+}
+
+Status Worker::start() {
+  const TransportConfig& limits = startup_.cluster.transport;
+  Result<std::unique_ptr<transport::Listener>> listener = transport_.listen(
+      loop_, startup_.listen_address,
+      transport::ListenerLimits{.max_connections = limits.max_connections, .hello_timeout = limits.hello_timeout},
+      [this](std::unique_ptr<transport::Arrival> arrival) { on_arrival(std::move(arrival)); });
+  if (!listener) return tl::unexpected(listener.error());
+  listener_ = std::move(*listener);
+  if (startup_.address.ends_with(":0")) startup_.address = listener_->address();
+  log_.info(to_string(self_.task) + " at " + startup_.address + ", chief at " + startup_.cluster.chief.address);
+  log_.set_listener([this, alive = alive_] {
+    asio::post(loop_, [this, alive] {
+      if (*alive) send_logs();
+    });
+  });
+  chief_.open();
+  beat();
+  return {};
+}
+
+// A probe of the chief, or somebody who is lost.
+void Worker::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
+  const std::vector<std::byte> bytes =
+      wire::encode(Refused{ErrorCode::kConfig, to_string(self_.task) + " takes no connections; the chief is at " +
+                                                   startup_.cluster.chief.address});
+  transport::OutgoingFrame frame;
+  frame.header.type = wire::FrameType::kRefused;
+  frame.control = bytes;
+  const std::unique_ptr<transport::Connection> connection = arrival->adopt(loop_);
+  connection->send(frame);
+  connection->close();
+}
+
+Hello Worker::make_hello() const {
+  TaskHello task;
+  task.member = self_;
+  task.address = startup_.address;
+  task.host = daemon::host_name();
+  task.pid = static_cast<std::uint32_t>(getpid());
+  if (self_.task.index < startup_.cluster.workers.size()) {
+    task.threads = startup_.cluster.workers[self_.task.index].threads;
+    task.device = startup_.cluster.workers[self_.task.index].device;
+  }
+  task.journal = journal_;
+  task.job = job_;
+  task.generation = generation_;
+  Hello hello;
+  hello.cluster = startup_.cluster.name;
+  hello.cluster_hash = startup_.cluster.hash;
+  hello.who = task;
+  return hello;
+}
+
+void Worker::on_welcome(const Welcome& welcome) {
+  heard_ = daemon::now();
+  for (const std::string& warning : welcome.warnings) log_.warn("the chief warns: " + warning);
+  if (journal_ != JournalId() && journal_ != welcome.journal) {
+    if (job_ != JobId()) log_.warn("the chief has another journal: " + name_of_job(job_) + " is dropped");
+    term_ = Term();
+    job_ = JobId();
+    generation_ = Generation();
+    step_.drop_job();
+  }
+  if (welcome.term < term_)
+    return asio::post(loop_, [this, alive = alive_] {
+      if (*alive) chief_.drop("it is of an older term than the one that we obey");
+    });
+  journal_ = welcome.journal;
+  term_ = welcome.term;
+  if (welcome.heartbeat_timeout > Duration::zero()) {
+    timeouts_ = derive_timeouts(welcome.heartbeat_timeout);
+    chief_.set_timeouts(timeouts_);
+  }
+  log_.info("registered with the chief");
+  step_.chief_returned();
+  send_logs();
+}
+
+void Worker::on_message(wire::ControlMessage message) {
+  heard_ = daemon::now();
+  std::visit([this](const auto& m) { handle(m); }, message);
+}
+
+void Worker::handle(const DescribeJob& message) {
+  job_ = message.job;
+  generation_ = Generation();
+  step_.describe(message);
+}
+
+void Worker::handle(const OpenJob& message) {
+  if (message.job == job_ && message.generation < generation_) return;
+  job_ = message.job;
+  generation_ = message.generation;
+  step_.open(message);
+}
+
+void Worker::handle(const StartJob& message) {
+  if (!is_ours(message.job, message.generation)) return;
+  log_.info(name_of_job(message.job) + ": training starts");
+  step_.feed(message.job, message.generation, Start{});
+}
+
+void Worker::handle(const LeaseGrant& message) {
+  if (is_ours(message.job, message.generation)) step_.feed(message.job, message.generation, LeaseGranted{message});
+}
+
+void Worker::handle(const StopJob& message) {
+  if (is_ours(message.job, message.generation)) step_.feed(message.job, message.generation, StopRequested{});
+}
+
+void Worker::handle(const SetEvaluator& message) {
+  if (is_ours(message.job, message.generation)) step_.feed(message.job, message.generation, BecomesEvaluator{});
+}
+
+void Worker::handle(const Evaluate& message) {
+  if (is_ours(message.job, message.generation)) step_.feed(message.job, message.generation, EvaluateRequested{});
+}
+
+void Worker::handle(const CloseJob& message) {
+  if (message.job == job_) {
+    log_.info(name_of_job(message.job) + ": closed" + (message.reason.empty() ? "" : " (" + message.reason + ")"));
+    job_ = JobId();
+    generation_ = Generation();
+  }
+  step_.close(message);
+}
+
+void Worker::handle(const HeartbeatAnswer& message) {
+  if (message.term > term_) term_ = message.term;
+}
+
+void Worker::beat() {
+  heartbeat_.expires_after(timeouts_.interval);
+  heartbeat_.async_wait([this, alive = alive_](asio::error_code cancelled) {
+    if (!cancelled && *alive) beat();
+  });
+  const Instant now = daemon::now();
+  if (chief_.is_open() && now - heard_ > timeouts_.silent * kSilentTimeouts)
+    return chief_.drop("it has been silent for " + std::to_string(to_seconds(now - heard_)) + " s");
+  const BoardEntry entry = step_.board().read();
+  Heartbeat heartbeat;
+  heartbeat.job = entry.job;
+  heartbeat.generation = entry.generation;
+  heartbeat.phase = entry.progress.phase;
+  heartbeat.in_phase = entry.job == JobId() ? Duration::zero() : now - entry.progress.since;
+  heartbeat.steps = entry.progress.steps;
+  heartbeat.examples = entry.progress.examples;
+  heartbeat.loss = entry.progress.loss;
+  heartbeat.phase_times.assign(entry.progress.times.begin(), entry.progress.times.end());
+  heartbeat.phase_times[static_cast<std::size_t>(entry.progress.phase)] += heartbeat.in_phase;
+  chief_.tell_now(heartbeat);
+}
+
+void Worker::send_logs() {
+  while (chief_.has_room()) {
+    LogLines lines = log_.take(kLogLinesAtOnce);
+    if (lines.lines.empty() && lines.dropped == 0) return;
+    chief_.tell_now(lines);
+  }
+}
+
+}  // namespace disttrain::workerd

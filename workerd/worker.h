@@ -1,0 +1,74 @@
+// Worker: what a workerd process is, between its sockets and its step thread. Belongs to the main loop: control
+// connection, heartbeats, log lines. Nothing here waits for tensors, files or the engine.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/daemon/log.h"
+#include "common/daemon/startup.h"
+#include "transport/connection.h"
+#include "workerd/chief_link.h"
+#include "workerd/step_thread.h"
+
+namespace disttrain::workerd {
+
+class Worker {
+ public:
+  // `on_refused`: the chief doesn't want this worker; the process should end with the error's code. All references
+  // outlive the worker, the loop is run by one thread.
+  Worker(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, daemon::Startup startup,
+         EngineFactory make_engine, std::function<void(const Error&)> on_refused);
+  ~Worker();
+
+  // Listens (the chief probes the address; nobody else has business there) and dials the chief.
+  Status start();
+
+ private:
+  Hello make_hello() const;
+  void on_welcome(const Welcome& welcome);
+  void on_message(wire::ControlMessage message);
+  void on_arrival(std::unique_ptr<transport::Arrival> arrival);
+  void beat();
+  void send_logs();
+  bool is_ours(JobId job, Generation generation) const { return job == job_ && generation == generation_; }
+
+  void handle(const DescribeJob& message);
+  void handle(const OpenJob& message);
+  void handle(const StartJob& message);
+  void handle(const LeaseGrant& message);
+  void handle(const StopJob& message);
+  void handle(const SetEvaluator& message);
+  void handle(const Evaluate& message);
+  void handle(const CloseJob& message);
+  void handle(const HeartbeatAnswer& message);
+  template <typename Other>
+  void handle(const Other&) {}  // not for workers, or of a later version
+
+  // Constant after construction.
+  asio::io_context& loop_;
+  daemon::Log& log_;
+  daemon::Startup startup_;
+  const Member self_;
+  const std::function<void(const Error&)> on_refused_;
+  transport::Transport& transport_;
+  std::shared_ptr<bool> alive_;  // shared with what other threads post
+
+  // The main loop's.
+  Timeouts timeouts_;
+  Term term_;
+  JournalId journal_;
+  JobId job_;  // what we hold, 0 = nothing
+  Generation generation_;
+  Instant heard_;  // last word of the chief
+  bool logs_posted_ = false;
+  asio::steady_timer heartbeat_;
+  std::unique_ptr<transport::Listener> listener_;
+  ChiefLink chief_;
+  StepThread step_;  // last: it posts to the others until it has ended
+};
+
+}  // namespace disttrain::workerd
