@@ -99,6 +99,11 @@ class Setup(unittest.TestCase):
         self.stand_in("apt-get", "echo \"Err:1 x  Temporary failure resolving 'x'\"; exit 100")
         self.assert_fails("apt-get update failed: no network")
 
+    def test_CertificateThatIsNotTrustedIsSaid(self):
+        self.stand_in("dpkg-query", "exit 1")
+        self.stand_in("apt-get", "echo 'Certificate verification failed: The certificate is NOT trusted.'; exit 100")
+        self.assert_fails("apt-get update failed: the package server's certificate isn't trusted here")
+
     def test_FullDiskWhileInstallingPackagesIsSaid(self):
         self.stand_in("dpkg-query", "exit 1")
         self.stand_in("apt-get", 'case "$*" in *update*) exit 0;; esac; '
