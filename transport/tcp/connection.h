@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "transport/connection.h"
-#include "transport/tcp/seats.h"
+#include "transport/seats.h"
 #include "transport/tcp/socket.h"
 #include "transport/wire/frame_reader.h"
 

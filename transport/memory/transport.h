@@ -1,0 +1,46 @@
+// memory: within one process, for tests. Addresses are "memory:NAME", names of a MemoryNetwork.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "transport/connection.h"
+#include "transport/memory/connection.h"
+
+namespace disttrain::transport {
+
+struct MemoryDoor;  // where a listener is reached
+
+// Who listens under which name. Outlives all listeners; any thread.
+class MemoryNetwork {
+ public:
+  // False if somebody listens there.
+  bool open(const std::string& name, std::shared_ptr<MemoryDoor> door);
+  void close(const std::string& name);
+  std::shared_ptr<MemoryDoor> find(const std::string& name);
+
+ private:
+  std::mutex mutex_;  // guards doors_
+  std::map<std::string, std::shared_ptr<MemoryDoor>> doors_;
+};
+
+class MemoryTransport final : public Transport {
+ public:
+  // The network outlives the transport.
+  explicit MemoryTransport(MemoryNetwork& network, MemoryOptions options = {}) : network_(network), options_(options) {}
+
+  const char* name() const override { return "memory"; }
+  Result<std::unique_ptr<Listener>> listen(asio::io_context& loop, const std::string& address,
+                                           const ListenerLimits& limits,
+                                           std::function<void(std::unique_ptr<Arrival>)> on_arrival) override;
+  void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
+            std::function<void(Result<std::unique_ptr<Connection>>)> done) override;
+
+ private:
+  MemoryNetwork& network_;
+  const MemoryOptions options_;
+};
+
+}  // namespace disttrain::transport
