@@ -87,14 +87,13 @@ Result<ModelSpec> builtin_model(const ModelSection& model) {
     spec = cnn(model);
   else
     return fail(ErrorCode::kConfig, "model.builtin is \"" + model.builtin + "\"; expected mlp or cnn");
-  if (!spec) return spec;
-  const std::uint64_t outputs = output_elements(*spec);
-  if (model.loss == Loss::kSoftmaxCrossEntropy && outputs == 1)
+  if (!spec || model.loss != Loss::kSoftmaxCrossEntropy) return spec;
+  spec->classes = output_elements(*spec);
+  if (spec->classes == 1)
     return fail(
         ErrorCode::kConfig,
         "model.layers ends with 1 output, but model.loss = \"softmax_cross_entropy\" chooses between at least 2; "
         "use sigmoid_cross_entropy or mse");
-  spec->classes = outputs > 1 ? outputs : 0;
   return spec;
 }
 

@@ -17,9 +17,8 @@ namespace disttrain {
 // (LeCun et al. 1998, wider. With padding and 1024 hidden units, as in the classic tutorials, it costs three times as
 // much and recognises MNIST no better.)
 //
-// Weights begin as model.initializer says, biases at 0. classes = outputs, and labels are one-hot for mse and
-// sigmoid_cross_entropy. A model of one output has classes = 0 and learns targets. These two losses also take targets
-// where classes > 0.
+// Weights begin as model.initializer says, biases at 0. softmax_cross_entropy: classes = outputs; the other losses
+// compare with values: classes = 0.
 //
 // Errors: kConfig for a builtin that isn't known, layers that an mlp can't have, a model that is too large.
 Result<ModelSpec> builtin_model(const ModelSection& model);
