@@ -20,6 +20,10 @@ struct Kind {
   const char* nobody;  // an address on which nobody listens
 };
 
+void PrintTo(const Kind& kind, std::ostream* out) {
+  *out << kind.name;
+}
+
 const Kind kKinds[] = {
     {"memory", [](MemoryNetwork& n) -> std::unique_ptr<Transport> { return std::make_unique<MemoryTransport>(n); },
      "memory:a", "memory:nobody"},
@@ -134,7 +138,7 @@ TEST_P(Contract, FramesComeWholeInOrderWithAllTheirParts) {
     EXPECT_TRUE(std::equal(frame.payload.begin(), frame.payload.end(), payload.begin())) << i;
     EXPECT_EQ(frame.payload.size(), i % 3 == 0 ? 0 : i * 333);
   }
-  EXPECT_EQ(client->connection->bytes_sent(), server->connection->bytes_received() + 0u);
+  EXPECT_EQ(client->connection->bytes_sent(), server->connection->bytes_received());
   EXPECT_EQ(client->connection->queued_bytes(), 0u);
 }
 

@@ -18,6 +18,7 @@ struct TcpSocket {
   wire::FrameReader reader;
   Seat seat;
   std::string peer;
+  std::uint64_t bytes_received = 0;
 };
 
 class TcpStream;

@@ -71,6 +71,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     wire::FrameReader reader;
     Seat seat;
     std::string name;
+    std::uint64_t bytes_received = 0;
   };
 
   void accept_turn() {
@@ -125,11 +126,13 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return wait_hello(id, peer);
     if (n <= 0) return refuse(id);
     peer.reader.received(static_cast<std::size_t>(n));
+    peer.bytes_received += static_cast<std::uint64_t>(n);
     const Result<Event> event = peer.reader.next();
     if (!event || *event == Event::kNeedLanding) return refuse(id);
     if (*event == Event::kNeedBytes) return wait_hello(id, peer);
     if (peer.reader.header().type != wire::FrameType::kHello) return refuse(id);
-    TcpSocket socket{Fd(peer.socket.release()), std::move(peer.reader), std::move(peer.seat), std::move(peer.name)};
+    TcpSocket socket{Fd(peer.socket.release()), std::move(peer.reader), std::move(peer.seat), std::move(peer.name),
+                     peer.bytes_received};
     peers_.erase(id);
     on_arrival_(std::make_unique<TcpArrival>(std::move(socket), options_));
   }

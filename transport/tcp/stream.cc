@@ -23,7 +23,8 @@ TcpStream::TcpStream(asio::io_context& loop, TcpSocket socket, const TcpOptions&
       checksum_kind_(checksum_kind(socket.fd.get(), options)),
       socket_(loop, socket.fd.release()),
       seat_(std::move(socket.seat)),
-      reader_(std::move(socket.reader)) {}
+      reader_(std::move(socket.reader)),
+      bytes_received_(socket.bytes_received) {}
 
 void TcpStream::start(ConnectionHandler& handler) {
   DISTTRAIN_CHECK(handler_ == nullptr);

@@ -67,7 +67,7 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   bool receive_under_way_ = false;
   bool write_wait_under_way_ = false;
   bool tell_under_way_ = false;
-  std::uint64_t bytes_received_ = 0;
+  std::uint64_t bytes_received_;
 };
 
 }  // namespace disttrain::transport

@@ -1,0 +1,59 @@
+#include "transport/control_link.h"
+
+namespace disttrain::transport {
+
+ControlLink::ControlLink(std::unique_ptr<Connection> connection, ControlHandler& handler)
+    : connection_(std::move(connection)), handler_(handler) {
+  connection_->start(*this);
+}
+
+void ControlLink::answer(const wire::HelloAnswer& answer) {
+  if (const auto* welcome = std::get_if<Welcome>(&answer))
+    send_frame(wire::FrameType::kWelcome, wire::encode(*welcome), {});
+  else
+    send_frame(wire::FrameType::kRefused, wire::encode(std::get<Refused>(answer)), {});
+}
+
+Status ControlLink::send(const wire::ControlMessage& message) {
+  const Result<wire::EncodedControl> encoded = wire::encode(message);
+  if (!encoded) return tl::unexpected(encoded.error());
+  send_frame(encoded->type, encoded->control(), encoded->payload());
+  return {};
+}
+
+void ControlLink::send_frame(wire::FrameType type, Bytes control, Bytes payload) {
+  OutgoingFrame frame;
+  frame.header.type = type;  // job and generation are in the message
+  frame.control = control;
+  frame.payload = payload;
+  frame.lifetime = Payload::kCopied;
+  connection_->send(frame);
+}
+
+Result<MutableBytes> ControlLink::payload_landing(const wire::FrameHeader& header, Bytes) {
+  if (header.type != wire::FrameType::kBlob)
+    return fail(ErrorCode::kData, peer() + " sent a frame of type " +
+                                      std::to_string(static_cast<unsigned>(header.type)) +
+                                      " with a payload on a control connection");
+  blob_.resize(header.payload_bytes);
+  return MutableBytes(blob_);
+}
+
+void ControlLink::on_frame(const wire::FrameHeader& header, Bytes control, Bytes payload) {
+  const auto blob = std::move(blob_);  // freed at the end; the handler may drop us
+  blob_ = {};
+  if (header.type == wire::FrameType::kWelcome || header.type == wire::FrameType::kRefused) {
+    const auto answer = wire::decode_hello_answer(header.type, control);
+    return answer ? handler_.on_answer(*answer) : drop(answer.error().message);
+  }
+  auto message = wire::decode_control(header.type, control, payload);
+  if (!message) return drop(message.error().message);
+  handler_.on_message(std::move(*message));
+}
+
+void ControlLink::drop(std::string why) {
+  ++dropped_;
+  last_dropped_ = std::move(why);
+}
+
+}  // namespace disttrain::transport

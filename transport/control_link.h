@@ -1,0 +1,70 @@
+// A control connection as its owner wants it: messages in, messages out. Used at both ends by the chief, the tasks and
+// the command line.
+//
+//   link_ = std::make_unique<ControlLink>(std::move(connection), *this);         // what dial() gave, hello sent
+//   void on_answer(const wire::HelloAnswer& answer) override { ... }             // Welcome or Refused, first of all
+//   void on_message(wire::ControlMessage message) override { std::visit(*this, std::move(message)); }
+//   void on_closed(const Error& why) override { ... }
+//   link_->send(Heartbeat{...});
+//
+// Or, for an arrival whose hello was decoded with wire::decode_hello(arrival->hello()):
+//
+//   auto link = std::make_unique<ControlLink>(arrival->adopt(loop_), handler);
+//   link->answer(Welcome{...});                       // or answer(Refused{...}) and drop the link
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/connection.h"
+#include "transport/wire/codec.h"
+
+namespace disttrain::transport {
+
+// Called on the connection's loop, never from within a call to the link. May drop the link.
+class ControlHandler {
+ public:
+  virtual ~ControlHandler() = default;
+  // To who dialled: the first thing that comes.
+  virtual void on_answer(const wire::HelloAnswer& answer) = 0;
+  virtual void on_message(wire::ControlMessage message) = 0;
+  // Once, the last call, not after close(); see ConnectionHandler.
+  virtual void on_closed(const Error& why) = 0;
+};
+
+class ControlLink final : private ConnectionHandler {
+ public:
+  // Starts the connection. The handler outlives the link.
+  ControlLink(std::unique_ptr<Connection> connection, ControlHandler& handler);
+
+  void answer(const wire::HelloAnswer& answer);
+  // An error means that the message is too big to be sent: nothing was. A lost connection is told by on_closed().
+  Status send(const wire::ControlMessage& message);
+  void close() { connection_->close(); }
+
+  const std::string& peer() const { return connection_->peer(); }
+  // Bytes that the peer hasn't taken: a bound on it protects the owner from a peer that doesn't read.
+  std::size_t queued_bytes() const { return connection_->queued_bytes(); }
+  // Frames that were dropped because this version doesn't know them or can't read them.
+  std::uint64_t dropped() const { return dropped_; }
+  // What was wrong with the last one.
+  const std::string& last_dropped() const { return last_dropped_; }
+
+ private:
+  Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes control) override;
+  void on_frame(const wire::FrameHeader& header, Bytes control, Bytes payload) override;
+  void on_sent(std::uint64_t) override {}
+  void on_closed(const Error& why) override { handler_.on_closed(why); }
+
+  void send_frame(wire::FrameType type, Bytes control, Bytes payload);
+  void drop(std::string why);
+
+  const std::unique_ptr<Connection> connection_;
+  ControlHandler& handler_;
+  std::vector<std::byte> blob_;  // landing of the blob under way
+  std::uint64_t dropped_ = 0;
+  std::string last_dropped_;
+};
+
+}  // namespace disttrain::transport
