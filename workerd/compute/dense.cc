@@ -48,7 +48,7 @@ constexpr std::int64_t kThreadGrain = 100'000;
 
 template <typename Body>
 void in_parallel(Range range, std::int64_t multiplications_each, const Body& body) {
-  const std::int64_t grain = std::max<std::int64_t>(16, kThreadGrain / std::max<std::int64_t>(1, multiplications_each));
+  const std::int64_t grain = std::max<std::int64_t>(1, kThreadGrain / std::max<std::int64_t>(1, multiplications_each));
   at::parallel_for(range.begin, range.end, grain, [&body](std::int64_t begin, std::int64_t end) {
     body(Range{begin, end});
   });
@@ -85,16 +85,19 @@ void dense_weight_gradient(const DenseShape& shape, const float* x, const Sparse
     elements_final(static_cast<std::uint64_t>(shape.inputs * shape.outputs));
     return;
   }
-  const std::int64_t piece = std::max<std::int64_t>(1, kPieceElements / shape.outputs);
-  for (std::int64_t begin = 0; begin < shape.inputs; begin += piece) {
-    const Range inputs{begin, std::min(shape.inputs, begin + piece)};
-    in_parallel(inputs, shape.rows * shape.outputs, [&](Range part) {
+  // In units of inputs, or of groups of them.
+  const std::int64_t unit = sparse_x != nullptr ? kSparseGroup : 1;
+  const std::int64_t units = (shape.inputs + unit - 1) / unit;
+  const std::int64_t piece = std::max<std::int64_t>(1, kPieceElements / (unit * shape.outputs));
+  for (std::int64_t begin = 0; begin < units; begin += piece) {
+    const Range range{begin, std::min(units, begin + piece)};
+    in_parallel(range, unit * shape.rows * shape.outputs, [&](Range part) {
       if (sparse_x != nullptr)
         kernels->sparse_weight_gradient(*sparse_x, shape.outputs, d_y, d_weight, part);
       else
         kernels->weight_gradient_few_rows(shape, x, d_y, d_weight, part);
     });
-    elements_final(static_cast<std::uint64_t>(inputs.end * shape.outputs));
+    elements_final(static_cast<std::uint64_t>(std::min(shape.inputs, range.end * unit) * shape.outputs));
   }
 }
 

@@ -9,23 +9,16 @@
 
 namespace disttrain::workerd {
 
-// What isn't zero of a matrix of inputs, twice: in the order that the forward product reads, and by column.
-struct SparseEntry {
-  std::uint32_t index;  // column, or row
-  float value;
-};
-
-// Columns are taken in groups of this many, so that the rows of a weight that one group meets stay in the L1 cache.
-inline constexpr std::int64_t kSparseGroup = 112;
+// What isn't zero of a matrix: positions and values, by group of columns, then by row, then by column. What the rows of
+// one group meet of a weight stays in the L1 cache.
+inline constexpr std::int64_t kSparseGroup = 128;
 
 struct SparseView {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  const SparseEntry* by_row = nullptr;  // index = column; by group of columns, then by row, then by column
-  const std::uint32_t* row_begins =
-      nullptr;                             // groups * rows + 1; of row r in group g: [g * rows + r], [g * rows + r + 1]
-  const SparseEntry* by_column = nullptr;  // index = row, ascending; column c's begin at c * rows
-  const std::uint32_t* column_sizes = nullptr;  // columns
+  const std::uint32_t* found_columns = nullptr;
+  const float* values = nullptr;
+  const std::uint32_t* begins = nullptr;  // of row r in group g: [g * rows + r] to [g * rows + r + 1]
 };
 
 struct DenseShape {
@@ -57,13 +50,22 @@ struct Kernels {
   // y = x w + b for the range of rows and few outputs: keeps a piece of y in registers all the way.
   void (*forward_narrow)(const DenseShape&, const float* x, const float* w, const float* b, float* y, Range rows);
 
+  // Fills the arrays of a SparseView of x, which is [rows, columns], and returns how many values it found. Stops early
+  // once these are more than `most`; then the arrays are of no use. found_columns and values have room for most +
+  // kCollectSlack, begins for groups * rows + 1.
+  std::int64_t (*sparse_collect)(std::int64_t rows, std::int64_t columns, const float* x, std::int64_t most,
+                                 std::uint32_t* found_columns, float* values, std::uint32_t* begins);
+
   // y = x w + b for the range of rows.
   void (*sparse_forward)(const SparseView& x, std::int64_t outputs, const float* w, const float* b, float* y,
                          Range rows);
 
-  // d_w = x^T d_y for the range of inputs.
+  // d_w = x^T d_y for the range of groups.
   void (*sparse_weight_gradient)(const SparseView& x, std::int64_t outputs, const float* d_y, float* d_w, Range inputs);
 };
+
+// A group's worth for a row, and a vector.
+inline constexpr std::int64_t kCollectSlack = kSparseGroup + 16;
 
 inline constexpr std::int64_t kMaxKernelRows = 256;
 

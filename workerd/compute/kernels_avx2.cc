@@ -6,6 +6,23 @@
 namespace disttrain::workerd {
 namespace {
 
+// For each set of 8 elements, the positions of those in it, first to last, one per byte.
+struct CompressTable {
+  std::uint64_t positions[256];
+};
+
+constexpr CompressTable make_compress_table() {
+  CompressTable table{};
+  for (unsigned set = 0; set < 256; ++set) {
+    int size = 0;
+    for (unsigned position = 0; position < 8; ++position)
+      if ((set >> position & 1U) != 0) table.positions[set] |= std::uint64_t{position} << (8 * size++);
+  }
+  return table;
+}
+
+constexpr CompressTable kCompressTable = make_compress_table();
+
 struct Vec {
   using Value = __m256;
   using Mask = __m256i;
@@ -23,6 +40,16 @@ struct Vec {
   static void store(float* to, Value value) { _mm256_storeu_ps(to, value); }
   static void store(float* to, Value value, Mask mask) { _mm256_maskstore_ps(to, mask, value); }
   static Value fma(Value a, Value b, Value c) { return _mm256_fmadd_ps(a, b, c); }
+  // Writes the nonzero elements and first + their positions, one vector each, and returns how many they are.
+  static std::int64_t compress_nonzeros(Value value, std::uint32_t first, float* values, std::uint32_t* positions) {
+    const int set = _mm256_movemask_ps(_mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_NEQ_UQ));
+    const __m128i packed = _mm_cvtsi64_si128(static_cast<long long>(kCompressTable.positions[set]));
+    const __m256i order = _mm256_cvtepu8_epi32(packed);
+    _mm256_storeu_ps(values, _mm256_permutevar8x32_ps(value, order));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(positions),
+                        _mm256_add_epi32(order, _mm256_set1_epi32(static_cast<int>(first))));
+    return __builtin_popcount(static_cast<unsigned>(set));
+  }
   static float sum(Value value) {
     const __m128 half = _mm_add_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
     const __m128 quarter = _mm_add_ps(half, _mm_movehl_ps(half, half));

@@ -233,67 +233,147 @@ void input_gradient_few_rows(const DenseShape& shape, const float* d_y, const fl
   }
 }
 
-// to[J vectors] = start + sum over entries of value * from[index * stride ...]
+std::int64_t sparse_collect(std::int64_t rows, std::int64_t columns, const float* x, std::int64_t most,
+                            std::uint32_t* found_columns, float* values, std::uint32_t* begins) {
+  const Vec::Mask all = Vec::mask(kWidth);
+  std::int64_t found = 0;
+  for (std::int64_t group = 0; group < columns; group += kSparseGroup) {
+    const std::int64_t end = smaller(columns, group + kSparseGroup);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      if (found > most) return found;
+      *begins++ = static_cast<std::uint32_t>(found);
+      // No branch on what is found: at the edges of a digit it would be guessed wrong each time.
+      for (std::int64_t column = group; column < end; column += kWidth) {
+        const Vec::Mask mask = column + kWidth <= end ? all : Vec::mask(end - column);
+        found += Vec::compress_nonzeros(Vec::load(x + row * columns + column, mask), static_cast<std::uint32_t>(column),
+                                        values + found, found_columns + found);
+      }
+    }
+  }
+  *begins = static_cast<std::uint32_t>(found);
+  return found;
+}
+
+// Entries of one row in one group.
+struct SparseRun {
+  const std::uint32_t* columns;
+  const float* values;
+  std::int64_t size;
+};
+
+inline SparseRun run_of(const SparseView& x, std::int64_t group, std::int64_t row) {
+  const std::uint32_t* begins = x.begins + group * x.rows + row;
+  return {x.found_columns + begins[0], x.values + begins[0], begins[1] - begins[0]};
+}
+
+// A group's part of a weight, packed: 8 vectors per column at most, each aligned, where a row of the flat array would
+// have every second or each vector on two cache lines.
+constexpr std::int64_t kSparseTile = kSparseGroup * 8 * kWidth;
+
+// sums[J vectors] += the run's values times the tile's rows
 template <int J>
-inline void sparse_sum(const SparseEntry* entry, const SparseEntry* end, const float* from, std::int64_t stride,
-                       const float* start, float* to, Vec::Mask mask) {
+inline void sparse_gather(const SparseRun& run, const float* tile, float* to, Vec::Mask mask) {
   Vec::Value sums[J];
-  for (int j = 0; j < J; ++j)
-    sums[j] = start == nullptr ? Vec::zero()
-              : j == J - 1     ? Vec::load(start + j * kWidth, mask)
-                               : Vec::load(start + j * kWidth);
-  for (; entry != end; ++entry) {
-    const Vec::Value factor = Vec::broadcast(&entry->value);
-    const float* row = from + static_cast<std::int64_t>(entry->index) * stride;
-    for (int j = 0; j + 1 < J; ++j) sums[j] = Vec::fma(factor, Vec::load(row + j * kWidth), sums[j]);
-    sums[J - 1] = Vec::fma(factor, Vec::load(row + (J - 1) * kWidth, mask), sums[J - 1]);
+  for (int j = 0; j < J; ++j) sums[j] = j == J - 1 ? Vec::load(to + j * kWidth, mask) : Vec::load(to + j * kWidth);
+  for (std::int64_t e = 0; e < run.size; ++e) {
+    const Vec::Value factor = Vec::broadcast(run.values + e);
+    const float* row = tile + run.columns[e] % kSparseGroup * (J * kWidth);
+    for (int j = 0; j < J; ++j) sums[j] = Vec::fma(factor, Vec::load(row + j * kWidth), sums[j]);
   }
   for (int j = 0; j + 1 < J; ++j) Vec::store(to + j * kWidth, sums[j]);
   Vec::store(to + (J - 1) * kWidth, sums[J - 1], mask);
 }
 
-using SparseSum = void (*)(const SparseEntry*, const SparseEntry*, const float*, std::int64_t, const float*, float*,
-                           Vec::Mask);
+// The tile's rows += the run's values times from[J vectors]
+template <int J>
+inline void sparse_scatter(const SparseRun& run, const float* from, float* tile, Vec::Mask mask) {
+  Vec::Value factors[J];
+  for (int j = 0; j < J; ++j)
+    factors[j] = j == J - 1 ? Vec::load(from + j * kWidth, mask) : Vec::load(from + j * kWidth);
+  for (std::int64_t e = 0; e < run.size; ++e) {
+    const Vec::Value value = Vec::broadcast(run.values + e);
+    float* row = tile + run.columns[e] % kSparseGroup * (J * kWidth);
+    for (int j = 0; j < J; ++j) Vec::store(row + j * kWidth, Vec::fma(value, factors[j], Vec::load(row + j * kWidth)));
+  }
+}
 
-// Columns in equal parts of at most 8 vectors; calls body(first column, sparse_sum for the part's width, mask).
-template <typename Body>
-inline void for_parts(std::int64_t columns, const Body& body) {
-  constexpr SparseSum kSums[] = {sparse_sum<1>, sparse_sum<2>, sparse_sum<3>, sparse_sum<4>,
-                                 sparse_sum<5>, sparse_sum<6>, sparse_sum<7>, sparse_sum<8>};
+using SparseGather = void (*)(const SparseRun&, const float*, float*, Vec::Mask);
+using SparseScatter = void (*)(const SparseRun&, const float*, float*, Vec::Mask);
+constexpr SparseGather kGathers[] = {sparse_gather<1>, sparse_gather<2>, sparse_gather<3>, sparse_gather<4>,
+                                     sparse_gather<5>, sparse_gather<6>, sparse_gather<7>, sparse_gather<8>};
+constexpr SparseScatter kScatters[] = {sparse_scatter<1>, sparse_scatter<2>, sparse_scatter<3>, sparse_scatter<4>,
+                                       sparse_scatter<5>, sparse_scatter<6>, sparse_scatter<7>, sparse_scatter<8>};
+
+// Columns in equal parts of at most 8 vectors, which stay in registers.
+struct Part {
+  std::int64_t begin;
+  std::int64_t vectors;
+  Vec::Mask mask;  // of the last vector
+};
+
+inline std::int64_t count_parts(std::int64_t columns) {
+  return (columns + 8 * kWidth - 1) / (8 * kWidth);
+}
+
+inline Part part_of(std::int64_t columns, std::int64_t part) {
   const std::int64_t vectors = (columns + kWidth - 1) / kWidth;
-  const std::int64_t parts = (vectors + 7) / 8;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    const std::int64_t first = vectors * part / parts;
-    const std::int64_t last = vectors * (part + 1) / parts;
-    const std::int64_t in_last = smaller(columns - (last - 1) * kWidth, kWidth);
-    body(first * kWidth, kSums[last - first - 1], Vec::mask(in_last));
+  const std::int64_t parts = count_parts(columns);
+  const std::int64_t first = vectors * part / parts;
+  const std::int64_t last = vectors * (part + 1) / parts;
+  return {first * kWidth, last - first, Vec::mask(smaller(columns - (last - 1) * kWidth, kWidth))};
+}
+
+// Between rows of the flat array and a tile; the last vector has mask's elements.
+inline void to_tile(const float* rows, std::int64_t stride, std::int64_t count, const Part& part, float* tile) {
+  for (std::int64_t i = 0; i < count; ++i, rows += stride, tile += part.vectors * kWidth) {
+    for (std::int64_t j = 0; j + 1 < part.vectors; ++j) Vec::store(tile + j * kWidth, Vec::load(rows + j * kWidth));
+    const std::int64_t last = (part.vectors - 1) * kWidth;
+    Vec::store(tile + last, Vec::load(rows + last, part.mask));
+  }
+}
+
+inline void from_tile(const float* tile, std::int64_t stride, std::int64_t count, const Part& part, float* rows) {
+  for (std::int64_t i = 0; i < count; ++i, rows += stride, tile += part.vectors * kWidth) {
+    for (std::int64_t j = 0; j + 1 < part.vectors; ++j) Vec::store(rows + j * kWidth, Vec::load(tile + j * kWidth));
+    const std::int64_t last = (part.vectors - 1) * kWidth;
+    Vec::store(rows + last, Vec::load(tile + last), part.mask);
   }
 }
 
 void sparse_forward(const SparseView& x, std::int64_t outputs, const float* w, const float* b, float* y, Range range) {
-  const std::int64_t groups = (x.columns + kSparseGroup - 1) / kSparseGroup;
-  for_parts(outputs, [&](std::int64_t o, SparseSum sum, Vec::Mask mask) {
-    for (std::int64_t g = 0; g < groups; ++g)
-      for (std::int64_t r = range.begin; r < range.end; ++r) {
-        const std::uint32_t* begins = x.row_begins + g * x.rows + r;
-        float* to = y + r * outputs + o;
-        sum(x.by_row + begins[0], x.by_row + begins[1], w + o, outputs, g == 0 ? b + o : to, to, mask);
-      }
-  });
+  alignas(64) float tile[kSparseTile];
+  for (std::int64_t r = range.begin; r < range.end; ++r)
+    for (std::int64_t o = 0; o < outputs; ++o) y[r * outputs + o] = b[o];
+  for (std::int64_t p = 0; p < count_parts(outputs); ++p) {
+    const Part part = part_of(outputs, p);
+    const SparseGather gather = kGathers[part.vectors - 1];
+    for (std::int64_t g = 0; g * kSparseGroup < x.columns; ++g) {
+      const std::int64_t size = smaller(kSparseGroup, x.columns - g * kSparseGroup);
+      to_tile(w + g * kSparseGroup * outputs + part.begin, outputs, size, part, tile);
+      for (std::int64_t r = range.begin; r < range.end; ++r)
+        gather(run_of(x, g, r), tile, y + r * outputs + part.begin, part.mask);
+    }
+  }
 }
 
 void sparse_weight_gradient(const SparseView& x, std::int64_t outputs, const float* d_y, float* d_w, Range range) {
-  for_parts(outputs, [&](std::int64_t o, SparseSum sum, Vec::Mask mask) {
-    for (std::int64_t c = range.begin; c < range.end; ++c) {
-      const SparseEntry* begin = x.by_column + c * x.rows;
-      sum(begin, begin + x.column_sizes[c], d_y + o, outputs, nullptr, d_w + c * outputs + o, mask);
+  alignas(64) float tile[kSparseTile];
+  for (std::int64_t g = range.begin; g < range.end; ++g) {
+    const std::int64_t size = smaller(kSparseGroup, x.columns - g * kSparseGroup);
+    for (std::int64_t p = 0; p < count_parts(outputs); ++p) {
+      const Part part = part_of(outputs, p);
+      const SparseScatter scatter = kScatters[part.vectors - 1];
+      for (std::int64_t e = 0; e < size * part.vectors * kWidth; ++e) tile[e] = 0.0F;
+      for (std::int64_t r = 0; r < x.rows; ++r)
+        scatter(run_of(x, g, r), d_y + r * outputs + part.begin, tile, part.mask);
+      from_tile(tile, outputs, size, part, d_w + g * kSparseGroup * outputs + part.begin);
     }
-  });
+  }
 }
 
 constexpr Kernels kernels_named(const char* name) {
   return {name,           forward_few_rows, input_gradient_few_rows, weight_gradient_few_rows,
-          forward_narrow, sparse_forward,   sparse_weight_gradient};
+          forward_narrow, sparse_collect,   sparse_forward,          sparse_weight_gradient};
 }
 
 }  // namespace

@@ -19,12 +19,9 @@ class SparseRows {
   const SparseView* find(std::span<const float> values, const DenseShape& shape);
 
  private:
-  void collect(std::span<const float> values);
-
-  std::vector<SparseEntry> by_row_;
-  std::vector<std::uint32_t> row_begins_;
-  std::vector<SparseEntry> by_column_;
-  std::vector<std::uint32_t> column_sizes_;
+  std::vector<std::uint32_t> found_columns_;
+  std::vector<float> values_;
+  std::vector<std::uint32_t> begins_;
   SparseView view_;
 };
 
