@@ -259,6 +259,10 @@ std::vector<JobId> Cluster::jobs() const {
   return ids;
 }
 
+bool Cluster::has_ended(JobId job) const {
+  return jobs_.at(job)->is_end_durable();
+}
+
 TaskStatus Cluster::task_status(const Task& task, Instant now) const {
   TaskStatus status;
   status.task = task.member.task;

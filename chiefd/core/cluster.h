@@ -50,6 +50,8 @@ class Cluster {
   // By number or name ("" = current_or_last(), of several with a name the newest). None: there is no such job.
   std::optional<JobId> find(const std::string& job) const;
   std::vector<JobId> jobs() const;
+  // It ended, and that is durable. The job must be known.
+  bool has_ended(JobId job) const;
   // The job must be known. Its tasks: those it uses or used.
   JobStatus status(JobId job, Instant now) const;
   std::vector<TaskStatus> tasks(Instant now) const;

@@ -260,6 +260,7 @@ JobStatus Job::status() const {
   status.epoch = pacer_report_.complete_epochs;
   status.late = pacer_report_.late;
   status.skipped = pacer_report_.skipped;
+  status.staleness = pacer_report_.staleness;
   status.evaluation = evaluation_;
   status.code = code_;
   status.root_cause = root_cause_;

@@ -59,6 +59,8 @@ class Job {
   JobId id() const { return setup_.id; }
   const std::string& name() const { return setup_.submission.config.job.name; }
   JobState state() const { return state_; }
+  // It has ended, and the journal has that: the end may be told.
+  bool is_end_durable() const { return is_final(state_) && held_.empty(); }
   // Its tasks are told to release it, or have done so.
   bool is_closing() const { return stage_ == Stage::kClose || stage_ == Stage::kReleased; }
   // It has ended and nothing of it is left at the tasks.

@@ -64,6 +64,7 @@ struct JobStatus {
   std::uint32_t epoch = 0;  // complete ones
   std::uint64_t late = 0;
   std::uint64_t skipped = 0;
+  double staleness = 0.0;
   std::optional<EvaluationStatus> evaluation;  // the newest
   std::optional<ErrorCode> code;               // failed before it opened
   std::optional<RootCause> root_cause;

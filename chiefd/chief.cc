@@ -1,0 +1,329 @@
+#include "chiefd/chief.h"
+
+#include <unistd.h>
+
+#include <asio/post.hpp>
+#include <utility>
+
+#include "common/daemon/clock.h"
+#include "common/daemon/config_reader.h"
+#include "common/daemon/random.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+// A task's largest message is a description of the model; a client's is a job file.
+constexpr std::uint64_t kMaxTaskBlob = wire::kMaxBlobBytes;
+constexpr std::uint64_t kMaxClientBlob = 1 << 20;
+// Beyond it the peer doesn't read, and is dropped.
+constexpr std::size_t kMaxQueuedToTask = std::size_t{192} << 20;
+constexpr std::size_t kMaxQueuedToClient = std::size_t{80} << 20;
+constexpr std::size_t kMaxClients = 256;
+
+std::map<JobId, RecoveredJob> recovered_jobs(const JournalState& journal) {
+  std::map<JobId, RecoveredJob> jobs;
+  for (const auto& [id, job] : journal.jobs) {
+    const bool is_queued = job.state == JobState::kQueued;
+    jobs.emplace(id, RecoveredJob{job, is_queued ? daemon::read_job(job.submitted.toml, job.submitted.name)
+                                                 : Result<JobConfig>(JobConfig{})});
+  }
+  return jobs;
+}
+
+}  // namespace
+
+Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, Setup setup)
+    : loop_(loop),
+      transport_(transport),
+      log_(log),
+      config_(std::move(setup.cluster)),
+      listen_address_(std::move(setup.listen_address)),
+      on_listening_(std::move(setup.on_listening)),
+      on_failed_(std::move(setup.on_failed)),
+      is_alive_(std::make_shared<bool>(true)),
+      timer_(loop) {
+  JournalState state = std::move(setup.journal.state);
+  if (state.journal.value == 0) state.journal = JournalId(daemon::draw_number());
+  if (setup.journal.cut_bytes != 0)
+    log_.warn("cut " + std::to_string(setup.journal.cut_bytes) + " bytes of a torn record off the journal");
+  journal_ =
+      std::make_unique<JournalWriter>(loop_, std::move(setup.journal.file),
+                                      JournalWriter::Handlers{[this](Ticket ticket) { step(Persisted{ticket}); },
+                                                              [this](const Error& error) { on_failed_(error); }});
+  std::map<JobId, RecoveredJob> jobs = recovered_jobs(state);
+  cluster_ = std::make_unique<Cluster>(Cluster::Setup{config_, std::move(state), std::move(jobs), setup.seed});
+  log_.set_listener([this, alive = std::weak_ptr<bool>(is_alive_)] {
+    asio::post(loop_, [this, alive] {
+      if (!alive.expired()) take_own_lines();
+    });
+  });
+  carry_out(cluster_->start(daemon::now()));
+  on_tick();
+}
+
+Chief::~Chief() {
+  log_.set_listener({});
+}
+
+void Chief::step(const Event& event) {
+  carry_out(cluster_->step(daemon::now(), event));
+}
+
+void Chief::carry_out(Actions actions) {
+  for (const Action& action : actions) std::visit([this](const auto& a) { act(a); }, action);
+}
+
+// The core measures its own lateness by the ticks.
+void Chief::on_tick() {
+  step(Tick{});
+  const Instant now = daemon::now();
+  for (std::size_t i = 0; i < waiters_.size();) {
+    if (now < waiters_[i].deadline) {
+      ++i;
+      continue;
+    }
+    const Waiter waiter = waiters_[i];
+    waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
+    answer(waiter.client, StatusAnswer{status_json(waiter.job)});
+  }
+  timer_.expires_after(cluster_->timeouts().interval / 2);
+  timer_.async_wait([this](const asio::error_code& error) {
+    if (!error) on_tick();
+  });
+}
+
+void Chief::take_own_lines() {
+  while (true) {
+    LogLines lines = log_.take(100);
+    if (lines.lines.empty()) return;
+    add_lines(TaskId{Role::kChief, 0}, std::move(lines));
+  }
+}
+
+// ---- connections
+
+std::optional<Refused> Chief::refusal_of(const Hello& hello) const {
+  if (hello.oldest_version > kProtocolVersion || hello.newest_version < kProtocolVersion)
+    return Refused{ErrorCode::kConfig, "the peer speaks protocol versions " + std::to_string(hello.oldest_version) +
+                                           " to " + std::to_string(hello.newest_version) + ", the chief speaks " +
+                                           std::to_string(kProtocolVersion) + ": install the same version everywhere"};
+  const bool is_task = std::holds_alternative<TaskHello>(hello.who);
+  const bool is_client = std::holds_alternative<ClientHello>(hello.who);
+  // `status --chief HOST:PORT` knows no name.
+  if (hello.cluster != config_.name && !(is_client && hello.cluster.empty()))
+    return Refused{ErrorCode::kConfig, "this is the chief of cluster \"" + config_.name + "\", the peer belongs to \"" +
+                                           hello.cluster + "\": give it the right cluster file"};
+  if (!is_task && !is_client)
+    return Refused{ErrorCode::kConfig, "this is a chief, which has no shards: check the addresses in the cluster file"};
+  if (is_client && peers_.size() >= task_peers_.size() + kMaxClients)
+    return Refused{ErrorCode::kTemporary, "the chief has " + std::to_string(kMaxClients) + " clients already"};
+  return std::nullopt;
+}
+
+Welcome Chief::make_welcome(std::uint64_t cluster_hash) const {
+  Welcome welcome;
+  welcome.term = cluster_->term();
+  welcome.journal = cluster_->journal();
+  welcome.heartbeat_timeout = config_.heartbeat.timeout;
+  if (cluster_hash != 0 && cluster_hash != config_.hash)
+    welcome.warnings.push_back("this task's cluster file differs from the chief's: give all tasks the same");
+  return welcome;
+}
+
+void Chief::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
+  const Result<Hello> hello = wire::decode_hello(arrival->hello());
+  const bool is_task = hello && std::holds_alternative<TaskHello>(hello->who);
+  last_peer_ = last_peer_.next();
+  auto owned = std::make_unique<Peer>(
+      last_peer_, arrival->adopt(loop_), is_task ? kMaxTaskBlob : kMaxClientBlob,
+      Peer::Handlers{[this](PeerId peer, const wire::ControlMessage& message) { on_message(peer, message); },
+                     [this](PeerId peer, const Error& why) { on_closed(peer, why); }});
+  Peer& peer = *owned;
+  const std::optional<Refused> refused =
+      hello ? refusal_of(*hello) : std::optional(Refused{ErrorCode::kConfig, hello.error().message});
+  peers_.emplace(peer.id(), std::move(owned));
+  if (refused) {
+    log_.warn("refused " + peer.address() + ": " + refused->reason);
+    peer.refuse(*refused);
+    return drop(peer.id());
+  }
+  if (!is_task) return admit_client(peer, std::get<ClientHello>(hello->who));
+  const TaskHello& task = std::get<TaskHello>(hello->who);
+  if (hello->cluster_hash != config_.hash)
+    log_.warn(to_string(task.member.task) + " has another cluster file than the chief");
+  joining_ = &peer;
+  joining_hash_ = hello->cluster_hash;
+  step(TaskJoined{task});
+  joining_ = nullptr;
+}
+
+void Chief::admit_client(Peer& peer, const ClientHello& hello) {
+  peer.user = hello.user;
+  peer.welcome(make_welcome(0));
+}
+
+// Closed now, gone once no handler of it runs any more.
+void Chief::drop(PeerId id) {
+  auto peer = peers_.extract(id);
+  if (peer.empty()) return;
+  std::erase_if(waiters_, [id](const Waiter& waiter) { return waiter.client == id; });
+  std::erase_if(followers_, [id](const Follower& follower) { return follower.client == id; });
+  if (const auto& member = peer.mapped()->member) {
+    const auto current = task_peers_.find(member->task);
+    if (current != task_peers_.end() && current->second == id) task_peers_.erase(current);
+  }
+  peer.mapped()->close();
+  asio::post(loop_, [kept = std::shared_ptr<Peer>(std::move(peer.mapped()))] {});
+}
+
+void Chief::on_closed(PeerId id, const Error& why) {
+  const auto peer = peers_.find(id);
+  if (peer == peers_.end()) return;
+  const std::optional<Member> member = peer->second->member;
+  const bool is_current = member && task_peers_.count(member->task) != 0 && task_peers_[member->task] == id;
+  drop(id);
+  if (is_current) step(ConnectionLost{*member, why.message});
+}
+
+void Chief::on_message(PeerId id, const wire::ControlMessage& message) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) return;
+  Peer& peer = *found->second;
+  if (peer.user) return on_request(peer, message);
+  if (!peer.member) return;
+  const Member from = *peer.member;
+  std::visit(
+      [this, &from](const auto& m) {
+        using Message = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<Message, LogLines>)
+          add_lines(from.task, m);
+        else if constexpr (std::is_constructible_v<FromTask, Message>)
+          step(TaskMessage{from, m});
+        else
+          log_.warn(to_string(from.task) + " sent a message that isn't for a chief");
+      },
+      message);
+}
+
+// ---- what the core says
+
+void Chief::act(const Listen&) {
+  Result<std::unique_ptr<transport::Listener>> listener =
+      transport_.listen(loop_, listen_address_,
+                        transport::ListenerLimits{config_.transport.max_connections, config_.transport.hello_timeout},
+                        [this](std::unique_ptr<transport::Arrival> arrival) { on_arrival(std::move(arrival)); });
+  if (!listener) return on_failed_(listener.error());
+  listener_ = std::move(*listener);
+  log_.info("chief of cluster " + config_.name + " listens at " + listener_->address() + ", term " +
+            std::to_string(cluster_->term().value) + ", transport " + transport_.name());
+  if (on_listening_) on_listening_(listener_->address());
+}
+
+void Chief::act(const Admit& action) {
+  if (joining_ == nullptr) return;
+  const auto old = task_peers_.find(action.member.task);
+  if (old != task_peers_.end()) drop(old->second);
+  joining_->member = action.member;
+  task_peers_[action.member.task] = joining_->id();
+  joining_->welcome(make_welcome(joining_hash_));
+}
+
+void Chief::act(const RefuseTask& action) {
+  if (joining_ == nullptr) return;
+  log_.warn("refused " + to_string(action.member.task) + ": " + action.refused.reason);
+  joining_->refuse(action.refused);
+  drop(joining_->id());
+}
+
+void Chief::act(const Disconnect& action) {
+  const auto id = task_peers_.find(action.member.task);
+  if (id == task_peers_.end()) return;
+  const auto peer = peers_.find(id->second);
+  if (peer != peers_.end() && peer->second->member == action.member) drop(peer->first);
+}
+
+namespace {
+
+// The number of steps that follows from the epochs travels inside the job's own text.
+void set_train_steps(std::string& job_toml, std::uint64_t steps) {
+  Result<JobConfig> config = daemon::read_job(job_toml);
+  if (!config || config->train.steps == steps) return;
+  config->train.steps = steps;
+  job_toml = daemon::job_toml(*config);
+}
+
+}  // namespace
+
+void Chief::act(const Send& action) {
+  const auto id = task_peers_.find(action.task);
+  if (id == task_peers_.end()) return;
+  Peer& peer = *peers_.at(id->second);
+  std::visit(
+      [&peer, &action](auto message) {
+        if constexpr (requires { message.layout; })
+          if (action.train_steps) set_train_steps(message.job_toml, *action.train_steps);
+        peer.send(message);
+      },
+      action.message);
+  if (peer.queued_bytes() <= kMaxQueuedToTask) return;
+  const Member member = *peer.member;
+  drop(peer.id());
+  asio::post(loop_, [this, member, alive = std::weak_ptr<bool>(is_alive_)] {
+    if (!alive.expired()) step(ConnectionLost{member, "it doesn't read what it is sent"});
+  });
+}
+
+void Chief::act(const Probe& action) {
+  const std::vector<std::byte> bytes =
+      wire::encode(Hello{.cluster = config_.name, .cluster_hash = config_.hash, .who = ClientHello{"chief"}});
+  transport::OutgoingFrame hello;
+  hello.header.type = wire::FrameType::kHello;
+  hello.control = bytes;
+  transport_.dial(loop_, action.address, hello, cluster_->timeouts().probe,
+                  [this, alive = std::weak_ptr<bool>(is_alive_),
+                   member = action.member](Result<std::unique_ptr<transport::Connection>> connection) {
+                    if (alive.expired()) return;
+                    ProbeOutcome outcome = ProbeOutcome::kAnswered;
+                    if (!connection) {
+                      const bool refused = connection.error().message.find("refused") != std::string::npos;
+                      outcome = refused ? ProbeOutcome::kRefused : ProbeOutcome::kNoAnswer;
+                    }
+                    step(ProbeDone{member, outcome});
+                  });
+}
+
+void Chief::act(const Persist& action) {
+  journal_->write(action.ticket, action.record);
+}
+
+void Chief::act(const AnswerClient& action) {
+  const PeerId client(action.client.value);
+  if (const auto* submitted = std::get_if<JobSubmitted>(&action.answer))
+    spans_[submitted->job].begin = daemon::wall_nanoseconds();
+  std::visit([this, client](const auto& message) { answer(client, message); }, action.answer);
+}
+
+void Chief::act(const JobEnded& action) {
+  take_own_lines();
+  // A line that was said before the end may come a little after it.
+  spans_[action.job].end = daemon::wall_nanoseconds() + 1'000'000'000;
+  while (spans_.size() > kMaxEndedJobs) spans_.erase(spans_.begin());
+  std::vector<PeerId> clients;
+  for (const Waiter& waiter : waiters_)
+    if (waiter.job == action.job) clients.push_back(waiter.client);
+  std::erase_if(waiters_, [&action](const Waiter& waiter) { return waiter.job == action.job; });
+  for (PeerId client : clients) answer(client, StatusAnswer{status_json(action.job)});
+}
+
+void Chief::act(const Note& action) {
+  log_.write(static_cast<daemon::Level>(action.level), action.text);
+}
+
+void Chief::answer(PeerId client, const wire::ControlMessage& message) {
+  const auto peer = peers_.find(client);
+  if (peer == peers_.end()) return;
+  peer->second->send(message);
+  if (peer->second->queued_bytes() > kMaxQueuedToClient) drop(client);
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,124 @@
+// The chief's shell: it carries what happens (connections, messages, time, the disk) to the core and does what the core
+// says. It decides nothing but who may talk to it.
+//
+// One loop owns all of it; the journal's thread only writes. Bounded: connections, queued bytes of each (who doesn't
+// read is dropped), waiting clients, log lines.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "chiefd/core/cluster.h"
+#include "chiefd/journal_writer.h"
+#include "chiefd/log_store.h"
+#include "chiefd/peer.h"
+#include "chiefd/status_json.h"
+#include "common/config/cluster_config.h"
+#include "common/daemon/log.h"
+#include "common/messages/client.h"
+#include "transport/connection.h"
+
+namespace disttrain::chiefd {
+
+class Chief {
+ public:
+  struct Setup {
+    ClusterConfig cluster;
+    std::string listen_address;  // as in the cluster file, or a socket that was passed
+    JournalFile::Opened journal;
+    std::uint64_t seed = 0;  // random
+    // It listens now, at this address.
+    std::function<void(const std::string&)> on_listening;
+    // It can't go on: port in use, disk full.
+    std::function<void(const Error&)> on_failed;
+  };
+  // The loop, the transport and the log outlive it. Begins at once.
+  Chief(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, Setup setup);
+  ~Chief();
+
+ private:
+  struct Waiter {
+    PeerId client;
+    JobId job;
+    Instant deadline;
+  };
+  struct Follower {
+    PeerId client;
+    LogFilter filter;
+  };
+  struct Span {
+    std::int64_t begin = 0;
+    std::int64_t end = INT64_MAX;
+  };
+
+  // What happens.
+  void on_arrival(std::unique_ptr<transport::Arrival> arrival);
+  void on_message(PeerId peer, const wire::ControlMessage& message);
+  void on_closed(PeerId peer, const Error& why);
+  void on_tick();
+  void take_own_lines();
+  void step(const Event& event);
+
+  // Connections.
+  std::optional<Refused> refusal_of(const Hello& hello) const;
+  void admit_client(Peer& peer, const ClientHello& hello);
+  void answer(PeerId client, const wire::ControlMessage& message);
+  void drop(PeerId peer);
+  Welcome make_welcome(std::uint64_t cluster_hash) const;
+
+  // What the core says.
+  void carry_out(Actions actions);
+  void act(const Listen& action);
+  void act(const Admit& action);
+  void act(const RefuseTask& action);
+  void act(const Disconnect& action);
+  void act(const Send& action);
+  void act(const Probe& action);
+  void act(const Persist& action);
+  void act(const AnswerClient& action);
+  void act(const JobEnded& action);
+  void act(const Note& action);
+
+  // chief_clients.cc: what command lines ask for.
+  void on_request(Peer& client, const wire::ControlMessage& message);
+  void submit(Peer& client, const SubmitJob& request);
+  void give_status(Peer& client, const StatusRequest& request);
+  void give_logs(Peer& client, const LogsRequest& request);
+  std::string status_json(std::optional<JobId> job) const;
+  std::string all_status_json() const;
+  ChiefStatus chief_status() const;
+  void add_lines(TaskId task, LogLines lines);
+
+  // Constant.
+  asio::io_context& loop_;
+  transport::Transport& transport_;
+  daemon::Log& log_;
+  const ClusterConfig config_;
+  const std::string listen_address_;
+  const std::function<void(const std::string&)> on_listening_;
+  const std::function<void(const Error&)> on_failed_;
+  const std::shared_ptr<bool> is_alive_;  // shared with what other threads and dials post to the loop
+
+  std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<JournalWriter> journal_;
+  std::unique_ptr<transport::Listener> listener_;
+  asio::steady_timer timer_;
+  std::map<PeerId, std::unique_ptr<Peer>> peers_;
+  std::map<TaskId, PeerId> task_peers_;
+  PeerId last_peer_;
+  Peer* joining_ = nullptr;  // while TaskJoined is being stepped
+  std::uint64_t joining_hash_ = 0;
+  std::vector<Waiter> waiters_;
+  std::vector<Follower> followers_;
+  LogStore logs_;
+  std::map<JobId, Span> spans_;  // when each job lived, by the wall clock, for its logs
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,96 @@
+// What command lines ask of the chief. See chief.h.
+#include <unistd.h>
+
+#include <utility>
+
+#include "chiefd/chief.h"
+#include "common/daemon/clock.h"
+#include "common/daemon/config_reader.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+constexpr std::size_t kMaxWaiters = 1024;
+// A client that asks to wait longer asks again.
+constexpr Duration kLongestWait = std::chrono::hours(1);
+
+}  // namespace
+
+void Chief::on_request(Peer& client, const wire::ControlMessage& message) {
+  if (const auto* request = std::get_if<SubmitJob>(&message)) return submit(client, *request);
+  if (const auto* request = std::get_if<StatusRequest>(&message)) return give_status(client, *request);
+  if (const auto* request = std::get_if<LogsRequest>(&message)) return give_logs(client, *request);
+  if (const auto* request = std::get_if<StopRequest>(&message))
+    return step(chiefd::Stop{ClientId(client.id().value), request->job, request->kill, *client.user});
+  answer(client.id(), Refused{ErrorCode::kUsage, std::string("a client can't ask for ") + wire::name_of(message)});
+}
+
+void Chief::submit(Peer& client, const SubmitJob& request) {
+  Result<JobConfig> config = daemon::read_job(request.job_toml);
+  if (!config) return answer(client.id(), Refused{config.error().code, config.error().message});
+  if (Status status = daemon::check_job_fits(*config, config_); !status)
+    return answer(client.id(), Refused{status.error().code, status.error().message});
+  step(Submit{ClientId(client.id().value), Submission{request.job_toml, std::move(*config), request.warmup_steps}});
+}
+
+void Chief::give_status(Peer& client, const StatusRequest& request) {
+  if (request.all) return answer(client.id(), StatusAnswer{all_status_json()});
+  const std::optional<JobId> job = cluster_->find(request.job);
+  if (!job && !request.job.empty())
+    return answer(client.id(), Refused{ErrorCode::kUsage, "there is no job " + request.job});
+  const bool waits = job && request.wait_for_end > Duration::zero() && !cluster_->has_ended(*job);
+  if (!waits) return answer(client.id(), StatusAnswer{status_json(job)});
+  if (waiters_.size() >= kMaxWaiters)
+    return answer(client.id(), Refused{ErrorCode::kTemporary, "too many clients wait for the end of a job already"});
+  waiters_.push_back(Waiter{client.id(), *job, daemon::now() + std::min(request.wait_for_end, kLongestWait)});
+}
+
+void Chief::give_logs(Peer& client, const LogsRequest& request) {
+  take_own_lines();
+  LogFilter filter{request.tasks, request.level, request.since_wall_nanoseconds, INT64_MAX};
+  if (!request.job.empty()) {
+    const std::optional<JobId> job = cluster_->find(request.job);
+    if (!job) return answer(client.id(), Refused{ErrorCode::kUsage, "there is no job " + request.job});
+    const auto span = spans_.find(*job);
+    if (span != spans_.end()) {
+      filter.since_wall_nanoseconds = std::max(filter.since_wall_nanoseconds, span->second.begin);
+      filter.until_wall_nanoseconds = span->second.end;
+    }
+  }
+  answer(client.id(), LogLines{logs_.find(filter), 0});
+  if (request.follow && peers_.count(client.id()) != 0) followers_.push_back(Follower{client.id(), filter});
+}
+
+void Chief::add_lines(TaskId task, LogLines lines) {
+  for (LogLine& line : lines.lines) line.task = task;
+  std::vector<Follower> followers = followers_;
+  for (const Follower& follower : followers) {
+    LogLines passing;
+    passing.dropped = lines.dropped;
+    for (const LogLine& line : lines.lines)
+      if (follower.filter.passes(line)) passing.lines.push_back(line);
+    if (!passing.lines.empty()) answer(follower.client, passing);
+  }
+  logs_.add(task, std::move(lines));
+}
+
+ChiefStatus Chief::chief_status() const {
+  return ChiefStatus{static_cast<std::uint32_t>(::getpid()), config_.chief.address};
+}
+
+std::string Chief::status_json(std::optional<JobId> job) const {
+  const Instant now = daemon::now();
+  if (!job) return json_without_job(cluster_->tasks(now), chief_status()).dump();
+  // Reasons and log lines may hold any bytes; JSON holds UTF-8.
+  return to_json(cluster_->status(*job, now), chief_status(), logs_)
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string Chief::all_status_json() const {
+  const Instant now = daemon::now();
+  nlohmann::json jobs = nlohmann::json::array();
+  for (JobId job : cluster_->jobs()) jobs.push_back(to_json(cluster_->status(job, now), chief_status(), logs_));
+  return nlohmann::json{{"jobs", jobs}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace disttrain::chiefd

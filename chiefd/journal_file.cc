@@ -1,0 +1,209 @@
+#include "chiefd/journal_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "chiefd/journal_codec.h"
+#include "transport/wire/checksum.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+constexpr std::array<char, 8> kMagic = {'D', 'T', 'R', 'N', 'J', 'R', 'N', 'L'};
+constexpr std::size_t kFileHeaderBytes = 12;   // magic, u32 version
+constexpr std::size_t kRecordHeaderBytes = 8;  // u32 length, u32 crc32c of length and content
+constexpr std::uint32_t kMaxRecordBytes = 64 << 20;
+
+using Bytes = std::vector<std::byte>;
+
+tl::unexpected<Error> failed(const std::string& what, const std::string& path) {
+  const int code = errno;
+  const bool denied = code == EACCES || code == EPERM || code == EROFS;
+  const std::string help = denied ? ": give this user the right, or set chief.state_directory" : "";
+  return fail(denied ? ErrorCode::kNoPermission : ErrorCode::kUnavailable,
+              "can't " + what + " " + path + ": " + std::strerror(code) + help);
+}
+
+void put_u32(Bytes& out, std::uint32_t value) {
+  for (int i = 0; i < 4; ++i) out.push_back(static_cast<std::byte>((value >> (8 * i)) & 0xff));
+}
+
+std::uint32_t get_u32(std::span<const std::byte> bytes) {
+  std::uint32_t value = 0;
+  for (unsigned i = 0; i < 4; ++i)
+    value |= static_cast<std::uint32_t>(std::to_integer<std::uint8_t>(bytes[i])) << (8 * i);
+  return value;
+}
+
+void put_record(Bytes& out, const Record& record) {
+  const Bytes content = encode_record(record);
+  const std::size_t begin = out.size();
+  put_u32(out, static_cast<std::uint32_t>(content.size()));
+  const std::uint32_t of_length = wire::crc32c(std::span(out).subspan(begin, 4));
+  put_u32(out, wire::crc32c(content, of_length));
+  out.insert(out.end(), content.begin(), content.end());
+}
+
+Status write_all(int fd, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failed("write", path);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  if (::fdatasync(fd) != 0) return failed("make durable", path);
+  return {};
+}
+
+Result<Bytes> read_all(int fd, const std::string& path) {
+  Bytes bytes;
+  std::array<std::byte, 65536> chunk;
+  while (true) {
+    const ssize_t got = ::read(fd, chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed("read", path);
+    if (got == 0) return bytes;
+    bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + got);
+  }
+}
+
+struct Recovered {
+  JournalState state;
+  std::uint64_t cut_bytes = 0;
+};
+
+// Reads records up to the first that isn't whole. If whole records follow it, the file is damaged, not torn: a chief
+// that forgot decisions in its middle would break its promises.
+Result<Recovered> recover(std::span<const std::byte> bytes, const std::string& path) {
+  Recovered recovered;
+  if (bytes.empty()) return recovered;
+  if (bytes.size() < kFileHeaderBytes) {
+    recovered.cut_bytes = bytes.size();
+    return recovered;
+  }
+  if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
+    return fail(ErrorCode::kData, path + " isn't a journal of chiefd; move it away to begin a new one");
+  if (const std::uint32_t version = get_u32(bytes.subspan(kMagic.size())); version > kJournalVersion)
+    return fail(ErrorCode::kConfig, path + " was written by a newer chiefd (journal version " +
+                                        std::to_string(version) + ", this one knows up to " +
+                                        std::to_string(kJournalVersion) + "): install that version again");
+  bytes = bytes.subspan(kFileHeaderBytes);
+  const auto length_of_first = [](std::span<const std::byte> rest) -> std::size_t {
+    if (rest.size() < kRecordHeaderBytes) return 0;
+    const std::uint32_t length = get_u32(rest);
+    if (length == 0 || length > kMaxRecordBytes || rest.size() - kRecordHeaderBytes < length) return 0;
+    const std::uint32_t expected = get_u32(rest.subspan(4));
+    const std::uint32_t found =
+        wire::crc32c(rest.subspan(kRecordHeaderBytes, length), wire::crc32c(rest.subspan(0, 4)));
+    return found == expected ? length : 0;
+  };
+  while (const std::size_t length = length_of_first(bytes)) {
+    Result<Record> record = decode_record(bytes.subspan(kRecordHeaderBytes, length));
+    if (!record)
+      return fail(record.error().code,
+                  path + ": " + record.error().message + "; if a newer chiefd wrote it, install that version again");
+    chiefd::apply(recovered.state, *record);
+    bytes = bytes.subspan(kRecordHeaderBytes + length);
+  }
+  // What one write was torn out of is no more than the last records appended together; a whole record after the break
+  // shows that something else went wrong.
+  for (std::size_t skip = 1; skip < std::min<std::size_t>(bytes.size(), 1 << 20); ++skip)
+    if (length_of_first(bytes.subspan(skip)) != 0)
+      return fail(ErrorCode::kData,
+                  path + " is damaged before its end: restore it, or move it away to begin a new one");
+  recovered.cut_bytes = bytes.size();
+  return recovered;
+}
+
+Result<FileDescriptor> lock(const std::string& directory) {
+  const std::string path = directory + "/lock";
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640));
+  if (fd.get() < 0) return failed("open", path);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno != EWOULDBLOCK) return failed("lock", path);
+  return fail(ErrorCode::kConfig, "another chief keeps its journal in " + directory +
+                                      ": stop it, or give this one another chief.state_directory");
+}
+
+Status sync_directory(const std::string& directory) {
+  const FileDescriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0) return failed("open", directory);
+  if (::fsync(fd.get()) != 0) return failed("make durable", directory);
+  return {};
+}
+
+// Writes the journal anew beside the old one and puts it in its place; gives the new file, open for appending.
+Result<FileDescriptor> rewrite(const std::string& directory, const std::string& path, const JournalState& state) {
+  const std::string beside = path + ".new";
+  FileDescriptor fd(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640));
+  if (fd.get() < 0) return failed("create", beside);
+  Bytes bytes;
+  for (char c : kMagic) bytes.push_back(static_cast<std::byte>(c));
+  put_u32(bytes, kJournalVersion);
+  for (const Record& record : compacted(state)) put_record(bytes, record);
+  if (Status status = write_all(fd.get(), bytes, beside); !status) return tl::unexpected(status.error());
+  if (::rename(beside.c_str(), path.c_str()) != 0) return failed("put in place", path);
+  if (Status status = sync_directory(directory); !status) return tl::unexpected(status.error());
+  return fd;
+}
+
+}  // namespace
+
+FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  if (fd_ >= 0 && this != &other) ::close(fd_);
+  if (this != &other) fd_ = std::exchange(other.fd_, -1);
+  return *this;
+}
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+JournalFile::JournalFile(FileDescriptor lock, FileDescriptor file, std::string path)
+    : lock_(std::move(lock)), file_(std::move(file)), path_(std::move(path)) {}
+
+Result<JournalFile::Opened> JournalFile::open(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) {
+    errno = error.value();
+    return failed("create", directory);
+  }
+  Result<FileDescriptor> locked = lock(directory);
+  if (!locked) return tl::unexpected(locked.error());
+  const std::string path = directory + "/journal";
+  const FileDescriptor old(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (old.get() < 0 && errno != ENOENT) return failed("open", path);
+  Bytes bytes;
+  if (old.get() >= 0) {
+    Result<Bytes> read = read_all(old.get(), path);
+    if (!read) return tl::unexpected(read.error());
+    bytes = std::move(*read);
+  }
+  Result<Recovered> recovered = recover(bytes, path);
+  if (!recovered) return tl::unexpected(recovered.error());
+  Result<FileDescriptor> file = rewrite(directory, path, recovered->state);
+  if (!file) return tl::unexpected(file.error());
+  return Opened{JournalFile(std::move(*locked), std::move(*file), path), std::move(recovered->state),
+                recovered->cut_bytes};
+}
+
+Status JournalFile::append(std::span<const Record> records) {
+  Bytes bytes;
+  for (const Record& record : records) put_record(bytes, record);
+  return write_all(file_.get(), bytes, path_);
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,56 @@
+// The chief's journal on a disk: STATE_DIRECTORY/journal, records behind each other, each with its length and crc32c. A
+// torn tail (the chief or its host died while writing) is cut; damage before the tail is an error. At each start the
+// journal is rewritten without what no longer matters and put in place by one rename.
+//
+// A lock file keeps a second chief out. Blocking; one owner, any one thread at a time.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "chiefd/core/journal_state.h"
+#include "common/result.h"
+
+namespace disttrain::chiefd {
+
+// Owns a file descriptor; -1 is none.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept;
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor();
+
+  int get() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+class JournalFile {
+ public:
+  struct Opened;
+  // Makes the directory and the journal when missing. Errors: kConfig (another chief lives on this directory, or a
+  // newer version wrote it), kNoPermission, kData (damaged before its tail).
+  static Result<Opened> open(const std::string& directory);
+
+  // Appends records and waits until the disk has them. After an error the file must not be used any more: what the disk
+  // has isn't known.
+  Status append(std::span<const Record> records);
+
+ private:
+  JournalFile(FileDescriptor lock, FileDescriptor file, std::string path);
+
+  FileDescriptor lock_;
+  FileDescriptor file_;
+  std::string path_;
+};
+
+struct JournalFile::Opened {
+  JournalFile file;
+  JournalState state;           // journal id 0: new
+  std::uint64_t cut_bytes = 0;  // of a torn tail
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,61 @@
+#include "chiefd/journal_writer.h"
+
+#include <asio/post.hpp>
+#include <memory>
+#include <utility>
+
+#include "common/daemon/threads.h"
+
+namespace disttrain::chiefd {
+
+JournalWriter::JournalWriter(asio::io_context& loop, JournalFile file, Handlers handlers)
+    : loop_(loop),
+      handlers_(std::make_shared<Handlers>(std::move(handlers))),
+      file_(std::move(file)),
+      thread_([this] { run(); }) {}
+
+JournalWriter::~JournalWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+  *handlers_ = Handlers{};
+}
+
+void JournalWriter::write(Ticket ticket, Record record) {
+  {
+    const std::lock_guard lock(mutex_);
+    records_.push_back(std::move(record));
+    tickets_.push_back(ticket);
+  }
+  changed_.notify_one();
+}
+
+void JournalWriter::run() {
+  daemon::name_thread("journal");
+  while (true) {
+    std::vector<Record> records;
+    std::vector<Ticket> tickets;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return is_ending_ || !records_.empty(); });
+      if (records_.empty()) return;
+      records.swap(records_);
+      tickets.swap(tickets_);
+    }
+    if (Status status = file_.append(records); !status) {
+      asio::post(loop_, [handlers = handlers_, error = status.error()] {
+        if (handlers->on_failed) handlers->on_failed(error);
+      });
+      return;
+    }
+    asio::post(loop_, [handlers = handlers_, tickets = std::move(tickets)] {
+      for (Ticket ticket : tickets)
+        if (handlers->on_persisted) handlers->on_persisted(ticket);
+    });
+  }
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,44 @@
+// The last lines that each task said, kept at the chief so that `logs` and root causes work after a task was killed. A
+// value of the loop.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/messages/client.h"
+#include "common/messages/control.h"
+
+namespace disttrain::chiefd {
+
+inline constexpr std::size_t kKeptLines = 1000;        // per task
+inline constexpr std::size_t kMaxAnswerLines = 20000;  // of one answer
+
+// What a reader asked for.
+struct LogFilter {
+  std::vector<TaskId> tasks;  // empty = all
+  std::uint8_t level = 0;     // at least
+  std::int64_t since_wall_nanoseconds = 0;
+  std::int64_t until_wall_nanoseconds = INT64_MAX;
+
+  bool passes(const LogLine& line) const;
+};
+
+class LogStore {
+ public:
+  // Lines of `task`, whatever they say of themselves, at most 4 KiB each.
+  void add(TaskId task, LogLines lines);
+
+  // By time, the newest kMaxAnswerLines of those that pass.
+  std::vector<LogLine> find(const LogFilter& filter) const;
+
+  // The task's newest lines, oldest first.
+  std::vector<std::string> tail(TaskId task, std::size_t count) const;
+
+ private:
+  std::map<TaskId, std::deque<LogLine>> lines_;
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,46 @@
+// chiefd: keeps the cluster together. The tour: the options and the cluster file, the journal, the loop, the chief.
+#include <asio/io_context.hpp>
+#include <optional>
+
+#include "chiefd/chief.h"
+#include "common/daemon/log.h"
+#include "common/daemon/random.h"
+#include "common/daemon/signals.h"
+#include "common/daemon/startup.h"
+#include "common/daemon/threads.h"
+#include "transport/tcp/transport.h"
+
+using namespace disttrain;
+
+int main(int argc, char** argv) {
+  int exit_code = 0;
+  std::optional<daemon::Startup> startup = daemon::start_daemon(Role::kChief, argc, argv, exit_code);
+  if (!startup) return exit_code;
+  const ClusterConfig& cluster = startup->cluster;
+  daemon::Log log(startup->task, cluster.log);
+
+  const transport::TcpOptions tcp_options{.congestion_control = cluster.transport.congestion_control};
+  if (Status status = transport::validate(tcp_options); !status) return daemon::report("chiefd", status.error());
+  transport::TcpTransport transport(tcp_options);
+
+  Result<chiefd::JournalFile::Opened> journal = chiefd::JournalFile::open(cluster.chief.state_directory);
+  if (!journal) return daemon::report("chiefd", journal.error());
+
+  asio::io_context loop(1);
+  daemon::StopSignals signals(loop, [&loop, &log](int) {
+    log.info("asked to end");
+    loop.stop();
+  });
+  chiefd::Chief chief(loop, transport, log,
+                      chiefd::Chief::Setup{.cluster = cluster,
+                                           .listen_address = startup->listen_address,
+                                           .journal = std::move(*journal),
+                                           .seed = daemon::draw_number(),
+                                           .on_listening = {},
+                                           .on_failed = [&loop, &exit_code](const Error& error) {
+                                             exit_code = daemon::report("chiefd", error);
+                                             loop.stop();
+                                           }});
+  loop.run();
+  return exit_code;
+}

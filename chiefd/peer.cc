@@ -1,0 +1,61 @@
+#include "chiefd/peer.h"
+
+#include <utility>
+
+namespace disttrain::chiefd {
+
+Peer::Peer(PeerId id, std::unique_ptr<transport::Connection> connection, std::uint64_t max_blob_bytes,
+           Handlers handlers)
+    : id_(id), max_blob_bytes_(max_blob_bytes), handlers_(std::move(handlers)), connection_(std::move(connection)) {
+  connection_->start(*this);
+}
+
+void Peer::send_frame(wire::FrameType type, transport::Bytes control, transport::Bytes payload) {
+  transport::OutgoingFrame frame;
+  frame.header.type = type;
+  frame.control = control;
+  frame.payload = payload;
+  frame.lifetime = transport::Payload::kCopied;
+  connection_->send(frame);
+}
+
+void Peer::welcome(const Welcome& welcome) {
+  send_frame(wire::FrameType::kWelcome, wire::encode(welcome), {});
+}
+
+void Peer::refuse(const Refused& refused) {
+  send_frame(wire::FrameType::kRefused, wire::encode(refused), {});
+}
+
+void Peer::send(const wire::ControlMessage& message) {
+  const Result<wire::EncodedControl> encoded = wire::encode(message);
+  if (encoded) return send_frame(encoded->type, encoded->control(), encoded->payload());
+  // Too big for a frame; the peer would wait for it in vain.
+  const Result<wire::EncodedControl> refusal =
+      wire::encode(wire::ControlMessage(Refused{encoded.error().code, encoded.error().message}));
+  if (refusal) send_frame(refusal->type, refusal->control(), refusal->payload());
+}
+
+Result<transport::MutableBytes> Peer::payload_landing(const wire::FrameHeader& header, transport::Bytes) {
+  if (header.type != wire::FrameType::kBlob || header.payload_bytes > max_blob_bytes_)
+    return fail(ErrorCode::kData, "a message of " + std::to_string(header.payload_bytes) + " bytes; expected at most " +
+                                      std::to_string(max_blob_bytes_));
+  landing_.resize(header.payload_bytes);
+  return transport::MutableBytes(landing_);
+}
+
+void Peer::on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) {
+  // Types of a later version are dropped.
+  if (header.type != wire::FrameType::kControl && header.type != wire::FrameType::kBlob) return;
+  const Result<wire::ControlMessage> message = wire::decode_control(header.type, control, payload);
+  landing_ = {};
+  if (message) return handlers_.on_message(id_, *message);
+  connection_->close();
+  handlers_.on_closed(id_, message.error());
+}
+
+void Peer::on_closed(const Error& why) {
+  handlers_.on_closed(id_, why);
+}
+
+}  // namespace disttrain::chiefd

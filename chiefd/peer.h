@@ -1,0 +1,59 @@
+// One control connection to the chief, of a task or of a command line: messages in and out. Belongs to the loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/messages/session.h"
+#include "transport/connection.h"
+#include "transport/wire/codec.h"
+
+namespace disttrain::chiefd {
+
+using PeerId = StrongId<struct PeerIdTag, std::uint64_t>;
+
+class Peer final : private transport::ConnectionHandler {
+ public:
+  struct Handlers {
+    std::function<void(PeerId, const wire::ControlMessage&)> on_message;
+    std::function<void(PeerId, const Error&)> on_closed;  // once; not after close()
+  };
+  // max_blob_bytes: bigger messages of the peer close the connection.
+  Peer(PeerId id, std::unique_ptr<transport::Connection> connection, std::uint64_t max_blob_bytes, Handlers handlers);
+
+  PeerId id() const { return id_; }
+  const std::string& address() const { return connection_->peer(); }
+
+  void welcome(const Welcome& welcome);
+  void refuse(const Refused& refused);
+  void send(const wire::ControlMessage& message);
+  // Bytes that the peer hasn't taken yet.
+  std::size_t queued_bytes() const { return connection_->queued_bytes(); }
+  void close() { connection_->close(); }
+
+  // Whose it is, once admitted: one of them.
+  std::optional<Member> member;
+  std::optional<std::string> user;
+
+ private:
+  Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;
+  void on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) override;
+  void on_sent(std::uint64_t) override {}
+  void on_closed(const Error& why) override;
+  void send_frame(wire::FrameType type, transport::Bytes control, transport::Bytes payload);
+
+  // Constant.
+  const PeerId id_;
+  const std::uint64_t max_blob_bytes_;
+  const Handlers handlers_;
+
+  std::unique_ptr<transport::Connection> connection_;
+  std::vector<std::byte> landing_;
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,121 @@
+#include "chiefd/status_json.h"
+
+#include <cmath>
+
+namespace disttrain::chiefd {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kRootCauseLines = 20;
+
+const char* to_string(Mode mode) {
+  switch (mode) {
+    case Mode::kAsync:
+      return "async";
+    case Mode::kSync:
+      return "sync";
+    case Mode::kSsp:
+      return "ssp";
+  }
+  return "unknown";
+}
+
+// JSON has no NaN.
+json number_or_null(double value) {
+  return std::isfinite(value) ? json(value) : json(nullptr);
+}
+
+json times_by_phase(const PhaseTimes& times) {
+  json by_phase = json::object();
+  for (int p = 0; p < kPhases; ++p) {
+    const auto phase = static_cast<Phase>(p);
+    if (phase == Phase::kIdle) continue;
+    const auto index = static_cast<std::size_t>(p);
+    by_phase[disttrain::to_string(phase)] = index < times.size() ? to_seconds(times[index]) : 0.0;
+  }
+  return by_phase;
+}
+
+json task_json(const TaskStatus& task) {
+  json entry = {{"task", disttrain::to_string(task.task)},
+                {"pid", task.pid != 0 ? json(task.pid) : json(nullptr)},
+                {"address", task.address},
+                {"host", task.host},
+                {"metrics", nullptr},
+                {"state", to_string(task.state)},
+                {"reason", task.reason},
+                {"step", task.step},
+                {"heartbeat_age_seconds", task.heartbeat_age ? json(to_seconds(*task.heartbeat_age)) : json(nullptr)},
+                {"phase", disttrain::to_string(task.phase)},
+                {"phase_seconds", to_seconds(task.in_phase)}};
+  if (task.task.role == Role::kWorker) entry["phase_times"] = times_by_phase(task.phase_times);
+  return entry;
+}
+
+json tasks_json(const std::vector<TaskStatus>& tasks, const ChiefStatus& chief) {
+  TaskStatus own;
+  own.task = TaskId{Role::kChief, 0};
+  own.pid = chief.pid;
+  own.address = chief.address;
+  own.state = TaskState::kReady;
+  own.heartbeat_age = Duration::zero();
+  json list = json::array({task_json(own)});
+  for (const TaskStatus& task : tasks) list.push_back(task_json(task));
+  return list;
+}
+
+json evaluation_json(const std::optional<EvaluationStatus>& evaluation) {
+  if (!evaluation) return nullptr;
+  return {{"accuracy", evaluation->accuracy ? number_or_null(*evaluation->accuracy) : json(nullptr)},
+          {"loss", number_or_null(evaluation->loss)},
+          {"examples", evaluation->examples},
+          {"step", evaluation->step.value}};
+}
+
+json root_cause_json(const std::optional<RootCause>& cause, const LogStore& logs) {
+  if (!cause) return nullptr;
+  return {{"task", disttrain::to_string(cause->task)},
+          {"reason", cause->reason},
+          {"log", logs.tail(cause->task, kRootCauseLines)}};
+}
+
+}  // namespace
+
+json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& logs) {
+  return {{"job", status.name},
+          {"id", status.job.value},
+          {"mode", to_string(status.mode)},
+          {"state", to_string(status.state)},
+          {"reason", status.reason},
+          {"code", status.code ? json(static_cast<int>(*status.code)) : json(nullptr)},
+          {"global_step", status.global_step},
+          {"steps_target", status.steps_target},
+          {"epoch", status.epoch},
+          {"seconds", status.seconds},
+          {"steps_per_second", status.steps_per_second},
+          {"examples_per_second", status.examples_per_second},
+          {"examples", status.examples},
+          {"loss", number_or_null(status.loss)},
+          {"late", status.late},
+          {"skipped", status.skipped},
+          {"staleness", status.staleness},
+          {"evaluation", evaluation_json(status.evaluation)},
+          {"transport", "tcp"},
+          {"generation", status.generation.value},
+          {"recoveries", 0},
+          {"checkpoint", nullptr},
+          {"root_cause", root_cause_json(status.root_cause, logs)},
+          {"warnings", status.warnings},
+          {"tasks", tasks_json(status.tasks, chief)}};
+}
+
+json json_without_job(const std::vector<TaskStatus>& tasks, const ChiefStatus& chief) {
+  JobStatus none;
+  none.tasks = tasks;
+  json answer = to_json(none, chief, LogStore());
+  for (const char* key : {"job", "id", "mode", "state", "reason"}) answer[key] = nullptr;
+  return answer;
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,22 @@
+// Status as JSON, with the keys that others script against: docs/json.md.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "chiefd/core/status.h"
+#include "chiefd/log_store.h"
+
+namespace disttrain::chiefd {
+
+// The chief's own entry among the tasks.
+struct ChiefStatus {
+  std::uint32_t pid = 0;
+  std::string address;
+};
+
+nlohmann::json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& logs);
+// Before the first job: the same keys, `job` and `state` null.
+nlohmann::json json_without_job(const std::vector<TaskStatus>& tasks, const ChiefStatus& chief);
+
+}  // namespace disttrain::chiefd
