@@ -1,0 +1,184 @@
+// Measures tcp between two threads over loopback, as a worker and a shard use it: each frame that goes out comes back
+// with as many bytes. Compare with FIELD's limits of the machine.
+//   transport_bench [congestion-control] [free | same | apart]      (cores of the two threads)
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "transport/tcp/transport.h"
+#include "transport/wire/codec.h"
+
+namespace disttrain::transport {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void pin(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+// The shard: lands each frame in one of its slots and answers with its own bytes.
+class Echo : public ConnectionHandler {
+ public:
+  explicit Echo(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {
+    connection_->start(*this);
+  }
+  Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes) override {
+    return MutableBytes(landing_).first(header.payload_bytes);
+  }
+  void on_frame(const wire::FrameHeader& header, Bytes control, Bytes payload) override {
+    if (!wire::decode_push(control)) std::abort();
+    OutgoingFrame answer;
+    answer.header.type = wire::FrameType::kParameters;
+    answer.header.sequence = header.sequence;
+    Parameters parameters;
+    parameters.acknowledged = header.sequence;
+    answer.control = wire::encode(parameters, scratch_);
+    answer.payload = Bytes(parameters_).first(payload.size());
+    answer.lifetime = Payload::kCopied;
+    connection_->send(answer);
+  }
+  void on_sent(std::uint64_t) override {}
+  void on_closed(const Error&) override {}
+
+ private:
+  std::unique_ptr<Connection> connection_;
+  std::vector<std::byte> landing_ = std::vector<std::byte>(wire::kMaxPayloadBytes);
+  std::vector<std::byte> parameters_ = std::vector<std::byte>(wire::kMaxPayloadBytes);
+  wire::ScratchBuffer scratch_;
+};
+
+// The worker: keeps `credits` frames outstanding until `frames` have come back.
+class Pusher : public ConnectionHandler {
+ public:
+  Pusher(asio::io_context& loop, std::unique_ptr<Connection> connection)
+      : loop_(loop), connection_(std::move(connection)) {
+    connection_->start(*this);
+  }
+  // Seconds.
+  double exchange(std::size_t frame_bytes, std::uint64_t frames, std::uint64_t credits) {
+    frame_bytes_ = frame_bytes;
+    to_send_ = to_come_ = frames;
+    const auto begin = Clock::now();
+    for (std::uint64_t i = 0; i < std::min(credits, frames); ++i) send_one();
+    loop_.restart();
+    loop_.run();
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+  Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes) override {
+    return MutableBytes(parameters_).first(header.payload_bytes);
+  }
+  void on_frame(const wire::FrameHeader&, Bytes control, Bytes) override {
+    if (!wire::decode_parameters(control)) std::abort();
+    if (to_send_ > 0) send_one();
+    if (--to_come_ == 0) loop_.stop();
+  }
+  void on_sent(std::uint64_t) override {}
+  void on_closed(const Error& why) override {
+    std::fprintf(stderr, "%s\n", why.message.c_str());
+    std::exit(1);
+  }
+
+ private:
+  void send_one() {
+    --to_send_;
+    Push push;
+    push.clock = Step(++sequence_);
+    push.visited = {{100, 200}};
+    OutgoingFrame frame;
+    frame.header.type = wire::FrameType::kPush;
+    frame.header.sequence = Sequence(sequence_);
+    frame.control = wire::encode(push, scratch_);
+    frame.payload = Bytes(gradients_).first(frame_bytes_);
+    frame.cookie = sequence_;
+    connection_->send(frame);
+  }
+
+  asio::io_context& loop_;
+  std::unique_ptr<Connection> connection_;
+  std::size_t frame_bytes_ = 0;
+  std::uint64_t to_send_ = 0, to_come_ = 0, sequence_ = 0;
+  std::vector<std::byte> gradients_ = std::vector<std::byte>(wire::kMaxPayloadBytes);
+  std::vector<std::byte> parameters_ = std::vector<std::byte>(wire::kMaxPayloadBytes);
+  wire::ScratchBuffer scratch_;
+};
+
+int run(const std::string& congestion_control, const std::string& cores) {
+  TcpOptions options;
+  options.congestion_control = congestion_control;
+  if (const Status valid = validate(options); !valid) {
+    std::fprintf(stderr, "%s\n", valid.error().message.c_str());
+    return 78;
+  }
+  TcpTransport transport(options);
+  asio::io_context server_loop(1), loop(1);
+  auto guard = asio::make_work_guard(server_loop);
+  std::unique_ptr<Echo> echo;
+  auto listener = transport.listen(server_loop, "127.0.0.1:0", {}, [&](std::unique_ptr<Arrival> arrival) {
+    echo = std::make_unique<Echo>(arrival->adopt(server_loop));
+  });
+  if (!listener) return 1;
+  if (cores != "free") pin(0);
+  std::thread server([&] {
+    if (cores == "apart") pin(1);
+    server_loop.run();
+  });
+
+  std::unique_ptr<Pusher> pusher;
+  OutgoingFrame hello;
+  hello.header.type = wire::FrameType::kHello;
+  transport.dial(loop, (*listener)->address(), hello, std::chrono::seconds(5), [&](auto dialled) {
+    if (dialled) pusher = std::make_unique<Pusher>(loop, std::move(*dialled));
+    loop.stop();
+  });
+  loop.run();
+  if (!pusher) return 1;
+
+  struct Case {
+    const char* name;
+    std::size_t frame_bytes;
+    std::uint64_t frames;  // of one step
+    std::uint64_t credits;
+    int steps;
+  };
+  const Case cases[] = {{"64 B", 64, 1, 1, 20000},
+                        {"318 KB in 1 frame", 318040, 1, 1, 2000},
+                        {"80 MB in 256 KiB frames, 4 credits", 262144, 306, 4, 8},
+                        {"80 MB in 1 MiB frames, 4 credits", 1048576, 77, 4, 8},
+                        {"80 MB in 256 KiB frames, 16 credits", 262144, 306, 16, 8}};
+  for (const Case& c : cases) {
+    for (int i = 0; i < 3; ++i) pusher->exchange(c.frame_bytes, c.frames, c.credits);
+    std::vector<double> seconds;
+    for (int i = 0; i < c.steps; ++i) seconds.push_back(pusher->exchange(c.frame_bytes, c.frames, c.credits));
+    std::sort(seconds.begin(), seconds.end());
+    const double median = seconds[seconds.size() / 2];
+    std::printf("%-38s %10.1f us   best %10.1f us   %6.2f GB/s each way\n", c.name, median * 1e6, seconds[0] * 1e6,
+                static_cast<double>(c.frame_bytes * c.frames) / median / 1e9);
+  }
+  asio::post(server_loop, [&] {
+    echo.reset();
+    listener->reset();
+    guard.reset();
+  });
+  server.join();
+  return 0;
+}
+
+}  // namespace
+}  // namespace disttrain::transport
+
+int main(int argc, char** argv) {
+  return disttrain::transport::run(argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "free");
+}
