@@ -24,8 +24,8 @@ void Shard::handle(Instant now, const Event& event, Outside& outside) {
     if (const auto* apply = std::get_if<Apply>(&actions_[i])) {
       store_.apply(*apply);
     } else if (const auto* sum = std::get_if<SumAndApply>(&actions_[i])) {
+      outside.before_update(sum->bucket);
       store_.sum_and_apply(*sum);
-      outside.turn();
     } else if (const auto* measure = std::get_if<MeasureNorm>(&actions_[i])) {
       const double norm2 = store_.norm2(*measure->plan);
       core_.step(now, NormMeasured{norm2}, actions_);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "common/layout.h"
@@ -18,16 +19,18 @@ class Outside {
  public:
   virtual ~Outside() = default;
   virtual void act(const Action& action) = 0;
-  // Between the pieces of long work: the shard is alive.
-  virtual void turn() = 0;
+  // sync: the bucket is about to become the next step's. Answers with its present values that are still under way must
+  // take them now. Also shows, in a long step, that the shard is alive.
+  virtual void before_update(BucketId bucket) = 0;
 };
 
 class Shard {
  public:
-  // Throws std::bad_alloc.
-  Shard(const Layout& layout, const ShardOptions& options, std::uint64_t seed)
+  // `turn` is called between the buckets while they get their initial values. Throws std::bad_alloc.
+  Shard(const Layout& layout, const ShardOptions& options, std::uint64_t seed, const std::function<void()>& turn)
       : core_(layout, options),
-        store_(layout, options.shard, options.train, seed, static_cast<std::uint32_t>(options.roster.members.size())) {}
+        store_(layout, options.shard, options.train, seed, static_cast<std::uint32_t>(options.roster.members.size()),
+               turn) {}
 
   // Where a push frame's payload goes, or why its channel is to be closed: ShardCore::landing.
   Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push, std::uint64_t payload_bytes);

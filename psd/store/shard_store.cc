@@ -23,7 +23,7 @@ std::uint64_t in_flight(const TrainSection& train) {
 }  // namespace
 
 ShardStore::ShardStore(const Layout& layout, ShardId shard, const TrainSection& train, std::uint64_t seed,
-                       std::uint32_t places)
+                       std::uint32_t places, const std::function<void()>& turn)
     : rule_(train),
       pushes_(static_cast<std::uint32_t>(in_flight(train))),
       elements_(shard_elements(layout, shard)),
@@ -47,16 +47,17 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const TrainSection& 
         bucket.runs.push_back(Run{slice.bucket_begin, slice.elements, kind});
     }
   }
-  initialize_all(layout, seed);
+  initialize_all(layout, seed, turn);
 }
 
-void ShardStore::initialize_all(const Layout& layout, std::uint64_t seed) {
+void ShardStore::initialize_all(const Layout& layout, std::uint64_t seed, const std::function<void()>& turn) {
   for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
     if (buckets_[id].elements == 0) continue;
     const auto values = parameters_.floats().subspan(buckets_[id].begin, buckets_[id].elements);
     for (const Slice& slice : slices_of(layout, BucketId(id)))
       initialize(layout.model.variables[slice.variable], seed, slice.variable_begin,
                  values.subspan(slice.bucket_begin, slice.elements));
+    turn();
   }
 }
 

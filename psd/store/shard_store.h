@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -17,9 +18,10 @@ namespace disttrain::psd {
 
 class ShardStore {
  public:
-  // places: members that memory is made for. Parameters begin as the model's initializers say, slots at 0. Throws
-  // std::bad_alloc.
-  ShardStore(const Layout& layout, ShardId shard, const TrainSection& train, std::uint64_t seed, std::uint32_t places);
+  // places: members that memory is made for. Parameters begin as the model's initializers say, slots at 0; `turn` is
+  // called between buckets, for this takes seconds where a shard is large. Throws std::bad_alloc.
+  ShardStore(const Layout& layout, ShardId shard, const TrainSection& train, std::uint64_t seed, std::uint32_t places,
+             const std::function<void()>& turn);
   ShardStore(const ShardStore&) = delete;
 
   // Where the bucket's payload is received; as long as the bucket. Valid as long as the store.
@@ -51,7 +53,7 @@ class ShardStore {
   };
 
   const OwnBucket& own(BucketId bucket) const;
-  void initialize_all(const Layout& layout, std::uint64_t seed);
+  void initialize_all(const Layout& layout, std::uint64_t seed, const std::function<void()>& turn);
   void weigh(const SumPlan& plan, BucketId bucket);
   void update(const OwnBucket& bucket, const UpdateAt& at, double scale);
   std::span<const update::WeightedGradient> part_of(const Run& run);

@@ -91,13 +91,13 @@ class ShardCluster {
 class ShardNode : public Outside {
  public:
   ShardNode(ShardCluster& cluster, const Layout& layout, const ShardOptions& options, std::uint64_t seed)
-      : cluster_(cluster), id_(options.shard), shard(layout, options, seed) {}
+      : cluster_(cluster), id_(options.shard), shard(layout, options, seed, [] {}) {}
 
   void handle(const Event& event) { shard.handle(cluster_.now, event, *this); }
   void push(ChannelId channel, Sequence sequence, const Push& push, const std::vector<float>& gradient);
 
   void act(const Action& action) override;
-  void turn() override {}
+  void before_update(BucketId) override {}
 
  private:
   ShardCluster& cluster_;

@@ -1,0 +1,361 @@
+#include "psd/ps_daemon.h"
+
+#include <unistd.h>
+
+#include <asio/post.hpp>
+#include <new>
+
+#include "common/daemon/config_reader.h"
+#include "common/daemon/host.h"
+#include "common/daemon/threads.h"
+
+namespace disttrain::psd {
+
+namespace {
+
+constexpr std::size_t kLogLinesPerMessage = 500;
+constexpr std::size_t kMaxQueuedBytes = 4 * 1024 * 1024;  // towards the chief; more log lines wait in the log
+
+std::uint32_t threads_of(const PsConfig& config) {
+  if (config.shards != 0) return config.shards;
+  return config.cores.empty() ? daemon::cores_given() : static_cast<std::uint32_t>(config.cores.size());
+}
+
+// "auto": three quarters of what the host has; the rest is for the system and for sockets.
+std::uint64_t memory_of(const PsConfig& config) {
+  if (config.memory_bytes != 0) return config.memory_bytes;
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) /
+         4 * 3;
+}
+
+}  // namespace
+
+PsDaemon::PsDaemon(asio::io_context& loop, transport::Transport& transport, daemon::Startup startup, daemon::Log& log)
+    : loop_(loop),
+      transport_(transport),
+      startup_(std::move(startup)),
+      self_{startup_.task, startup_.incarnation},
+      log_(log),
+      timeouts_(derive_timeouts(startup_.cluster.heartbeat.timeout)),
+      address_(startup_.address),
+      link_(loop, transport, startup_.cluster.chief.address, timeouts_, log, static_cast<ChiefLinkOwner&>(*this)),
+      heartbeat_timer_(loop) {}
+
+PsDaemon::~PsDaemon() {
+  log_.set_listener({});
+}
+
+Status PsDaemon::start() {
+  const PsConfig& config = startup_.cluster.ps.at(startup_.task.index);
+  const TransportConfig& limits = startup_.cluster.transport;
+  auto listener = transport_.listen(loop_, startup_.listen_address, {limits.max_connections, limits.hello_timeout},
+                                    [this](std::unique_ptr<transport::Arrival> a) { on_arrival(std::move(a)); });
+  if (!listener) return tl::unexpected(listener.error());
+  listener_ = std::move(*listener);
+  if (address_.ends_with(":0")) address_ = listener_->address();
+
+  const auto upward = [this](const ShardNews& news) { asio::post(loop_, [this, news] { on_news(news); }); };
+  for (std::uint32_t i = 0; i < threads_of(config); ++i) {
+    std::vector<std::uint32_t> cores;
+    if (!config.cores.empty()) cores.push_back(config.cores[i % config.cores.size()]);
+    threads_.push_back(std::make_unique<ShardThread>(i, cores, timeouts_.interval / 2, transport_, log_, upward));
+  }
+  log_.info(to_string(startup_.task) + " " + daemon::kVersion + " at " + address_ + ", " + transport_.name() + ", " +
+            std::to_string(threads_.size()) + " shard threads, waiting for the chief at " +
+            startup_.cluster.chief.address);
+  log_.set_listener([this] { asio::post(loop_, [this] { send_logs(); }); });
+  link_.start();
+  heartbeat();
+  return {};
+}
+
+// --- The chief
+
+Hello PsDaemon::hello() {
+  const PsConfig& config = startup_.cluster.ps.at(startup_.task.index);
+  TaskHello task;
+  task.member = self_;
+  task.address = address_;
+  task.host = daemon::host_name();
+  task.pid = static_cast<std::uint32_t>(::getpid());
+  task.shards = static_cast<std::uint32_t>(threads_.size());
+  task.memory_bytes = memory_of(config);
+  task.journal = journal_;
+  if (job_) {
+    task.job = job_->facts->job;
+    task.generation = job_->facts->generation;
+  }
+  Hello hello;
+  hello.cluster = startup_.cluster.name;
+  hello.cluster_hash = startup_.cluster.hash;
+  hello.who = task;
+  return hello;
+}
+
+void PsDaemon::on_welcome(const Welcome& welcome) {
+  obeyed_ = welcome.term >= term_;
+  if (!obeyed_) return log_.warn("a chief of an older term answers; it isn't obeyed");
+  term_ = welcome.term;
+  for (const std::string& warning : welcome.warnings) log_.warn(warning);
+  if (journal_.value != 0 && journal_ != welcome.journal) {
+    log_.warn("the chief has another journal: what was open is dropped");
+    drop_job([] {});
+  }
+  journal_ = welcome.journal;
+  timeouts_ = derive_timeouts(welcome.heartbeat_timeout);
+  link_.set_timeouts(timeouts_);
+  log_.info("registered with the chief at " + startup_.cluster.chief.address);
+  send_heartbeat();
+  send_logs();
+}
+
+void PsDaemon::on_refused(const Refused& refused) {
+  log_.error("the chief refuses " + to_string(startup_.task) + ": " + refused.reason);
+  exit_code_ = static_cast<int>(refused.code);
+  stop();
+}
+
+void PsDaemon::on_message(const wire::ControlMessage& message) {
+  if (!obeyed_) return;
+  std::visit([this](const auto& order) { take(order); }, message);
+}
+
+bool PsDaemon::is_open(JobId job, Generation generation) const {
+  return job_ && !dropping_ && job_->facts->job == job && job_->facts->generation == generation;
+}
+
+void PsDaemon::fail_job(JobId job, Generation generation, const Error& error) {
+  log_.error("job " + std::to_string(job.value) + ": " + error.message);
+  link_.send(TaskFailed{job, generation, error.code, error.message});
+}
+
+void PsDaemon::take(const CreateShards& order) {
+  if (is_open(order.job, order.generation)) {
+    if (job_->created) link_.send(ShardsCreated{order.job, order.generation});
+    return;
+  }
+  drop_job([this, order] { create(order); });
+}
+
+void PsDaemon::create(const CreateShards& order) {
+  Result<JobConfig> config = daemon::read_job(order.job_toml);
+  if (!config) return fail_job(order.job, order.generation, config.error());
+  if (order.owners.size() != order.layout.shards || order.roster.members.empty())
+    return fail_job(
+        order.job, order.generation,
+        Error{ErrorCode::kSoftware, "the chief's order names " + std::to_string(order.owners.size()) + " owners for " +
+                                        std::to_string(order.layout.shards) + " shards and " +
+                                        std::to_string(order.roster.members.size()) + " workers"});
+  auto facts = std::make_shared<ShardJob>();
+  facts->job = order.job;
+  facts->generation = order.generation;
+  facts->token = order.token;
+  facts->config = std::move(*config);
+  facts->layout = order.layout;
+  facts->owners = order.owners;
+  facts->roster = order.roster;
+  facts->warmup_steps = order.warmup_steps;
+  facts->train_records = order.train_records;
+  facts->self = self_;
+  facts->cluster = startup_.cluster.name;
+  facts->cluster_hash = startup_.cluster.hash;
+  facts->credits = startup_.cluster.transport.credits;
+  facts->timeouts = timeouts_;
+  job_.emplace();
+  job_->facts = facts;
+  for (std::uint32_t shard = 0; shard < order.layout.shards; ++shard)
+    if (order.owners[shard].ps == self_) job_->threads.emplace(ShardId(shard), job_->threads.size() % threads_.size());
+  log_.info("job " + std::to_string(order.job.value) + " \"" + facts->config.job.name + "\": making " +
+            std::to_string(job_->threads.size()) + " of " + std::to_string(order.layout.shards) + " shards");
+  for (const auto& [shard, thread] : job_->threads)
+    threads_[thread]->run([facts, id = shard](ShardThread& on) {
+      try {
+        on.services()[id] = std::make_unique<ShardService>(on.place(), facts, id);
+      } catch (const std::bad_alloc&) {
+        const std::string reason = "no memory for shard " + std::to_string(id.value);
+        on.place().upward(
+            wire::ControlMessage(TaskFailed{facts->job, facts->generation, ErrorCode::kUnavailable, reason}));
+      }
+    });
+  if (job_->threads.empty()) {
+    job_->created = true;
+    link_.send(ShardsCreated{order.job, order.generation});
+  }
+}
+
+// On the shard's thread; dropped where the shard isn't there any more.
+template <typename Task>
+void PsDaemon::on_shard(ShardId shard, Task task) {
+  threads_[job_->threads.at(shard)]->run([shard, work = std::move(task)](ShardThread& on) mutable {
+    const auto service = on.services().find(shard);
+    if (service != on.services().end()) work(*service->second);
+  });
+}
+
+void PsDaemon::take(const SetRoster& order) {
+  if (!is_open(order.job, order.generation) || !job_->threads.contains(ShardId(0))) return;
+  on_shard(ShardId(0), [roster = order.roster](ShardService& shard) { shard.set_roster(roster); });
+}
+
+void PsDaemon::take(const FenceWorker& order) {
+  if (!is_open(order.job, order.generation)) return;
+  for (const auto& [shard, thread] : job_->threads)
+    on_shard(shard, [worker = order.worker](ShardService& service) { service.fence(worker); });
+}
+
+void PsDaemon::take(const CloseJob& order) {
+  if (!is_open(order.job, order.generation)) {
+    link_.send(JobClosed{order.job});
+    return;
+  }
+  log_.info("job " + std::to_string(order.job.value) + " closes: " + order.reason);
+  drop_job([this, job = order.job] { link_.send(JobClosed{job}); });
+}
+
+void PsDaemon::take(const HeartbeatAnswer& answer) {
+  obeyed_ = answer.term >= term_;
+}
+
+// The last report leaves before the shard does.
+void PsDaemon::drop_job(std::function<void()> then) {
+  if (!job_) return then();
+  after_drop_.push_back(std::move(then));
+  if (dropping_) return;
+  dropping_ = true;
+  const auto done = [this, left = std::make_shared<std::size_t>(job_->threads.size())] {
+    if (*left > 0 && --*left > 0) return;
+    job_.reset();
+    dropping_ = false;
+    std::vector<std::function<void()>> callbacks;
+    callbacks.swap(after_drop_);
+    for (const auto& callback : callbacks) callback();
+  };
+  if (job_->threads.empty()) return done();
+  for (const auto& [shard, thread] : job_->threads)
+    threads_[thread]->run([this, id = shard, done](ShardThread& on) {
+      const auto service = on.services().find(id);
+      if (service != on.services().end()) {
+        service->second->report(true);
+        on.services().erase(service);
+      }
+      asio::post(loop_, done);
+    });
+}
+
+// --- The shards
+
+void PsDaemon::on_news(const ShardNews& news) {
+  std::visit([this](const auto& n) { hear(n); }, news);
+}
+
+void PsDaemon::hear(const ShardReady& ready) {
+  if (!job_ || dropping_) return;
+  job_->ready.insert(ready.shard);
+  if (job_->created || job_->ready.size() < job_->threads.size()) return;
+  job_->created = true;
+  link_.send(ShardsCreated{job_->facts->job, job_->facts->generation});
+}
+
+void PsDaemon::hear(const ShardSays& says) {
+  if (!job_) return;
+  job_->versions[says.shard] = says.version;
+  if (says.pacer) job_->pacer = says.pacer;
+  if (says.at_once && says.pacer) send_heartbeat();
+}
+
+// --- Peers
+
+void PsDaemon::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
+  const Result<Hello> hello = wire::decode_hello(arrival->hello());
+  if (!hello) return refuse(*arrival, ErrorCode::kData, hello.error().message);
+  if (hello->oldest_version > kProtocolVersion || hello->newest_version < kProtocolVersion)
+    return refuse(*arrival, ErrorCode::kConfig,
+                  "this ps speaks protocol version " + std::to_string(kProtocolVersion) + ", you speak " +
+                      std::to_string(hello->oldest_version) + " to " + std::to_string(hello->newest_version));
+  if (hello->cluster != startup_.cluster.name)
+    return refuse(*arrival, ErrorCode::kConfig,
+                  "this ps is of cluster \"" + startup_.cluster.name + "\", you are of \"" + hello->cluster + "\"");
+  if (const auto* channel = std::get_if<ChannelHello>(&hello->who)) return admit(std::move(arrival), *channel);
+  if (const auto* peer = std::get_if<ShardPeerHello>(&hello->who)) return admit(std::move(arrival), *peer);
+  refuse(*arrival, ErrorCode::kConfig,
+         "this is " + to_string(startup_.task) + "; the chief is at " + startup_.cluster.chief.address);
+}
+
+std::optional<Refused> PsDaemon::check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const {
+  const std::string what = "shard " + std::to_string(shard.value) + " of job " + std::to_string(job.value);
+  if (!is_open(job, generation) || !job_->threads.contains(shard))
+    return Refused{ErrorCode::kTemporary, what + " isn't here, or not yet"};
+  if (token != job_->facts->token) return Refused{ErrorCode::kNoPermission, what + ": the token is wrong"};
+  return std::nullopt;
+}
+
+void PsDaemon::admit(std::unique_ptr<transport::Arrival> arrival, const ChannelHello& hello) {
+  if (const auto no = check(hello.job, hello.generation, hello.shard, hello.token))
+    return refuse(*arrival, no->code, no->reason);
+  on_shard(hello.shard, [worker = hello.worker, moved = std::move(arrival)](ShardService& shard) {
+    shard.adopt_channel(*moved, worker);
+  });
+}
+
+void PsDaemon::admit(std::unique_ptr<transport::Arrival> arrival, const ShardPeerHello& hello) {
+  if (const auto no = check(hello.job, hello.generation, ShardId(0), hello.token))
+    return refuse(*arrival, no->code, no->reason);
+  const auto& owners = job_->facts->owners;
+  if (hello.from.value == 0 || hello.from.value >= owners.size() || owners[hello.from.value].ps != hello.ps)
+    return refuse(*arrival, ErrorCode::kConfig,
+                  "shard " + std::to_string(hello.from.value) + " isn't " + to_string(hello.ps.task) + "'s");
+  on_shard(ShardId(0),
+           [from = hello.from, moved = std::move(arrival)](ShardService& shard) { shard.adopt_peer(*moved, from); });
+}
+
+void PsDaemon::refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason) {
+  log_.debug("refused " + arrival.peer() + ": " + reason);
+  const std::vector<std::byte> bytes = wire::encode(Refused{code, reason});
+  const auto connection = arrival.adopt(loop_);
+  transport::OutgoingFrame frame;
+  frame.header.type = wire::FrameType::kRefused;
+  frame.control = bytes;
+  connection->send(frame);
+  connection->close();
+}
+
+// --- Heartbeats and logs
+
+void PsDaemon::heartbeat() {
+  if (job_ && !dropping_)
+    for (const auto& [shard, thread] : job_->threads)
+      on_shard(shard, [](ShardService& service) { service.report(false); });
+  send_heartbeat();
+  heartbeat_timer_.expires_after(timeouts_.interval);
+  heartbeat_timer_.async_wait([this](asio::error_code cancelled) {
+    if (!cancelled) heartbeat();
+  });
+}
+
+void PsDaemon::send_heartbeat() {
+  if (!link_.open()) return;
+  Heartbeat beat;
+  for (const auto& thread : threads_) beat.turns.push_back(thread->turns());
+  if (job_) {
+    beat.job = job_->facts->job;
+    beat.generation = job_->facts->generation;
+    beat.phase = Phase::kWait;
+    for (const auto& [shard, version] : job_->versions) beat.steps = std::max(beat.steps, version.value);
+    beat.pacer = job_->pacer;
+    if (beat.pacer) {
+      beat.examples = beat.pacer->examples;
+      beat.loss = beat.pacer->loss;
+    }
+  }
+  link_.send(beat);
+}
+
+void PsDaemon::send_logs() {
+  while (link_.open() && link_.queued_bytes() < kMaxQueuedBytes) {
+    LogLines lines = log_.take(kLogLinesPerMessage);
+    if (lines.lines.empty() && lines.dropped == 0) return;
+    link_.send(lines);
+  }
+}
+
+}  // namespace disttrain::psd

@@ -1,0 +1,115 @@
+// The main thread of a ps: the control connection, the listener, heartbeats and log lines, and which job is open. It
+// hands hellos and the chief's orders to the threads of the shards, and never waits for them.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/daemon/log.h"
+#include "common/daemon/startup.h"
+#include "common/timeouts.h"
+#include "psd/chief_link.h"
+#include "psd/shard_job.h"
+#include "psd/shard_thread.h"
+#include "transport/connection.h"
+
+namespace disttrain::psd {
+
+class PsDaemon final : private ChiefLinkOwner {
+ public:
+  // All references outlive it.
+  PsDaemon(asio::io_context& loop, transport::Transport& transport, daemon::Startup startup, daemon::Log& log);
+  ~PsDaemon() override;
+  PsDaemon(const PsDaemon&) = delete;
+
+  // Listens and begins to dial the chief. kUnavailable: the port is in use.
+  Status start();
+  // Ends the loop; exit_code() says how.
+  void stop() { loop_.stop(); }
+  int exit_code() const { return exit_code_; }
+
+  // Where it really listens.
+  const std::string& address() const { return address_; }
+
+ private:
+  // A job whose shards are here.
+  struct OpenJob {
+    ShardJobPtr facts;
+    std::map<ShardId, std::size_t> threads;  // of the shards that live here
+    std::set<ShardId> ready;
+    std::map<ShardId, Step> versions;
+    std::optional<PacerReport> pacer;  // the last one, where the pacer is here
+    bool created = false;              // the chief was told
+  };
+
+  // ChiefLinkOwner
+  Hello hello() override;
+  void on_welcome(const Welcome& welcome) override;
+  void on_refused(const Refused& refused) override;
+  void on_message(const wire::ControlMessage& message) override;
+
+  // Orders of the chief.
+  void take(const CreateShards& order);
+  void take(const SetRoster& order);
+  void take(const FenceWorker& order);
+  void take(const CloseJob& order);
+  void take(const HeartbeatAnswer& answer);
+  template <typename Other>
+  void take(const Other&) {}  // not for a ps
+  void create(const CreateShards& order);
+  // Ends the job's shards, then calls `then` on the main loop; at once where there is no job.
+  void drop_job(std::function<void()> then);
+  bool is_open(JobId job, Generation generation) const;
+  void fail_job(JobId job, Generation generation, const Error& error);
+
+  // What shards say; on the main loop.
+  void on_news(const ShardNews& news);
+  void hear(const ShardReady& ready);
+  void hear(const ShardSays& says);
+  void hear(const wire::ControlMessage& message) { link_.send(message); }
+
+  // Peers that say hello.
+  void on_arrival(std::unique_ptr<transport::Arrival> arrival);
+  void admit(std::unique_ptr<transport::Arrival> arrival, const ChannelHello& hello);
+  void admit(std::unique_ptr<transport::Arrival> arrival, const ShardPeerHello& hello);
+  void refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason);
+  // Why a hello for a job's shard can't be granted now, if it can't.
+  std::optional<Refused> check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const;
+
+  void heartbeat();
+  void send_heartbeat();
+  void send_logs();
+  template <typename Task>
+  void on_shard(ShardId shard, Task task);
+
+  // Constant.
+  asio::io_context& loop_;
+  transport::Transport& transport_;
+  const daemon::Startup startup_;
+  const Member self_;
+  daemon::Log& log_;
+
+  // Owned by the main loop.
+  Timeouts timeouts_;
+  Term term_;
+  bool obeyed_ = false;  // the chief at the other end has the highest term
+  JournalId journal_;
+  std::string address_;
+  int exit_code_ = 0;
+  std::optional<OpenJob> job_;
+  bool dropping_ = false;
+  std::vector<std::function<void()>> after_drop_;
+  ChiefLink link_;
+  asio::steady_timer heartbeat_timer_;
+  std::unique_ptr<transport::Listener> listener_;
+  std::vector<std::unique_ptr<ShardThread>> threads_;  // end before all that they use
+};
+
+}  // namespace disttrain::psd

@@ -1,0 +1,245 @@
+#include "psd/shard_service.h"
+
+#include <algorithm>
+#include <asio/post.hpp>
+
+#include "common/daemon/clock.h"
+
+namespace disttrain::psd {
+
+namespace {
+
+ShardOptions options_of(const ShardJob& job, ShardId shard) {
+  ShardOptions options;
+  options.shard = shard;
+  options.train = job.config.train;
+  options.roster = job.roster;
+  options.credits = job.credits;
+  options.warmup_steps = job.warmup_steps;
+  options.train_records = job.train_records;
+  return options;
+}
+
+// Destroyed when the loop has come out of it: it may be the one that is calling us.
+template <typename T>
+void bury(asio::io_context& loop, std::unique_ptr<T> dead) {
+  asio::post(loop, [grave = std::move(dead)] {});
+}
+
+}  // namespace
+
+ShardService::ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard)
+    : place_(place),
+      job_(std::move(job)),
+      id_(shard),
+      shard_(job_->layout, options_of(*job_, shard), job_->config.job.seed, [this] { ++place_.turns; }),
+      scratch_(std::make_unique<wire::ScratchBuffer>()),
+      verdict_(place_.loop) {
+  if (id_.value == 0)
+    place_.upward(ShardReady{id_});
+  else
+    peers_[ShardId(0)] =
+        std::make_unique<PeerLink>(static_cast<PeerOwner&>(*this), job_, id_, place_.loop, place_.transport);
+}
+
+ShardService::~ShardService() {
+  *alive_ = false;
+  for (const auto& channel : channels_) channel->close();
+}
+
+std::string ShardService::name() const {
+  return "shard " + std::to_string(id_.value) + " of job " + std::to_string(job_->job.value);
+}
+
+void ShardService::handle(const Event& event) {
+  place_.turns.fetch_add(1, std::memory_order_relaxed);
+  shard_.handle(daemon::now(), event, *this);
+}
+
+void ShardService::before_update(BucketId bucket) {
+  place_.turns.fetch_add(1, std::memory_order_relaxed);
+  for (const auto& channel : channels_) channel->settle(bucket);
+}
+
+// --- Channels
+
+void ShardService::adopt_channel(transport::Arrival& arrival, Member worker) {
+  const ChannelId id(next_channel_++);
+  channels_.push_back(std::make_unique<WorkerChannel>(static_cast<ChannelOwner&>(*this), job_, id, worker.task,
+                                                      arrival.adopt(place_.loop)));
+  channels_.back()->start();
+  handle(ChannelOpened{id, worker});
+}
+
+Result<std::span<float>> ShardService::landing(ChannelId channel, Sequence sequence, const Push& push,
+                                               std::uint64_t payload_bytes) {
+  return shard_.landing(channel, sequence, push, payload_bytes);
+}
+
+void ShardService::on_push(const PushArrived& event) {
+  place_.turns.fetch_add(1, std::memory_order_relaxed);
+  shard_.handle_push(daemon::now(), event, *this);
+}
+
+void ShardService::on_pull(const PullArrived& event) {
+  handle(event);
+}
+
+void ShardService::on_channel_lost(ChannelId channel, const std::string& why) {
+  if (const WorkerChannel* lost = find(channel))
+    place_.log.debug(name() + ": the channel of " + to_string(lost->worker()) + " ended: " + why);
+  remove(channel);
+  handle(ChannelClosed{channel});
+}
+
+WorkerChannel* ShardService::find(ChannelId channel) {
+  for (const auto& open : channels_)
+    if (open->id() == channel) return open.get();
+  return nullptr;
+}
+
+void ShardService::remove(ChannelId channel) {
+  const auto found =
+      std::find_if(channels_.begin(), channels_.end(), [channel](const auto& open) { return open->id() == channel; });
+  if (found == channels_.end()) return;
+  bury(place_.loop, std::move(*found));
+  channels_.erase(found);
+}
+
+void ShardService::act(const Action& action) {
+  std::visit([this](const auto& a) { act_on(a); }, action);
+}
+
+void ShardService::act_on(const Admit& action) {
+  Welcome welcome;
+  welcome.last_sequence = action.last_sequence;
+  if (WorkerChannel* channel = find(action.channel)) channel->welcome(welcome);
+}
+
+void ShardService::act_on(const Refuse& action) {
+  WorkerChannel* channel = find(action.channel);
+  if (channel == nullptr) return;
+  channel->refuse(Refused{action.code, name() + ": " + action.reason});
+  channel->close();
+  remove(action.channel);
+}
+
+void ShardService::act_on(const CloseChannel& action) {
+  WorkerChannel* channel = find(action.channel);
+  if (channel == nullptr) return;
+  place_.log.warn(name() + " closes the channel of " + to_string(channel->worker()) + ": " + action.reason);
+  channel->close();
+  remove(action.channel);
+}
+
+void ShardService::act_on(const Reply& action) {
+  if (WorkerChannel* channel = find(action.channel)) channel->answer(action.message);
+}
+
+void ShardService::act_on(const SendAcknowledge& action) {
+  if (WorkerChannel* channel = find(action.channel)) channel->acknowledge(action.message);
+}
+
+// --- The pacer and the others
+
+void ShardService::adopt_peer(transport::Arrival& arrival, ShardId from) {
+  auto& link = peers_[from];
+  if (link) bury(place_.loop, std::move(link));
+  link = std::make_unique<PeerLink>(static_cast<PeerOwner&>(*this), job_, from, arrival.adopt(place_.loop));
+}
+
+void ShardService::on_peer_open(ShardId) {
+  place_.upward(ShardReady{id_});
+}
+
+void ShardService::on_peer_frame(ShardId peer, const wire::FrameHeader& header, transport::Bytes control) {
+  const auto take = [this, peer](auto message, auto to_event) {
+    if (!message) {
+      place_.log.warn(name() + ": shard " + std::to_string(peer.value) +
+                      " said what makes no sense: " + message.error().message);
+      return;
+    }
+    handle(to_event(std::move(*message)));
+  };
+  switch (header.type) {
+    case wire::FrameType::kStaged:
+      return take(wire::decode_staged(control), [](Staged m) { return StagedArrived{std::move(m)}; });
+    case wire::FrameType::kCommit:
+      return take(wire::decode_commit(control), [](Commit m) { return CommitArrived{std::move(m)}; });
+    case wire::FrameType::kPacerNews:
+      return take(wire::decode_pacer_news(control), [](PacerNews m) { return NewsArrived{std::move(m)}; });
+    default:
+      return;  // of a later version
+  }
+}
+
+// The chief knows best who of the two is gone, so it is asked first; but the job doesn't hang if it thinks all are
+// well.
+void ShardService::on_peer_lost(ShardId peer, const std::string& why) {
+  if (const auto link = peers_.find(peer); link != peers_.end()) {
+    bury(place_.loop, std::move(link->second));
+    peers_.erase(link);
+  }
+  const TaskId other = job_->owners.at(peer.value).ps.task;
+  const std::string reason =
+      name() + " lost shard " + std::to_string(peer.value) + " at " + to_string(other) + ": " + why;
+  place_.log.warn(reason);
+  place_.upward(wire::ControlMessage(Accusation{job_->job, job_->generation, other, reason}));
+  verdict_.expires_after(job_->timeouts.silent);
+  verdict_.async_wait([this, alive = alive_, reason](asio::error_code cancelled) {
+    if (!cancelled && *alive) act_on(FailJob{ErrorCode::kUnavailable, reason});
+  });
+}
+
+void ShardService::send_to_peers(wire::FrameType type, transport::Bytes control) {
+  for (const auto& [shard, link] : peers_) link->send(type, control);
+}
+
+void ShardService::act_on(const SendStaged& action) {
+  send_to_peers(wire::FrameType::kStaged, wire::encode(action.message, *scratch_));
+}
+
+void ShardService::act_on(const SendCommit& action) {
+  send_to_peers(wire::FrameType::kCommit, wire::encode(action.message, *scratch_));
+}
+
+void ShardService::act_on(const SendNews& action) {
+  send_to_peers(wire::FrameType::kPacerNews, wire::encode(action.message, *scratch_));
+}
+
+// --- The chief
+
+void ShardService::set_roster(const Roster& roster) {
+  handle(RosterSet{roster});
+}
+
+void ShardService::fence(const Member& worker) {
+  handle(Fence{worker});
+}
+
+void ShardService::report(bool at_once) {
+  ShardSays says{id_, shard_.core().version(), std::nullopt, at_once};
+  if (shard_.core().is_pacer()) says.pacer = shard_.core().report();
+  place_.upward(says);
+}
+
+void ShardService::act_on(const Fenced& action) {
+  place_.upward(wire::ControlMessage(
+      WorkerFenced{job_->job, job_->generation, id_, action.worker, action.last_sequence, action.last_clock}));
+}
+
+void ShardService::act_on(const RosterTaken& action) {
+  place_.upward(
+      wire::ControlMessage(RosterApplied{job_->job, job_->generation, action.version, action.step, action.pacer}));
+}
+
+void ShardService::act_on(const ReportNow&) {
+  report(true);
+}
+
+void ShardService::act_on(const FailJob& action) {
+  place_.log.error(name() + ": " + action.reason);
+  place_.upward(wire::ControlMessage(TaskFailed{job_->job, job_->generation, action.code, action.reason}));
+}
+
+}  // namespace disttrain::psd

@@ -1,0 +1,118 @@
+// One shard of one job on its thread: its connections, and between them the rules and the bytes (Shard). All calls on
+// the thread's loop, but for what `upward` is given, which goes to the main thread by itself.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/daemon/log.h"
+#include "psd/peer_link.h"
+#include "psd/shard_job.h"
+#include "psd/store/shard.h"
+#include "psd/worker_channel.h"
+#include "transport/connection.h"
+#include "transport/wire/codec.h"
+
+namespace disttrain::psd {
+
+// What a shard tells the main thread.
+struct ShardReady {
+  ShardId shard;
+};
+struct ShardSays {
+  ShardId shard;
+  Step version;
+  std::optional<PacerReport> pacer;
+  bool at_once = false;  // the chief should hear now
+};
+using ShardNews = std::variant<ShardReady, ShardSays, wire::ControlMessage>;
+
+// What a shard has of its thread and its process.
+struct ShardPlace {
+  asio::io_context& loop;
+  transport::Transport& transport;
+  daemon::Log& log;
+  std::atomic<std::uint64_t>& turns;             // counted up as long as the shard is alive
+  std::function<void(const ShardNews&)> upward;  // any thread; posts
+};
+
+class ShardService final : private ChannelOwner, private PeerOwner, private Outside {
+ public:
+  // Makes the shard, which takes its memory and its time. Throws std::bad_alloc. ShardReady follows when it has its
+  // pacer.
+  ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard);
+  ~ShardService() override;
+
+  void adopt_channel(transport::Arrival& arrival, Member worker);
+  void adopt_peer(transport::Arrival& arrival, ShardId from);
+  void set_roster(const Roster& roster);
+  void fence(const Member& worker);
+  // Answered by ShardSays.
+  void report(bool at_once);
+
+ private:
+  // ChannelOwner
+  Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push,
+                                   std::uint64_t payload_bytes) override;
+  void on_push(const PushArrived& event) override;
+  void on_pull(const PullArrived& event) override;
+  void on_channel_lost(ChannelId channel, const std::string& why) override;
+  std::span<const float> parameters(BucketId bucket) const override { return shard_.parameters(bucket); }
+  wire::ScratchBuffer& scratch() override { return *scratch_; }
+
+  // PeerOwner
+  void on_peer_open(ShardId peer) override;
+  void on_peer_frame(ShardId peer, const wire::FrameHeader& header, transport::Bytes control) override;
+  void on_peer_lost(ShardId peer, const std::string& why) override;
+
+  // Outside
+  void act(const Action& action) override;
+  void before_update(BucketId bucket) override;
+
+  void handle(const Event& event);
+  void act_on(const Admit& action);
+  void act_on(const Refuse& action);
+  void act_on(const CloseChannel& action);
+  void act_on(const Reply& action);
+  void act_on(const SendAcknowledge& action);
+  void act_on(const SendStaged& action);
+  void act_on(const SendCommit& action);
+  void act_on(const SendNews& action);
+  void act_on(const Fenced& action);
+  void act_on(const RosterTaken& action);
+  void act_on(const ReportNow& action);
+  void act_on(const FailJob& action);
+  // The store's.
+  void act_on(const Apply&) {}
+  void act_on(const SumAndApply&) {}
+  void act_on(const MeasureNorm&) {}
+
+  WorkerChannel* find(ChannelId channel);
+  void remove(ChannelId channel);
+  void send_to_peers(wire::FrameType type, transport::Bytes control);
+  std::string name() const;
+
+  // Constant.
+  const ShardPlace place_;
+  const ShardJobPtr job_;
+  const ShardId id_;
+
+  // Owned by the loop.
+  Shard shard_;
+  std::unique_ptr<wire::ScratchBuffer> scratch_;
+  std::vector<std::unique_ptr<WorkerChannel>> channels_;
+  std::map<ShardId, std::unique_ptr<PeerLink>> peers_;  // pacer: the others; else: the pacer
+  std::uint64_t next_channel_ = 1;
+  asio::steady_timer verdict_;                                  // runs while a lost peer's fate is the chief's to say
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with its handler, which may come too late
+};
+
+}  // namespace disttrain::psd

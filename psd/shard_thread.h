@@ -1,0 +1,60 @@
+// A thread with its own loop, and the shards that live on it: one of each job at most, today one job. Other threads
+// reach it by run() only.
+#pragma once
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/time.h"
+#include "psd/shard_service.h"
+
+namespace disttrain::psd {
+
+class ShardThread {
+ public:
+  // By shard; only of the job that is open.
+  using Services = std::map<ShardId, std::unique_ptr<ShardService>>;
+
+  // cores: to run on; empty = the system's choice. tick: how often an idle thread shows that it is alive.
+  ShardThread(std::uint32_t index, const std::vector<std::uint32_t>& cores, Duration tick,
+              transport::Transport& transport, daemon::Log& log, std::function<void(const ShardNews&)> upward);
+  // Ends its shards, then itself.
+  ~ShardThread();
+  ShardThread(const ShardThread&) = delete;
+
+  // Any thread: `task(*this)` runs on this one, after what was given before.
+  template <typename Task>
+  void run(Task task) {
+    asio::post(loop_, [this, work = std::move(task)]() mutable { work(*this); });
+  }
+
+  // Any thread. Stands still when the thread does.
+  std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
+
+  // On this thread.
+  Services& services() { return services_; }
+  const ShardPlace& place() const { return place_; }
+
+ private:
+  void tick_again();
+
+  const Duration tick_;
+  std::atomic<std::uint64_t> turns_{0};
+  asio::io_context loop_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  asio::steady_timer timer_;
+  const ShardPlace place_;
+  Services services_;
+  std::thread thread_;
+};
+
+}  // namespace disttrain::psd

@@ -1,0 +1,152 @@
+#include "psd/worker_channel.h"
+
+#include <algorithm>
+
+namespace disttrain::psd {
+
+using transport::Bytes;
+using transport::MutableBytes;
+using transport::OutgoingFrame;
+using transport::Payload;
+using wire::FrameHeader;
+using wire::FrameType;
+
+namespace {
+
+constexpr std::uint64_t kRoom = 1;  // cookie of the frame that tells of room in the socket
+
+}  // namespace
+
+WorkerChannel::WorkerChannel(ChannelOwner& owner, ShardJobPtr job, ChannelId id, TaskId worker,
+                             std::unique_ptr<transport::Connection> connection)
+    : owner_(owner), job_(std::move(job)), id_(id), worker_(worker), connection_(std::move(connection)) {}
+
+FrameHeader WorkerChannel::header(FrameType type) const {
+  FrameHeader header;
+  header.type = type;
+  header.job = job_->job;
+  header.generation = job_->generation;
+  return header;
+}
+
+bool WorkerChannel::belongs(const FrameHeader& header) const {
+  return header.job == job_->job && header.generation == job_->generation;
+}
+
+void WorkerChannel::welcome(const Welcome& welcome) {
+  const std::vector<std::byte> bytes = wire::encode(welcome);
+  OutgoingFrame frame;
+  frame.header = header(FrameType::kWelcome);
+  frame.control = bytes;
+  connection_->send(frame);
+}
+
+void WorkerChannel::refuse(const Refused& refused) {
+  const std::vector<std::byte> bytes = wire::encode(refused);
+  OutgoingFrame frame;
+  frame.header = header(FrameType::kRefused);
+  frame.control = bytes;
+  connection_->send(frame);
+}
+
+// --- Answers
+
+void WorkerChannel::answer(const Parameters& message) {
+  if (full_ || !waiting_.empty())
+    waiting_.push_back(message);
+  else
+    send_parameters(message);
+}
+
+void WorkerChannel::send_parameters(const Parameters& message) {
+  OutgoingFrame frame;
+  frame.header = header(FrameType::kParameters);
+  frame.control = wire::encode(message, owner_.scratch());
+  frame.payload = std::as_bytes(owner_.parameters(message.bucket));
+  frame.lifetime = Payload::kCopied;
+  connection_->send(frame);
+  if (full_ || connection_->queued_bytes() == 0) return;
+  // The socket is full. A frozen frame behind what is queued tells when there is room again; an acknowledgement says
+  // nothing but what is true.
+  full_ = true;
+  send_acknowledge(Acknowledge{message.acknowledged, PushOutcome::kNone, message.finished}, Payload::kFrozenUntilSent);
+}
+
+void WorkerChannel::acknowledge(const Acknowledge& message) {
+  send_acknowledge(message, Payload::kCopied);
+}
+
+void WorkerChannel::send_acknowledge(const Acknowledge& message, Payload lifetime) {
+  OutgoingFrame frame;
+  frame.header = header(FrameType::kAcknowledge);
+  frame.control = wire::encode(message, owner_.scratch());
+  frame.lifetime = lifetime;
+  frame.cookie = kRoom;
+  connection_->send(frame);
+}
+
+void WorkerChannel::on_sent(std::uint64_t cookie) {
+  if (cookie != kRoom) return;
+  full_ = false;
+  send_waiting();
+}
+
+void WorkerChannel::send_waiting() {
+  while (!full_ && !waiting_.empty()) {
+    const Parameters message = waiting_.front();
+    waiting_.pop_front();
+    send_parameters(message);
+  }
+}
+
+void WorkerChannel::settle(BucketId bucket) {
+  const auto is_it = [bucket](const Parameters& message) { return message.bucket == bucket; };
+  while (std::any_of(waiting_.begin(), waiting_.end(), is_it)) {
+    const Parameters message = waiting_.front();
+    waiting_.pop_front();
+    send_parameters(message);
+  }
+}
+
+// --- What arrives
+
+Result<MutableBytes> WorkerChannel::payload_landing(const FrameHeader& header, Bytes control) {
+  if (header.type != FrameType::kPush || !belongs(header))
+    return fail(ErrorCode::kData, to_string(worker_) + " sent a payload that isn't a push of this job");
+  Result<Push> push = wire::decode_push(control);
+  if (!push) return tl::unexpected(push.error());
+  Result<std::span<float>> landing = owner_.landing(id_, header.sequence, *push, header.payload_bytes);
+  if (!landing) return tl::unexpected(landing.error());
+  landed_ = std::move(*push);
+  return std::as_writable_bytes(*landing);
+}
+
+void WorkerChannel::on_frame(const FrameHeader& header, Bytes control, Bytes payload) {
+  if (!belongs(header)) return;  // of another generation: changes nothing
+  if (header.type == FrameType::kPush) {
+    if (payload.empty()) {
+      Result<Push> push = wire::decode_push(control);
+      if (!push) return give_up(push.error().message);
+      landed_ = std::move(*push);
+    }
+    const PushArrived event{id_, header.sequence, std::move(*landed_), payload.size()};
+    landed_.reset();
+    owner_.on_push(event);
+  } else if (header.type == FrameType::kPull) {
+    const Result<Pull> pull = wire::decode_pull(control);
+    if (!pull) return give_up(pull.error().message);
+    owner_.on_pull(PullArrived{id_, *pull});
+  }
+  // Anything else is of a later version.
+}
+
+void WorkerChannel::give_up(const std::string& why) {
+  connection_->close();
+  owner_.on_channel_lost(id_, why);
+}
+
+void WorkerChannel::on_closed(const Error& why) {
+  owner_.on_channel_lost(id_, why.message);
+}
+
+}  // namespace disttrain::psd
