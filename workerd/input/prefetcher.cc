@@ -130,7 +130,6 @@ void Prefetcher::wake_if_low() {
 void Prefetcher::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    awake_ = false;
     wake_.wait(lock, [this] { return stopping_ || awake_; });
     while (!stopping_ && can_make()) {
       std::unique_ptr<ReadyBatch> batch = std::move(free_.back());
@@ -151,6 +150,7 @@ void Prefetcher::run() {
       }
     }
     if (stopping_) return;
+    awake_ = false;  // not before the wait: a request may have come before this thread began
   }
 }
 

@@ -1,0 +1,283 @@
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <numeric>
+
+#include "common/random.h"
+#include "workerd/input/memory_dataset.h"
+#include "workerd/input/prefetcher.h"
+
+namespace disttrain::input {
+namespace {
+
+using workerd::BatchOrder;
+using workerd::BatchTicket;
+
+constexpr std::uint64_t kRecords = 100;
+
+// Record i is the value i, with label i.
+MemoryDataset numbered() {
+  Contents contents;
+  contents.records = kRecords;
+  contents.input_elements = 1;
+  contents.floats.resize(kRecords);
+  std::iota(contents.floats.begin(), contents.floats.end(), 0.0F);
+  contents.labels.resize(kRecords);
+  std::iota(contents.labels.begin(), contents.labels.end(), 0);
+  return {std::move(contents), 0, kRecords, 1.0};
+}
+
+// Counts how often it was rung; a thread can wait for that.
+class Bell {
+ public:
+  void ring() {
+    const std::lock_guard lock(mutex_);
+    ++rung_;
+    changed_.notify_all();
+  }
+  void await(int times) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this, times] { return rung_ >= times; });
+  }
+  int rung() const {
+    const std::lock_guard lock(mutex_);
+    return rung_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  int rung_ = 0;
+};
+
+// Gathers only as many times as it is let.
+class GatedDataset final : public Dataset {
+ public:
+  std::uint64_t records() const override { return inner_.records(); }
+  std::uint64_t input_elements() const override { return 1; }
+  std::uint64_t target_elements() const override { return 0; }
+  std::int64_t largest_label() const override { return inner_.largest_label(); }
+  std::uint64_t bytes_read() const override { return 0; }
+  const std::vector<std::string>& label_names() const override { return inner_.label_names(); }
+  void gather(std::span<const std::uint64_t> indices, std::span<float> inputs, std::span<std::int64_t> labels,
+              std::span<float> targets) const override {
+    entered.ring();
+    gate.await(entered.rung());
+    inner_.gather(indices, inputs, labels, targets);
+  }
+
+  mutable Bell entered;
+  mutable Bell gate;
+
+ private:
+  MemoryDataset inner_ = numbered();
+};
+
+BatchOrder order(std::uint64_t ticket, std::uint64_t begin, std::uint64_t end) {
+  BatchOrder result;
+  result.ticket = BatchTicket(ticket);
+  if (begin < end) result.positions.push_back({begin, end});
+  result.examples = end - begin;
+  return result;
+}
+
+EpochOrder file_order() {
+  return {kRecords, ShuffleKind::kNone, 0, 0};
+}
+
+std::unique_ptr<ReadyBatch> pop(Prefetcher& prefetcher) {
+  for (;;) {
+    if (auto batch = prefetcher.try_pop()) return batch;
+    Bell ready;
+    if (prefetcher.notify_when_ready([&ready] { ready.ring(); })) ready.await(1);
+  }
+}
+
+std::vector<std::int64_t> labels_of(const ReadyBatch& batch) {
+  return {batch.buffer.labels().begin(), batch.buffer.labels().end()};
+}
+
+constexpr PrefetchOptions kOptions{.batch_size = 4, .prefetch = 2, .target_width = 0};
+
+TEST(Prefetcher, GivesBatchesInTheOrderOfTheRequests) {
+  const MemoryDataset dataset = numbered();
+  Prefetcher prefetcher(dataset, file_order(), kOptions);
+  ASSERT_TRUE(prefetcher.request(order(1, 4, 8)));
+  ASSERT_TRUE(prefetcher.request(order(2, 0, 2)));
+  auto batch = pop(prefetcher);
+  EXPECT_EQ(batch->order.ticket, BatchTicket(1));
+  EXPECT_EQ(labels_of(*batch), (std::vector<std::int64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(batch->buffer.inputs()[3], 7.0F);
+  prefetcher.recycle(std::move(batch));
+  batch = pop(prefetcher);
+  EXPECT_EQ(batch->order.ticket, BatchTicket(2));
+  EXPECT_EQ(labels_of(*batch), (std::vector<std::int64_t>{0, 1}));
+}
+
+TEST(Prefetcher, BatchOfNoExamplesIsABatch) {
+  const MemoryDataset dataset = numbered();
+  Prefetcher prefetcher(dataset, file_order(), kOptions);
+  ASSERT_TRUE(prefetcher.request(order(1, 5, 5)));
+  EXPECT_EQ(pop(prefetcher)->buffer.examples(), 0u);
+}
+
+TEST(Prefetcher, FollowsTheEpochsOrder) {
+  const MemoryDataset dataset = numbered();
+  Prefetcher prefetcher(dataset, EpochOrder(kRecords, ShuffleKind::kEpoch, 0, 3), kOptions);
+  BatchOrder wanted = order(1, 10, 12);
+  wanted.epoch = 7;
+  ASSERT_TRUE(prefetcher.request(wanted));
+  const auto batch = pop(prefetcher);
+  const auto expected = permutation(kRecords, ShuffleKind::kEpoch, 0, 3, 7);
+  EXPECT_EQ(labels_of(*batch), (std::vector<std::int64_t>{expected[10], expected[11]}));
+}
+
+TEST(Prefetcher, PositionsThatDoNotExistAreRefused) {
+  const MemoryDataset dataset = numbered();
+  Prefetcher prefetcher(dataset, file_order(), kOptions);
+  const Status beyond = prefetcher.request(order(1, 98, 101));
+  ASSERT_FALSE(beyond);
+  EXPECT_NE(beyond.error().message.find("[98, 101) of a data set of 100"), std::string::npos);
+  EXPECT_FALSE(prefetcher.request(order(1, 0, 5)));
+}
+
+TEST(Prefetcher, NothingIsThereBeforeItIsMadeAndTheCallbackComesOnce) {
+  const GatedDataset dataset;
+  Prefetcher prefetcher(dataset, file_order(), kOptions);
+  ASSERT_TRUE(prefetcher.request(order(1, 0, 1)));
+  ASSERT_TRUE(prefetcher.request(order(2, 1, 2)));
+  dataset.entered.await(1);
+  EXPECT_EQ(prefetcher.try_pop(), nullptr);
+  Bell ready;
+  EXPECT_TRUE(prefetcher.notify_when_ready([&ready] { ready.ring(); }));
+  dataset.gate.ring();
+  ready.await(1);
+  EXPECT_FALSE(prefetcher.notify_when_ready([] { FAIL(); }));
+  dataset.gate.ring();
+  EXPECT_NE(pop(prefetcher), nullptr);
+  EXPECT_NE(pop(prefetcher), nullptr);
+  EXPECT_EQ(ready.rung(), 1);
+  const PrefetchStats stats = prefetcher.stats();
+  EXPECT_EQ(stats.batches, 2u);
+  EXPECT_EQ(stats.examples, 2u);
+  EXPECT_GE(stats.stalls, 1u);
+  EXPECT_GT(stats.stalled, Duration::zero());
+}
+
+TEST(Prefetcher, DroppedBatchesDoNotComeOut) {
+  const GatedDataset dataset;
+  Prefetcher prefetcher(dataset, file_order(), {.batch_size = 4, .prefetch = 3, .target_width = 0});
+  for (std::uint64_t i = 1; i <= 3; ++i) ASSERT_TRUE(prefetcher.request(order(i, i, i + 1)));
+  dataset.entered.await(1);
+  prefetcher.drop(BatchTicket(1));  // is being made
+  prefetcher.drop(BatchTicket(2));  // is wanted
+  for (int i = 0; i < 2; ++i) dataset.gate.ring();
+  EXPECT_EQ(pop(prefetcher)->order.ticket, BatchTicket(3));
+  EXPECT_EQ(prefetcher.stats().batches, 1u);
+}
+
+TEST(Prefetcher, DroppedReadyBatchDoesNotComeOut) {
+  const GatedDataset dataset;
+  Prefetcher prefetcher(dataset, file_order(), kOptions);
+  ASSERT_TRUE(prefetcher.request(order(1, 0, 1)));
+  ASSERT_TRUE(prefetcher.request(order(2, 1, 2)));
+  dataset.gate.ring();
+  dataset.entered.await(2);  // so the first one is ready
+  prefetcher.drop(BatchTicket(1));
+  dataset.gate.ring();
+  EXPECT_EQ(pop(prefetcher)->order.ticket, BatchTicket(2));
+}
+
+TEST(Prefetcher, CancelDropsEverythingAndNewRequestsAreMade) {
+  const GatedDataset dataset;
+  Prefetcher prefetcher(dataset, file_order(), {.batch_size = 4, .prefetch = 4, .target_width = 0});
+  for (std::uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(prefetcher.request(order(i, i, i + 1)));
+  dataset.gate.ring();
+  dataset.entered.await(2);  // one ready, one being made, two wanted
+  prefetcher.cancel();
+  EXPECT_EQ(prefetcher.try_pop(), nullptr);
+  ASSERT_TRUE(prefetcher.request(order(9, 50, 51)));
+  for (int i = 0; i < 4; ++i) dataset.gate.ring();
+  const auto batch = pop(prefetcher);
+  EXPECT_EQ(batch->order.ticket, BatchTicket(9));
+  EXPECT_EQ(labels_of(*batch), (std::vector<std::int64_t>{50}));
+}
+
+// With 4 batches ahead the thread sleeps until one is left of them, then makes three in one go.
+TEST(Prefetcher, ThreadIsNotWokenForEachBatch) {
+  const MemoryDataset dataset = numbered();
+  Prefetcher prefetcher(dataset, file_order(), {.batch_size = 1, .prefetch = 4, .target_width = 0});
+  const auto settle = [&prefetcher](std::uint64_t made) {
+    while (prefetcher.stats().batches < made) std::this_thread::yield();
+  };
+  std::uint64_t ticket = 0;
+  const auto request = [&prefetcher, &ticket] {
+    const std::uint64_t at = ticket++ % kRecords;
+    ASSERT_TRUE(prefetcher.request(order(ticket, at, at + 1)));
+  };
+  for (int i = 0; i < 4; ++i) request();
+  settle(4);
+  const std::uint64_t before = prefetcher.stats().wakeups;
+  for (int round = 0; round < 30; ++round) {
+    prefetcher.recycle(pop(prefetcher));
+    request();
+    if (prefetcher.stats().ready <= 1) settle(ticket);
+  }
+  // Three batches a wake-up; two, if the thread went to sleep before the request behind a pop came.
+  EXPECT_LE(prefetcher.stats().wakeups - before, 30u / 2 + 1);
+  EXPECT_GE(prefetcher.stats().batches, 31u);
+}
+
+TEST(Prefetcher, EndsWithWorkLeft) {
+  const MemoryDataset dataset = numbered();
+  for (int i = 0; i < 20; ++i) {
+    Prefetcher prefetcher(dataset, file_order(), kOptions);
+    ASSERT_TRUE(prefetcher.request(order(1, 0, 4)));
+    ASSERT_TRUE(prefetcher.request(order(2, 4, 8)));
+  }
+}
+
+// A consumer that behaves at random, for the thread sanitizer: what comes out is what was asked for, in order.
+TEST(Prefetcher, SurvivesARandomConsumer) {
+  const MemoryDataset dataset = numbered();
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    const auto prefetch = static_cast<std::uint32_t>(1 + random.below(5));
+    Prefetcher prefetcher(dataset, file_order(), {.batch_size = 4, .prefetch = prefetch, .target_width = 0});
+    std::deque<BatchOrder> wanted;
+    std::uint64_t ticket = 0;
+    for (int i = 0; i < 500; ++i) {
+      while (wanted.size() < prefetch) {
+        const std::uint64_t begin = random.below(kRecords - 4);
+        wanted.push_back(order(++ticket, begin, begin + random.below(5)));
+        ASSERT_TRUE(prefetcher.request(wanted.back()));
+      }
+      switch (random.below(8)) {
+        case 0:
+          prefetcher.cancel();
+          wanted.clear();
+          break;
+        case 1: {
+          const auto at = static_cast<std::ptrdiff_t>(random.below(wanted.size()));
+          prefetcher.drop(wanted[static_cast<std::size_t>(at)].ticket);
+          wanted.erase(wanted.begin() + at);
+          break;
+        }
+        default: {
+          auto batch = pop(prefetcher);
+          ASSERT_EQ(batch->order.ticket, wanted.front().ticket) << "seed " << seed;
+          ASSERT_EQ(batch->buffer.examples(), wanted.front().examples);
+          for (std::uint64_t j = 0; j < batch->buffer.examples(); ++j) {
+            ASSERT_EQ(batch->buffer.inputs()[j], static_cast<float>(wanted.front().positions[0].begin + j));
+          }
+          wanted.pop_front();
+          prefetcher.recycle(std::move(batch));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace disttrain::input
