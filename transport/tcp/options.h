@@ -9,7 +9,7 @@
 namespace disttrain::transport {
 
 struct TcpOptions {
-  // "" = the system's. [transport] congestion_control.
+  // [transport] congestion_control. "" = the system's between hosts; on one host one that doesn't pace.
   std::string congestion_control;
   // A peer whose system has acknowledged nothing for so long is gone (TCP_USER_TIMEOUT). It must outlast the longest
   // time that a living peer may not read, for a peer whose window stays closed is cut off too; heartbeats tell the dead

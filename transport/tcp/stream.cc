@@ -1,9 +1,12 @@
 #include "transport/tcp/stream.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/uio.h>
 
 #include <asio/post.hpp>
 #include <cerrno>
+#include <string_view>
 
 #include "common/check.h"
 
@@ -15,6 +18,14 @@ wire::ChecksumKind checksum_kind(int fd, const TcpOptions& options) {
   return needed ? wire::ChecksumKind::kCrc32c : wire::ChecksumKind::kNone;
 }
 
+// Nothing is congested between two tasks of one host, and a congestion control that paces (bbr) costs there: 80 MB both
+// ways in 1 MiB frames took 40 ms of both cores with cubic and 71 ms with bbr. So unless the operator names one, the
+// first of these that the system allows is taken.
+void unpace(int fd) {
+  for (const std::string_view name : {"cubic", "reno"})
+    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0) return;
+}
+
 }  // namespace
 
 TcpStream::TcpStream(asio::io_context& loop, TcpSocket socket, const TcpOptions& options)
@@ -24,7 +35,10 @@ TcpStream::TcpStream(asio::io_context& loop, TcpSocket socket, const TcpOptions&
       socket_(loop, socket.fd.release()),
       seat_(std::move(socket.seat)),
       reader_(std::move(socket.reader)),
-      bytes_received_(socket.bytes_received) {}
+      bytes_received_(socket.bytes_received) {
+  const int fd = socket_.native_handle();
+  if (options.congestion_control.empty() && same_host(local_endpoint(fd), remote_endpoint(fd))) unpace(fd);
+}
 
 void TcpStream::start(ConnectionHandler& handler) {
   DISTTRAIN_CHECK(handler_ == nullptr);

@@ -9,7 +9,7 @@
 
 namespace disttrain::wire {
 
-FrameReader::FrameReader() : staging_(kHeaderBytes + kReadAhead) {}
+FrameReader::FrameReader() : staging_(kHeaderBytes + 2 * kReadAhead) {}
 
 std::span<const std::byte> FrameReader::control() const {
   return std::span(staging_).subspan(control_at_, header_.control_bytes);
@@ -18,7 +18,9 @@ std::span<const std::byte> FrameReader::control() const {
 FrameReader::Room FrameReader::room() {
   const std::span<std::byte> free = std::span(staging_).subspan(end_);
   if (state_ == State::kPayload) return {landing_.subspan(landed_), free.first(std::min(free.size(), kReadAhead))};
-  return {free, {}};
+  // Not all of what is free: some is left for what comes behind this frame's payload, so that one read can show both
+  // that the frame is whole and that there is no more.
+  return {free.first(free.size() - kReadAhead), {}};
 }
 
 void FrameReader::received(std::size_t bytes) {
@@ -31,14 +33,14 @@ void FrameReader::received(std::size_t bytes) {
   end_ += bytes;
 }
 
-// After it at least `bytes` from begin_ on, and some read-ahead, have a place. Moves what is staged.
+// After it `bytes` from begin_ on have a place, and a read-ahead twice. Moves what is staged.
 void FrameReader::make_room(std::size_t bytes) {
   if (begin_ == end_) begin_ = end_ = 0;
-  if (begin_ + bytes + kReadAhead <= staging_.size()) return;
+  if (begin_ + bytes + 2 * kReadAhead <= staging_.size()) return;
   std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
-  if (staging_.size() < bytes + kReadAhead) staging_.resize(bytes + kReadAhead);
+  if (staging_.size() < bytes + 2 * kReadAhead) staging_.resize(bytes + 2 * kReadAhead);
 }
 
 void FrameReader::landed(std::size_t bytes) {
