@@ -1,0 +1,158 @@
+#include "chiefd/journal_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "chiefd/journal_codec.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+class JournalTest : public testing::Test {
+ protected:
+  JournalTest() {
+    std::string pattern = testing::TempDir() + "disttrain-journal-XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+  }
+  ~JournalTest() override { std::filesystem::remove_all(directory_); }
+
+  std::string path() const { return directory_ + "/journal"; }
+
+  JournalFile::Opened open() {
+    Result<JournalFile::Opened> opened = JournalFile::open(directory_);
+    EXPECT_TRUE(opened) << opened.error().message;
+    return std::move(*opened);
+  }
+  Error open_error() {
+    const Result<JournalFile::Opened> opened = JournalFile::open(directory_);
+    EXPECT_FALSE(opened);
+    return opened ? Error{} : opened.error();
+  }
+  static void append(JournalFile::Opened& opened, const Record& record) {
+    const Status status = opened.file.append(std::span(&record, 1));
+    EXPECT_TRUE(status) << status.error().message;
+  }
+  std::string content() const {
+    std::ifstream in(path(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void replace(const std::string& bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
+
+  std::string directory_;
+};
+
+Record some_record(int i) {
+  switch (i % 5) {
+    case 0:
+      return TermRecord{JournalId(77), Term(static_cast<std::uint64_t>(i) + 1)};
+    case 1:
+      return SubmittedRecord{JobId(static_cast<std::uint32_t>(i)), "name", "[job]\nname = \"name\"\n", 3};
+    case 2:
+      return StateRecord{JobId(static_cast<std::uint32_t>(i) - 1), JobState::kRunning, "trains"};
+    case 3:
+      return GenerationRecord{JobId(static_cast<std::uint32_t>(i) - 2), Generation(5)};
+    default:
+      return GrantRecord{JobId(1),
+                         Generation(2),
+                         {Member{TaskId{Role::kWorker, 3}, Incarnation(9)}},
+                         Lease{LeaseId(4), 1, {{0, 5}, {7, 9}}, Step(1), 2, 3, RosterVersion(4), Rank(0)}};
+  }
+}
+
+TEST_F(JournalTest, EveryKindOfRecordComesBack) {
+  for (int i = 0; i < 5; ++i) {
+    const Result<Record> decoded = decode_record(encode_record(some_record(i)));
+    ASSERT_TRUE(decoded) << decoded.error().message;
+    EXPECT_EQ(*decoded, some_record(i));
+  }
+}
+
+TEST_F(JournalTest, CutOrForeignRecordsAreRefusedWhateverTheyHold) {
+  for (int i = 0; i < 5; ++i) {
+    const std::vector<std::byte> bytes = encode_record(some_record(i));
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+      EXPECT_FALSE(decode_record(std::span(bytes).first(size))) << "record " << i << " cut to " << size;
+  }
+  EXPECT_FALSE(decode_record(std::vector<std::byte>{std::byte{99}}));
+}
+
+TEST_F(JournalTest, MissingDirectoryIsMadeAndTheJournalIsNew) {
+  directory_ += "/a/b";
+  EXPECT_EQ(open().state, JournalState());
+}
+
+TEST_F(JournalTest, StateSurvivesReopening) {
+  JournalState expected;
+  {
+    JournalFile::Opened opened = open();
+    for (int i = 0; i < 10; ++i) {
+      append(opened, some_record(i));
+      chiefd::apply(expected, some_record(i));
+    }
+  }
+  EXPECT_EQ(open().state, expected);
+  EXPECT_EQ(open().state, expected);  // rewritten once
+}
+
+TEST_F(JournalTest, TornTailIsCutWhereverItIsTorn) {
+  {
+    JournalFile::Opened opened = open();
+    append(opened, some_record(0));
+  }
+  const std::string whole = content();
+  {
+    JournalFile::Opened opened = open();
+    append(opened, some_record(1));
+  }
+  const std::string with_tail = content();
+  for (std::size_t size = whole.size(); size < with_tail.size(); ++size) {
+    replace(with_tail.substr(0, size));
+    const JournalFile::Opened opened = open();
+    EXPECT_EQ(opened.cut_bytes, size - whole.size());
+    EXPECT_EQ(opened.state.term, Term(1));
+    EXPECT_TRUE(opened.state.jobs.empty());
+  }
+}
+
+TEST_F(JournalTest, DamageBeforeTheTailIsAnErrorThatSaysWhatToDo) {
+  {
+    JournalFile::Opened opened = open();
+    append(opened, some_record(0));
+    append(opened, some_record(1));
+  }
+  std::string bytes = content();
+  bytes[22] = static_cast<char>(bytes[22] ^ 1);
+  replace(bytes);
+  const Error error = open_error();
+  EXPECT_EQ(error.code, ErrorCode::kData);
+  EXPECT_NE(error.message.find("damaged"), std::string::npos);
+}
+
+TEST_F(JournalTest, NewerVersionIsRefusedWithASentence) {
+  open();
+  std::string bytes = content();
+  bytes[8] = 2;
+  replace(bytes);
+  const Error error = open_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_NE(error.message.find("newer chiefd"), std::string::npos);
+}
+
+TEST_F(JournalTest, ForeignFileIsNotOverwritten) {
+  replace("something of a user's that is longer than a header");
+  EXPECT_EQ(open_error().code, ErrorCode::kData);
+  EXPECT_EQ(content().substr(0, 9), "something");
+}
+
+TEST_F(JournalTest, SecondChiefOnOneDirectoryIsRefused) {
+  const JournalFile::Opened first = open();
+  const Error error = open_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_NE(error.message.find(directory_), std::string::npos);
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd
