@@ -7,12 +7,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "common/daemon/log.h"
 #include "common/messages/session.h"
 #include "common/timeouts.h"
 #include "transport/connection.h"
+#include "transport/control_link.h"
 #include "transport/wire/codec.h"
 
 namespace disttrain::psd {
@@ -28,7 +28,7 @@ class ChiefLinkOwner {
   virtual void on_message(const wire::ControlMessage& message) = 0;
 };
 
-class ChiefLink final : public transport::ConnectionHandler {
+class ChiefLink final : private transport::ControlHandler {
  public:
   // All references outlive it. Dials when start() is called.
   ChiefLink(asio::io_context& loop, transport::Transport& transport, std::string address, const Timeouts& timeouts,
@@ -44,15 +44,14 @@ class ChiefLink final : public transport::ConnectionHandler {
   // The chief's, once it is known.
   void set_timeouts(const Timeouts& timeouts) { timeouts_ = timeouts; }
 
-  Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;
-  void on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) override;
-  void on_sent(std::uint64_t) override {}
-  void on_closed(const Error& why) override { lost(why.message); }
-
  private:
   void dial();
   void wait_for_answer();
-  void on_hello_answer(const wire::FrameHeader& header, transport::Bytes control);
+  void on_answer(const wire::HelloAnswer& answer) override;
+  void on_message(wire::ControlMessage message) override {
+    if (open_) owner_.on_message(message);
+  }
+  void on_closed(const Error& why) override { lost(why.message); }
   void lost(const std::string& why);
   void drop_connection();
 
@@ -68,8 +67,7 @@ class ChiefLink final : public transport::ConnectionHandler {
   std::uint64_t attempt_ = 0;  // what an earlier one still has under way is known by its number
   bool open_ = false;
   bool told_ = false;  // that the chief can't be reached: said once per absence
-  std::unique_ptr<transport::Connection> connection_;
-  std::vector<std::byte> blob_;
+  std::unique_ptr<transport::ControlLink> connection_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with callbacks that may come after the end
 };
 

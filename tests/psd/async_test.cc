@@ -24,7 +24,7 @@ TrainSection async_train(std::uint64_t steps) {
 
 struct Training {
   Training(std::uint32_t shards, const TrainSection& train, std::uint32_t workers, std::uint64_t seed,
-      std::uint64_t records = 0)
+           std::uint64_t records = 0)
       : cluster(small_layout(shards), train, workers, records), random(seed) {
     for (std::uint32_t w = 0; w < workers; ++w) {
       models.push_back(WorkerModel{});

@@ -1,0 +1,182 @@
+#include "tests/psd/shell_fixture.h"
+
+#include <future>
+
+namespace disttrain::psd::test {
+
+bool run_until(asio::io_context& loop, const std::function<bool()>& done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    if (loop.stopped()) loop.restart();
+    loop.run_one_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+FakeChief::FakeChief(asio::io_context& loop, transport::Transport& transport) : loop_(loop) {
+  auto listener = transport.listen(loop, "127.0.0.1:0", {},
+                                   [this](std::unique_ptr<transport::Arrival> a) { on_arrival(std::move(a)); });
+  listener_ = std::move(*listener);
+}
+
+void FakeChief::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
+  const auto said = wire::decode_hello(arrival->hello());
+  ASSERT_TRUE(said.has_value());
+  hello = std::get<TaskHello>(said->who);
+  ++hellos;
+  link_ = std::make_unique<transport::ControlLink>(arrival->adopt(loop_), *this);
+  if (refusal) {
+    link_->answer(*refusal);
+    return;
+  }
+  Welcome welcome;
+  welcome.term = Term(1);
+  welcome.journal = journal;
+  welcome.heartbeat_timeout = std::chrono::milliseconds(500);
+  link_->answer(welcome);
+}
+
+void FakeChief::send(const wire::ControlMessage& message) {
+  ASSERT_NE(link_, nullptr);
+  ASSERT_TRUE(link_->send(message).has_value());
+}
+
+void FakeChief::on_message(wire::ControlMessage message) {
+  if (const auto* beat = std::get_if<Heartbeat>(&message)) {
+    last_heartbeat = *beat;
+    link_->send(HeartbeatAnswer{Term(1)});
+  } else {
+    messages.push_back(std::move(message));
+  }
+}
+
+FakePeer::FakePeer(asio::io_context& loop, transport::Transport& transport, const std::string& address,
+                   const Hello& hello) {
+  const std::vector<std::byte> bytes = wire::encode(hello);
+  transport::OutgoingFrame frame;
+  frame.header.type = wire::FrameType::kHello;
+  frame.control = bytes;
+  transport.dial(loop, address, frame, std::chrono::seconds(5),
+                 [this](Result<std::unique_ptr<transport::Connection>> dialled) {
+                   if (!dialled) {
+                     dial_error = dialled.error().message;
+                     return;
+                   }
+                   connection_ = std::move(*dialled);
+                   connection_->start(*this);
+                 });
+}
+
+void FakePeer::send(wire::FrameType type, transport::Bytes control, transport::Bytes payload, std::uint64_t sequence) {
+  transport::OutgoingFrame frame;
+  frame.header.type = type;
+  frame.header.job = job;
+  frame.header.generation = generation;
+  frame.header.sequence = Sequence(sequence);
+  frame.control = control;
+  frame.payload = payload;
+  frame.lifetime = transport::Payload::kCopied;
+  connection_->send(frame);
+}
+
+void FakePeer::push(std::uint64_t sequence, const Push& push, const std::vector<float>& gradient) {
+  send(wire::FrameType::kPush, wire::encode(push, scratch_), std::as_bytes(std::span(gradient)), sequence);
+}
+
+void FakePeer::pull(std::uint64_t id) {
+  send(wire::FrameType::kPull, wire::encode(Pull{id}, scratch_), {});
+}
+
+Result<transport::MutableBytes> FakePeer::payload_landing(const wire::FrameHeader& header, transport::Bytes) {
+  landing_.resize(header.payload_bytes);
+  return transport::MutableBytes(landing_);
+}
+
+void FakePeer::on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) {
+  if (!answer) {
+    answer = wire::decode_hello_answer(header.type, control).value();
+  } else if (header.type == wire::FrameType::kParameters) {
+    std::vector<float> values(payload.size() / sizeof(float));
+    std::memcpy(values.data(), payload.data(), payload.size());
+    heard.push_back(Heard{wire::decode_parameters(control).value(), std::move(values)});
+  } else if (header.type == wire::FrameType::kAcknowledge) {
+    heard.push_back(Heard{wire::decode_acknowledge(control).value(), {}});
+  }
+}
+
+PsShell::PsShell(std::uint32_t threads) : chief_(loop_, transport_) {
+  daemon::Startup startup;
+  startup.cluster.name = "shell-test";
+  startup.cluster.chief.address = chief_.address();
+  startup.cluster.ps.push_back(PsConfig{"127.0.0.1:0", threads, 0, {}});
+  startup.cluster.heartbeat.timeout = std::chrono::milliseconds(500);
+  startup.cluster.log.level = "error";
+  startup.task = ps_.task;
+  startup.incarnation = ps_.incarnation;
+  startup.address = startup.listen_address = "127.0.0.1:0";
+  std::promise<std::string> listening;
+  thread_ = std::thread([this, startup, &listening] {
+    daemon::Log log(startup.task, startup.cluster.log);
+    transport::TcpTransport transport;
+    PsDaemon ps(daemon_loop_, transport, startup, log);
+    const Status started = ps.start();
+    listening.set_value(started ? ps.address() : started.error().message);
+    daemon_loop_.run();
+    exit_code_ = ps.exit_code();
+  });
+  address_ = listening.get_future().get();
+}
+
+PsShell::~PsShell() {
+  daemon_loop_.stop();
+  thread_.join();
+}
+
+Hello PsShell::hello_of(const std::variant<TaskHello, ClientHello, ChannelHello, ShardPeerHello>& who) const {
+  Hello hello;
+  hello.cluster = "shell-test";
+  hello.who = who;
+  return hello;
+}
+
+std::unique_ptr<FakePeer> PsShell::dial(const Hello& hello) {
+  auto peer = std::make_unique<FakePeer>(loop_, transport_, address_, hello);
+  EXPECT_TRUE(until([&] { return peer->answer.has_value() || peer->closed || !peer->dial_error.empty(); }));
+  return peer;
+}
+
+std::unique_ptr<FakePeer> PsShell::open_channel(std::uint32_t worker_index, std::uint32_t shard, std::uint64_t token) {
+  return dial(hello_of(ChannelHello{JobId(5), Generation(3), ShardId(shard), worker(worker_index), token}));
+}
+
+CreateShards PsShell::order(std::uint32_t shards, std::uint32_t workers, const std::string& mode) const {
+  CreateShards order;
+  order.job = JobId(5);
+  order.generation = Generation(3);
+  order.token = 99;
+  order.job_toml =
+      "[job]\nname = \"shell\"\nseed = 7\n[model]\nbuiltin = \"mlp\"\nlayers = [2, 2]\n"
+      "[data]\npath = \"/tmp\"\nfiles = \"x*\"\n"
+      "[train]\nbatch_size = 10\nepochs = 1\nmode = \"" +
+      mode + "\"\noptimizer = { rule = \"sgd\", learning_rate = 0.5 }\n";
+  order.layout = small_layout(shards);
+  for (std::uint32_t shard = 0; shard < shards; ++shard) order.owners.push_back(Owner{ps_, address_});
+  order.roster = roster_of(workers);
+  order.train_records = 1000;
+  return order;
+}
+
+void PsShell::create_job(std::uint32_t shards, std::uint32_t workers, const std::string& mode) {
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  chief_.send(order(shards, workers, mode));
+  std::optional<ShardsCreated> created;
+  ASSERT_TRUE(until([&] {
+    if (const auto failed = chief_.take<TaskFailed>()) ADD_FAILURE() << failed->reason;
+    created = chief_.take<ShardsCreated>();
+    return created.has_value();
+  }));
+  EXPECT_EQ(created->job, JobId(5));
+}
+
+}  // namespace disttrain::psd::test

@@ -1,0 +1,120 @@
+// A real ps on its own thread, over real tcp on loopback, with a chief and workers that the test plays by hand.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <asio/io_context.hpp>
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "psd/ps_daemon.h"
+#include "tests/psd/shard_cluster.h"
+#include "transport/control_link.h"
+#include "transport/tcp/transport.h"
+
+namespace disttrain::psd::test {
+
+// Runs the loop until `done` or ten seconds have passed; true: done.
+bool run_until(asio::io_context& loop, const std::function<bool()>& done);
+
+// The chief's end of a control connection.
+class FakeChief final : public transport::ControlHandler {
+ public:
+  FakeChief(asio::io_context& loop, transport::Transport& transport);
+
+  const std::string& address() const { return listener_->address(); }
+  void send(const wire::ControlMessage& message);
+  void hang_up() { link_.reset(); }
+  bool connected() const { return link_ != nullptr; }
+
+  // The first waiting message of this type; heartbeats go to last_heartbeat instead.
+  template <typename Message>
+  std::optional<Message> take() {
+    for (auto it = messages.begin(); it != messages.end(); ++it)
+      if (const auto* message = std::get_if<Message>(&*it)) {
+        const Message found = *message;
+        messages.erase(it);
+        return found;
+      }
+    return std::nullopt;
+  }
+
+  JournalId journal{77};
+  std::optional<Refused> refusal;  // what to answer a hello with, if not Welcome
+  std::optional<TaskHello> hello;  // the last one
+  int hellos = 0;
+  std::optional<Heartbeat> last_heartbeat;
+  std::deque<wire::ControlMessage> messages;
+
+  void on_answer(const wire::HelloAnswer&) override {}
+  void on_message(wire::ControlMessage message) override;
+  void on_closed(const Error&) override { link_.reset(); }
+
+ private:
+  void on_arrival(std::unique_ptr<transport::Arrival> arrival);
+
+  asio::io_context& loop_;
+  std::unique_ptr<transport::Listener> listener_;
+  std::unique_ptr<transport::ControlLink> link_;
+};
+
+// Whoever dials the ps and says hello: a worker, a shard, a stranger.
+class FakePeer final : public transport::ConnectionHandler {
+ public:
+  FakePeer(asio::io_context& loop, transport::Transport& transport, const std::string& address, const Hello& hello);
+
+  void push(std::uint64_t sequence, const Push& push, const std::vector<float>& gradient);
+  void pull(std::uint64_t id);
+  void send(wire::FrameType type, transport::Bytes control, transport::Bytes payload, std::uint64_t sequence = 0);
+  void close() { connection_.reset(); }
+
+  JobId job{5};
+  Generation generation{3};
+  std::string dial_error;
+  std::optional<wire::HelloAnswer> answer;
+  std::deque<Heard> heard;
+  bool closed = false;
+
+  Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;
+  void on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) override;
+  void on_sent(std::uint64_t) override {}
+  void on_closed(const Error&) override { closed = true; }
+
+ private:
+  std::unique_ptr<transport::Connection> connection_;
+  std::vector<std::byte> landing_;
+  wire::ScratchBuffer scratch_;
+};
+
+class PsShell : public testing::Test {
+ protected:
+  explicit PsShell(std::uint32_t threads = 2);
+  ~PsShell() override;
+
+  bool until(const std::function<bool()>& done) { return run_until(loop_, done); }
+  Hello hello_of(const std::variant<TaskHello, ClientHello, ChannelHello, ShardPeerHello>& who) const;
+  std::unique_ptr<FakePeer> dial(const Hello& hello);
+  std::unique_ptr<FakePeer> open_channel(std::uint32_t worker_index, std::uint32_t shard, std::uint64_t token = 99);
+
+  // Everything of small_layout on this ps, sgd with rate 0.5, and waits until the shards are there.
+  void create_job(std::uint32_t shards, std::uint32_t workers, const std::string& mode = "async");
+  CreateShards order(std::uint32_t shards, std::uint32_t workers, const std::string& mode) const;
+
+  asio::io_context loop_;
+  transport::TcpTransport transport_;
+  FakeChief chief_;
+  Member ps_{TaskId{Role::kPs, 0}, Incarnation(4711)};
+  std::string address_;
+  std::atomic<int> exit_code_{-1};  // once the daemon has ended
+
+ private:
+  std::thread thread_;
+  asio::io_context daemon_loop_;
+};
+
+}  // namespace disttrain::psd::test

@@ -1,0 +1,230 @@
+#include <gmock/gmock.h>
+
+#include "tests/psd/shell_fixture.h"
+
+namespace disttrain::psd::test {
+namespace {
+
+using testing::HasSubstr;
+
+Push last_frame(std::uint64_t clock, std::uint32_t bucket) {
+  Push push;
+  push.bucket = BucketId(bucket);
+  push.clock = Step(clock);
+  push.last = true;
+  push.want = Want::kAll;
+  push.examples = 10;
+  push.loss = 1.0F;
+  return push;
+}
+
+const Refused& refused(const FakePeer& peer) {
+  return std::get<Refused>(peer.answer.value());
+}
+
+std::uint64_t welcomed_after(const FakePeer& peer) {
+  return std::get<Welcome>(peer.answer.value()).last_sequence.value;
+}
+
+TEST_F(PsShell, SaysWhoItIsAndKeepsSendingHeartbeats) {
+  ASSERT_TRUE(until([&] { return chief_.last_heartbeat.has_value(); }));
+  EXPECT_EQ(chief_.hello->member, ps_);
+  EXPECT_EQ(chief_.hello->shards, 2U);
+  EXPECT_EQ(chief_.hello->address, address_);
+  EXPECT_GT(chief_.hello->memory_bytes, 0U);
+  const auto first = chief_.last_heartbeat->turns;
+  ASSERT_EQ(first.size(), 2U);
+  EXPECT_TRUE(until([&] {
+    const auto& now = chief_.last_heartbeat->turns;
+    return now[0] > first[0] && now[1] > first[1];
+  }));
+}
+
+TEST_F(PsShell, RefusesAnotherClusterAnotherVersionAndStrangers) {
+  Hello other = hello_of(ClientHello{});
+  other.cluster = "elsewhere";
+  EXPECT_THAT(refused(*dial(other)).reason, HasSubstr("elsewhere"));
+  Hello newer = hello_of(ClientHello{});
+  newer.oldest_version = newer.newest_version = 9;
+  EXPECT_EQ(refused(*dial(newer)).code, ErrorCode::kConfig);
+  EXPECT_THAT(refused(*dial(hello_of(ClientHello{}))).reason, HasSubstr("the chief is at"));
+}
+
+TEST_F(PsShell, AChannelBeforeTheJobIsToldToComeAgainAndAWrongTokenIsNot) {
+  EXPECT_EQ(refused(*open_channel(0, 0)).code, ErrorCode::kTemporary);
+  create_job(2, 1);
+  EXPECT_EQ(refused(*open_channel(0, 0, 98)).code, ErrorCode::kNoPermission);
+  EXPECT_EQ(refused(*open_channel(7, 0)).code, ErrorCode::kTemporary);
+  EXPECT_EQ(welcomed_after(*open_channel(0, 0)), 0U);
+  EXPECT_EQ(welcomed_after(*open_channel(0, 1)), 0U);
+}
+
+TEST_F(PsShell, APushMovesTheParametersThatComeBack) {
+  create_job(2, 1);
+  auto channel = open_channel(0, 1);  // buckets 1, 3, 5
+  channel->pull(42);
+  ASSERT_TRUE(until([&] { return channel->heard.size() == 3; }));
+  std::map<std::uint32_t, std::vector<float>> before;
+  for (const Heard& heard : channel->heard) {
+    const auto& message = std::get<Parameters>(heard.message);
+    EXPECT_EQ(message.pull_id, 42U);
+    before[message.bucket.value] = heard.values;
+  }
+  channel->heard.clear();
+  std::uint64_t sequence = 0;
+  for (std::uint32_t bucket : {1U, 3U, 5U}) {
+    Push push = last_frame(1, bucket);
+    push.last = bucket == 5;
+    push.want = push.last ? Want::kAll : Want::kNothing;
+    channel->push(++sequence, push, std::vector<float>(before[bucket].size(), 1.0F));
+  }
+  const auto parameters_heard = [&] {
+    std::vector<const Heard*> found;
+    for (const Heard& heard : channel->heard)
+      if (std::holds_alternative<Parameters>(heard.message)) found.push_back(&heard);
+    return found;
+  };
+  ASSERT_TRUE(until([&] { return parameters_heard().size() == 3; }));
+  for (const Heard* heard : parameters_heard()) {
+    const auto& message = std::get<Parameters>(heard->message);
+    EXPECT_EQ(message.version, Step(1));
+    EXPECT_EQ(message.outcome, PushOutcome::kApplied);
+    EXPECT_EQ(message.acknowledged, Sequence(3));
+    for (std::size_t i = 0; i < heard->values.size(); ++i)
+      EXPECT_EQ(heard->values[i], before[message.bucket.value][i] - 0.5F);
+  }
+}
+
+TEST_F(PsShell, ADuplicateIsAnsweredAndAGapClosesTheChannel) {
+  create_job(2, 1);
+  auto channel = open_channel(0, 0);
+  Push push = last_frame(1, 4);
+  channel->push(1, push, std::vector<float>(4, 1.0F));
+  ASSERT_TRUE(until([&] { return !channel->heard.empty(); }));
+  channel->heard.clear();
+  channel->push(1, push, std::vector<float>(4, 1.0F));
+  ASSERT_TRUE(until([&] { return !channel->heard.empty(); }));
+  EXPECT_EQ(std::get<Parameters>(channel->heard[0].message).outcome, PushOutcome::kDuplicate);
+  EXPECT_EQ(std::get<Parameters>(channel->heard[0].message).version, Step(1));
+  channel->push(3, last_frame(2, 4), std::vector<float>(4, 1.0F));
+  EXPECT_TRUE(until([&] { return channel->closed; }));
+  // Whoever comes back goes on where it was.
+  EXPECT_EQ(welcomed_after(*open_channel(0, 0)), 1U);
+}
+
+TEST_F(PsShell, SyncOverTwoShardsWaitsForBothWorkers) {
+  create_job(2, 2, "sync");
+  std::vector<std::unique_ptr<FakePeer>> channels;
+  for (std::uint32_t w = 0; w < 2; ++w)
+    for (std::uint32_t s = 0; s < 2; ++s) channels.push_back(open_channel(w, s));
+  const auto push_step = [&](std::uint32_t w) {
+    for (std::uint32_t s = 0; s < 2; ++s)
+      for (std::uint32_t b = s; b < 6; b += 2) {
+        Push push = last_frame(1, b);
+        push.last = b >= 4;
+        push.want = push.last ? Want::kAll : Want::kNothing;
+        const std::size_t elements = b == 5 ? 2 : 4;
+        channels[w * 2 + s]->push(b / 2 + 1, push, std::vector<float>(elements, static_cast<float>(w)));
+      }
+  };
+  push_step(0);
+  ASSERT_TRUE(until([&] { return !channels[0]->heard.empty(); }));  // credits
+  push_step(1);
+  for (const auto& channel : channels)
+    EXPECT_TRUE(until([&] {
+      return !channel->heard.empty() && std::holds_alternative<Parameters>(channel->heard.back().message) &&
+             std::get<Parameters>(channel->heard.back().message).last;
+    }));
+  EXPECT_EQ(std::get<Parameters>(channels[3]->heard.back().message).version, Step(1));
+  EXPECT_TRUE(until([&] { return chief_.last_heartbeat->pacer && chief_.last_heartbeat->pacer->examples == 20; }));
+}
+
+TEST_F(PsShell, RostersAndFencesAreAnswered) {
+  create_job(2, 2);
+  auto channel = open_channel(1, 0);
+  Roster smaller = roster_of(1, 2);
+  chief_.send(FenceWorker{JobId(5), Generation(3), worker(1)});
+  chief_.send(SetRoster{JobId(5), Generation(3), smaller});
+  std::optional<RosterApplied> applied;
+  ASSERT_TRUE(until([&] { return (applied = chief_.take<RosterApplied>()).has_value(); }));
+  EXPECT_EQ(applied->version, RosterVersion(2));
+  int fenced = 0;
+  EXPECT_TRUE(until([&] {
+    if (chief_.take<WorkerFenced>()) ++fenced;
+    return fenced == 2;
+  }));
+  EXPECT_TRUE(until([&] { return channel->closed; }));
+  EXPECT_EQ(refused(*open_channel(1, 0)).code, ErrorCode::kUnavailable);
+}
+
+TEST_F(PsShell, CloseJobFreesEverythingAndANewJobCanCome) {
+  create_job(2, 1);
+  auto channel = open_channel(0, 0);
+  chief_.send(CloseJob{JobId(5), Generation(3), "test"});
+  ASSERT_TRUE(until([&] { return chief_.take<JobClosed>().has_value(); }));
+  EXPECT_TRUE(until([&] { return channel->closed; }));
+  EXPECT_EQ(refused(*open_channel(0, 0)).code, ErrorCode::kTemporary);
+  create_job(1, 1);
+  EXPECT_EQ(welcomed_after(*open_channel(0, 0)), 0U);
+  chief_.send(CloseJob{JobId(6), Generation(1), "unknown here"});
+  EXPECT_TRUE(until([&] { return chief_.take<JobClosed>().has_value(); }));
+}
+
+TEST_F(PsShell, TrainingGoesOnWithoutTheChiefAndItIsDialledAgain) {
+  create_job(1, 1);
+  auto channel = open_channel(0, 0);
+  chief_.hang_up();
+  channel->push(1, last_frame(1, 5), std::vector<float>(2, 1.0F));
+  ASSERT_TRUE(until([&] { return !channel->heard.empty(); }));
+  ASSERT_TRUE(until([&] { return chief_.hellos == 2; }));
+  EXPECT_EQ(chief_.hello->job, JobId(5));
+  EXPECT_EQ(chief_.hello->journal, JournalId(77));
+  EXPECT_FALSE(channel->closed);
+}
+
+TEST_F(PsShell, AChiefWithAnotherJournalMakesItDropItsJob) {
+  create_job(1, 1);
+  auto channel = open_channel(0, 0);
+  chief_.journal = JournalId(78);
+  chief_.hang_up();
+  EXPECT_TRUE(until([&] { return channel->closed; }));
+  EXPECT_TRUE(until([&] { return chief_.hellos == 2 && chief_.last_heartbeat->job == JobId(0); }));
+}
+
+TEST_F(PsShell, GarbageOnAChannelOrThePortHarmsNobody) {
+  create_job(1, 2);
+  auto good = open_channel(0, 0);
+  auto bad = open_channel(1, 0);
+  const std::vector<std::byte> noise(100, std::byte{0x5a});
+  bad->send(wire::FrameType::kPush, noise, noise, 1);
+  EXPECT_TRUE(until([&] { return bad->closed; }));
+  good->push(1, last_frame(1, 5), std::vector<float>(2, 1.0F));
+  EXPECT_TRUE(until([&] { return !good->heard.empty(); }));
+  // A bucket of the wrong size and one that isn't there.
+  auto again = open_channel(1, 0);
+  again->push(1, last_frame(1, 5), std::vector<float>(3, 1.0F));
+  EXPECT_TRUE(until([&] { return again->closed; }));
+  again = open_channel(1, 0);
+  again->push(1, last_frame(1, 4000), std::vector<float>(2, 1.0F));
+  EXPECT_TRUE(until([&] { return again->closed; }));
+}
+
+TEST_F(PsShell, ABrokenJobIsRefusedWithAReason) {
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  CreateShards broken = order(1, 1, "async");
+  broken.job_toml += "[nonsense]\n";
+  chief_.send(broken);
+  std::optional<TaskFailed> failed;
+  ASSERT_TRUE(until([&] { return (failed = chief_.take<TaskFailed>()).has_value(); }));
+  EXPECT_THAT(failed->reason, HasSubstr("nonsense"));
+}
+
+TEST_F(PsShell, ARefusalByTheChiefEndsItWithTheCode) {
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  chief_.refusal = Refused{ErrorCode::kConfig, "wrong cluster"};
+  chief_.hang_up();
+  EXPECT_TRUE(until([&] { return exit_code_ == 78; }));
+}
+
+}  // namespace
+}  // namespace disttrain::psd::test
