@@ -76,7 +76,7 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
       *prepared_.training, order_of(job_, prepared_.config, world_.self),
       input::PrefetchOptions{.batch_size = prepared_.config.train.batch_size,
                              .prefetch = prepared_.config.data.prefetch,
-                             .target_width = input::target_width(*prepared_.training, prepared_.engine->describe())});
+                             .target_width = input::target_width(prepared_.engine->describe())});
   exchange_ =
       std::make_unique<PsExchange>(world_.loop, world_.transport, job_.layout,
                                    PsExchangeOptions{.cluster = world_.cluster.name,
@@ -195,7 +195,7 @@ void JobRunner::evaluate() {
   EvaluationDone done;
   if (prepared_.evaluation) {
     input::EvaluationBatches batches(*prepared_.evaluation, kEvaluationBatch,
-                                     input::target_width(*prepared_.evaluation, prepared_.engine->describe()));
+                                     input::target_width(prepared_.engine->describe()));
     while (const input::BatchBuffer* records = batches.next()) {
       if (world_.hurry) return;
       const Result<EvaluationResult> part = prepared_.engine->evaluate(

@@ -18,7 +18,7 @@ Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const std::string& t
   Result<std::unique_ptr<input::Dataset>> training = input::load_dataset(input::training_source(prepared->config.data));
   if (!training) return tl::unexpected(training.error());
   prepared->training = std::move(*training);
-  if (Status ok = input::fits(*prepared->training, prepared->engine->describe(), prepared->config.model.loss); !ok)
+  if (Status ok = input::fits(*prepared->training, prepared->engine->describe()); !ok)
     return tl::unexpected(ok.error());
   return prepared;
 }
@@ -29,8 +29,7 @@ Status load_evaluation(PreparedJob& prepared) {
   source.label_names = prepared.training->label_names();
   Result<std::unique_ptr<input::Dataset>> evaluation = input::load_dataset(source);
   if (!evaluation) return tl::unexpected(evaluation.error());
-  if (Status ok = input::fits(**evaluation, prepared.engine->describe(), prepared.config.model.loss, "evaluate"); !ok)
-    return ok;
+  if (Status ok = input::fits(**evaluation, prepared.engine->describe(), "evaluate"); !ok) return ok;
   prepared.evaluation = std::move(*evaluation);
   return {};
 }

@@ -101,7 +101,6 @@ void StepThread::do_describe(const DescribeJob& message) {
   Status ok = prepare(message.job, message.job_toml);
   if (ok) ok = load_evaluation(*prepared_);
   if (!ok) {
-    log_.error(ok.error().message);
     release();
     return tell_(TaskFailed{message.job, Generation(), ok.error().code, ok.error().message});
   }
@@ -118,7 +117,6 @@ void StepThread::do_describe(const DescribeJob& message) {
 void StepThread::do_open(const OpenJob& message) {
   runner_.reset();
   const auto refuse = [this, &message](ErrorCode code, const std::string& reason) {
-    log_.error(reason);
     release();
     tell_(TaskFailed{message.job, message.generation, code, reason});
   };

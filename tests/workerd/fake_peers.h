@@ -21,10 +21,10 @@ namespace disttrain::workerd {
 
 // Runs the loop until `done`; a test that hangs fails instead.
 inline void run_until(asio::io_context& loop, const std::function<bool()>& done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(15);
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) {
-      ADD_FAILURE() << "nothing happened for 30 s";
+      ADD_FAILURE() << "nothing happened for 15 s";
       return;
     }
     loop.run_one_for(std::chrono::milliseconds(100));

@@ -9,14 +9,14 @@
 
 namespace disttrain::workerd {
 
-// What isn't zero of a matrix: positions and values, by group of columns, then by row, then by column. What the rows of
-// one group meet of a weight stays in the L1 cache.
-inline constexpr std::int64_t kSparseGroup = 128;
+// What isn't zero of a matrix: values and their positions within a group of columns, by group, then by row. What the
+// rows of one group meet of a weight stays in the L1 cache.
+inline constexpr std::int64_t kSparseGroup = 112;
 
 struct SparseView {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  const std::uint32_t* found_columns = nullptr;
+  const std::uint32_t* positions = nullptr;
   const float* values = nullptr;
   const std::uint32_t* begins = nullptr;  // of row r in group g: [g * rows + r] to [g * rows + r + 1]
 };
@@ -51,10 +51,10 @@ struct Kernels {
   void (*forward_narrow)(const DenseShape&, const float* x, const float* w, const float* b, float* y, Range rows);
 
   // Fills the arrays of a SparseView of x, which is [rows, columns], and returns how many values it found. Stops early
-  // once these are more than `most`; then the arrays are of no use. found_columns and values have room for most +
+  // once these are more than `most`; then the arrays are of no use. positions and values have room for most +
   // kCollectSlack, begins for groups * rows + 1.
   std::int64_t (*sparse_collect)(std::int64_t rows, std::int64_t columns, const float* x, std::int64_t most,
-                                 std::uint32_t* found_columns, float* values, std::uint32_t* begins);
+                                 std::uint32_t* positions, float* values, std::uint32_t* begins);
 
   // y = x w + b for the range of rows.
   void (*sparse_forward)(const SparseView& x, std::int64_t outputs, const float* w, const float* b, float* y,

@@ -25,20 +25,38 @@ constexpr CompressTable kCompressTable = make_compress_table();
 
 struct Vec {
   using Value = __m256;
-  using Mask = __m256i;
+  struct Mask {
+    __m256i lanes;
+    std::int64_t elements;
+  };
   static constexpr std::int64_t kWidth = 8;
 
   // The first `elements` of a vector, 1 .. kWidth.
   static Mask mask(std::int64_t elements) {
     const __m256i positions = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(elements)), positions);
+    return {_mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(elements)), positions), elements};
   }
   static Value zero() { return _mm256_setzero_ps(); }
   static Value load(const float* from) { return _mm256_loadu_ps(from); }
-  static Value load(const float* from, Mask mask) { return _mm256_maskload_ps(from, mask); }
+  static Value load(const float* from, const Mask& mask) { return _mm256_maskload_ps(from, mask.lanes); }
   static Value broadcast(const float* from) { return _mm256_broadcast_ss(from); }
   static void store(float* to, Value value) { _mm256_storeu_ps(to, value); }
-  static void store(float* to, Value value, Mask mask) { _mm256_maskstore_ps(to, mask, value); }
+  // By halves: vmaskmovps to memory is microcode on Zen, 42 operations.
+  static void store(float* to, Value value, const Mask& mask) {
+    if (mask.elements == kWidth) return _mm256_storeu_ps(to, value);
+    __m128 left = _mm256_castps256_ps128(value);
+    if ((mask.elements & 4) != 0) {
+      _mm_storeu_ps(to, left);
+      left = _mm256_extractf128_ps(value, 1);
+      to += 4;
+    }
+    if ((mask.elements & 2) != 0) {
+      _mm_storel_pi(reinterpret_cast<__m64*>(to), left);
+      left = _mm_movehl_ps(left, left);
+      to += 2;
+    }
+    if ((mask.elements & 1) != 0) _mm_store_ss(to, left);
+  }
   static Value fma(Value a, Value b, Value c) { return _mm256_fmadd_ps(a, b, c); }
   // Writes the nonzero elements and first + their positions, one vector each, and returns how many they are.
   static std::int64_t compress_nonzeros(Value value, std::uint32_t first, float* values, std::uint32_t* positions) {

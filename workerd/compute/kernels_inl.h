@@ -1,13 +1,19 @@
 // The kernels of kernels.h over a vector type, `Vec`, that the file which includes this one defines before it. Such a
 // file is compiled for its instruction set and includes nothing with inline functions of others (the linker might keep
 // a copy that other machines can't run); all here is in an unnamed namespace for the same reason.
+#include <utility>
+
 #include "workerd/compute/kernels.h"
+
+#define DISTTRAIN_INLINE __attribute__((always_inline))
 
 namespace disttrain::workerd {
 namespace {
 
+using Value = Vec::Value;
+using Mask = Vec::Mask;
 constexpr std::int64_t kWidth = Vec::kWidth;
-// A tile of packed values stays in half of an L1 cache of 32 KiB.
+// A tile of packed values stays in most of an L1 cache of 32 KiB.
 constexpr std::int64_t kTileElements = 5120;
 // With many rows the narrowest tile needs more.
 constexpr std::int64_t kTileRoom = kMaxKernelRows * 4 * kWidth;
@@ -17,64 +23,107 @@ inline std::int64_t smaller(std::int64_t a, std::int64_t b) {
   return a < b ? a : b;
 }
 
-// c[0..I, 0..J vectors] = start + sum over k of a[i * a_row + k * a_k] * b[k * b_stride + ...]; the last vector has
-// `mask` elements if Masked. start: bias or zero.
+// body(0), body(1), ... body(N - 1) with constants. g++ 12 unrolls an ordinary loop too late: an array of sums that it
+// indexes then lives in memory and not in registers, at half the speed.
+template <int N, typename Body>
+DISTTRAIN_INLINE inline void each(const Body& body) {
+  [&]<int... I>(std::integer_sequence<int, I...>) DISTTRAIN_INLINE {
+    (body(std::integral_constant<int, I>{}), ...);
+  }
+  (std::make_integer_sequence<int, N>{});
+}
+
+// Up to J vectors of a row that ends in mid-vector: the last has `mask`'s elements.
+template <int J>
+struct Row {
+  Value vectors[J];
+
+  DISTTRAIN_INLINE static Row zero() {
+    Row row;
+    each<J>([&](auto j) DISTTRAIN_INLINE { row.vectors[j] = Vec::zero(); });
+    return row;
+  }
+  DISTTRAIN_INLINE static Row load(const float* from) {
+    Row row;
+    each<J>([&](auto j) DISTTRAIN_INLINE { row.vectors[j] = Vec::load(from + j * kWidth); });
+    return row;
+  }
+  DISTTRAIN_INLINE static Row load(const float* from, const Mask& mask) {
+    Row row;
+    each<J - 1>([&](auto j) DISTTRAIN_INLINE { row.vectors[j] = Vec::load(from + j * kWidth); });
+    row.vectors[J - 1] = Vec::load(from + (J - 1) * kWidth, mask);
+    return row;
+  }
+  DISTTRAIN_INLINE void store(float* to) const {
+    each<J>([&](auto j) DISTTRAIN_INLINE { Vec::store(to + j * kWidth, vectors[j]); });
+  }
+  DISTTRAIN_INLINE void store(float* to, const Mask& mask) const {
+    each<J - 1>([&](auto j) DISTTRAIN_INLINE { Vec::store(to + j * kWidth, vectors[j]); });
+    Vec::store(to + (J - 1) * kWidth, vectors[J - 1], mask);
+  }
+  // this += factor * other
+  DISTTRAIN_INLINE void add(Value factor, const Row& other) {
+    each<J>([&](auto j) DISTTRAIN_INLINE { vectors[j] = Vec::fma(factor, other.vectors[j], vectors[j]); });
+  }
+  // this += factor * the vectors at `other`
+  DISTTRAIN_INLINE void add(Value factor, const float* other) {
+    each<J>([&](auto j) DISTTRAIN_INLINE { vectors[j] = Vec::fma(factor, Vec::load(other + j * kWidth), vectors[j]); });
+  }
+};
+
+// A product in which element (i, k) of the left side is at a[i * a_row + k * a_k].
+struct Left {
+  const float* a;
+  std::int64_t a_row;
+  std::int64_t a_k;
+  std::int64_t inner;
+};
+
+// c[0..I, 0..J vectors] = bias + sum over k of left(i, k) * b[k * b_stride + ...]; bias may be nullptr.
 template <int I, int J, bool Masked>
-inline void product_tile(const float* a, std::int64_t a_row, std::int64_t a_k, std::int64_t inner, const float* b,
-                         std::int64_t b_stride, const float* bias, float* c, std::int64_t c_stride, Vec::Mask mask) {
-  Vec::Value sums[I][J];
-  for (int j = 0; j < J; ++j) {
-    Vec::Value start = Vec::zero();
-    if (bias != nullptr)
-      start = Masked && j == J - 1 ? Vec::load(bias + j * kWidth, mask) : Vec::load(bias + j * kWidth);
-    for (int i = 0; i < I; ++i) sums[i][j] = start;
+inline void product_tile(const Left& left, const float* b, std::int64_t b_stride, const float* bias, float* c,
+                         std::int64_t c_stride, const Mask& mask) {
+  const auto load = [&mask](const float* from)
+                        DISTTRAIN_INLINE { return Masked ? Row<J>::load(from, mask) : Row<J>::load(from); };
+  const Row<J> start = bias == nullptr ? Row<J>::zero() : load(bias);
+  Row<J> sums[I];
+  each<I>([&](auto i) DISTTRAIN_INLINE { sums[i] = start; });
+  for (std::int64_t k = 0; k < left.inner; ++k) {
+    const Row<J> row = load(b + k * b_stride);
+    const float* factors = left.a + k * left.a_k;
+    each<I>([&](auto i) DISTTRAIN_INLINE { sums[i].add(Vec::broadcast(factors + i * left.a_row), row); });
   }
-  for (std::int64_t k = 0; k < inner; ++k) {
-    Vec::Value row[J];
-    for (int j = 0; j < J; ++j)
-      row[j] = Masked && j == J - 1 ? Vec::load(b + k * b_stride + j * kWidth, mask)
-                                    : Vec::load(b + k * b_stride + j * kWidth);
-    for (int i = 0; i < I; ++i) {
-      const Vec::Value factor = Vec::broadcast(a + i * a_row + k * a_k);
-      for (int j = 0; j < J; ++j) sums[i][j] = Vec::fma(factor, row[j], sums[i][j]);
-    }
-  }
-  for (int i = 0; i < I; ++i)
-    for (int j = 0; j < J; ++j) {
-      float* to = c + i * c_stride + j * kWidth;
-      if (Masked && j == J - 1)
-        Vec::store(to, sums[i][j], mask);
-      else
-        Vec::store(to, sums[i][j]);
-    }
+  each<I>([&](auto i) DISTTRAIN_INLINE {
+    if constexpr (Masked)
+      sums[i].store(c + i * c_stride, mask);
+    else
+      sums[i].store(c + i * c_stride);
+  });
 }
 
 // product_tile for any number of columns.
 template <int I>
-inline void product_rows(const float* a, std::int64_t a_row, std::int64_t a_k, std::int64_t inner, const float* b,
-                         std::int64_t b_stride, const float* bias, float* c, std::int64_t c_stride,
-                         std::int64_t columns) {
-  const Vec::Mask all = Vec::mask(kWidth);
+inline void product_rows(const Left& left, const float* b, std::int64_t b_stride, const float* bias, float* c,
+                         std::int64_t c_stride, std::int64_t columns) {
+  const Mask all = Vec::mask(kWidth);
   std::int64_t o = 0;
   for (; o + 4 * kWidth <= columns; o += 4 * kWidth)
-    product_tile<I, 4, false>(a, a_row, a_k, inner, b + o, b_stride, bias == nullptr ? bias : bias + o, c + o, c_stride,
-                              all);
-  const std::int64_t left = columns - o;
-  if (left == 0) return;
+    product_tile<I, 4, false>(left, b + o, b_stride, bias == nullptr ? bias : bias + o, c + o, c_stride, all);
+  if (o == columns) return;
   const float* bias_left = bias == nullptr ? bias : bias + o;
-  const std::int64_t vectors = (left + kWidth - 1) / kWidth;
-  const Vec::Mask mask = Vec::mask(left - (vectors - 1) * kWidth);
+  const std::int64_t vectors = (columns - o + kWidth - 1) / kWidth;
+  const Mask mask = Vec::mask(columns - o - (vectors - 1) * kWidth);
   if (vectors == 1)
-    product_tile<I, 1, true>(a, a_row, a_k, inner, b + o, b_stride, bias_left, c + o, c_stride, mask);
+    product_tile<I, 1, true>(left, b + o, b_stride, bias_left, c + o, c_stride, mask);
   else if (vectors == 2)
-    product_tile<I, 2, true>(a, a_row, a_k, inner, b + o, b_stride, bias_left, c + o, c_stride, mask);
+    product_tile<I, 2, true>(left, b + o, b_stride, bias_left, c + o, c_stride, mask);
   else if (vectors == 3)
-    product_tile<I, 3, true>(a, a_row, a_k, inner, b + o, b_stride, bias_left, c + o, c_stride, mask);
+    product_tile<I, 3, true>(left, b + o, b_stride, bias_left, c + o, c_stride, mask);
   else
-    product_tile<I, 4, true>(a, a_row, a_k, inner, b + o, b_stride, bias_left, c + o, c_stride, mask);
+    product_tile<I, 4, true>(left, b + o, b_stride, bias_left, c + o, c_stride, mask);
 }
 
-// Copies b[rows, columns] into a dense tile: rows a power of two apart would share their cache sets.
+// Copies from[rows, columns] into a dense tile: rows a power of two apart would share their cache sets.
 inline void pack(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns, float* tile) {
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t o = 0; o < columns; ++o) tile[r * columns + o] = from[r * stride + o];
@@ -97,13 +146,14 @@ void weight_gradient_few_rows(const DenseShape& shape, const float* x, const flo
       const std::int64_t group = smaller(3, range.end - i);
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t g = 0; g < group; ++g) factors[r * 3 + g] = x[r * inputs + i + g];
+      const Left left{factors, 1, 3, rows};
       float* to = d_w + i * outputs + o;
       if (group == 3)
-        product_rows<3>(factors, 1, 3, rows, tile, columns, nullptr, to, outputs, columns);
+        product_rows<3>(left, tile, columns, nullptr, to, outputs, columns);
       else if (group == 2)
-        product_rows<2>(factors, 1, 3, rows, tile, columns, nullptr, to, outputs, columns);
+        product_rows<2>(left, tile, columns, nullptr, to, outputs, columns);
       else
-        product_rows<1>(factors, 1, 3, rows, tile, columns, nullptr, to, outputs, columns);
+        product_rows<1>(left, tile, columns, nullptr, to, outputs, columns);
     }
   }
 }
@@ -113,42 +163,44 @@ void forward_narrow(const DenseShape& shape, const float* x, const float* w, con
   const std::int64_t outputs = shape.outputs;
   std::int64_t r = range.begin;
   for (; r + 5 <= range.end; r += 5)
-    product_rows<5>(x + r * inputs, inputs, 1, inputs, w, outputs, b, y + r * outputs, outputs, outputs);
+    product_rows<5>({x + r * inputs, inputs, 1, inputs}, w, outputs, b, y + r * outputs, outputs, outputs);
   for (; r < range.end; ++r)
-    product_rows<1>(x + r * inputs, inputs, 1, inputs, w, outputs, b, y + r * outputs, outputs, outputs);
+    product_rows<1>({x + r * inputs, inputs, 1, inputs}, w, outputs, b, y + r * outputs, outputs, outputs);
 }
 
-// sums[R, columns] += x[R, K] w[K, columns], columns a multiple of the width; asks for w_next[.., columns] meanwhile.
+// sums[R, columns] += x[R, K] w[K, columns], columns a multiple of the width; asks for what is at `next` meanwhile.
 template <int R, int K>
 inline void axpy_rows(const float* x, std::int64_t x_stride, const float* w, std::int64_t w_stride, float* sums,
-                      std::int64_t columns, const float* next) {
-  Vec::Value factors[R][K];
-  for (int r = 0; r < R; ++r)
-    for (int k = 0; k < K; ++k) factors[r][k] = Vec::broadcast(x + r * x_stride + k);
+                      std::int64_t stride, std::int64_t columns, const float* next) {
+  Value factors[R][K];
+  each<R>([&](auto r) DISTTRAIN_INLINE {
+    each<K>([&](auto k) DISTTRAIN_INLINE { factors[r][k] = Vec::broadcast(x + r * x_stride + k); });
+  });
   for (std::int64_t o = 0; o < columns; o += kWidth) {
     if (next != nullptr) __builtin_prefetch(next + o);
-    Vec::Value totals[R];
-    for (int r = 0; r < R; ++r) totals[r] = Vec::load(sums + r * columns + o);
-    for (int k = 0; k < K; ++k) {
-      const Vec::Value row = Vec::load(w + k * w_stride + o);
-      for (int r = 0; r < R; ++r) totals[r] = Vec::fma(factors[r][k], row, totals[r]);
-    }
-    for (int r = 0; r < R; ++r) Vec::store(sums + r * columns + o, totals[r]);
+    Value totals[R];
+    each<R>([&](auto r) DISTTRAIN_INLINE { totals[r] = Vec::load(sums + r * stride + o); });
+    each<K>([&](auto k) DISTTRAIN_INLINE {
+      const Value row = Vec::load(w + k * w_stride + o);
+      each<R>([&](auto r) DISTTRAIN_INLINE { totals[r] = Vec::fma(factors[r][k], row, totals[r]); });
+    });
+    each<R>([&](auto r) DISTTRAIN_INLINE { Vec::store(sums + r * stride + o, totals[r]); });
   }
 }
 
 // Four rows of w at a time, kept in L1 while all rows of x meet them; y's part stays in L1 too.
 void forward_few_rows(const DenseShape& shape, const float* x, const float* w, const float* b, float* y, Range range) {
-  const auto [rows, inputs, outputs] = shape;
   constexpr std::int64_t kRows = 4;
-  alignas(64) float sums[kTileRoom];
+  const auto [rows, inputs, outputs] = shape;
+  alignas(64) float sums[kTileRoom + kMaxKernelRows * 2 * kWidth];
   const std::int64_t whole = range.begin + (range.end - range.begin) / kWidth * kWidth;
   const std::int64_t widest = tile_columns(rows, whole - range.begin);
+  const std::int64_t stride = widest + 2 * kWidth;  // not a power of two
   std::int64_t o = range.begin;
   for (std::int64_t block = widest; o < whole; o += block) {
     block = smaller(widest, whole - o);
     for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < block; ++c) sums[r * block + c] = b[o + c];
+      for (std::int64_t c = 0; c < block; ++c) sums[r * stride + c] = b[o + c];
     std::int64_t i = 0;
     for (; i + kRows <= inputs; i += kRows) {
       const float* from = w + i * outputs + o;
@@ -156,19 +208,20 @@ void forward_few_rows(const DenseShape& shape, const float* x, const float* w, c
       for (; r + 2 <= rows; r += 2) {
         const bool ahead = r / 2 < kRows && i + 3 * kRows <= inputs;
         const float* next = ahead ? from + (2 * kRows + r / 2) * outputs : nullptr;
-        axpy_rows<2, kRows>(x + r * inputs + i, inputs, from, outputs, sums + r * block, block, next);
+        axpy_rows<2, kRows>(x + r * inputs + i, inputs, from, outputs, sums + r * stride, stride, block, next);
       }
       for (; r < rows; ++r)
-        axpy_rows<1, kRows>(x + r * inputs + i, inputs, from, outputs, sums + r * block, block, nullptr);
+        axpy_rows<1, kRows>(x + r * inputs + i, inputs, from, outputs, sums + r * stride, stride, block, nullptr);
     }
     for (; i < inputs; ++i)
       for (std::int64_t r = 0; r < rows; ++r)
-        axpy_rows<1, 1>(x + r * inputs + i, inputs, w + i * outputs + o, outputs, sums + r * block, block, nullptr);
+        axpy_rows<1, 1>(x + r * inputs + i, inputs, w + i * outputs + o, outputs, sums + r * stride, stride, block,
+                        nullptr);
     for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < block; ++c) y[r * outputs + o + c] = sums[r * block + c];
+      for (std::int64_t c = 0; c < block; ++c) y[r * outputs + o + c] = sums[r * stride + c];
   }
   for (std::int64_t r = 0; o < range.end && r < rows; ++r)
-    product_rows<1>(x + r * inputs, inputs, 1, inputs, w + o, outputs, b + o, y + r * outputs + o, outputs,
+    product_rows<1>({x + r * inputs, inputs, 1, inputs}, w + o, outputs, b + o, y + r * outputs + o, outputs,
                     range.end - o);
 }
 
@@ -176,30 +229,28 @@ void forward_few_rows(const DenseShape& shape, const float* x, const float* w, c
 template <int R, int I>
 inline void dot_rows(const float* d_y, std::int64_t d_stride, const float* w, std::int64_t w_stride,
                      std::int64_t columns, float* d_x, std::int64_t d_x_stride, const float* next) {
-  Vec::Value sums[R][I];
-  for (int r = 0; r < R; ++r)
-    for (int i = 0; i < I; ++i) sums[r][i] = Vec::zero();
+  Value sums[R][I];
+  each<R>([&](auto r) DISTTRAIN_INLINE { each<I>([&](auto i) DISTTRAIN_INLINE { sums[r][i] = Vec::zero(); }); });
+  const auto add = [&](std::int64_t o, auto load) DISTTRAIN_INLINE {
+    Value rows[I];
+    each<I>([&](auto i) DISTTRAIN_INLINE { rows[i] = load(w + i * w_stride + o); });
+    each<R>([&](auto r) DISTTRAIN_INLINE {
+      const Value gradient = load(d_y + r * d_stride + o);
+      each<I>([&](auto i) DISTTRAIN_INLINE { sums[r][i] = Vec::fma(gradient, rows[i], sums[r][i]); });
+    });
+  };
   std::int64_t o = 0;
   for (; o + kWidth <= columns; o += kWidth) {
     if (next != nullptr) __builtin_prefetch(next + o);
-    Vec::Value rows[I];
-    for (int i = 0; i < I; ++i) rows[i] = Vec::load(w + i * w_stride + o);
-    for (int r = 0; r < R; ++r) {
-      const Vec::Value gradient = Vec::load(d_y + r * d_stride + o);
-      for (int i = 0; i < I; ++i) sums[r][i] = Vec::fma(gradient, rows[i], sums[r][i]);
-    }
+    add(o, [](const float* from) DISTTRAIN_INLINE { return Vec::load(from); });
   }
   if (o < columns) {
-    const Vec::Mask mask = Vec::mask(columns - o);
-    Vec::Value rows[I];
-    for (int i = 0; i < I; ++i) rows[i] = Vec::load(w + i * w_stride + o, mask);
-    for (int r = 0; r < R; ++r) {
-      const Vec::Value gradient = Vec::load(d_y + r * d_stride + o, mask);
-      for (int i = 0; i < I; ++i) sums[r][i] = Vec::fma(gradient, rows[i], sums[r][i]);
-    }
+    const Mask mask = Vec::mask(columns - o);
+    add(o, [&mask](const float* from) DISTTRAIN_INLINE { return Vec::load(from, mask); });
   }
-  for (int r = 0; r < R; ++r)
-    for (int i = 0; i < I; ++i) d_x[r * d_x_stride + i] += Vec::sum(sums[r][i]);
+  each<R>([&](auto r) DISTTRAIN_INLINE {
+    each<I>([&](auto i) DISTTRAIN_INLINE { d_x[r * d_x_stride + i] += Vec::sum(sums[r][i]); });
+  });
 }
 
 template <int I>
@@ -234,19 +285,20 @@ void input_gradient_few_rows(const DenseShape& shape, const float* d_y, const fl
 }
 
 std::int64_t sparse_collect(std::int64_t rows, std::int64_t columns, const float* x, std::int64_t most,
-                            std::uint32_t* found_columns, float* values, std::uint32_t* begins) {
-  const Vec::Mask all = Vec::mask(kWidth);
+                            std::uint32_t* positions, float* values, std::uint32_t* begins) {
+  const Mask all = Vec::mask(kWidth);
   std::int64_t found = 0;
   for (std::int64_t group = 0; group < columns; group += kSparseGroup) {
-    const std::int64_t end = smaller(columns, group + kSparseGroup);
+    const std::int64_t size = smaller(columns - group, kSparseGroup);
     for (std::int64_t row = 0; row < rows; ++row) {
       if (found > most) return found;
       *begins++ = static_cast<std::uint32_t>(found);
       // No branch on what is found: at the edges of a digit it would be guessed wrong each time.
-      for (std::int64_t column = group; column < end; column += kWidth) {
-        const Vec::Mask mask = column + kWidth <= end ? all : Vec::mask(end - column);
-        found += Vec::compress_nonzeros(Vec::load(x + row * columns + column, mask), static_cast<std::uint32_t>(column),
-                                        values + found, found_columns + found);
+      const float* from = x + row * columns + group;
+      for (std::int64_t at = 0; at < size; at += kWidth) {
+        const Mask mask = at + kWidth <= size ? all : Vec::mask(size - at);
+        found += Vec::compress_nonzeros(Vec::load(from + at, mask), static_cast<std::uint32_t>(at), values + found,
+                                        positions + found);
       }
     }
   }
@@ -254,61 +306,55 @@ std::int64_t sparse_collect(std::int64_t rows, std::int64_t columns, const float
   return found;
 }
 
-// Entries of one row in one group.
-struct SparseRun {
-  const std::uint32_t* columns;
+// What isn't zero of one row in one group.
+struct Run {
+  const std::uint32_t* positions;
   const float* values;
   std::int64_t size;
 };
 
-inline SparseRun run_of(const SparseView& x, std::int64_t group, std::int64_t row) {
+inline Run run_of(const SparseView& x, std::int64_t group, std::int64_t row) {
   const std::uint32_t* begins = x.begins + group * x.rows + row;
-  return {x.found_columns + begins[0], x.values + begins[0], begins[1] - begins[0]};
+  return {x.positions + begins[0], x.values + begins[0], begins[1] - begins[0]};
 }
 
-// A group's part of a weight, packed: 8 vectors per column at most, each aligned, where a row of the flat array would
-// have every second or each vector on two cache lines.
+// A group's part of a weight is packed: J vectors per column, each aligned. In the flat array half of them (all of
+// AVX-512's) would lie on two cache lines.
 constexpr std::int64_t kSparseTile = kSparseGroup * 8 * kWidth;
 
-// sums[J vectors] += the run's values times the tile's rows
+// to[J vectors] += the run's values times the tile's rows
 template <int J>
-inline void sparse_gather(const SparseRun& run, const float* tile, float* to, Vec::Mask mask) {
-  Vec::Value sums[J];
-  for (int j = 0; j < J; ++j) sums[j] = j == J - 1 ? Vec::load(to + j * kWidth, mask) : Vec::load(to + j * kWidth);
-  for (std::int64_t e = 0; e < run.size; ++e) {
-    const Vec::Value factor = Vec::broadcast(run.values + e);
-    const float* row = tile + run.columns[e] % kSparseGroup * (J * kWidth);
-    for (int j = 0; j < J; ++j) sums[j] = Vec::fma(factor, Vec::load(row + j * kWidth), sums[j]);
-  }
-  for (int j = 0; j + 1 < J; ++j) Vec::store(to + j * kWidth, sums[j]);
-  Vec::store(to + (J - 1) * kWidth, sums[J - 1], mask);
+void sparse_gather(const Run& run, const float* tile, float* to, const Mask& mask) {
+  Row<J> sums = Row<J>::load(to, mask);
+  for (std::int64_t e = 0; e < run.size; ++e)
+    sums.add(Vec::broadcast(run.values + e), tile + run.positions[e] * (J * kWidth));
+  sums.store(to, mask);
 }
 
 // The tile's rows += the run's values times from[J vectors]
 template <int J>
-inline void sparse_scatter(const SparseRun& run, const float* from, float* tile, Vec::Mask mask) {
-  Vec::Value factors[J];
-  for (int j = 0; j < J; ++j)
-    factors[j] = j == J - 1 ? Vec::load(from + j * kWidth, mask) : Vec::load(from + j * kWidth);
+void sparse_scatter(const Run& run, const float* from, float* tile, const Mask& mask) {
+  const Row<J> factors = Row<J>::load(from, mask);
   for (std::int64_t e = 0; e < run.size; ++e) {
-    const Vec::Value value = Vec::broadcast(run.values + e);
-    float* row = tile + run.columns[e] % kSparseGroup * (J * kWidth);
-    for (int j = 0; j < J; ++j) Vec::store(row + j * kWidth, Vec::fma(value, factors[j], Vec::load(row + j * kWidth)));
+    float* at = tile + run.positions[e] * (J * kWidth);
+    Row<J> row = Row<J>::load(at);
+    row.add(Vec::broadcast(run.values + e), factors);
+    row.store(at);
   }
 }
 
-using SparseGather = void (*)(const SparseRun&, const float*, float*, Vec::Mask);
-using SparseScatter = void (*)(const SparseRun&, const float*, float*, Vec::Mask);
+using SparseGather = void (*)(const Run&, const float*, float*, const Mask&);
+using SparseScatter = void (*)(const Run&, const float*, float*, const Mask&);
 constexpr SparseGather kGathers[] = {sparse_gather<1>, sparse_gather<2>, sparse_gather<3>, sparse_gather<4>,
                                      sparse_gather<5>, sparse_gather<6>, sparse_gather<7>, sparse_gather<8>};
 constexpr SparseScatter kScatters[] = {sparse_scatter<1>, sparse_scatter<2>, sparse_scatter<3>, sparse_scatter<4>,
                                        sparse_scatter<5>, sparse_scatter<6>, sparse_scatter<7>, sparse_scatter<8>};
 
-// Columns in equal parts of at most 8 vectors, which stay in registers.
+// Outputs in equal parts of at most 8 vectors, which stay in registers.
 struct Part {
   std::int64_t begin;
   std::int64_t vectors;
-  Vec::Mask mask;  // of the last vector
+  Mask mask;  // of the last vector
 };
 
 inline std::int64_t count_parts(std::int64_t columns) {
@@ -323,19 +369,19 @@ inline Part part_of(std::int64_t columns, std::int64_t part) {
   return {first * kWidth, last - first, Vec::mask(smaller(columns - (last - 1) * kWidth, kWidth))};
 }
 
-// Between rows of the flat array and a tile; the last vector has mask's elements.
+// Between rows of the flat array and a tile; the last vector has the part's mask.
 inline void to_tile(const float* rows, std::int64_t stride, std::int64_t count, const Part& part, float* tile) {
-  for (std::int64_t i = 0; i < count; ++i, rows += stride, tile += part.vectors * kWidth) {
-    for (std::int64_t j = 0; j + 1 < part.vectors; ++j) Vec::store(tile + j * kWidth, Vec::load(rows + j * kWidth));
-    const std::int64_t last = (part.vectors - 1) * kWidth;
+  const std::int64_t last = (part.vectors - 1) * kWidth;
+  for (std::int64_t i = 0; i < count; ++i, rows += stride, tile += last + kWidth) {
+    for (std::int64_t o = 0; o < last; o += kWidth) Vec::store(tile + o, Vec::load(rows + o));
     Vec::store(tile + last, Vec::load(rows + last, part.mask));
   }
 }
 
 inline void from_tile(const float* tile, std::int64_t stride, std::int64_t count, const Part& part, float* rows) {
-  for (std::int64_t i = 0; i < count; ++i, rows += stride, tile += part.vectors * kWidth) {
-    for (std::int64_t j = 0; j + 1 < part.vectors; ++j) Vec::store(rows + j * kWidth, Vec::load(tile + j * kWidth));
-    const std::int64_t last = (part.vectors - 1) * kWidth;
+  const std::int64_t last = (part.vectors - 1) * kWidth;
+  for (std::int64_t i = 0; i < count; ++i, rows += stride, tile += last + kWidth) {
+    for (std::int64_t o = 0; o < last; o += kWidth) Vec::store(rows + o, Vec::load(tile + o));
     Vec::store(rows + last, Vec::load(tile + last), part.mask);
   }
 }
@@ -378,3 +424,5 @@ constexpr Kernels kernels_named(const char* name) {
 
 }  // namespace
 }  // namespace disttrain::workerd
+
+#undef DISTTRAIN_INLINE

@@ -30,13 +30,13 @@ const SparseView* SparseRows::find(std::span<const float> values, const DenseSha
   if (!sample_is_sparse(values, shape)) return nullptr;
   const std::int64_t most = elements / 2;  // a nonzero value costs about twice what it costs the dense product
   const std::int64_t groups = (shape.inputs + kSparseGroup - 1) / kSparseGroup;
-  found_columns_.resize(static_cast<std::size_t>(most + kCollectSlack));
+  positions_.resize(static_cast<std::size_t>(most + kCollectSlack));
   values_.resize(static_cast<std::size_t>(most + kCollectSlack));
   begins_.resize(static_cast<std::size_t>(groups * shape.rows + 1));
   const std::int64_t found = kernels->sparse_collect(shape.rows, shape.inputs, values.data(), most,
-                                                     found_columns_.data(), values_.data(), begins_.data());
+                                                     positions_.data(), values_.data(), begins_.data());
   if (found > most) return nullptr;
-  view_ = {shape.rows, shape.inputs, found_columns_.data(), values_.data(), begins_.data()};
+  view_ = {shape.rows, shape.inputs, positions_.data(), values_.data(), begins_.data()};
   return &view_;
 }
 

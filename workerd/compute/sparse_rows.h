@@ -19,7 +19,7 @@ class SparseRows {
   const SparseView* find(std::span<const float> values, const DenseShape& shape);
 
  private:
-  std::vector<std::uint32_t> found_columns_;
+  std::vector<std::uint32_t> positions_;
   std::vector<float> values_;
   std::vector<std::uint32_t> begins_;
   SparseView view_;

@@ -47,8 +47,8 @@ class Dataset {
   // Writes the inputs of the named records (row by row, times scale) and what the model compares with.
   // inputs: indices.size() * input_elements(). Indices < records().
   // labels: indices.size(), or empty if they aren't asked for. Only without target_elements().
-  // targets: indices.size() * target_elements(), or empty. Without target_elements(): indices.size(), the labels as
-  // values, or empty.
+  // targets: indices.size() * w, or empty. With target_elements(), w is that. Else they are made of the labels: w = 1
+  // gives the label as a value, w > 1 gives 1 at the label's place and 0 elsewhere; then labels < w.
   virtual void gather(std::span<const std::uint64_t> indices, std::span<float> inputs, std::span<std::int64_t> labels,
                       std::span<float> targets) const = 0;
 };

@@ -6,12 +6,11 @@
 
 namespace disttrain::input {
 
-std::uint64_t target_width(const Dataset& dataset, const ModelSpec& model) {
-  if (dataset.target_elements() > 0) return dataset.target_elements();
+std::uint64_t target_width(const ModelSpec& model) {
   return model.classes > 0 ? 0 : output_elements(model);
 }
 
-Status fits(const Dataset& dataset, const ModelSpec& model, Loss loss, const std::string& section) {
+Status fits(const Dataset& dataset, const ModelSpec& model, const std::string& section) {
   const std::string files = section + ".files";
   if (dataset.input_elements() != model.input_elements) {
     return fail(ErrorCode::kConfig, "the records of " + files + " have " + std::to_string(dataset.input_elements()) +
@@ -20,12 +19,12 @@ Status fits(const Dataset& dataset, const ModelSpec& model, Loss loss, const std
   }
   const std::uint64_t outputs = output_elements(model);
   if (dataset.target_elements() > 0) {
-    if (loss == Loss::kSoftmaxCrossEntropy) {
+    if (model.classes > 0) {
       return fail(ErrorCode::kConfig,
                   "the labels of " + files + " are values (" + std::to_string(dataset.target_elements()) +
                       " per record), but model.loss = \"softmax_cross_entropy\" expects whole "
                       "numbers from 0 to " +
-                      std::to_string(outputs - 1) + ": change model.loss or " + section + ".labels");
+                      std::to_string(model.classes - 1) + ": change model.loss or " + section + ".labels");
     }
     if (dataset.target_elements() != outputs) {
       return fail(ErrorCode::kConfig, "the labels of " + files + " have " + std::to_string(dataset.target_elements()) +
@@ -34,13 +33,8 @@ Status fits(const Dataset& dataset, const ModelSpec& model, Loss loss, const std
     }
     return {};
   }
-  // One output that is compared with values takes the label itself as the value.
-  if (model.classes == 0) {
-    if (outputs == 1) return {};
-    return fail(ErrorCode::kConfig,
-                "the labels of " + files + " are single numbers, but the model gives " + std::to_string(outputs) +
-                    " values per record: change model.layers (its last number) or " + section + ".labels");
-  }
+  // A model with one output that is compared with values takes the label itself as the value.
+  if (model.classes == 0 && outputs == 1) return {};
   if (static_cast<std::uint64_t>(dataset.largest_label()) >= outputs) {
     return fail(ErrorCode::kData, "the labels of " + files + " go up to " + std::to_string(dataset.largest_label()) +
                                       ", but the model has " + std::to_string(outputs) +

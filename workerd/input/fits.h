@@ -7,11 +7,11 @@
 
 namespace disttrain::input {
 
-// `loss`: of [model]. Errors (kConfig: the model and the data don't fit; kData: a label is out of range) name both
-// numbers and the keys to change. `section`: "data" or "evaluate".
-Status fits(const Dataset& dataset, const ModelSpec& model, Loss loss, const std::string& section = "data");
+// Errors (kConfig: the model and the data don't fit; kData: a label is out of range) name both numbers and the keys to
+// change. `section`: "data" or "evaluate".
+Status fits(const Dataset& dataset, const ModelSpec& model, const std::string& section = "data");
 
 // Values per record of Dataset::gather()'s targets that this model is compared with; 0: it takes labels.
-std::uint64_t target_width(const Dataset& dataset, const ModelSpec& model);
+std::uint64_t target_width(const ModelSpec& model);
 
 }  // namespace disttrain::input

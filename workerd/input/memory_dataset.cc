@@ -44,15 +44,22 @@ void MemoryDataset::gather_inputs(std::span<const std::uint64_t> indices, float*
 }
 
 void MemoryDataset::gather_targets(std::span<const std::uint64_t> indices, std::span<float> out) const {
+  DISTTRAIN_CHECK_EQ(out.size() % indices.size(), 0u);
+  const std::size_t width = out.size() / indices.size();
   if (contents_.target_elements != 0) {
-    const std::uint64_t elements = contents_.target_elements;
-    DISTTRAIN_CHECK_EQ(out.size(), indices.size() * elements);
-    gather_rows(contents_.targets.data() + begin_ * elements, elements, indices, 1.0F, out.data());
+    DISTTRAIN_CHECK_EQ(width, contents_.target_elements);
+    gather_rows(contents_.targets.data() + begin_ * width, width, indices, 1.0F, out.data());
     return;
   }
-  DISTTRAIN_CHECK_EQ(out.size(), indices.size());
+  if (width > 1) std::fill(out.begin(), out.end(), 0.0F);
   for (std::size_t i = 0; i < indices.size(); ++i) {
-    out[i] = static_cast<float>(contents_.labels[begin_ + indices[i]]);
+    const std::int64_t label = contents_.labels[begin_ + indices[i]];
+    if (width == 1) {
+      out[i] = static_cast<float>(label);
+    } else {
+      DISTTRAIN_CHECK_LT(static_cast<std::uint64_t>(label), width);
+      out[i * width + static_cast<std::size_t>(label)] = 1.0F;
+    }
   }
 }
 

@@ -1,0 +1,421 @@
+// A whole worker, but for its process: real main loop, real step thread, real sockets, the fake engine; against a chief
+// and shards by hand.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/workerd/fake_peers.h"
+#include "workerd/compute/fake_engine.h"
+#include "workerd/worker.h"
+
+namespace disttrain::workerd {
+namespace {
+
+constexpr std::uint64_t kRecords = 50;
+
+FakeModel fake_model() {
+  return FakeModel{.variable_elements = {6, 10}, .input_elements = 2, .classes = 10, .reads_parameters = false};
+}
+
+// Stops computations at a gate, to catch a worker in the middle of one.
+class GatedEngine final : public Engine {
+ public:
+  struct Gate {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool closed = false;
+    bool inside = false;
+  };
+  explicit GatedEngine(Gate& gate) : gate_(gate), engine_(make_fake_engine(fake_model())) {}
+
+  const ModelSpec& describe() const override { return engine_->describe(); }
+  Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
+    return engine_->open(layout, parameters, gradients);
+  }
+  Result<StepResult> compute(const Batch& batch, const StepSeed& seed, const RangeReady& ready) override {
+    std::unique_lock lock(gate_.mutex);
+    gate_.inside = true;
+    gate_.changed.notify_all();
+    gate_.changed.wait(lock, [this] { return !gate_.closed; });
+    gate_.inside = false;
+    lock.unlock();
+    return engine_->compute(batch, seed, ready);
+  }
+  Result<EvaluationResult> evaluate(const Batch& batch) override { return engine_->evaluate(batch); }
+
+ private:
+  Gate& gate_;
+  std::unique_ptr<Engine> engine_;
+};
+
+class WorkerProcessTest : public ::testing::Test {
+ protected:
+  WorkerProcessTest()
+      : shards_(loop_, layout()), chief_(std::in_place, loop_), log_(TaskId{Role::kWorker, 0}, quiet()) {
+    folder_ = std::filesystem::temp_directory_path() / ("worker_process_test." + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+    std::ofstream train(folder_ / "train.csv");
+    for (std::uint64_t r = 0; r < kRecords; ++r) train << r % 7 << ",1," << r % 10 << "\n";
+    std::ofstream test(folder_ / "test.csv");
+    for (int r = 0; r < 20; ++r) test << "1,1," << r % 10 << "\n";
+  }
+  ~WorkerProcessTest() override {
+    open_gate();
+    worker_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  static LogConfig quiet() {
+    LogConfig config;
+    config.level = "error";
+    return config;
+  }
+  static Layout layout() {
+    Layout layout;
+    layout.model = describe_fake(fake_model());
+    layout.shards = 2;
+    layout.variable_begins = {10, 0};
+    layout.buckets = {Bucket{ShardId(0), 0, 0, 6}, Bucket{ShardId(1), 6, 0, 5}, Bucket{ShardId(0), 11, 6, 5}};
+    return layout;
+  }
+  std::string job_toml(const std::string& train = "") const {
+    return "[job]\nname = \"t\"\n[model]\nbuiltin = \"mlp\"\nlayers = [2, 10]\n[data]\nformat = \"csv\"\npath = \"" +
+           folder_.string() + "\"\nfiles = \"train.csv\"\n[train]\nbatch_size = 4\nepochs = 1\n" + train +
+           "\n[evaluate]\nfiles = \"test.csv\"\n";
+  }
+
+  void start_worker() {
+    daemon::Startup startup;
+    startup.cluster.name = "test";
+    startup.cluster.chief.address = chief_->address();
+    startup.cluster.heartbeat.timeout = std::chrono::milliseconds(500);
+    startup.cluster.workers.push_back(WorkerConfig{"127.0.0.1:0", 1, {}, "cpu"});
+    startup.task = TaskId{Role::kWorker, 0};
+    startup.incarnation = Incarnation(42);
+    startup.address = startup.listen_address = "127.0.0.1:0";
+    worker_ = std::make_unique<Worker>(
+        loop_, tcp_, log_, startup,
+        [this](const ModelSection&, std::uint32_t) -> Result<std::unique_ptr<Engine>> {
+          return std::make_unique<GatedEngine>(gate_);
+        },
+        [this](const Error& why) { refused_ = why; });
+    const Status ok = worker_->start();
+    ASSERT_TRUE(ok) << ok.error().message;
+    run_until(loop_, [this] { return !chief_->peers.empty(); });
+  }
+  OpenJob open_job(const std::string& train = "") {
+    OpenJob open;
+    open.job = JobId(5);
+    open.generation = Generation(1);
+    open.token = 11;
+    open.job_toml = job_toml(train);
+    open.layout = shards_.layout;
+    open.owners = shards_.owners();
+    open.roster = Roster{RosterVersion(1), {Member{TaskId{Role::kWorker, 0}, Incarnation(42)}}};
+    open.train_records = kRecords;
+    return open;
+  }
+  // Lends everything in two leases.
+  void lend_all() {
+    chief_->on_message = [this](Peer& peer, const wire::ControlMessage& message) {
+      if (!std::holds_alternative<LeaseRequest>(message)) return;
+      Lease lease;
+      lease.id = LeaseId(++leases_);
+      lease.positions = {leases_ == 1 ? Interval{0, 30} : Interval{30, kRecords}};
+      LeaseGrant grant{JobId(5), Generation(1), lease, leases_ >= 2};
+      if (leases_ > 2) grant.lease.reset();
+      peer.tell(grant);
+    };
+  }
+  void open_and_start(const std::string& train = "") {
+    chief_->worker().tell(open_job(train));
+    chief_->wait_for<JobOpened>();
+    chief_->worker().tell(StartJob{JobId(5), Generation(1)});
+  }
+  void close_gate() {
+    const std::lock_guard lock(gate_.mutex);
+    gate_.closed = true;
+  }
+  void open_gate() {
+    const std::lock_guard lock(gate_.mutex);
+    gate_.closed = false;
+    gate_.changed.notify_all();
+  }
+  bool is_inside() {
+    const std::lock_guard lock(gate_.mutex);
+    return gate_.inside;
+  }
+  // What the shards hold after each record was used once: parameters begin at 0.
+  std::vector<float> expected() const {
+    float sum = 0.0F;
+    for (std::uint64_t r = 0; r < kRecords; ++r) sum += static_cast<float>(r % 7 + r % 10);
+    std::vector<float> values(16);
+    for (std::uint32_t v = 0; v < 2; ++v)
+      for (std::uint64_t i = 0; i < fake_model().variable_elements[v]; ++i)
+        values[layout().variable_begins[v] + i] = sum * fake_coefficient(v, i);
+    return values;
+  }
+
+  asio::io_context loop_;
+  transport::TcpTransport tcp_;
+  FakeShards shards_;
+  std::optional<FakeChief> chief_;
+  daemon::Log log_;
+  std::filesystem::path folder_;
+  GatedEngine::Gate gate_;
+  std::uint64_t leases_ = 0;
+  std::optional<Error> refused_;
+  std::unique_ptr<Worker> worker_;
+};
+
+TEST_F(WorkerProcessTest, RegistersAndBeats) {
+  start_worker();
+  EXPECT_EQ(chief_->hellos.at(0).member.incarnation, Incarnation(42));
+  EXPECT_FALSE(chief_->hellos.at(0).address.ends_with(":0"));
+  const Heartbeat beat = chief_->wait_for<Heartbeat>();
+  EXPECT_EQ(beat.job, JobId());
+  EXPECT_EQ(beat.phase, Phase::kIdle);
+  EXPECT_EQ(beat.phase_times.size(), static_cast<std::size_t>(kPhases));
+}
+
+TEST_F(WorkerProcessTest, DescribesTheModelAndTheData) {
+  start_worker();
+  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  const JobDescribed described = chief_->wait_for<JobDescribed>();
+  EXPECT_EQ(described.model, describe_fake(fake_model()));
+  EXPECT_EQ(described.train_records, kRecords);
+  EXPECT_EQ(described.evaluation_records, 20U);
+}
+
+TEST_F(WorkerProcessTest, MissingDataComesBackWithItsCodeAndTheWorkerLivesOn) {
+  std::filesystem::remove(folder_ / "train.csv");
+  start_worker();
+  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  const TaskFailed failed = chief_->wait_for<TaskFailed>();
+  EXPECT_EQ(failed.code, ErrorCode::kNoInput);
+  EXPECT_NE(failed.reason.find("train.csv"), std::string::npos) << failed.reason;
+  chief_->worker().tell(CloseJob{JobId(5), Generation(), "no data"});
+  EXPECT_EQ(chief_->wait_for<JobClosed>().job, JobId(5));
+}
+
+TEST_F(WorkerProcessTest, TrainsAWholeJobAndEvaluates) {
+  start_worker();
+  lend_all();
+  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->wait_for<JobDescribed>();
+  open_and_start();
+  const WorkerFinished finished = chief_->wait_for<WorkerFinished>();
+  EXPECT_EQ(finished.steps, 13U) << "30 and 20 records by 4: 8 and 5";
+  EXPECT_EQ(shards_.examples, kRecords);
+  EXPECT_EQ(shards_.values, expected());
+  chief_->worker().tell(Evaluate{JobId(5), Generation(1)});
+  const Evaluated evaluated = chief_->wait_for<Evaluated>();
+  EXPECT_TRUE(evaluated.final);
+  EXPECT_EQ(evaluated.examples, 20U);
+  EXPECT_EQ(evaluated.step, Step(13));
+  EXPECT_TRUE(evaluated.accuracy.has_value());
+  chief_->worker().tell(CloseJob{JobId(5), Generation(1), "finished"});
+  chief_->wait_for<JobClosed>();
+  run_until(loop_, [this] { return shards_.peers[0]->closed && shards_.peers[1]->closed; });
+}
+
+TEST_F(WorkerProcessTest, PipelineTrainsTheSame) {
+  start_worker();
+  lend_all();
+  open_and_start("pipeline = 1");
+  chief_->wait_for<WorkerFinished>();
+  EXPECT_EQ(shards_.examples, kRecords);
+  EXPECT_EQ(shards_.values, expected());
+}
+
+TEST_F(WorkerProcessTest, CutChannelsLoseAndRepeatNothing) {
+  start_worker();
+  lend_all();
+  std::uint64_t frames = 0;
+  shards_.intercept = [&frames](Peer& peer, const wire::FrameHeader&) {
+    if (++frames % 7 != 0) return false;
+    peer.connection->close();  // the frame was taken by nobody, or its answer is lost
+    return true;
+  };
+  open_and_start();
+  chief_->wait_for<WorkerFinished>();
+  EXPECT_EQ(shards_.examples, kRecords);
+  EXPECT_EQ(shards_.values, expected());
+  EXPECT_FALSE(chief_->heard<Accusation>().empty());
+}
+
+TEST_F(WorkerProcessTest, ShardThatSendsGarbageIsAccusedAndTrainingGoesOnOverANewChannel) {
+  start_worker();
+  lend_all();
+  std::uint64_t frames = 0;
+  const Peer* garbler = nullptr;  // takes nothing more
+  shards_.intercept = [&frames, &garbler](Peer& peer, const wire::FrameHeader&) {
+    if (++frames != 6) return &peer == garbler;
+    garbler = &peer;
+    const std::vector<std::byte> nonsense(24, std::byte{0xff});
+    peer.send(wire::FrameType::kParameters, nonsense, {}, JobId(5), Generation(1));
+    return true;
+  };
+  open_and_start();
+  chief_->wait_for<WorkerFinished>();
+  EXPECT_EQ(shards_.values, expected());
+  EXPECT_EQ(chief_->wait_for<Accusation>().accused, (TaskId{Role::kPs, 0}));
+}
+
+TEST_F(WorkerProcessTest, RefusedChannelFailsTheJobNotTheTask) {
+  shards_.answer_hello = [](Peer& peer, const ChannelHello&) {
+    peer.send(wire::FrameType::kRefused, wire::encode(Refused{ErrorCode::kConfig, "wrong token"}));
+    return true;
+  };
+  start_worker();
+  chief_->worker().tell(open_job());
+  const TaskFailed failed = chief_->wait_for<TaskFailed>();
+  EXPECT_NE(failed.reason.find("wrong token"), std::string::npos) << failed.reason;
+  chief_->worker().tell(CloseJob{JobId(5), Generation(1), ""});
+  chief_->wait_for<JobClosed>();
+}
+
+TEST_F(WorkerProcessTest, LayoutOfAnotherModelIsRefused) {
+  start_worker();
+  OpenJob open = open_job();
+  open.layout.model.variables[0].name = "other";
+  chief_->worker().tell(open);
+  EXPECT_EQ(chief_->wait_for<TaskFailed>().code, ErrorCode::kConfig);
+}
+
+TEST_F(WorkerProcessTest, HeartbeatsGoOnDuringAComputationAndTellOfIt) {
+  start_worker();
+  lend_all();
+  close_gate();
+  open_and_start();
+  run_until(loop_, [this] { return is_inside(); });
+  run_until(loop_, [this] {
+    const auto beats = chief_->heard<Heartbeat>();
+    return !beats.empty() && beats.back().phase == Phase::kCompute && beats.back().in_phase > Duration::zero();
+  });
+  open_gate();
+  chief_->wait_for<WorkerFinished>();
+}
+
+TEST_F(WorkerProcessTest, CloseInTheMiddleOfAComputationReleasesEverythingAfterIt) {
+  start_worker();
+  lend_all();
+  close_gate();
+  open_and_start();
+  run_until(loop_, [this] { return is_inside(); });
+  chief_->worker().tell(CloseJob{JobId(5), Generation(1), "killed"});
+  open_gate();
+  chief_->wait_for<JobClosed>();
+  EXPECT_TRUE(chief_->heard<WorkerFinished>().empty());
+  run_until(loop_, [this] { return shards_.peers[0]->closed && shards_.peers[1]->closed; });
+}
+
+TEST_F(WorkerProcessTest, StopEndsAtThePushBoundary) {
+  start_worker();
+  lend_all();
+  close_gate();
+  open_and_start();
+  run_until(loop_, [this] { return is_inside(); });
+  chief_->worker().tell(StopJob{JobId(5), Generation(1)});
+  open_gate();
+  const WorkerFinished finished = chief_->wait_for<WorkerFinished>();
+  EXPECT_EQ(shards_.versions[0], finished.steps);
+  EXPECT_EQ(shards_.versions[1], finished.steps);
+}
+
+TEST_F(WorkerProcessTest, MessagesOfAnotherGenerationAreIgnored) {
+  start_worker();
+  lend_all();
+  chief_->worker().tell(open_job());
+  chief_->wait_for<JobOpened>();
+  chief_->worker().tell(StartJob{JobId(5), Generation(2)});
+  chief_->worker().tell(StartJob{JobId(4), Generation(1)});
+  chief_->worker().tell(CloseJob{JobId(4), Generation(1), ""});
+  EXPECT_EQ(chief_->wait_for<JobClosed>().job, JobId(4)) << "unknown jobs are closed all the same";
+  EXPECT_TRUE(chief_->heard<LeaseRequest>().empty()) << "nothing has started";
+  chief_->worker().tell(StartJob{JobId(5), Generation(1)});
+  chief_->wait_for<WorkerFinished>();
+}
+
+TEST_F(WorkerProcessTest, ChiefThatComesBackHearsWhatItMissed) {
+  start_worker();
+  lend_all();
+  close_gate();
+  open_and_start();
+  run_until(loop_, [this] { return is_inside(); });
+  // Both leases are needed: the second is asked for when the chief is back.
+  chief_->worker().connection->close();
+  open_gate();
+  run_until(loop_, [this] { return chief_->peers.size() > 1; });
+  EXPECT_EQ(chief_->hellos.back().job, JobId(5));
+  EXPECT_EQ(chief_->hellos.back().journal, JournalId(77));
+  EXPECT_EQ(chief_->wait_for<WorkerFinished>().steps, 13U);
+  EXPECT_EQ(shards_.values, expected());
+}
+
+TEST_F(WorkerProcessTest, ChiefWithAnotherJournalMakesTheWorkerDropItsJob) {
+  start_worker();
+  lend_all();
+  close_gate();
+  open_and_start();
+  run_until(loop_, [this] { return is_inside(); });
+  chief_->journal = JournalId(78);
+  chief_->worker().connection->close();
+  run_until(loop_, [this] { return chief_->peers.size() > 1; });
+  open_gate();
+  run_until(loop_, [this] { return shards_.peers[0]->closed && shards_.peers[1]->closed; });
+  run_until(loop_, [this] {
+    const auto beats = chief_->heard<Heartbeat>();
+    return !beats.empty() && beats.back().job == JobId();
+  });
+  EXPECT_TRUE(chief_->heard<WorkerFinished>().empty());
+}
+
+TEST_F(WorkerProcessTest, RefusalByTheChiefEndsTheProcess) {
+  chief_->answer_hello = [](Peer& peer) {
+    peer.send(wire::FrameType::kRefused, wire::encode(Refused{ErrorCode::kConfig, "this is cluster other"}));
+    return true;
+  };
+  start_worker();
+  run_until(loop_, [this] { return refused_.has_value(); });
+  EXPECT_EQ(refused_->code, ErrorCode::kConfig);
+  EXPECT_NE(refused_->message.find("cluster other"), std::string::npos);
+}
+
+TEST_F(WorkerProcessTest, GarbageFromTheChiefIsALostChief) {
+  start_worker();
+  chief_->wait_for<Heartbeat>();
+  const std::vector<std::byte> nonsense(24, std::byte{0xff});
+  chief_->worker().send(wire::FrameType::kControl, nonsense);
+  run_until(loop_, [this] { return chief_->peers.size() > 1; });
+}
+
+TEST_F(WorkerProcessTest, ProbeOfItsAddressIsAnswered) {
+  start_worker();
+  chief_->wait_for<Heartbeat>();
+  Hello hello;
+  hello.cluster = "test";
+  hello.who = ClientHello{"somebody"};
+  const auto bytes = wire::encode(hello);
+  transport::OutgoingFrame frame;
+  frame.header.type = wire::FrameType::kHello;
+  frame.control = bytes;
+  std::unique_ptr<Peer> probe;
+  std::optional<wire::FrameType> answer;
+  tcp_.dial(loop_, chief_->hellos[0].address, frame, std::chrono::seconds(5),
+            [&](Result<std::unique_ptr<transport::Connection>> connection) {
+              ASSERT_TRUE(connection) << connection.error().message;
+              probe = std::make_unique<Peer>(
+                  std::move(*connection),
+                  [&](Peer&, const wire::FrameHeader& header, wire::Bytes, wire::Bytes) { answer = header.type; });
+            });
+  run_until(loop_, [&] { return answer.has_value(); });
+  EXPECT_EQ(*answer, wire::FrameType::kRefused);
+}
+
+}  // namespace
+}  // namespace disttrain::workerd
