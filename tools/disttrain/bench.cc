@@ -1,0 +1,32 @@
+// disttrain bench: a job for its figures: steps per second, and where the workers' time goes.
+#include <cstdlib>
+#include <iostream>
+
+#include "common/daemon/startup.h"
+#include "tools/disttrain/running_cluster.h"
+#include "tools/disttrain/summary.h"
+#include "tools/disttrain/verbs.h"
+
+namespace disttrain::cli {
+
+int bench(const UpOptions& options) {
+  const bool is_running = !options.cluster.empty();
+  if (is_running && (options.ps || options.workers))
+    return daemon::report("disttrain bench",
+                          Error{ErrorCode::kUsage, "--ps and --workers are for a cluster of its own; " +
+                                                       options.cluster + " says which tasks there are"});
+  const auto finished = is_running ? run_on_running_cluster(SubmitOptions{options.job, options.cluster, options.sets,
+                                                                          options.json, false, options.warmup})
+                                   : run_on_own_cluster(options);
+  if (!finished) return daemon::report("disttrain bench", finished.error());
+  if (!finished->status.is_object()) return finished->exit_code;
+  if (options.json) {
+    std::cout << line_of(finished->status) << '\n';
+  } else {
+    print_summary(std::cout, finished->status);
+    print_phases(std::cout, finished->status);
+  }
+  return finished->exit_code;
+}
+
+}  // namespace disttrain::cli

@@ -1,0 +1,44 @@
+// disttrain check FILE...: reads each file as its daemon would, starts nothing.
+#include <iostream>
+
+#include "common/daemon/config_reader.h"
+#include "common/daemon/startup.h"
+#include "tools/disttrain/verbs.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+std::string count(std::size_t number, const std::string& what) {
+  return std::to_string(number) + " " + what + (number == 1 || what == "ps" ? "" : "s");
+}
+
+Result<std::string> check_file(const std::string& path) {
+  const auto kind = daemon::kind_of_file(path);
+  if (!kind) return tl::unexpected<Error>(kind.error());
+  if (*kind == daemon::FileKind::kCluster) {
+    const auto cluster = daemon::read_cluster(path);
+    if (!cluster) return tl::unexpected<Error>(cluster.error());
+    return "cluster " + cluster->name + " with 1 chief, " + count(cluster->ps.size(), "ps") + " and " +
+           count(cluster->workers.size(), "worker");
+  }
+  const auto job = daemon::read_job_file(path, {});
+  if (!job) return tl::unexpected<Error>(job.error());
+  return "job " + job->config.job.name;
+}
+
+}  // namespace
+
+int check(const CheckOptions& options) {
+  int exit_code = 0;
+  for (const std::string& path : options.files) {
+    const auto found = check_file(path);
+    if (found)
+      std::cout << path << " is well: " << *found << '\n';
+    else
+      exit_code = daemon::report("disttrain check", found.error());
+  }
+  return exit_code;
+}
+
+}  // namespace disttrain::cli

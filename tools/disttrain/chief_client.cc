@@ -1,0 +1,122 @@
+#include "tools/disttrain/chief_client.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <iostream>
+
+namespace disttrain::cli {
+
+namespace {
+
+std::string user_name() {
+  const passwd* entry = getpwuid(geteuid());
+  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
+}
+
+}  // namespace
+
+Status ChiefClient::connect(const ChiefTarget& target, Duration deadline) {
+  target_ = target;
+  closed_.reset();
+  hello_answer_.reset();
+  arrived_.clear();
+
+  Hello hello;
+  hello.cluster = target.cluster;
+  hello.cluster_hash = target.cluster_hash;
+  hello.who = ClientHello{user_name()};
+  const std::vector<std::byte> bytes = wire::encode(hello);
+  transport::OutgoingFrame frame;
+  frame.header.type = wire::FrameType::kHello;
+  frame.control = bytes;
+
+  // Shared: the dial may end after this call has given up.
+  auto dialled = std::make_shared<std::optional<Result<std::unique_ptr<transport::Connection>>>>();
+  transport_.dial(loop_, target.address, frame, deadline, [dialled](auto result) { *dialled = std::move(result); });
+  const std::string what = "an answer of chief/0 at " + target.address;
+  if (Status done = wait(
+          deadline * 2, [&dialled] { return dialled->has_value(); }, what);
+      !done)
+    return done;
+  if (!**dialled) {
+    const Error& error = (*dialled)->error();
+    return fail(error.code, "can't reach chief/0 at " + target.address + ": " + error.message +
+                                "; is chiefd running there? See: disttrain status --chief HOST:PORT");
+  }
+  connection_ = std::move(***dialled);
+  connection_->start(*this);
+  if (Status done = wait(
+          deadline, [this] { return hello_answer_.has_value(); }, what);
+      !done)
+    return done;
+  if (const auto* refused = std::get_if<Refused>(&*hello_answer_))
+    return fail(refused->code, "chief/0 at " + target.address + " refused the connection: " + refused->reason);
+  for (const std::string& warning : std::get<Welcome>(*hello_answer_).warnings)
+    std::cerr << "warning: " << warning << '\n';
+  return {};
+}
+
+Result<wire::ControlMessage> ChiefClient::exchange(const wire::ControlMessage& request, Duration deadline) {
+  auto encoded = wire::encode(request);
+  if (!encoded) return tl::unexpected<Error>(std::move(encoded.error()));
+  if (connection_ && !closed_) {
+    transport::OutgoingFrame frame;
+    frame.header.type = encoded->type;
+    frame.control = encoded->control();
+    frame.payload = encoded->payload();
+    frame.lifetime = transport::Payload::kCopied;
+    connection_->send(frame);
+  }
+  return next(deadline);
+}
+
+Result<wire::ControlMessage> ChiefClient::next(Duration deadline) {
+  Status done = wait(
+      deadline, [this] { return !arrived_.empty(); }, "an answer of chief/0 at " + target_.address);
+  if (!done) return tl::unexpected<Error>(std::move(done.error()));
+  wire::ControlMessage message = std::move(arrived_.front());
+  arrived_.pop_front();
+  return message;
+}
+
+Status ChiefClient::wait(Duration deadline, const std::function<bool()>& is_done, const std::string& for_what) {
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  while (!is_done()) {
+    if (closed_) return fail(ErrorCode::kUnavailable, "lost chief/0 at " + target_.address + ": " + closed_->message);
+    if (give_up_ && give_up_()) return fail(ErrorCode::kTemporary, "interrupted while waiting for " + for_what);
+    if (std::chrono::steady_clock::now() >= end)
+      return fail(ErrorCode::kUnavailable, "waited " + std::to_string(to_seconds(deadline)) + " s for " + for_what);
+    loop_.restart();  // it stops whenever it runs out of work
+    loop_.run_one_until(end);
+  }
+  return {};
+}
+
+Result<transport::MutableBytes> ChiefClient::payload_landing(const wire::FrameHeader& header, transport::Bytes) {
+  landing_.resize(header.payload_bytes);  // bounded: the frame reader refuses more than 64 MiB
+  return transport::MutableBytes(landing_);
+}
+
+void ChiefClient::on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) {
+  if (!hello_answer_) {
+    auto answer = wire::decode_hello_answer(header.type, control);
+    if (answer)
+      hello_answer_ = std::move(*answer);
+    else
+      on_closed(answer.error());
+    return;
+  }
+  if (header.type != wire::FrameType::kControl && header.type != wire::FrameType::kBlob) return;  // of a later version
+  auto message = wire::decode_control(header.type, control, payload);
+  if (message)
+    arrived_.push_back(std::move(*message));
+  else
+    on_closed(message.error());
+}
+
+void ChiefClient::on_closed(const Error& why) {
+  if (!closed_) closed_ = why;
+}
+
+}  // namespace disttrain::cli

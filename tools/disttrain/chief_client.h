@@ -1,0 +1,73 @@
+// The command line's side of the protocol: one connection to the chief, one request at a time.
+//
+// Calls run the loop until the answer is there, so that a verb reads from top to bottom; signals and children are
+// handled by the same loop meanwhile. Every wait has a deadline, and `give_up` ends it early.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/result.h"
+#include "common/time.h"
+#include "transport/connection.h"
+#include "transport/tcp/transport.h"
+#include "transport/wire/codec.h"
+
+namespace disttrain::cli {
+
+// Where the chief is, and the cluster that it must be of.
+struct ChiefTarget {
+  std::string address;
+  std::string cluster;  // "" = whichever: status --chief
+  std::uint64_t cluster_hash = 0;
+};
+
+class ChiefClient final : private transport::ConnectionHandler {
+ public:
+  // `give_up` (may be empty) is asked after each turn of the loop.
+  ChiefClient(asio::io_context& loop, std::function<bool()> give_up) : loop_(loop), give_up_(std::move(give_up)) {}
+
+  // kUnavailable: nobody listens, or no answer in time. kConfig: refused. Warnings go to stderr.
+  Status connect(const ChiefTarget& target, Duration deadline);
+
+  // A Refused is an error with its code. A lost connection: kUnavailable.
+  template <typename Answer>
+  Result<Answer> ask(const wire::ControlMessage& request, Duration deadline) {
+    auto message = exchange(request, deadline);
+    if (!message) return tl::unexpected<Error>(std::move(message.error()));
+    if (auto* refused = std::get_if<Refused>(&*message)) return fail(refused->code, refused->reason);
+    if (auto* answer = std::get_if<Answer>(&*message)) return std::move(*answer);
+    return fail(ErrorCode::kSoftware, "chief/0 at " + target_.address + " answered with a " + wire::name_of(*message) +
+                                          ", which doesn't belong to the request");
+  }
+
+  // The next message that the chief sends by itself (logs -f).
+  Result<wire::ControlMessage> next(Duration deadline);
+
+ private:
+  Result<wire::ControlMessage> exchange(const wire::ControlMessage& request, Duration deadline);
+  Status wait(Duration deadline, const std::function<bool()>& is_done, const std::string& for_what);
+
+  Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;
+  void on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) override;
+  void on_sent(std::uint64_t) override {}
+  void on_closed(const Error& why) override;
+
+  asio::io_context& loop_;
+  const std::function<bool()> give_up_;
+  transport::TcpTransport transport_;
+  ChiefTarget target_;
+  std::unique_ptr<transport::Connection> connection_;
+  std::optional<wire::HelloAnswer> hello_answer_;
+  std::deque<wire::ControlMessage> arrived_;  // bounded by what the chief sends between two turns
+  std::vector<std::byte> landing_;
+  std::optional<Error> closed_;
+};
+
+}  // namespace disttrain::cli

@@ -1,0 +1,81 @@
+#include "tools/disttrain/job_run.h"
+
+#include <iostream>
+
+#include "tools/disttrain/progress.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kRefresh = 200ms;
+constexpr Duration kStopPatience = 30s;  // a stopped job drains, evaluates and closes; then the watcher leaves it
+
+}  // namespace
+
+bool is_final_state(const std::string& state) {
+  return state == "finished" || state == "failed" || state == "stopped";
+}
+
+Result<Json> ask_status(ChiefClient& client, const std::string& job, bool all, Duration wait) {
+  auto answer = client.ask<StatusAnswer>(StatusRequest{job, all, wait}, wait + kAnswerDeadline);
+  if (!answer) return tl::unexpected<Error>(std::move(answer.error()));
+  Json json = Json::parse(answer->json, nullptr, false);
+  if (json.is_discarded())
+    return fail(ErrorCode::kSoftware, "the chief's status isn't JSON: " + answer->json.substr(0, 200));
+  return json;
+}
+
+Result<std::string> submit_job(ChiefClient& client, const daemon::JobFile& job, std::uint64_t warmup_steps) {
+  auto submitted = client.ask<JobSubmitted>(SubmitJob{job.toml, warmup_steps}, kAnswerDeadline);
+  if (!submitted) return tl::unexpected<Error>(std::move(submitted.error()));
+  const std::string number = std::to_string(submitted->job.value);
+  if (submitted->ahead > 0)
+    std::cerr << "job " << number << " (" << job.config.job.name << ") waits: " << submitted->ahead << " before it\n";
+  return number;
+}
+
+Outcome follow(ChiefClient& client, Interrupts& interrupts, const JobRun& run) {
+  Outcome outcome;
+  Progress progress(std::cerr);
+  int heeded = 0;  // signals
+  auto give_up_at = std::chrono::steady_clock::time_point::max();
+  while (true) {
+    auto status = ask_status(client, run.job, false, kRefresh);
+    if (status) {
+      outcome.status = std::move(*status);
+      progress.show(outcome.status);
+      if (is_final_state(text_of(outcome.status, "state"))) break;
+    }
+    // The judge first: it may know why the chief doesn't answer.
+    if (auto verdict = run.judge ? run.judge(outcome.status) : std::nullopt) {
+      outcome.error = std::move(verdict);
+      break;
+    }
+    if (!status) {
+      outcome.error = std::move(status.error());
+      break;
+    }
+    if (interrupts.count() > heeded) {
+      outcome.interrupted = interrupts.exit_code();
+      if (run.on_interrupt == OnInterrupt::kDetach || ++heeded > 1) break;
+      progress.end();
+      std::cerr << "stopping the job; once more ends it at once\n";
+      if (auto stopped = client.ask<RequestDone>(StopRequest{run.job, false}, kAnswerDeadline); !stopped) {
+        outcome.error = std::move(stopped.error());
+        break;
+      }
+      give_up_at = std::chrono::steady_clock::now() + kStopPatience;
+    }
+    if (std::chrono::steady_clock::now() >= give_up_at) {
+      outcome.error = Error{ErrorCode::kUnavailable, "the job didn't stop in time"};
+      break;
+    }
+  }
+  progress.end();
+  return outcome;
+}
+
+}  // namespace disttrain::cli

@@ -1,0 +1,48 @@
+// A job from its submission to its end, as `up`, `submit` and `bench` see it.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/daemon/config_reader.h"
+#include "common/result.h"
+#include "tools/disttrain/chief_client.h"
+#include "tools/disttrain/interrupts.h"
+#include "tools/disttrain/json.h"
+
+namespace disttrain::cli {
+
+bool is_final_state(const std::string& state);
+
+// How long one request may take that the chief answers at once.
+inline constexpr Duration kAnswerDeadline = std::chrono::seconds(10);
+
+// The status of a job (number, name, "" = current or last): docs/json.md. Waits up to `wait` for its end.
+Result<Json> ask_status(ChiefClient& client, const std::string& job, bool all, Duration wait);
+
+// How a run ended for the one who watches it.
+struct Outcome {
+  Json status;                 // the final one; the last that was seen where there is no final one
+  std::optional<Error> error;  // no final status: the watching itself failed, or never began
+  int interrupted = 0;         // exit code of the signal that ended the watching, 0 = none
+};
+
+// What the watcher does at a signal.
+enum class OnInterrupt { kStopJob, kDetach };
+
+struct JobRun {
+  ChiefTarget target;
+  std::string job;  // number
+  OnInterrupt on_interrupt = OnInterrupt::kStopJob;
+  // Asked after each answer; an error ends the watching (a daemon of `up` has died and the chief can't tell).
+  std::function<std::optional<Error>(const Json& status)> judge;
+};
+
+Result<std::string> submit_job(ChiefClient& client, const daemon::JobFile& job, std::uint64_t warmup_steps);
+
+// Shows progress on stderr until the job has ended. A second signal ends the watching at once.
+Outcome follow(ChiefClient& client, Interrupts& interrupts, const JobRun& run);
+
+}  // namespace disttrain::cli

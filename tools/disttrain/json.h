@@ -1,0 +1,33 @@
+// Reading JSON of the chief: a key that is missing, null or of another type is an empty text or NaN, never an error.
+#pragma once
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace disttrain::cli {
+
+using Json = nlohmann::ordered_json;
+
+inline std::string text_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+inline double number_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+// The array under a key, empty where there is none.
+inline Json list_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_array() ? *found : Json::array();
+}
+
+// A JSON line for stdout; bytes that aren't UTF-8 are replaced.
+inline std::string line_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace disttrain::cli

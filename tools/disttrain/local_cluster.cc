@@ -1,0 +1,190 @@
+#include "tools/disttrain/local_cluster.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include "common/daemon/config_reader.h"
+#include "common/daemon/host.h"
+
+namespace disttrain::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Result<fs::path> make_run_folder() {
+  std::error_code error;
+  const fs::path base = fs::temp_directory_path(error);
+  std::string pattern = (base / "disttrain-XXXXXX").string();
+  if (error || mkdtemp(pattern.data()) == nullptr)
+    return fail(ErrorCode::kNoPermission, "can't make a run folder " + pattern + ": " + transport::system_words(errno) +
+                                              "; set TMPDIR to a folder of your own");
+  return fs::path(pattern);
+}
+
+const char* program_of(Role role) {
+  return role == Role::kPs ? "psd" : role == Role::kWorker ? "workerd" : "chiefd";
+}
+
+// "worker/1" -> "worker-1.log".
+std::string log_name(TaskId task) {
+  return to_string(task.role) + "-" + std::to_string(task.index) + ".log";
+}
+
+// The file that `up` makes for itself. Ports are those of sockets that are bound already.
+std::string generated_toml(const std::string& name, const fs::path& folder, const std::vector<std::string>& addresses,
+                           std::uint32_t ps) {
+  std::string text = "# Made by disttrain up.\n[cluster]\nname = \"" + name + "\"\n[chief]\naddress = \"" +
+                     addresses[0] + "\"\nstate_directory = \"" + (folder / "chief").string() + "\"\n";
+  for (std::size_t i = 1; i < addresses.size(); ++i)
+    text += (i <= ps ? "[[ps]]\naddress = \"" : "[[worker]]\nthreads = 1\naddress = \"") + addresses[i] + "\"\n";
+  return text;
+}
+
+std::vector<TaskId> tasks_of(std::size_t ps, std::size_t workers) {
+  std::vector<TaskId> tasks = {TaskId{Role::kChief, 0}};
+  for (std::uint32_t i = 0; i < ps; ++i) tasks.push_back(TaskId{Role::kPs, i});
+  for (std::uint32_t i = 0; i < workers; ++i) tasks.push_back(TaskId{Role::kWorker, i});
+  return tasks;
+}
+
+}  // namespace
+
+LocalCluster::LocalCluster(asio::io_context& loop, fs::path folder)
+    : loop_(loop), folder_(std::move(folder)), child_signals_(loop, SIGCHLD) {
+  watch_children();
+}
+
+Result<std::unique_ptr<LocalCluster>> LocalCluster::start(asio::io_context& loop, const LocalClusterOptions& options) {
+  auto folder = make_run_folder();
+  if (!folder) return tl::unexpected<Error>(std::move(folder.error()));
+  std::unique_ptr<LocalCluster> cluster(new LocalCluster(loop, *folder));
+  if (Status made = cluster->make_config(options); !made) return tl::unexpected<Error>(std::move(made.error()));
+  if (Status started = cluster->spawn_all(); !started) return tl::unexpected<Error>(std::move(started.error()));
+  auto registration =
+      Registration::make(options.name + "-" + std::to_string(getpid()), daemon::cluster_toml(cluster->config_));
+  if (!registration) return tl::unexpected<Error>(std::move(registration.error()));
+  cluster->registration_.emplace(std::move(*registration));
+  return cluster;
+}
+
+Status LocalCluster::make_config(const LocalClusterOptions& options) {
+  if (!options.cluster_file.empty()) {
+    auto config = daemon::read_cluster(options.cluster_file);
+    if (!config) return tl::unexpected<Error>(std::move(config.error()));
+    config_ = std::move(*config);
+    cluster_file_ = fs::absolute(options.cluster_file).string();
+    for (TaskId task : tasks_of(config_.ps.size(), config_.workers.size()))
+      if (daemon::is_own_address(address_of(config_, task))) own_tasks_.push_back(task);
+    if (own_tasks_.empty())
+      return fail(ErrorCode::kConfig, options.cluster_file + ": none of its addresses is this host's (" +
+                                          daemon::host_name() + "), so that there is nothing to start here");
+    return bind_all();
+  }
+  own_tasks_ = tasks_of(options.ps, options.workers);
+  std::vector<std::string> addresses;
+  for (std::size_t i = 0; i < own_tasks_.size(); ++i) {
+    auto listener = bind_listener("127.0.0.1:0");
+    if (!listener) return tl::unexpected<Error>(std::move(listener.error()));
+    addresses.push_back(listener->address);
+    listeners_.push_back(std::move(*listener));
+  }
+  auto config =
+      daemon::parse_cluster(generated_toml(options.name, folder_, addresses, options.ps), "cluster.toml", options.sets);
+  if (!config) return tl::unexpected<Error>(std::move(config.error()));
+  config_ = std::move(*config);
+  cluster_file_ = (folder_ / "cluster.toml").string();
+  std::ofstream(cluster_file_) << daemon::cluster_toml(config_);
+  return {};
+}
+
+Status LocalCluster::bind_all() {
+  for (TaskId task : own_tasks_) {
+    auto listener = bind_listener(address_of(config_, task));
+    if (!listener)
+      return tl::unexpected<Error>(Error{listener.error().code, to_string(task) + ": " + listener.error().message});
+    listeners_.push_back(std::move(*listener));
+  }
+  return {};
+}
+
+Status LocalCluster::spawn_all() {
+  std::error_code error;
+  const fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (std::size_t i = 0; i < own_tasks_.size(); ++i) {
+    const TaskId task = own_tasks_[i];
+    std::vector<std::string> arguments = {"--cluster", cluster_file_};
+    if (task.role != Role::kChief) {
+      arguments.push_back("--index");
+      arguments.push_back(std::to_string(task.index));
+    }
+    auto child =
+        Child::start(task, programs / program_of(task.role), arguments, listeners_[i], folder_ / log_name(task));
+    if (!child) return tl::unexpected<Error>(std::move(child.error()));
+    children_.push_back(std::make_unique<Child>(std::move(*child)));
+  }
+  listeners_.clear();  // a child's death must close its port: only then do others see a refused connection
+  return {};
+}
+
+void LocalCluster::watch_children() {
+  child_signals_.async_wait([this](const asio::error_code& aborted, int) {
+    if (aborted) return;
+    reap_all();
+    watch_children();
+  });
+}
+
+void LocalCluster::reap_all() {
+  for (const auto& child : children_)
+    if (child->reap() && !is_stopping_) ended_.push_back(child.get());
+}
+
+std::size_t LocalCluster::running() const {
+  return static_cast<std::size_t>(
+      std::count_if(children_.begin(), children_.end(), [](const auto& child) { return child->is_running(); }));
+}
+
+const Child* LocalCluster::find(TaskId task) const {
+  for (const auto& child : children_)
+    if (child->task() == task) return child.get();
+  return nullptr;
+}
+
+const Child* LocalCluster::ended_child(TaskId task) const {
+  const auto found =
+      std::find_if(ended_.begin(), ended_.end(), [task](const Child* child) { return child->task() == task; });
+  return found == ended_.end() ? nullptr : *found;
+}
+
+void LocalCluster::stop(Duration deadline) {
+  reap_all();
+  is_stopping_ = true;
+  // The chief last: the others say good-bye to it. A stopped process can't take a TERM, so it is continued.
+  for (auto child = children_.rbegin(); child != children_.rend(); ++child) {
+    (*child)->send(SIGTERM);
+    (*child)->send(SIGCONT);
+  }
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  while (running() > 0 && std::chrono::steady_clock::now() < end) {
+    loop_.restart();
+    loop_.run_one_until(end);
+    reap_all();
+  }
+  for (const auto& child : children_) child->send(SIGKILL);
+  for (const auto& child : children_) child->reap_killed();
+}
+
+LocalCluster::~LocalCluster() {
+  constexpr Duration kEnough = std::chrono::seconds(1);
+  if (running() > 0) stop(kEnough);
+  std::error_code ignored;
+  if (!is_folder_kept_) fs::remove_all(folder_, ignored);
+}
+
+}  // namespace disttrain::cli

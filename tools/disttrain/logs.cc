@@ -1,0 +1,112 @@
+// disttrain logs [JOB]: the log lines of all tasks, merged by time, from the chief, which keeps the last of each.
+#include <algorithm>
+#include <asio/io_context.hpp>
+#include <charconv>
+#include <ctime>
+#include <iostream>
+
+#include "common/daemon/clock.h"
+#include "common/daemon/config_schema.h"
+#include "common/daemon/log.h"
+#include "common/daemon/startup.h"
+#include "tools/disttrain/interrupts.h"
+#include "tools/disttrain/job_run.h"
+#include "tools/disttrain/running_cluster.h"
+#include "tools/disttrain/verbs.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// "worker/1", or "worker" for all of them where their number is known: here only single tasks.
+Result<TaskId> parse_task(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  TaskId task;
+  bool is_role = false;
+  for (const Role role : {Role::kChief, Role::kPs, Role::kWorker})
+    if (text.substr(0, slash) == to_string(role)) {
+      task.role = role;
+      is_role = true;
+    }
+  const char* const begin = text.data() + (slash == std::string::npos ? text.size() : slash + 1);
+  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), task.index);
+  if (!is_role || error != std::errc() || end != text.data() + text.size())
+    return fail(ErrorCode::kUsage, "--task " + text + ": expected a task such as chief/0, ps/1 or worker/2");
+  return task;
+}
+
+// "10m" ago, or a time "2026-11-20T23:45:00" in UTC, as the lines show it.
+Result<std::int64_t> parse_since(const std::string& text) {
+  if (text.empty()) return 0;
+  if (const auto ago = daemon::parse_duration(text)) return daemon::wall_nanoseconds() - ago->count();
+  for (const char* format : {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"}) {
+    std::tm utc{};
+    const char* const end = strptime(text.c_str(), format, &utc);
+    if (end != nullptr && *end == '\0') return std::int64_t{timegm(&utc)} * 1'000'000'000;
+  }
+  return fail(ErrorCode::kUsage, "--since " + text + ": expected how long ago, such as 10m, or a time in UTC such as " +
+                                     "2026-11-20T23:45:00");
+}
+
+Result<LogsRequest> make_request(const LogsOptions& options) {
+  LogsRequest request;
+  request.job = options.job;
+  request.follow = options.follow;
+  for (const std::string& text : options.tasks) {
+    auto task = parse_task(text);
+    if (!task) return tl::unexpected<Error>(std::move(task.error()));
+    request.tasks.push_back(*task);
+  }
+  auto since = parse_since(options.since);
+  if (!since) return tl::unexpected<Error>(std::move(since.error()));
+  request.since_wall_nanoseconds = *since;
+  for (const daemon::Level level :
+       {daemon::Level::kDebug, daemon::Level::kInfo, daemon::Level::kWarn, daemon::Level::kError})
+    if (options.level == daemon::to_string(level)) request.level = static_cast<std::uint8_t>(level);
+  return request;
+}
+
+void print(LogLines lines) {
+  std::stable_sort(lines.lines.begin(), lines.lines.end(),
+                   [](const LogLine& a, const LogLine& b) { return a.wall_nanoseconds < b.wall_nanoseconds; });
+  for (const LogLine& line : lines.lines) std::cout << daemon::to_text(line) << '\n';
+  if (lines.dropped > 0) std::cout << "(" << lines.dropped << " lines were left out)\n";
+  std::cout << std::flush;
+}
+
+Status show(ChiefClient& client, const LogsRequest& request) {
+  auto lines = client.ask<LogLines>(request, kAnswerDeadline);
+  if (!lines) return tl::unexpected<Error>(std::move(lines.error()));
+  print(std::move(*lines));
+  while (request.follow) {
+    constexpr Duration kAnyLength = 24h * 365;  // a quiet cluster says nothing for as long as it likes
+    auto message = client.next(kAnyLength);
+    if (!message) return tl::unexpected<Error>(std::move(message.error()));
+    if (auto* more = std::get_if<LogLines>(&*message)) print(std::move(*more));
+  }
+  return {};
+}
+
+}  // namespace
+
+int logs(const LogsOptions& options) {
+  const auto request = make_request(options);
+  if (!request) return daemon::report("disttrain logs", request.error());
+  const auto cluster = find_running_cluster(options.cluster);
+  if (!cluster) return daemon::report("disttrain logs", cluster.error());
+  asio::io_context loop;
+  Interrupts interrupts(loop);
+  ChiefClient client(loop, [&interrupts] { return interrupts.count() > 0; });
+  Status shown = client.connect(cluster->target, cluster->dial);
+  if (shown) shown = show(client, *request);
+  if (interrupts.count() > 0) {
+    std::cerr << "detached: nothing was stopped\n";
+    return interrupts.exit_code();
+  }
+  if (!shown) return daemon::report("disttrain logs", shown.error());
+  return 0;
+}
+
+}  // namespace disttrain::cli

@@ -1,0 +1,67 @@
+// What each verb is asked on its command line.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace disttrain::cli {
+
+struct CheckOptions {
+  std::vector<std::string> files;
+};
+
+struct PlanOptions {
+  std::string job;
+  std::string cluster;  // "" = looked up; none found: as `up` would make it
+  std::optional<std::uint32_t> ps;
+  std::optional<std::uint32_t> workers;
+  std::vector<std::string> sets;
+  bool json = false;
+};
+
+struct UpOptions {
+  std::string job;
+  std::string cluster;  // "" = one is made
+  std::optional<std::uint32_t> ps;
+  std::optional<std::uint32_t> workers;
+  std::vector<std::string> sets;
+  bool json = false;
+  std::uint64_t warmup = 0;  // bench
+};
+
+struct SubmitOptions {
+  std::string job;
+  std::string cluster;
+  std::vector<std::string> sets;
+  bool json = false;
+  bool detach = false;
+  std::uint64_t warmup = 0;  // bench
+};
+
+struct StatusOptions {
+  std::string job;
+  std::string cluster;
+  std::string chief;  // host:port, instead of a cluster file
+  bool watch = false;
+  bool json = false;
+  bool all = false;
+};
+
+struct StopOptions {
+  std::string job;
+  std::string cluster;
+  bool kill = false;
+};
+
+struct LogsOptions {
+  std::string job;
+  std::string cluster;
+  std::vector<std::string> tasks;
+  std::string level = "debug";
+  std::string since;
+  bool follow = false;
+};
+
+}  // namespace disttrain::cli

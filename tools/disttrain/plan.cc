@@ -1,0 +1,216 @@
+// disttrain plan JOB: what the chief would decide, without starting anything: shards and why, who owns them, memory per
+// task, bytes per step.
+#include <algorithm>
+#include <iostream>
+
+#include "chiefd/core/placement.h"
+#include "common/builtin.h"
+#include "common/daemon/config_reader.h"
+#include "common/daemon/host.h"
+#include "common/daemon/startup.h"
+#include "common/daemon/threads.h"
+#include "common/memory_plan.h"
+#include "common/update/update_rule.h"
+#include "tools/disttrain/json.h"
+#include "tools/disttrain/progress.h"
+#include "tools/disttrain/runtime_folder.h"
+#include "tools/disttrain/table.h"
+#include "tools/disttrain/verbs.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+struct Tasks {
+  std::string described;  // where the numbers are from
+  std::vector<chiefd::Offer> offers;
+  std::uint32_t workers = 0;
+  std::uint32_t credits = 0;
+};
+
+struct ShardPlan {
+  TaskId ps;
+  std::uint64_t buckets = 0;
+  std::uint64_t parameter_bytes = 0;
+  ShardMemory memory;
+};
+
+struct Plan {
+  JobConfig job;
+  Tasks tasks;
+  Layout layout;
+  std::string why;  // so many shards
+  std::vector<ShardPlan> shards;
+  std::uint64_t parameter_bytes = 0;
+};
+
+// shards = 0 means one thread per core given to psd. Its host's cores are known here only if that is this host.
+std::uint32_t threads_of(const PsConfig& ps) {
+  if (ps.shards != 0) return ps.shards;
+  return ps.cores.empty() ? daemon::cores_given() : static_cast<std::uint32_t>(ps.cores.size());
+}
+
+Tasks tasks_of(const ClusterConfig& cluster, const std::string& described) {
+  Tasks tasks{described, {}, static_cast<std::uint32_t>(cluster.workers.size()), cluster.transport.credits};
+  for (std::uint32_t i = 0; i < cluster.ps.size(); ++i) {
+    tasks.offers.push_back({TaskId{Role::kPs, i}, threads_of(cluster.ps[i])});
+    if (cluster.ps[i].shards == 0 && cluster.ps[i].cores.empty() && !daemon::is_own_address(cluster.ps[i].address))
+      tasks.described += "; ps/" + std::to_string(i) + " counted with this host's number of cores";
+  }
+  return tasks;
+}
+
+Result<Tasks> find_tasks(const PlanOptions& options) {
+  const bool is_made_up = options.ps || options.workers;
+  if (is_made_up && !options.cluster.empty())
+    return fail(ErrorCode::kUsage, "--ps and --workers are for a cluster that is made up; " + options.cluster +
+                                       " already says which tasks there are");
+  if (options.ps == 0u || options.workers == 0u)
+    return fail(ErrorCode::kUsage, "--ps and --workers must be at least 1");
+  const auto file = is_made_up ? fail(ErrorCode::kNoInput, "") : find_cluster(options.cluster);
+  if (file) {
+    const auto cluster = daemon::read_cluster(*file);
+    if (!cluster) return tl::unexpected<Error>(cluster.error());
+    return tasks_of(*cluster, "cluster file " + *file);
+  }
+  if (file.error().code != ErrorCode::kNoInput) return tl::unexpected<Error>(file.error());
+  ClusterConfig cluster;
+  cluster.ps.resize(options.ps.value_or(1));
+  cluster.workers.resize(options.workers.value_or(2));
+  for (PsConfig& ps : cluster.ps) ps.address = "127.0.0.1:1";  // on this host, as `up` makes them
+  return tasks_of(cluster, "as `disttrain up` would make it: " + std::to_string(cluster.ps.size()) + " ps, " +
+                               std::to_string(cluster.workers.size()) + " workers");
+}
+
+std::string why_so_many(const JobConfig& job, const Layout& layout, std::uint64_t bytes, std::uint32_t offered) {
+  if (job.job.shards != 0) return "job.shards asks for " + std::to_string(job.job.shards);
+  const std::uint32_t wanted = chiefd::auto_shards(bytes, offered);
+  std::string why = "auto: one per MiB of parameters, from 1 to the " + std::to_string(offered) + " offered";
+  if (layout.shards < wanted) why += ", but the model has only so many pieces";
+  return why;
+}
+
+Result<Plan> make_plan(const PlanOptions& options) {
+  auto file = daemon::read_job_file(options.job, options.sets);
+  if (!file) return tl::unexpected<Error>(std::move(file.error()));
+  auto tasks = find_tasks(options);
+  if (!tasks) return tl::unexpected<Error>(std::move(tasks.error()));
+  Plan plan{std::move(file->config), std::move(*tasks), {}, "", {}, 0};
+  ClusterConfig counted;
+  counted.workers.resize(plan.tasks.workers);
+  if (Status fits = daemon::check_job_fits(plan.job, counted); !fits)
+    return tl::unexpected<Error>(std::move(fits.error()));
+  const auto model = builtin_model(plan.job.model);
+  if (!model) return tl::unexpected<Error>(model.error());
+  std::uint32_t offered = 0;
+  for (const chiefd::Offer& offer : plan.tasks.offers) offered += offer.threads;
+  auto layout = chiefd::place_on(*model, plan.job.job.placement, plan.job.job.shards, offered);
+  if (!layout) return tl::unexpected<Error>(std::move(layout.error()));
+  plan.layout = std::move(*layout);
+  plan.parameter_bytes = element_count(*model) * sizeof(float);
+  plan.why = why_so_many(plan.job, plan.layout, plan.parameter_bytes, offered);
+  const auto slots = static_cast<std::uint32_t>(update::UpdateRule(plan.job.train).slots());
+  const std::vector<TaskId> owners = chiefd::assign_owners(plan.tasks.offers, plan.layout.shards);
+  for (std::uint32_t s = 0; s < plan.layout.shards; ++s) {
+    const ShardId shard(s);
+    plan.shards.push_back(
+        {owners[s], buckets_of(plan.layout, shard).size(), shard_elements(plan.layout, shard) * sizeof(float),
+         bytes_per_shard(plan.layout, shard, plan.job.train, slots, plan.tasks.workers, plan.tasks.credits)});
+  }
+  return plan;
+}
+
+std::uint64_t ps_memory(const Plan& plan, TaskId ps) {
+  std::uint64_t bytes = 0;
+  for (const ShardPlan& shard : plan.shards)
+    if (shard.ps == ps) bytes += shard.memory.total();
+  return bytes;
+}
+
+// Parameters and gradients, both twice with pipeline = 1, and the batches that are read ahead. The engine's own memory
+// and the data set come on top.
+std::uint64_t worker_memory(const Plan& plan) {
+  const std::uint64_t buffers = plan.job.train.pipeline != 0 ? 4 : 2;
+  const std::uint64_t batch = plan.job.train.batch_size * plan.layout.model.input_elements * sizeof(float);
+  return buffers * plan.parameter_bytes + plan.job.data.prefetch * batch;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  char text[64];
+  if (bytes >= (std::uint64_t{1} << 30))
+    std::snprintf(text, sizeof(text), "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  else if (bytes >= (1 << 20))
+    std::snprintf(text, sizeof(text), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  else
+    std::snprintf(text, sizeof(text), "%.1f KiB", static_cast<double>(bytes) / 1024);
+  return text;
+}
+
+std::vector<std::string> notes_of(const Plan& plan) {
+  std::vector<std::string> notes;
+  if (plan.job.train.clip.kind == ClipKind::kGlobalNorm && plan.job.train.mode != Mode::kSync)
+    notes.push_back("clip = global_norm: workers clip before they send, so that no gradient leaves early");
+  return notes;
+}
+
+Json to_json(const Plan& plan) {
+  Json json = {{"job", plan.job.job.name},
+               {"cluster", plan.tasks.described},
+               {"shards", plan.layout.shards},
+               {"why", plan.why},
+               {"parameters", plan.parameter_bytes / sizeof(float)},
+               {"parameter_bytes", plan.parameter_bytes},
+               {"buckets", plan.layout.buckets.size()},
+               {"bytes_per_step", 2 * plan.parameter_bytes},
+               {"worker_bytes", worker_memory(plan)},
+               {"notes", notes_of(plan)}};
+  for (const ShardPlan& shard : plan.shards)
+    json["placement"].push_back({{"shard", json.value("placement", Json::array()).size()},
+                                 {"task", to_string(shard.ps)},
+                                 {"buckets", shard.buckets},
+                                 {"parameter_bytes", shard.parameter_bytes},
+                                 {"slot_bytes", shard.memory.slots},
+                                 {"receive_bytes", shard.memory.receive},
+                                 {"send_bytes", shard.memory.send},
+                                 {"fixed_bytes", shard.memory.fixed},
+                                 {"total_bytes", shard.memory.total()}});
+  for (const chiefd::Offer& offer : plan.tasks.offers)
+    json["ps"].push_back(
+        {{"task", to_string(offer.ps)}, {"threads", offer.threads}, {"bytes", ps_memory(plan, offer.ps)}});
+  return json;
+}
+
+void print(const Plan& plan) {
+  std::cout << "job " << plan.job.job.name << " on the cluster " << plan.tasks.described << '\n'
+            << with_commas(static_cast<double>(plan.parameter_bytes / sizeof(float))) << " parameters ("
+            << bytes_text(plan.parameter_bytes) << ") in " << plan.layout.buckets.size() << " buckets on "
+            << plan.layout.shards << (plan.layout.shards == 1 ? " shard" : " shards") << " (" << plan.why << ")\n\n";
+  Table table({"SHARD", "PS", "BUCKETS", "PARAMETERS", "SLOTS", "RECEIVE", "SEND", "FIXED", "MEMORY"});
+  for (std::size_t s = 0; s < plan.shards.size(); ++s) {
+    const ShardPlan& shard = plan.shards[s];
+    table.add({std::to_string(s), to_string(shard.ps), std::to_string(shard.buckets), bytes_text(shard.parameter_bytes),
+               bytes_text(shard.memory.slots), bytes_text(shard.memory.receive), bytes_text(shard.memory.send),
+               bytes_text(shard.memory.fixed), bytes_text(shard.memory.total())});
+  }
+  std::cout << table.text() << '\n';
+  for (const chiefd::Offer& offer : plan.tasks.offers)
+    std::cout << to_string(offer.ps) << " needs " << bytes_text(ps_memory(plan, offer.ps)) << " of memory\n";
+  std::cout << "each of " << plan.tasks.workers << " workers needs " << bytes_text(worker_memory(plan))
+            << " beside its data set and its engine\n"
+            << "each step of a worker sends " << bytes_text(plan.parameter_bytes) << " and receives as much\n";
+  for (const std::string& note : notes_of(plan)) std::cout << "note: " << note << '\n';
+}
+
+}  // namespace
+
+int plan(const PlanOptions& options) {
+  const auto made = make_plan(options);
+  if (!made) return daemon::report("disttrain plan", made.error());
+  if (options.json)
+    std::cout << line_of(to_json(*made)) << '\n';
+  else
+    print(*made);
+  return 0;
+}
+
+}  // namespace disttrain::cli

@@ -1,0 +1,36 @@
+// A job's progress on one stream: a bar that is drawn over and over on a terminal, else a line every few seconds.
+#pragma once
+
+#include <chrono>
+#include <ostream>
+#include <string>
+
+#include "tools/disttrain/json.h"
+
+namespace disttrain::cli {
+
+// "running 45% 1234/2750  182,000 examples/s  loss 0.3121  ETA 0:12". Pure.
+std::string progress_line(const Json& status);
+// "[#########-----------]"; share is cut to 0 .. 1.
+std::string bar(double share, std::size_t width);
+// "0:12", "1:02:03".
+std::string clock_text(double seconds);
+// 1234567 -> "1,234,567".
+std::string with_commas(double number);
+
+class Progress {
+ public:
+  explicit Progress(std::ostream& out);
+  void show(const Json& status);
+  // Ends the bar's line.
+  void end();
+
+ private:
+  std::ostream& out_;
+  const bool is_terminal_;
+  bool is_bar_open_ = false;
+  std::string last_state_;
+  std::chrono::steady_clock::time_point next_line_{};
+};
+
+}  // namespace disttrain::cli

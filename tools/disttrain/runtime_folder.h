@@ -1,0 +1,39 @@
+// How verbs find the live `up` of this user: each `up` keeps a folder NAME with its cluster.toml in $XDG_RUNTIME_DIR/
+// disttrain (else /tmp/disttrain-UID), and a lock on it for as long as it lives.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "transport/tcp/socket.h"
+
+namespace disttrain::cli {
+
+std::filesystem::path runtime_root();
+
+// An `up` that can be found. Gone with this object, or with the process however it ends.
+class Registration {
+ public:
+  // kTemporary when a live one has that name.
+  static Result<Registration> make(const std::string& name, const std::string& cluster_toml);
+  ~Registration();
+  Registration(Registration&&) = default;
+  Registration& operator=(Registration&&) = delete;
+
+ private:
+  Registration(std::filesystem::path folder, transport::Fd lock) : folder_(std::move(folder)), lock_(std::move(lock)) {}
+
+  std::filesystem::path folder_;
+  transport::Fd lock_;
+};
+
+// cluster.toml of every live `up` of this user. Folders whose `up` has died are removed.
+std::vector<std::filesystem::path> live_clusters();
+
+// The cluster file that a verb uses: `option` (--cluster), else $DISTTRAIN_CLUSTER, else the one live `up`, else
+// /etc/disttrain/cluster.toml. kUsage when several are live, kNoInput when there is none at all.
+Result<std::string> find_cluster(const std::string& option);
+
+}  // namespace disttrain::cli

@@ -1,0 +1,104 @@
+// disttrain status [JOB]: the job and its tasks, once or over and over.
+#include <unistd.h>
+
+#include <asio/io_context.hpp>
+#include <cstdio>
+#include <iostream>
+
+#include "common/daemon/startup.h"
+#include "tools/disttrain/interrupts.h"
+#include "tools/disttrain/job_run.h"
+#include "tools/disttrain/progress.h"
+#include "tools/disttrain/running_cluster.h"
+#include "tools/disttrain/summary.h"
+#include "tools/disttrain/table.h"
+#include "tools/disttrain/verbs.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kRefresh = 1s;
+
+std::string seconds_text(double seconds) {
+  if (!std::isfinite(seconds)) return "-";
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f s", seconds);
+  return text;
+}
+
+void print_jobs(const Json& all) {
+  Table table({"ID", "JOB", "STATE", "STEP", "EXAMPLES/S", "LOSS"});
+  for (const Json& job : list_of(all, "jobs")) {
+    const double loss = number_of(job, "loss");
+    table.add({with_commas(number_of(job, "id")), text_of(job, "job"), text_of(job, "state"),
+               with_commas(number_of(job, "global_step")), with_commas(number_of(job, "examples_per_second")),
+               std::isfinite(loss) ? std::to_string(loss) : "-"});
+  }
+  std::cout << table.text();
+}
+
+void print_tasks(const Json& status) {
+  Table table({"TASK", "STATE", "STEP", "PHASE", "HEARTBEAT", "PID", "ADDRESS", "REASON"});
+  for (const Json& task : list_of(status, "tasks")) {
+    const double pid = number_of(task, "pid");
+    table.add({text_of(task, "task"), text_of(task, "state"), with_commas(number_of(task, "step")),
+               text_of(task, "phase"), seconds_text(number_of(task, "heartbeat_age_seconds")),
+               std::isfinite(pid) ? std::to_string(static_cast<long>(pid)) : "-", text_of(task, "address"),
+               text_of(task, "reason")});
+  }
+  std::cout << table.text();
+}
+
+void print(const Json& status, bool is_all) {
+  if (is_all) return print_jobs(status);
+  const std::string state = text_of(status, "state");
+  if (state.empty()) {
+    std::cout << "no job was submitted yet\n";
+  } else if (is_final_state(state)) {
+    print_summary(std::cout, status);
+    print_root_cause(std::cout, status);
+  } else {
+    std::cout << "job " << text_of(status, "job") << ": " << progress_line(status) << '\n';
+    if (!text_of(status, "reason").empty()) std::cout << "  " << text_of(status, "reason") << '\n';
+  }
+  print_tasks(status);
+}
+
+Status show(ChiefClient& client, Interrupts& interrupts, const StatusOptions& options) {
+  Duration wait{};
+  while (true) {
+    auto status = ask_status(client, options.job, options.all, wait);
+    if (!status) return tl::unexpected<Error>(std::move(status.error()));
+    const bool is_redrawn = options.watch && !options.json && isatty(STDOUT_FILENO) != 0;
+    if (is_redrawn) std::cout << "\x1b[H\x1b[2J";
+    if (options.json)
+      std::cout << line_of(*status) << '\n';
+    else
+      print(*status, options.all);
+    std::cout << std::flush;
+    const std::string state = text_of(*status, "state");
+    // Only a job that runs can be waited for: anything else would be answered at once, over and over.
+    if (!options.watch || options.all || state.empty() || is_final_state(state) || interrupts.count() > 0) return {};
+    wait = kRefresh;
+  }
+}
+
+}  // namespace
+
+int status(const StatusOptions& options) {
+  const auto cluster = find_running_cluster(options.cluster, options.chief);
+  if (!cluster) return daemon::report("disttrain status", cluster.error());
+  asio::io_context loop;
+  Interrupts interrupts(loop);
+  ChiefClient client(loop, [&interrupts] { return interrupts.count() > 0; });
+  Status shown = client.connect(cluster->target, cluster->dial);
+  if (shown) shown = show(client, interrupts, options);
+  if (interrupts.count() > 0) return interrupts.exit_code();
+  if (!shown) return daemon::report("disttrain status", shown.error());
+  return 0;
+}
+
+}  // namespace disttrain::cli

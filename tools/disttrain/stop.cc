@@ -1,0 +1,29 @@
+// disttrain stop | kill [JOB]: ends a job at the next push boundary, or at once.
+#include <asio/io_context.hpp>
+#include <iostream>
+
+#include "common/daemon/startup.h"
+#include "tools/disttrain/interrupts.h"
+#include "tools/disttrain/job_run.h"
+#include "tools/disttrain/running_cluster.h"
+#include "tools/disttrain/verbs.h"
+
+namespace disttrain::cli {
+
+int stop(const StopOptions& options) {
+  const char* const verb = options.kill ? "disttrain kill" : "disttrain stop";
+  const auto cluster = find_running_cluster(options.cluster);
+  if (!cluster) return daemon::report(verb, cluster.error());
+  asio::io_context loop;
+  Interrupts interrupts(loop);
+  ChiefClient client(loop, [&interrupts] { return interrupts.count() > 0; });
+  if (const Status connected = client.connect(cluster->target, cluster->dial); !connected)
+    return daemon::report(verb, connected.error());
+  const auto done = client.ask<RequestDone>(StopRequest{options.job, options.kill}, kAnswerDeadline);
+  if (!done) return daemon::report(verb, done.error());
+  std::cout << (options.job.empty() ? "the running job" : "job " + options.job)
+            << (options.kill ? " ends now" : " ends at its next push boundary") << "; see: disttrain status\n";
+  return 0;
+}
+
+}  // namespace disttrain::cli

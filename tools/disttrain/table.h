@@ -1,0 +1,37 @@
+// Columns of text, aligned; the first to the left, the others to the right.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace disttrain::cli {
+
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
+
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+
+  std::string text() const {
+    std::vector<std::size_t> widths(rows_.front().size(), 0);
+    for (const auto& row : rows_)
+      for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+    std::string text;
+    for (const auto& row : rows_) {
+      std::string line;
+      for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c) {
+        const std::string blank(widths[c] - row[c].size(), ' ');
+        line += (c == 0 ? row[c] + blank : "  " + blank + row[c]);
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += line + "\n";
+    }
+    return text;
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace disttrain::cli

@@ -1,0 +1,19 @@
+// One function per verb: does it, prints, returns the exit code (INTERFACES.md section 3).
+#pragma once
+
+#include "tools/disttrain/options.h"
+
+namespace disttrain::cli {
+
+int check(const CheckOptions& options);
+int plan(const PlanOptions& options);
+int up(const UpOptions& options);
+int submit(const SubmitOptions& options);
+// With a cluster file as `submit`, without one as `up`; prints the phases' times.
+int bench(const UpOptions& options);
+int status(const StatusOptions& options);
+int logs(const LogsOptions& options);
+int stop(const StopOptions& options);
+int version();
+
+}  // namespace disttrain::cli
