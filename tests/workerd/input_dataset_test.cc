@@ -61,27 +61,34 @@ MemoryDataset two_targets() {
   return {std::move(contents), 0, 2, 1.0};
 }
 
-TEST(Gather, LabelsBecomeTargetsAsValues) {
+TEST(Gather, LabelsBecomeTargetsOfWidthOneAsValues) {
   const MemoryDataset dataset = three_labels();
   Floats inputs(4), targets(2);
   dataset.gather(std::vector<std::uint64_t>{0, 2}, inputs, {}, targets);
   EXPECT_EQ(targets, (Floats{2, 1}));
 }
 
+TEST(Gather, LabelsBecomeWiderTargetsAsAOneAtTheirPlace) {
+  const MemoryDataset dataset = three_labels();
+  Floats inputs(4), targets(6, 9.0F);
+  dataset.gather(std::vector<std::uint64_t>{0, 1}, inputs, {}, targets);
+  EXPECT_EQ(targets, (Floats{0, 0, 1, 1, 0, 0}));
+}
+
 // ---- fits ----
 
 class Fits : public testing::Test {
  protected:
-  static ModelSpec mlp(std::vector<std::uint32_t> layers) {
+  static ModelSpec mlp(std::vector<std::uint32_t> layers, Loss loss) {
     ModelSection model;
     model.builtin = "mlp";
     model.layers = std::move(layers);
-    model.loss = Loss::kMse;
+    model.loss = loss;
     return builtin_model(model).value();
   }
 
   static Status fit(const Dataset& dataset, std::vector<std::uint32_t> layers, Loss loss) {
-    return fits(dataset, mlp(std::move(layers)), loss);
+    return fits(dataset, mlp(std::move(layers), loss));
   }
 
   static void expect_unfit(const Status& status, ErrorCode code, const std::vector<std::string>& parts) {
@@ -103,10 +110,10 @@ TEST_F(Fits, ModelOfTheSameSizes) {
   EXPECT_TRUE(fit(targets_, {2, 3}, Loss::kSigmoidCrossEntropy));
 }
 
-TEST_F(Fits, TargetWidthIsThatOfTheDataThenOfTheModel) {
-  EXPECT_EQ(target_width(labels_, mlp({2, 3})), 0u);
-  EXPECT_EQ(target_width(labels_, mlp({2, 1})), 1u);
-  EXPECT_EQ(target_width(targets_, mlp({2, 3})), 3u);
+TEST_F(Fits, TargetWidthIsThatOfAModelThatComparesWithValues) {
+  EXPECT_EQ(target_width(mlp({2, 3}, Loss::kSoftmaxCrossEntropy)), 0u);
+  EXPECT_EQ(target_width(mlp({2, 3}, Loss::kMse)), 3u);
+  EXPECT_EQ(target_width(mlp({2, 1}, Loss::kSigmoidCrossEntropy)), 1u);
 }
 
 TEST_F(Fits, OtherInputsAreNamedWithBothNumbers) {
@@ -149,11 +156,11 @@ TEST(EvaluationBatches, CoverTheSetOnceInOrder) {
 
 TEST(EvaluationBatches, GiveTargetsToModelsThatCompareWithValues) {
   const MemoryDataset dataset = three_labels();
-  EvaluationBatches batches(dataset, 3, 1);
+  EvaluationBatches batches(dataset, 3, 3);
   const BatchBuffer* batch = batches.next();
   ASSERT_NE(batch, nullptr);
   EXPECT_TRUE(batch->labels().empty());
-  EXPECT_EQ(Floats(batch->targets().begin(), batch->targets().end()), (Floats{2, 0, 1}));
+  EXPECT_EQ(Floats(batch->targets().begin(), batch->targets().end()), (Floats{0, 0, 1, 1, 0, 0, 0, 1, 0}));
 }
 
 TEST(BatchBuffer, IsAligned) {
