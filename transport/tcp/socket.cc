@@ -112,7 +112,7 @@ Result<HostAndPort> parse_address(const std::string& address) {
   HostAndPort parsed{address.substr(0, colon), address.substr(colon + 1)};
   if (parsed.host.size() > 2 && parsed.host.front() == '[' && parsed.host.back() == ']')
     parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
-  else if (parsed.host.find(':') != std::string::npos)
+  else if (parsed.host.find_first_of(":[]") != std::string::npos)
     return bad_address(address);
   const bool digits = !parsed.port.empty() && parsed.port.size() <= 5 &&
                       std::all_of(parsed.port.begin(), parsed.port.end(), [](char c) { return c >= '0' && c <= '9'; });
