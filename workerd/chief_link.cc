@@ -6,9 +6,6 @@
 
 namespace disttrain::workerd {
 
-using wire::FrameHeader;
-using wire::FrameType;
-
 ChiefLink::ChiefLink(asio::io_context& loop, transport::Transport& transport, std::string address, Timeouts timeouts,
                      Handlers handlers)
     : loop_(loop),
@@ -36,15 +33,15 @@ void ChiefLink::close() {
 void ChiefLink::dial() {
   const std::vector<std::byte> bytes = wire::encode(handlers_.make_hello());
   transport::OutgoingFrame frame;
-  frame.header.type = FrameType::kHello;
+  frame.header.type = wire::FrameType::kHello;
   frame.control = bytes;
   const std::uint64_t attempt = ++attempt_;
   transport_.dial(loop_, address_, frame, timeouts_.dial,
                   [this, alive = alive_, attempt](Result<std::unique_ptr<transport::Connection>> connection) {
                     if (!*alive || attempt != attempt_) return;
                     if (!connection) return lost(connection.error().message);
-                    connection_ = std::move(*connection);
-                    connection_->start(*this);
+                    transport::ControlHandler& self = *this;
+                    connection_ = std::make_unique<transport::ControlLink>(std::move(*connection), self);
                     timer_.expires_after(timeouts_.dial);
                     timer_.async_wait([this, alive, attempt](asio::error_code cancelled) {
                       if (cancelled || !*alive || attempt != attempt_ || open_) return;
@@ -53,11 +50,9 @@ void ChiefLink::dial() {
                   });
 }
 
-void ChiefLink::on_hello_answer(const FrameHeader& header, transport::Bytes control) {
+void ChiefLink::on_answer(const wire::HelloAnswer& answer) {
   timer_.cancel();
-  Result<wire::HelloAnswer> answer = wire::decode_hello_answer(header.type, control);
-  if (!answer) return lost(answer.error().message);
-  if (const auto* refused = std::get_if<Refused>(&*answer)) {
+  if (const auto* refused = std::get_if<Refused>(&answer)) {
     if (refused->code == ErrorCode::kTemporary) return lost(refused->reason);
     drop_connection();
     return handlers_.on_refused(
@@ -66,45 +61,23 @@ void ChiefLink::on_hello_answer(const FrameHeader& header, transport::Bytes cont
   open_ = true;
   said_unreachable_ = false;
   pause_ = timeouts_.reconnect_first;
-  handlers_.on_welcome(std::get<Welcome>(*answer));
+  handlers_.on_welcome(std::get<Welcome>(answer));
   for (const wire::ControlMessage& message : std::exchange(waiting_, {})) tell(message);
 }
 
 void ChiefLink::tell(wire::ControlMessage message) {
-  if (open_) return send(message);
-  if (waiting_.size() == kMaxWaiting) waiting_.pop_front();
-  waiting_.push_back(std::move(message));
+  if (!open_) {
+    if (waiting_.size() == kMaxWaiting) waiting_.pop_front();
+    waiting_.push_back(std::move(message));
+    return;
+  }
+  // Too big to be sent: only a model could be, and its layout couldn't come back either.
+  if (Status sent = connection_->send(message); !sent) handlers_.on_unsent(sent.error());
 }
 
 void ChiefLink::tell_now(const wire::ControlMessage& message) {
-  if (has_room()) send(message);
-}
-
-void ChiefLink::send(const wire::ControlMessage& message) {
-  const Result<wire::EncodedControl> encoded = wire::encode(message);
-  if (!encoded) return;  // bigger than any frame: only log lines could be, and they are bounded
-  transport::OutgoingFrame frame;
-  frame.header.type = encoded->type;
-  frame.control = encoded->control();
-  frame.payload = encoded->payload();
-  frame.lifetime = transport::Payload::kCopied;
-  connection_->send(frame);
-}
-
-Result<transport::MutableBytes> ChiefLink::payload_landing(const FrameHeader& header, transport::Bytes) {
-  if (!open_ || header.type != FrameType::kBlob || header.payload_bytes > wire::kMaxBlobBytes)
-    return fail(ErrorCode::kData, "a payload where none belongs");
-  landing_.resize(header.payload_bytes);
-  return transport::MutableBytes(landing_);
-}
-
-void ChiefLink::on_frame(const FrameHeader& header, transport::Bytes control, transport::Bytes payload) {
-  if (!open_) return on_hello_answer(header, control);
-  if (header.type != FrameType::kControl && header.type != FrameType::kBlob) return;  // of a later version
-  Result<wire::ControlMessage> message = wire::decode_control(header.type, control, payload);
-  landing_ = {};
-  if (!message) return lost(message.error().message);
-  handlers_.on_message(std::move(*message));
+  if (!has_room()) return;
+  if (Status sent = connection_->send(message); !sent) handlers_.on_unsent(sent.error());
 }
 
 void ChiefLink::drop(const std::string& reason) {
@@ -130,7 +103,7 @@ void ChiefLink::drop_connection() {
   if (!connection_) return;
   connection_->close();
   // It may be the one that is calling us: it dies when the loop has come out of it.
-  asio::post(loop_, [dead = std::shared_ptr<transport::Connection>(std::move(connection_))] {});
+  asio::post(loop_, [dead = std::shared_ptr<transport::ControlLink>(std::move(connection_))] {});
 }
 
 }  // namespace disttrain::workerd

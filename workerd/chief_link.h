@@ -12,11 +12,12 @@
 #include "common/messages/session.h"
 #include "common/timeouts.h"
 #include "transport/connection.h"
+#include "transport/control_link.h"
 #include "transport/wire/codec.h"
 
 namespace disttrain::workerd {
 
-class ChiefLink final : public transport::ConnectionHandler {
+class ChiefLink final : private transport::ControlHandler {
  public:
   // Called on the loop, never from within a call to the link.
   struct Handlers {
@@ -29,6 +30,8 @@ class ChiefLink final : public transport::ConnectionHandler {
     std::function<void(const Error& why)> on_refused;
     // The first of a row of attempts has failed.
     std::function<void(const std::string& reason)> on_unreachable;
+    // A message too big for any frame was dropped.
+    std::function<void(const Error& why)> on_unsent;
   };
 
   // Reports wait here while the chief is away; more of them are dropped, oldest first.
@@ -56,14 +59,13 @@ class ChiefLink final : public transport::ConnectionHandler {
   void drop(const std::string& reason);
 
  private:
-  Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;
-  void on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) override;
-  void on_sent(std::uint64_t) override {}
+  void on_answer(const wire::HelloAnswer& answer) override;
+  void on_message(wire::ControlMessage message) override {
+    if (open_) handlers_.on_message(std::move(message));
+  }
   void on_closed(const Error& why) override { lost(why.message); }
 
   void dial();
-  void on_hello_answer(const wire::FrameHeader& header, transport::Bytes control);
-  void send(const wire::ControlMessage& message);
   void lost(const std::string& reason);
   void drop_connection();
 
@@ -78,9 +80,8 @@ class ChiefLink final : public transport::ConnectionHandler {
   bool open_ = false;
   bool said_unreachable_ = false;
   Duration pause_;
-  std::vector<std::byte> landing_;  // of blobs
   std::deque<wire::ControlMessage> waiting_;
-  std::unique_ptr<transport::Connection> connection_;
+  std::unique_ptr<transport::ControlLink> connection_;
 };
 
 }  // namespace disttrain::workerd

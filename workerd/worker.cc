@@ -55,6 +55,7 @@ Worker::Worker(asio::io_context& loop, transport::Transport& transport, daemon::
                        log_.warn("the chief at " + startup_.cluster.chief.address + " can't be reached yet (" + reason +
                                  "); dialling it again until it answers");
                      },
+                 .on_unsent = [this](const Error& why) { log_.error(why.message); },
              }),
       step_(StepThreadOptions{startup_.cluster, self_, std::move(make_engine)}, transport, log,
             [this, alive = alive_](wire::ControlMessage message) {

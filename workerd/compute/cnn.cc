@@ -3,11 +3,9 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/max_pool2d_with_indices.h>
-#include <ATen/ops/max_pool2d_with_indices_backward.h>
 
+#include <algorithm>
 #include <array>
 #include <tuple>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "workerd/compute/dense.h"
 #include "workerd/compute/dropout.h"
 #include "workerd/compute/loss.h"
+#include "workerd/compute/pooling.h"
 #include "workerd/compute/ready_front.h"
 
 namespace disttrain::workerd {
@@ -36,7 +35,8 @@ std::span<float> values_of(const at::Tensor& tensor) {
   return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
 
-// Convolution, 2 x 2 maximum, activation, in this order: the activation sees a quarter of the values.
+// Convolution, 2 x 2 maximum, activation, in this order: the activation sees a quarter of the values. What a step needs
+// is kept from step to step, but for what libtorch allocates in a convolution.
 struct Convolution {
   Activation activation = Activation::kRelu;
   at::Tensor weight;
@@ -44,27 +44,34 @@ struct Convolution {
   at::Tensor weight_gradient;
   at::Tensor bias_gradient;
   at::Tensor input;
-  at::Tensor convolved;
-  at::Tensor positions;  // of the largest of each four
-  at::Tensor before;     // the activation, if that needs it
-  at::Tensor after;
+  std::vector<float> before;  // the activation
+  std::vector<float> after;
+  std::vector<std::uint8_t> which;  // of each four was the largest
+  std::vector<float> d_convolved;
+  std::array<std::int64_t, 4> convolved_shape = {};
 
-  const at::Tensor& forward(const at::Tensor& from) {
+  at::Tensor forward(const at::Tensor& from) {
     input = from;
-    convolved = at::convolution(input, weight, bias, {1, 1}, {0, 0}, {1, 1}, false, {0, 0}, 1);
-    std::tie(before, positions) = at::max_pool2d_with_indices(convolved, {2, 2}, {2, 2});
-    after = keeps_input(activation) ? at::empty_like(before) : before;
-    activate(activation, values_of(before), values_of(after));
-    return after;
+    const at::Tensor convolved =
+        at::convolution(input, weight, bias, {1, 1}, {0, 0}, {1, 1}, false, {0, 0}, 1).contiguous();
+    std::copy_n(convolved.sizes().begin(), 4, convolved_shape.begin());
+    const auto pooled = static_cast<std::size_t>(convolved.numel() / 4);
+    before.resize(pooled);
+    after.resize(pooled);
+    which.resize(pooled);
+    max_pool(values_of(convolved), convolved.size(3), before, which);
+    activate(activation, before, after);
+    return view(after.data(), {convolved.size(0), convolved.size(1), convolved.size(2) / 2, convolved.size(3) / 2});
   }
 
   // `gradient` is overwritten. Returns the gradient of the input, undefined unless wanted.
-  at::Tensor backward(const at::Tensor& gradient, bool wants_input) {
-    activation_gradient(activation, values_of(keeps_input(activation) ? before : after), values_of(gradient));
-    const at::Tensor d_convolved =
-        at::max_pool2d_with_indices_backward(gradient, convolved, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, positions);
-    auto [d_input, d_weight, d_bias] = at::convolution_backward(
-        d_convolved, input, weight, bias.sizes(), {1, 1}, {0, 0}, {1, 1}, false, {0, 0}, 1, {wants_input, true, true});
+  at::Tensor backward(std::span<float> gradient, bool wants_input) {
+    activation_gradient(activation, keeps_input(activation) ? before : after, gradient);
+    d_convolved.resize(gradient.size() * 4);
+    max_pool_gradient(gradient, which, convolved_shape[3], d_convolved);
+    auto [d_input, d_weight, d_bias] =
+        at::convolution_backward(view(d_convolved.data(), convolved_shape), input, weight, bias.sizes(), {1, 1}, {0, 0},
+                                 {1, 1}, false, {0, 0}, 1, {wants_input, true, true});
     weight_gradient.copy_(d_weight);
     bias_gradient.copy_(d_bias);
     return d_input;
@@ -127,9 +134,9 @@ class Cnn final : public Engine {
     const DenseShape dense0 = rows_of(batch, kDense0);
     const DenseShape dense1 = rows_of(batch, kDense1);
     const at::Tensor images = view(batch.inputs.data(), {dense0.rows, 1, kSide, kSide});
-    features_ = convolutions_[1].forward(convolutions_[0].forward(images)).contiguous();
+    convolutions_[1].forward(convolutions_[0].forward(images));
     before_.resize(batch.examples * static_cast<std::uint64_t>(kDense0.outputs));
-    dense_forward(dense0, features_.const_data_ptr<float>(), nullptr, variables_[kDense0Weight],
+    dense_forward(dense0, convolutions_[1].after.data(), nullptr, variables_[kDense0Weight],
                   variables_[kDense0Weight + 1], before_.data());
     after_.resize(before_.size());
     activate(activation_, before_, after_);
@@ -151,13 +158,13 @@ class Cnn final : public Engine {
     dense_input_gradient(rows_of(batch, kDense1), d_outputs_.data(), variables_[kDense1Weight], d_hidden_.data());
     for (std::size_t i = 0; i < d_hidden_.size(); ++i) d_hidden_[i] *= mask_[i];
     activation_gradient(activation_, keeps_input(activation_) ? before_ : after_, d_hidden_);
-    dense_backward(dense0, kDense0Weight, features_.const_data_ptr<float>(), d_hidden_);
+    dense_backward(dense0, kDense0Weight, convolutions_[1].after.data(), d_hidden_);
     d_features_.resize(batch.examples * static_cast<std::uint64_t>(kDense0.inputs));
     dense_input_gradient(dense0, d_hidden_.data(), variables_[kDense0Weight], d_features_.data());
-    const at::Tensor middle = convolutions_[1].backward(view(d_features_.data(), convolutions_[1].after.sizes()), true);
+    const at::Tensor middle = convolutions_[1].backward(d_features_, true).contiguous();
     front_.final_whole(kConv1 + 1);
     front_.final_whole(kConv1);
-    convolutions_[0].backward(middle, false);
+    convolutions_[0].backward(values_of(middle), false);
     front_.final_whole(kConv0 + 1);
     front_.final_whole(kConv0);
   }
@@ -177,7 +184,6 @@ class Cnn final : public Engine {
   std::array<const float*, 8> variables_ = {};
   std::array<float*, 8> gradients_ = {};
   std::array<Convolution, 2> convolutions_;
-  at::Tensor features_;        // examples x 1024
   std::vector<float> before_;  // examples x 512: before the activation,
   std::vector<float> after_;   // after it,
   std::vector<float> mask_;

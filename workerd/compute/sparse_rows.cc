@@ -33,8 +33,8 @@ const SparseView* SparseRows::find(std::span<const float> values, const DenseSha
   positions_.resize(static_cast<std::size_t>(most + kCollectSlack));
   values_.resize(static_cast<std::size_t>(most + kCollectSlack));
   begins_.resize(static_cast<std::size_t>(groups * shape.rows + 1));
-  const std::int64_t found = kernels->sparse_collect(shape.rows, shape.inputs, values.data(), most,
-                                                     positions_.data(), values_.data(), begins_.data());
+  const std::int64_t found = kernels->sparse_collect(shape.rows, shape.inputs, values.data(), most, positions_.data(),
+                                                     values_.data(), begins_.data());
   if (found > most) return nullptr;
   view_ = {shape.rows, shape.inputs, positions_.data(), values_.data(), begins_.data()};
   return &view_;

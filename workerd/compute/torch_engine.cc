@@ -2,6 +2,8 @@
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 
+#include <malloc.h>
+
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -30,6 +32,13 @@ Return guarded(const char* doing, const Body& body) {
   } catch (const std::exception& error) {
     return fail(ErrorCode::kSoftware, std::string(doing) + ": libtorch said: " + first_line(error.what()));
   }
+}
+
+// A convolution allocates megabytes and frees them at once; by default glibc gives such memory back to the kernel,
+// which clears each page anew in the next step: a fifth of a step's time. Now up to so much stays with the process.
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 32 * 1024 * 1024);  // the most that glibc takes
+  mallopt(M_TRIM_THRESHOLD, 256 * 1024 * 1024);
 }
 
 void use_threads(std::uint32_t threads) {
@@ -88,6 +97,7 @@ Result<std::unique_ptr<Engine>> make_torch_engine(const ModelSection& model, std
   Result<ModelSpec> spec = builtin_model(model);
   if (!spec) return tl::unexpected(spec.error());
   return guarded<Result<std::unique_ptr<Engine>>>("building the model", [&]() -> Result<std::unique_ptr<Engine>> {
+    keep_freed_memory();
     use_threads(threads);
     std::unique_ptr<Engine> inner = model.builtin == "mlp" ? make_mlp(model, *spec) : make_cnn(model, *spec);
     return std::make_unique<TorchEngine>(std::move(inner), threads);
