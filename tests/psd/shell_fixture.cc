@@ -150,7 +150,8 @@ std::unique_ptr<FakePeer> PsShell::open_channel(std::uint32_t worker_index, std:
   return dial(hello_of(ChannelHello{JobId(5), Generation(3), ShardId(shard), worker(worker_index), token}));
 }
 
-CreateShards PsShell::order(std::uint32_t shards, std::uint32_t workers, const std::string& mode) const {
+CreateShards PsShell::order(std::uint32_t shards, std::uint32_t workers, const std::string& mode,
+                            const std::string& more_train) const {
   CreateShards order;
   order.job = JobId(5);
   order.generation = Generation(3);
@@ -159,7 +160,7 @@ CreateShards PsShell::order(std::uint32_t shards, std::uint32_t workers, const s
       "[job]\nname = \"shell\"\nseed = 7\n[model]\nbuiltin = \"mlp\"\nlayers = [2, 2]\n"
       "[data]\npath = \"/tmp\"\nfiles = \"x*\"\n"
       "[train]\nbatch_size = 10\nepochs = 1\nmode = \"" +
-      mode + "\"\noptimizer = { rule = \"sgd\", learning_rate = 0.5 }\n";
+      mode + "\"\noptimizer = { rule = \"sgd\", learning_rate = 0.5 }\n" + more_train;
   order.layout = small_layout(shards);
   for (std::uint32_t shard = 0; shard < shards; ++shard) order.owners.push_back(Owner{ps_, address_});
   order.roster = roster_of(workers);
@@ -168,8 +169,12 @@ CreateShards PsShell::order(std::uint32_t shards, std::uint32_t workers, const s
 }
 
 void PsShell::create_job(std::uint32_t shards, std::uint32_t workers, const std::string& mode) {
+  create_job(order(shards, workers, mode));
+}
+
+void PsShell::create_job(const CreateShards& order) {
   ASSERT_TRUE(until([&] { return chief_.connected(); }));
-  chief_.send(order(shards, workers, mode));
+  chief_.send(order);
   std::optional<ShardsCreated> created;
   ASSERT_TRUE(until([&] {
     if (const auto failed = chief_.take<TaskFailed>()) ADD_FAILURE() << failed->reason;

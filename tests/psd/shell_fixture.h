@@ -72,6 +72,8 @@ class FakePeer final : public transport::ConnectionHandler {
   void pull(std::uint64_t id);
   void send(wire::FrameType type, transport::Bytes control, transport::Bytes payload, std::uint64_t sequence = 0);
   void close() { connection_.reset(); }
+  void stop_reading() { connection_->pause_receiving(); }
+  void read_again() { connection_->resume_receiving(); }
 
   JobId job{5};
   Generation generation{3};
@@ -103,7 +105,10 @@ class PsShell : public testing::Test {
 
   // Everything of small_layout on this ps, sgd with rate 0.5, and waits until the shards are there.
   void create_job(std::uint32_t shards, std::uint32_t workers, const std::string& mode = "async");
-  CreateShards order(std::uint32_t shards, std::uint32_t workers, const std::string& mode) const;
+  void create_job(const CreateShards& order);
+  // more_train: further keys of [train], each line ended.
+  CreateShards order(std::uint32_t shards, std::uint32_t workers, const std::string& mode,
+                     const std::string& more_train = "") const;
 
   asio::io_context loop_;
   transport::TcpTransport transport_;

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "tests/psd/shell_fixture.h"
 
 namespace disttrain::psd::test {
@@ -207,6 +209,86 @@ TEST_F(PsShell, GarbageOnAChannelOrThePortHarmsNobody) {
   again = open_channel(1, 0);
   again->push(1, last_frame(1, 4000), std::vector<float>(2, 1.0F));
   EXPECT_TRUE(until([&] { return again->closed; }));
+}
+
+// 32 buckets of 1 MiB, all zero.
+Layout big_layout() {
+  Layout layout;
+  VariableSpec variable;
+  variable.name = "big";
+  variable.shape = {32 * kMaxBucketElements};
+  variable.initializer.kind = InitializerKind::kZeros;
+  layout.model.variables.push_back(variable);
+  layout.shards = 1;
+  layout.variable_begins = {0};
+  for (std::uint64_t b = 0; b < 32; ++b)
+    layout.buckets.push_back(Bucket{ShardId(0), b * kMaxBucketElements, b * kMaxBucketElements, kMaxBucketElements});
+  return layout;
+}
+
+// A worker that doesn't read makes its answer wait; what it gets in the end is whole, of one version, and holds nobody
+// up: with backup workers the next steps are made meanwhile.
+TEST_F(PsShell, AnAnswerThatWaitsForItsReaderStaysOfOneVersionInSync) {
+  CreateShards big = order(1, 2, "sync", "aggregate = 1\n");
+  big.layout = big_layout();
+  create_job(big);
+  auto slow = open_channel(1, 0);
+  auto fast = open_channel(0, 0);
+  const auto step = [&](std::uint64_t clock) {
+    fast->heard.clear();
+    for (std::uint32_t b = 0; b < 32; ++b) {
+      Push push = last_frame(clock, b);
+      push.last = b == 31;
+      push.want = push.last ? Want::kAll : Want::kNothing;
+      fast->push((clock - 1) * 32 + b + 1, push, std::vector<float>(kMaxBucketElements, 1.0F));
+      // Four credits.
+      EXPECT_TRUE(until([&] { return b % 2 == 0 || !fast->heard.empty(); }));
+      if (!push.last) fast->heard.clear();
+    }
+    return until([&] {
+      return std::any_of(fast->heard.begin(), fast->heard.end(), [](const Heard& heard) {
+        const auto* parameters = std::get_if<Parameters>(&heard.message);
+        return parameters != nullptr && parameters->last;
+      });
+    });
+  };
+  ASSERT_TRUE(step(1));
+  slow->stop_reading();
+  slow->pull(1);
+  ASSERT_TRUE(step(2));
+  ASSERT_TRUE(step(3));
+  slow->read_again();
+  std::vector<Heard> answer;
+  ASSERT_TRUE(until([&] {
+    for (; !slow->heard.empty(); slow->heard.pop_front())
+      if (std::holds_alternative<Parameters>(slow->heard[0].message)) answer.push_back(slow->heard[0]);
+    return answer.size() == 32;
+  }));
+  const Step version = std::get<Parameters>(answer[0].message).version;
+  EXPECT_LT(version, Step(3));
+  for (const Heard& heard : answer) {
+    EXPECT_EQ(std::get<Parameters>(heard.message).version, version);
+    EXPECT_EQ(heard.values.front(), -0.5F * static_cast<float>(version.value));
+    EXPECT_EQ(heard.values.back(), heard.values.front());
+  }
+  EXPECT_TRUE(std::get<Parameters>(answer.back().message).last);
+}
+
+// The same in async: each bucket is of one version, and all come.
+TEST_F(PsShell, AnAnswerThatWaitsForItsReaderIsWholeInAsync) {
+  CreateShards big = order(1, 1, "async");
+  big.layout = big_layout();
+  create_job(big);
+  auto slow = open_channel(0, 0);
+  slow->stop_reading();
+  slow->pull(1);
+  slow->read_again();
+  std::size_t buckets = 0;
+  ASSERT_TRUE(until([&] {
+    for (; !slow->heard.empty(); slow->heard.pop_front())
+      if (std::holds_alternative<Parameters>(slow->heard[0].message)) ++buckets;
+    return buckets == 32;
+  }));
 }
 
 TEST_F(PsShell, ABrokenJobIsRefusedWithAReason) {

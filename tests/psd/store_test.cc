@@ -1,0 +1,104 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/memory_plan.h"
+#include "tests/psd/shard_cluster.h"
+
+namespace disttrain::psd::test {
+namespace {
+
+TEST(Store, InitialValuesDontDependOnTheNumberOfShards) {
+  const TrainSection train;
+  const std::vector<float> one = ShardCluster(small_layout(1), train, 1).model();
+  for (std::uint32_t shards : {2U, 3U}) EXPECT_EQ(ShardCluster(small_layout(shards), train, 1).model(), one);
+  EXPECT_NE(one.front(), one.back());
+}
+
+TEST(Store, TakesNoMoreMemoryThanThePlanSays) {
+  const Layout layout = small_layout(2);
+  for (Mode mode : {Mode::kAsync, Mode::kSsp, Mode::kSync})
+    for (std::uint32_t pipeline : {0U, 1U})
+      for (Rule rule : {Rule::kSgd, Rule::kAdam}) {
+        TrainSection train;
+        train.mode = mode;
+        train.pipeline = pipeline;
+        train.optimizer.rule = rule;
+        const auto slots = static_cast<std::uint32_t>(update::UpdateRule(train).slots());
+        for (ShardId shard : {ShardId(0), ShardId(1)}) {
+          const ShardStore store(layout, shard, train, 1, 3, [] {});
+          const ShardMemory plan = bytes_per_shard(layout, shard, train, slots, 3, 4);
+          EXPECT_LE(store.bytes(), plan.parameters + plan.slots + plan.receive);
+          EXPECT_GE(store.bytes(), plan.parameters + plan.slots);
+        }
+      }
+}
+
+TEST(Store, MemoryBlocksAreZeroedAndAligned) {
+  const std::uint64_t bytes = 5 * 1024 * 1024 + 4;
+  MemoryBlock block(bytes);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.floats().data()) % (2 * 1024 * 1024), 0U);
+  EXPECT_EQ(block.floats().size(), bytes / 4);
+  EXPECT_THAT(block.floats(), testing::Each(0.0F));
+  EXPECT_TRUE(MemoryBlock(0).floats().empty());
+}
+
+TEST(Store, MoreMemoryThanThereIsIsAnError) {
+  EXPECT_THROW(MemoryBlock(std::uint64_t{1} << 60), std::bad_alloc);
+}
+
+// v7 and v3 learn, v12 is state: a value, averaged in sync, mixed in by 1 / workers in async; no slots touched.
+class StoreWithState : public testing::Test {
+ protected:
+  StoreWithState() {
+    layout_ = small_layout(1);
+    layout_.model.variables[1].kind = VariableKind::kState;
+    train_.optimizer.learning_rate = 0.5;
+  }
+  static void fill(std::span<float> values, float value) { std::fill(values.begin(), values.end(), value); }
+
+  Layout layout_;
+  TrainSection train_;
+};
+
+TEST_F(StoreWithState, IsAveragedInSync) {
+  train_.mode = Mode::kSync;
+  ShardStore store(layout_, ShardId(0), train_, 1, 2, [] {});
+  const BucketId mixed(0);  // elements 0..3: three of v3, one of v12
+  const std::vector<float> before(store.parameters(mixed).begin(), store.parameters(mixed).end());
+  auto plan = std::make_shared<SumPlan>();
+  for (std::uint32_t place : {0U, 1U}) {
+    const Landing landing{Landing::Kind::kStaging, Place(place), 0};
+    fill(store.landing(landing, mixed), place == 0 ? 1.0F : 4.0F);
+    plan->terms.push_back(SumTerm{landing, place == 0 ? 10U : 20U});
+  }
+  plan->at.learning_rate = 0.5;
+  store.sum_and_apply(SumAndApply{mixed, plan});
+  const auto after = store.parameters(mixed);
+  EXPECT_FLOAT_EQ(after[0], before[0] - 0.5F * 3.0F);
+  EXPECT_FLOAT_EQ(after[3], 3.0F);  // (10 * 1 + 20 * 4) / 30
+}
+
+TEST_F(StoreWithState, IsMixedInByItsWeightInAsync) {
+  ShardStore store(layout_, ShardId(0), train_, 1, 2, [] {});
+  const BucketId state(1);  // elements 4..7, all of v12
+  const std::vector<float> before(store.parameters(state).begin(), store.parameters(state).end());
+  const Landing landing{Landing::Kind::kFrame, Place(1), 0};
+  fill(store.landing(landing, state), 8.0F);
+  UpdateAt at;
+  at.state_weight = 0.25;
+  store.apply(Apply{landing, state, at});
+  EXPECT_FLOAT_EQ(store.parameters(state)[2], before[2] + 0.25F * (8.0F - before[2]));
+}
+
+TEST(Store, FindsWhatIsNotFinite) {
+  ShardStore store(small_layout(1), ShardId(0), TrainSection{}, 1, 1, [] {});
+  const Landing landing{Landing::Kind::kFrame, Place(0), 0};
+  const auto values = store.landing(landing, BucketId(2));
+  std::fill(values.begin(), values.end(), 1.0F);
+  EXPECT_FALSE(store.nonfinite(landing, BucketId(2)));
+  values.back() = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(store.nonfinite(landing, BucketId(2)));
+}
+
+}  // namespace
+}  // namespace disttrain::psd::test
