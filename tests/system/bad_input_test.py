@@ -224,6 +224,7 @@ class WrongClusterTest(SystemTest):
         other.write_text(CLUSTER.format(name="ours", **values) + "\n[transport]\ncredits = 8\n")
         self.start("workerd", "--cluster", other)
         self.start("psd", "--cluster", path)
+        self.until_chief_answers(path)
         outcome = self.run_program("disttrain", "submit", "--cluster", path, "--json", self.job(train="epochs = 1"))
         self.assert_finished(outcome)
         logs = self.run_program("disttrain", "logs", "--cluster", path)

@@ -137,6 +137,10 @@ class SystemTest(unittest.TestCase):
             time.sleep(0.02)
         self.fail(f"waited {patience} s for {what}")
 
+    def until_chief_answers(self, cluster):
+        self.until("the chief to answer",
+                   lambda: self.run_program("disttrain", "status", "--json", "--cluster", cluster).code == 0)
+
     def until_steps(self, steps=1, *arguments):
         """The status once the job has made so many steps."""
         def reached():

@@ -70,6 +70,8 @@ class TwoHostsTest(SystemTest):
         self.start_on(0, "psd", "--cluster", self.cluster)
         self.start_on(0, "workerd", "--cluster", self.cluster)
         self.start_on(1, "workerd", "--cluster", self.cluster)
+        self.until("the chief to answer", lambda: self.finish(
+            self.start_on(1, "disttrain", "status", "--json", "--cluster", self.cluster)).code == 0)
         for mode in ["async", "sync"]:
             job = self.job(mode, train=f'mode = "{mode}"\nepochs = 2')
             result = self.assert_finished(

@@ -17,6 +17,7 @@ class VerbsTest(SystemTest):
         self.cluster = self.folder / "cluster.toml"
         self.cluster.write_text(CLUSTER.format(name="test", port=chief, ps=ps, worker=worker, folder=self.folder))
         self.daemons = [self.start(daemon, "--cluster", self.cluster) for daemon in ("chiefd", "psd", "workerd")]
+        self.until_chief_answers(self.cluster)
 
     def verb(self, *arguments):
         return self.run_program("disttrain", *arguments, "--cluster", self.cluster)
