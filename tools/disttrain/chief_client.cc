@@ -9,6 +9,11 @@ namespace disttrain::cli {
 
 namespace {
 
+using namespace std::chrono_literals;
+
+// Between attempts to reach a chief that may be starting just now; they double.
+constexpr Duration kFirstPause = 50ms;
+
 std::string user_name() {
   const passwd* entry = getpwuid(geteuid());
   return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
@@ -31,20 +36,28 @@ Status ChiefClient::connect(const ChiefTarget& target, Duration deadline) {
   frame.header.type = wire::FrameType::kHello;
   frame.control = bytes;
 
-  // Shared: the dial may end after this call has given up.
-  auto dialled = std::make_shared<std::optional<Result<std::unique_ptr<transport::Connection>>>>();
-  transport_.dial(loop_, target.address, frame, deadline, [dialled](auto result) { *dialled = std::move(result); });
   const std::string what = "an answer of chief/0 at " + target.address;
-  if (Status done = wait(
-          deadline * 2, [&dialled] { return dialled->has_value(); }, what);
-      !done)
-    return done;
-  if (!**dialled) {
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  Duration pause = kFirstPause;
+  while (true) {
+    // Shared: the dial may end after this call has given up.
+    auto dialled = std::make_shared<std::optional<Result<std::unique_ptr<transport::Connection>>>>();
+    transport_.dial(loop_, target.address, frame, deadline, [dialled](auto result) { *dialled = std::move(result); });
+    if (Status done = wait(
+            deadline * 2, [&dialled] { return dialled->has_value(); }, what);
+        !done)
+      return done;
+    if (**dialled) {
+      connection_ = std::move(***dialled);
+      break;
+    }
     const Error& error = (*dialled)->error();
-    return fail(error.code, "can't reach chief/0 at " + target.address + ": " + error.message +
-                                "; is chiefd running there? See: disttrain status --chief HOST:PORT");
+    if (error.code != ErrorCode::kUnavailable || std::chrono::steady_clock::now() + pause >= end)
+      return fail(error.code, "can't reach chief/0 at " + target.address + ": " + error.message +
+                                  "; is chiefd running there? See: disttrain status --chief HOST:PORT");
+    if (Status rested = rest(pause); !rested) return rested;
+    pause *= 2;
   }
-  connection_ = std::move(***dialled);
   connection_->start(*this);
   if (Status done = wait(
           deadline, [this] { return hello_answer_.has_value(); }, what);
@@ -88,6 +101,16 @@ Status ChiefClient::wait(Duration deadline, const std::function<bool()>& is_done
     if (std::chrono::steady_clock::now() >= end)
       return fail(ErrorCode::kUnavailable, "waited " + std::to_string(to_seconds(deadline)) + " s for " + for_what);
     loop_.restart();  // it stops whenever it runs out of work
+    loop_.run_one_until(end);
+  }
+  return {};
+}
+
+Status ChiefClient::rest(Duration pause) {
+  const auto end = std::chrono::steady_clock::now() + pause;
+  while (std::chrono::steady_clock::now() < end) {
+    if (give_up_ && give_up_()) return fail(ErrorCode::kTemporary, "interrupted while dialling " + target_.address);
+    loop_.restart();
     loop_.run_one_until(end);
   }
   return {};
