@@ -1,6 +1,8 @@
 #include "chiefd/status_json.h"
 
+#include <cinttypes>
 #include <cmath>
+#include <cstdio>
 
 namespace disttrain::chiefd {
 namespace {
@@ -65,12 +67,20 @@ json tasks_json(const std::vector<TaskStatus>& tasks, const ChiefStatus& chief) 
   return list;
 }
 
+// JSON's numbers don't hold 64 bits in every reader.
+std::string hexadecimal(std::uint64_t number) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016" PRIx64, number);
+  return text;
+}
+
 json evaluation_json(const std::optional<EvaluationStatus>& evaluation) {
   if (!evaluation) return nullptr;
   return {{"accuracy", evaluation->accuracy ? number_or_null(*evaluation->accuracy) : json(nullptr)},
           {"loss", number_or_null(evaluation->loss)},
           {"examples", evaluation->examples},
-          {"step", evaluation->step.value}};
+          {"step", evaluation->step.value},
+          {"parameters_hash", hexadecimal(evaluation->parameters_hash)}};
 }
 
 json root_cause_json(const std::optional<RootCause>& cause, const LogStore& logs) {

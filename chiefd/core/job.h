@@ -157,6 +157,7 @@ class Job {
   void evaluate(Turn& turn);
   void on_evaluated(Turn& turn, const Evaluated& evaluated);
   void close(Turn& turn, JobState end, const std::string& reason);
+  void tell_to_close(Turn& turn, std::vector<Member> members);
   void finish_closing(Turn& turn);
 
   // Constant.
@@ -175,6 +176,7 @@ class Job {
   bool stopping_ = false;
   JobState end_ = JobState::kFinished;  // what it becomes when closed
   std::string end_reason_;
+  std::vector<Member> to_close_;  // told to close once the others have
 
   // Decided at its start.
   JobDescribed described_;

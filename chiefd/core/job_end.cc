@@ -1,5 +1,6 @@
 // The end of a job: the last report, the final evaluation, release; stop, kill and failure. See job.h.
 #include <algorithm>
+#include <utility>
 
 #include "chiefd/core/job.h"
 
@@ -74,15 +75,27 @@ void Job::close(Turn& turn, JobState end, const std::string& reason) {
   // What is still being written and lends records is void.
   for (auto& [ticket, actions] : held_)
     std::erase_if(actions, [](const Action& action) { return std::holds_alternative<Send>(action); });
-  std::vector<Member> holders;
+  // In good order the workers go first, so that none sees its shards vanish. In bad order nobody waits for anybody.
+  const bool in_order = end == JobState::kFinished || stopping_;
+  std::vector<Member> first;
   for (const Member& member : members())
-    if (turn.tasks.is_current(member) && lost_.count(member) == 0) holders.push_back(member);
-  await(holders, turn.now + setup_.timeouts.close);
-  for (const Member& member : holders) send(turn, member.task, CloseJob{id(), generation_, end_reason_});
-  if (holders.empty()) finish_closing(turn);
+    (in_order && member.task.role == Role::kPs ? to_close_ : first).push_back(member);
+  tell_to_close(turn, first);
+  if (awaited_.empty()) finish_closing(turn);
+}
+
+void Job::tell_to_close(Turn& turn, std::vector<Member> members) {
+  std::erase_if(members,
+                [&](const Member& member) { return !turn.tasks.is_current(member) || lost_.count(member) != 0; });
+  await(members, turn.now + setup_.timeouts.close);
+  for (const Member& member : members) send(turn, member.task, CloseJob{id(), generation_, end_reason_});
 }
 
 void Job::finish_closing(Turn& turn) {
+  if (!to_close_.empty()) {
+    tell_to_close(turn, std::exchange(to_close_, {}));
+    if (!awaited_.empty()) return;
+  }
   stage_ = Stage::kReleased;
   awaited_.clear();
   deadline_.reset();

@@ -206,7 +206,9 @@ std::uint64_t Job::steps_target() const {
   if (described_.train_records == 0) return train.steps;
   const std::uint64_t batches = ceil_div(described_.train_records, std::max(train.batch_size, 1u));
   if (config().data.sharding == Sharding::kLease) {
-    const std::uint64_t ranks = train.mode == Mode::kSync ? starters_.size() : 1;
+    // With backup workers a step visits what `aggregate` of them bring.
+    const std::uint64_t workers = train.aggregate != 0 ? train.aggregate : std::max<std::size_t>(starters_.size(), 1);
+    const std::uint64_t ranks = train.mode == Mode::kSync ? workers : 1;
     return smaller_limit(train.steps, train.epochs * ceil_div(described_.train_records, train.batch_size * ranks));
   }
   if (train.mode == Mode::kSync) return effective_steps();

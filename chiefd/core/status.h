@@ -40,6 +40,7 @@ struct EvaluationStatus {
   std::optional<double> accuracy;
   std::uint64_t examples = 0;
   bool final = false;
+  std::uint64_t parameters_hash = 0;  // equal where the parameters are, bit for bit
 };
 
 struct RootCause {

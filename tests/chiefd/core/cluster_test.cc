@@ -331,6 +331,19 @@ TEST_F(TrainingTest, StopWaitsForTheWorkersAndSkipsTheEvaluation) {
   EXPECT_EQ(count_sent<Evaluate>(), 0u);
 }
 
+TEST_F(TrainingTest, StoppedJobIsReleasedByItsWorkersBeforeItsPs) {
+  const JobId job = train(job_config("a"));
+  answers_close_ = false;
+  step(chiefd::Stop{ClientId(2), "", false, "ada"});
+  finish(job, worker(0));
+  finish(job, worker(1));
+  EXPECT_EQ(count_sent<CloseJob>(), 2u);
+  EXPECT_EQ(sent<CloseJob>(ps(0)).size(), 0u);
+  say(worker(0), JobClosed{job});
+  say(worker(1), JobClosed{job});
+  EXPECT_EQ(sent<CloseJob>(ps(0)).size(), 1u);
+}
+
 TEST_F(TrainingTest, KillClosesAtOnceAndUnwillingTasksAreLeftBehind) {
   const JobId job = train(job_config("a"));
   answers_close_ = false;
