@@ -8,6 +8,7 @@
 #include "workerd/exchange/ps_exchange.h"
 #include "workerd/input/evaluation_batches.h"
 #include "workerd/input/fits.h"
+#include "workerd/parameters_hash.h"
 
 namespace disttrain::workerd {
 
@@ -193,6 +194,7 @@ void JobRunner::evaluate() {
   if (Status ok = use_buffers(due.parameters, gradients); !ok) return feed(Broken{ok.error()});
   if (Status ok = load_evaluation(prepared_); !ok) return feed(Broken{ok.error()});
   EvaluationDone done;
+  done.parameters_hash = hash_of_parameters(job_.layout, parameters_[due.parameters]->values());
   if (prepared_.evaluation) {
     input::EvaluationBatches batches(*prepared_.evaluation, kEvaluationBatch,
                                      input::target_width(prepared_.engine->describe()));

@@ -63,8 +63,8 @@ void Job::evaluate(Turn& turn) {
 void Job::on_evaluated(Turn& turn, const Evaluated& evaluated) {
   progress_at_ = turn.now;
   if (evaluated.stalled_training) evaluation_seconds_ += to_seconds(evaluated.took);
-  evaluation_ =
-      EvaluationStatus{evaluated.step, evaluated.loss, evaluated.accuracy, evaluated.examples, evaluated.final};
+  evaluation_ = EvaluationStatus{evaluated.step,     evaluated.loss,  evaluated.accuracy,
+                                 evaluated.examples, evaluated.final, evaluated.parameters_hash};
 }
 
 void Job::close(Turn& turn, JobState end, const std::string& reason) {

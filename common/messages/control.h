@@ -190,7 +190,8 @@ struct Evaluated {
   std::optional<double> accuracy;  // none where labels are values
   std::uint64_t examples = 0;
   Duration took{};
-  bool stalled_training = false;  // sync: all waited for it; left out of `seconds`
+  bool stalled_training = false;      // sync: all waited for it; left out of `seconds`
+  std::uint64_t parameters_hash = 0;  // XXH3 of the parameters, variable by variable in the model's order
 };
 
 // Everything of the job is released. A task that doesn't know the job answers all the same.

@@ -37,7 +37,7 @@ inline constexpr std::size_t kFields = count_fields<T>();
 template <>
 inline constexpr std::size_t kFields<LeaseGrant> = 4;
 template <>
-inline constexpr std::size_t kFields<Evaluated> = 9;
+inline constexpr std::size_t kFields<Evaluated> = 10;
 template <>
 inline constexpr std::size_t kFields<Heartbeat> = 10;
 

@@ -235,6 +235,7 @@ void write(const Evaluated& m, schema::Evaluated::Builder b) {
   b.setExamples(m.examples);
   b.setTook(m.took.count());
   b.setStalledTraining(m.stalled_training);
+  b.setParametersHash(m.parameters_hash);
 }
 
 Evaluated read(schema::Evaluated::Reader r) {
@@ -246,6 +247,7 @@ Evaluated read(schema::Evaluated::Reader r) {
   m.examples = r.getExamples();
   m.took = Duration(r.getTook());
   m.stalled_training = r.getStalledTraining();
+  m.parameters_hash = r.getParametersHash();
   return m;
 }
 

@@ -347,6 +347,7 @@ struct Evaluated {
   examples @7 :UInt64;
   took @8 :Int64;  # nanoseconds
   stalledTraining @9 :Bool;
+  parametersHash @10 :UInt64;
 }
 
 # chief -> all: release everything of the job. Answered by JobClosed, also by a task that doesn't know the job.
@@ -499,7 +500,7 @@ struct Push {
   last @8 :Bool;
   skipped @9 :Bool;
   visited @10 :List(Interval);
-  final @11 :Bool;           # the worker pushes no more: ssp waits for it no longer
+  final @11 :Bool;           # the worker pushes no more, or not before it gets a lease: ssp waits for it no longer
 }
 
 # worker -> shard: parameters without a push. Answered by Parameters, one per bucket.

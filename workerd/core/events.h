@@ -79,6 +79,7 @@ struct EvaluationDone {
   double loss_sum = 0.0;
   std::uint64_t correct = 0;
   std::uint64_t examples = 0;
+  std::uint64_t parameters_hash = 0;
 };
 // Something that the step needs broke outside: data, engine, channel refused.
 struct Broken {

@@ -140,6 +140,7 @@ void WorkerCore::on(const EvaluationDone& event, Actions& out) {
   evaluated.step = fresh_versions_[0];
   evaluated.final = final_now_;
   evaluated.examples = event.examples;
+  evaluated.parameters_hash = event.parameters_hash;
   if (event.examples > 0) {
     const double examples = static_cast<double>(event.examples);
     evaluated.loss = event.loss_sum / examples;

@@ -1,0 +1,126 @@
+// One process that trains as a synchronous cluster would: the same batches, the same sums in rank order, the same
+// updates, one after the other, with no network and no shards. Prints the hash of its parameters. What a cluster ends
+// with must be the same, bit for bit.
+//
+//   one_process JOB.toml WORKERS
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "chiefd/core/placement.h"
+#include "common/daemon/config_reader.h"
+#include "common/initialize.h"
+#include "common/update/schedule.h"
+#include "common/update/update_rule.h"
+#include "workerd/compute/engine.h"
+#include "workerd/flat_memory.h"
+#include "workerd/input/batch_buffer.h"
+#include "workerd/input/dataset.h"
+#include "workerd/input/order.h"
+#include "workerd/parameters_hash.h"
+
+namespace disttrain {
+namespace {
+
+template <typename T>
+T value_or_exit(Result<T> result) {
+  if (result) return std::move(*result);
+  std::fprintf(stderr, "one_process: %s\n", result.error().message.c_str());
+  std::exit(static_cast<int>(result.error().code));
+}
+
+class OneProcess {
+ public:
+  OneProcess(const JobConfig& job, std::uint32_t workers)
+      : job_(job),
+        workers_(workers),
+        dataset_(value_or_exit(input::load_dataset(input::training_source(job.data)))),
+        engine_(value_or_exit(workerd::make_torch_engine(job.model, 1))),
+        layout_(value_or_exit(chiefd::place(engine_->describe(), Placement::kBalanced, 1))),
+        elements_(element_count(layout_.model)),
+        parameters_(elements_),
+        gradients_(elements_),
+        order_(dataset_->records(), job.data.shuffle, job.data.shuffle_buffer, job.job.seed),
+        batch_(job.train.batch_size, dataset_->input_elements(), 0),
+        rule_(job.train),
+        slots_(rule_.slots(), std::vector<float>(elements_)),
+        staged_(workers, std::vector<float>(elements_)) {
+    for (std::size_t v = 0; v < layout_.model.variables.size(); ++v) {
+      const VariableSpec& variable = layout_.model.variables[v];
+      initialize(variable, job.job.seed, 0,
+                 parameters_.values().subspan(layout_.variable_begins[v], element_count(variable)));
+    }
+    if (!engine_->open(layout_, parameters_.values(), gradients_.values())) std::exit(70);
+  }
+
+  void train() {
+    for (std::uint32_t epoch = 0; epoch < job_.train.epochs; ++epoch)
+      for (std::uint64_t begin = 0; begin < dataset_->records(); begin += workers_ * job_.train.batch_size)
+        step(epoch, begin);
+  }
+
+  std::uint64_t hash() const { return workerd::hash_of_parameters(layout_, parameters_.values()); }
+
+ private:
+  // Rank r computes the positions [begin + r * batch_size, + batch_size) of the epoch, fewer or none at its end.
+  void step(std::uint32_t epoch, std::uint64_t begin) {
+    std::vector<update::WeightedGradient> gradients;
+    for (std::uint32_t rank = 0; rank < workers_; ++rank) {
+      const std::uint64_t first = begin + rank * job_.train.batch_size;
+      std::vector<std::uint64_t> records;
+      for (std::uint64_t at = first; at < first + job_.train.batch_size && at < dataset_->records(); ++at)
+        records.push_back(order_.record_at(epoch, at));
+      if (records.empty()) continue;
+      batch_.fill(*dataset_, records);
+      const auto result = engine_->compute({batch_.examples(), batch_.inputs(), batch_.labels(), batch_.targets()},
+                                           {job_.job.seed, updates_ + 1, rank}, {});
+      if (!result) std::exit(70);
+      staged_[rank].assign(gradients_.values().begin(), gradients_.values().end());
+      gradients.push_back({staged_[rank], static_cast<float>(records.size())});
+    }
+    // A mean over the examples; a plain one over the gradients where all have as many.
+    const bool equal = gradients.front().weight == gradients.back().weight;
+    double total = 0.0;
+    for (update::WeightedGradient& gradient : gradients) {
+      if (equal) gradient.weight = 1.0F;
+      total += static_cast<double>(gradient.weight);
+    }
+    update::SlotSpans slots;
+    for (std::size_t s = 0; s < slots_.size(); ++s) slots[s] = slots_[s];
+    rule_.apply_sum({.learning_rate = update::learning_rate(job_.train, updates_, workers_),
+                     .t = updates_,
+                     .gradient_scale = 1.0 / total},
+                    parameters_.values(), gradients, slots);
+    ++updates_;
+  }
+
+  const JobConfig& job_;
+  const std::uint32_t workers_;
+  const std::unique_ptr<input::Dataset> dataset_;
+  const std::unique_ptr<workerd::Engine> engine_;
+  const Layout layout_;
+  const std::uint64_t elements_;
+  const workerd::FlatMemory parameters_;
+  const workerd::FlatMemory gradients_;
+  input::EpochOrder order_;
+  input::BatchBuffer batch_;
+  const update::UpdateRule rule_;
+  std::vector<std::vector<float>> slots_;
+  std::vector<std::vector<float>> staged_;  // by rank
+  std::uint64_t updates_ = 0;
+};
+
+}  // namespace
+}  // namespace disttrain
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: one_process JOB.toml WORKERS\n");
+    return 64;
+  }
+  const auto job = disttrain::value_or_exit(disttrain::daemon::read_job_file(argv[1], {}));
+  disttrain::OneProcess process(job.config, static_cast<std::uint32_t>(std::stoul(argv[2])));
+  process.train();
+  std::printf("%016llx\n", static_cast<unsigned long long>(process.hash()));
+}
