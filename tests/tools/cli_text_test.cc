@@ -1,0 +1,127 @@
+// What the command line says: progress, summaries, root causes, exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tools/disttrain/progress.h"
+#include "tools/disttrain/summary.h"
+#include "tools/disttrain/table.h"
+
+namespace disttrain::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Json running() {
+  return Json::parse(R"({"job": "mnist", "state": "running", "reason": "", "global_step": 500, "steps_target": 2000,
+    "steps_per_second": 100.0, "examples_per_second": 12345.6, "loss": 0.25, "seconds": 5.0, "evaluation": null,
+    "code": null, "root_cause": null, "tasks": []})");
+}
+
+std::string said(void (*print)(std::ostream&, const Json&), const Json& status) {
+  std::ostringstream out;
+  print(out, status);
+  return out.str();
+}
+
+TEST(ProgressLine, SaysStepShareRateLossAndEta) {
+  EXPECT_EQ(progress_line(running()), "running  step 500/2,000 (25%)  12,346 examples/s  loss 0.2500  ETA 0:15");
+}
+
+TEST(ProgressLine, LeavesOutWhatIsntKnown) {
+  Json status = running();
+  status["steps_target"] = 0;
+  status["loss"] = nullptr;
+  status["examples_per_second"] = 0;
+  EXPECT_EQ(progress_line(status), "running  step 500");
+}
+
+TEST(ProgressLine, StatusWithoutAnyKeyIsNoError) {
+  EXPECT_THAT(progress_line(Json::object()), HasSubstr("step -"));
+}
+
+TEST(Bar, IsCutToItsEnds) {
+  EXPECT_EQ(bar(0.5, 4), "[##--]");
+  EXPECT_EQ(bar(-1, 4), "[----]");
+  EXPECT_EQ(bar(7, 4), "[####]");
+  EXPECT_EQ(bar(std::nan(""), 4), "[----]");
+}
+
+TEST(Numbers, AreReadable) {
+  EXPECT_EQ(with_commas(0), "0");
+  EXPECT_EQ(with_commas(999), "999");
+  EXPECT_EQ(with_commas(1234567), "1,234,567");
+  EXPECT_EQ(with_commas(-123456), "-123,456");
+  EXPECT_EQ(clock_text(75), "1:15");
+  EXPECT_EQ(clock_text(3723), "1:02:03");
+}
+
+TEST(ExitCode, FollowsTheState) {
+  Json status = running();
+  status["state"] = "finished";
+  EXPECT_EQ(exit_code_of(status), 0);
+  status["state"] = "stopped";
+  EXPECT_EQ(exit_code_of(status), 2);
+  status["state"] = "failed";
+  EXPECT_EQ(exit_code_of(status), 1);
+  status["code"] = 65;
+  EXPECT_EQ(exit_code_of(status), 65);
+}
+
+TEST(RootCause, NamesTaskReasonLogAndWayOut) {
+  const Json status = failed_status(running(), "mnist", "ps/0", "pid 7 was killed by signal 9 (Killed)", {"a", "b"});
+  EXPECT_EQ(status["state"], "failed");
+  EXPECT_EQ(status["reason"], "ps/0: pid 7 was killed by signal 9 (Killed)");
+  EXPECT_EQ(status["global_step"], 500);
+  EXPECT_THAT(
+      said(print_root_cause, status),
+      AllOf(HasSubstr("job mnist failed because of ps/0: pid 7 was killed by signal 9"),
+            HasSubstr("last log lines of ps/0:\n  | a\n  | b\n"), HasSubstr("what to do: "), HasSubstr("memory")));
+}
+
+TEST(RootCause, OfAJobThatNeverHadAStatusHasAllKeys) {
+  const Json status = failed_status(Json(), "mnist", "chief/0", "was killed by signal 9 (Killed)", {});
+  for (const char* key : {"job", "state", "reason", "global_step", "seconds", "steps_per_second", "examples_per_second",
+                          "loss", "evaluation", "transport", "generation", "recoveries", "checkpoint", "tasks"})
+    EXPECT_TRUE(status.contains(key)) << key;
+  EXPECT_EQ(status["job"], "mnist");
+}
+
+TEST(RootCause, IsntSaidOfAFinishedJob) {
+  Json status = running();
+  status["state"] = "finished";
+  EXPECT_EQ(said(print_root_cause, status), "");
+}
+
+TEST(Summary, SaysAccuracyTimeAndRate) {
+  Json status = running();
+  status["state"] = "finished";
+  status["reason"] = "trained 500 steps";
+  status["evaluation"] = {{"accuracy", 0.93125}, {"loss", 0.2}, {"examples", 1000}};
+  EXPECT_THAT(said(print_summary, status), AllOf(HasSubstr("job mnist finished: trained 500 steps"),
+                                                 HasSubstr("500 steps in 5.0 s, 12,346 examples/s"),
+                                                 HasSubstr("test accuracy 0.9313, loss 0.2000 over 1,000 examples")));
+}
+
+TEST(Phases, AreShownPerWorkerWithTheirShares) {
+  Json status = running();
+  status["tasks"] = {
+      {{"task", "ps/0"}},
+      {{"task", "worker/0"},
+       {"phase_times", {{"input", 1.0}, {"pull", 0.0}, {"compute", 3.0}, {"push", 0.0}, {"wait", 0.0}}}}};
+  EXPECT_THAT(said(print_phases, status), AllOf(HasSubstr("100.0 steps/s"), HasSubstr("worker/0"),
+                                                HasSubstr("3.000 s (75%)"), Not(HasSubstr("ps/0"))));
+}
+
+TEST(Table, AlignsColumns) {
+  Table table({"TASK", "N"});
+  table.add({"worker/10", "5"});
+  table.add({"ps/0", "12345"});
+  EXPECT_EQ(table.text(), "TASK           N\nworker/10      5\nps/0       12345\n");
+}
+
+}  // namespace
+}  // namespace disttrain::cli
