@@ -19,7 +19,7 @@ at::Tensor matrix(const float* values, std::int64_t rows, std::int64_t columns) 
 }
 
 // Which product is worth which method, measured on Zen 3 with one thread (AVX2; us, ours against MKL):
-//   forward  10 x 4096 x 4096   8900 : 14200    rows 16  20000 : 17000    100 x 100 x 10  10 : 17
+//   forward  10 x 4096 x 4096   8900 : 14200    rows 16  20000 : 17000    100 x 100 x 10   4 : 17
 //   d_weight 10 x 4096 x 4096   8700 : 29500    rows 64  49000 : 63000    100 x 100 x 10  11 : 17
 //   d_x      10 x 4096 x 4096   7200 : 12300    rows 16  10400 : 13800    rows 32  24000 : 21500
 // MKL packs a weight that is then used for a few rows only, and its d_weight suffers from a result that doesn't begin
@@ -28,8 +28,9 @@ bool few_rows_forward(const DenseShape& shape) {
   return shape.rows <= 12;
 }
 
+// 5 rows of two vectors are what 16 registers hold beside their factors.
 bool narrow_forward(const DenseShape& shape) {
-  return shape.outputs <= 32;
+  return shape.outputs <= 16;
 }
 
 bool few_rows_weight_gradient(const DenseShape& shape) {

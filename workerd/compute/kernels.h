@@ -61,7 +61,7 @@ struct Kernels {
                          Range rows);
 
   // d_w = x^T d_y for the range of groups.
-  void (*sparse_weight_gradient)(const SparseView& x, std::int64_t outputs, const float* d_y, float* d_w, Range inputs);
+  void (*sparse_weight_gradient)(const SparseView& x, std::int64_t outputs, const float* d_y, float* d_w, Range groups);
 };
 
 // A group's worth for a row, and a vector.
