@@ -34,6 +34,10 @@ if(MOLD_PROGRAM)
   add_link_options(-fuse-ld=mold)
 endif()
 
+# Asio 1.22 takes aligned_alloc or operator new for its handlers by what happens to be included before it, and frees with
+# the other one's counterpart where two files differ. Without aligned_alloc all files agree.
+add_compile_definitions(ASIO_DISABLE_STD_ALIGNED_ALLOC)
+
 # One header root: files are named from the top of the tree, as in "common/result.h".
 include_directories(${CMAKE_SOURCE_DIR})
 
