@@ -31,7 +31,8 @@ struct Push {
   std::uint32_t epoch = 0;
   std::vector<Interval> visited;  // positions of the epoch, at most a batch's worth
   // Last frame: the worker pushes no more, so ssp waits for it no longer. A worker that learns too late that its last
-  // push was its last sends an empty one: no payload, examples 0, last and final.
+  // push was its last sends an empty one: no payload, examples 0, last and final. So does one that waits for a lease;
+  // its next push takes it back.
   bool final = false;
 };
 

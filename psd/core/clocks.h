@@ -2,7 +2,8 @@
 // after push c it gets parameters, and so may compute on, only while c - slowest <= staleness (Ho et al., "More
 // Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013, section 3).
 //
-// Who pushes no more (its channel closed, it left the roster, it said so with its last push) holds nobody back.
+// Who pushes no more (its channel closed, it left the roster, it said so with its last push) holds nobody back. Who
+// said so because it waited for records comes back with its next push.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +45,8 @@ inline void Clocks::enter(Member member, Step last_clock) {
 
 inline void Clocks::pushed(Member member, Step clock) {
   const auto found = clocks_.find(member);
-  if (found != clocks_.end()) found->second = std::max(found->second, clock);
+  if (found == clocks_.end()) return enter(member, clock);
+  found->second = std::max(found->second, clock);
 }
 
 inline std::optional<Step> Clocks::slowest() const {

@@ -283,6 +283,28 @@ TEST(Ssp, AWorkerThatEndsHoldsNobodyBack) {
   }
 }
 
+TEST(Ssp, AWorkerThatComesBackAfterItsFarewellIsHeldAndHoldsAgain) {
+  TrainSection train = async_train(0);
+  train.mode = Mode::kSsp;
+  train.staleness = 1;
+  Training run(1, train, 2, 3);
+  Push farewell;
+  farewell.clock = Step(1);
+  farewell.last = farewell.final = true;
+  run.cluster.send(0, farewell, {});
+  const auto push = [&run](std::uint32_t worker, std::uint64_t clock) {
+    push_all(run.cluster, run.models[worker], clock, random_gradient(1, worker, clock, 22), {});
+    run.cluster.deliver_all(run.random);
+    return run.models[worker].ready();
+  };
+  for (std::uint64_t clock = 1; clock <= 5; ++clock) EXPECT_TRUE(push(1, clock)) << "waits for nobody";
+  EXPECT_TRUE(push(0, 2)) << "behind all others";
+  EXPECT_TRUE(push(1, 6)) << "it came back at the slowest of the others, 5";
+  EXPECT_FALSE(push(1, 7)) << "it is at work, so it is waited for";
+  for (std::uint64_t clock = 3; clock <= 6; ++clock) EXPECT_TRUE(push(0, clock));
+  EXPECT_TRUE(run.models[1].ready());
+}
+
 TEST(Pacer, MeasuresFromTheLastStepOfWarmUp) {
   Pacer pacer(NonfiniteConfig{}, 3, 0);
   Instant now{};

@@ -479,6 +479,53 @@ TEST_F(WorkerCoreTest, SspWorkerThatIsStoppedSaysFarewellFirst) {
   EXPECT_EQ(take<ReportFinished>().at(0).steps, 1U) << "the farewell is no step";
 }
 
+TEST_F(WorkerCoreTest, SspWorkerThatWaitsForALeaseHoldsNobodyBackAndComesBack) {
+  facts_.config.train.mode = Mode::kSsp;
+  facts_.config.data.sharding = Sharding::kLease;
+  const auto grant = [this](std::uint64_t id, Interval positions, bool last) {
+    LeaseGrant message;
+    message.lease = Lease{};
+    message.lease->id = LeaseId(id);
+    message.lease->positions = {positions};
+    message.last = last;
+    give(LeaseGranted{message});
+    make_batches_ready();
+  };
+  const auto acknowledge = [this](std::uint64_t first, std::uint64_t second) {
+    give(AcknowledgeArrived{ShardId(0), Acknowledge{Sequence(first), PushOutcome::kApplied, false}});
+    give(AcknowledgeArrived{ShardId(1), Acknowledge{Sequence(second), PushOutcome::kApplied, false}});
+  };
+  begin_and_pull();
+  auto farewell = take<SendPush>();
+  ASSERT_EQ(farewell.size(), 2U);
+  for (const SendPush& send : farewell) EXPECT_TRUE(send.push.final && send.push.last && !send.payload);
+  acknowledge(1, 1);
+  EXPECT_TRUE(take<SendPush>().empty()) << "said once";
+  EXPECT_EQ(core_->progress().phase, Phase::kInput);
+
+  grant(1, Interval{0, 10}, false);
+  give(Computed{0.5F});
+  const auto back = take<SendPush>();
+  ASSERT_EQ(back.size(), 3U);
+  for (const SendPush& send : back) {
+    EXPECT_FALSE(send.push.final);
+    EXPECT_GT(send.push.clock, farewell[0].push.clock);
+  }
+  answer_push(ShardId(0), Sequence(3), Step(1));
+  EXPECT_TRUE(take<SendPush>().empty());
+  answer_push(ShardId(1), Sequence(2), Step(1));
+  farewell = take<SendPush>();
+  ASSERT_EQ(farewell.size(), 2U);
+  for (const SendPush& send : farewell) EXPECT_TRUE(send.push.final && send.push.clock > back[0].push.clock);
+  acknowledge(4, 3);
+
+  grant(2, Interval{10, 20}, true);
+  give(Computed{0.5F});
+  for (const SendPush& send : take<SendPush>()) EXPECT_EQ(send.push.final, send.push.last);
+  acknowledge(6, 4);
+  EXPECT_EQ(take<ReportFinished>().at(0).steps, 2U) << "farewells are no steps";
+}
+
 TEST_F(WorkerCoreTest, PhaseTimesAddUp) {
   begin();
   wait(std::chrono::milliseconds(3));

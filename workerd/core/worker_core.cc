@@ -197,6 +197,7 @@ void WorkerCore::advance(Actions& out) {
   }
   if (leaving) return leave(out);
   if (evaluation_due()) return begin_evaluation(out);
+  if (ssp() && leases() && planned_.empty() && !pushing_ && !told_final_) return say_farewell(out);
   if (planned_.empty() || !planned_.front().ready) return enter(Phase::kInput);
   begin_compute(out);
 }
@@ -300,7 +301,7 @@ void WorkerCore::begin_push(Actions& out) {
     for (Channel& channel : channels_) channel.begin_push();
   }
   computed_.final = ssp() && data_used_up();
-  told_final_ = told_final_ || computed_.final;
+  told_final_ = computed_.final;  // after a farewell any other push says that it is back
   pushing_ = true;
   farewell_ = false;
   computed_whole_ = false;
@@ -358,24 +359,28 @@ void WorkerCore::begin_pull(bool only_lagging, Actions& out) {
     if (!only_lagging || channel.version() < newest) channel.begin_pull(pull, out);
 }
 
-void WorkerCore::leave(Actions& out) {
-  if (ssp() && !told_final_ && !finished_ && have_parameters_) {
-    // Without this the others would wait for a clock that stands still.
-    told_final_ = true;
-    pushing_ = true;
-    farewell_ = true;
-    for (Channel& channel : channels_) {
-      channel.begin_push();
-      Push push;
-      push.bucket = channel.buckets().back();
-      push.clock = Step(clock_ + 1);
-      push.pull_version = fresh_versions_[channel.shard().value];
-      push.last = true;
-      push.final = true;
-      channel.add_frame(push, 0, false, out);
-    }
-    return enter(Phase::kWait);
+// ssp: who pushes no more, or not before it gets a lease, says so with an empty push. Else the others would wait for a
+// clock that stands still; and the leases that they hold may be all that there is, so that nobody would ever move.
+void WorkerCore::say_farewell(Actions& out) {
+  told_final_ = true;
+  pushing_ = true;
+  farewell_ = true;
+  ++clock_;
+  for (Channel& channel : channels_) {
+    channel.begin_push();
+    Push push;
+    push.bucket = channel.buckets().back();
+    push.clock = Step(clock_);
+    push.pull_version = fresh_versions_[channel.shard().value];
+    push.last = true;
+    push.final = true;
+    channel.add_frame(push, 0, false, out);
   }
+  enter(Phase::kWait);
+}
+
+void WorkerCore::leave(Actions& out) {
+  if (ssp() && !told_final_ && !finished_ && have_parameters_) return say_farewell(out);
   left_ = true;
   for (const Planned& planned : planned_) out.push_back(DropBatch{planned.order.ticket});
   planned_.clear();
@@ -432,8 +437,8 @@ std::uint64_t WorkerCore::next_clock() const {
   return (pushing_ ? pushed_.clock : fresh_versions_[0].value) + 1;
 }
 
-// sync with pipeline: step n + 1 is computed from the parameters of step n - 1, whether those of step n are here already
-// or not. Else the result would hang on who is quick.
+// sync with pipeline: step n + 1 is computed from the parameters of step n - 1, whether those of step n are here
+// already or not. Else the result would hang on who is quick.
 bool WorkerCore::holds_answer_back() const {
   return sync() && pipeline_ && !computing_ && !computed_whole_ && !finished_ && !stopping_ && !data_used_up() &&
          pacer_roster_ == roster_;

@@ -98,6 +98,7 @@ class WorkerCore {
   bool evaluation_due();
   void begin_evaluation(Actions& out);
   void run_evaluation(Actions& out);
+  void say_farewell(Actions& out);
   void leave(Actions& out);
 
   // Questions.
@@ -143,12 +144,12 @@ class WorkerCore {
   bool finished_ = false;    // a shard says that the job has all its steps
   bool left_ = false;        // ReportFinished is out
   bool broken_ = false;      // Fail is out
-  bool told_final_ = false;  // ssp: the shards know that nothing follows
+  bool told_final_ = false;  // ssp: the shards know that nothing follows, or not now
 
   // The step.
   bool pulling_ = false;
   bool pushing_ = false;         // the push of pushed_ is under way
-  bool farewell_ = false;        // ... which is an empty one
+  bool farewell_ = false;        // ... which is an empty one, no step
   bool computing_ = false;       // computed_ is being made
   bool computed_whole_ = false;  // computed_ waits for its push
   Gradient computed_;
