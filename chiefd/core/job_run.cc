@@ -62,12 +62,8 @@ void Job::lend(Turn& turn) {
       for (const Member& worker : roster_.members) send_last(worker);
   }
   if (!leases_) return;
-  // In ssp a worker that only waits would hold back the others, so it is told that it has done its part as soon as
-  // there is nothing left to lend; in async it stays for what a lost worker may leave.
-  const auto is_over = [this] {
-    return leases_->complete() || pacer_report_.finished ||
-           (config().train.mode == Mode::kSsp && leases_->exhausted() && fences_.empty());
-  };
+  // Who gets nothing now stays for what a lost worker may leave.
+  const bool is_over = leases_->complete() || pacer_report_.finished;
   for (auto it = parked_.begin(); it != parked_.end();) {
     const auto& [worker, rate] = *it;
     std::optional<Lease> lease;
@@ -75,7 +71,7 @@ void Job::lend(Turn& turn) {
       lease = leases_->lend(worker, rate, static_cast<std::uint32_t>(unfinished_.size()));
     if (lease) {
       grant(turn, {worker}, *lease, false);
-    } else if (is_over()) {
+    } else if (is_over) {
       told_last_.insert(worker);
       send_last(worker);
     } else {

@@ -109,11 +109,6 @@ void RecordLeases::give_back(const Member& from) {
   }
 }
 
-bool RecordLeases::exhausted() const {
-  return epochs_ != 0 && next_epoch_ >= epochs_ &&
-         std::all_of(epochs_open_.begin(), epochs_open_.end(), [](const auto& e) { return e.second.free.empty(); });
-}
-
 bool RecordLeases::complete() const {
   return epochs_ != 0 && complete_epochs_ >= epochs_;
 }

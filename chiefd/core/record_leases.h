@@ -21,7 +21,7 @@ class RecordLeases {
   RecordLeases(std::uint64_t records, std::uint32_t batch_size, std::uint64_t epochs);
 
   // A lease for one of `workers` workers that does `rate` records per second (0 = unknown). None: there is nothing to
-  // lend now, see exhausted() and complete().
+  // lend now, see complete().
   //
   // Size: min(60 s at the rate, what is left of the epoch / (4 x workers)), but at least a quarter of a second's worth
   // while everyone can still get as much, so that short epochs don't cost a durable grant every few steps. A multiple
@@ -35,8 +35,6 @@ class RecordLeases {
   // the ledger as of then was noted.
   void give_back(const Member& from);
 
-  // Every record of the last epoch is lent. Never with epochs = 0.
-  bool exhausted() const;
   // Every record of every epoch is visited. Never with epochs = 0.
   bool complete() const;
 

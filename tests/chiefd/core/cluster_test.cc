@@ -186,6 +186,20 @@ TEST_F(TrainingTest, LostWorkerInAsyncIsFencedAndExactlyWhatTheLedgerLacksIsLent
   EXPECT_EQ(status(job).warnings.size(), 1u);
 }
 
+TEST_F(TrainingTest, SspWorkerForWhomNothingIsLeftStaysForWhatALostOneLeaves) {
+  const JobId job = train(job_config("a", Mode::kSsp));
+  ask(job, worker(0));
+  const std::uint64_t lost = records_of(sent<LeaseGrant>(worker(0)));
+  for (int i = 0; i < 100; ++i) ask(job, worker(1));
+  EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u - lost);
+  EXPECT_FALSE(sent<LeaseGrant>(worker(1)).back().last) << "worker/0 has a lease yet";
+  kill(worker(0));
+  for (int i = 0; i < 100; ++i) ask(job, worker(1));
+  EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u);
+  report_pacer(100, 1);
+  EXPECT_TRUE(sent<LeaseGrant>(worker(1)).back().last);
+}
+
 TEST_F(TrainingTest, FenceThatIsNotAnsweredFailsTheJob) {
   const JobId job = train(job_config("a"));
   answers_fence_ = false;
