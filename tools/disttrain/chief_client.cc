@@ -100,18 +100,21 @@ Status ChiefClient::wait(Duration deadline, const std::function<bool()>& is_done
     if (give_up_ && give_up_()) return fail(ErrorCode::kTemporary, "interrupted while waiting for " + for_what);
     if (std::chrono::steady_clock::now() >= end)
       return fail(ErrorCode::kUnavailable, "waited " + std::to_string(to_seconds(deadline)) + " s for " + for_what);
-    loop_.restart();  // it stops whenever it runs out of work
-    loop_.run_one_until(end);
+    turn_until(end);
   }
   return {};
+}
+
+void ChiefClient::turn_until(std::chrono::steady_clock::time_point end) {
+  loop_.restart();  // it stops whenever it runs out of work
+  loop_.run_one_until(end);
 }
 
 Status ChiefClient::rest(Duration pause) {
   const auto end = std::chrono::steady_clock::now() + pause;
   while (std::chrono::steady_clock::now() < end) {
     if (give_up_ && give_up_()) return fail(ErrorCode::kTemporary, "interrupted while dialling " + target_.address);
-    loop_.restart();
-    loop_.run_one_until(end);
+    turn_until(end);
   }
   return {};
 }

@@ -51,6 +51,9 @@ class ChiefClient final : private transport::ConnectionHandler {
   // The next message that the chief sends by itself (logs -f).
   Result<wire::ControlMessage> next(Duration deadline);
 
+  // One turn of the loop, at the latest until `end`: for what else happens on it.
+  void turn_until(std::chrono::steady_clock::time_point end);
+
  private:
   Result<wire::ControlMessage> exchange(const wire::ControlMessage& request, Duration deadline);
   Status wait(Duration deadline, const std::function<bool()>& is_done, const std::string& for_what);

@@ -11,7 +11,23 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kRefresh = 200ms;
+constexpr Duration kParentHears = 1s;
 constexpr Duration kStopPatience = 30s;  // a stopped job drains, evaluates and closes; then the watcher leaves it
+
+std::optional<Error> ask_judge(const JobRun& run, const Outcome& outcome) {
+  return run.judge ? run.judge(outcome.status) : std::nullopt;
+}
+
+// A process that dies closes its connections a moment before its parent hears of its end.
+std::optional<Error> ask_judge_patiently(ChiefClient& client, const JobRun& run, const Outcome& outcome) {
+  const auto end = std::chrono::steady_clock::now() + kParentHears;
+  auto verdict = ask_judge(run, outcome);
+  while (run.judge && !verdict && std::chrono::steady_clock::now() < end) {
+    client.turn_until(end);
+    verdict = ask_judge(run, outcome);
+  }
+  return verdict;
+}
 
 }  // namespace
 
@@ -50,11 +66,12 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const JobRun& run) {
       if (is_final_state(text_of(outcome.status, "state"))) break;
     }
     // The judge first: it may know why the chief doesn't answer.
-    if (auto verdict = run.judge ? run.judge(outcome.status) : std::nullopt) {
+    if (auto verdict = status ? ask_judge(run, outcome) : ask_judge_patiently(client, run, outcome)) {
       outcome.error = std::move(verdict);
       break;
     }
     if (!status) {
+      outcome.interrupted = interrupts.exit_code();  // 0 where it isn't a second signal that ended the waiting
       outcome.error = std::move(status.error());
       break;
     }

@@ -133,7 +133,7 @@ Error first_cause(const LocalCluster& cluster, Error error) {
   return Error{static_cast<ErrorCode>(child.exit_code().value_or(static_cast<int>(ErrorCode::kFailed))), message};
 }
 
-FinishedRun conclude(Outcome outcome, const Watch& watch, LocalCluster& cluster, const std::string& job) {
+FinishedRun conclude(Outcome outcome, const Watch& watch, const LocalCluster& cluster, const std::string& job) {
   FinishedRun run;
   run.status = std::move(outcome.status);
   if (const Child* child = watch.blamed(); child != nullptr && outcome.error) {
@@ -141,10 +141,11 @@ FinishedRun conclude(Outcome outcome, const Watch& watch, LocalCluster& cluster,
                                "pid " + std::to_string(child->pid()) + " " + child->how_it_ended(),
                                last_lines(child->log(), kShownLogLines));
     if (const auto code = child->exit_code()) run.status["code"] = *code;
-  } else if (outcome.error && outcome.interrupted == 0) {
-    run.status = failed_status(run.status, job, "", outcome.error->message, {});
+  } else {
+    if (outcome.error && outcome.interrupted == 0)
+      run.status = failed_status(run.status, job, "chief/0", outcome.error->message, log_of_chief(cluster));
+    add_how_it_ended(run.status, cluster);
   }
-  add_how_it_ended(run.status, cluster);
   run.exit_code = outcome.interrupted != 0 ? outcome.interrupted : exit_code_of(run.status);
   return run;
 }

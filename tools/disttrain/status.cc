@@ -58,8 +58,8 @@ void print(const Json& status, bool is_all) {
   if (state.empty()) {
     std::cout << "no job was submitted yet\n";
   } else if (is_final_state(state)) {
-    print_summary(std::cout, status);
     print_root_cause(std::cout, status);
+    print_summary(std::cout, status);
   } else {
     std::cout << "job " << text_of(status, "job") << ": " << progress_line(status) << '\n';
     if (!text_of(status, "reason").empty()) std::cout << "  " << text_of(status, "reason") << '\n';

@@ -41,10 +41,12 @@ int exit_code_of(const Json& status) {
 }
 
 void print_summary(std::ostream& out, const Json& status) {
-  out << "job " << text_of(status, "job") << " " << text_of(status, "state");
-  const std::string reason = text_of(status, "reason");
-  if (!reason.empty()) out << ": " << reason;
-  out << '\n';
+  if (text_of(status, "state") != "failed") {  // print_root_cause() has said it
+    out << "job " << text_of(status, "job") << " " << text_of(status, "state");
+    const std::string reason = text_of(status, "reason");
+    if (!reason.empty()) out << ": " << reason;
+    out << '\n';
+  }
   if (number_of(status, "global_step") > 0) {
     out << "  " << with_commas(number_of(status, "global_step")) << " steps in "
         << fixed(number_of(status, "seconds"), 1) << " s, " << with_commas(number_of(status, "examples_per_second"))

@@ -13,7 +13,8 @@ namespace disttrain::cli {
 // 0 finished, 1 failed (its sysexit where it failed before it opened), 2 stopped.
 int exit_code_of(const Json& status);
 
-// "job mnist-quick finished: accuracy 0.9310 ..." in a few lines.
+// "job mnist-quick finished: trained 1800 steps", the figures and the evaluation, in a few lines. Of a failed job the
+// figures only: print_root_cause() comes first.
 void print_summary(std::ostream& out, const Json& status);
 
 // The first failing task, why, its last log lines, what to do. Nothing for jobs that haven't failed.
