@@ -142,8 +142,13 @@ FinishedRun conclude(Outcome outcome, const Watch& watch, const LocalCluster& cl
                                last_lines(child->log(), kShownLogLines));
     if (const auto code = child->exit_code()) run.status["code"] = *code;
   } else {
-    if (outcome.error && outcome.interrupted == 0)
-      run.status = failed_status(run.status, job, "chief/0", outcome.error->message, log_of_chief(cluster));
+    if (outcome.error && outcome.interrupted == 0) {
+      // No child has ended, so the chief is there and doesn't answer: it is stopped, or its host is.
+      const Child* chief = cluster.find(TaskId{Role::kChief, 0});
+      run.status =
+          failed_status(run.status, job, "chief/0", outcome.error->message,
+                        chief != nullptr ? last_lines(chief->log(), kShownLogLines) : std::vector<std::string>{});
+    }
     add_how_it_ended(run.status, cluster);
   }
   run.exit_code = outcome.interrupted != 0 ? outcome.interrupted : exit_code_of(run.status);
