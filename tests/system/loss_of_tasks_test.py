@@ -17,6 +17,7 @@ class LossOfTasksTest(SystemTest):
         outcome = self.finish(process)
         self.assertEqual(outcome.code, 1, str(outcome))
         self.assertEqual(outcome.json["state"], "failed")
+        self.assertEqual(outcome.json["root_cause"]["task"], task, str(outcome))
         self.assertIn(task, outcome.json["reason"])
         self.assertIn(task, outcome.err)
         self.assertEqual(self.processes_of_this_test(), [])
@@ -63,6 +64,19 @@ class LossOfTasksTest(SystemTest):
         outcome = self.finish(process)
         self.assertEqual(outcome.code, 130, str(outcome))
         self.assertEqual(self.processes_of_this_test(), [])
+
+    def test_two_signals_at_once_are_an_interrupt_too(self):
+        process, status = self.start_long_job()
+        for number in [signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT]:
+            process.send_signal(number)
+        outcome = self.finish(process)
+        self.assertIn(outcome.code, [128 + signal.SIGINT, 128 + signal.SIGTERM], str(outcome))
+        self.assertEqual(self.processes_of_this_test(), [])
+
+    def test_stopped_chief_is_the_root_cause(self):
+        process, status = self.start_long_job()
+        os.kill(self.pid_of(status, "chief/0"), signal.SIGSTOP)
+        self.assert_failed_because_of(process, "chief/0")
 
     def test_killed_up_leaves_no_process(self):
         process, status = self.start_long_job(ps=2)
