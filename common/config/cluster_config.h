@@ -11,6 +11,9 @@
 
 namespace disttrain {
 
+// What a roster holds on the wire (transport/wire/codec.h: kMaxMembers).
+inline constexpr std::size_t kMaxWorkers = 1024;
+
 struct ChiefConfig {
   std::string address = "127.0.0.1:7100";  // host:port
   std::string state_directory = "/var/lib/disttrain/chief";
@@ -36,7 +39,7 @@ struct TransportConfig {
   std::uint32_t credits = 4;  // 1..64 frames outstanding per channel
   std::uint32_t max_connections = 1024;
   Duration hello_timeout = std::chrono::seconds(2);
-  std::string congestion_control;  // "" = the system's
+  std::string congestion_control;  // "" = the system's; between tasks of one host cubic, where it is allowed
 };
 
 struct HeartbeatConfig {

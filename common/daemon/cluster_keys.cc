@@ -56,7 +56,7 @@ Keys transport_keys(TransportConfig& transport) {
       {"credits", integer(transport.credits, 1, 64), "frames outstanding per channel"},
       {"max_connections", integer(transport.max_connections, 1, 1'000'000), "per task; more are closed at once"},
       {"hello_timeout", duration(transport.hello_timeout, 10ms, 1h), "a peer that says nothing is closed after it"},
-      {"congestion_control", text(transport.congestion_control), "of TCP; \"\" = the system's"},
+      {"congestion_control", text(transport.congestion_control), "of TCP; \"\" = the system's, between tasks of one host cubic"},
   };
 }
 
@@ -103,6 +103,9 @@ void check_cluster_rules(const ClusterConfig& cluster, Reading& reading) {
   if (cluster.ps.empty()) reading.refuse("ps", "there is no [[ps]]; expected at least one, each with its address");
   if (cluster.workers.empty())
     reading.refuse("worker", "there is no [[worker]]; expected at least one, each with its address");
+  if (cluster.workers.size() > kMaxWorkers)
+    reading.refuse("worker", "there are " + std::to_string(cluster.workers.size()) + " [[worker]]; expected at most " +
+                                 std::to_string(kMaxWorkers));
   std::map<std::string, std::string> owners = {{cluster.chief.address, "chief"}};
   const auto claim = [&owners, &reading](const std::string& address, const std::string& key) {
     if (address.empty()) return;  // missing: already a problem

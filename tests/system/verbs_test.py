@@ -77,7 +77,9 @@ class VerbsTest(SystemTest):
         logs = self.verb("logs").out
         for task in ("chief/0", "ps/0", "worker/0"):
             self.assertIn(task, logs)
-        self.assertNotIn("ps/0", self.verb("logs", "--task", "worker/0").out.replace("to ps/0", ""))
+        # Each line: date, time, level, task, text.
+        tasks = {line.split()[3] for line in self.verb("logs", "--task", "worker/0").out.splitlines()}
+        self.assertEqual(tasks, {"worker/0"})
 
     def test_chief_that_is_away_is_unavailable(self):
         self.daemons[0].send_signal(signal.SIGTERM)
