@@ -56,7 +56,8 @@ Keys transport_keys(TransportConfig& transport) {
       {"credits", integer(transport.credits, 1, 64), "frames outstanding per channel"},
       {"max_connections", integer(transport.max_connections, 1, 1'000'000), "per task; more are closed at once"},
       {"hello_timeout", duration(transport.hello_timeout, 10ms, 1h), "a peer that says nothing is closed after it"},
-      {"congestion_control", text(transport.congestion_control), "of TCP; \"\" = the system's, between tasks of one host cubic"},
+      {"congestion_control", text(transport.congestion_control),
+       "of TCP; \"\" = the system's, between tasks of one host cubic"},
   };
 }
 
