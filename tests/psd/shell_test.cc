@@ -100,12 +100,17 @@ TEST_F(PsShell, APushMovesTheParametersThatComeBack) {
 TEST_F(PsShell, ADuplicateIsAnsweredAndAGapClosesTheChannel) {
   create_job(2, 1);
   auto channel = open_channel(0, 0);
+  // An answer is all of the shard's buckets.
+  const auto answered = [&] {
+    const auto* message = channel->heard.empty() ? nullptr : std::get_if<Parameters>(&channel->heard.back().message);
+    return message != nullptr && message->last;
+  };
   Push push = last_frame(1, 4);
   channel->push(1, push, std::vector<float>(4, 1.0F));
-  ASSERT_TRUE(until([&] { return !channel->heard.empty(); }));
+  ASSERT_TRUE(until(answered));
   channel->heard.clear();
   channel->push(1, push, std::vector<float>(4, 1.0F));
-  ASSERT_TRUE(until([&] { return !channel->heard.empty(); }));
+  ASSERT_TRUE(until(answered));
   EXPECT_EQ(std::get<Parameters>(channel->heard[0].message).outcome, PushOutcome::kDuplicate);
   EXPECT_EQ(std::get<Parameters>(channel->heard[0].message).version, Step(1));
   channel->push(3, last_frame(2, 4), std::vector<float>(4, 1.0F));
