@@ -190,7 +190,7 @@ void Cluster::on(Instant now, const Persisted& event, Actions& actions) {
 
 void Cluster::on(Instant now, const Tick&, Actions& actions) {
   Findings findings;
-  tasks_.tick(now, findings);
+  tasks_.tick(now, findings, actions);
   tell_job(now, findings, actions);
   Turn turn = this->turn(now, actions);
   if (Job* job = current()) job->on_tick(turn);

@@ -152,7 +152,7 @@ void Tasks::lose(Task& task, std::string why, Findings& findings, Actions& actio
   findings.push_back({Finding::What::kLost, task.member, std::move(why)});
 }
 
-void Tasks::tick(Instant now, Findings& findings) {
+void Tasks::tick(Instant now, Findings& findings, Actions& actions) {
   const Duration since_last = ticked_ ? now - last_tick_ : Duration::zero();
   last_tick_ = now;
   ticked_ = true;
@@ -163,6 +163,7 @@ void Tasks::tick(Instant now, Findings& findings) {
   std::vector<Task*> late;
   for (auto& [id, task] : tasks_) {
     if (is_given_up(task.state)) continue;
+    if (!task.connected) probe(task, actions);
     ++expected;
     if (task.state == TaskState::kSilent || now - task.last_heard > timeouts_.silent) late.push_back(&task);
   }

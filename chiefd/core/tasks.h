@@ -59,7 +59,9 @@ class Tasks {
   void finish_probe(const Member& member, ProbeOutcome outcome, Findings& findings, Actions& actions);
   // Silence. A chief that missed its own ticks forgives the others as much, and one to which most tasks fall silent at
   // once suspects itself: it removes nobody before Timeouts::silent_ps.
-  void tick(Instant now, Findings& findings);
+  // A task whose connection is away is probed at each tick: the first probe may have met a dying process whose port was
+  // still open, or may have been too slow.
+  void tick(Instant now, Findings& findings, Actions& actions);
 
   // Sends, or keeps it for the task's return. To a task that is gone: nothing.
   void send(Send message, Actions& actions);

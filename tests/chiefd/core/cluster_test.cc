@@ -233,6 +233,19 @@ TEST_F(TrainingTest, LostPsFailsTheJob) {
   EXPECT_EQ(status(job).root_cause->task, ps(0));
 }
 
+TEST_F(TrainingTest, PsWhosePortOutlivedItsConnectionIsProbedAgain) {
+  const JobId job = train(job_config("a"));
+  silence(ps(0));
+  step(ConnectionLost{member(ps(0)), "reset"});
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kNoAnswer});
+  const std::size_t probed = probes().size();
+  pass(std::chrono::milliseconds(100));
+  ASSERT_EQ(probes().size(), probed + 1);
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kRefused});
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
 TEST_F(TrainingTest, PsOutsideTheJobMayDie) {
   const JobId job = train(job_config("a"));
   kill(ps(1));
