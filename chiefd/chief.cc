@@ -246,10 +246,8 @@ namespace {
 
 // The number of steps that follows from the epochs travels inside the job's own text.
 void set_train_steps(std::string& job_toml, std::uint64_t steps) {
-  Result<JobConfig> config = daemon::read_job(job_toml);
-  if (!config || config->train.steps == steps) return;
-  config->train.steps = steps;
-  job_toml = daemon::job_toml(*config);
+  const Result<daemon::JobFile> changed = daemon::change_job(job_toml, {"train.steps=" + std::to_string(steps)});
+  if (changed) job_toml = changed->toml;
 }
 
 }  // namespace

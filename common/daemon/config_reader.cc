@@ -108,6 +108,16 @@ Result<JobFile> read_job_file(const std::string& path, const std::vector<std::st
   return JobFile{std::move(*config), to_toml_document(*tree->as<TomlValue::Table>())};
 }
 
+Result<JobFile> change_job(const std::string& toml, const std::vector<std::string>& sets) {
+  auto tree = parse(toml, "job.toml");
+  if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
+  for (const std::string& set : sets)
+    if (Status applied = apply_set(*tree, set); !applied) return tl::unexpected<Error>(std::move(applied.error()));
+  auto config = job_of(*tree);
+  if (!config) return tl::unexpected<Error>(std::move(config.error()));
+  return JobFile{std::move(*config), to_toml_document(*tree->as<TomlValue::Table>())};
+}
+
 Status check_job_fits(const JobConfig& job, const ClusterConfig& cluster) {
   const std::size_t workers = cluster.workers.size();
   const auto refuse = [&job](const std::string& key, std::size_t found, const std::string& has) {

@@ -73,6 +73,10 @@ class TrainingTest(SystemTest):
         result = self.assert_finished(self.up(self.job(data='sharding = "none"', train="epochs = 2")))
         self.assertEqual(result["global_step"], 2 * 2 * 6000 / 50)
 
+    def test_synchronous_job_without_leases_counts_its_steps_from_the_epochs(self):
+        result = self.assert_finished(self.up(self.job(data='sharding = "none"', train='mode = "sync"\nepochs = 2')))
+        self.assertEqual(result["global_step"], 2 * 6000 / 50)
+
     def test_steps_end_the_job_before_the_epochs(self):
         result = self.assert_finished(self.up(self.job(train="epochs = 50\nsteps = 100")))
         self.assertEqual(result["global_step"], 100)
