@@ -44,6 +44,7 @@ using Bytes = std::span<const std::byte>;
 
 // Bounds of the lists in a message. An encoder CHECKs them (who makes the lists keeps to them), a decoder refuses.
 inline constexpr std::size_t kMaxMembers = 1024;           // of a roster, a staged set
+inline constexpr std::uint32_t kMaxOfferedShards = 4096;   // of one ps
 inline constexpr std::size_t kMaxVisited = 2048;           // intervals of one push
 inline constexpr std::size_t kMaxIntervals = 1024 * 1024;  // of a lease, of an epoch's ledger
 inline constexpr std::size_t kMaxVariables = 64 * 1024;

@@ -25,6 +25,9 @@ static TaskHello read(schema::TaskHello::Reader r) {
   m.host = string(r.getHost());
   m.pid = r.getPid();
   m.shards = r.getShards();
+  if (m.shards > kMaxOfferedShards)
+    malformed("a ps offers " + std::to_string(m.shards) + " shards; expected at most " +
+              std::to_string(kMaxOfferedShards));
   m.memory_bytes = r.getMemoryBytes();
   m.threads = r.getThreads();
   m.device = string(r.getDevice());
