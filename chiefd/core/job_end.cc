@@ -69,6 +69,9 @@ void Job::on_evaluated(Turn& turn, const Evaluated& evaluated) {
 
 void Job::close(Turn& turn, JobState end, const std::string& reason) {
   stage_ = Stage::kClose;
+  // Who was waited for doesn't matter any more.
+  silent_ps_.clear();
+  suspicion_.reset();
   end_ = end;
   end_reason_ = !reason.empty() ? reason : "trained " + std::to_string(pacer_report_.global_step.value) + " steps";
   if (end == JobState::kStopped) set_state(turn, JobState::kStopping, end_reason_);
