@@ -87,8 +87,8 @@ void Chief::on_tick() {
     answer(waiter.client, StatusAnswer{status_json(waiter.job)});
   }
   timer_.expires_after(cluster_->timeouts().interval / 2);
-  timer_.async_wait([this](const asio::error_code& error) {
-    if (!error) on_tick();
+  timer_.async_wait([this, alive = std::weak_ptr<bool>(is_alive_)](const asio::error_code& error) {
+    if (!error && !alive.expired()) on_tick();
   });
 }
 
@@ -267,7 +267,9 @@ void Chief::act(const Send& action) {
   const Member member = *peer.member;
   drop(peer.id());
   asio::post(loop_, [this, member, alive = std::weak_ptr<bool>(is_alive_)] {
-    if (!alive.expired()) step(ConnectionLost{member, "it doesn't read what it is sent"});
+    // It may have said hello again meanwhile.
+    if (!alive.expired() && task_peers_.count(member.task) == 0)
+      step(ConnectionLost{member, "it doesn't read what it is sent"});
   });
 }
 

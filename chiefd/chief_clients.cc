@@ -58,6 +58,8 @@ void Chief::give_logs(Peer& client, const LogsRequest& request) {
     }
   }
   answer(client.id(), LogLines{logs_.find(filter), 0});
+  // One stream for each client: a second request takes the first one's place.
+  std::erase_if(followers_, [&client](const Follower& follower) { return follower.client == client.id(); });
   if (request.follow && peers_.count(client.id()) != 0) followers_.push_back(Follower{client.id(), filter});
 }
 

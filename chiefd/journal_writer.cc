@@ -27,6 +27,16 @@ JournalWriter::~JournalWriter() {
 void JournalWriter::write(Ticket ticket, Record record) {
   {
     const std::lock_guard lock(mutex_);
+    if (records_.size() >= kMaxWaiting) {
+      if (std::exchange(has_overflowed_, true)) return;
+      asio::post(loop_, [handlers = handlers_] {
+        if (handlers->on_failed)
+          handlers->on_failed(Error{
+              ErrorCode::kFailed, "the disk hasn't taken a record of the journal for so long that " +
+                                      std::to_string(kMaxWaiting) + " more wait: check the disk of the state folder"});
+      });
+      return;
+    }
     records_.push_back(std::move(record));
     tickets_.push_back(ticket);
   }

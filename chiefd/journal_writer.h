@@ -26,6 +26,8 @@ class JournalWriter {
   JournalWriter(asio::io_context& loop, JournalFile file, Handlers handlers);
   ~JournalWriter();
 
+  // At most so many wait for a disk that hangs; one more is a failure.
+  static constexpr std::size_t kMaxWaiting = 100'000;
   void write(Ticket ticket, Record record);
 
  private:
@@ -44,6 +46,7 @@ class JournalWriter {
   std::vector<Record> records_;
   std::vector<Ticket> tickets_;
   bool is_ending_ = false;
+  bool has_overflowed_ = false;
 
   std::thread thread_;
 };
