@@ -75,6 +75,8 @@ void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {
                      CloseJob{event.hello.job, event.hello.generation, "the chief doesn't run this job any more"},
                      std::nullopt},
                 actions);
+  Turn turn = this->turn(now, actions);
+  if (Job* job = current(); job != nullptr && is_admitted) job->on_reconnect(turn, event.hello.member);
   tell_job(now, findings, actions);
 }
 
@@ -98,10 +100,9 @@ struct JobOf {
 void Cluster::on(Instant now, const TaskMessage& event, Actions& actions) {
   if (!tasks_.is_current(event.from)) return;
   Findings findings;
-  tasks_.hear(now, event.from, findings);
   const Heartbeat* heartbeat = std::get_if<Heartbeat>(&event.message);
   if (heartbeat != nullptr) {
-    tasks_.note_heartbeat(event.from, *heartbeat);
+    tasks_.hear(now, event.from, *heartbeat, findings);
     tasks_.send(Send{event.from.task, HeartbeatAnswer{term_}, std::nullopt}, actions);
   }
   tell_job(now, findings, actions);
@@ -123,15 +124,16 @@ void Cluster::on(Instant now, const ProbeDone& event, Actions& actions) {
 }
 
 Status Cluster::check_submission(const Submission& submission) const {
-  const auto is_live = [](const auto& entry) { return !is_final(entry.second->state()); };
   const std::string& name = submission.config.job.name;
   for (const auto& [id, job] : jobs_)
     if (!is_final(job->state()) && job->name() == name)
       return fail(ErrorCode::kConfig, "job " + name + " is " + to_string(job->state()) + " already, as number " +
                                           std::to_string(id.value) + ": wait for its end, stop it, or set job.name");
-  // The one that runs doesn't wait.
-  const auto waiting = std::count_if(jobs_.begin(), jobs_.end(), is_live) - (current_ ? 1 : 0);
-  if (current_ && waiting >= static_cast<std::ptrdiff_t>(config_.chief.max_queued_jobs))
+  const auto waiting = std::count_if(jobs_.begin(), jobs_.end(),
+                                     [](const auto& entry) { return entry.second->state() == JobState::kQueued; });
+  // With none that runs, the first of them is about to.
+  const std::ptrdiff_t most = config_.chief.max_queued_jobs + (current_ ? 0 : 1);
+  if (waiting >= most)
     return fail(
         ErrorCode::kTemporary,
         std::to_string(waiting) + " jobs wait already, as many as chief.max_queued_jobs allows: try again later");
@@ -248,8 +250,11 @@ std::optional<JobId> Cluster::current_or_last() const {
 std::optional<JobId> Cluster::find(const std::string& job) const {
   if (job.empty()) return current_or_last();
   std::optional<JobId> found;
-  for (const auto& [id, entry] : jobs_)
-    if (entry->name() == job || std::to_string(id.value) == job) found = id;
+  for (const auto& [id, entry] : jobs_) {
+    // A number is one job's alone; a name may be all digits.
+    if (std::to_string(id.value) == job) return id;
+    if (entry->name() == job) found = id;
+  }
   return found;
 }
 

@@ -150,7 +150,7 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
                      return fail(turn, error, from.task);
                    // It may have lost another task of the job: that one is the root cause then.
                    if (suspicion_) return;
-                   suspicion_ = Suspicion{error, from.task, turn.now + 2 * setup_.timeouts.probe};
+                   suspicion_ = Suspicion{error, from.task, turn.now};
                    for (const Member& member : members())
                      if (member != from) turn.tasks.accuse(member.task, turn.actions);
                  },
@@ -172,11 +172,7 @@ void Job::on_finding(Turn& turn, const Finding& finding) {
     case Stage::kGather:
       return gather(turn);
     case Stage::kDescribe:
-      // Nothing is held anywhere yet: begin again with those who are there.
-      if (finding.what == Finding::What::kJoined) return;
-      awaited_.clear();
-      stage_ = Stage::kGather;
-      return gather(turn);
+      return on_finding_while_describing(turn, finding);
     default:
       break;
   }
@@ -188,10 +184,7 @@ void Job::on_finding(Turn& turn, const Finding& finding) {
 void Job::on_tick(Turn& turn) {
   if (stage_ == Stage::kQueued || stage_ == Stage::kReleased) return;
   if (stage_ == Stage::kGather) gather(turn);
-  if (suspicion_ && turn.now >= suspicion_->deadline && !is_final(state_)) {
-    const Suspicion suspicion = *suspicion_;
-    return fail(turn, suspicion.error, suspicion.task);
-  }
+  if (suspicion_) check_suspicion(turn);
   for (const auto& [task, since] : silent_ps_)
     if (turn.now - since > setup_.timeouts.silent_ps && !is_final(state_))
       return fail(turn,
@@ -200,6 +193,57 @@ void Job::on_tick(Turn& turn) {
                   TaskId(task));
   if (deadline_ && turn.now >= *deadline_) return on_deadline(turn);
   if (stage_ == Stage::kTrain) check_stall(turn);
+}
+
+void Job::check_suspicion(Turn& turn) {
+  const Suspicion suspicion = *suspicion_;
+  const Task* silent = nullptr;
+  bool is_settled = true;
+  for (const Member& member : members()) {
+    const Task* task = turn.tasks.find(member.task);
+    if (member.task == suspicion.task || task->member != member || lost_.count(member) != 0) continue;
+    if (task->state == TaskState::kSilent) silent = task;
+    if (!task->connected || task->last_heard <= suspicion.since) is_settled = false;
+  }
+  // A tick and a heartbeat may lie between a silence and its being known.
+  const Duration longest = setup_.timeouts.silent + 2 * setup_.timeouts.interval;
+  if (!is_settled && turn.now - suspicion.since < longest) return;
+  if (silent != nullptr) return fail(turn, Error{ErrorCode::kUnavailable, silent->reason}, silent->member.task);
+  fail(turn, suspicion.error, suspicion.task);
+}
+
+void Job::on_reconnect(Turn& turn, const Member& member) {
+  if (stage_ != Stage::kDescribe && !uses(member)) return;
+  const bool is_awaited = awaited_.count(member) != 0;
+  switch (stage_) {
+    case Stage::kDescribe:
+      if (is_awaited) send(turn, member.task, DescribeJob{id(), setup_.submission.toml});
+      break;
+    case Stage::kCreate:
+      if (is_awaited) ask_to_create(turn, member);
+      break;
+    case Stage::kOpen:
+      if (is_awaited) ask_to_open(turn, member);
+      break;
+    case Stage::kRoster:
+    case Stage::kSettle:
+      if (is_awaited) send(turn, member.task, SetRoster{id(), generation_, roster_});
+      break;
+    case Stage::kTrain:
+      repeat_training_requests(turn, member);
+      break;
+    case Stage::kEvaluate:
+      if (is_awaited) send(turn, member.task, Evaluate{id(), generation_});
+      break;
+    case Stage::kClose:
+      if (is_awaited) send(turn, member.task, CloseJob{id(), generation_, end_reason_});
+      break;
+    case Stage::kQueued:
+    case Stage::kGather:
+    case Stage::kGeneration:
+    case Stage::kReleased:
+      break;
+  }
 }
 
 void Job::on_deadline(Turn& turn) {
@@ -216,6 +260,9 @@ void Job::on_deadline(Turn& turn) {
                   std::nullopt);
     case Stage::kDescribe:
       return give_up("didn't read the data and build the model");
+    case Stage::kGeneration:
+      return fail(turn, Error{ErrorCode::kFailed, "the chief's disk hasn't taken the job's generation within " + limit},
+                  std::nullopt);
     case Stage::kCreate:
       return give_up("didn't create its shards");
     case Stage::kOpen:
@@ -234,7 +281,6 @@ void Job::on_deadline(Turn& turn) {
             Note{2, to_string(member.task) + " didn't release job " + name() + " in time: left behind"});
       return finish_closing(turn);
     case Stage::kQueued:
-    case Stage::kGeneration:
     case Stage::kReleased:
       break;
   }

@@ -20,9 +20,8 @@
 #include <vector>
 
 #include "chiefd/core/events.h"
-#include "chiefd/core/record_leases.h"
+#include "chiefd/core/lending.h"
 #include "chiefd/core/status.h"
-#include "chiefd/core/step_blocks.h"
 #include "chiefd/core/tasks.h"
 #include "common/timeouts.h"
 
@@ -76,6 +75,9 @@ class Job {
   void fail(Turn& turn, Error error, std::optional<TaskId> root);
 
   void on_message(Turn& turn, const Member& from, const FromTask& message);
+  // A member that we know has a new connection: whatever it was asked over the old one and hasn't answered, it is asked
+  // again. Requests and answers may be doubled by this, and change nothing the second time.
+  void on_reconnect(Turn& turn, const Member& member);
   void on_finding(Turn& turn, const Finding& finding);
   void on_persisted(Turn& turn, Ticket ticket);
   void on_tick(Turn& turn);
@@ -103,11 +105,12 @@ class Job {
     bool roster_applied = false;
     Instant deadline;
   };
-  // A task said it failed because another can't be reached: that one may be the root cause, and is being probed.
+  // A task said it failed because another can't be reached: that one may be the root cause. All are probed, and until
+  // each has been heard since, or is lost, or the time is up, nobody is blamed.
   struct Suspicion {
     Error error;
     TaskId task;
-    Instant deadline;
+    Instant since;
   };
 
   const JobConfig& config() const { return setup_.submission.config; }
@@ -123,15 +126,19 @@ class Job {
   // True when nobody is awaited any more.
   bool answered(const Member& member);
   void on_deadline(Turn& turn);
+  void check_suspicion(Turn& turn);
 
   // job_start.cc: from the queue to the first step.
   void gather(Turn& turn);
   void describe(Turn& turn, const std::vector<Member>& workers);
+  void on_finding_while_describing(Turn& turn, const Finding& finding);
   void place_model(Turn& turn, const JobDescribed& described);
   Status check_described(const JobDescribed& described) const;
   Status check_memory(const Tasks& tasks) const;
   void create_shards(Turn& turn);
+  void ask_to_create(Turn& turn, const Member& ps);
   void open(Turn& turn);
+  void ask_to_open(Turn& turn, const Member& worker);
   void start_training(Turn& turn);
   std::uint64_t effective_steps() const;
   std::uint64_t steps_target() const;
@@ -141,7 +148,10 @@ class Job {
   void note_pacer(Turn& turn, const PacerReport& report);
   void on_lease_request(Turn& turn, const Member& from, const LeaseRequest& request);
   void lend(Turn& turn);
-  void grant(Turn& turn, const std::vector<Member>& borrowers, const Lease& lease, bool last);
+  void grant(Turn& turn, const Lending::Loan& loan);
+  void grant_again(Turn& turn, const Member& worker);
+  bool is_being_written(const Member& worker, LeaseId lease) const;
+  void repeat_training_requests(Turn& turn, const Member& member);
   void on_worker_finished(Turn& turn, const Member& from, const WorkerFinished& finished);
   void lose_task(Turn& turn, const Finding& finding);
   void lose_worker(Turn& turn, const Member& worker, const std::string& why);
@@ -169,7 +179,7 @@ class Job {
   Stage stage_ = Stage::kQueued;
   std::set<Member> awaited_;  // who owes an answer in this stage
   std::optional<Instant> deadline_;
-  Instant gather_until_;                       // then it fails
+  Instant gather_until_;                       // then it doesn't begin again with others
   std::optional<Instant> complete_enough_at_;  // since when there are tasks enough to start
   Ticket generation_ticket_;
   std::map<Ticket, Actions> held_;
@@ -195,10 +205,7 @@ class Job {
   std::map<Member, std::uint64_t> worker_steps_;
 
   // Data.
-  std::unique_ptr<RecordLeases> leases_;  // async, ssp
-  std::unique_ptr<StepBlocks> blocks_;    // sync
-  std::map<Member, double> parked_;       // workers that wait for a lease, with their rates
-  std::set<Member> told_last_;
+  Lending lending_;
   std::vector<Fence> fences_;
 
   // Progress.

@@ -30,7 +30,7 @@ void Job::kill(Turn& turn, const std::string& user) {
 }
 
 void Job::fail(Turn& turn, Error error, std::optional<TaskId> root) {
-  if (is_final(state_)) return;
+  if (is_final(state_) || stage_ == Stage::kClose) return;
   suspicion_.reset();
   if (root) root_cause_ = RootCause{*root, error.message};
   if (!opened_) code_ = error.code;
@@ -90,7 +90,10 @@ void Job::close(Turn& turn, JobState end, const std::string& reason) {
 void Job::tell_to_close(Turn& turn, std::vector<Member> members) {
   std::erase_if(members,
                 [&](const Member& member) { return !turn.tasks.is_current(member) || lost_.count(member) != 0; });
-  await(members, turn.now + setup_.timeouts.close);
+  // Who is silent is told, now or when it says hello, but isn't waited for.
+  std::vector<Member> heard = members;
+  std::erase_if(heard, [&turn](const Member& member) { return !turn.tasks.find(member.task)->is_there(); });
+  await(heard, turn.now + setup_.timeouts.close);
   for (const Member& member : members) send(turn, member.task, CloseJob{id(), generation_, end_reason_});
 }
 

@@ -25,67 +25,81 @@ void Job::note_pacer(Turn& turn, const PacerReport& report) {
   if (report.global_step < pacer_report_.global_step) return;
   if (report.global_step > pacer_report_.global_step) progress_at_ = turn.now;
   pacer_report_ = report;
-  if (leases_) leases_->note_ledger(report.complete_epochs, report.ledger);
-  if (blocks_) blocks_->note_ledger(report.global_step, report.complete_epochs, report.ledger);
+  lending_.note_pacer(report);
   if (stage_ == Stage::kTrain) lend(turn);
 }
 
 void Job::on_lease_request(Turn& turn, const Member& from, const LeaseRequest& request) {
   if (unfinished_.count(from) == 0) return;
-  if (leases_) parked_[from] = request.records_per_second;
+  lending_.request(from, request.records_per_second);
   lend(turn);
 }
 
-void Job::grant(Turn& turn, const std::vector<Member>& borrowers, const Lease& lease, bool last) {
-  const Ticket ticket = turn.persist(GrantRecord{id(), generation_, borrowers, lease});
-  for (std::uint32_t rank = 0; rank < borrowers.size(); ++rank) {
-    LeaseGrant grant{id(), generation_, lease, last};
-    if (blocks_) grant.lease->rank = Rank(rank);
-    hold(ticket, Send{borrowers[rank].task, grant, std::nullopt});
+void Job::grant(Turn& turn, const Lending::Loan& loan) {
+  const Ticket ticket = turn.persist(GrantRecord{id(), generation_, loan.to, loan.lease});
+  const bool is_block = loan.lease.ranks != 0;
+  for (std::uint32_t rank = 0; rank < loan.to.size(); ++rank) {
+    LeaseGrant grant{id(), generation_, loan.lease, loan.last};
+    if (is_block) grant.lease->rank = Rank(rank);
+    hold(ticket, Send{loan.to[rank].task, grant, std::nullopt});
   }
 }
 
-// Gives whoever waits what there is. The last grant of all never overtakes one that is still being written.
+// The last grant of all never overtakes one that is still being written.
 void Job::lend(Turn& turn) {
-  const auto send_last = [this, &turn](const Member& worker) {
+  const Lending::Loans loans = lending_.lend(roster_.members, unfinished_.size());
+  for (const Lending::Loan& loan : loans.loans) grant(turn, loan);
+  for (const Member& worker : loans.left_without) {
     Send message{worker.task, LeaseGrant{id(), generation_, std::nullopt, true}, std::nullopt};
     if (held_.empty())
       turn.tasks.send(std::move(message), turn.actions);
     else
       held_.rbegin()->second.push_back(std::move(message));
-  };
-  if (blocks_) {
-    StepBlocks::Grants grants = blocks_->next();
-    for (std::size_t i = 0; i < grants.leases.size(); ++i)
-      grant(turn, roster_.members, grants.leases[i], grants.last && i + 1 == grants.leases.size());
-    if (grants.last && grants.leases.empty())
-      for (const Member& worker : roster_.members) send_last(worker);
   }
-  if (!leases_) return;
-  // Who gets nothing now stays for what a lost worker may leave.
-  const bool is_over = leases_->complete() || pacer_report_.finished;
-  for (auto it = parked_.begin(); it != parked_.end();) {
-    const auto& [worker, rate] = *it;
-    std::optional<Lease> lease;
-    if (!pacer_report_.finished && told_last_.count(worker) == 0)
-      lease = leases_->lend(worker, rate, static_cast<std::uint32_t>(unfinished_.size()));
-    if (lease) {
-      grant(turn, {worker}, *lease, false);
-    } else if (is_over) {
-      told_last_.insert(worker);
-      send_last(worker);
-    } else {
-      ++it;
-      continue;
+}
+
+// What is still being written comes by itself.
+bool Job::is_being_written(const Member& worker, LeaseId lease) const {
+  for (const auto& [ticket, actions] : held_)
+    for (const Action& action : actions) {
+      const Send* message = std::get_if<Send>(&action);
+      const LeaseGrant* grant = message != nullptr ? std::get_if<LeaseGrant>(&message->message) : nullptr;
+      if (grant != nullptr && message->task == worker.task && grant->lease && grant->lease->id == lease) return true;
     }
-    it = parked_.erase(it);
+  return false;
+}
+
+void Job::grant_again(Turn& turn, const Member& worker) {
+  const auto place = std::find(roster_.members.begin(), roster_.members.end(), worker);
+  if (place == roster_.members.end()) return;
+  const Lending::Held held =
+      lending_.held_by(worker, Rank(static_cast<std::uint32_t>(place - roster_.members.begin())));
+  for (const Lease& lease : held.leases) {
+    if (is_being_written(worker, lease.id)) return;
+    send(turn, worker.task, LeaseGrant{id(), generation_, lease, false});
   }
+  if (held.last) send(turn, worker.task, LeaseGrant{id(), generation_, std::nullopt, true});
+}
+
+void Job::repeat_training_requests(Turn& turn, const Member& member) {
+  const auto send_to = [this, &turn, &member](ToTask message) { send(turn, member.task, std::move(message)); };
+  // In the order of lose_worker().
+  for (const Fence& fence : fences_)
+    if (std::any_of(fence.owed.begin(), fence.owed.end(),
+                    [&](ShardId shard) { return owners_[shard.value].ps == member; }))
+      send_to(FenceWorker{id(), generation_, fence.worker});
+  if (member == pacer()) send_to(SetRoster{id(), generation_, roster_});
+  if (unfinished_.count(member) == 0) return;
+  send_to(StartJob{id(), generation_});
+  if (evaluator_ == member && config().evaluate.every_steps != 0) send_to(SetEvaluator{id(), generation_});
+  if (stopping_) return send_to(StopJob{id(), generation_});
+  grant_again(turn, member);
 }
 
 void Job::on_worker_finished(Turn& turn, const Member& from, const WorkerFinished& finished) {
   worker_steps_[from] = finished.steps;
   if (unfinished_.erase(from) == 0) return;
-  parked_.erase(from);
+  lending_.forget(from);
   if (unfinished_.empty()) return on_all_finished(turn);
   // A synchronous job that is stopped: the others may be within a step that this one won't take part in.
   if (stopping_ && config().train.mode == Mode::kSync) remove_from_roster(turn, from);
@@ -118,12 +132,12 @@ void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why) 
                       why + (living == 0 ? "; it was the last worker" : "; a synchronous step needs every worker")},
                 worker.task);
   lost_.insert(worker);
-  parked_.erase(worker);
+  lending_.forget(worker);
   unfinished_.erase(worker);
   warnings_.push_back("lost " + to_string(worker.task) + ": " + why);
   turn.actions.push_back(Note{2, "job " + name() + " goes on without " + to_string(worker.task) + ": " + why});
   if (had_finished) return;
-  if (unfinished_.empty() && !stopping_ && leases_ && !leases_->complete() && !pacer_report_.finished)
+  if (unfinished_.empty() && !stopping_ && lending_.may_lend_again())
     return fail(turn, Error{ErrorCode::kFailed, why + "; its records can't be lent again: all others have finished"},
                 worker.task);
   if (unfinished_.empty()) return on_all_finished(turn);
@@ -151,7 +165,7 @@ void Job::remove_from_roster(Turn& turn, const Member& worker) {
 void Job::advance_fences(Turn& turn) {
   const std::size_t before = fences_.size();
   for (const Fence& fence : fences_)
-    if (fence.owed.empty() && fence.roster_applied && leases_) leases_->give_back(fence.worker);
+    if (fence.owed.empty() && fence.roster_applied) lending_.give_back(fence.worker);
   std::erase_if(fences_, [](const Fence& fence) { return fence.owed.empty() && fence.roster_applied; });
   if (fences_.size() != before && stage_ == Stage::kTrain) lend(turn);
 }

@@ -35,7 +35,7 @@ std::string mebibytes(std::uint64_t bytes) {
 
 void Job::begin(Turn& turn) {
   stage_ = Stage::kGather;
-  deadline_ = turn.now + setup_.timeouts.setup;
+  deadline_ = gather_until_ = turn.now + setup_.timeouts.setup;
   set_state(turn, JobState::kStarting, "gathers its tasks");
   gather(turn);
 }
@@ -76,6 +76,20 @@ void Job::describe(Turn& turn, const std::vector<Member>& workers) {
   send(turn, workers.front().task, DescribeJob{id(), setup_.submission.toml});
 }
 
+// Nothing is held anywhere yet: if one of those who are counted on is gone, begin again with who is there.
+void Job::on_finding_while_describing(Turn& turn, const Finding& finding) {
+  const Member& member = finding.member;
+  const bool is_good = finding.what == Finding::What::kJoined || finding.what == Finding::What::kReturned;
+  if (is_good || (member.task.role == Role::kWorker && !is_worker(member))) return;
+  // A worker that dies of the job's data would die of it again.
+  if (turn.now >= gather_until_ || (finding.what == Finding::What::kLost && awaited_.count(member) != 0))
+    return fail(turn, Error{ErrorCode::kUnavailable, finding.why}, member.task);
+  awaited_.clear();
+  stage_ = Stage::kGather;
+  deadline_ = gather_until_;
+  gather(turn);
+}
+
 Status Job::check_described(const JobDescribed& described) const {
   if (described.train_records == 0)
     return disttrain::fail(ErrorCode::kData, "the data has no records: check [data] files and records");
@@ -106,7 +120,7 @@ void Job::place_model(Turn& turn, const JobDescribed& described) {
   described_ = described;
   if (Status status = check_described(described); !status) return fail(turn, status.error(), std::nullopt);
   std::vector<Offer> offers;
-  std::uint32_t offered = 0;
+  std::uint64_t offered = 0;
   for (const auto& [id, task] : turn.tasks.all()) {
     if (id.role != Role::kPs) continue;
     const std::uint32_t threads = std::max(task.hello.shards, 1u);
@@ -126,7 +140,8 @@ void Job::place_model(Turn& turn, const JobDescribed& described) {
   generation_ = generation_.next();
   token_ = mix(mix(setup_.seed) ^ (std::uint64_t{id().value} << 32) ^ generation_.value);
   stage_ = Stage::kGeneration;
-  deadline_.reset();  // the chief's own disk: it can't be left behind
+  reason_ = "waits for the chief's own disk";
+  deadline_ = turn.now + setup_.timeouts.setup;
   generation_ticket_ = turn.persist(GenerationRecord{id(), generation_});
 }
 
@@ -137,18 +152,21 @@ void Job::create_shards(Turn& turn) {
   for (const Owner& owner : owners_)
     if (std::find(holders.begin(), holders.end(), owner.ps) == holders.end()) holders.push_back(owner.ps);
   await(holders, turn.now + setup_.timeouts.setup);
-  for (const Member& ps : holders)
-    send(turn, ps.task,
-         CreateShards{.job = id(),
-                      .generation = generation_,
-                      .token = token_,
-                      .job_toml = setup_.submission.toml,
-                      .layout = layout_,
-                      .owners = owners_,
-                      .roster = roster_,
-                      .warmup_steps = setup_.submission.warmup_steps,
-                      .train_records = described_.train_records},
-         effective_steps());
+  for (const Member& ps : holders) ask_to_create(turn, ps);
+}
+
+void Job::ask_to_create(Turn& turn, const Member& ps) {
+  send(turn, ps.task,
+       CreateShards{.job = id(),
+                    .generation = generation_,
+                    .token = token_,
+                    .job_toml = setup_.submission.toml,
+                    .layout = layout_,
+                    .owners = owners_,
+                    .roster = roster_,
+                    .warmup_steps = setup_.submission.warmup_steps,
+                    .train_records = described_.train_records},
+       effective_steps());
 }
 
 void Job::open(Turn& turn) {
@@ -156,18 +174,21 @@ void Job::open(Turn& turn) {
   reason_ = "the workers open the job";
   evaluator_ = roster_.members.front();
   await(roster_.members, turn.now + setup_.timeouts.setup);
-  for (const Member& worker : roster_.members)
-    send(turn, worker.task,
-         OpenJob{.job = id(),
-                 .generation = generation_,
-                 .token = token_,
-                 .job_toml = setup_.submission.toml,
-                 .layout = layout_,
-                 .owners = owners_,
-                 .roster = roster_,
-                 .train_records = described_.train_records,
-                 .evaluates = worker == *evaluator_},
-         effective_steps());
+  for (const Member& worker : roster_.members) ask_to_open(turn, worker);
+}
+
+void Job::ask_to_open(Turn& turn, const Member& worker) {
+  send(turn, worker.task,
+       OpenJob{.job = id(),
+               .generation = generation_,
+               .token = token_,
+               .job_toml = setup_.submission.toml,
+               .layout = layout_,
+               .owners = owners_,
+               .roster = roster_,
+               .train_records = described_.train_records,
+               .evaluates = worker == *evaluator_},
+       effective_steps());
 }
 
 void Job::start_training(Turn& turn) {
@@ -176,17 +197,7 @@ void Job::start_training(Turn& turn) {
   deadline_.reset();
   unfinished_ = std::set<Member>(roster_.members.begin(), roster_.members.end());
   progress_at_ = turn.now;
-  const TrainSection& train = config().train;
-  if (config().data.sharding == Sharding::kLease && train.mode == Mode::kSync)
-    blocks_ = std::make_unique<StepBlocks>(
-        StepBlocks::Options{.records = described_.train_records,
-                            .batch_size = train.batch_size,
-                            .epochs = train.epochs,
-                            .ranks = static_cast<std::uint32_t>(roster_.members.size()),
-                            .roster = roster_.version,
-                            .may_be_late = train.aggregate != 0 && train.aggregate < roster_.members.size()});
-  else if (config().data.sharding == Sharding::kLease)
-    leases_ = std::make_unique<RecordLeases>(described_.train_records, train.batch_size, train.epochs);
+  lending_ = Lending(config(), described_.train_records, roster_);
   set_state(
       turn, JobState::kRunning,
       "trains with " + std::to_string(roster_.members.size()) + (roster_.members.size() == 1 ? " worker" : " workers"));

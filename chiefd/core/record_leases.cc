@@ -109,6 +109,18 @@ void RecordLeases::give_back(const Member& from) {
   }
 }
 
+std::vector<Lease> RecordLeases::held_by(const Member& borrower) const {
+  std::vector<Lease> leases;
+  for (const auto& [id, held] : held_) {
+    if (held.borrower != borrower) continue;
+    Lease& lease = leases.emplace_back();
+    lease.id = id;
+    lease.epoch = held.epoch;
+    lease.positions = held.positions;
+  }
+  return leases;
+}
+
 bool RecordLeases::complete() const {
   return epochs_ != 0 && complete_epochs_ >= epochs_;
 }

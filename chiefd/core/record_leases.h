@@ -35,6 +35,9 @@ class RecordLeases {
   // the ledger as of then was noted.
   void give_back(const Member& from);
 
+  // What was lent to it and not wholly visited, oldest first.
+  std::vector<Lease> held_by(const Member& borrower) const;
+
   // Every record of every epoch is visited. Never with epochs = 0.
   bool complete() const;
 

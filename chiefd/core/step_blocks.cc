@@ -13,6 +13,10 @@ namespace {
 constexpr std::uint64_t kStepsAhead = 5000;
 constexpr std::size_t kMaxBlocks = 64;
 
+Step last_step_of(const Lease& block) {
+  return Step(block.first_step.value + block.steps - 1);
+}
+
 }  // namespace
 
 StepBlocks::StepBlocks(const Options& options) : options_(options) {
@@ -22,8 +26,8 @@ StepBlocks::StepBlocks(const Options& options) : options_(options) {
 }
 
 bool StepBlocks::enough_ahead() const {
-  if (ends_.size() >= kMaxBlocks) return true;
-  return ends_.size() >= 2 && next_step_.value - 1 - global_step_.value >= kStepsAhead;
+  if (blocks_.size() >= kMaxBlocks) return true;
+  return blocks_.size() >= 2 && next_step_.value - 1 - global_step_.value >= kStepsAhead;
 }
 
 Lease StepBlocks::make_block(std::uint32_t epoch, std::vector<Interval> positions) {
@@ -39,9 +43,8 @@ Lease StepBlocks::make_block(std::uint32_t epoch, std::vector<Interval> position
   lease.ranks = options_.ranks;
   lease.roster = options_.roster;
   next_step_ = Step(next_step_.value + lease.steps);
-  const Step last(next_step_.value - 1);
-  open_[epoch].last_step = last;
-  ends_.push_back(last);
+  open_[epoch].last_step = last_step_of(lease);
+  blocks_.push_back(lease);
   return lease;
 }
 
@@ -82,7 +85,7 @@ void StepBlocks::note_ledger(Step global_step, std::uint32_t complete_epochs, co
   }
   // Epochs that end out of order (holes of an older one are still open) are complete by their intervals.
   std::erase_if(open_, [this](const auto& entry) { return entry.second.visited.size() == options_.records; });
-  std::erase_if(ends_, [this](Step end) { return end <= global_step_; });
+  std::erase_if(blocks_, [this](const Lease& block) { return last_step_of(block) <= global_step_; });
 }
 
 }  // namespace disttrain::chiefd

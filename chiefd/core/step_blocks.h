@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -33,6 +34,10 @@ class StepBlocks {
   // What is to be granted now.
   Grants next();
 
+  // Granted and not wholly committed, oldest first; `rank` left to be set.
+  std::vector<Lease> open_blocks() const { return std::vector<Lease>(blocks_.begin(), blocks_.end()); }
+  bool is_last_told() const { return last_told_; }
+
   // What the pacer reports.
   void note_ledger(Step global_step, std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger);
 
@@ -54,7 +59,7 @@ class StepBlocks {
   std::uint32_t next_epoch_ = 0;
   Step next_step_{1};
   std::map<std::uint32_t, Epoch> open_;  // granted and not known to be complete
-  std::vector<Step> ends_;               // last steps of blocks that aren't committed yet
+  std::deque<Lease> blocks_;             // that aren't committed yet
   LeaseId last_id_;
   bool last_told_ = false;
 };

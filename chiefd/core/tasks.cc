@@ -7,10 +7,17 @@ namespace disttrain::chiefd {
 namespace {
 
 constexpr std::size_t kMaxSuperseded = 8;
-constexpr std::size_t kMaxOutbox = 1000;
 
 std::string milliseconds(Duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + " ms";
+}
+
+std::string silence_of(const Task& task, Instant now) {
+  const auto oldest = std::min_element(task.turned.begin(), task.turned.end());
+  if (oldest != task.turned.end() && *oldest < task.last_heartbeat)
+    return "it heartbeats, but its shard thread " + std::to_string(oldest - task.turned.begin()) +
+           " has stood still for " + milliseconds(now - *oldest);
+  return "no heartbeat for " + milliseconds(now - task.last_heard);
 }
 
 bool is_given_up(TaskState state) {
@@ -80,8 +87,8 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
   }
   const bool was_given_up = is_given_up(task.state);
   if (is_new || was_given_up) {
-    task.outbox.clear();
     task.heartbeat = Heartbeat{};
+    task.turned.clear();
     task.probing = false;
   }
   const bool was_silent = task.state == TaskState::kSilent;
@@ -96,7 +103,6 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
     findings.push_back({Finding::What::kJoined, hello.member, "said hello"});
   else if (was_silent)
     findings.push_back({Finding::What::kReturned, hello.member, "said hello again"});
-  for (; !task.outbox.empty(); task.outbox.pop_front()) actions.push_back(std::move(task.outbox.front()));
 }
 
 void Tasks::lose_connection(Instant, const Member& member, const std::string& why, Findings&, Actions& actions) {
@@ -107,18 +113,23 @@ void Tasks::lose_connection(Instant, const Member& member, const std::string& wh
   probe(task, actions);
 }
 
-void Tasks::hear(Instant now, const Member& member, Findings& findings) {
+void Tasks::hear(Instant now, const Member& member, const Heartbeat& heartbeat, Findings& findings) {
   if (!is_current(member)) return;
   Task& task = tasks_[member.task];
-  task.last_heard = now;
-  if (task.state != TaskState::kSilent) return;
+  task.last_heartbeat = now;
+  task.turned.resize(heartbeat.turns.size(), now);
+  Instant heard = now;
+  for (std::size_t i = 0; i < heartbeat.turns.size(); ++i) {
+    const auto& before = task.heartbeat.turns;
+    if (i >= before.size() || heartbeat.turns[i] != before[i]) task.turned[i] = now;
+    heard = std::min(heard, task.turned[i]);
+  }
+  task.heartbeat = heartbeat;
+  task.last_heard = std::max(task.last_heard, heard);
+  if (task.state != TaskState::kSilent || now - task.last_heard > timeouts_.silent) return;
   task.state = TaskState::kReady;
   task.reason.clear();
   findings.push_back({Finding::What::kReturned, member, "was silent for " + milliseconds(now - task.silent_since)});
-}
-
-void Tasks::note_heartbeat(const Member& member, const Heartbeat& heartbeat) {
-  if (is_current(member)) tasks_[member.task].heartbeat = heartbeat;
 }
 
 void Tasks::accuse(TaskId accused, Actions& actions) {
@@ -131,14 +142,21 @@ void Tasks::probe(Task& task, Actions& actions) {
   actions.push_back(Probe{task.member, task.hello.address});
 }
 
+void Tasks::probe_again(Instant now, Task& task, Actions& actions) {
+  if (now < task.probe_after) return;
+  const bool is_long = now - task.last_heard > timeouts_.silent_ps;
+  task.probe_after = now + (is_long ? timeouts_.silent : timeouts_.interval / 2);
+  probe(task, actions);
+}
+
 void Tasks::finish_probe(const Member& member, ProbeOutcome outcome, Findings& findings, Actions& actions) {
   if (!is_current(member)) return;
   Task& task = tasks_[member.task];
   task.probing = false;
   // Whoever doesn't answer is left to the clock: it may only be slow.
-  if (outcome != ProbeOutcome::kRefused) return;
+  if (outcome != ProbeOutcome::kRefused || (task.connected && task.state != TaskState::kSilent)) return;
   lose(task,
-       task.connected ? "nobody listens at " + task.hello.address + " any more"
+       task.connected ? "it is silent and nobody listens at " + task.hello.address + " any more"
                       : "its connection closed and nobody listens at " + task.hello.address + " any more",
        findings, actions);
 }
@@ -147,7 +165,6 @@ void Tasks::lose(Task& task, std::string why, Findings& findings, Actions& actio
   task.state = task.heartbeat.job.value != 0 ? TaskState::kDead : TaskState::kLeft;
   task.reason = why;
   task.connected = false;
-  task.outbox.clear();
   actions.push_back(Disconnect{task.member});
   findings.push_back({Finding::What::kLost, task.member, std::move(why)});
 }
@@ -163,7 +180,7 @@ void Tasks::tick(Instant now, Findings& findings, Actions& actions) {
   std::vector<Task*> late;
   for (auto& [id, task] : tasks_) {
     if (is_given_up(task.state)) continue;
-    if (!task.connected) probe(task, actions);
+    if (!task.connected || task.state == TaskState::kSilent) probe_again(now, task, actions);
     ++expected;
     if (task.state == TaskState::kSilent || now - task.last_heard > timeouts_.silent) late.push_back(&task);
   }
@@ -176,20 +193,14 @@ void Tasks::tick(Instant now, Findings& findings, Actions& actions) {
     }
     task->state = TaskState::kSilent;
     task->silent_since = task->last_heard;
-    task->reason = "no heartbeat for " + milliseconds(now - task->last_heard);
+    task->reason = silence_of(*task, now);
     findings.push_back({Finding::What::kSilent, task->member, task->reason});
   }
 }
 
-void Tasks::send(Send message, Actions& actions) {
-  const auto found = tasks_.find(message.task);
-  if (found == tasks_.end() || is_given_up(found->second.state)) return;
-  Task& task = found->second;
-  if (task.connected) {
-    actions.push_back(std::move(message));
-  } else if (task.outbox.size() < kMaxOutbox) {
-    task.outbox.push_back(std::move(message));
-  }
+void Tasks::send(Send message, Actions& actions) const {
+  const Task* task = find(message.task);
+  if (task != nullptr && task->connected && !is_given_up(task->state)) actions.push_back(std::move(message));
 }
 
 }  // namespace disttrain::chiefd

@@ -22,10 +22,12 @@ struct Task {
   TaskHello hello;
   bool connected = false;
   bool probing = false;
-  Instant last_heard;
+  Instant last_heard;  // alive in all its parts
   Instant silent_since;
-  Heartbeat heartbeat;                 // the last one
-  std::deque<Send> outbox;             // for a task whose connection is away; bounded
+  Instant probe_after;  // not before, while it is away or silent
+  Heartbeat heartbeat;  // the last one
+  Instant last_heartbeat;
+  std::vector<Instant> turned;         // ps: when each shard thread was last seen to have moved
   std::deque<Incarnation> superseded;  // processes whose place another one took; the last few
 
   bool is_there() const { return state == TaskState::kReady; }
@@ -53,21 +55,24 @@ class Tasks {
   // Each appends what it found and what is to be done.
   void join(Instant now, const TaskHello& hello, Findings& findings, Actions& actions);
   void lose_connection(Instant now, const Member& member, const std::string& why, Findings& findings, Actions& actions);
-  void hear(Instant now, const Member& member, Findings& findings);
-  void note_heartbeat(const Member& member, const Heartbeat& heartbeat);
+  // A ps is heard only as far as all its shard threads move: a daemon whose main loop alone lives does no work.
+  void hear(Instant now, const Member& member, const Heartbeat& heartbeat, Findings& findings);
   void accuse(TaskId accused, Actions& actions);
+  // Nobody listens at the address: that proves death only of a task that isn't heard otherwise, for the address that it
+  // advertises may be wrong.
   void finish_probe(const Member& member, ProbeOutcome outcome, Findings& findings, Actions& actions);
   // Silence. A chief that missed its own ticks forgives the others as much, and one to which most tasks fall silent at
   // once suspects itself: it removes nobody before Timeouts::silent_ps.
-  // A task whose connection is away is probed at each tick: the first probe may have met a dying process whose port was
-  // still open, or may have been too slow.
+  // A task whose connection is away, or that is silent, is probed at each interval, and after Timeouts::silent_ps more
+  // rarely: the first probe may have met a dying process whose port was still open, or may have been too slow.
   void tick(Instant now, Findings& findings, Actions& actions);
 
-  // Sends, or keeps it for the task's return. To a task that is gone: nothing.
-  void send(Send message, Actions& actions);
+  // To a task whose connection is away: nothing. When it is back, whoever asked asks again.
+  void send(Send message, Actions& actions) const;
 
  private:
   void probe(Task& task, Actions& actions);
+  void probe_again(Instant now, Task& task, Actions& actions);
   void lose(Task& task, std::string why, Findings& findings, Actions& actions);
 
   const Timeouts timeouts_;

@@ -246,6 +246,47 @@ TEST_F(TrainingTest, PsWhosePortOutlivedItsConnectionIsProbedAgain) {
   EXPECT_EQ(status(job).root_cause->task, ps(0));
 }
 
+TEST_F(TrainingTest, PsThatIsHeardIsNotDeadThoughNobodyListensAtItsAddress) {
+  const JobId job = train(job_config("a"));
+  say(worker(0), Accusation{job, Generation(1), ps(0), "can't be reached"});
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kRefused});
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+}
+
+TEST_F(TrainingTest, SilentPsWhoseConnectionStandsIsProbedUntilItIsProvedDead) {
+  const JobId job = train(job_config("a"));
+  silence(ps(0));
+  pass(seconds(2));
+  ASSERT_EQ(status(job).state, JobState::kPaused);
+  ASSERT_FALSE(probes().empty());
+  EXPECT_EQ(probes().back().member, member(ps(0)));
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kNoAnswer});
+  const std::size_t probed = probes().size();
+  pass(std::chrono::milliseconds(100));
+  ASSERT_EQ(probes().size(), probed + 1);
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kRefused});
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
+TEST_F(TrainingTest, PsOfWhichOneShardThreadStandsStillIsSilentThoughItHeartbeats) {
+  const JobId job = train(job_config("a"));
+  for (std::uint64_t turn = 1; turn < 20; ++turn) {
+    heartbeats_[ps(0)].turns = {turn, turn};
+    pass(std::chrono::milliseconds(100));
+  }
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  for (std::uint64_t turn = 20; turn < 40; ++turn) {
+    heartbeats_[ps(0)].turns = {turn, 19};
+    pass(std::chrono::milliseconds(100));
+  }
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  EXPECT_NE(status(job).reason.find("shard thread 1 has stood still"), std::string::npos) << status(job).reason;
+  heartbeats_[ps(0)].turns = {40, 20};
+  pass(std::chrono::milliseconds(100));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+}
+
 TEST_F(TrainingTest, PsOutsideTheJobMayDie) {
   const JobId job = train(job_config("a"));
   kill(ps(1));
@@ -257,6 +298,10 @@ TEST_F(TrainingTest, ComplaintAboutALostPsIsNotTheRootCause) {
   say(worker(0), TaskFailed{job, Generation(1), ErrorCode::kUnavailable, "shard 0 is away"});
   EXPECT_EQ(status(job).state, JobState::kRunning);
   ASSERT_FALSE(probes().empty());
+  silence(ps(0));
+  pass(std::chrono::milliseconds(800));  // the ps may die slowly, and its connection close late
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  step(ConnectionLost{member(ps(0)), "reset"});
   step(ProbeDone{member(ps(0)), ProbeOutcome::kRefused});
   EXPECT_EQ(status(job).state, JobState::kFailed);
   EXPECT_EQ(status(job).root_cause->task, ps(0));
@@ -267,6 +312,165 @@ TEST_F(TrainingTest, ComplaintThatNothingExplainsIsTheRootCause) {
   say(worker(0), TaskFailed{job, Generation(1), ErrorCode::kUnavailable, "shard 0 is away"});
   pass(seconds(1));
   EXPECT_EQ(status(job).root_cause->task, worker(0));
+}
+
+TEST_F(TrainingTest, ComplaintAboutAPsThatFallsSilentNamesThePs) {
+  const JobId job = train(job_config("a"));
+  silence(ps(0));
+  pass(std::chrono::milliseconds(200));
+  say(worker(0), TaskFailed{job, Generation(1), ErrorCode::kUnavailable, "shard 0 is away"});
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
+TEST_F(TrainingTest, DescriberThatDiesFailsTheJobAndIsNotTriedAgain) {
+  start_chief(1, 2);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  kill(worker(0));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, worker(0));
+}
+
+TEST_F(TrainingTest, DescriptionBeginsAgainWithoutAWorkerThatComesAndGoes) {
+  start_chief(1, 3);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  for (std::uint64_t incarnation = 200; incarnation < 210; ++incarnation) {
+    kill(worker(2));
+    pass(seconds(1));
+    hello(worker(2), incarnation);
+  }
+  EXPECT_LE(sent<DescribeJob>(worker(0)).size(), 4u);
+  say(worker(0), JobDescribed{job, model_, 1000, 0});
+  EXPECT_EQ(sent<CreateShards>(ps(0)).front().roster.members.size(), 2u);
+}
+
+TEST_F(TrainingTest, PsThatComesAndGoesFailsTheJobInTheEnd) {
+  start_chief(1, 1);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  for (std::uint64_t incarnation = 200; incarnation < 319; ++incarnation) {
+    kill(ps(0));
+    pass(seconds(1));
+    hello(ps(0), incarnation);
+  }
+  EXPECT_EQ(status(job).state, JobState::kStarting);
+  EXPECT_EQ(sent<DescribeJob>(worker(0)).size(), 120u);
+  pass(seconds(2));
+  kill(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
+// ---- connections that are lost and come back: what was said over the old one may never have arrived
+
+TEST_F(TrainingTest, ReturningTaskIsAskedAgainAtEachStageOfTheStart) {
+  start_chief(2, 2);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  const auto reconnect = [this](TaskId task) {
+    step(ConnectionLost{member(task), "reset"});
+    hello(task);
+  };
+  reconnect(worker(0));
+  EXPECT_EQ(sent<DescribeJob>(worker(0)).size(), 2u);
+  say(worker(0), JobDescribed{job, model_, 1000, 0});
+  reconnect(ps(0));
+  EXPECT_EQ(sent<CreateShards>(ps(0)).size(), 2u);
+  say(ps(0), ShardsCreated{job, Generation(1)});
+  reconnect(worker(1));
+  EXPECT_EQ(sent<OpenJob>(worker(1)).size(), 2u);
+  for (std::uint32_t i : {0u, 1u}) say(worker(i), JobOpened{job, Generation(1)});
+  reconnect(worker(1));
+  EXPECT_EQ(sent<OpenJob>(worker(1)).size(), 2u) << "it had answered";
+  reconnect(ps(0));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).size(), 2u);
+  say(ps(0), RosterApplied{job, Generation(1), RosterVersion(1), Step(0), pacer_});
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  reconnect(worker(0));
+  EXPECT_EQ(sent<StartJob>(worker(0)).size(), 2u);
+}
+
+TEST_F(TrainingTest, ReturningWorkerGetsItsLeasesAgain) {
+  const JobId job = train(job_config("a"));
+  ask(job, worker(0));
+  ask(job, worker(1));
+  ask(job, worker(0));
+  const std::vector<LeaseGrant> before = sent<LeaseGrant>(worker(0));
+  ASSERT_EQ(before.size(), 2u);
+  step(ConnectionLost{member(worker(0)), "reset"});
+  hello(worker(0));
+  const std::vector<LeaseGrant> after = sent<LeaseGrant>(worker(0));
+  ASSERT_EQ(after.size(), 4u);
+  EXPECT_EQ(after[2].lease, before[0].lease);
+  EXPECT_EQ(after[3].lease, before[1].lease);
+  EXPECT_EQ(sent<LeaseGrant>(worker(1)).size(), 1u);
+}
+
+TEST_F(TrainingTest, LeaseThatIsBeingWrittenIsNotSentToAReturningWorkerBeforeItIsDurable) {
+  const JobId job = train(job_config("a"));
+  disk_is_held_ = true;
+  ask(job, worker(0));
+  step(ConnectionLost{member(worker(0)), "reset"});
+  hello(worker(0));
+  EXPECT_EQ(sent<LeaseGrant>(worker(0)).size(), 0u);
+  release_disk();
+  EXPECT_EQ(sent<LeaseGrant>(worker(0)).size(), 1u);
+}
+
+TEST_F(TrainingTest, ReturningSynchronousWorkerGetsItsBlocksAndThatTheyAreTheLast) {
+  JobConfig config = job_config("a", Mode::kSync);
+  config.train.epochs = 2;
+  train(config);
+  step(ConnectionLost{member(worker(1)), "reset"});
+  hello(worker(1));
+  const std::vector<LeaseGrant> grants = sent<LeaseGrant>(worker(1));
+  ASSERT_EQ(grants.size(), 5u);
+  EXPECT_EQ(grants[2].lease, grants[0].lease);
+  EXPECT_EQ(grants[3].lease, grants[1].lease);
+  EXPECT_FALSE(grants[4].lease);
+  EXPECT_TRUE(grants[4].last);
+}
+
+TEST_F(TrainingTest, ReturningPsIsAskedAgainToFence) {
+  const JobId job = train(job_config("a"));
+  answers_fence_ = false;
+  kill(worker(0));
+  answers_fence_ = true;
+  step(ConnectionLost{member(ps(0)), "reset"});
+  hello(ps(0));
+  EXPECT_EQ(sent<FenceWorker>(ps(0)).size(), 2u);
+  pass(seconds(6));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+}
+
+TEST_F(TrainingTest, ReturningTaskIsToldAgainToClose) {
+  const JobId job = train(job_config("a"));
+  answers_close_ = false;
+  step(chiefd::Stop{ClientId(2), "", true, "ada"});
+  answers_close_ = true;
+  step(ConnectionLost{member(worker(0)), "reset"});
+  hello(worker(0));
+  EXPECT_EQ(sent<CloseJob>(worker(0)).size(), 2u);
+  EXPECT_EQ(status(job).state, JobState::kStopping);
+}
+
+TEST_F(TrainingTest, SilentTaskIsNotWaitedForWhenTheJobCloses) {
+  const JobId job = train(job_config("a"));
+  silence(ps(0));
+  pass(seconds(2));
+  ASSERT_EQ(status(job).state, JobState::kPaused);
+  step(chiefd::Stop{ClientId(2), "", true, "ada"});
+  EXPECT_EQ(status(job).state, JobState::kStopped);
+  EXPECT_EQ(status(job).reason, "killed by ada");
+  say(ps(0), heartbeats_[ps(0)]);
+  EXPECT_EQ(sent<CloseJob>(ps(0)).size(), 2u);
 }
 
 TEST_F(TrainingTest, TaskThatFailsBeforeTheJobOpensGivesItsCode) {
@@ -402,6 +606,25 @@ TEST_F(TrainingTest, QueueHasALimitAndNamesAreUnique) {
   EXPECT_NE(submit(job_config("b")), JobId(0));
   EXPECT_EQ(submit(job_config("c")), JobId(0));
   EXPECT_EQ(refused_->code, ErrorCode::kTemporary);
+}
+
+TEST_F(TrainingTest, QueueHasItsLimitWhileTheFirstJobIsStillBeingWritten) {
+  config_.chief.max_queued_jobs = 1;
+  start_chief(1, 1);
+  hello_all();
+  disk_is_held_ = true;
+  submit(job_config("a"));
+  submit(job_config("b"));
+  EXPECT_FALSE(refused_);
+  submit(job_config("c"));
+  ASSERT_TRUE(refused_);
+  EXPECT_EQ(refused_->code, ErrorCode::kTemporary);
+}
+
+TEST_F(TrainingTest, NumberOfAJobGoesBeforeAnothersName) {
+  const JobId first = train(job_config("a"));
+  submit(job_config("1"));
+  EXPECT_EQ(cluster_->find("1"), first);
 }
 
 TEST_F(TrainingTest, QueuedJobIsStoppedWithoutEverStarting) {
