@@ -1,0 +1,257 @@
+// The step of a worker: settle, plan, compute, push, leave. See worker_core.h.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "workerd/core/worker_core.h"
+
+namespace disttrain::workerd {
+
+void WorkerCore::advance(Actions& out) {
+  if (!started_) return;
+  settle_answers(out);
+  if (computing_ || evaluation_ == Evaluation::kRun) return;
+  if (pulling_) return enter(Phase::kPull);
+  if (evaluation_ == Evaluation::kPull) return run_evaluation(out);
+  if (left_) return final_wanted_ ? begin_evaluation(out) : enter(Phase::kIdle);
+  if (!have_parameters_ && !stopping_) begin_pull(false, out);
+  plan_batches(out);
+  if (pulling_) return enter(Phase::kPull);
+
+  if (computed_whole_ && !pushing_) {
+    if (finished_ || is_void(computed_)) {
+      computed_whole_ = false;
+    } else {
+      begin_push(out);
+    }
+  }
+  drop_stale_batches(out);
+  const bool leaving = stopping_ || finished_ || (data_used_up() && !computed_whole_);
+  if (pushing_) {
+    // sync: others that stop too will never make the step whole that this push waits for.
+    const bool abandon = stopping_ && sync() && pushes_sent() && !computed_whole_;
+    if (!abandon && (leaving || computed_whole_ || !pipeline_))
+      return enter(pushes_sent() ? Phase::kWait : Phase::kPush);
+  }
+  if (leaving) return leave(out);
+  if (evaluation_due()) return begin_evaluation(out);
+  if (ssp() && leases() && planned_.empty() && !pushing_ && !told_final_) return say_farewell(out);
+  if (planned_.empty() || !planned_.front().ready) return enter(Phase::kInput);
+  begin_compute(out);
+}
+
+void WorkerCore::settle_answers(Actions& out) {
+  if (pushing_ && pushes_complete() && !holds_answer_back()) {
+    pushing_ = false;
+    if (!farewell_) {
+      ++progress_.steps;
+      progress_.examples += pushed_.order.examples;
+    }
+    if (!farewell_ && !pushed_.final && !pulling_) take_parameters(out);
+  }
+  if (pulling_ && pulls_complete()) {
+    pulling_ = false;
+    take_parameters(out);
+  }
+}
+
+void WorkerCore::take_parameters(Actions& out) {
+  if (finished_ && pipeline_ && !left_) return;  // what the other buffer holds may not be whole
+  const auto version = [](const Channel& channel) { return channel.version(); };
+  if (sync() && !finished_) {
+    // An answer to a late push may have met one shard before and another after a commit.
+    const bool equal = std::all_of(channels_.begin(), channels_.end(), [this, version](const Channel& channel) {
+      return version(channel) == version(channels_[0]);
+    });
+    if (!equal) return begin_pull(true, out);
+  }
+  if (pipeline_) fresh_ = 1 - fresh_;
+  std::transform(channels_.begin(), channels_.end(), fresh_versions_.begin(), version);
+  have_parameters_ = true;
+  follow_roster(out);
+}
+
+void WorkerCore::follow_roster(Actions& out) {
+  if (roster_known_ && roster_ == pacer_roster_) return;
+  roster_known_ = true;
+  roster_ = pacer_roster_;
+  if (!sync() || !leases()) return;
+  plan_.change_roster(roster_, Step(next_clock()));
+  for (const Planned& planned : planned_) out.push_back(DropBatch{planned.order.ticket});
+  planned_.clear();
+}
+
+void WorkerCore::plan_batches(Actions& out) {
+  if (stopping_ || finished_) return;
+  while (planned_.size() < facts_.config.data.prefetch) {
+    std::optional<BatchOrder> order = plan_.next();
+    if (!order) break;
+    order->ticket = last_ticket_ = last_ticket_.next();
+    out.push_back(RequestBatch{*order});
+    planned_.push_back(Planned{std::move(*order), false});
+  }
+  if (!leases() || lease_requested_ || lease_refused_ || !plan_.runs_dry(facts_.config.data.prefetch)) return;
+  lease_requested_ = true;
+  const double seconds = to_seconds(now_ - started_at_);
+  out.push_back(RequestLease{seconds > 0 ? static_cast<double>(progress_.examples) / seconds : 0.0});
+}
+
+void WorkerCore::drop_stale_batches(Actions& out) {
+  if (!sync() || !leases() || !have_parameters_) return;
+  const Step next(next_clock());
+  while (!planned_.empty() && planned_.front().order.step < next) {
+    out.push_back(DropBatch{planned_.front().order.ticket});
+    planned_.pop_front();
+  }
+  plan_.skip_to(next);
+  plan_batches(out);
+}
+
+void WorkerCore::begin_compute(Actions& out) {
+  const std::uint64_t clock = next_clock();
+  if (!sync()) clock_ = clock;
+  computed_.order = std::move(planned_.front().order);
+  planned_.pop_front();
+  computed_.clock = clock;
+  computed_.buffer = pipeline_ ? 1 - computed_.buffer : 0;
+  computed_.roster = roster_;
+  computed_.pull_versions = fresh_versions_;
+  computing_ = true;
+  if (early())
+    for (Channel& channel : channels_) channel.begin_push();
+  plan_batches(out);
+  const ClipConfig& clip = facts_.config.train.clip;
+  Compute compute;
+  compute.batch = computed_.order.ticket;
+  compute.step = clock;
+  compute.rank = rank_;
+  compute.parameters = fresh_;
+  compute.gradients = computed_.buffer;
+  compute.early = early();
+  compute.clip_norm = !sync() && clip.kind == ClipKind::kGlobalNorm ? clip.value : 0.0;
+  enter(Phase::kCompute);
+  out.push_back(compute);
+}
+
+void WorkerCore::begin_push(Actions& out) {
+  if (!early()) {
+    if (sync()) computed_.clock = next_clock();
+    for (Channel& channel : channels_) channel.begin_push();
+  }
+  computed_.final = ssp() && data_used_up();
+  told_final_ = computed_.final;  // after a farewell any other push says that it is back
+  pushing_ = true;
+  farewell_ = false;
+  computed_whole_ = false;
+  pushed_ = computed_;
+  add_last_frames(out);
+}
+
+void WorkerCore::add_ready_frames(std::uint64_t ready_end, Actions& out) {
+  for (Channel& channel : channels_) {
+    while (channel.frames() + 1 < channel.buckets().size()) {
+      const Bucket& bucket = facts_.layout.buckets[channel.buckets()[channel.frames()].value];
+      if (bucket.flat_begin + bucket.elements > ready_end) break;
+      channel.add_frame(frame_of(computed_, channel, false), computed_.buffer, true, out);
+    }
+  }
+}
+
+void WorkerCore::add_last_frames(Actions& out) {
+  const bool skipped = pushed_.order.examples > 0 && !std::isfinite(pushed_.loss);
+  if (!skipped) add_ready_frames(std::numeric_limits<std::uint64_t>::max(), out);
+  for (Channel& channel : channels_) {
+    Push push = frame_of(pushed_, channel, true);
+    push.skipped = skipped;
+    if (skipped && push.want != Want::kNothing) push.want = Want::kAll;
+    channel.add_frame(std::move(push), pushed_.buffer, !skipped, out);
+  }
+}
+
+Push WorkerCore::frame_of(const Gradient& gradient, const Channel& channel, bool last) const {
+  Push push;
+  push.bucket = channel.buckets()[channel.frames()];
+  push.clock = Step(gradient.clock);
+  push.pull_version = gradient.pull_versions[channel.shard().value];
+  const bool streams = facts_.config.train.mode == Mode::kAsync && channel.buckets().size() > 1;
+  push.want = streams ? Want::kBucket : (last && !gradient.final ? Want::kAll : Want::kNothing);
+  if (!last) return push;
+  push.last = true;
+  push.final = gradient.final;
+  push.examples = static_cast<std::uint32_t>(gradient.order.examples);
+  push.loss = gradient.loss;
+  if (channel.shard() == ShardId(0)) {  // the ledger is the pacer's
+    push.lease = gradient.order.lease;
+    push.epoch = gradient.order.epoch;
+    push.visited = gradient.order.positions;
+  }
+  return push;
+}
+
+void WorkerCore::begin_pull(bool only_lagging, Actions& out) {
+  pulling_ = true;
+  const Pull pull{++last_pull_id_};
+  Step newest;
+  for (const Channel& channel : channels_) newest = std::max(newest, channel.version());
+  for (Channel& channel : channels_)
+    if (!only_lagging || channel.version() < newest) channel.begin_pull(pull, out);
+}
+
+// ssp: who pushes no more, or not before it gets a lease, says so with an empty push. Else the others would wait for a
+// clock that stands still; and the leases that they hold may be all that there is, so that nobody would ever move.
+void WorkerCore::say_farewell(Actions& out) {
+  told_final_ = true;
+  pushing_ = true;
+  farewell_ = true;
+  ++clock_;
+  for (Channel& channel : channels_) {
+    channel.begin_push();
+    Push push;
+    push.bucket = channel.buckets().back();
+    push.clock = Step(clock_);
+    push.pull_version = fresh_versions_[channel.shard().value];
+    push.last = true;
+    push.final = true;
+    channel.add_frame(push, 0, false, out);
+  }
+  enter(Phase::kWait);
+}
+
+void WorkerCore::leave(Actions& out) {
+  if (ssp() && !told_final_ && !finished_ && have_parameters_) return say_farewell(out);
+  left_ = true;
+  for (const Planned& planned : planned_) out.push_back(DropBatch{planned.order.ticket});
+  planned_.clear();
+  out.push_back(ReportFinished{progress_.steps});
+  if (final_wanted_) return begin_evaluation(out);
+  enter(Phase::kIdle);
+}
+
+// ---- evaluation: between two steps, or after the last ----
+
+bool WorkerCore::evaluation_due() {
+  const std::uint64_t every = facts_.config.evaluate.every_steps;
+  if (!evaluates_ || every == 0) return false;
+  return fresh_versions_[0].value / every > evaluated_;
+}
+
+void WorkerCore::begin_evaluation(Actions& out) {
+  if (sync() && !left_) return run_evaluation(out);
+  if (pushing_ && !left_) return enter(Phase::kWait);
+  begin_pull(false, out);
+  evaluation_ = Evaluation::kPull;
+  enter(Phase::kPull);
+}
+
+void WorkerCore::run_evaluation(Actions& out) {
+  evaluation_ = Evaluation::kRun;
+  final_now_ = left_;
+  if (left_) final_wanted_ = false;
+  const std::uint64_t every = facts_.config.evaluate.every_steps;
+  if (every > 0) evaluated_ = fresh_versions_[0].value / every;
+  evaluation_began_ = now_;
+  enter(Phase::kEvaluate);
+  out.push_back(RunEvaluation{fresh_});
+}
+
+}  // namespace disttrain::workerd
