@@ -41,6 +41,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
         options_(std::move(options)),
         on_arrival_(std::move(on_arrival)),
         socket_(loop, fd.release()),
+        pause_(loop),
         reserve_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
 
   void wait() {
@@ -54,6 +55,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     stopped_ = true;
     asio::error_code ignored;
     socket_.close(ignored);
+    pause_.cancel();
     peers_.clear();
   }
 
@@ -61,6 +63,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 
  private:
   static constexpr int kAcceptsPerTurn = 64;
+  static constexpr Duration kPause = std::chrono::milliseconds(10);
 
   // Has connected and not yet said its hello.
   struct Peer {
@@ -79,8 +82,9 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
       Fd fd(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd) {
         if (errno == EINTR || errno == ECONNABORTED) continue;
+        if (errno == EAGAIN || errno == EWOULDBLOCK) break;
         if (errno == EMFILE || errno == ENFILE) turn_away_one();
-        break;
+        return wait_a_little();
       }
       if (seats_->taken >= limits_.max_connections) {
         ++refused_;
@@ -92,7 +96,15 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     wait();
   }
 
-  // No file descriptor is left: one that was kept for this serves to close who waits, or he would wake us for ever.
+  // The system lacks something; who waits would wake us at once, over and over.
+  void wait_a_little() {
+    pause_.expires_after(kPause);
+    pause_.async_wait([self = shared_from_this()](const asio::error_code& error) {
+      if (!error && !self->stopped_) self->wait();
+    });
+  }
+
+  // No file descriptor is left: one that was kept for this serves to close who waits, so that he isn't left waiting.
   void turn_away_one() {
     reserve_ = Fd();
     Fd(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -144,6 +156,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   const TcpOptions options_;
   const std::function<void(std::unique_ptr<Arrival>)> on_arrival_;
   asio::posix::stream_descriptor socket_;
+  asio::steady_timer pause_;
   Fd reserve_;
   const std::shared_ptr<SeatCount> seats_ = std::make_shared<SeatCount>();
   std::unordered_map<std::uint64_t, Peer> peers_;
