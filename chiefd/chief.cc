@@ -285,8 +285,8 @@ void Chief::act(const Probe& action) {
                     if (alive.expired()) return;
                     ProbeOutcome outcome = ProbeOutcome::kAnswered;
                     if (!connection) {
-                      const bool refused = connection.error().message.find("refused") != std::string::npos;
-                      outcome = refused ? ProbeOutcome::kRefused : ProbeOutcome::kNoAnswer;
+                      const bool is_nobody_there = transport::proves_nobody_listens(connection.error());
+                      outcome = is_nobody_there ? ProbeOutcome::kRefused : ProbeOutcome::kNoAnswer;
                     }
                     step(ProbeDone{member, outcome});
                   });
