@@ -14,7 +14,6 @@ namespace disttrain::psd {
 namespace {
 
 constexpr std::size_t kLogLinesPerMessage = 500;
-constexpr std::size_t kMaxQueuedBytes = 4 * 1024 * 1024;  // towards the chief; more log lines wait in the log
 
 std::uint32_t threads_of(const PsConfig& config) {
   if (config.shards != 0) return config.shards;
@@ -36,13 +35,22 @@ PsDaemon::PsDaemon(asio::io_context& loop, transport::Transport& transport, daem
       startup_(std::move(startup)),
       self_{startup_.task, startup_.incarnation},
       log_(log),
-      timeouts_(derive_timeouts(startup_.cluster.heartbeat.timeout)),
       address_(startup_.address),
-      link_(loop, transport, startup_.cluster.chief.address, timeouts_, log, static_cast<ChiefLinkOwner&>(*this)),
+      chief_(loop, transport, startup_.cluster.chief.address, derive_timeouts(startup_.cluster.heartbeat.timeout),
+             link_handlers()),
       heartbeat_timer_(loop) {}
 
 PsDaemon::~PsDaemon() {
+  *alive_ = false;
   log_.set_listener({});
+  chief_.close();
+}
+
+template <typename Task>
+void PsDaemon::post(Task task) {
+  asio::post(loop_, [alive = alive_, work = std::move(task)]() mutable {
+    if (*alive) work();
+  });
 }
 
 Status PsDaemon::start() {
@@ -54,24 +62,46 @@ Status PsDaemon::start() {
   listener_ = std::move(*listener);
   if (address_.ends_with(":0")) address_ = listener_->address();
 
-  const auto upward = [this](const ShardNews& news) { asio::post(loop_, [this, news] { on_news(news); }); };
+  const auto upward = [this](const ShardNews& news) { post([this, news] { on_news(news); }); };
   for (std::uint32_t i = 0; i < threads_of(config); ++i) {
     std::vector<std::uint32_t> cores;
     if (!config.cores.empty()) cores.push_back(config.cores[i % config.cores.size()]);
-    threads_.push_back(std::make_unique<ShardThread>(i, cores, timeouts_.interval / 2, transport_, log_, upward));
+    threads_.push_back(
+        std::make_unique<ShardThread>(i, cores, chief_.timeouts().interval / 2, transport_, log_, upward));
   }
   log_.info(to_string(startup_.task) + " " + daemon::kVersion + " at " + address_ + ", " + transport_.name() + ", " +
             std::to_string(threads_.size()) + " shard threads, waiting for the chief at " +
             startup_.cluster.chief.address);
-  log_.set_listener([this] { asio::post(loop_, [this] { send_logs(); }); });
-  link_.start();
+  log_.set_listener([this] { post([this] { send_logs(); }); });
+  chief_.open();
   heartbeat();
   return {};
 }
 
 // --- The chief
 
-Hello PsDaemon::hello() {
+transport::ChiefLink::Handlers PsDaemon::link_handlers() {
+  return {.make_hello = [this] { return make_hello(); },
+          .on_welcome = [this](const Welcome& welcome) { on_welcome(welcome); },
+          .on_other_journal =
+              [this] {
+                log_.warn("the chief has another journal: what was open is dropped");
+                drop_job([] {});
+              },
+          .on_message =
+              [this](const wire::ControlMessage& message) {
+                std::visit([this](const auto& order) { take(order); }, message);
+              },
+          .on_refused = [this](const Error& why) { on_refused(why); },
+          .on_away =
+              [this](const std::string& why) {
+                log_.warn("no connection to the chief at " + startup_.cluster.chief.address + " (" + why +
+                          "); dialling it until it answers" + (job_ ? ", training goes on" : ""));
+              },
+          .on_unsent = [this](const Error& why) { log_.error("can't tell the chief: " + why.message); }};
+}
+
+Hello PsDaemon::make_hello() const {
   const PsConfig& config = startup_.cluster.ps.at(startup_.task.index);
   TaskHello task;
   task.member = self_;
@@ -80,7 +110,7 @@ Hello PsDaemon::hello() {
   task.pid = static_cast<std::uint32_t>(::getpid());
   task.shards = static_cast<std::uint32_t>(threads_.size());
   task.memory_bytes = memory_of(config);
-  task.journal = journal_;
+  task.journal = chief_.journal();
   if (job_) {
     task.job = job_->facts->job;
     task.generation = job_->facts->generation;
@@ -93,31 +123,16 @@ Hello PsDaemon::hello() {
 }
 
 void PsDaemon::on_welcome(const Welcome& welcome) {
-  obeyed_ = welcome.term >= term_;
-  if (!obeyed_) return log_.warn("a chief of an older term answers; it isn't obeyed");
-  term_ = welcome.term;
   for (const std::string& warning : welcome.warnings) log_.warn(warning);
-  if (journal_.value != 0 && journal_ != welcome.journal) {
-    log_.warn("the chief has another journal: what was open is dropped");
-    drop_job([] {});
-  }
-  journal_ = welcome.journal;
-  timeouts_ = derive_timeouts(welcome.heartbeat_timeout);
-  link_.set_timeouts(timeouts_);
   log_.info("registered with the chief at " + startup_.cluster.chief.address);
   send_heartbeat();
   send_logs();
 }
 
-void PsDaemon::on_refused(const Refused& refused) {
-  log_.error("the chief refuses " + to_string(startup_.task) + ": " + refused.reason);
-  exit_code_ = static_cast<int>(refused.code);
+void PsDaemon::on_refused(const Error& why) {
+  log_.error(why.message);
+  exit_code_ = static_cast<int>(why.code);
   stop();
-}
-
-void PsDaemon::on_message(const wire::ControlMessage& message) {
-  if (!obeyed_) return;
-  std::visit([this](const auto& order) { take(order); }, message);
 }
 
 bool PsDaemon::is_open(JobId job, Generation generation) const {
@@ -126,12 +141,12 @@ bool PsDaemon::is_open(JobId job, Generation generation) const {
 
 void PsDaemon::fail_job(JobId job, Generation generation, const Error& error) {
   log_.error("job " + std::to_string(job.value) + ": " + error.message);
-  link_.send(TaskFailed{job, generation, error.code, error.message});
+  chief_.tell(TaskFailed{job, generation, error.code, error.message});
 }
 
 void PsDaemon::take(const CreateShards& order) {
   if (is_open(order.job, order.generation)) {
-    if (job_->created) link_.send(ShardsCreated{order.job, order.generation});
+    if (job_->created) chief_.tell(ShardsCreated{order.job, order.generation});
     return;
   }
   drop_job([this, order] { create(order); });
@@ -160,7 +175,7 @@ void PsDaemon::create(const CreateShards& order) {
   facts->cluster = startup_.cluster.name;
   facts->cluster_hash = startup_.cluster.hash;
   facts->credits = startup_.cluster.transport.credits;
-  facts->timeouts = timeouts_;
+  facts->timeouts = chief_.timeouts();
   job_.emplace();
   job_->facts = facts;
   for (std::uint32_t shard = 0; shard < order.layout.shards; ++shard)
@@ -169,17 +184,21 @@ void PsDaemon::create(const CreateShards& order) {
             std::to_string(job_->threads.size()) + " of " + std::to_string(order.layout.shards) + " shards");
   for (const auto& [shard, thread] : job_->threads)
     threads_[thread]->run([facts, id = shard](ShardThread& on) {
+      const auto fail = [&](ErrorCode code, const std::string& why) {
+        on.place().upward(wire::ControlMessage(TaskFailed{
+            facts->job, facts->generation, code, "can't make shard " + std::to_string(id.value) + ": " + why}));
+      };
       try {
         on.services()[id] = std::make_unique<ShardService>(on.place(), facts, id);
       } catch (const std::bad_alloc&) {
-        const std::string reason = "no memory for shard " + std::to_string(id.value);
-        on.place().upward(
-            wire::ControlMessage(TaskFailed{facts->job, facts->generation, ErrorCode::kUnavailable, reason}));
+        fail(ErrorCode::kUnavailable, "the host has no memory for it");
+      } catch (const std::exception& error) {
+        fail(ErrorCode::kSoftware, error.what());
       }
     });
   if (job_->threads.empty()) {
     job_->created = true;
-    link_.send(ShardsCreated{order.job, order.generation});
+    chief_.tell(ShardsCreated{order.job, order.generation});
   }
 }
 
@@ -205,15 +224,11 @@ void PsDaemon::take(const FenceWorker& order) {
 
 void PsDaemon::take(const CloseJob& order) {
   if (!is_open(order.job, order.generation)) {
-    link_.send(JobClosed{order.job});
+    chief_.tell(JobClosed{order.job});
     return;
   }
   log_.info("job " + std::to_string(order.job.value) + " closes: " + order.reason);
-  drop_job([this, job = order.job] { link_.send(JobClosed{job}); });
-}
-
-void PsDaemon::take(const HeartbeatAnswer& answer) {
-  obeyed_ = answer.term >= term_;
+  drop_job([this, job = order.job] { chief_.tell(JobClosed{job}); });
 }
 
 // The last report leaves before the shard does.
@@ -238,7 +253,7 @@ void PsDaemon::drop_job(std::function<void()> then) {
         service->second->report(true);
         on.services().erase(service);
       }
-      asio::post(loop_, done);
+      post(done);
     });
 }
 
@@ -253,7 +268,7 @@ void PsDaemon::hear(const ShardReady& ready) {
   job_->ready.insert(ready.shard);
   if (job_->created || job_->ready.size() < job_->threads.size()) return;
   job_->created = true;
-  link_.send(ShardsCreated{job_->facts->job, job_->facts->generation});
+  chief_.tell(ShardsCreated{job_->facts->job, job_->facts->generation});
 }
 
 void PsDaemon::hear(const ShardSays& says) {
@@ -326,14 +341,14 @@ void PsDaemon::heartbeat() {
     for (const auto& [shard, thread] : job_->threads)
       on_shard(shard, [](ShardService& service) { service.report(false); });
   send_heartbeat();
-  heartbeat_timer_.expires_after(timeouts_.interval);
-  heartbeat_timer_.async_wait([this](asio::error_code cancelled) {
-    if (!cancelled) heartbeat();
+  heartbeat_timer_.expires_after(chief_.timeouts().interval);
+  heartbeat_timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
+    if (!cancelled && *alive) heartbeat();
   });
 }
 
 void PsDaemon::send_heartbeat() {
-  if (!link_.open()) return;
+  if (!chief_.has_room()) return;
   Heartbeat beat;
   for (const auto& thread : threads_) beat.turns.push_back(thread->turns());
   if (job_) {
@@ -347,14 +362,14 @@ void PsDaemon::send_heartbeat() {
       beat.loss = beat.pacer->loss;
     }
   }
-  link_.send(beat);
+  chief_.tell(beat);
 }
 
 void PsDaemon::send_logs() {
-  while (link_.open() && link_.queued_bytes() < kMaxQueuedBytes) {
+  while (chief_.has_room()) {
     LogLines lines = log_.take(kLogLinesPerMessage);
     if (lines.lines.empty() && lines.dropped == 0) return;
-    link_.send(lines);
+    chief_.tell(lines);
   }
 }
 

@@ -15,18 +15,18 @@
 #include "common/daemon/log.h"
 #include "common/daemon/startup.h"
 #include "common/timeouts.h"
-#include "psd/chief_link.h"
 #include "psd/shard_job.h"
 #include "psd/shard_thread.h"
+#include "transport/chief_link.h"
 #include "transport/connection.h"
 
 namespace disttrain::psd {
 
-class PsDaemon final : private ChiefLinkOwner {
+class PsDaemon {
  public:
   // All references outlive it.
   PsDaemon(asio::io_context& loop, transport::Transport& transport, daemon::Startup startup, daemon::Log& log);
-  ~PsDaemon() override;
+  ~PsDaemon();
   PsDaemon(const PsDaemon&) = delete;
 
   // Listens and begins to dial the chief. kUnavailable: the port is in use.
@@ -49,18 +49,16 @@ class PsDaemon final : private ChiefLinkOwner {
     bool created = false;              // the chief was told
   };
 
-  // ChiefLinkOwner
-  Hello hello() override;
-  void on_welcome(const Welcome& welcome) override;
-  void on_refused(const Refused& refused) override;
-  void on_message(const wire::ControlMessage& message) override;
+  transport::ChiefLink::Handlers link_handlers();
+  Hello make_hello() const;
+  void on_welcome(const Welcome& welcome);
+  void on_refused(const Error& why);
 
   // Orders of the chief.
   void take(const CreateShards& order);
   void take(const SetRoster& order);
   void take(const FenceWorker& order);
   void take(const CloseJob& order);
-  void take(const HeartbeatAnswer& answer);
   template <typename Other>
   void take(const Other&) {}  // not for a ps
   void create(const CreateShards& order);
@@ -73,7 +71,7 @@ class PsDaemon final : private ChiefLinkOwner {
   void on_news(const ShardNews& news);
   void hear(const ShardReady& ready);
   void hear(const ShardSays& says);
-  void hear(const wire::ControlMessage& message) { link_.send(message); }
+  void hear(const wire::ControlMessage& message) { chief_.tell(message); }
 
   // Peers that say hello.
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
@@ -88,6 +86,9 @@ class PsDaemon final : private ChiefLinkOwner {
   void send_logs();
   template <typename Task>
   void on_shard(ShardId shard, Task task);
+  // Runs on the main loop, unless the daemon has ended by then. Any thread.
+  template <typename Task>
+  void post(Task task);
 
   // Constant.
   asio::io_context& loop_;
@@ -96,17 +97,15 @@ class PsDaemon final : private ChiefLinkOwner {
   const Member self_;
   daemon::Log& log_;
 
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with what other threads post
+
   // Owned by the main loop.
-  Timeouts timeouts_;
-  Term term_;
-  bool obeyed_ = false;  // the chief at the other end has the highest term
-  JournalId journal_;
   std::string address_;
   int exit_code_ = 0;
   std::optional<OpenJob> job_;
   bool dropping_ = false;
   std::vector<std::function<void()>> after_drop_;
-  ChiefLink link_;
+  transport::ChiefLink chief_;
   asio::steady_timer heartbeat_timer_;
   std::unique_ptr<transport::Listener> listener_;
   std::vector<std::unique_ptr<ShardThread>> threads_;  // end before all that they use

@@ -199,7 +199,7 @@ void JobRunner::evaluate() {
     input::EvaluationBatches batches(*prepared_.evaluation, kEvaluationBatch,
                                      input::target_width(prepared_.engine->describe()));
     while (const input::BatchBuffer* records = batches.next()) {
-      if (world_.hurry) return;
+      if (world_.must_leave()) return;
       const Result<EvaluationResult> part = prepared_.engine->evaluate(
           Batch{records->examples(), records->inputs(), records->labels(), records->targets()});
       if (!part) return feed(Broken{part.error()});

@@ -32,7 +32,7 @@ struct RunnerWorld {
   const ClusterConfig& cluster;
   Member self;
   ProgressBoard& board;
-  const std::atomic<bool>& hurry;                  // true: leave a long evaluation, the job is being closed
+  std::function<bool()> must_leave;                // a long evaluation: the job is being closed
   std::function<void(wire::ControlMessage)> tell;  // to the chief
 };
 

@@ -24,11 +24,13 @@ struct PreparedJob {
   std::unique_ptr<Engine> engine;
   std::unique_ptr<input::Dataset> training;
   std::unique_ptr<input::Dataset> evaluation;  // none: not loaded yet, or no [evaluate]
+  input::IsCancelled is_cancelled;
 };
 
 // Builds the model and reads the training set; the data fits the model then. Errors are meant for the operator.
+// Reading ends early with an error once is_cancelled() says so; asked from several threads.
 Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const std::string& toml, const EngineFactory& make_engine,
-                                                 std::uint32_t threads);
+                                                 std::uint32_t threads, const input::IsCancelled& is_cancelled);
 
 // Reads the evaluation set unless that is done or there is none.
 Status load_evaluation(PreparedJob& prepared);

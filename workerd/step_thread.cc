@@ -9,6 +9,11 @@
 #include "common/daemon/threads.h"
 
 namespace disttrain::workerd {
+namespace {
+
+constexpr std::uint64_t kEveryJob = ~std::uint64_t{0};
+
+}  // namespace
 
 StepThread::StepThread(StepThreadOptions options, transport::Transport& transport, daemon::Log& log,
                        std::function<void(wire::ControlMessage)> tell)
@@ -21,7 +26,7 @@ StepThread::StepThread(StepThreadOptions options, transport::Transport& transpor
 
 StepThread::~StepThread() {
   stopping_ = true;
-  hurry_ = true;
+  hurry_ = kEveryJob;
   asio::post(loop_, [] {});  // wakes it
   thread_.join();
 }
@@ -60,11 +65,18 @@ void StepThread::run_deferred() {
   for (const auto& command : std::exchange(deferred_, {})) command();
 }
 
+bool StepThread::must_leave(JobId job) const {
+  const std::uint64_t hurry = hurry_;
+  return hurry == kEveryJob || hurry == job.value;
+}
+
 void StepThread::describe(DescribeJob message) {
+  ordered_ = message.job;
   post([this, message = std::move(message)] { do_describe(message); });
 }
 
 void StepThread::open(OpenJob message) {
+  ordered_ = message.job;
   post([this, message = std::move(message)] { do_open(message); });
 }
 
@@ -74,16 +86,17 @@ void StepThread::feed(JobId job, Generation generation, Event event) {
   });
 }
 
+// Only the job that is closed is left in a hurry: the chief may still close an older one.
 void StepThread::close(CloseJob message) {
-  hurry_ = true;
+  if (message.job == ordered_) hurry_ = message.job.value;
   post([this, message = std::move(message)] { do_close(message); });
 }
 
 void StepThread::drop_job() {
-  hurry_ = true;
+  hurry_ = kEveryJob;
   post([this] {
     release();
-    hurry_ = false;
+    if (!stopping_) hurry_ = 0;
   });
 }
 
@@ -96,12 +109,15 @@ void StepThread::chief_returned() {
 // ---- on the step thread ----
 
 void StepThread::do_describe(const DescribeJob& message) {
-  release();
+  // The chief may ask twice: the data is read once.
+  const bool is_prepared = prepared_ && prepared_->job == message.job && !runner_;
+  if (!is_prepared) release();
   show_loading(message.job, Generation());
-  Status ok = prepare(message.job, message.job_toml);
+  Status ok = is_prepared ? Status() : prepare(message.job, message.job_toml);
   if (ok) ok = load_evaluation(*prepared_);
   if (!ok) {
     release();
+    if (must_leave(message.job)) return;  // it is being closed
     return tell_(TaskFailed{message.job, Generation(), ok.error().code, ok.error().message});
   }
   log_.info("job " + std::to_string(message.job.value) + ": " + std::to_string(prepared_->training->records()) +
@@ -115,10 +131,12 @@ void StepThread::do_describe(const DescribeJob& message) {
 }
 
 void StepThread::do_open(const OpenJob& message) {
+  // Asked twice: JobOpened was said again when the chief was back, or is still to come.
+  if (runner_ && runner_->job() == message.job && runner_->generation() == message.generation) return;
   runner_.reset();
   const auto refuse = [this, &message](ErrorCode code, const std::string& reason) {
     release();
-    tell_(TaskFailed{message.job, message.generation, code, reason});
+    if (!must_leave(message.job)) tell_(TaskFailed{message.job, message.generation, code, reason});
   };
   show_loading(message.job, message.generation);
   if (!prepared_ || prepared_->job != message.job)
@@ -141,8 +159,9 @@ void StepThread::do_open(const OpenJob& message) {
                                         std::to_string(message.train_records) +
                                         "; expected the same files on every host");
   try {
-    runner_ = std::make_unique<JobRunner>(
-        RunnerWorld{loop_, transport_, options_.cluster, options_.self, board_, hurry_, tell_}, *prepared_, message);
+    runner_ = std::make_unique<JobRunner>(RunnerWorld{loop_, transport_, options_.cluster, options_.self, board_,
+                                                      [this, job = message.job] { return must_leave(job); }, tell_},
+                                          *prepared_, message);
   } catch (const std::bad_alloc&) {
     refuse(ErrorCode::kUnavailable, "not enough memory for the parameters and gradients of the job");
   }
@@ -150,14 +169,16 @@ void StepThread::do_open(const OpenJob& message) {
 
 void StepThread::do_close(const CloseJob& message) {
   if (prepared_ && prepared_->job == message.job) release();
-  hurry_ = false;
+  std::uint64_t closed = message.job.value;
+  hurry_.compare_exchange_strong(closed, 0);
   tell_(JobClosed{message.job});
 }
 
 Status StepThread::prepare(JobId job, const std::string& toml) {
   const std::uint32_t index = options_.self.task.index;
   const std::uint32_t threads = index < options_.cluster.workers.size() ? options_.cluster.workers[index].threads : 1;
-  Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(job, toml, options_.make_engine, threads);
+  Result<std::unique_ptr<PreparedJob>> prepared =
+      prepare_job(job, toml, options_.make_engine, threads, [this, job] { return must_leave(job); });
   if (!prepared) return tl::unexpected(prepared.error());
   prepared_ = std::move(*prepared);
   return {};

@@ -61,14 +61,19 @@ class StepThread {
   void release();
   Status prepare(JobId job, const std::string& toml);
   void show_loading(JobId job, Generation generation);
+  // Any thread: whatever is being done for the job is to be left.
+  bool must_leave(JobId job) const;
 
   const StepThreadOptions options_;
   transport::Transport& transport_;
   daemon::Log& log_;
   const std::function<void(wire::ControlMessage)> tell_;
   ProgressBoard board_;
-  std::atomic<bool> hurry_ = false;     // a close is waiting
-  std::atomic<bool> stopping_ = false;  // the process ends
+  std::atomic<std::uint64_t> hurry_ = 0;  // the job that is to be left at once; kEveryJob
+  std::atomic<bool> stopping_ = false;    // the process ends
+
+  // The main loop's own.
+  JobId ordered_;  // the last job that we were told of
 
   // The step thread's own.
   asio::io_context loop_{1};

@@ -13,17 +13,9 @@ namespace disttrain::workerd {
 namespace {
 
 constexpr std::size_t kLogLinesAtOnce = 200;
-// The chief answers every heartbeat; a connection on which nothing has come for so many timeouts is dialled anew.
-constexpr int kSilentTimeouts = 5;
 
 std::string name_of_job(JobId job) {
   return "job " + std::to_string(job.value);
-}
-
-// Reports are kept for a chief that is away; these are not: the core asks for leases again by itself, and an old
-// accusation accuses nobody.
-bool only_now(const wire::ControlMessage& message) {
-  return std::holds_alternative<LeaseRequest>(message) || std::holds_alternative<Accusation>(message);
 }
 
 }  // namespace
@@ -37,37 +29,13 @@ Worker::Worker(asio::io_context& loop, transport::Transport& transport, daemon::
       on_refused_(std::move(on_refused)),
       transport_(transport),
       alive_(std::make_shared<bool>(true)),
-      timeouts_(derive_timeouts(startup_.cluster.heartbeat.timeout)),
       heartbeat_(loop),
-      chief_(loop, transport, startup_.cluster.chief.address, timeouts_,
-             ChiefLink::Handlers{
-                 .make_hello = [this] { return make_hello(); },
-                 .on_welcome = [this](const Welcome& welcome) { on_welcome(welcome); },
-                 .on_message = [this](wire::ControlMessage message) { on_message(std::move(message)); },
-                 .on_lost =
-                     [this](const std::string& reason) {
-                       log_.warn("the chief is lost (" + reason + "); " +
-                                 (job_ == JobId() ? "dialling it again" : "training goes on, dialling it again"));
-                     },
-                 .on_refused = [this](const Error& why) { on_refused_(why); },
-                 .on_unreachable =
-                     [this](const std::string& reason) {
-                       log_.warn("the chief at " + startup_.cluster.chief.address + " can't be reached yet (" + reason +
-                                 "); dialling it again until it answers");
-                     },
-                 .on_unsent = [this](const Error& why) { log_.error(why.message); },
-             }),
+      chief_(loop, transport, startup_.cluster.chief.address, derive_timeouts(startup_.cluster.heartbeat.timeout),
+             link_handlers()),
       step_(StepThreadOptions{startup_.cluster, self_, std::move(make_engine)}, transport, log,
             [this, alive = alive_](wire::ControlMessage message) {
               asio::post(loop_, [this, alive, message = std::move(message)]() mutable {
-                if (!*alive) return;
-                if (const auto* finished = std::get_if<WorkerFinished>(&message))
-                  log_.info(name_of_job(finished->job) + ": finished after " + std::to_string(finished->steps) +
-                            " steps");
-                if (const auto* failed = std::get_if<TaskFailed>(&message)) log_.error(failed->reason);
-                if (const auto* accusation = std::get_if<Accusation>(&message)) log_.warn(accusation->reason);
-                if (only_now(message)) return chief_.tell_now(message);
-                chief_.tell(std::move(message));
+                if (*alive) tell(std::move(message));
               });
             }) {}
 
@@ -97,6 +65,31 @@ Status Worker::start() {
   return {};
 }
 
+// What the step thread has to say.
+void Worker::tell(wire::ControlMessage message) {
+  if (const auto* finished = std::get_if<WorkerFinished>(&message))
+    log_.info(name_of_job(finished->job) + ": finished after " + std::to_string(finished->steps) + " steps");
+  if (const auto* failed = std::get_if<TaskFailed>(&message)) log_.error(failed->reason);
+  if (const auto* accusation = std::get_if<Accusation>(&message)) log_.warn(accusation->reason);
+  chief_.tell(std::move(message));
+}
+
+transport::ChiefLink::Handlers Worker::link_handlers() {
+  return {
+      .make_hello = [this] { return make_hello(); },
+      .on_welcome = [this](const Welcome& welcome) { on_welcome(welcome); },
+      .on_other_journal = [this] { on_other_journal(); },
+      .on_message =
+          [this](const wire::ControlMessage& message) { std::visit([this](const auto& m) { handle(m); }, message); },
+      .on_refused = [this](const Error& why) { on_refused_(why); },
+      .on_away =
+          [this](const std::string& why) {
+            log_.warn("no connection to the chief at " + startup_.cluster.chief.address + " (" + why +
+                      "); dialling it until it answers" + (job_ == JobId() ? "" : ", training goes on"));
+          },
+      .on_unsent = [this](const Error& why) { log_.error("can't tell the chief: " + why.message); }};
+}
+
 // A probe of the chief, or somebody who is lost.
 void Worker::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const std::vector<std::byte> bytes =
@@ -120,7 +113,7 @@ Hello Worker::make_hello() const {
     task.threads = startup_.cluster.workers[self_.task.index].threads;
     task.device = startup_.cluster.workers[self_.task.index].device;
   }
-  task.journal = journal_;
+  task.journal = chief_.journal();
   task.job = job_;
   task.generation = generation_;
   Hello hello;
@@ -131,33 +124,17 @@ Hello Worker::make_hello() const {
 }
 
 void Worker::on_welcome(const Welcome& welcome) {
-  heard_ = daemon::now();
   for (const std::string& warning : welcome.warnings) log_.warn("the chief warns: " + warning);
-  if (journal_ != JournalId() && journal_ != welcome.journal) {
-    if (job_ != JobId()) log_.warn("the chief has another journal: " + name_of_job(job_) + " is dropped");
-    term_ = Term();
-    job_ = JobId();
-    generation_ = Generation();
-    step_.drop_job();
-  }
-  if (welcome.term < term_)
-    return asio::post(loop_, [this, alive = alive_] {
-      if (*alive) chief_.drop("it is of an older term than the one that we obey");
-    });
-  journal_ = welcome.journal;
-  term_ = welcome.term;
-  if (welcome.heartbeat_timeout > Duration::zero()) {
-    timeouts_ = derive_timeouts(welcome.heartbeat_timeout);
-    chief_.set_timeouts(timeouts_);
-  }
-  log_.info("registered with the chief");
+  log_.info("registered with the chief at " + startup_.cluster.chief.address);
   step_.chief_returned();
   send_logs();
 }
 
-void Worker::on_message(wire::ControlMessage message) {
-  heard_ = daemon::now();
-  std::visit([this](const auto& m) { handle(m); }, message);
+void Worker::on_other_journal() {
+  if (job_ != JobId()) log_.warn("the chief has another journal: " + name_of_job(job_) + " is dropped");
+  job_ = JobId();
+  generation_ = Generation();
+  step_.drop_job();
 }
 
 void Worker::handle(const DescribeJob& message) {
@@ -204,18 +181,12 @@ void Worker::handle(const CloseJob& message) {
   step_.close(message);
 }
 
-void Worker::handle(const HeartbeatAnswer& message) {
-  if (message.term > term_) term_ = message.term;
-}
-
 void Worker::beat() {
-  heartbeat_.expires_after(timeouts_.interval);
+  heartbeat_.expires_after(chief_.timeouts().interval);
   heartbeat_.async_wait([this, alive = alive_](asio::error_code cancelled) {
     if (!cancelled && *alive) beat();
   });
   const Instant now = daemon::now();
-  if (chief_.is_open() && now - heard_ > timeouts_.silent * kSilentTimeouts)
-    return chief_.drop("it has been silent for " + std::to_string(to_seconds(now - heard_)) + " s");
   const BoardEntry entry = step_.board().read();
   Heartbeat heartbeat;
   heartbeat.job = entry.job;
@@ -227,14 +198,14 @@ void Worker::beat() {
   heartbeat.loss = entry.progress.loss;
   heartbeat.phase_times.assign(entry.progress.times.begin(), entry.progress.times.end());
   heartbeat.phase_times[static_cast<std::size_t>(entry.progress.phase)] += heartbeat.in_phase;
-  chief_.tell_now(heartbeat);
+  chief_.tell(heartbeat);
 }
 
 void Worker::send_logs() {
   while (chief_.has_room()) {
     LogLines lines = log_.take(kLogLinesAtOnce);
     if (lines.lines.empty() && lines.dropped == 0) return;
-    chief_.tell_now(lines);
+    chief_.tell(lines);
   }
 }
 

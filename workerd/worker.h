@@ -10,8 +10,8 @@
 
 #include "common/daemon/log.h"
 #include "common/daemon/startup.h"
+#include "transport/chief_link.h"
 #include "transport/connection.h"
-#include "workerd/chief_link.h"
 #include "workerd/step_thread.h"
 
 namespace disttrain::workerd {
@@ -28,8 +28,11 @@ class Worker {
   Status start();
 
  private:
+  transport::ChiefLink::Handlers link_handlers();
   Hello make_hello() const;
   void on_welcome(const Welcome& welcome);
+  void on_other_journal();
+  void tell(wire::ControlMessage message);
   void on_message(wire::ControlMessage message);
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
   void beat();
@@ -44,7 +47,6 @@ class Worker {
   void handle(const SetEvaluator& message);
   void handle(const Evaluate& message);
   void handle(const CloseJob& message);
-  void handle(const HeartbeatAnswer& message);
   template <typename Other>
   void handle(const Other&) {}  // not for workers, or of a later version
 
@@ -58,16 +60,11 @@ class Worker {
   std::shared_ptr<bool> alive_;  // shared with what other threads post
 
   // The main loop's.
-  Timeouts timeouts_;
-  Term term_;
-  JournalId journal_;
   JobId job_;  // what we hold, 0 = nothing
   Generation generation_;
-  Instant heard_;  // last word of the chief
-  bool logs_posted_ = false;
   asio::steady_timer heartbeat_;
   std::unique_ptr<transport::Listener> listener_;
-  ChiefLink chief_;
+  transport::ChiefLink chief_;
   StepThread step_;  // last: it posts to the others until it has ended
 };
 

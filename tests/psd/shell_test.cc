@@ -189,6 +189,28 @@ TEST_F(PsShell, TrainingGoesOnWithoutTheChiefAndItIsDialledAgain) {
   EXPECT_FALSE(channel->closed);
 }
 
+TEST_F(PsShell, WhatAChiefAsksTwiceIsAnsweredTwiceAndDoneOnce) {
+  const CreateShards asked = order(1, 2, "async");
+  create_job(asked);
+  auto channel = open_channel(0, 0);
+  channel->push(1, last_frame(1, 5), std::vector<float>(2, 1.0F));
+  ASSERT_TRUE(until([&] { return !channel->heard.empty(); }));
+  chief_.hang_up();
+  ASSERT_TRUE(until([&] { return chief_.hellos == 2; }));
+  chief_.send(asked);
+  ASSERT_TRUE(until([&] { return chief_.take<ShardsCreated>().has_value(); }));
+  for (int i = 0; i < 2; ++i) {
+    chief_.send(FenceWorker{JobId(5), Generation(3), worker(1)});
+    chief_.send(SetRoster{JobId(5), Generation(3), roster_of(1, 2)});
+    ASSERT_TRUE(until([&] { return chief_.take<WorkerFenced>().has_value(); }));
+    std::optional<RosterApplied> applied;
+    ASSERT_TRUE(until([&] { return (applied = chief_.take<RosterApplied>()).has_value(); }));
+    EXPECT_EQ(applied->version, RosterVersion(2));
+    EXPECT_EQ(applied->step, Step(1)) << "the parameters are those from before";
+  }
+  EXPECT_FALSE(channel->closed);
+}
+
 TEST_F(PsShell, AChiefWithAnotherJournalMakesItDropItsJob) {
   create_job(1, 1);
   auto channel = open_channel(0, 0);

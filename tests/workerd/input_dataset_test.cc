@@ -195,5 +195,20 @@ TEST(Sources, TakeTheirKeys) {
   EXPECT_EQ(evaluation_source(data, evaluate).path, "/other");
 }
 
+TEST(CancelledLoading, EndsWithAnErrorWhateverTheFormat) {
+  const Folder folder;
+  folder.write("a.csv", "1,2\n3,4\n");
+  folder.write("x-images", idx_bytes({2, 1}, {1, 2}));
+  folder.write("x-labels", idx_bytes({2}, {0, 1}));
+  for (Source cancelled :
+       {source(DataFormat::kCsv, folder, "a.csv", ""), source(DataFormat::kIdx, folder, "x-images", "x-labels")}) {
+    ASSERT_TRUE(load_dataset(cancelled));
+    cancelled.is_cancelled = [] { return true; };
+    const Result<std::unique_ptr<Dataset>> result = load_dataset(cancelled);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, ErrorCode::kTemporary);
+  }
+}
+
 }  // namespace
 }  // namespace disttrain::input

@@ -357,6 +357,66 @@ TEST_F(WorkerProcessTest, ChiefThatComesBackHearsWhatItMissed) {
   EXPECT_EQ(shards_.values, expected());
 }
 
+TEST_F(WorkerProcessTest, WhatTheChiefAsksTwiceIsAnsweredTwiceAndDoneOnce) {
+  start_worker();
+  lend_all();
+  const auto reconnect = [this] {
+    const std::size_t before = chief_->peers.size();
+    chief_->worker().connection->close();
+    run_until(loop_, [&] { return chief_->peers.size() > before; });
+    chief_->messages.clear();
+  };
+  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->wait_for<JobDescribed>();
+  reconnect();
+  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  EXPECT_EQ(chief_->wait_for<JobDescribed>().train_records, kRecords);
+  chief_->worker().tell(open_job());
+  chief_->wait_for<JobOpened>();
+  reconnect();
+  chief_->worker().tell(open_job());
+  chief_->wait_for<JobOpened>();
+  EXPECT_EQ(shards_.hellos, 2U) << "one channel to each shard, opened once";
+  for (int i = 0; i < 2; ++i) chief_->worker().tell(StartJob{JobId(5), Generation(1)});
+  EXPECT_EQ(chief_->wait_for<WorkerFinished>().steps, 13U);
+  reconnect();
+  EXPECT_EQ(chief_->wait_for<WorkerFinished>().steps, 13U);
+  chief_->worker().tell(Evaluate{JobId(5), Generation(1)});
+  const Evaluated first = chief_->wait_for<Evaluated>();
+  reconnect();
+  chief_->worker().tell(Evaluate{JobId(5), Generation(1)});
+  const Evaluated again = chief_->wait_for<Evaluated>();
+  EXPECT_TRUE(again.final);
+  EXPECT_EQ(again.examples, first.examples);
+  EXPECT_EQ(again.parameters_hash, first.parameters_hash);
+  EXPECT_EQ(shards_.values, expected());
+}
+
+TEST_F(WorkerProcessTest, FailureIsToldAgainWhenTheChiefIsBack) {
+  shards_.answer_hello = [](Peer& peer, const ChannelHello&) {
+    peer.send(wire::FrameType::kRefused, wire::encode(Refused{ErrorCode::kNoPermission, "the token is wrong"}));
+    return true;
+  };
+  start_worker();
+  chief_->worker().tell(open_job());
+  chief_->wait_for<TaskFailed>();
+  chief_->worker().connection->close();
+  run_until(loop_, [this] { return chief_->peers.size() > 1; });
+  chief_->messages.clear();
+  EXPECT_NE(chief_->wait_for<TaskFailed>().reason.find("token"), std::string::npos);
+}
+
+TEST_F(WorkerProcessTest, ClosingAnOlderJobDoesNotHurryTheOneThatEvaluates) {
+  start_worker();
+  lend_all();
+  open_and_start();
+  chief_->wait_for<WorkerFinished>();
+  chief_->worker().tell(Evaluate{JobId(5), Generation(1)});
+  chief_->worker().tell(CloseJob{JobId(4), Generation(1), "long ago"});
+  EXPECT_EQ(chief_->wait_for<Evaluated>().examples, 20U);
+  EXPECT_EQ(chief_->wait_for<JobClosed>().job, JobId(4));
+}
+
 TEST_F(WorkerProcessTest, ChiefWithAnotherJournalMakesTheWorkerDropItsJob) {
   start_worker();
   lend_all();

@@ -48,7 +48,10 @@ WorkerCore::WorkerCore(JobFacts facts, Instant now)
 
 void WorkerCore::step(Instant now, const Event& event, Actions& out) {
   now_ = now;
-  if (broken_) return;
+  if (broken_) {
+    if (std::holds_alternative<ChiefReturned>(event)) out.push_back(Fail{*broken_});
+    return;
+  }
   if (shows_progress(event)) moved_ = now;
   std::visit([this, &out](const auto& e) { on(e, out); }, event);
   if (!broken_) advance(out);
@@ -82,8 +85,12 @@ void WorkerCore::on(const LeaseGranted& event, Actions&) {
   plan_.grant(event.grant);
 }
 
-void WorkerCore::on(const ChiefReturned&, Actions&) {
+// What we last said may never have arrived.
+void WorkerCore::on(const ChiefReturned&, Actions& out) {
   lease_requested_ = false;
+  if (opened_ && !started_) out.push_back(ReportOpened{});
+  if (left_) out.push_back(ReportFinished{progress_.steps});
+  if (final_) out.push_back(ReportEvaluated{*final_});
 }
 
 void WorkerCore::on(const BatchReady& event, Actions&) {
@@ -126,8 +133,9 @@ void WorkerCore::on(const BecomesEvaluator&, Actions&) {
   if (every > 0) evaluated_ = fresh_versions_[0].value / every;
 }
 
-void WorkerCore::on(const EvaluateRequested&, Actions&) {
-  final_wanted_ = true;
+void WorkerCore::on(const EvaluateRequested&, Actions& out) {
+  if (final_) return out.push_back(ReportEvaluated{*final_});
+  final_wanted_ = !final_now_;
 }
 
 void WorkerCore::on(const EvaluationDone& event, Actions& out) {
@@ -145,6 +153,7 @@ void WorkerCore::on(const EvaluationDone& event, Actions& out) {
   }
   evaluated.took = now_ - evaluation_began_;
   evaluated.stalled_training = sync() && !final_now_;
+  if (final_now_) final_ = evaluated;
   final_now_ = false;
   out.push_back(ReportEvaluated{evaluated});
 }
@@ -232,9 +241,9 @@ void WorkerCore::enter(Phase phase) {
 }
 
 void WorkerCore::set_broken(Error error, Actions& out) {
-  broken_ = true;
+  broken_ = std::move(error);
   enter(Phase::kIdle);
-  out.push_back(Fail{std::move(error)});
+  out.push_back(Fail{*broken_});
 }
 
 }  // namespace disttrain::workerd

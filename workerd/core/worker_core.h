@@ -140,11 +140,11 @@ class WorkerCore {
   // Life.
   bool opened_ = false;
   bool started_ = false;
-  bool stopping_ = false;    // StopRequested
-  bool finished_ = false;    // a shard says that the job has all its steps
-  bool left_ = false;        // ReportFinished is out
-  bool broken_ = false;      // Fail is out
-  bool told_final_ = false;  // ssp: the shards know that nothing follows, or not now
+  bool stopping_ = false;        // StopRequested
+  bool finished_ = false;        // a shard says that the job has all its steps
+  bool left_ = false;            // ReportFinished is out
+  std::optional<Error> broken_;  // Fail is out
+  bool told_final_ = false;      // ssp: the shards know that nothing follows, or not now
 
   // The step.
   bool pulling_ = false;
@@ -167,6 +167,7 @@ class WorkerCore {
   bool evaluates_ = false;
   bool final_wanted_ = false;
   bool final_now_ = false;
+  std::optional<Evaluated> final_;  // what the final one found
   Evaluation evaluation_ = Evaluation::kNone;
   std::uint64_t evaluated_ = 0;  // multiples of every_steps that were passed
   Instant evaluation_began_;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +15,9 @@
 #include "common/result.h"
 
 namespace disttrain::input {
+
+// Asked now and then while files are read, from several threads; true ends the reading with an error (kTemporary).
+using IsCancelled = std::function<bool()>;
 
 // Where records come from: the part of [data] or [evaluate] that says so.
 struct Source {
@@ -28,6 +32,7 @@ struct Source {
   // those of the training set, whatever of them it has.
   std::vector<std::string> label_names;
   std::string section = "data";  // of job.toml, for messages: "data" | "evaluate"
+  IsCancelled is_cancelled;      // none: reads to the end
 };
 
 // What [data] names, and what [evaluate] names: the whole of its files, with format and scale of [data].

@@ -61,15 +61,17 @@ class FileReader::Inflater {
   bool ready_ = false;
 };
 
-FileReader::FileReader(std::string path, std::unique_ptr<File> file, std::uint64_t file_bytes)
+FileReader::FileReader(std::string path, std::unique_ptr<File> file, std::uint64_t file_bytes,
+                       std::function<bool()> is_cancelled)
     : path_(std::move(path)),
       file_(std::move(file)),
       file_bytes_(file_bytes),
+      is_cancelled_(std::move(is_cancelled)),
       buffer_(std::make_unique_for_overwrite<std::byte[]>(kReadAheadBytes)) {}
 
 FileReader::~FileReader() = default;
 
-Result<std::unique_ptr<FileReader>> FileReader::open(const std::string& path) {
+Result<std::unique_ptr<FileReader>> FileReader::open(const std::string& path, std::function<bool()> is_cancelled) {
   // Without O_NONBLOCK a pipe of that name would make us wait for a writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return tl::unexpected(system_error(path, "can't open this data file", errno));
@@ -80,7 +82,8 @@ Result<std::unique_ptr<FileReader>> FileReader::open(const std::string& path) {
     return fail(ErrorCode::kNoInput, path + ": is " + (S_ISDIR(about.st_mode) ? "a folder" : "not a regular file") +
                                          ", expected a data file: make the glob name files only");
   }
-  std::unique_ptr<FileReader> reader(new FileReader(path, std::move(file), static_cast<std::uint64_t>(about.st_size)));
+  std::unique_ptr<FileReader> reader(
+      new FileReader(path, std::move(file), static_cast<std::uint64_t>(about.st_size), std::move(is_cancelled)));
   if (Status filled = reader->refill(); !filled) return tl::unexpected(filled.error());
   const bool gzip = reader->end_ >= 2 && reader->buffer_[0] == std::byte{0x1f} && reader->buffer_[1] == std::byte{0x8b};
   if (gzip) {
@@ -103,6 +106,7 @@ std::uint64_t FileReader::most_content_bytes() const {
 }
 
 Status FileReader::refill() {
+  if (is_cancelled_ && is_cancelled_()) return fail(ErrorCode::kTemporary, path_ + ": reading it was cancelled");
   while (!file_ended_) {
     const ssize_t got = ::read(file_->fd(), buffer_.get(), kReadAheadBytes);
     if (got < 0 && errno == EINTR) continue;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,7 +17,7 @@ namespace disttrain::input {
 class FileReader {
  public:
   // Errors: kNoInput (missing, not a regular file, unreadable), kNoPermission, kData (named .gz, but isn't).
-  static Result<std::unique_ptr<FileReader>> open(const std::string& path);
+  static Result<std::unique_ptr<FileReader>> open(const std::string& path, std::function<bool()> is_cancelled = {});
 
   ~FileReader();
   FileReader(const FileReader&) = delete;
@@ -24,7 +25,8 @@ class FileReader {
 
   // Fills `out`; returns fewer bytes than that only at the end of the content. The checksum of gzip is verified when
   // the end is reached: read until a short count before trusting what was read.
-  // Errors: kData (gzip that is corrupt, truncated or followed by something else), kNoInput (the disk).
+  // Errors: kData (gzip that is corrupt, truncated or followed by something else), kNoInput (the disk), kTemporary
+  // (cancelled).
   Result<std::size_t> read(std::span<std::byte> out);
 
   const std::string& path() const { return path_; }
@@ -38,7 +40,8 @@ class FileReader {
   class File;
   class Inflater;
 
-  FileReader(std::string path, std::unique_ptr<File> file, std::uint64_t file_bytes);
+  FileReader(std::string path, std::unique_ptr<File> file, std::uint64_t file_bytes,
+             std::function<bool()> is_cancelled);
 
   Status refill();
   Result<std::size_t> read_plain(std::span<std::byte> out);
@@ -47,6 +50,7 @@ class FileReader {
   const std::string path_;
   const std::unique_ptr<File> file_;
   const std::uint64_t file_bytes_;
+  const std::function<bool()> is_cancelled_;
   std::unique_ptr<std::byte[]> buffer_;  // what was read ahead from the file: [begin_, end_)
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

@@ -14,16 +14,16 @@ namespace disttrain::input {
 
 namespace {
 
-Result<Array> read_file(DataFormat format, const std::string& path) {
-  Result<std::unique_ptr<FileReader>> file = FileReader::open(path);
+Result<Array> read_file(const Source& source, const std::string& path) {
+  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled);
   if (!file) return tl::unexpected(std::move(file.error()));
-  Result<ArrayHeader> header = format == DataFormat::kIdx ? read_idx_header(**file) : read_npy_header(**file);
+  Result<ArrayHeader> header = source.format == DataFormat::kIdx ? read_idx_header(**file) : read_npy_header(**file);
   if (!header) return tl::unexpected(std::move(header.error()));
   return read_array(**file, *header);
 }
 
-Result<std::vector<Array>> read_files(DataFormat format, const std::vector<std::string>& paths) {
-  return read_parallel<Array>(paths, [format](const std::string& path) { return read_file(format, path); });
+Result<std::vector<Array>> read_files(const Source& source, const std::vector<std::string>& paths) {
+  return read_parallel<Array>(paths, [&source](const std::string& path) { return read_file(source, path); });
 }
 
 bool is_there(const std::string& path) {
@@ -158,9 +158,9 @@ Result<Contents> load_arrays(const Source& source) {
   const Result<std::vector<std::string>> label_paths = find_label_files(source, *input_paths);
   if (!label_paths) return tl::unexpected(label_paths.error());
 
-  Result<std::vector<Array>> labels = read_files(source.format, *label_paths);
+  Result<std::vector<Array>> labels = read_files(source, *label_paths);
   if (!labels) return tl::unexpected(labels.error());
-  Result<std::vector<Array>> inputs = read_files(source.format, *input_paths);
+  Result<std::vector<Array>> inputs = read_files(source, *input_paths);
   if (!inputs) return tl::unexpected(inputs.error());
 
   if (Status alike = check_alike(*inputs, key); !alike) return tl::unexpected(alike.error());

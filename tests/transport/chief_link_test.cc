@@ -1,0 +1,205 @@
+// The link of a task to its chief, against a chief that the test plays by hand over the memory transport.
+#include "transport/chief_link.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "transport/memory/transport.h"
+
+namespace disttrain::transport {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+class Chief final : public ControlHandler {
+ public:
+  Chief(asio::io_context& loop, Transport& transport) : loop_(loop) {
+    auto listener = transport.listen(loop, "memory:chief", {}, [this](std::unique_ptr<Arrival> arrival) {
+      ++hellos;
+      link = std::make_unique<ControlLink>(arrival->adopt(loop_), *this);
+      if (answers_hello) link->answer(answer);
+    });
+    listener_ = std::move(*listener);
+  }
+
+  wire::HelloAnswer answer = welcome_of(Term(1), JournalId(7));
+  bool answers_hello = true;
+  bool answers_heartbeats = true;
+  int hellos = 0;
+  std::vector<wire::ControlMessage> heard;
+  std::unique_ptr<ControlLink> link;
+
+  static Welcome welcome_of(Term term, JournalId journal) {
+    Welcome welcome;
+    welcome.term = term;
+    welcome.journal = journal;
+    welcome.heartbeat_timeout = milliseconds(100);
+    return welcome;
+  }
+  template <typename Message>
+  std::size_t count() const {
+    return static_cast<std::size_t>(std::count_if(
+        heard.begin(), heard.end(), [](const auto& message) { return std::holds_alternative<Message>(message); }));
+  }
+
+ private:
+  void on_answer(const wire::HelloAnswer&) override {}
+  void on_message(wire::ControlMessage message) override {
+    if (std::holds_alternative<Heartbeat>(message) && answers_heartbeats) link->send(HeartbeatAnswer{Term(1)});
+    heard.push_back(std::move(message));
+  }
+  void on_closed(const Error&) override {}
+
+  asio::io_context& loop_;
+  std::unique_ptr<Listener> listener_;
+};
+
+class ChiefLinkTest : public testing::Test {
+ protected:
+  ChiefLinkTest()
+      : transport_(network_),
+        link_(loop_, transport_, "memory:chief", derive_timeouts(milliseconds(100)),
+              {.make_hello = [] { return hello(); },
+               .on_welcome = [this](const Welcome&) { ++welcomes_; },
+               .on_other_journal = [this] { ++other_journals_; },
+               .on_message = [this](const wire::ControlMessage& message) { heard_.push_back(message); },
+               .on_refused = [this](const Error& why) { refused_ = why; },
+               .on_away = [this](const std::string& why) { away_.push_back(why); },
+               .on_unsent = [](const Error& why) { FAIL() << why.message; }}) {}
+
+  static Hello hello() {
+    Hello hello;
+    hello.who = TaskHello{};
+    return hello;
+  }
+  void start_chief() { chief_.emplace(loop_, transport_); }
+  bool until(const std::function<bool()>& done) {
+    const auto end = steady_clock::now() + std::chrono::seconds(10);
+    while (!done()) {
+      if (steady_clock::now() > end) return false;
+      loop_.restart();
+      loop_.run_one_for(milliseconds(10));
+    }
+    return true;
+  }
+
+  asio::io_context loop_;
+  MemoryNetwork network_;
+  MemoryTransport transport_;
+  std::optional<Chief> chief_;
+  int welcomes_ = 0;
+  int other_journals_ = 0;
+  std::vector<wire::ControlMessage> heard_;
+  std::optional<Error> refused_;
+  std::vector<std::string> away_;
+  ChiefLink link_;
+};
+
+TEST_F(ChiefLinkTest, DialsUntilTheChiefIsThereAndSaysOnceThatItIsAway) {
+  link_.open();
+  ASSERT_TRUE(until([&] { return !away_.empty(); }));
+  start_chief();
+  ASSERT_TRUE(until([&] { return welcomes_ == 1; }));
+  EXPECT_EQ(away_.size(), 1u);
+  EXPECT_EQ(link_.journal(), JournalId(7));
+}
+
+TEST_F(ChiefLinkTest, ReportsWaitForTheChiefAndWhatIsSaidAgainDoesNot) {
+  start_chief();
+  link_.open();
+  ASSERT_TRUE(until([&] { return welcomes_ == 1; }));
+  chief_->link.reset();
+  ASSERT_TRUE(until([&] { return !away_.empty(); }));
+  link_.tell(JobOpened{JobId(5), Generation(1)});
+  link_.tell(Heartbeat{});
+  link_.tell(Accusation{});
+  link_.tell(WorkerFinished{JobId(5), Generation(1), 9});
+  ASSERT_TRUE(until([&] { return chief_->heard.size() >= 2; }));
+  link_.tell(JobClosed{JobId(5)});
+  ASSERT_TRUE(until([&] { return chief_->count<JobClosed>() == 1; }));
+  ASSERT_EQ(chief_->heard.size(), 3u);
+  EXPECT_TRUE(std::holds_alternative<JobOpened>(chief_->heard[0]));
+  EXPECT_TRUE(std::holds_alternative<WorkerFinished>(chief_->heard[1]));
+}
+
+TEST_F(ChiefLinkTest, NoMoreThanItsBoundOfReportsWaits) {
+  for (std::size_t i = 0; i < ChiefLink::kMaxWaiting + 10; ++i) link_.tell(JobClosed{JobId(i)});
+  start_chief();
+  link_.open();
+  ASSERT_TRUE(until([&] { return chief_->heard.size() == ChiefLink::kMaxWaiting; }));
+  EXPECT_EQ(std::get<JobClosed>(chief_->heard.front()).job, JobId(10));
+}
+
+TEST_F(ChiefLinkTest, SilentChiefIsDialledAnew) {
+  start_chief();
+  chief_->answers_heartbeats = false;
+  link_.open();
+  ASSERT_TRUE(until([&] { return welcomes_ == 2; }));
+  EXPECT_NE(away_.front().find("silent"), std::string::npos) << away_.front();
+}
+
+TEST_F(ChiefLinkTest, ChiefThatAnswersHeartbeatsIsKept) {
+  start_chief();
+  link_.open();
+  const auto end = steady_clock::now() + milliseconds(100) * ChiefLink::kSilentTimeouts * 2;
+  ASSERT_TRUE(until([&] {
+    link_.tell(Heartbeat{});
+    return steady_clock::now() > end;
+  }));
+  EXPECT_EQ(chief_->hellos, 1);
+}
+
+TEST_F(ChiefLinkTest, ChiefThatTakesTheConnectionAndSaysNothingIsDialledAnew) {
+  start_chief();
+  chief_->answers_hello = false;
+  link_.open();
+  ASSERT_TRUE(until([&] { return !away_.empty(); }));
+  chief_->answers_hello = true;
+  EXPECT_TRUE(until([&] { return welcomes_ == 1; }));
+}
+
+TEST_F(ChiefLinkTest, ChiefOfAnOlderTermIsNotObeyed) {
+  start_chief();
+  chief_->answer = Chief::welcome_of(Term(3), JournalId(7));
+  link_.open();
+  ASSERT_TRUE(until([&] { return welcomes_ == 1; }));
+  chief_->answer = Chief::welcome_of(Term(2), JournalId(7));
+  chief_->link.reset();
+  ASSERT_TRUE(until([&] { return chief_->hellos == 3; }));
+  EXPECT_EQ(welcomes_, 1);
+  chief_->answer = Chief::welcome_of(Term(3), JournalId(7));
+  EXPECT_TRUE(until([&] { return welcomes_ == 2; }));
+}
+
+TEST_F(ChiefLinkTest, ChiefWithAnotherJournalIsToldOfWhateverItsTermAndOldReportsAreDropped) {
+  start_chief();
+  chief_->answer = Chief::welcome_of(Term(3), JournalId(7));
+  link_.open();
+  ASSERT_TRUE(until([&] { return welcomes_ == 1; }));
+  chief_->answer = Chief::welcome_of(Term(1), JournalId(8));
+  chief_->link.reset();
+  ASSERT_TRUE(until([&] { return !away_.empty(); }));
+  link_.tell(JobClosed{JobId(5)});
+  ASSERT_TRUE(until([&] { return welcomes_ == 2; }));
+  EXPECT_EQ(other_journals_, 1);
+  EXPECT_TRUE(chief_->heard.empty());
+  EXPECT_EQ(link_.journal(), JournalId(8));
+}
+
+TEST_F(ChiefLinkTest, TemporaryRefusalIsDialledAgainAndAnyOtherEndsIt) {
+  start_chief();
+  chief_->answer = Refused{ErrorCode::kTemporary, "too many"};
+  link_.open();
+  ASSERT_TRUE(until([&] { return chief_->hellos == 2; }));
+  EXPECT_FALSE(refused_);
+  chief_->answer = Refused{ErrorCode::kConfig, "another cluster"};
+  ASSERT_TRUE(until([&] { return refused_.has_value(); }));
+  EXPECT_EQ(refused_->code, ErrorCode::kConfig);
+  EXPECT_NE(refused_->message.find("another cluster"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace disttrain::transport

@@ -1,0 +1,138 @@
+#include "transport/chief_link.h"
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <utility>
+
+namespace disttrain::transport {
+namespace {
+
+// An old accusation accuses nobody, and who still wants a lease asks again.
+bool is_said_again(const wire::ControlMessage& message) {
+  return std::holds_alternative<Heartbeat>(message) || std::holds_alternative<LogLines>(message) ||
+         std::holds_alternative<Accusation>(message) || std::holds_alternative<LeaseRequest>(message);
+}
+
+}  // namespace
+
+ChiefLink::ChiefLink(asio::io_context& loop, Transport& transport, std::string address, const Timeouts& timeouts,
+                     Handlers handlers)
+    : loop_(loop),
+      transport_(transport),
+      address_(std::move(address)),
+      handlers_(std::move(handlers)),
+      timeouts_(timeouts),
+      timer_(loop),
+      pause_(timeouts.reconnect_first) {}
+
+ChiefLink::~ChiefLink() {
+  close();
+}
+
+void ChiefLink::close() {
+  *alive_ = false;
+  drop_connection();
+}
+
+void ChiefLink::dial() {
+  const std::vector<std::byte> bytes = wire::encode(handlers_.make_hello());
+  OutgoingFrame frame;
+  frame.header.type = wire::FrameType::kHello;
+  frame.control = bytes;
+  transport_.dial(loop_, address_, frame, timeouts_.dial,
+                  [this, alive = alive_, attempt = ++attempt_](Result<std::unique_ptr<Connection>> dialled) {
+                    if (!*alive || attempt != attempt_) return;
+                    if (!dialled) return lost(dialled.error().message);
+                    ControlHandler& self = *this;
+                    connection_ = std::make_unique<ControlLink>(std::move(*dialled), self);
+                    timer_.expires_after(timeouts_.dial);
+                    timer_.async_wait([this, alive, attempt](asio::error_code cancelled) {
+                      if (cancelled || !*alive || attempt != attempt_ || open_) return;
+                      lost("it took the connection but didn't answer the hello");
+                    });
+                  });
+}
+
+void ChiefLink::on_answer(const wire::HelloAnswer& answer) {
+  timer_.cancel();
+  if (const auto* welcome = std::get_if<Welcome>(&answer)) return welcomed(*welcome);
+  const Refused& refused = std::get<Refused>(answer);
+  if (refused.code == ErrorCode::kTemporary || refused.code == ErrorCode::kUnavailable) return lost(refused.reason);
+  drop_connection();
+  handlers_.on_refused(Error{refused.code, "the chief at " + address_ + " refuses this task: " + refused.reason});
+}
+
+void ChiefLink::welcomed(const Welcome& welcome) {
+  const bool is_other_journal = journal_.value != 0 && journal_ != welcome.journal;
+  if (!is_other_journal && welcome.term < term_)
+    return lost("it is of term " + std::to_string(welcome.term.value) + ", older than the term " +
+                std::to_string(term_.value) + " that we obey: is a second chief running?");
+  term_ = welcome.term;
+  journal_ = welcome.journal;
+  if (welcome.heartbeat_timeout > Duration::zero()) timeouts_ = derive_timeouts(welcome.heartbeat_timeout);
+  open_ = true;
+  said_away_ = false;
+  pause_ = timeouts_.reconnect_first;
+  heard_ = std::chrono::steady_clock::now();
+  watch_silence();
+  if (is_other_journal) {
+    waiting_.clear();
+    handlers_.on_other_journal();
+  }
+  handlers_.on_welcome(welcome);
+  for (wire::ControlMessage& message : std::exchange(waiting_, {})) tell(std::move(message));
+}
+
+void ChiefLink::watch_silence() {
+  const Duration longest = timeouts_.silent * kSilentTimeouts;
+  timer_.expires_at(heard_ + longest);
+  timer_.async_wait([this, longest, alive = alive_, attempt = attempt_](asio::error_code cancelled) {
+    if (cancelled || !*alive || attempt != attempt_) return;
+    if (std::chrono::steady_clock::now() < heard_ + longest) return watch_silence();
+    lost("it has been silent for " + std::to_string(to_seconds(longest)) + " s");
+  });
+}
+
+void ChiefLink::on_message(wire::ControlMessage message) {
+  if (!open_) return;
+  heard_ = std::chrono::steady_clock::now();
+  if (const auto* answer = std::get_if<HeartbeatAnswer>(&message)) {
+    term_ = std::max(term_, answer->term);
+    return;
+  }
+  handlers_.on_message(std::move(message));
+}
+
+void ChiefLink::tell(wire::ControlMessage message) {
+  if (is_said_again(message)) {
+    if (!has_room()) return;
+  } else if (!open_) {
+    if (waiting_.size() == kMaxWaiting) waiting_.pop_front();
+    waiting_.push_back(std::move(message));
+    return;
+  }
+  // Too big to be sent: only a model could be, and its layout couldn't come back either.
+  if (const Status sent = connection_->send(message); !sent) handlers_.on_unsent(sent.error());
+}
+
+void ChiefLink::lost(const std::string& why) {
+  drop_connection();
+  timer_.expires_after(pause_);
+  pause_ = std::min(pause_ * 2, timeouts_.reconnect_longest);
+  timer_.async_wait([this, alive = alive_, attempt = attempt_](asio::error_code cancelled) {
+    if (!cancelled && *alive && attempt == attempt_) dial();
+  });
+  if (!std::exchange(said_away_, true)) handlers_.on_away(why);
+}
+
+void ChiefLink::drop_connection() {
+  open_ = false;
+  ++attempt_;
+  timer_.cancel();
+  if (!connection_) return;
+  connection_->close();
+  // It may be the one that is calling us: it dies when the loop has come out of it.
+  asio::post(loop_, [dead = std::shared_ptr<ControlLink>(std::move(connection_))] {});
+}
+
+}  // namespace disttrain::transport
