@@ -73,10 +73,11 @@ class DaemonsTest(SystemTest):
             with self.subTest(mode):
                 process = self.start_long_job(mode)
                 self.kill("chief/0")
-                outcome = self.finish(process)
-                self.assertNotEqual(outcome.code, 0, str(outcome))
-                self.assertIn("chief", outcome.err)
                 self.start_daemon("chief/0")
+                outcome = self.finish(process)
+                self.assertEqual(outcome.code, 1, str(outcome))
+                self.assertEqual(outcome.json["state"], "failed", str(outcome))
+                self.assertIn("the chief was restarted", outcome.json["reason"])
                 self.until_chief_answers(self.cluster)
                 self.assert_next_job_finishes()
 

@@ -1,10 +1,11 @@
 """submit, status, stop, kill, logs, bench, plan, check against daemons that an operator started by hand."""
 import json
 import signal
+import threading
 import unittest
 
 from bad_input_test import CLUSTER, free_ports
-from harness import SystemTest
+from harness import PATIENCE, SystemTest
 
 LONG = "epochs = 1000000"
 
@@ -81,6 +82,36 @@ class VerbsTest(SystemTest):
         tasks = {line.split()[3] for line in self.verb("logs", "--task", "worker/0").out.splitlines()}
         self.assertEqual(tasks, {"worker/0"})
 
+    def until_line(self, process, word):
+        """Reads the process's output up to the line that has the word."""
+        patience = threading.Timer(PATIENCE, process.kill)
+        patience.start()
+        try:
+            for line in process.stdout:
+                if word in line:
+                    return
+        finally:
+            patience.cancel()
+        self.fail(f"{process.args} ended before it said {word!r}: {process.stderr.read()}")
+
+    def test_followed_logs_come_while_the_job_runs(self):
+        process = self.start("disttrain", "logs", "-f", "--cluster", self.cluster)
+        number = self.verb("submit", "--detach", self.job("endless", train=LONG)).out.strip()
+        self.until_line(process, "is running")
+        self.assertEqual(self.verb("kill", number).code, 0)
+        self.until_line(process, "is stopped")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process).code, 130)
+
+    def test_watched_status_goes_on_until_the_job_ends(self):
+        number = self.verb("submit", "--detach", self.job("endless", train=LONG)).out.strip()
+        process = self.start("disttrain", "status", "--watch", number, "--cluster", self.cluster)
+        self.until_line(process, "endless: running")
+        self.until_line(process, "endless: running")
+        self.assertEqual(self.verb("stop", number).code, 0)
+        self.until_line(process, "stopped")
+        self.assertEqual(self.finish(process).code, 0)
+
     def test_chief_that_is_away_is_unavailable(self):
         self.daemons[0].send_signal(signal.SIGTERM)
         self.assertEqual(self.finish(self.daemons[0]).code, 0)
@@ -96,6 +127,16 @@ class VerbsTest(SystemTest):
 
 
 class OfflineVerbsTest(SystemTest):
+    def test_up_starts_the_daemons_of_a_cluster_file(self):
+        cluster = self.folder / "mine.toml"
+        chief, first, second, worker = (f"127.0.0.1:{port}" for port in free_ports(4))
+        cluster.write_text(f'[cluster]\nname = "mine"\n[chief]\naddress = "{chief}"\n[[ps]]\naddress = "{first}"\n'
+                           f'[[ps]]\naddress = "{second}"\n[[worker]]\naddress = "{worker}"\n')
+        outcome = self.run_program("disttrain", "up", cluster, "--job", self.job(job="shards = 2"), "--json")
+        result = self.assert_finished(outcome)
+        self.assertEqual({task["task"]: task["address"] for task in result["tasks"]},
+                         {"ps/0": first, "ps/1": second, "worker/0": worker})
+
     def test_plan_prints_shards_and_memory(self):
         outcome = self.run_program("disttrain", "plan", self.job(), "--json")
         self.assertEqual(outcome.code, 0, str(outcome))

@@ -38,6 +38,8 @@ struct JobRun {
   OnInterrupt on_interrupt = OnInterrupt::kStopJob;
   // Asked after each answer; an error ends the watching (a daemon of `up` has died and the chief can't tell).
   std::function<std::optional<Error>(const Json& status)> judge;
+  // A chief that is lost is looked for again for so long: its service may be starting it anew. 0 = not at all.
+  Duration chief_patience{};
 };
 
 Result<std::string> submit_job(ChiefClient& client, const daemon::JobFile& job, std::uint64_t warmup_steps);

@@ -189,7 +189,7 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
 
   Watch watch(cluster);
   const auto judge = [&watch](const Json& status) { return watch.judge(status); };
-  Outcome outcome = follow(client, interrupts, JobRun{target, *number, OnInterrupt::kStopJob, judge});
+  Outcome outcome = follow(client, interrupts, JobRun{target, *number, OnInterrupt::kStopJob, judge, {}});
   FinishedRun run = conclude(std::move(outcome), watch, cluster, name);
   const bool is_failed = text_of(run.status, "state") == "failed";
   if (is_failed) cluster.keep_folder();

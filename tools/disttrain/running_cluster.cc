@@ -13,6 +13,10 @@ namespace disttrain::cli {
 
 namespace {
 
+using namespace std::chrono_literals;
+
+constexpr Duration kChiefPatience = 15s;
+
 void say_detached(const std::string& number, const std::string& name) {
   std::cerr << "detached: job " << number << " (" << name << ") goes on. See: disttrain status " << number
             << "; end it: disttrain stop " << number << '\n';
@@ -51,7 +55,8 @@ Result<FinishedRun> run_on_running_cluster(const SubmitOptions& options) {
     std::cout << *number << '\n';
     return FinishedRun{Json(), 0};
   }
-  Outcome outcome = follow(client, interrupts, JobRun{cluster->target, *number, OnInterrupt::kDetach, {}});
+  Outcome outcome =
+      follow(client, interrupts, JobRun{cluster->target, *number, OnInterrupt::kDetach, {}, kChiefPatience});
   if (outcome.interrupted != 0) {
     say_detached(*number, job->config.job.name);
     return FinishedRun{Json(), outcome.interrupted};
