@@ -135,7 +135,7 @@ class OfflineVerbsTest(SystemTest):
         outcome = self.run_program("disttrain", "up", cluster, "--job", self.job(job="shards = 2"), "--json")
         result = self.assert_finished(outcome)
         self.assertEqual({task["task"]: task["address"] for task in result["tasks"]},
-                         {"ps/0": first, "ps/1": second, "worker/0": worker})
+                         {"chief/0": chief, "ps/0": first, "ps/1": second, "worker/0": worker})
 
     def test_plan_prints_shards_and_memory(self):
         outcome = self.run_program("disttrain", "plan", self.job(), "--json")

@@ -23,48 +23,51 @@ std::string user_name() {
 
 Status ChiefClient::connect(const ChiefTarget& target, Duration deadline) {
   target_ = target;
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  for (Duration pause = kFirstPause;; pause *= 2) {
+    Status connected = say_hello(deadline);
+    if (connected || connected.error().code != ErrorCode::kUnavailable ||
+        std::chrono::steady_clock::now() + pause >= end)
+      return connected;
+    if (Status rested = rest(pause); !rested) return rested;
+  }
+}
+
+Status ChiefClient::say_hello(Duration deadline) {
+  connection_.reset();
   closed_.reset();
   hello_answer_.reset();
   arrived_.clear();
 
   Hello hello;
-  hello.cluster = target.cluster;
-  hello.cluster_hash = target.cluster_hash;
+  hello.cluster = target_.cluster;
+  hello.cluster_hash = target_.cluster_hash;
   hello.who = ClientHello{user_name()};
   const std::vector<std::byte> bytes = wire::encode(hello);
   transport::OutgoingFrame frame;
   frame.header.type = wire::FrameType::kHello;
   frame.control = bytes;
 
-  const std::string what = "an answer of chief/0 at " + target.address;
-  const auto end = std::chrono::steady_clock::now() + deadline;
-  Duration pause = kFirstPause;
-  while (true) {
-    // Shared: the dial may end after this call has given up.
-    auto dialled = std::make_shared<std::optional<Result<std::unique_ptr<transport::Connection>>>>();
-    transport_.dial(loop_, target.address, frame, deadline, [dialled](auto result) { *dialled = std::move(result); });
-    if (Status done = wait(
-            deadline * 2, [&dialled] { return dialled->has_value(); }, what);
-        !done)
-      return done;
-    if (**dialled) {
-      connection_ = std::move(***dialled);
-      break;
-    }
-    const Error& error = (*dialled)->error();
-    if (error.code != ErrorCode::kUnavailable || std::chrono::steady_clock::now() + pause >= end)
-      return fail(error.code, "can't reach chief/0 at " + target.address + ": " + error.message +
-                                  "; is chiefd running there? See: disttrain status --chief HOST:PORT");
-    if (Status rested = rest(pause); !rested) return rested;
-    pause *= 2;
-  }
+  const std::string what = "an answer of chief/0 at " + target_.address;
+  // Shared: the dial may end after this call has given up.
+  auto dialled = std::make_shared<std::optional<Result<std::unique_ptr<transport::Connection>>>>();
+  transport_.dial(loop_, target_.address, frame, deadline, [dialled](auto result) { *dialled = std::move(result); });
+  if (Status done = wait(
+          deadline * 2, [&dialled] { return dialled->has_value(); }, what);
+      !done)
+    return done;
+  if (!**dialled)
+    return fail((*dialled)->error().code, "can't reach chief/0 at " + target_.address + ": " +
+                                              (*dialled)->error().message +
+                                              "; is chiefd running there? See: disttrain status --chief HOST:PORT");
+  connection_ = std::move(***dialled);
   connection_->start(*this);
   if (Status done = wait(
           deadline, [this] { return hello_answer_.has_value(); }, what);
       !done)
     return done;
   if (const auto* refused = std::get_if<Refused>(&*hello_answer_))
-    return fail(refused->code, "chief/0 at " + target.address + " refused the connection: " + refused->reason);
+    return fail(refused->code, "chief/0 at " + target_.address + " refused the connection: " + refused->reason);
   for (const std::string& warning : std::get<Welcome>(*hello_answer_).warnings)
     std::cerr << "warning: " << warning << '\n';
   return {};

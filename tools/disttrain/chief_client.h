@@ -33,8 +33,8 @@ class ChiefClient final : private transport::ConnectionHandler {
   // `give_up` (may be empty) is asked after each turn of the loop.
   ChiefClient(asio::io_context& loop, std::function<bool()> give_up) : loop_(loop), give_up_(std::move(give_up)) {}
 
-  // Tries again until `deadline` where nobody listens yet: the chief may be starting just now. kUnavailable: nobody
-  // listens, or no answer in time. kConfig: refused. Warnings go to stderr.
+  // Tries again until `deadline` where nobody listens yet, or closes at once: the chief may be starting or ending just
+  // now. kUnavailable: nobody listens, or no answer in time. kConfig: refused. Warnings go to stderr.
   Status connect(const ChiefTarget& target, Duration deadline);
 
   // A Refused is an error with its code. A lost connection: kUnavailable.
@@ -55,6 +55,7 @@ class ChiefClient final : private transport::ConnectionHandler {
   void turn_until(std::chrono::steady_clock::time_point end);
 
  private:
+  Status say_hello(Duration deadline);
   Result<wire::ControlMessage> exchange(const wire::ControlMessage& request, Duration deadline);
   Status wait(Duration deadline, const std::function<bool()>& is_done, const std::string& for_what);
   // Lets the loop turn for so long.
