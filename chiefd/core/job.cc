@@ -286,6 +286,13 @@ void Job::on_deadline(Turn& turn) {
   }
 }
 
+PhaseTimes Job::measured_times(const Member& worker, PhaseTimes times) const {
+  const auto before = warmup_times_.find(worker);
+  if (before == warmup_times_.end()) return times;
+  for (std::size_t i = 0; i < std::min(times.size(), before->second.size()); ++i) times[i] -= before->second[i];
+  return times;
+}
+
 JobStatus Job::status() const {
   JobStatus status;
   status.job = id();

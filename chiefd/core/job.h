@@ -66,6 +66,8 @@ class Job {
   bool is_released() const { return stage_ == Stage::kReleased; }
   // Without tasks' own state: Cluster adds what Tasks knows.
   JobStatus status() const;
+  // Of a worker's phase times those since the end of warm-up.
+  PhaseTimes measured_times(const Member& worker, PhaseTimes times) const;
   // The tasks that it uses; for status after its end, too.
   std::vector<Member> members() const;
 
@@ -203,6 +205,7 @@ class Job {
   std::set<Member> lost_;
   std::optional<Member> evaluator_;
   std::map<Member, std::uint64_t> worker_steps_;
+  std::map<Member, PhaseTimes> warmup_times_;  // phase times at the end of warm-up
 
   // Data.
   Lending lending_;

@@ -16,7 +16,11 @@ std::string seconds(Duration duration) {
 }  // namespace
 
 void Job::on_heartbeat(Turn& turn, const Member& from, const Heartbeat& heartbeat) {
-  if (is_worker(from)) worker_steps_[from] = heartbeat.steps;
+  if (is_worker(from)) {
+    worker_steps_[from] = heartbeat.steps;
+    if (setup_.submission.warmup_steps > 0 && pacer_report_.measured_steps > 0)
+      warmup_times_.try_emplace(from, heartbeat.phase_times);
+  }
   if (owners_.empty() || from != pacer() || !heartbeat.pacer) return;
   note_pacer(turn, *heartbeat.pacer);
 }

@@ -697,6 +697,25 @@ TEST_F(TrainingTest, ModelThatDoesNotFitIsRefusedWithTheSum) {
   EXPECT_NE(status(job).reason.find("may use 1 MiB"), std::string::npos) << status(job).reason;
 }
 
+TEST_F(TrainingTest, PhaseTimesAreThoseSinceTheEndOfWarmUp) {
+  start_chief(1, 1);
+  hello_all();
+  const JobConfig config = job_config("a");
+  const std::string toml = "# a";
+  step(Submit{ClientId(1), Submission{toml, config, 100}});
+  const JobId job(1);
+  ASSERT_EQ(status(job).state, JobState::kRunning);
+  Heartbeat& beat = heartbeats_[worker(0)];
+  beat.phase_times = PhaseTimes(kPhases, seconds(3));
+  say(worker(0), beat);
+  pacer_.measured_steps = 1;
+  report_pacer(101, 0);
+  say(worker(0), beat);
+  beat.phase_times = PhaseTimes(kPhases, seconds(8));
+  say(worker(0), beat);
+  EXPECT_EQ(status(job).tasks.back().phase_times, PhaseTimes(kPhases, seconds(5)));
+}
+
 TEST_F(TrainingTest, MessagesOfAnotherGenerationChangeNothing) {
   const JobId job = train(job_config("a"), 1);
   say(worker(0), WorkerFinished{job, Generation(2), 10});
