@@ -15,9 +15,9 @@ class JournalTest : public testing::Test {
  protected:
   JournalTest() {
     std::string pattern = testing::TempDir() + "disttrain-journal-XXXXXX";
-    directory_ = ::mkdtemp(pattern.data());
+    directory_ = root_ = ::mkdtemp(pattern.data());
   }
-  ~JournalTest() override { std::filesystem::remove_all(directory_); }
+  ~JournalTest() override { std::filesystem::remove_all(root_); }
 
   std::string path() const { return directory_ + "/journal"; }
 
@@ -41,6 +41,7 @@ class JournalTest : public testing::Test {
   }
   void replace(const std::string& bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
 
+  std::string root_;
   std::string directory_;
 };
 
