@@ -1,0 +1,187 @@
+#include "common/checkpoint/disk_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace disttrain::checkpoint {
+namespace {
+
+// What to do about it.
+const char* advice(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return ": free space on that disk, or keep fewer checkpoints";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return ": let the daemon's user write there, or choose another checkpoint.directory";
+    case ENOENT:
+    case ENOTDIR:
+      return ": is the folder mounted? checkpoint.directory must be there on every host";
+    case EIO:
+      return ": the disk fails; look at the kernel's log";
+    default:
+      return "";
+  }
+}
+
+ErrorCode code_of(int error) {
+  if (error == ENOENT || error == ENOTDIR) return ErrorCode::kNoInput;
+  if (error == EACCES || error == EPERM || error == EROFS) return ErrorCode::kNoPermission;
+  return ErrorCode::kFailed;
+}
+
+tl::unexpected<Error> failed(const std::string& doing, const std::string& path, int error) {
+  return fail(code_of(error), "can't " + doing + " " + path + ": " + std::strerror(error) + advice(error));
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+class DiskOutput final : public OutputFile {
+ public:
+  DiskOutput(std::string path, Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+
+  Status reserve(std::uint64_t bytes) override {
+    if (bytes == 0) return {};
+    const int error = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes));
+    if (error == 0 || error == EOPNOTSUPP || error == EINVAL) return {};  // not every file system can
+    return failed("reserve " + std::to_string(bytes) + " bytes for", path_, error);
+  }
+  Status append(Bytes bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return failed("write", path_, errno);
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+    return {};
+  }
+  Status sync() override {
+    if (::fsync(fd_.get()) != 0) return failed("sync", path_, errno);
+    return {};
+  }
+
+ private:
+  const std::string path_;
+  const Descriptor fd_;
+};
+
+class DiskInput final : public InputFile {
+ public:
+  DiskInput(std::string path, Descriptor fd, std::uint64_t size)
+      : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
+
+  std::uint64_t size() const override { return size_; }
+  Status read_at(std::uint64_t offset, MutableBytes out) override {
+    while (!out.empty()) {
+      const ssize_t got = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return failed("read", path_, errno);
+      if (got == 0)
+        return fail(ErrorCode::kData, path_ + " ends at byte " + std::to_string(offset) + "; expected " +
+                                          std::to_string(out.size()) + " bytes more: it was cut off");
+      offset += static_cast<std::uint64_t>(got);
+      out = out.subspan(static_cast<std::size_t>(got));
+    }
+    return {};
+  }
+  Result<bool> try_lock(LockKind kind) override {
+    while (::flock(fd_.get(), (kind == LockKind::kShared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno == EWOULDBLOCK) return false;
+      return failed("lock", path_, errno);
+    }
+    return true;
+  }
+
+ private:
+  const std::string path_;
+  const Descriptor fd_;
+  const std::uint64_t size_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<OutputFile>> DiskFiles::create(const std::string& path) {
+  Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (fd.get() < 0) return failed("create", path, errno);
+  return std::make_unique<DiskOutput>(path, std::move(fd));
+}
+
+Result<std::unique_ptr<InputFile>> DiskFiles::open(const std::string& path) {
+  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (fd.get() < 0) return failed("open", path, errno);
+  struct stat about {};
+  if (::fstat(fd.get(), &about) != 0) return failed("look at", path, errno);
+  if (!S_ISREG(about.st_mode)) return fail(ErrorCode::kData, path + " isn't a file");
+  return std::make_unique<DiskInput>(path, std::move(fd), static_cast<std::uint64_t>(about.st_size));
+}
+
+Status DiskFiles::make_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return {};
+  return failed("make the folder", path, errno);
+}
+
+Result<std::vector<std::string>> DiskFiles::list(const std::string& path) {
+  DIR* folder = ::opendir(path.c_str());
+  if (folder == nullptr) return failed("list", path, errno);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(folder)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+    errno = 0;
+  }
+  const int error = errno;
+  ::closedir(folder);
+  if (error != 0) return failed("list", path, error);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Status DiskFiles::rename(const std::string& from, const std::string& to) {
+  // Onto a folder that is there and empty, the system's rename would go.
+  if (::access(to.c_str(), F_OK) == 0) return failed("rename " + from + " to", to, EEXIST);
+  if (::rename(from.c_str(), to.c_str()) != 0) return failed("rename " + from + " to", to, errno);
+  return {};
+}
+
+Status DiskFiles::remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0) return failed("remove", path, errno);
+  return {};
+}
+
+Status DiskFiles::remove_directory(const std::string& path) {
+  if (::rmdir(path.c_str()) != 0) return failed("remove the folder", path, errno);
+  return {};
+}
+
+Status DiskFiles::sync_directory(const std::string& path) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0) return failed("open the folder", path, errno);
+  if (::fsync(fd.get()) != 0) return failed("sync the folder", path, errno);
+  return {};
+}
+
+}  // namespace disttrain::checkpoint

@@ -1,0 +1,240 @@
+#include "common/checkpoint/job_folder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "common/checkpoint/checksum.h"
+#include "common/checkpoint/shard_file.h"
+
+namespace disttrain::checkpoint {
+namespace {
+
+constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 30;
+constexpr std::size_t kStepDigits = 20;
+constexpr const char* kIndexName = "model.safetensors.index.json";
+constexpr const char* kAttempt = ".tmp-";
+constexpr const char* kGoing = ".del-";
+constexpr const char* kBroken = ".broken-";
+
+std::string parent_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+std::string name_in(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::optional<std::uint64_t> number_of(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Only names that checkpoint_name() gives.
+std::optional<Found> parse_name(const std::string& name) {
+  const std::string begin = "gen-";
+  const std::string middle = "-step-";
+  const std::size_t at = name.find(middle);
+  if (!name.starts_with(begin) || at == std::string::npos) return std::nullopt;
+  const auto generation = number_of(name.substr(begin.size(), at - begin.size()));
+  const auto step = number_of(name.substr(at + middle.size()));
+  if (!generation || !step) return std::nullopt;
+  Found found{Generation(*generation), Step(*step), ""};
+  if (checkpoint_name(found.generation, found.step) != name) return std::nullopt;
+  return found;
+}
+
+Status clear_leftovers(Files& files, const std::string& job_folder) {
+  const Result<std::vector<std::string>> names = files.list(job_folder);
+  if (!names) return tl::unexpected(names.error());
+  for (const std::string& name : *names)
+    if (name.starts_with(kAttempt) || name.starts_with(kGoing))
+      if (Status removed = remove_all(files, job_folder + "/" + name); !removed) return removed;
+  return {};
+}
+
+// Where no variable is cut, readers of sharded safetensors find each by the usual index.
+std::optional<std::string> index_of(const Manifest& manifest) {
+  nlohmann::ordered_json map = nlohmann::ordered_json::object();
+  std::uint64_t bytes = 0;
+  for (const VariableEntry& variable : manifest.variables) {
+    if (variable.slices.size() != 1) return std::nullopt;
+    map[variable.name] = manifest.files[variable.slices.front().shard].name;
+    bytes += variable.slices.front().elements * sizeof(float);
+  }
+  return nlohmann::ordered_json{{"metadata", {{"total_size", bytes}}}, {"weight_map", map}}.dump(1) + "\n";
+}
+
+FileEntry entry_of_text(const std::string& name, const std::string& text) {
+  FileEntry entry;
+  entry.name = name;
+  entry.bytes = text.size();
+  const Bytes bytes = std::as_bytes(std::span(text));
+  for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes)
+    entry.chunks.push_back(checksum_of(bytes.subspan(at, std::min<std::size_t>(kChunkBytes, bytes.size() - at))));
+  entry.checksum = checksum_of(entry.chunks);
+  return entry;
+}
+
+bool verifies(Files& files, const std::string& path) {
+  const Result<OpenCheckpoint> open = open_checkpoint(files, path);
+  return open && verify_files(files, path, open->manifest);
+}
+
+// False: somebody reads it.
+Result<bool> remove_checkpoint(Files& files, const std::string& path) {
+  const std::string going = parent_of(path) + "/" + kGoing + name_in(path);
+  // Without a manifest nobody can be reading it.
+  const Result<std::unique_ptr<InputFile>> manifest = files.open(path + "/" + kManifestName);
+  if (manifest) {
+    const Result<bool> locked = (*manifest)->try_lock(LockKind::kExclusive);
+    if (!locked) return tl::unexpected(locked.error());
+    if (!*locked) return false;
+  }
+  if (Status renamed = files.rename(path, going); !renamed) return tl::unexpected(renamed.error());
+  // Before any file of it goes: else a crash could bring back a checkpoint that lacks some.
+  if (Status synced = files.sync_directory(parent_of(path)); !synced) return tl::unexpected(synced.error());
+  if (Status removed = remove_all(files, going); !removed) return tl::unexpected(removed.error());
+  return true;
+}
+
+}  // namespace
+
+std::string checkpoint_name(Generation generation, Step step) {
+  std::string digits = std::to_string(step.value);
+  digits.insert(0, kStepDigits - digits.size(), '0');
+  return "gen-" + std::to_string(generation.value) + "-step-" + digits;
+}
+
+Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job) {
+  const std::string folder = directory + "/" + job;
+  const std::string path = folder + "/.lock";
+  if (Status made = files.make_directory(folder); !made) return tl::unexpected(made.error());
+  Result<std::unique_ptr<InputFile>> lock = files.open(path);
+  if (!lock && lock.error().code == ErrorCode::kNoInput) {
+    if (Status written = write_text(files, path, ""); !written) return tl::unexpected(written.error());
+    lock = files.open(path);
+  }
+  if (!lock) return lock;
+  // A commit is as durable as the folder that it is in.
+  if (Status synced = files.sync_directory(directory); !synced) return tl::unexpected(synced.error());
+  const Result<bool> locked = (*lock)->try_lock(LockKind::kExclusive);
+  if (!locked) return tl::unexpected(locked.error());
+  if (!*locked)
+    return fail(ErrorCode::kConfig, folder +
+                                        " is in use by another job that runs: give this one another job.name or "
+                                        "checkpoint.directory");
+  return lock;
+}
+
+Result<std::vector<Found>> list_checkpoints(Files& files, const std::string& job_folder) {
+  const Result<std::vector<std::string>> names = files.list(job_folder);
+  if (!names && names.error().code == ErrorCode::kNoInput) return std::vector<Found>();
+  if (!names) return tl::unexpected(names.error());
+  std::vector<Found> found;
+  for (const std::string& name : *names) {
+    std::optional<Found> checkpoint = parse_name(name);
+    if (!checkpoint) continue;
+    checkpoint->path = job_folder + "/" + name;
+    found.push_back(std::move(*checkpoint));
+  }
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return std::tie(a.generation, a.step) > std::tie(b.generation, b.step);
+  });
+  return found;
+}
+
+Result<OpenCheckpoint> open_checkpoint(Files& files, const std::string& path) {
+  const std::string manifest_path = path + "/" + kManifestName;
+  Result<std::unique_ptr<InputFile>> lock = files.open(manifest_path);
+  if (!lock) return tl::unexpected(lock.error());
+  const Result<bool> locked = (*lock)->try_lock(LockKind::kShared);
+  if (!locked) return tl::unexpected(locked.error());
+  if (!*locked) return fail(ErrorCode::kNoInput, path + " is being removed");
+  const Result<std::string> text = read_text(files, manifest_path, kMaxManifestBytes);
+  if (!text) return tl::unexpected(text.error());
+  Result<Manifest> manifest = parse_manifest(*text, manifest_path);
+  if (!manifest) return tl::unexpected(manifest.error());
+  return OpenCheckpoint{path, std::move(*manifest), std::move(*lock)};
+}
+
+Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::string& job_folder,
+                                                  std::vector<std::string>& broken) {
+  const Result<std::vector<Found>> found = list_checkpoints(files, job_folder);
+  if (!found) return tl::unexpected(found.error());
+  for (const Found& checkpoint : *found) {
+    Result<OpenCheckpoint> open = open_checkpoint(files, checkpoint.path);
+    if (open) return std::optional(std::move(*open));
+    if (open.error().code != ErrorCode::kData && open.error().code != ErrorCode::kNoInput)
+      return tl::unexpected(open.error());
+    broken.push_back(open.error().message);
+    if (Status aside = set_aside(files, checkpoint.path); !aside) return tl::unexpected(aside.error());
+  }
+  return std::optional<OpenCheckpoint>();
+}
+
+Status set_aside(Files& files, const std::string& path) {
+  const std::string folder = parent_of(path);
+  if (Status renamed = files.rename(path, folder + "/" + kBroken + name_in(path)); !renamed) return renamed;
+  return files.sync_directory(folder);
+}
+
+std::string attempt_path(const std::string& job_folder, Generation generation, std::uint64_t attempt) {
+  return job_folder + "/" + kAttempt + std::to_string(generation.value) + "-" + std::to_string(attempt);
+}
+
+Status begin_attempt(Files& files, const std::string& job_folder, Generation generation, std::uint64_t attempt) {
+  if (Status cleared = clear_leftovers(files, job_folder); !cleared) return cleared;
+  return files.make_directory(attempt_path(job_folder, generation, attempt));
+}
+
+Result<std::string> commit(Files& files, const std::string& job_folder, Manifest manifest) {
+  const std::string attempt = attempt_path(job_folder, manifest.generation, manifest.attempt);
+  const std::string path = job_folder + "/" + checkpoint_name(manifest.generation, manifest.step);
+  if (files.open(path + "/" + kManifestName)) {
+    if (Status removed = remove_all(files, attempt); !removed) return tl::unexpected(removed.error());
+    return path;
+  }
+  Status done;
+  if (const std::optional<std::string> index = index_of(manifest)) {
+    manifest.files.push_back(entry_of_text(kIndexName, *index));
+    done = write_text(files, attempt + "/" + kIndexName, *index);
+  }
+  if (done) done = write_text(files, attempt + "/" + kManifestName, to_json(manifest));
+  if (done) done = files.sync_directory(attempt);
+  if (done) done = files.rename(attempt, path);
+  if (done) done = files.sync_directory(job_folder);
+  if (!done) return tl::unexpected(done.error());
+  return path;
+}
+
+Result<std::vector<std::string>> retain(Files& files, const std::string& job_folder, const Retention& retention) {
+  const Result<std::vector<Found>> found = list_checkpoints(files, job_folder);
+  if (!found) return tl::unexpected(found.error());
+  std::vector<bool> keep(found->size(), false);
+  for (std::size_t i = 0; i < found->size(); ++i)
+    keep[i] = i < retention.keep ||
+              (retention.keep_every_steps != 0 && (*found)[i].step.value % retention.keep_every_steps == 0);
+  std::vector<std::string> removed;
+  if (std::find(keep.begin(), keep.end(), false) == keep.end()) return removed;
+  // One of those that stay must be good; if none is, the newest good one stays too.
+  std::size_t good = 0;
+  while (good < found->size() && !(keep[good] && verifies(files, (*found)[good].path))) ++good;
+  for (std::size_t i = 0; good == found->size() && i < found->size(); ++i)
+    if (!keep[i] && verifies(files, (*found)[i].path)) {
+      good = i;
+      keep[i] = true;
+    }
+  if (good == found->size()) return removed;  // none is: whatever is there may be of use to somebody
+  for (std::size_t i = found->size(); i-- > 0;) {
+    if (keep[i]) continue;
+    const Result<bool> gone = remove_checkpoint(files, (*found)[i].path);
+    if (!gone) return tl::unexpected(gone.error());
+    if (*gone) removed.push_back((*found)[i].path);
+  }
+  return removed;
+}
+
+}  // namespace disttrain::checkpoint

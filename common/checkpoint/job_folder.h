@@ -1,0 +1,74 @@
+// The checkpoints of one job: a folder <checkpoint.directory>/<job> with one folder for each, "gen-G-step-S". The
+// folder is the truth: whatever is in it with that name was committed by one rename and is whole.
+//
+//   begin_attempt(files, folder, generation, 7);                        the chief; then on every ps:
+//     write_shard(files, attempt_path(folder, generation, 7), ...); files.sync_directory(attempt_path(...));
+//   commit(files, folder, manifest);                                    the chief, with what the ps tasks reported
+//   retain(files, folder, policy);
+//
+// Nothing here waits for locks. What a crash leaves behind (".tmp-", ".del-") the next attempt clears away.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/files.h"
+#include "common/checkpoint/manifest.h"
+#include "common/ids.h"
+#include "common/result.h"
+
+namespace disttrain::checkpoint {
+
+// A checkpoint by its name.
+struct Found {
+  Generation generation;
+  Step step;
+  std::string path;
+};
+
+// "gen-3-step-00000000000000012000".
+std::string checkpoint_name(Generation generation, Step step);
+
+// Makes the folder where it is missing, and holds it: a second job on it is an error (kConfig) until the lock is
+// dropped.
+Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job);
+
+// Newest first: by generation, then by step, so that a branch that was rolled back never wins. No such folder: none.
+Result<std::vector<Found>> list_checkpoints(Files& files, const std::string& job_folder);
+
+// A manifest that was read, and the lock that keeps retention from removing its checkpoint meanwhile.
+struct OpenCheckpoint {
+  std::string path;
+  Manifest manifest;
+  std::unique_ptr<InputFile> lock;
+};
+// kNoInput: it is gone, or going. kData, kConfig: parse_manifest().
+Result<OpenCheckpoint> open_checkpoint(Files& files, const std::string& path);
+
+// The newest whose manifest can be read; those before it that can't are set aside and named in `broken`. None: there is
+// none. kConfig: the newest is of a newer format, which isn't passed over.
+Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::string& job_folder,
+                                                  std::vector<std::string>& broken);
+
+// It doesn't verify: it is kept under another name, and no longer a checkpoint.
+Status set_aside(Files& files, const std::string& path);
+
+std::string attempt_path(const std::string& job_folder, Generation generation, std::uint64_t attempt);
+// Clears away what older attempts left, and makes the attempt's folder.
+Status begin_attempt(Files& files, const std::string& job_folder, Generation generation, std::uint64_t attempt);
+// Writes the index and the manifest, syncs, and renames the attempt's folder: that is the commit. Returns the path of
+// the checkpoint. Where one of that generation and step is there already, it stays and the attempt goes.
+Result<std::string> commit(Files& files, const std::string& job_folder, Manifest manifest);
+
+struct Retention {
+  std::uint32_t keep = 1;              // newest ones, at least 1
+  std::uint64_t keep_every_steps = 0;  // those at multiples stay for ever; 0: none
+};
+// Removes what needn't be kept: never one that is being read, and never the last that verifies, for which it reads the
+// newest ones whole. Returns the paths that it removed.
+Result<std::vector<std::string>> retain(Files& files, const std::string& job_folder, const Retention& retention);
+
+}  // namespace disttrain::checkpoint

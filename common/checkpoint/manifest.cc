@@ -1,0 +1,282 @@
+#include "common/checkpoint/manifest.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace disttrain::checkpoint {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Numbers of 64 bits that others read as floating point would lose digits: they travel as hexadecimal text.
+std::string hex(std::uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::uint64_t from_hex(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (error != std::errc() || end != text.data() + text.size() || text.size() != 16)
+    throw std::invalid_argument("\"" + text + "\" isn't 16 hexadecimal digits");
+  return value;
+}
+
+std::string hex_of(const std::vector<std::uint64_t>& values) {
+  std::string text;
+  for (const std::uint64_t value : values) text += hex(value);
+  return text;
+}
+
+std::vector<std::uint64_t> from_hex_list(const std::string& text) {
+  if (text.size() % 16 != 0) throw std::invalid_argument("checksums aren't of 16 hexadecimal digits each");
+  std::vector<std::uint64_t> values;
+  for (std::size_t at = 0; at < text.size(); at += 16) values.push_back(from_hex(text.substr(at, 16)));
+  return values;
+}
+
+Json to_json(const std::vector<Interval>& intervals) {
+  Json json = Json::array();
+  for (const Interval& interval : intervals) json.push_back({interval.begin, interval.end});
+  return json;
+}
+
+Json to_json(const VariableEntry& variable) {
+  Json slices = Json::array();
+  for (const SliceEntry& slice : variable.slices)
+    slices.push_back({slice.begin, slice.elements, slice.shard, slice.offset});
+  return {{"name", variable.name},
+          {"shape", variable.shape},
+          {"kind", variable.kind == VariableKind::kState ? "state" : "trainable"},
+          {"slices", slices}};
+}
+
+Json to_json(const ShardEntry& shard) {
+  Json workers = Json::array();
+  for (const WorkerEntry& worker : shard.workers)
+    workers.push_back({{"worker", worker.worker.task.index},
+                       {"incarnation", hex(worker.worker.incarnation.value)},
+                       {"last_sequence", worker.last.value},
+                       {"clock", worker.clock.value}});
+  return {{"version", shard.version.value}, {"elements", shard.elements}, {"applied", workers}};
+}
+
+Json to_json(const FileEntry& file) {
+  return {{"name", file.name},
+          {"bytes", file.bytes},
+          {"data_begin", file.data_begin},
+          {"xxh3", hex(file.checksum)},
+          {"chunks_xxh3", hex_of(file.chunks)}};
+}
+
+std::uint64_t number(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  if (!value.is_number_unsigned()) throw std::invalid_argument(std::string(key) + " isn't a whole number");
+  return value.get<std::uint64_t>();
+}
+
+std::uint32_t small_number(const Json& json, const char* key) {
+  const std::uint64_t value = number(json, key);
+  if (value > UINT32_MAX) throw std::invalid_argument(std::string(key) + " is too large");
+  return static_cast<std::uint32_t>(value);
+}
+
+std::string text_of(const Json& json, const char* key) {
+  return json.at(key).get<std::string>();
+}
+
+std::vector<Interval> intervals_of(const Json& json) {
+  std::vector<Interval> intervals;
+  for (const Json& pair : json) {
+    const Interval interval{pair.at(0).get<std::uint64_t>(), pair.at(1).get<std::uint64_t>()};
+    if (interval.begin >= interval.end || (!intervals.empty() && interval.begin <= intervals.back().end))
+      throw std::invalid_argument("the ledger's intervals aren't ascending");
+    intervals.push_back(interval);
+  }
+  return intervals;
+}
+
+VariableEntry variable_of(const Json& json) {
+  VariableEntry variable;
+  variable.name = text_of(json, "name");
+  variable.shape = json.at("shape").get<std::vector<std::uint64_t>>();
+  variable.kind = text_of(json, "kind") == "state" ? VariableKind::kState : VariableKind::kTrainable;
+  for (const Json& slice : json.at("slices"))
+    variable.slices.push_back({slice.at(0).get<std::uint64_t>(), slice.at(1).get<std::uint64_t>(),
+                               slice.at(2).get<std::uint32_t>(), slice.at(3).get<std::uint64_t>()});
+  return variable;
+}
+
+ShardEntry shard_of(const Json& json) {
+  ShardEntry shard;
+  shard.version = Step(number(json, "version"));
+  shard.elements = number(json, "elements");
+  for (const Json& entry : json.at("applied"))
+    shard.workers.push_back({Member{TaskId{Role::kWorker, small_number(entry, "worker")},
+                                    Incarnation(from_hex(text_of(entry, "incarnation")))},
+                             Sequence(number(entry, "last_sequence")), Step(number(entry, "clock"))});
+  return shard;
+}
+
+FileEntry file_of(const Json& json) {
+  FileEntry file;
+  file.name = text_of(json, "name");
+  file.bytes = number(json, "bytes");
+  file.data_begin = number(json, "data_begin");
+  file.checksum = from_hex(text_of(json, "xxh3"));
+  file.chunks = from_hex_list(text_of(json, "chunks_xxh3"));
+  return file;
+}
+
+PacerEntry pacer_of(const Json& json) {
+  PacerEntry pacer;
+  pacer.examples = number(json, "examples");
+  pacer.late = number(json, "late");
+  pacer.skipped = number(json, "skipped");
+  pacer.complete_epochs = small_number(json, "complete_epochs");
+  for (const Json& epoch : json.at("ledger"))
+    pacer.ledger.push_back(EpochLedger{small_number(epoch, "epoch"), intervals_of(epoch.at("visited"))});
+  return pacer;
+}
+
+void expect(bool holds, const std::string& what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+// What is used as an index or a size later.
+void check(const Manifest& manifest) {
+  expect(!manifest.shards.empty(), "it has no shards");
+  expect(manifest.files.size() >= manifest.shards.size(), "it has fewer files than shards");
+  expect(manifest.slots <= 16, "it has " + std::to_string(manifest.slots) + " slots");
+  std::vector<std::uint64_t> elements(manifest.shards.size(), 0);
+  for (const VariableEntry& variable : manifest.variables) {
+    std::uint64_t size = 1;
+    for (const std::uint64_t extent : variable.shape)
+      expect(!__builtin_mul_overflow(size, extent, &size), "variable " + variable.name + " is too large");
+    std::uint64_t at = 0;
+    for (const SliceEntry& slice : variable.slices) {
+      expect(slice.begin == at && slice.elements > 0 && slice.elements <= size - at,
+             "the slices of " + variable.name + " don't cover it");
+      expect(slice.shard < manifest.shards.size(), "a slice of " + variable.name + " is of no shard");
+      const std::uint64_t room = manifest.shards[slice.shard].elements;
+      expect(slice.offset <= room && slice.elements <= room - slice.offset,
+             "a slice of " + variable.name + " is beyond its shard");
+      at += slice.elements;
+      elements[slice.shard] += slice.elements;
+    }
+    expect(at == size, "the slices of " + variable.name + " don't cover it");
+  }
+  for (std::size_t s = 0; s < manifest.shards.size(); ++s) {
+    const FileEntry& file = manifest.files[s];
+    const std::uint64_t bytes = manifest.shards[s].elements * sizeof(float) * (1 + manifest.slots);
+    expect(elements[s] == manifest.shards[s].elements, "shard " + std::to_string(s) + " isn't covered by slices");
+    expect(file.data_begin <= file.bytes && file.bytes - file.data_begin == bytes,
+           file.name + " isn't of its shard's size");
+  }
+  for (const FileEntry& file : manifest.files) {
+    expect(file.chunks.size() == (file.bytes + kChunkBytes - 1) / kChunkBytes,
+           file.name + " has not as many checksums as chunks");
+    expect(!file.name.empty() && file.name.find('/') == std::string::npos && file.name != kManifestName,
+           "\"" + file.name + "\" is no file's name");
+  }
+}
+
+}  // namespace
+
+std::string shard_file_name(std::uint32_t shard, std::uint32_t shards) {
+  return "shard-" + std::to_string(shard) + "-of-" + std::to_string(shards) + ".safetensors";
+}
+
+std::vector<VariableEntry> variables_of(const Layout& layout) {
+  std::vector<VariableEntry> variables;
+  for (const VariableSpec& spec : layout.model.variables)
+    variables.push_back(VariableEntry{spec.name, spec.shape, spec.kind, {}});
+  for (std::uint32_t b = 0; b < layout.buckets.size(); ++b) {
+    const Bucket& bucket = layout.buckets[b];
+    for (const Slice& slice : slices_of(layout, BucketId(b))) {
+      const SliceEntry entry{slice.variable_begin, slice.elements, bucket.shard.value,
+                             bucket.shard_begin + slice.bucket_begin};
+      variables[slice.variable].slices.push_back(entry);
+    }
+  }
+  for (VariableEntry& variable : variables) {
+    std::sort(variable.slices.begin(), variable.slices.end(),
+              [](const SliceEntry& a, const SliceEntry& b) { return a.begin < b.begin; });
+    std::vector<SliceEntry> joined;
+    for (const SliceEntry& slice : variable.slices) {
+      SliceEntry* last = joined.empty() ? nullptr : &joined.back();
+      if (last != nullptr && last->shard == slice.shard && last->offset + last->elements == slice.offset)
+        last->elements += slice.elements;
+      else
+        joined.push_back(slice);
+    }
+    variable.slices = std::move(joined);
+  }
+  return variables;
+}
+
+std::string to_json(const Manifest& manifest) {
+  Json variables = Json::array();
+  for (const VariableEntry& variable : manifest.variables) variables.push_back(to_json(variable));
+  Json shards = Json::array();
+  for (const ShardEntry& shard : manifest.shards) shards.push_back(to_json(shard));
+  Json files = Json::array();
+  for (const FileEntry& file : manifest.files) files.push_back(to_json(file));
+  Json ledger = Json::array();
+  for (const EpochLedger& epoch : manifest.pacer.ledger)
+    ledger.push_back({{"epoch", epoch.epoch}, {"visited", to_json(epoch.visited)}});
+  const Json json = {{"format", kFormat},
+                     {"job", manifest.job},
+                     {"generation", manifest.generation.value},
+                     {"step", manifest.step.value},
+                     {"attempt", manifest.attempt},
+                     {"created", manifest.created},
+                     {"seed", hex(manifest.seed)},
+                     {"rule", manifest.rule},
+                     {"slots", manifest.slots},
+                     {"variables", variables},
+                     {"shards", shards},
+                     {"files", files},
+                     {"pacer",
+                      {{"examples", manifest.pacer.examples},
+                       {"late", manifest.pacer.late},
+                       {"skipped", manifest.pacer.skipped},
+                       {"complete_epochs", manifest.pacer.complete_epochs},
+                       {"ledger", ledger}}},
+                     {"job_toml", manifest.job_toml}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Manifest> parse_manifest(const std::string& text, const std::string& path) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return fail(ErrorCode::kData, path + " isn't JSON: it is damaged");
+  try {
+    const std::uint64_t format = number(json, "format");
+    if (format > kFormat)
+      return fail(ErrorCode::kConfig, path + " is of format " + std::to_string(format) + "; this version reads up to " +
+                                          std::to_string(kFormat) + ": use the version that wrote it, or a newer one");
+    Manifest manifest;
+    manifest.job = text_of(json, "job");
+    manifest.generation = Generation(number(json, "generation"));
+    manifest.step = Step(number(json, "step"));
+    manifest.attempt = number(json, "attempt");
+    manifest.created = json.at("created").get<std::int64_t>();
+    manifest.seed = from_hex(text_of(json, "seed"));
+    manifest.rule = text_of(json, "rule");
+    manifest.slots = small_number(json, "slots");
+    for (const Json& entry : json.at("variables")) manifest.variables.push_back(variable_of(entry));
+    for (const Json& entry : json.at("shards")) manifest.shards.push_back(shard_of(entry));
+    for (const Json& entry : json.at("files")) manifest.files.push_back(file_of(entry));
+    manifest.pacer = pacer_of(json.at("pacer"));
+    manifest.job_toml = text_of(json, "job_toml");
+    check(manifest);
+    return manifest;
+  } catch (const std::exception& error) {  // nlohmann's, and ours: a file may hold anything
+    return fail(ErrorCode::kData, path + " isn't a good manifest: " + error.what());
+  }
+}
+
+}  // namespace disttrain::checkpoint

@@ -1,0 +1,106 @@
+// MANIFEST.json: what a checkpoint is and holds. It is written last; a folder without it is no checkpoint.
+//
+// A shard's file holds its parameters as the shard keeps them (Layout: the shard's buckets one after the other), then
+// each slot in the same order; so a slice's place in a file is a sum.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/layout.h"
+#include "common/messages/control.h"
+#include "common/result.h"
+
+namespace disttrain::checkpoint {
+
+// Of manifests: a newer one than this is refused.
+inline constexpr std::uint32_t kFormat = 1;
+// Files are verified in pieces of so many bytes, from the file's begin; the last one may be shorter.
+inline constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
+inline constexpr const char* kManifestName = "MANIFEST.json";
+
+struct FileEntry {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::uint64_t data_begin = 0;       // of the parameters; the header is before them
+  std::uint64_t checksum = 0;         // XXH3 of the chunks' checksums, as little-endian 64-bit numbers
+  std::vector<std::uint64_t> chunks;  // XXH3 of each
+
+  bool operator==(const FileEntry&) const = default;
+};
+
+// A contiguous run of a variable's elements and where it lies.
+struct SliceEntry {
+  std::uint64_t begin = 0;  // within the variable
+  std::uint64_t elements = 0;
+  std::uint32_t shard = 0;
+  std::uint64_t offset = 0;  // elements, within the shard's parameters
+
+  bool operator==(const SliceEntry&) const = default;
+};
+
+struct VariableEntry {
+  std::string name;
+  std::vector<std::uint64_t> shape;
+  VariableKind kind = VariableKind::kTrainable;
+  std::vector<SliceEntry> slices;  // ascending, gapless
+
+  bool operator==(const VariableEntry&) const = default;
+};
+
+// The last whole push of a worker that a shard has applied.
+struct WorkerEntry {
+  Member worker;
+  Sequence last;
+  Step clock;
+
+  bool operator==(const WorkerEntry&) const = default;
+};
+
+struct ShardEntry {
+  Step version;
+  std::uint64_t elements = 0;
+  std::vector<WorkerEntry> workers;  // ascending
+
+  bool operator==(const ShardEntry&) const = default;
+};
+
+// What only the pacer knows.
+struct PacerEntry {
+  std::uint64_t examples = 0;
+  std::uint64_t late = 0;
+  std::uint64_t skipped = 0;
+  std::uint32_t complete_epochs = 0;
+  std::vector<EpochLedger> ledger;
+};
+
+struct Manifest {
+  std::string job;
+  Generation generation;
+  Step step;
+  std::uint64_t attempt = 0;
+  std::int64_t created = 0;  // Unix time, seconds
+  std::string job_toml;
+  std::uint64_t seed = 0;
+  std::string rule;                      // of the optimizer
+  std::uint32_t slots = 0;               // per parameter
+  std::vector<VariableEntry> variables;  // in the model's order
+  std::vector<ShardEntry> shards;
+  std::vector<FileEntry> files;  // of each shard in turn, then others
+  PacerEntry pacer;
+};
+
+// "shard-0-of-2.safetensors".
+std::string shard_file_name(std::uint32_t shard, std::uint32_t shards);
+
+// Where each variable's slices lie under a layout; adjacent slices are one.
+std::vector<VariableEntry> variables_of(const Layout& layout);
+
+std::string to_json(const Manifest& manifest);
+// All that a manifest can have wrong: not JSON, a newer format, sizes that don't add up. kData; kConfig: newer. What
+// passes is safe to index with. `path` is for messages.
+Result<Manifest> parse_manifest(const std::string& text, const std::string& path);
+
+}  // namespace disttrain::checkpoint

@@ -1,0 +1,189 @@
+#include "common/checkpoint/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "common/check.h"
+
+namespace disttrain::checkpoint {
+namespace {
+
+using Json = nlohmann::json;
+
+static_assert(std::endian::native == std::endian::little, "safetensors are little-endian, and so are our copies");
+
+constexpr const char* kMetadata = "__metadata__";
+
+const char* name_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "F32";
+    case DType::kF16:
+      return "F16";
+    case DType::kBF16:
+      return "BF16";
+  }
+  return "";
+}
+
+// Whole numbers only; -1 and 1.5 aren't sizes.
+bool read_sizes(const Json& json, std::vector<std::uint64_t>& sizes) {
+  if (!json.is_array()) return false;
+  for (const Json& entry : json) {
+    if (!entry.is_number_unsigned()) return false;
+    sizes.push_back(entry.get<std::uint64_t>());
+  }
+  return true;
+}
+
+// False where the product passes 64 bits.
+bool product_of(const std::vector<std::uint64_t>& sizes, std::uint64_t& product) {
+  for (const std::uint64_t size : sizes)
+    if (__builtin_mul_overflow(product, size, &product)) return false;
+  return true;
+}
+
+// nlohmann's parser keeps the last of two equal keys; the format refuses them.
+class DuplicateFinder {
+ public:
+  bool operator()(int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys_.pop_back();
+    if (event == Json::parse_event_t::key && !keys_.back().insert(parsed.get<std::string>()).second) found = true;
+    return true;
+  }
+  bool found = false;
+
+ private:
+  std::vector<std::set<std::string>> keys_;
+};
+
+class Parser {
+ public:
+  explicit Parser(const std::string& path) : path_(path) {}
+
+  Result<TensorTable> parse(const std::string& text, std::uint64_t data_bytes) {
+    if (text.empty() || text.front() != '{') return bad("its header doesn't begin with {");
+    DuplicateFinder duplicates;
+    const Json json = Json::parse(text, std::ref(duplicates), false);
+    if (json.is_discarded() || !json.is_object()) return bad("its header isn't JSON");
+    if (duplicates.found) return bad("its header has a key twice");
+    TensorTable table;
+    for (const auto& [name, entry] : json.items()) {
+      if (name == kMetadata) {
+        if (Status read = read_metadata(entry, table); !read) return tl::unexpected(read.error());
+      } else if (Status read = read_tensor(name, entry, table); !read) {
+        return tl::unexpected(read.error());
+      }
+    }
+    std::sort(table.tensors.begin(), table.tensors.end(), [](const Tensor& a, const Tensor& b) {
+      return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+    });
+    std::uint64_t at = 0;
+    for (const Tensor& tensor : table.tensors) {
+      if (tensor.begin != at)
+        return bad("tensor " + tensor.name + " begins at byte " + std::to_string(tensor.begin) + "; expected " +
+                   std::to_string(at));
+      at = tensor.end;
+    }
+    if (at != data_bytes)
+      return bad("its tensors end at byte " + std::to_string(at) + ", its data at " + std::to_string(data_bytes) +
+                 ": it was cut off or something was added");
+    return table;
+  }
+
+ private:
+  tl::unexpected<Error> bad(const std::string& what, ErrorCode code = ErrorCode::kData) const {
+    return fail(code, path_ + " isn't a good safetensors file: " + what);
+  }
+
+  Status read_metadata(const Json& entry, TensorTable& table) const {
+    if (!entry.is_object()) return bad("__metadata__ isn't an object");
+    for (const auto& [key, value] : entry.items()) {
+      if (!value.is_string()) return bad("__metadata__ " + key + " isn't a string");
+      table.metadata[key] = value.get<std::string>();
+    }
+    return {};
+  }
+
+  Status read_tensor(const std::string& name, const Json& entry, TensorTable& table) const {
+    Tensor tensor;
+    tensor.name = name;
+    std::vector<std::uint64_t> offsets;
+    if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry["dtype"].is_string() ||
+        !entry.contains("shape") || !read_sizes(entry["shape"], tensor.shape) || !entry.contains("data_offsets") ||
+        !read_sizes(entry["data_offsets"], offsets) || offsets.size() != 2)
+      return bad("tensor " + name + " hasn't just dtype, shape and two data_offsets");
+    const std::string dtype = entry["dtype"].get<std::string>();
+    bool is_known = false;
+    for (DType known : {DType::kF32, DType::kF16, DType::kBF16})
+      if (dtype == name_of(known)) {
+        tensor.dtype = known;
+        is_known = true;
+      }
+    if (!is_known)
+      return bad("tensor " + name + " is of dtype " + dtype + "; F32, F16 and BF16 can be read", ErrorCode::kConfig);
+    tensor.begin = offsets[0];
+    tensor.end = offsets[1];
+    std::uint64_t bytes = bytes_of(tensor.dtype);
+    if (!product_of(tensor.shape, bytes) || tensor.end < tensor.begin || tensor.end - tensor.begin != bytes)
+      return bad("tensor " + name + " has bytes [" + std::to_string(tensor.begin) + ", " + std::to_string(tensor.end) +
+                 "), which isn't the size of its shape");
+    table.tensors.push_back(std::move(tensor));
+    return {};
+  }
+
+  const std::string& path_;
+};
+
+}  // namespace
+
+std::uint64_t bytes_of(DType dtype) {
+  return dtype == DType::kF32 ? 4 : 2;
+}
+
+// By hand: keys stand in the order of the data, and there may be many.
+std::string encode_header(const std::vector<Tensor>& tensors, const std::map<std::string, std::string>& metadata) {
+  std::string text = "{";
+  if (!metadata.empty()) text += "\"" + std::string(kMetadata) + "\":" + Json(metadata).dump();
+  std::uint64_t at = 0;
+  for (const Tensor& tensor : tensors) {
+    DISTTRAIN_CHECK_EQ(tensor.begin, at);
+    at = tensor.end;
+    const Json entry = {
+        {"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {tensor.begin, tensor.end}}};
+    text += (text.size() > 1 ? "," : "") + Json(tensor.name).dump() + ":" + entry.dump();
+  }
+  text += "}";
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t length = text.size();
+  std::string header(sizeof(length), '\0');
+  std::memcpy(header.data(), &length, sizeof(length));
+  return header + text;
+}
+
+Result<TensorTable> read_header(InputFile& file, const std::string& path) {
+  std::uint64_t length = 0;
+  if (file.size() < sizeof(length))
+    return fail(ErrorCode::kData,
+                path + " has " + std::to_string(file.size()) + " bytes; no safetensors file is so short");
+  if (Status read = file.read_at(0, std::as_writable_bytes(std::span(&length, 1))); !read)
+    return tl::unexpected(read.error());
+  if (length > kMaxHeaderBytes || length > file.size() - sizeof(length))
+    return fail(ErrorCode::kData, path + " says that its header has " + std::to_string(length) +
+                                      " bytes; the file has " + std::to_string(file.size()) + " and a header at most " +
+                                      std::to_string(kMaxHeaderBytes) + ": it was cut off or isn't safetensors");
+  std::string text(length, '\0');
+  if (Status read = file.read_at(sizeof(length), std::as_writable_bytes(std::span(text))); !read)
+    return tl::unexpected(read.error());
+  const std::uint64_t data_begin = sizeof(length) + length;
+  Result<TensorTable> table = Parser(path).parse(text, file.size() - data_begin);
+  if (table) table->data_begin = data_begin;
+  return table;
+}
+
+}  // namespace disttrain::checkpoint

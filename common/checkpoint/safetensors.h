@@ -1,0 +1,47 @@
+// The header of safetensors files (https://github.com/huggingface/safetensors): 8 bytes of little-endian header length
+// N, N bytes of JSON, then the tensors' bytes. Exact: what this writes any reader takes, what this reads keeps all
+// rules.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/files.h"
+#include "common/result.h"
+
+namespace disttrain::checkpoint {
+
+inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
+
+enum class DType { kF32, kF16, kBF16 };
+
+struct Tensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<std::uint64_t> shape;  // row-major; empty: one element
+  std::uint64_t begin = 0;           // of its bytes, from the start of the data
+  std::uint64_t end = 0;
+
+  bool operator==(const Tensor&) const = default;
+};
+
+// Where a file's tensors lie, in the order of their bytes.
+struct TensorTable {
+  std::vector<Tensor> tensors;
+  std::map<std::string, std::string> metadata;
+  std::uint64_t data_begin = 0;  // in the file
+};
+
+std::uint64_t bytes_of(DType dtype);
+
+// The first bytes of the file, up to the data, which begins at a multiple of 8. `tensors` lie one after the other from
+// 0 and have different names.
+std::string encode_header(const std::vector<Tensor>& tensors, const std::map<std::string, std::string>& metadata);
+
+// Reads and checks the header of a file. kData: a rule is broken, or the file is longer or shorter than it says. A
+// dtype that isn't one of ours is kConfig.
+Result<TensorTable> read_header(InputFile& file, const std::string& path);
+
+}  // namespace disttrain::checkpoint

@@ -1,0 +1,284 @@
+#include "common/checkpoint/shard_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "common/check.h"
+#include "common/checkpoint/checksum.h"
+#include "common/checkpoint/safetensors.h"
+
+namespace disttrain::checkpoint {
+namespace {
+
+// The tensors of a shard's file in the order of its bytes. A whole variable keeps its name and shape; of a cut one the
+// range is in the name.
+std::vector<Tensor> tensors_of(const Layout& layout, ShardId shard, std::uint32_t slots) {
+  struct Piece {
+    SliceEntry slice;
+    const VariableSpec* variable;
+  };
+  const std::vector<VariableEntry> variables = variables_of(layout);
+  std::vector<Piece> pieces;
+  for (std::size_t v = 0; v < variables.size(); ++v)
+    for (const SliceEntry& slice : variables[v].slices)
+      if (slice.shard == shard.value) pieces.push_back({slice, &layout.model.variables[v]});
+  std::sort(pieces.begin(), pieces.end(),
+            [](const Piece& a, const Piece& b) { return a.slice.offset < b.slice.offset; });
+  std::vector<Tensor> tensors;
+  std::uint64_t at = 0;
+  for (std::uint32_t array = 0; array <= slots; ++array)
+    for (const Piece& piece : pieces) {
+      const bool is_whole = piece.slice.elements == element_count(*piece.variable);
+      Tensor tensor;
+      tensor.name = (array == 0 ? "" : "slot" + std::to_string(array - 1) + "/") + piece.variable->name;
+      tensor.shape = piece.variable->shape;
+      if (!is_whole) {
+        tensor.name += "[" + std::to_string(piece.slice.begin) + ":" +
+                       std::to_string(piece.slice.begin + piece.slice.elements) + "]";
+        tensor.shape = {piece.slice.elements};
+      }
+      tensor.begin = at;
+      at = tensor.end = at + piece.slice.elements * sizeof(float);
+      tensors.push_back(std::move(tensor));
+    }
+  return tensors;
+}
+
+// Cuts what is given to it into chunks, and writes each when it is whole: straight from where it lies if it can.
+class ChunkWriter {
+ public:
+  ChunkWriter(OutputFile& file, const IsCancelled& is_cancelled, FileEntry& entry)
+      : file_(file), is_cancelled_(is_cancelled), entry_(entry) {
+    rest_.reserve(kChunkBytes);
+  }
+
+  Status write(Bytes bytes) {
+    while (!bytes.empty()) {
+      const bool is_direct = rest_.empty() && bytes.size() >= kChunkBytes;
+      const std::size_t count = std::min<std::size_t>(bytes.size(), kChunkBytes - rest_.size());
+      if (!is_direct) rest_.insert(rest_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
+      if (is_direct || rest_.size() == kChunkBytes)
+        if (Status put = put_chunk(is_direct ? bytes.first(count) : Bytes(rest_)); !put) return put;
+      bytes = bytes.subspan(count);
+    }
+    return {};
+  }
+  Status finish() { return rest_.empty() ? Status() : put_chunk(rest_); }
+
+ private:
+  Status put_chunk(Bytes chunk) {
+    if (is_cancelled_ && is_cancelled_()) return fail(ErrorCode::kTemporary, entry_.name + ": writing was cancelled");
+    entry_.chunks.push_back(checksum_of(chunk));
+    entry_.bytes += chunk.size();
+    Status appended = file_.append(chunk);
+    rest_.clear();
+    return appended;
+  }
+
+  OutputFile& file_;
+  const IsCancelled& is_cancelled_;
+  FileEntry& entry_;
+  std::vector<std::byte> rest_;
+};
+
+// Reads any range of a file, in chunks that are verified. The last chunk that wasn't wanted whole is kept: ranges that
+// follow each other read it once.
+class VerifiedFile {
+ public:
+  static Result<VerifiedFile> open(Files& files, const std::string& folder, const FileEntry& entry) {
+    const std::string path = folder + "/" + entry.name;
+    Result<std::unique_ptr<InputFile>> file = files.open(path);
+    if (!file) return tl::unexpected(file.error());
+    if ((*file)->size() != entry.bytes)
+      return fail(ErrorCode::kData, path + " has " + std::to_string((*file)->size()) + " bytes; its manifest says " +
+                                        std::to_string(entry.bytes) + ": it is damaged");
+    return VerifiedFile(path, std::move(*file), entry);
+  }
+
+  Status read(std::uint64_t offset, MutableBytes out) {
+    while (!out.empty()) {
+      const std::uint64_t chunk = offset / kChunkBytes;
+      const std::uint64_t begin = chunk * kChunkBytes;
+      const std::uint64_t size = std::min(kChunkBytes, entry_->bytes - begin);
+      const std::uint64_t count = std::min<std::uint64_t>(out.size(), begin + size - offset);
+      if (count == size) {
+        if (Status loaded = load(chunk, out.first(size)); !loaded) return loaded;
+      } else {
+        if (held_ != chunk || buffer_.empty()) {
+          buffer_.resize(size);
+          held_ = chunk;
+          if (Status loaded = load(chunk, buffer_); !loaded) {
+            buffer_.clear();
+            return loaded;
+          }
+        }
+        std::memcpy(out.data(), buffer_.data() + (offset - begin), count);
+      }
+      offset += count;
+      out = out.subspan(count);
+    }
+    return {};
+  }
+
+ private:
+  VerifiedFile(std::string path, std::unique_ptr<InputFile> file, const FileEntry& entry)
+      : path_(std::move(path)), file_(std::move(file)), entry_(&entry) {}
+
+  Status load(std::uint64_t chunk, MutableBytes out) {
+    if (Status read = file_->read_at(chunk * kChunkBytes, out); !read) return read;
+    if (checksum_of(Bytes(out)) == entry_->chunks[chunk]) return {};
+    return fail(ErrorCode::kData, path_ + ": the bytes from " + std::to_string(chunk * kChunkBytes) +
+                                      " on aren't those that were written (XXH3 differs): the file is damaged");
+  }
+
+  std::string path_;
+  std::unique_ptr<InputFile> file_;
+  const FileEntry* entry_;
+  std::uint64_t held_ = 0;
+  std::vector<std::byte> buffer_;
+};
+
+// A run that is contiguous in a source file and in the target shard.
+struct Run {
+  std::uint32_t source = 0;         // shard of the checkpoint
+  std::uint64_t source_offset = 0;  // elements
+  std::uint64_t target_offset = 0;
+  std::uint64_t elements = 0;
+};
+
+void append_overlaps(const std::vector<SliceEntry>& sources, const SliceEntry& wanted, std::vector<Run>& runs) {
+  auto source = std::upper_bound(sources.begin(), sources.end(), wanted.begin,
+                                 [](std::uint64_t begin, const SliceEntry& slice) { return begin < slice.begin; });
+  --source;  // slices begin at 0
+  for (std::uint64_t at = wanted.begin; at < wanted.begin + wanted.elements; ++source) {
+    const std::uint64_t skip = at - source->begin;
+    const std::uint64_t count = std::min(source->elements - skip, wanted.begin + wanted.elements - at);
+    runs.push_back({source->shard, source->offset + skip, wanted.offset + (at - wanted.begin), count});
+    at += count;
+  }
+}
+
+std::string text_of(const std::vector<std::uint64_t>& shape) {
+  std::string text = "[";
+  for (const std::uint64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+  return text + "]";
+}
+
+Status check_same_variables(const Manifest& manifest, const Layout& target, const std::string& folder) {
+  const auto differ = [&folder](const std::string& what) {
+    return fail(ErrorCode::kConfig,
+                folder + " is of another model: " + what +
+                    ": give the job another name or checkpoint.directory, or the model that it had");
+  };
+  if (manifest.variables.size() != target.model.variables.size())
+    return differ("it has " + std::to_string(manifest.variables.size()) + " variables, the job " +
+                  std::to_string(target.model.variables.size()));
+  for (std::size_t v = 0; v < manifest.variables.size(); ++v) {
+    const VariableEntry& had = manifest.variables[v];
+    const VariableSpec& want = target.model.variables[v];
+    if (had.name != want.name || had.shape != want.shape || had.kind != want.kind)
+      return differ("its variable " + std::to_string(v) + " is " + had.name + " " + text_of(had.shape) +
+                    ", the job's " + want.name + " " + text_of(want.shape));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::uint64_t shard_file_bytes(const Layout& layout, ShardId shard, std::uint32_t slots,
+                               const std::map<std::string, std::string>& metadata) {
+  return encode_header(tensors_of(layout, shard, slots), metadata).size() +
+         shard_elements(layout, shard) * sizeof(float) * (1 + std::uint64_t{slots});
+}
+
+Result<FileEntry> write_shard(Files& files, const std::string& folder, const Layout& layout, ShardId shard,
+                              const ShardContent& content, const std::map<std::string, std::string>& metadata,
+                              const IsCancelled& is_cancelled) {
+  const std::uint64_t elements = shard_elements(layout, shard);
+  DISTTRAIN_CHECK_EQ(content.parameters.size(), elements);
+  FileEntry entry;
+  entry.name = shard_file_name(shard.value, layout.shards);
+  const std::string header =
+      encode_header(tensors_of(layout, shard, static_cast<std::uint32_t>(content.slots.size())), metadata);
+  entry.data_begin = header.size();
+  Result<std::unique_ptr<OutputFile>> file = files.create(folder + "/" + entry.name);
+  if (!file) return tl::unexpected(file.error());
+  if (Status reserved = (*file)->reserve(header.size() + elements * sizeof(float) * (1 + content.slots.size()));
+      !reserved)
+    return tl::unexpected(reserved.error());
+  ChunkWriter writer(**file, is_cancelled, entry);
+  Status done = writer.write(std::as_bytes(std::span(header)));
+  if (done) done = writer.write(std::as_bytes(content.parameters));
+  for (const std::span<const float> slot : content.slots) {
+    DISTTRAIN_CHECK_EQ(slot.size(), elements);
+    if (done) done = writer.write(std::as_bytes(slot));
+  }
+  if (done) done = writer.finish();
+  if (done) done = (*file)->sync();
+  if (!done) return tl::unexpected(done.error());
+  entry.checksum = checksum_of(entry.chunks);
+  return entry;
+}
+
+Status read_shard(Files& files, const std::string& folder, const Manifest& manifest, const Layout& target,
+                  ShardId shard, std::span<float> parameters, std::span<const std::span<float>> slots) {
+  if (Status same = check_same_variables(manifest, target, folder); !same) return same;
+  DISTTRAIN_CHECK_EQ(parameters.size(), shard_elements(target, shard));
+  DISTTRAIN_CHECK(slots.empty() || slots.size() == manifest.slots);
+  const std::vector<VariableEntry> wanted = variables_of(target);
+  std::vector<Run> runs;
+  for (std::size_t v = 0; v < wanted.size(); ++v)
+    for (const SliceEntry& slice : wanted[v].slices)
+      if (slice.shard == shard.value) append_overlaps(manifest.variables[v].slices, slice, runs);
+  // In the order of the files; runs that follow each other at both ends are one.
+  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
+    return std::tie(a.source, a.source_offset) < std::tie(b.source, b.source_offset);
+  });
+  std::vector<Run> joined;
+  for (const Run& run : runs) {
+    Run* last = joined.empty() ? nullptr : &joined.back();
+    if (last != nullptr && last->source == run.source && last->source_offset + last->elements == run.source_offset &&
+        last->target_offset + last->elements == run.target_offset)
+      last->elements += run.elements;
+    else
+      joined.push_back(run);
+  }
+  for (std::uint32_t source = 0; source < manifest.shards.size(); ++source) {
+    const auto is_of_source = [source](const Run& run) { return run.source == source; };
+    if (std::none_of(joined.begin(), joined.end(), is_of_source)) continue;
+    const FileEntry& entry = manifest.files[source];
+    Result<VerifiedFile> file = VerifiedFile::open(files, folder, entry);
+    if (!file) return tl::unexpected(file.error());
+    for (std::size_t array = 0; array <= slots.size(); ++array) {
+      const std::span<float> into = array == 0 ? parameters : slots[array - 1];
+      for (const Run& run : joined) {
+        if (run.source != source) continue;
+        const std::uint64_t element = array * manifest.shards[source].elements + run.source_offset;
+        const auto out = std::as_writable_bytes(into.subspan(run.target_offset, run.elements));
+        if (Status read = file->read(entry.data_begin + element * sizeof(float), out); !read) return read;
+      }
+    }
+  }
+  return {};
+}
+
+Status verify_files(Files& files, const std::string& folder, const Manifest& manifest,
+                    const IsCancelled& is_cancelled) {
+  std::vector<std::byte> chunk(kChunkBytes);
+  for (const FileEntry& entry : manifest.files) {
+    Result<VerifiedFile> file = VerifiedFile::open(files, folder, entry);
+    if (!file) return tl::unexpected(file.error());
+    if (checksum_of(entry.chunks) != entry.checksum)
+      return fail(ErrorCode::kData, folder + "/" + kManifestName + ": the checksums of " + entry.name +
+                                        " don't agree with each other: the manifest is damaged");
+    for (std::uint64_t at = 0; at < entry.bytes; at += kChunkBytes) {
+      if (is_cancelled && is_cancelled()) return fail(ErrorCode::kTemporary, folder + ": verifying was cancelled");
+      const std::uint64_t size = std::min(kChunkBytes, entry.bytes - at);
+      if (Status read = file->read(at, MutableBytes(chunk).first(size)); !read) return read;
+    }
+  }
+  return {};
+}
+
+}  // namespace disttrain::checkpoint

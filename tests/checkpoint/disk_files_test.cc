@@ -1,0 +1,73 @@
+// On the real disk of this machine.
+#include "common/checkpoint/disk_files.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/checkpoint/small_job.h"
+
+namespace disttrain::checkpoint {
+namespace {
+
+class DiskFilesTest : public testing::Test {
+ protected:
+  DiskFilesTest() {
+    std::string pattern = testing::TempDir() + "disttrain-checkpoint-XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~DiskFilesTest() override { std::filesystem::remove_all(folder_); }
+
+  DiskFiles files_;
+  std::string folder_;
+};
+
+TEST_F(DiskFilesTest, CheckpointsAreSavedKeptAndLoaded) {
+  const auto lock = lock_job_folder(files_, folder_, "job");
+  ASSERT_TRUE(lock) << lock.error().message;
+  EXPECT_FALSE(lock_job_folder(files_, folder_, "job"));
+  const std::string job = folder_ + "/job";
+  const Layout layout = layout_of(small_model(), 2, 5);
+  for (std::uint64_t step = 10; step <= 40; step += 10) {
+    const Result<std::string> path = save(files_, job, layout, 1, step, 1, step);
+    ASSERT_TRUE(path) << path.error().message;
+  }
+  const auto removed = retain(files_, job, Retention{2, 0});
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_EQ(removed->size(), 2u);
+  std::vector<std::string> broken;
+  const auto newest = open_newest(files_, job, broken);
+  ASSERT_TRUE(newest && *newest);
+  EXPECT_EQ((*newest)->manifest.step, Step(40));
+  const Status loaded = load(files_, **newest, layout_of(small_model(), 3, 4));
+  EXPECT_TRUE(loaded) << loaded.error().message;
+}
+
+TEST_F(DiskFilesTest, ErrorsNameThePathAndWhatToDo) {
+  ASSERT_TRUE(write_text(files_, folder_ + "/f", "text"));
+  EXPECT_FALSE(files_.create(folder_ + "/f")) << "nothing is overwritten";
+  EXPECT_FALSE(files_.rename(folder_ + "/f", folder_ + "/f"));
+  const auto missing = files_.open(folder_ + "/nothing");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ErrorCode::kNoInput);
+  const Status deep = files_.make_directory(folder_ + "/a/b");
+  ASSERT_FALSE(deep);
+  EXPECT_NE(deep.error().message.find("mounted"), std::string::npos) << deep.error().message;
+  EXPECT_FALSE(files_.open(folder_)) << "a folder is no file";
+  auto file = files_.create(folder_ + "/huge");
+  ASSERT_TRUE(file);
+  EXPECT_FALSE((*file)->reserve(std::uint64_t{1} << 62));
+}
+
+TEST_F(DiskFilesTest, AFileThatWasCutOffIsData) {
+  ASSERT_TRUE(write_text(files_, folder_ + "/f", "text"));
+  const auto file = files_.open(folder_ + "/f");
+  std::vector<std::byte> out(5);
+  const Status read = (*file)->read_at(0, out);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kData);
+}
+
+}  // namespace
+}  // namespace disttrain::checkpoint
