@@ -2,8 +2,9 @@
 // after push c it gets parameters, and so may compute on, only while c - slowest <= staleness (Ho et al., "More
 // Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013, section 3).
 //
-// Who pushes no more (its channel closed, it left the roster, it said so with its last push) holds nobody back. Who
-// said so because it waited for records comes back with its next push.
+// Who pushes no more (it left the roster, it said so with its last push) holds nobody back. Who said so because it
+// waited for records comes back with its next push. A worker whose connection is away holds the others to the bound:
+// it comes back, or the chief takes it out of the roster.
 #pragma once
 
 #include <algorithm>

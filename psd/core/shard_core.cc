@@ -116,33 +116,29 @@ void ShardCore::on(Instant, const ChannelOpened& event, Actions& actions) {
   if (member->channel.value != 0) close(*member, who + " opened another channel", actions);
   member->channel = event.channel;
   member->acknowledged = member->last;
-  if (train_.mode == Mode::kSsp) clocks_.enter(member->member, member->last_clock);
+  // Once. A worker that is back goes on with its clock, or stays away if it said that it pushes no more.
+  if (train_.mode == Mode::kSsp && member->last.value == 0) clocks_.enter(member->member, member->last_clock);
   actions.push_back(Admit{event.channel, member->last});
 }
 
-void ShardCore::on(Instant, const ChannelClosed& event, Actions& actions) {
+void ShardCore::on(Instant, const ChannelClosed& event, Actions&) {
   MemberState* member = members_.find(event.channel);
   if (event.channel.value == 0 || member == nullptr) return;
   member->channel = {};
   member->parked = {};
-  clocks_.leave(member->member);
-  answer_within_bound(actions);
 }
 
 void ShardCore::close(MemberState& member, std::string reason, Actions& actions) {
   actions.push_back(CloseChannel{member.channel, std::move(reason)});
   member.channel = {};
   member.parked = {};
-  clocks_.leave(member.member);
 }
 
 void ShardCore::on(Instant now, const PushArrived& event, Actions& actions) {
   MemberState* member = members_.find(event.channel);
   if (event.channel.value == 0 || member == nullptr) return;  // closed a moment ago
   if (Status checked = check(*member, event.sequence, event.push, event.payload_bytes); !checked) {
-    close(*member, checked.error().message, actions);
-    answer_within_bound(actions);
-    return;
+    return close(*member, checked.error().message, actions);
   }
   if (event.sequence <= member->last) return duplicate(*member, event.push, actions);
   member->last = event.sequence;

@@ -248,8 +248,8 @@ TEST(Ssp, TheBoundHoldsWithASlowWorkerAndAllMoveOn) {
 }
 
 TEST(Ssp, AWorkerThatEndsHoldsNobodyBack) {
-  enum class End { kFinalPush, kClosed, kFenced, kLeftRoster };
-  for (End end : {End::kFinalPush, End::kClosed, End::kFenced, End::kLeftRoster}) {
+  enum class End { kFinalPush, kFenced, kLeftRoster };
+  for (End end : {End::kFinalPush, End::kFenced, End::kLeftRoster}) {
     TrainSection train = async_train(0);
     train.mode = Mode::kSsp;
     train.staleness = 1;
@@ -268,8 +268,6 @@ TEST(Ssp, AWorkerThatEndsHoldsNobodyBack) {
         push.last = push.final = true;
         run.cluster.send(0, push, {});
       }
-    } else if (end == End::kClosed) {
-      run.cluster.close(0);
     } else if (end == End::kFenced) {
       for (std::uint32_t s = 0; s < 2; ++s) run.cluster.node(s).handle(Fence{worker(0)});
     } else {
@@ -281,6 +279,20 @@ TEST(Ssp, AWorkerThatEndsHoldsNobodyBack) {
     EXPECT_TRUE(run.models[1].ready()) << static_cast<int>(end);
     EXPECT_EQ(run.report().global_step, Step(2));
   }
+}
+
+TEST(Ssp, AWorkerWhoseConnectionIsAwayHoldsTheOthersToTheBound) {
+  TrainSection train = async_train(0);
+  train.mode = Mode::kSsp;
+  train.staleness = 1;
+  Training run(1, train, 2, 3);
+  run.cluster.close(0);
+  push_all(run.cluster, run.models[1], 1, random_gradient(1, 1, 1, 22), {});
+  run.cluster.deliver_all(run.random);
+  EXPECT_TRUE(run.models[1].ready());
+  push_all(run.cluster, run.models[1], 2, random_gradient(1, 1, 2, 22), {});
+  run.cluster.deliver_all(run.random);
+  EXPECT_FALSE(run.models[1].ready());
 }
 
 TEST(Ssp, AWorkerThatComesBackAfterItsFarewellIsHeldAndHoldsAgain) {
