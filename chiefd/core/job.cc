@@ -272,7 +272,8 @@ void Job::on_deadline(Turn& turn) {
     case Stage::kTrain:
       return close(turn, JobState::kStopped, end_reason_ + "; not every worker reached the end of a step in time");
     case Stage::kSettle:
-      return evaluate(turn);
+      return fail(turn, Error{ErrorCode::kUnavailable, "it heartbeats, but didn't report its last step in time"},
+                  pacer().task);
     case Stage::kEvaluate:
       return give_up("didn't finish the final evaluation");
     case Stage::kClose:

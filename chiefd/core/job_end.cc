@@ -41,7 +41,7 @@ void Job::fail(Turn& turn, Error error, std::optional<TaskId> root) {
 // A report of the pacer that has all pushes: the one on its last heartbeat may be older.
 void Job::on_all_finished(Turn& turn) {
   stage_ = Stage::kSettle;
-  await({pacer()}, turn.now + setup_.timeouts.silent);
+  await({pacer()}, turn.now + 2 * setup_.timeouts.silent_ps);
   std::erase_if(roster_.members, [this](const Member& worker) { return lost_.count(worker) != 0; });
   roster_.version = roster_.version.next();
   send(turn, pacer().task, SetRoster{id(), generation_, roster_});

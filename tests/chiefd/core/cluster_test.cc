@@ -562,6 +562,17 @@ TEST_F(TrainingTest, StopWaitsForTheWorkersAndSkipsTheEvaluation) {
   EXPECT_EQ(count_sent<Evaluate>(), 0u);
 }
 
+TEST_F(TrainingTest, PacerThatDoesNotReportItsLastStepFailsTheJob) {
+  const JobId job = train(job_config("a"), 1);
+  obedient_ = false;
+  finish(job, worker(0));
+  pass(seconds(9));
+  EXPECT_FALSE(cluster_->has_ended(job)) << "a count that may be old isn't taken for the last";
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
 TEST_F(TrainingTest, StoppedJobIsReleasedByItsWorkersBeforeItsPs) {
   const JobId job = train(job_config("a"));
   answers_close_ = false;
