@@ -1,0 +1,74 @@
+#include "tests/sim/chief_link.h"
+
+#include <algorithm>
+
+namespace disttrain::sim {
+
+void TaskNode::dial_chief() {
+  dial(chief_, make_hello(), timeouts_.dial,
+       [this, attempt = ++attempt_](std::optional<ConnectionId> connection, bool) {
+         if (attempt != attempt_) {
+           if (connection) close(*connection);
+           return;
+         }
+         if (!connection) return link_lost();
+         link_ = *connection;
+         after(timeouts_.dial, [this, attempt] {
+           if (attempt == attempt_ && !open_) link_lost();
+         });
+       });
+}
+
+void TaskNode::link_lost() {
+  ++attempt_;
+  open_ = false;
+  if (link_ != 0) close(std::exchange(link_, 0));
+  pause_ = std::clamp(pause_ * 2, timeouts_.reconnect_first, timeouts_.reconnect_longest);
+  after(pause_, [this, attempt = attempt_] {
+    if (attempt == attempt_) dial_chief();
+  });
+}
+
+void TaskNode::on_link_message(const Payload& payload) {
+  heard_ = world_.now();
+  if (const auto* answer = std::get_if<wire::HelloAnswer>(&payload)) {
+    const auto* welcome = std::get_if<Welcome>(answer);
+    if (welcome == nullptr) return tell("is refused and ends"), void(++attempt_);
+    const bool is_other = journal_.value != 0 && journal_ != welcome->journal;
+    if (!is_other && welcome->term < term_) return link_lost();
+    term_ = welcome->term;
+    journal_ = welcome->journal;
+    open_ = true;
+    pause_ = Duration();
+    if (is_other) {
+      waiting_.clear();
+      on_other_journal();
+    }
+    on_welcome();
+    for (wire::ControlMessage& message : std::exchange(waiting_, {})) tell_chief(std::move(message));
+    return;
+  }
+  const auto& message = std::get<wire::ControlMessage>(payload);
+  if (const auto* answer = std::get_if<HeartbeatAnswer>(&message))
+    term_ = std::max(term_, answer->term);
+  else if (open_)
+    on_order(message);
+}
+
+void TaskNode::tell_chief(wire::ControlMessage message) {
+  const bool is_said_again = std::holds_alternative<Heartbeat>(message) ||
+                             std::holds_alternative<Accusation>(message) ||
+                             std::holds_alternative<LeaseRequest>(message);
+  if (open_)
+    send(link_, std::move(message));
+  else if (!is_said_again)
+    waiting_.push_back(std::move(message));
+}
+
+void TaskNode::beat() {
+  if (open_ && world_.now() - heard_ > 5 * timeouts_.silent) link_lost();
+  tell_chief(make_heartbeat());
+  after(timeouts_.interval, [this] { beat(); });
+}
+
+}  // namespace disttrain::sim

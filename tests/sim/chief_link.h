@@ -1,0 +1,55 @@
+// What transport/chief_link.cc does, on the simulated network.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+
+#include "common/timeouts.h"
+#include "tests/sim/network.h"
+
+namespace disttrain::sim {
+
+class TaskNode : public Node {
+ public:
+  TaskNode(World& world, Network& network, Member self, std::string chief, Duration heartbeat)
+      : Node(world, network, self.task, self.incarnation),
+        chief_(std::move(chief)),
+        timeouts_(derive_timeouts(heartbeat)) {}
+
+ protected:
+  virtual Hello make_hello() = 0;
+  virtual void on_welcome() = 0;
+  virtual void on_other_journal() = 0;
+  virtual void on_order(const wire::ControlMessage& message) = 0;
+  virtual Heartbeat make_heartbeat() = 0;
+
+  void open_link() {
+    dial_chief();
+    beat();
+  }
+  void tell_chief(wire::ControlMessage message);
+  bool is_link(ConnectionId connection) const { return connection == link_; }
+  void on_link_message(const Payload& payload);
+  void on_link_closed() { link_lost(); }
+  JournalId journal() const { return journal_; }
+  const Timeouts& timeouts() const { return timeouts_; }
+
+ private:
+  void dial_chief();
+  void link_lost();
+  void beat();
+
+  const std::string chief_;
+  const Timeouts timeouts_;
+  ConnectionId link_ = 0;
+  bool open_ = false;
+  std::uint64_t attempt_ = 0;
+  Duration pause_{};
+  Instant heard_;
+  Term term_;
+  JournalId journal_;
+  std::deque<wire::ControlMessage> waiting_;
+};
+
+}  // namespace disttrain::sim

@@ -1,0 +1,137 @@
+#include "tests/sim/chief_node.h"
+
+#include <algorithm>
+
+namespace disttrain::sim {
+
+void ChiefNode::start() {
+  if (disk_.journal.journal.value == 0) disk_.journal.journal = JournalId(77);
+  chiefd::Cluster::Setup setup{jobs_.cluster, disk_.journal, {}, 42};
+  for (const auto& [id, job] : disk_.journal.jobs)
+    setup.jobs.emplace(id, chiefd::RecoveredJob{job, jobs_.read(job.submitted.toml)});
+  cluster_ = std::make_unique<chiefd::Cluster>(std::move(setup));
+  tell("begins, term " + std::to_string(cluster_->term().value));
+  for (const chiefd::Action& action : cluster_->start(world_.now()))
+    std::visit([this](const auto& a) { act(a); }, action);
+  tick();
+}
+
+void ChiefNode::tick() {
+  step(chiefd::Tick{});
+  after(cluster_->timeouts().interval / 2, [this] { tick(); });
+}
+
+void ChiefNode::step(const chiefd::Event& event) {
+  for (const chiefd::Action& action : cluster_->step(world_.now(), event))
+    std::visit([this](const auto& a) { act(a); }, action);
+}
+
+void ChiefNode::submit(const std::string& name) {
+  submitting_[++last_client_] = name;
+  step(chiefd::Submit{chiefd::ClientId(last_client_), chiefd::Submission{name, jobs_.configs.at(name), 0}});
+}
+
+void ChiefNode::stop(const std::string& name, bool kill) {
+  step(chiefd::Stop{chiefd::ClientId(++last_client_), name, kill, "sim"});
+}
+
+void ChiefNode::on_arrival(ConnectionId connection, const Hello& hello) {
+  const auto* task = std::get_if<TaskHello>(&hello.who);
+  if (task == nullptr) return close(connection);
+  joining_ = connection;
+  step(chiefd::TaskJoined{*task});
+  joining_ = 0;
+}
+
+void ChiefNode::on_message(ConnectionId connection, const Payload& payload) {
+  const auto member = members_.find(connection);
+  if (member == members_.end()) return;
+  const Member from = member->second;
+  std::visit(
+      [this, &from](const auto& m) {
+        if constexpr (std::is_constructible_v<chiefd::FromTask, decltype(m)>) step(chiefd::TaskMessage{from, m});
+      },
+      std::get<wire::ControlMessage>(payload));
+}
+
+void ChiefNode::on_closed(ConnectionId connection) {
+  const auto found = members_.extract(connection);
+  if (found.empty()) return;
+  const Member member = found.mapped();
+  const auto current = connections_.find(member.task);
+  if (current == connections_.end() || current->second != connection) return;
+  connections_.erase(current);
+  step(chiefd::ConnectionLost{member, "reset"});
+}
+
+void ChiefNode::act(const chiefd::Admit& action) {
+  const auto old = connections_.find(action.member.task);
+  if (old != connections_.end()) {
+    members_.erase(old->second);
+    close(old->second);
+  }
+  connections_[action.member.task] = joining_;
+  members_[joining_] = action.member;
+  Welcome welcome;
+  welcome.term = cluster_->term();
+  welcome.journal = cluster_->journal();
+  welcome.heartbeat_timeout = jobs_.cluster.heartbeat.timeout;
+  send(joining_, wire::HelloAnswer(welcome));
+}
+
+void ChiefNode::act(const chiefd::RefuseTask& action) {
+  tell("refuses " + to_string(action.member.task) + ": " + action.refused.reason);
+  send(joining_, wire::HelloAnswer(action.refused));
+  close(joining_);
+}
+
+void ChiefNode::act(const chiefd::Disconnect& action) {
+  const auto current = connections_.find(action.member.task);
+  if (current == connections_.end() || members_.at(current->second) != action.member) return;
+  const ConnectionId connection = current->second;
+  members_.erase(connection);
+  connections_.erase(current);
+  close(connection);
+}
+
+void ChiefNode::act(const chiefd::Send& action) {
+  const auto current = connections_.find(action.task);
+  if (current == connections_.end()) return;
+  std::visit(
+      [&](auto message) {
+        if constexpr (requires { message.layout; })
+          if (action.train_steps) message.job_toml += "#" + std::to_string(*action.train_steps);
+        send(current->second, wire::ControlMessage(std::move(message)));
+      },
+      action.message);
+}
+
+void ChiefNode::act(const chiefd::Probe& action) {
+  Hello hello;
+  hello.who = ClientHello{"chief"};
+  dial(action.address, hello, cluster_->timeouts().probe,
+       [this, member = action.member](std::optional<ConnectionId> connection, bool refused) {
+         if (connection) close(*connection);
+         step(chiefd::ProbeDone{member, connection ? chiefd::ProbeOutcome::kAnswered
+                                        : refused  ? chiefd::ProbeOutcome::kRefused
+                                                   : chiefd::ProbeOutcome::kNoAnswer});
+       });
+}
+
+// In order. What isn't durable when the process dies is lost.
+void ChiefNode::act(const chiefd::Persist& action) {
+  written_ = std::max(written_, world_.now()) + world_.between(std::chrono::microseconds(50), disk_.slowest);
+  after(written_ - world_.now(), [this, action] {
+    chiefd::apply(disk_.journal, action.record);
+    step(chiefd::Persisted{action.ticket});
+  });
+}
+
+void ChiefNode::act(const chiefd::AnswerClient& action) {
+  const auto submitted = submitting_.extract(action.client.value);
+  if (submitted.empty()) return;
+  if (std::holds_alternative<JobSubmitted>(action.answer)) accepted_.insert(submitted.mapped());
+  if (const auto* refused = std::get_if<Refused>(&action.answer)) tell("refuses a job: " + refused->reason);
+}
+
+}  // namespace disttrain::sim

@@ -1,0 +1,68 @@
+// A simulated chiefd: the real core, and what chiefd/chief.cc does around it. Its journal outlives it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "chiefd/core/cluster.h"
+#include "tests/sim/jobs.h"
+#include "tests/sim/network.h"
+
+namespace disttrain::sim {
+
+// What is on the chief's disk.
+struct ChiefDisk {
+  chiefd::JournalState journal;
+  Duration slowest = std::chrono::milliseconds(5);
+};
+
+class ChiefNode final : public Node {
+ public:
+  ChiefNode(World& world, Network& network, Incarnation incarnation, const Jobs& jobs, ChiefDisk& disk)
+      : Node(world, network, TaskId{Role::kChief, 0}, incarnation), jobs_(jobs), disk_(disk) {}
+
+  void start() override;
+  bool listens() const override { return listens_; }
+  void on_arrival(ConnectionId connection, const Hello& hello) override;
+  void on_message(ConnectionId connection, const Payload& payload) override;
+  void on_closed(ConnectionId connection) override;
+
+  // As a command line would, with a job of the table.
+  void submit(const std::string& name);
+  void stop(const std::string& name, bool kill);
+
+  const chiefd::Cluster& cluster() const { return *cluster_; }
+  // Jobs that a client was told of.
+  const std::set<std::string>& accepted() const { return accepted_; }
+
+ private:
+  void step(const chiefd::Event& event);
+  void act(const chiefd::Listen&) { listens_ = true; }
+  void act(const chiefd::Admit& action);
+  void act(const chiefd::RefuseTask& action);
+  void act(const chiefd::Disconnect& action);
+  void act(const chiefd::Send& action);
+  void act(const chiefd::Probe& action);
+  void act(const chiefd::Persist& action);
+  void act(const chiefd::AnswerClient& action);
+  void act(const chiefd::JobEnded&) {}
+  void act(const chiefd::Note& action) { tell(action.text); }
+  void tick();
+
+  const Jobs& jobs_;
+  ChiefDisk& disk_;
+  std::unique_ptr<chiefd::Cluster> cluster_;
+  bool listens_ = false;
+  std::map<TaskId, ConnectionId> connections_;
+  std::map<ConnectionId, Member> members_;
+  ConnectionId joining_ = 0;
+  Instant written_;  // when the disk is done with what it has
+  std::set<std::string> accepted_;
+  std::uint64_t last_client_ = 0;
+  std::map<std::uint64_t, std::string> submitting_;
+};
+
+}  // namespace disttrain::sim

@@ -1,0 +1,42 @@
+// What must hold, checked while a simulation runs. The first violation stands.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "common/layout.h"
+#include "tests/sim/jobs.h"
+
+namespace disttrain::sim {
+
+class Laws {
+ public:
+  explicit Laws(const Jobs& jobs) : jobs_(jobs) {}
+
+  const std::string& violation() const { return violation_; }
+  void violated(const std::string& what) {
+    if (violation_.empty()) violation_ = what;
+  }
+
+  // A worker that was in a job is gone, or was taken for gone: its last push may be applied at some shards only.
+  void worker_lost() { is_any_worker_lost_ = true; }
+
+  // async, ssp: a worker's gradient is its records' sum, so whatever the order, all of them add up to one number.
+  void final_parameters(const JobConfig& job, const Layout& layout, const std::vector<float>& flat);
+  // ssp: the clocks of the slowest and the fastest worker that compute now.
+  void computes(const std::string& job_and_generation, const JobConfig& job, std::uint32_t worker, std::uint64_t clock);
+  void leaves(const std::string& job_and_generation, std::uint32_t worker) {
+    clocks_[job_and_generation].erase(worker);
+  }
+  // A finished job has visited each record of each epoch once.
+  void finished(const JobConfig& job, std::uint64_t examples);
+
+ private:
+  const Jobs& jobs_;
+  std::string violation_;
+  bool is_any_worker_lost_ = false;
+  std::map<std::string, std::map<std::uint32_t, std::uint64_t>> clocks_;
+};
+
+}  // namespace disttrain::sim

@@ -1,0 +1,94 @@
+// A simulated psd: the real shards, core and store, and what psd/ps_daemon.cc and psd/shard_service.cc do around them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "psd/store/shard.h"
+#include "tests/sim/chief_link.h"
+#include "tests/sim/jobs.h"
+
+namespace disttrain::sim {
+
+class PsNode final : public TaskNode {
+ public:
+  PsNode(World& world, Network& network, Member self, const Jobs& jobs)
+      : TaskNode(world, network, self, jobs.cluster.chief.address, jobs.cluster.heartbeat.timeout), jobs_(jobs) {}
+
+  void start() override { open_link(); }
+  void on_arrival(ConnectionId connection, const Hello& hello) override;
+  void on_message(ConnectionId connection, const Payload& payload) override;
+  void on_closed(ConnectionId connection) override;
+
+ private:
+  struct ShardHere final : psd::Outside {
+    PsNode* ps = nullptr;
+    ShardId id;
+    std::unique_ptr<psd::Shard> shard;
+    std::map<psd::ChannelId, ConnectionId> channels;
+    std::map<ShardId, ConnectionId> peers;
+    bool ready = false;
+
+    void act(const psd::Action& action) override {
+      std::visit([this](const auto& a) { ps->carry_out(*this, a); }, action);
+    }
+    void before_update(BucketId) override {}
+  };
+  struct OpenJob {
+    CreateShards order;
+    JobConfig config;
+    std::map<ShardId, std::unique_ptr<ShardHere>> shards;
+    bool created = false;
+  };
+  // What a connection is for.
+  struct Use {
+    ShardId shard;
+    psd::ChannelId channel;       // a worker's
+    std::optional<ShardId> peer;  // or another shard's
+    bool is_waiting = false;      // for the pacer's answer to the hello
+  };
+
+  Hello make_hello() override;
+  void on_welcome() override {}
+  void on_other_journal() override { drop_job(); }
+  void on_order(const wire::ControlMessage& message) override;
+  Heartbeat make_heartbeat() override;
+
+  void create(const CreateShards& order);
+  void drop_job();
+  bool is_open(JobId job, Generation generation) const {
+    return job_ && job_->order.job == job && job_->order.generation == generation;
+  }
+  void dial_pacer(ShardId shard);
+  void became_ready(ShardHere& shard);
+  void handle(ShardHere& shard, const psd::Event& event) { shard.shard->handle(world_.now(), event, shard); }
+  void close_channel(ShardHere& shard, psd::ChannelId channel);
+  void lost_peer(ShardHere& shard, ShardId peer);
+  void fail(ErrorCode code, const std::string& reason);
+
+  void carry_out(ShardHere& shard, const psd::Admit& action);
+  void carry_out(ShardHere& shard, const psd::Refuse& action);
+  void carry_out(ShardHere& shard, const psd::CloseChannel& action) { close_channel(shard, action.channel); }
+  void carry_out(ShardHere& shard, const psd::Reply& action);
+  void carry_out(ShardHere& shard, const psd::SendAcknowledge& action);
+  void carry_out(ShardHere& shard, const psd::SendStaged& action) { send_to_peers(shard, action.message); }
+  void carry_out(ShardHere& shard, const psd::SendCommit& action) { send_to_peers(shard, action.message); }
+  void carry_out(ShardHere& shard, const psd::SendNews& action) { send_to_peers(shard, action.message); }
+  void carry_out(ShardHere& shard, const psd::Fenced& action);
+  void carry_out(ShardHere& shard, const psd::RosterTaken& action);
+  void carry_out(ShardHere&, const psd::ReportNow&) { tell_chief(make_heartbeat()); }
+  void carry_out(ShardHere&, const psd::FailJob& action) { fail(action.code, action.reason); }
+  template <typename Other>
+  void carry_out(ShardHere&, const Other&) {}  // the store's
+  void send_to_peers(ShardHere& shard, const Payload& payload);
+
+  const Jobs& jobs_;
+  std::optional<OpenJob> job_;
+  std::uint64_t jobs_opened_ = 0;  // what was set off for an earlier one is told by it
+  std::map<ConnectionId, Use> uses_;
+  std::uint64_t last_channel_ = 0;
+  std::uint64_t turns_ = 0;
+};
+
+}  // namespace disttrain::sim

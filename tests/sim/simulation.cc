@@ -1,0 +1,262 @@
+#include "tests/sim/simulation.h"
+
+#include <algorithm>
+
+#include "tests/sim/chief_node.h"
+#include "tests/sim/ps_node.h"
+#include "tests/sim/worker_node.h"
+
+namespace disttrain::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class Simulation {
+ public:
+  Simulation(std::uint64_t seed, bool keep_words) : world_(seed, keep_words), network_(world_), laws_(jobs_) {
+    draw_cluster();
+    draw_job();
+    draw_faults();
+  }
+
+  Outcome run() {
+    for (const TaskId task : tasks_) start(task);
+    const Instant faults_end = world_.now() + world_.between(seconds(1), seconds(8));
+    if (is_faulty_) next_fault(faults_end);
+    until(faults_end, [this] { return is_over("first"); });
+    heal();
+    Outcome outcome;
+    expect_end("first", seconds(400));
+    if (is_over("first")) {
+      const chiefd::JobStatus status = status_of("first");
+      outcome.finished = status.state == chiefd::JobState::kFinished;
+      outcome.reason = status.reason;
+      if (outcome.finished) laws_.finished(jobs_.configs.at("first"), status.examples);
+      if (!outcome.finished && !is_faulty_) laws_.violated("L1: without faults the job failed: " + status.reason);
+      if (!outcome.finished && status.reason.empty()) laws_.violated("L4: the job ended without a reason");
+    }
+    // Nothing that the first left behind may harm the next, once it is known who is there.
+    wanted_ = "first";
+    until(world_.now() + seconds(5), [] { return false; });
+    expect_end("second", seconds(400));
+    if (is_over("second")) {
+      const chiefd::JobStatus status = status_of("second");
+      if (status.state != chiefd::JobState::kFinished)
+        laws_.violated("L1: the second job, without faults, is " + std::string(to_string(status.state)) + ": " +
+                       status.reason);
+      else
+        laws_.finished(jobs_.configs.at("second"), status.examples);
+    }
+    outcome.violation = laws_.violation();
+    outcome.hash = world_.hash();
+    outcome.turns = world_.turns();
+    outcome.words = world_.words();
+    return outcome;
+  }
+
+ private:
+  std::uint64_t draw(std::uint64_t least, std::uint64_t most) {
+    return least + world_.random().below(most - least + 1);
+  }
+  std::string address(TaskId task) const { return address_of(jobs_.cluster, task); }
+
+  void draw_cluster() {
+    jobs_.cluster.ps.resize(draw(1, 2));
+    jobs_.cluster.workers.resize(draw(1, 4));
+    jobs_.cluster.chief.address = "chief/0";
+    tasks_.push_back(TaskId{Role::kChief, 0});
+    for (std::uint32_t i = 0; i < jobs_.cluster.ps.size(); ++i) {
+      tasks_.push_back(TaskId{Role::kPs, i});
+      jobs_.cluster.ps[i].address = to_string(tasks_.back());
+    }
+    for (std::uint32_t i = 0; i < jobs_.cluster.workers.size(); ++i) {
+      tasks_.push_back(TaskId{Role::kWorker, i});
+      jobs_.cluster.workers[i].address = to_string(tasks_.back());
+    }
+    jobs_.cluster.transport.credits = static_cast<std::uint32_t>(draw(1, 4));
+    network_.longest = std::chrono::microseconds(draw(50, 3000));
+    disk_.slowest = milliseconds(draw(1, 50));
+    slowest_step_ = milliseconds(draw(1, 20));
+  }
+
+  void draw_job() {
+    jobs_.records = draw(20, 300);
+    const auto variables = draw(1, 4);
+    for (std::uint64_t v = 0; v < variables; ++v) {
+      VariableSpec variable;
+      variable.name = "v" + std::to_string(v);
+      variable.shape = {draw(1, 5)};
+      variable.initializer.kind = InitializerKind::kZeros;
+      jobs_.model.variables.push_back(variable);
+    }
+    jobs_.model.input_elements = 1;
+    const auto workers = static_cast<std::uint32_t>(jobs_.cluster.workers.size());
+    for (const char* name : {"first", "second"}) {
+      JobConfig config;
+      config.job.name = name;
+      config.job.shards = static_cast<std::uint32_t>(draw(1, std::min<std::uint64_t>(variables, 3)));
+      config.job.shards =
+          std::min<std::uint32_t>(config.job.shards, 2 * static_cast<std::uint32_t>(jobs_.cluster.ps.size()));
+      config.job.placement = Placement::kRoundRobin;
+      config.job.stall_timeout = seconds(15);
+      config.train.mode = std::vector{Mode::kAsync, Mode::kSync, Mode::kSsp}[draw(0, 2)];
+      config.train.batch_size = static_cast<std::uint32_t>(draw(1, 16));
+      config.train.epochs = draw(1, 3);
+      if (draw(0, 4) == 0) config.train.steps = draw(1, 40);
+      if (draw(0, 3) == 0) config.train.pipeline = 1;
+      if (config.train.mode == Mode::kSync && workers > 1 && draw(0, 2) == 0)
+        config.train.aggregate = static_cast<std::uint32_t>(draw(1, workers - 1));
+      if (config.train.mode == Mode::kSsp) config.train.staleness = static_cast<std::uint32_t>(draw(0, 4));
+      config.train.optimizer.learning_rate = 1.0;
+      config.data.sharding = draw(0, 4) == 0 ? Sharding::kNone : Sharding::kLease;
+      config.data.prefetch = static_cast<std::uint32_t>(draw(1, 4));
+      config.evaluate.files = draw(0, 3) == 0 ? "" : "t";
+      jobs_.configs[name] = config;
+    }
+  }
+
+  // Which faults this seed has, and how often.
+  void draw_faults() {
+    is_faulty_ = draw(0, 9) != 0;
+    for (std::uint64_t& weight : weights_) weight = draw(0, 2) == 0 ? draw(1, 10) : 0;
+    fault_pause_ = milliseconds(draw(20, 2000));
+  }
+
+  void start(TaskId task) {
+    if (network_.is_alive(address(task))) return;
+    const Incarnation incarnation(++last_incarnation_);
+    world_.tell(to_string(task) + " starts");
+    std::unique_ptr<Node> node;
+    if (task.role == Role::kChief)
+      node = std::make_unique<ChiefNode>(world_, network_, incarnation, jobs_, disk_);
+    else if (task.role == Role::kPs)
+      node = std::make_unique<PsNode>(world_, network_, Member{task, incarnation}, jobs_);
+    else
+      node = std::make_unique<WorkerNode>(world_, network_, Member{task, incarnation}, jobs_, laws_, slowest_step_);
+    network_.start(address(task), std::move(node));
+  }
+
+  ChiefNode* chief() { return static_cast<ChiefNode*>(network_.at("chief/0")); }
+
+  chiefd::JobStatus status_of(const std::string& name) {
+    return chief()->cluster().status(*chief()->cluster().find(name), world_.now());
+  }
+  bool is_over(const std::string& name) {
+    if (chief() == nullptr || !chief()->listens()) return false;
+    const auto job = chief()->cluster().find(name);
+    return job && chief()->cluster().has_ended(*job);
+  }
+  // What a client does: it submits until it is told that the job is taken; a chief that dies before that has lost it.
+  void keep_submitting() {
+    if (chief() == nullptr || !chief()->listens() || wanted_.empty()) return;
+    if (!chief()->cluster().find(wanted_)) chief()->submit(wanted_);
+  }
+
+  void until(Instant end, const std::function<bool()>& done) {
+    Instant client = world_.now();
+    wanted_ = wanted_.empty() ? "first" : wanted_;
+    while (laws_.violation().empty() && !done()) {
+      if (world_.now() >= client) {
+        keep_submitting();
+        client = world_.now() + milliseconds(100);
+        world_.after(milliseconds(100), [] {});
+      }
+      if (!world_.turn(end)) return;
+    }
+  }
+
+  void expect_end(const std::string& name, Duration within) {
+    wanted_ = name;
+    until(world_.now() + within, [&] { return is_over(name); });
+    if (is_over(name) || !laws_.violation().empty()) return;
+    std::string state = "unknown to the chief";
+    if (const auto job = chief()->cluster().find(name)) {
+      const chiefd::JobStatus status = chief()->cluster().status(*job, world_.now());
+      state = std::string(to_string(status.state)) + ": " + status.reason;
+    }
+    laws_.violated("L1: the " + name + " job hasn't ended within " +
+                   std::to_string(std::chrono::duration_cast<seconds>(within).count()) + " s after the faults; it is " +
+                   state);
+  }
+
+  void next_fault(Instant end) {
+    world_.after(world_.between(milliseconds(1), fault_pause_), [this, end] {
+      if (world_.now() >= end || faults_are_over_) return;
+      one_fault();
+      next_fault(end);
+    });
+  }
+
+  void one_fault() {
+    std::uint64_t total = 0;
+    for (const std::uint64_t weight : weights_) total += weight;
+    if (total == 0) return;
+    std::uint64_t lot = world_.random().below(total);
+    std::size_t kind = 0;
+    for (; lot >= weights_[kind]; ++kind) lot -= weights_[kind];
+    const TaskId task = tasks_[world_.random().below(tasks_.size())];
+    const TaskId other = tasks_[world_.random().below(tasks_.size())];
+    const TaskId worker{Role::kWorker, static_cast<std::uint32_t>(world_.random().below(jobs_.cluster.workers.size()))};
+    // Restarts come faster than the heartbeat timeout, or long after it.
+    const Duration away = world_.between(milliseconds(1), milliseconds(world_.chance(500) ? 100 : 4000));
+    switch (kind) {
+      case 0:
+        return network_.cut_one();
+      case 1:
+        return crash(worker, false, away);
+      case 2:
+        return crash(task, world_.chance(200), away);
+      case 3:
+        if (task.role == Role::kWorker) laws_.worker_lost();
+        network_.pause(address(task));
+        return world_.after(away, [this, task] { network_.resume(address(task)); });
+      default:
+        if (task == other) return;
+        // Whoever can't be heard for long is taken for gone.
+        laws_.worker_lost();
+        world_.tell(to_string(task) + " can't reach " + to_string(other));
+        network_.block(address(task), address(other));
+        if (world_.chance(500)) network_.block(address(other), address(task));
+        return world_.after(away, [this] { network_.unblock_all(); });
+    }
+  }
+
+  void crash(TaskId task, bool with_host, Duration away) {
+    if (task.role == Role::kWorker) laws_.worker_lost();
+    network_.crash(address(task), with_host);
+    world_.after(away, [this, task] { start(task); });
+  }
+
+  void heal() {
+    world_.tell("faults end");
+    faults_are_over_ = true;
+    network_.unblock_all();
+    for (const TaskId task : tasks_) {
+      network_.resume(address(task));
+      start(task);
+    }
+  }
+
+  World world_;
+  Network network_;
+  Jobs jobs_;
+  Laws laws_;
+  ChiefDisk disk_;
+  std::vector<TaskId> tasks_;
+  Duration slowest_step_{};
+  bool is_faulty_ = false;
+  std::uint64_t weights_[5] = {};  // cut, worker crash, any crash, pause, partition
+  Duration fault_pause_{};
+  bool faults_are_over_ = false;
+  std::uint64_t last_incarnation_ = 1000;
+  std::string wanted_;
+};
+
+}  // namespace
+
+Outcome simulate(std::uint64_t seed, bool keep_words) {
+  return Simulation(seed, keep_words).run();
+}
+
+}  // namespace disttrain::sim

@@ -1,0 +1,304 @@
+#include "tests/sim/worker_node.h"
+
+#include <algorithm>
+
+namespace disttrain::sim {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+Hello WorkerNode::make_hello() {
+  TaskHello task;
+  task.member = self();
+  task.address = address_of(jobs_.cluster, self().task);
+  task.host = "host";
+  task.pid = 1;
+  task.journal = journal();
+  task.job = held_;
+  task.generation = held_generation_;
+  Hello hello;
+  hello.who = task;
+  return hello;
+}
+
+Heartbeat WorkerNode::make_heartbeat() {
+  Heartbeat beat;
+  beat.job = held_;
+  beat.generation = held_generation_;
+  if (!core_) return beat;
+  const workerd::Progress& progress = core_->progress();
+  beat.phase = progress.phase;
+  beat.in_phase = world_.now() - progress.since;
+  beat.steps = progress.steps;
+  beat.examples = progress.examples;
+  return beat;
+}
+
+void WorkerNode::on_order(const wire::ControlMessage& message) {
+  if (const auto* describe = std::get_if<DescribeJob>(&message)) {
+    drop_job();
+    held_ = describe->job;
+    after(world_.between(milliseconds(1), milliseconds(30)), [this, job = describe->job, run = runs_] {
+      if (run == runs_) tell_chief(JobDescribed{job, jobs_.model, jobs_.records, 10});
+    });
+  } else if (const auto* order = std::get_if<OpenJob>(&message)) {
+    if (!is_ours(order->job, order->generation)) open(*order);
+  } else if (const auto* close = std::get_if<CloseJob>(&message)) {
+    if (close->job != held_) return tell_chief(JobClosed{close->job});
+    if (busy_) return closing_.emplace(*close), void();
+    drop_job();
+    tell_chief(JobClosed{close->job});
+  } else if (const auto* begin = std::get_if<StartJob>(&message)) {
+    if (is_ours(begin->job, begin->generation)) feed(workerd::Start{});
+  } else if (const auto* grant = std::get_if<LeaseGrant>(&message)) {
+    if (is_ours(grant->job, grant->generation)) feed(workerd::LeaseGranted{*grant});
+  } else if (const auto* stop = std::get_if<StopJob>(&message)) {
+    if (is_ours(stop->job, stop->generation)) feed(workerd::StopRequested{});
+  } else if (const auto* evaluator = std::get_if<SetEvaluator>(&message)) {
+    if (is_ours(evaluator->job, evaluator->generation)) feed(workerd::BecomesEvaluator{});
+  } else if (const auto* evaluate = std::get_if<Evaluate>(&message)) {
+    if (is_ours(evaluate->job, evaluate->generation)) feed(workerd::EvaluateRequested{});
+  }
+}
+
+void WorkerNode::open(const OpenJob& order) {
+  drop_job();
+  held_ = order.job;
+  held_generation_ = order.generation;
+  order_ = order;
+  config_ = jobs_.read(order.job_toml);
+  workerd::JobFacts facts;
+  facts.self = self();
+  facts.config = config_;
+  facts.layout = order.layout;
+  facts.roster = order.roster;
+  facts.train_records = order.train_records;
+  facts.credits = jobs_.cluster.transport.credits;
+  facts.evaluates = order.evaluates;
+  core_ = std::make_unique<workerd::WorkerCore>(std::move(facts), world_.now());
+  const std::vector<float> nothing(element_count(order.layout.model), 0.0F);
+  parameters_.assign(core_->buffers(), nothing);
+  gradients_.assign(core_->buffers(), nothing);
+  links_.assign(order.layout.shards, Link{});
+  for (std::uint32_t s = 0; s < order.layout.shards; ++s) {
+    links_[s].patience = world_.now() + timeouts().silent_ps;
+    dial_shard(ShardId(s));
+  }
+}
+
+void WorkerNode::drop_job() {
+  ++runs_;
+  if (core_) laws_.leaves(name_of_run(), self().task.index);
+  for (const auto& [connection, shard] : shards_) close(connection);
+  shards_.clear();
+  links_.clear();
+  core_.reset();
+  deferred_.clear();
+  batches_.clear();
+  ready_.clear();
+  busy_ = false;
+  closing_.reset();
+  held_ = JobId();
+  held_generation_ = Generation();
+}
+
+void WorkerNode::feed(const workerd::Event& event) {
+  in_turn([this, event] {
+    if (core_) feed_now(event);
+  });
+}
+
+void WorkerNode::in_turn(std::function<void()> work) {
+  if (!core_) return;
+  if ((busy_ && core_->buffers() == 1) || !deferred_.empty())
+    deferred_.push_back(std::move(work));
+  else
+    work();
+}
+
+void WorkerNode::feed_now(const workerd::Event& event) {
+  workerd::Actions actions;
+  core_->step(world_.now(), event, actions);
+  for (const workerd::Action& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
+  supply();
+}
+
+void WorkerNode::supply() {
+  while (core_) {
+    const auto wanted = core_->batch_wanted();
+    if (!wanted || ready_.count(*wanted) == 0) return;
+    ready_.erase(*wanted);
+    workerd::Actions actions;
+    core_->step(world_.now(), workerd::BatchReady{*wanted}, actions);
+    for (const workerd::Action& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
+  }
+}
+
+void WorkerNode::tick() {
+  feed(workerd::Tick{});
+  after(std::chrono::seconds(1), [this] { tick(); });
+}
+
+void WorkerNode::dial_shard(ShardId shard) {
+  Link& link = links_[shard.value];
+  Hello hello;
+  hello.who = ChannelHello{order_.job, order_.generation, shard, self(), order_.token};
+  const std::uint64_t attempt = ++link.attempt;
+  dial(order_.owners[shard.value].address, hello, timeouts().dial,
+       [this, shard, attempt, run = runs_](std::optional<ConnectionId> connection, bool) {
+         if (run != runs_ || links_[shard.value].attempt != attempt) {
+           if (connection) close(*connection);
+           return;
+         }
+         if (!connection) return lost_shard(shard);
+         links_[shard.value].connection = *connection;
+         shards_[*connection] = shard;
+         after(timeouts().dial, [this, shard, attempt, run] {
+           if (run == runs_ && links_[shard.value].attempt == attempt && !links_[shard.value].open) lost_shard(shard);
+         });
+       });
+}
+
+void WorkerNode::lost_shard(ShardId shard) {
+  Link& link = links_[shard.value];
+  const bool was_open = std::exchange(link.open, false);
+  ++link.attempt;
+  if (link.connection != 0) {
+    shards_.erase(link.connection);
+    close(std::exchange(link.connection, 0));
+  }
+  if (link.patience && world_.now() >= *link.patience)
+    return feed(workerd::Broken{Error{ErrorCode::kUnavailable, "can't open a channel"}});
+  link.pause = std::clamp(link.pause * 2, timeouts().reconnect_first, timeouts().reconnect_longest);
+  after(link.pause, [this, shard, attempt = link.attempt, run = runs_] {
+    if (run == runs_ && links_[shard.value].attempt == attempt) dial_shard(shard);
+  });
+  if (was_open) feed(workerd::ChannelLost{shard, "reset"});
+}
+
+void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
+  if (is_link(connection)) return on_link_message(payload);
+  const auto found = shards_.find(connection);
+  if (found == shards_.end() || !core_) return;
+  const ShardId shard = found->second;
+  if (const auto* answer = std::get_if<wire::HelloAnswer>(&payload)) {
+    Link& link = links_[shard.value];
+    if (const auto* refused = std::get_if<Refused>(answer)) {
+      if (refused->code == ErrorCode::kTemporary) return lost_shard(shard);
+      ++link.attempt;
+      shards_.erase(connection);
+      close(std::exchange(link.connection, 0));
+      return feed(workerd::Broken{Error{refused->code, refused->reason}});
+    }
+    link.open = true;
+    link.patience.reset();
+    link.pause = Duration();
+    feed(workerd::ChannelOpened{shard, std::get<Welcome>(*answer).last_sequence});
+  } else if (const auto* frame = std::get_if<ParametersFrame>(&payload)) {
+    // While it computes, frames wait in the socket.
+    in_turn([this, shard, connection, frame = *frame] {
+      if (!core_ || shards_.count(connection) == 0) return;
+      const Bucket& bucket = order_.layout.buckets[frame.parameters.bucket.value];
+      std::copy(frame.payload.begin(), frame.payload.end(),
+                parameters_[core_->landing()].begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin));
+      feed_now(workerd::ParametersArrived{shard, frame.parameters});
+    });
+  } else if (const auto* acknowledge = std::get_if<Acknowledge>(&payload)) {
+    feed(workerd::AcknowledgeArrived{shard, *acknowledge});
+  }
+}
+
+void WorkerNode::on_closed(ConnectionId connection) {
+  if (is_link(connection)) return on_link_closed();
+  const auto found = shards_.find(connection);
+  if (found != shards_.end()) lost_shard(found->second);
+}
+
+void WorkerNode::carry_out(const workerd::RequestLease& action) {
+  tell_chief(LeaseRequest{order_.job, order_.generation, action.records_per_second});
+}
+
+void WorkerNode::carry_out(const workerd::RequestBatch& action) {
+  batches_[action.order.ticket] = action.order;
+  after(world_.between(microseconds(10), milliseconds(1)), [this, ticket = action.order.ticket, run = runs_] {
+    if (run != runs_) return;
+    ready_.insert(ticket);
+    if (!busy_ || core_->buffers() > 1) supply();
+  });
+}
+
+void WorkerNode::carry_out(const workerd::SendPull& action) {
+  const Link& link = links_[action.shard.value];
+  if (link.open) send(link.connection, action.pull);
+}
+
+void WorkerNode::carry_out(const workerd::SendPush& action) {
+  const Link& link = links_[action.shard.value];
+  if (!link.open) return;
+  PushFrame frame{action.sequence, action.push, {}};
+  if (action.payload) {
+    const Bucket& bucket = order_.layout.buckets[action.push.bucket.value];
+    const auto begin = gradients_[action.gradients].begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin);
+    frame.payload.assign(begin, begin + static_cast<std::ptrdiff_t>(bucket.elements));
+  }
+  send(link.connection, std::move(frame));
+}
+
+void WorkerNode::carry_out(const workerd::Compute& action) {
+  busy_ = true;
+  laws_.computes(name_of_run(), config_, self().task.index, action.step);
+  after(world_.between(microseconds(100), slowest_step_), [this, action, run = runs_] {
+    if (run != runs_) return;
+    float sum = 0.0F;
+    const workerd::BatchOrder batch = batches_.at(action.batch);
+    batches_.erase(action.batch);
+    for (const Interval& interval : batch.positions)
+      for (std::uint64_t record = interval.begin; record < interval.end; ++record) sum += value_of(record);
+    std::vector<float>& gradient = gradients_[action.gradients];
+    for (std::size_t e = 0; e < gradient.size(); ++e) gradient[e] = coefficient(e) * sum;
+    if (action.early) feed_now(workerd::RangesReady{gradient.size() / 2});
+    busy_ = false;
+    if (core_) feed_now(workerd::Computed{sum});
+    if (closing_) {
+      const JobId job = closing_->job;
+      drop_job();
+      return tell_chief(JobClosed{job});
+    }
+    while (core_ && !deferred_.empty() && (!busy_ || core_->buffers() > 1)) {
+      const std::function<void()> work = std::move(deferred_.front());
+      deferred_.pop_front();
+      work();
+    }
+  });
+}
+
+void WorkerNode::carry_out(const workerd::RunEvaluation& action) {
+  if (core_->progress().phase == Phase::kEvaluate && order_.layout.shards > 0)
+    laws_.final_parameters(config_, order_.layout, parameters_[action.parameters]);
+  after(world_.between(milliseconds(1), milliseconds(20)), [this, run = runs_] {
+    if (run == runs_) feed(workerd::EvaluationDone{1.0, 0, 10, 1});
+  });
+}
+
+void WorkerNode::carry_out(const workerd::ReportEvaluated& action) {
+  Evaluated evaluated = action.evaluated;
+  evaluated.job = order_.job;
+  evaluated.generation = order_.generation;
+  tell_chief(evaluated);
+}
+
+void WorkerNode::carry_out(const workerd::ReportFinished& action) {
+  laws_.leaves(name_of_run(), self().task.index);
+  tell_chief(WorkerFinished{order_.job, order_.generation, action.steps});
+}
+
+void WorkerNode::carry_out(const workerd::Accuse& action) {
+  tell_chief(Accusation{order_.job, order_.generation, order_.owners.at(action.shard.value).ps.task, action.reason});
+}
+
+void WorkerNode::carry_out(const workerd::Fail& action) {
+  tell("fails the job: " + action.error.message);
+  tell_chief(TaskFailed{order_.job, order_.generation, action.error.code, action.error.message});
+}
+
+}  // namespace disttrain::sim

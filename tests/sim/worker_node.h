@@ -1,0 +1,100 @@
+// A simulated workerd: the real core, and what workerd/worker.cc, step_thread.cc, job_runner.cc and ps_exchange.cc do
+// around it. Its engine adds small integers.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "tests/sim/chief_link.h"
+#include "tests/sim/jobs.h"
+#include "tests/sim/laws.h"
+#include "workerd/core/worker_core.h"
+
+namespace disttrain::sim {
+
+class WorkerNode final : public TaskNode {
+ public:
+  WorkerNode(World& world, Network& network, Member self, const Jobs& jobs, Laws& laws, Duration slowest_step)
+      : TaskNode(world, network, self, jobs.cluster.chief.address, jobs.cluster.heartbeat.timeout),
+        jobs_(jobs),
+        laws_(laws),
+        slowest_step_(slowest_step) {}
+
+  void start() override {
+    open_link();
+    tick();
+  }
+  void on_arrival(ConnectionId connection, const Hello&) override { close(connection); }  // a probe
+  void on_message(ConnectionId connection, const Payload& payload) override;
+  void on_closed(ConnectionId connection) override;
+
+ private:
+  struct Link {
+    ConnectionId connection = 0;
+    bool open = false;
+    std::uint64_t attempt = 0;
+    Duration pause{};
+    std::optional<Instant> patience;  // until it was open once
+  };
+
+  Hello make_hello() override;
+  void on_welcome() override { feed(workerd::ChiefReturned{}); }
+  void on_other_journal() override { drop_job(); }
+  void on_order(const wire::ControlMessage& message) override;
+  Heartbeat make_heartbeat() override;
+
+  void open(const OpenJob& order);
+  void drop_job();
+  bool is_ours(JobId job, Generation generation) const {
+    return core_ && order_.job == job && order_.generation == generation;
+  }
+  // Not while it computes, but for overlapping steps: then it waits.
+  void feed(const workerd::Event& event);
+  void in_turn(std::function<void()> work);
+  void feed_now(const workerd::Event& event);
+  void supply();
+  void tick();
+
+  void dial_shard(ShardId shard);
+  void lost_shard(ShardId shard);
+
+  void carry_out(const workerd::ReportOpened&) { tell_chief(JobOpened{order_.job, order_.generation}); }
+  void carry_out(const workerd::RequestLease& action);
+  void carry_out(const workerd::RequestBatch& action);
+  void carry_out(const workerd::DropBatch& action) { ready_.erase(action.ticket); }
+  void carry_out(const workerd::SendPull& action);
+  void carry_out(const workerd::SendPush& action);
+  void carry_out(const workerd::Compute& action);
+  void carry_out(const workerd::RunEvaluation& action);
+  void carry_out(const workerd::ReportEvaluated& action);
+  void carry_out(const workerd::ReportFinished& action);
+  void carry_out(const workerd::Accuse& action);
+  void carry_out(const workerd::Fail& action);
+  std::string name_of_run() const {
+    return std::to_string(order_.job.value) + "." + std::to_string(order_.generation.value);
+  }
+
+  const Jobs& jobs_;
+  Laws& laws_;
+  const Duration slowest_step_;
+  JobId held_;  // as hellos say it: from the first order of a job on
+  Generation held_generation_;
+  OpenJob order_;
+  JobConfig config_;
+  std::unique_ptr<workerd::WorkerCore> core_;
+  std::uint64_t runs_ = 0;  // what was set off for an earlier one is told by it
+  bool busy_ = false;       // computes or evaluates
+  std::deque<std::function<void()>> deferred_;
+  std::vector<Link> links_;
+  std::map<ConnectionId, ShardId> shards_;
+  std::map<workerd::BatchTicket, workerd::BatchOrder> batches_;
+  std::set<workerd::BatchTicket> ready_;
+  std::vector<std::vector<float>> parameters_;
+  std::vector<std::vector<float>> gradients_;
+  std::optional<CloseJob> closing_;  // while busy
+};
+
+}  // namespace disttrain::sim

@@ -1,0 +1,62 @@
+// Virtual time, one seed, and everything that happens in one order. Nothing in here or on top of it asks a clock, a
+// thread or chance of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/random.h"
+#include "common/time.h"
+
+namespace disttrain::sim {
+
+class World {
+ public:
+  // keep_words: the trace is kept in words, too.
+  World(std::uint64_t seed, bool keep_words) : random_(seed), keep_words_(keep_words) {}
+
+  Instant now() const { return now_; }
+  Random& random() { return random_; }
+  bool chance(std::uint64_t per_thousand) { return random_.below(1000) < per_thousand; }
+  // Between the two, both included.
+  Duration between(Duration shortest, Duration longest) {
+    return shortest + Duration(static_cast<std::int64_t>(
+                          random_.below(static_cast<std::uint64_t>((longest - shortest).count()) + 1)));
+  }
+
+  void after(Duration delay, std::function<void()> work) {
+    queue_.emplace(std::pair(now_ + delay, ++last_), std::move(work));
+  }
+  // The next thing that is due; false: there is none before `end`.
+  bool turn(Instant end) {
+    if (queue_.empty() || queue_.begin()->first.first > end) return false;
+    auto next = queue_.extract(queue_.begin());
+    now_ = next.key().first;
+    next.mapped()();
+    ++turns_;
+    return true;
+  }
+
+  // One line of the story.
+  void tell(const std::string& line);
+  std::uint64_t hash() const { return hash_; }
+  const std::vector<std::string>& words() const { return words_; }
+  std::uint64_t turns() const { return turns_; }
+
+ private:
+  Instant now_{std::chrono::seconds(1000)};
+  Random random_;
+  const bool keep_words_;
+  std::uint64_t last_ = 0;
+  std::uint64_t turns_ = 0;
+  std::map<std::pair<Instant, std::uint64_t>, std::function<void()>> queue_;
+  std::uint64_t hash_ = 0xcbf29ce484222325u;
+  std::vector<std::string> words_;
+};
+
+}  // namespace disttrain::sim
