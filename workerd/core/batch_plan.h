@@ -34,6 +34,11 @@ class BatchPlan {
   // sync: the roster in force from `next_step` on; leases for another one are void, and `last` said for it too.
   void change_roster(RosterVersion roster, Step next_step);
 
+  // sync: the block of the next step isn't here, but a later one is: it was lost, and the others may be beyond it.
+  bool has_missed_a_block() const {
+    return options_.sync && roster_ && !held_.empty() && held_.front().lease.first_step > next_step_;
+  }
+
   // Nothing is left and nothing follows.
   bool exhausted() const;
   // More leases would help soon.

@@ -164,6 +164,7 @@ void WorkerCore::on(const Broken& event, Actions& out) {
 
 void WorkerCore::on(const Tick&, Actions& out) {
   lease_refused_ = false;
+  looked_ahead_ = false;
   const bool waits = pulling_ || (started_ && !left_ && !computing_ && evaluation_ != Evaluation::kRun);
   if (!waits || now_ - moved_ <= facts_.config.job.stall_timeout) return;
   const double seconds = to_seconds(facts_.config.job.stall_timeout);
@@ -198,7 +199,7 @@ std::uint64_t WorkerCore::next_clock() const {
 // already or not. Else the result would hang on who is quick.
 bool WorkerCore::holds_answer_back() const {
   return sync() && pipeline_ && !computing_ && !computed_whole_ && !finished_ && !stopping_ && !data_used_up() &&
-         pacer_roster_ == roster_;
+         pacer_roster_ == roster_ && !plan_.has_missed_a_block();
 }
 
 bool WorkerCore::pushes_complete() const {

@@ -136,6 +136,7 @@ class WorkerCore {
   BatchTicket last_ticket_;
   bool lease_requested_ = false;
   bool lease_refused_ = false;  // the chief had none: asked again at the next tick
+  bool looked_ahead_ = false;   // for the step that the others are at: again at the next tick
 
   // Life.
   bool opened_ = false;
