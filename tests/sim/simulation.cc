@@ -113,7 +113,19 @@ class Simulation {
       config.data.prefetch = static_cast<std::uint32_t>(draw(1, 4));
       config.evaluate.files = draw(0, 3) == 0 ? "" : "t";
       jobs_.configs[name] = config;
+      tell_job(config);
     }
+  }
+
+  void tell_job(const JobConfig& job) {
+    const TrainSection& train = job.train;
+    world_.tell("job " + job.job.name + ": " +
+                std::vector{"async", "sync", "ssp"}[static_cast<std::size_t>(train.mode)] + ", " +
+                std::to_string(job.job.shards) + " shards, " + std::to_string(jobs_.records) + " records in " +
+                std::to_string(train.epochs) + " epochs by " + std::to_string(train.batch_size) + ", steps " +
+                std::to_string(train.steps) + ", pipeline " + std::to_string(train.pipeline) + ", aggregate " +
+                std::to_string(train.aggregate) + ", staleness " + std::to_string(train.staleness) +
+                (job.data.sharding == Sharding::kLease ? ", leases" : ", each the whole set"));
   }
 
   // Which faults this seed has, and how often.
@@ -173,7 +185,11 @@ class Simulation {
     std::string state = "unknown to the chief";
     if (const auto job = chief()->cluster().find(name)) {
       const chiefd::JobStatus status = chief()->cluster().status(*job, world_.now());
-      state = std::string(to_string(status.state)) + ": " + status.reason;
+      state = std::string(to_string(status.state)) + ": " + status.reason + ", at step " +
+              std::to_string(status.global_step) + " of " + std::to_string(status.steps_target);
+      for (const chiefd::TaskStatus& task : status.tasks)
+        state += "; " + to_string(task.task) + " " + to_string(task.state) + " in " + to_string(task.phase) + " at " +
+                 std::to_string(task.step);
     }
     laws_.violated("L1: the " + name + " job hasn't ended within " +
                    std::to_string(std::chrono::duration_cast<seconds>(within).count()) + " s after the faults; it is " +
