@@ -283,7 +283,12 @@ TaskStatus Cluster::task_status(const Task& task, Instant now) const {
   status.in_phase = task.heartbeat.in_phase;
   status.phase_times = task.heartbeat.phase_times;
   if (task.heartbeat.pacer) status.step = task.heartbeat.pacer->global_step.value;
-  if (current_) status.phase_times = jobs_.at(*current_)->measured_times(task.member, status.phase_times);
+  if (current_) {
+    const Job& job = *jobs_.at(*current_);
+    status.phase_times = job.measured_times(task.member, status.phase_times);
+    // A short job may end between two heartbeats; what the worker said when it finished is newer.
+    if (task.member.task.role == Role::kWorker) status.step = std::max(status.step, job.steps_of(task.member));
+  }
   if (!current_ || task.state != TaskState::kReady) return status;
   const std::vector<Member> members = jobs_.at(*current_)->members();
   if (std::find(members.begin(), members.end(), task.member) != members.end() && task.heartbeat.job == *current_)

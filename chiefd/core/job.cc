@@ -287,6 +287,11 @@ void Job::on_deadline(Turn& turn) {
   }
 }
 
+std::uint64_t Job::steps_of(const Member& worker) const {
+  const auto steps = worker_steps_.find(worker);
+  return steps == worker_steps_.end() ? 0 : steps->second;
+}
+
 PhaseTimes Job::measured_times(const Member& worker, PhaseTimes times) const {
   const auto before = warmup_times_.find(worker);
   if (before == warmup_times_.end()) return times;

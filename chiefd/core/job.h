@@ -66,6 +66,8 @@ class Job {
   bool is_released() const { return stage_ == Stage::kReleased; }
   // Without tasks' own state: Cluster adds what Tasks knows.
   JobStatus status() const;
+  // The worker's own steps, as it last said; 0 before it did.
+  std::uint64_t steps_of(const Member& worker) const;
   // Of a worker's phase times those since the end of warm-up.
   PhaseTimes measured_times(const Member& worker, PhaseTimes times) const;
   // The tasks that it uses; for status after its end, too.

@@ -562,6 +562,13 @@ TEST_F(TrainingTest, StopWaitsForTheWorkersAndSkipsTheEvaluation) {
   EXPECT_EQ(count_sent<Evaluate>(), 0u);
 }
 
+TEST_F(TrainingTest, FinishedWorkersStepsAreThoseThatItSaid) {
+  const JobId job = train(job_config("a"), 1);
+  finish(job, worker(0));
+  ASSERT_EQ(status(job).state, JobState::kFinished);
+  EXPECT_EQ(status(job).tasks.back().step, 10u);
+}
+
 TEST_F(TrainingTest, PacerThatDoesNotReportItsLastStepFailsTheJob) {
   const JobId job = train(job_config("a"), 1);
   obedient_ = false;
