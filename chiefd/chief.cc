@@ -23,8 +23,8 @@ constexpr std::size_t kMaxClients = 256;
 std::map<JobId, RecoveredJob> recovered_jobs(const JournalState& journal) {
   std::map<JobId, RecoveredJob> jobs;
   for (const auto& [id, job] : journal.jobs) {
-    const bool is_queued = job.state == JobState::kQueued;
-    jobs.emplace(id, RecoveredJob{job, is_queued ? daemon::read_job(job.submitted.toml, job.submitted.name)
+    const bool is_ended = is_final(job.state);
+    jobs.emplace(id, RecoveredJob{job, !is_ended ? daemon::read_job(job.submitted.toml, job.submitted.name)
                                                  : Result<JobConfig>(JobConfig{})});
   }
   return jobs;
@@ -50,6 +50,12 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
       std::make_unique<JournalWriter>(loop_, std::move(setup.journal.file),
                                       JournalWriter::Handlers{[this](Ticket ticket) { step(Persisted{ticket}); },
                                                               [this](const Error& error) { on_failed_(error); }});
+  folders_ = std::make_unique<FolderKeeper>([this, alive = std::weak_ptr<bool>(is_alive_)](FolderDone done) {
+    asio::post(loop_, [this, alive, done = std::move(done)] {
+      if (!alive.expired()) step(done);
+    });
+  });
+  events_ = state.events;
   std::map<JobId, RecoveredJob> jobs = recovered_jobs(state);
   cluster_ = std::make_unique<Cluster>(Cluster::Setup{config_, std::move(state), std::move(jobs), setup.seed});
   log_.set_listener([this, alive = std::weak_ptr<bool>(is_alive_)] {
@@ -63,6 +69,7 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
 
 Chief::~Chief() {
   log_.set_listener({});
+  folders_.reset();
 }
 
 void Chief::step(const Event& event) {
@@ -168,6 +175,7 @@ void Chief::drop(PeerId id) {
   if (peer.empty()) return;
   std::erase_if(waiters_, [id](const Waiter& waiter) { return waiter.client == id; });
   std::erase_if(followers_, [id](const Follower& follower) { return follower.client == id; });
+  std::erase_if(event_followers_, [id](const EventFollower& follower) { return follower.client == id; });
   if (const auto& member = peer.mapped()->member) {
     const auto current = task_peers_.find(member->task);
     if (current != task_peers_.end() && current->second == id) task_peers_.erase(current);
@@ -293,7 +301,21 @@ void Chief::act(const Probe& action) {
 }
 
 void Chief::act(const Persist& action) {
+  if (const auto* event = std::get_if<EventRecord>(&action.record)) {
+    EventRecord stamped = *event;
+    stamped.wall_nanoseconds = daemon::wall_nanoseconds();
+    add_event(stamped);
+    return journal_->write(action.ticket, stamped);
+  }
   journal_->write(action.ticket, action.record);
+}
+
+void Chief::act(const FolderWork& action) {
+  folders_->give(action);
+}
+
+void Chief::act(const CloseFolder& action) {
+  folders_->close(action.job);
 }
 
 void Chief::act(const AnswerClient& action) {

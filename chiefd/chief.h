@@ -7,6 +7,7 @@
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "chiefd/core/cluster.h"
+#include "chiefd/folder_keeper.h"
 #include "chiefd/journal_writer.h"
 #include "chiefd/log_store.h"
 #include "chiefd/peer.h"
@@ -53,6 +55,10 @@ class Chief {
     PeerId client;
     LogFilter filter;
   };
+  struct EventFollower {
+    PeerId client;
+    std::optional<JobId> job;  // none: all
+  };
   struct Span {
     std::int64_t begin = 0;
     std::int64_t end = INT64_MAX;
@@ -82,6 +88,8 @@ class Chief {
   void act(const Send& action);
   void act(const Probe& action);
   void act(const Persist& action);
+  void act(const FolderWork& action);
+  void act(const CloseFolder& action);
   void act(const AnswerClient& action);
   void act(const JobEnded& action);
   void act(const Note& action);
@@ -91,6 +99,8 @@ class Chief {
   void submit(Peer& client, const SubmitJob& request);
   void give_status(Peer& client, const StatusRequest& request);
   void give_logs(Peer& client, const LogsRequest& request);
+  void give_events(Peer& client, const EventsRequest& request);
+  void add_event(const EventRecord& event);
   std::string status_json(std::optional<JobId> job) const;
   std::string all_status_json() const;
   ChiefStatus chief_status() const;
@@ -108,6 +118,7 @@ class Chief {
 
   std::unique_ptr<Cluster> cluster_;
   std::unique_ptr<JournalWriter> journal_;
+  std::unique_ptr<FolderKeeper> folders_;
   std::unique_ptr<transport::Listener> listener_;
   asio::steady_timer timer_;
   std::map<PeerId, std::unique_ptr<Peer>> peers_;
@@ -117,6 +128,8 @@ class Chief {
   std::uint64_t joining_hash_ = 0;
   std::vector<Waiter> waiters_;
   std::vector<Follower> followers_;
+  std::vector<EventFollower> event_followers_;
+  std::deque<EventRecord> events_;  // the newest kMaxEvents
   LogStore logs_;
   std::map<JobId, Span> spans_;  // when each job lived, by the wall clock, for its logs
 };

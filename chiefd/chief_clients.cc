@@ -20,6 +20,9 @@ void Chief::on_request(Peer& client, const wire::ControlMessage& message) {
   if (const auto* request = std::get_if<SubmitJob>(&message)) return submit(client, *request);
   if (const auto* request = std::get_if<StatusRequest>(&message)) return give_status(client, *request);
   if (const auto* request = std::get_if<LogsRequest>(&message)) return give_logs(client, *request);
+  if (const auto* request = std::get_if<EventsRequest>(&message)) return give_events(client, *request);
+  if (const auto* request = std::get_if<SaveRequest>(&message))
+    return step(Save{ClientId(client.id().value), request->job});
   if (const auto* request = std::get_if<StopRequest>(&message))
     return step(chiefd::Stop{ClientId(client.id().value), request->job, request->kill, *client.user});
   answer(client.id(), Refused{ErrorCode::kUsage, std::string("a client can't ask for ") + wire::name_of(message)});
@@ -61,6 +64,29 @@ void Chief::give_logs(Peer& client, const LogsRequest& request) {
   // One stream for each client: a second request takes the first one's place.
   std::erase_if(followers_, [&client](const Follower& follower) { return follower.client == client.id(); });
   if (request.follow && peers_.count(client.id()) != 0) followers_.push_back(Follower{client.id(), filter});
+}
+
+void Chief::give_events(Peer& client, const EventsRequest& request) {
+  std::optional<JobId> job;
+  if (!request.all) {
+    job = cluster_->find(request.job);
+    if (!job && !request.job.empty())
+      return answer(client.id(), Refused{ErrorCode::kUsage, "there is no job " + request.job});
+  }
+  std::vector<EventRecord> events;
+  for (const EventRecord& event : events_)
+    if (!job || event.job == *job) events.push_back(event);
+  answer(client.id(), EventsAnswer{events_json(events)});
+  std::erase_if(event_followers_, [&client](const EventFollower& follower) { return follower.client == client.id(); });
+  if (request.follow && peers_.count(client.id()) != 0) event_followers_.push_back(EventFollower{client.id(), job});
+}
+
+void Chief::add_event(const EventRecord& event) {
+  events_.push_back(event);
+  if (events_.size() > kMaxEvents) events_.pop_front();
+  const std::vector<EventFollower> followers = event_followers_;
+  for (const EventFollower& follower : followers)
+    if (!follower.job || *follower.job == event.job) answer(follower.client, EventsAnswer{events_json({event})});
 }
 
 void Chief::add_lines(TaskId task, LogLines lines) {

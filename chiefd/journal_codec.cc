@@ -1,11 +1,28 @@
 #include "chiefd/journal_codec.h"
 
+#include <span>
 #include <string>
+
+#include "common/check.h"
+#include "transport/wire/codec.h"
 
 namespace disttrain::chiefd {
 namespace {
 
-enum class Type : std::uint8_t { kTerm = 1, kSubmitted = 2, kState = 3, kGeneration = 4, kGrant = 5 };
+// Never renumbered. 4 was a generation's number alone.
+enum class Type : std::uint8_t {
+  kTerm = 1,
+  kSubmitted = 2,
+  kState = 3,
+  kGrant = 5,
+  kDescribed = 6,
+  kGeneration = 7,
+  kTraining = 8,
+  kRoster = 9,
+  kOpenGrants = 10,
+  kCheckpoint = 11,
+  kEvent = 12,
+};
 
 class Writer {
  public:
@@ -85,21 +102,78 @@ struct Encoder {
     out.number(record.state);
     out.text(record.reason);
   }
+  void member(const Member& member) const {
+    out.number(member.task.role);
+    out.number(member.task.index);
+    out.number(member.incarnation.value);
+  }
+  void roster(const Roster& roster) const {
+    out.number(roster.version.value);
+    out.number(static_cast<std::uint32_t>(roster.members.size()));
+    for (const Member& m : roster.members) member(m);
+  }
+  // The wire's codec knows how to write a model.
+  void operator()(const DescribedRecord& record) const {
+    out.number(Type::kDescribed);
+    const Result<wire::EncodedControl> encoded = wire::encode(wire::ControlMessage(record.described));
+    DISTTRAIN_CHECK(encoded.has_value());  // it came over the wire
+    out.number(static_cast<std::uint16_t>(encoded->type));
+    out.text(std::string(reinterpret_cast<const char*>(encoded->bytes.data()), encoded->bytes.size()));
+  }
   void operator()(const GenerationRecord& record) const {
     out.number(Type::kGeneration);
     out.number(record.job.value);
     out.number(record.generation.value);
+    out.number(record.token);
+    out.number(static_cast<std::uint32_t>(record.owners.size()));
+    for (const Owner& owner : record.owners) {
+      member(owner.ps);
+      out.text(owner.address);
+    }
+    roster(record.roster);
+    out.text(record.restore_path);
+    out.number(record.restore_step.value);
+  }
+  void operator()(const TrainingRecord& record) const {
+    out.number(Type::kTraining);
+    out.number(record.job.value);
+    out.number(record.generation.value);
+  }
+  void operator()(const RosterRecord& record) const {
+    out.number(Type::kRoster);
+    out.number(record.job.value);
+    out.number(record.generation.value);
+    roster(record.roster);
+  }
+  void operator()(const OpenGrantsRecord& record) const {
+    out.number(Type::kOpenGrants);
+    out.number(record.job.value);
+    out.number(record.generation.value);
+    out.number(static_cast<std::uint32_t>(record.open.size()));
+    for (const LeaseId id : record.open) out.number(id.value);
+  }
+  void operator()(const CheckpointRecord& record) const {
+    out.number(Type::kCheckpoint);
+    out.number(record.job.value);
+    out.number(record.generation.value);
+    out.number(record.step.value);
+    out.text(record.path);
+  }
+  void operator()(const EventRecord& record) const {
+    out.number(Type::kEvent);
+    out.number(static_cast<std::uint64_t>(record.wall_nanoseconds));
+    out.number(record.job.value);
+    out.text(record.kind);
+    out.text(record.task);
+    out.number(record.step);
+    out.text(record.text);
   }
   void operator()(const GrantRecord& record) const {
     out.number(Type::kGrant);
     out.number(record.job.value);
     out.number(record.generation.value);
     out.number(static_cast<std::uint32_t>(record.borrowers.size()));
-    for (const Member& member : record.borrowers) {
-      out.number(member.task.role);
-      out.number(member.task.index);
-      out.number(member.incarnation.value);
-    }
+    for (const Member& borrower : record.borrowers) member(borrower);
     const Lease& lease = record.lease;
     out.number(lease.id.value);
     out.number(lease.epoch);
@@ -115,16 +189,89 @@ struct Encoder {
   }
 };
 
+constexpr std::size_t kMemberBytes = 13;
+
+Member read_member(Reader& in) {
+  Member member;
+  member.task.role = static_cast<Role>(in.number<std::uint8_t>());
+  member.task.index = in.number<std::uint32_t>();
+  member.incarnation = Incarnation(in.number<std::uint64_t>());
+  return member;
+}
+
+Roster read_roster(Reader& in) {
+  Roster roster;
+  roster.version = RosterVersion(in.number<std::uint64_t>());
+  roster.members.resize(in.count(kMemberBytes));
+  for (Member& member : roster.members) member = read_member(in);
+  return roster;
+}
+
+// Records that begin with job and generation.
+template <typename Record>
+Record read_generation_of(Reader& in) {
+  Record record;
+  record.job = JobId(in.number<std::uint32_t>());
+  record.generation = Generation(in.number<std::uint64_t>());
+  return record;
+}
+
+GenerationRecord read_generation(Reader& in) {
+  auto record = read_generation_of<GenerationRecord>(in);
+  record.token = in.number<std::uint64_t>();
+  record.owners.resize(in.count(kMemberBytes + 4));
+  for (Owner& owner : record.owners) {
+    owner.ps = read_member(in);
+    owner.address = in.text();
+  }
+  record.roster = read_roster(in);
+  record.restore_path = in.text();
+  record.restore_step = Step(in.number<std::uint64_t>());
+  return record;
+}
+
+OpenGrantsRecord read_open_grants(Reader& in) {
+  auto record = read_generation_of<OpenGrantsRecord>(in);
+  record.open.resize(in.count(sizeof(std::uint64_t)));
+  for (LeaseId& id : record.open) id = LeaseId(in.number<std::uint64_t>());
+  return record;
+}
+
+CheckpointRecord read_checkpoint(Reader& in) {
+  auto record = read_generation_of<CheckpointRecord>(in);
+  record.step = Step(in.number<std::uint64_t>());
+  record.path = in.text();
+  return record;
+}
+
+EventRecord read_event(Reader& in) {
+  EventRecord record;
+  record.wall_nanoseconds = static_cast<std::int64_t>(in.number<std::uint64_t>());
+  record.job = JobId(in.number<std::uint32_t>());
+  record.kind = in.text();
+  record.task = in.text();
+  record.step = in.number<std::uint64_t>();
+  record.text = in.text();
+  return record;
+}
+
+Result<DescribedRecord> read_described(Reader& in) {
+  const auto type = static_cast<wire::FrameType>(in.number<std::uint16_t>());
+  const std::string text = in.text();
+  const auto bytes = std::as_bytes(std::span(text));
+  const Result<wire::ControlMessage> message = wire::decode_control(type, bytes, bytes);
+  if (!message) return fail(ErrorCode::kData, "a record of a model makes no sense: " + message.error().message);
+  const auto* described = std::get_if<JobDescribed>(&*message);
+  if (described == nullptr) return fail(ErrorCode::kData, "a record of a model holds another message");
+  return DescribedRecord{*described};
+}
+
 GrantRecord read_grant(Reader& in) {
   GrantRecord record;
   record.job = JobId(in.number<std::uint32_t>());
   record.generation = Generation(in.number<std::uint64_t>());
-  record.borrowers.resize(in.count(13));
-  for (Member& member : record.borrowers) {
-    member.task.role = static_cast<Role>(in.number<std::uint8_t>());
-    member.task.index = in.number<std::uint32_t>();
-    member.incarnation = Incarnation(in.number<std::uint64_t>());
-  }
+  record.borrowers.resize(in.count(kMemberBytes));
+  for (Member& borrower : record.borrowers) borrower = read_member(in);
   Lease& lease = record.lease;
   lease.id = LeaseId(in.number<std::uint64_t>());
   lease.epoch = in.number<std::uint32_t>();
@@ -178,11 +325,33 @@ Result<Record> decode_record(std::span<const std::byte> bytes) {
       record = std::move(state);
       break;
     }
-    case Type::kGeneration: {
-      const JobId job(in.number<std::uint32_t>());
-      record = GenerationRecord{job, Generation(in.number<std::uint64_t>())};
+    case Type::kDescribed: {
+      Result<DescribedRecord> described = read_described(in);
+      if (!described) return tl::unexpected(described.error());
+      record = std::move(*described);
       break;
     }
+    case Type::kGeneration:
+      record = read_generation(in);
+      break;
+    case Type::kTraining:
+      record = read_generation_of<TrainingRecord>(in);
+      break;
+    case Type::kRoster: {
+      auto roster = read_generation_of<RosterRecord>(in);
+      roster.roster = read_roster(in);
+      record = std::move(roster);
+      break;
+    }
+    case Type::kOpenGrants:
+      record = read_open_grants(in);
+      break;
+    case Type::kCheckpoint:
+      record = read_checkpoint(in);
+      break;
+    case Type::kEvent:
+      record = read_event(in);
+      break;
     case Type::kGrant:
       record = read_grant(in);
       break;

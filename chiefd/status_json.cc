@@ -113,8 +113,8 @@ json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& 
           {"evaluation", evaluation_json(status.evaluation)},
           {"transport", "tcp"},
           {"generation", status.generation.value},
-          {"recoveries", 0},
-          {"checkpoint", nullptr},
+          {"recoveries", status.recoveries},
+          {"checkpoint", status.checkpoint.empty() ? json(nullptr) : json(status.checkpoint)},
           {"root_cause", root_cause_json(status.root_cause, logs)},
           {"warnings", status.warnings},
           {"tasks", tasks_json(status.tasks, chief)}};
@@ -126,6 +126,18 @@ json json_without_job(const std::vector<TaskStatus>& tasks, const ChiefStatus& c
   json answer = to_json(none, chief, LogStore());
   for (const char* key : {"job", "id", "mode", "state", "reason"}) answer[key] = nullptr;
   return answer;
+}
+
+std::string events_json(const std::vector<EventRecord>& events) {
+  json list = json::array();
+  for (const EventRecord& event : events)
+    list.push_back({{"time", static_cast<double>(event.wall_nanoseconds) * 1e-9},
+                    {"job", event.job.value != 0 ? json(event.job.value) : json(nullptr)},
+                    {"kind", event.kind},
+                    {"task", event.task.empty() ? json(nullptr) : json(event.task)},
+                    {"step", event.step},
+                    {"text", event.text}});
+  return list.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace disttrain::chiefd

@@ -19,4 +19,7 @@ nlohmann::json to_json(const JobStatus& status, const ChiefStatus& chief, const 
 // Before the first job: the same keys, `job` and `state` null.
 nlohmann::json json_without_job(const std::vector<TaskStatus>& tasks, const ChiefStatus& chief);
 
+// A list, oldest first.
+std::string events_json(const std::vector<EventRecord>& events);
+
 }  // namespace disttrain::chiefd

@@ -4,8 +4,9 @@
 
 namespace disttrain {
 
-ShardMemory bytes_per_shard(const Layout& layout, ShardId shard, const TrainSection& train, std::uint32_t slots,
+ShardMemory bytes_per_shard(const Layout& layout, ShardId shard, const JobConfig& job, std::uint32_t slots,
                             std::uint32_t workers, std::uint32_t credits) {
+  const TrainSection& train = job.train;
   std::uint64_t elements = 0;
   std::uint64_t largest = 0;
   for (const Bucket& bucket : layout.buckets) {
@@ -22,6 +23,7 @@ ShardMemory bytes_per_shard(const Layout& layout, ShardId shard, const TrainSect
       .slots = parameters * slots,
       .receive = workers * (sync ? staging : frame * credits),
       .send = workers * (sync && train.aggregate != 0 ? parameters : frame),
+      .copy = job.checkpoint.directory.empty() ? 0 : parameters * (1 + slots),
       .fixed = std::uint64_t{64} << 20,
   };
 }

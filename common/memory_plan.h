@@ -14,14 +14,15 @@ struct ShardMemory {
   std::uint64_t slots = 0;    // optimizer state
   std::uint64_t receive = 0;  // async, ssp: W x C frames; sync: W x P per push in flight, and W frames for duplicates
   std::uint64_t send = 0;     // W frames; sync with backup workers: W x P, answers under way while a step commits
+  std::uint64_t copy = 0;     // of parameters and slots, for checkpoints
   std::uint64_t fixed = 0;    // code, tables, sockets
 
-  std::uint64_t total() const { return parameters + slots + receive + send + fixed; }
+  std::uint64_t total() const { return parameters + slots + receive + send + copy + fixed; }
 };
 
 // `slots`: arrays of optimizer state per element (common/update). `workers`: expected members of the roster.
 // `credits`: frames outstanding per channel. A frame is as big as the shard's largest bucket.
-ShardMemory bytes_per_shard(const Layout& layout, ShardId shard, const TrainSection& train, std::uint32_t slots,
+ShardMemory bytes_per_shard(const Layout& layout, ShardId shard, const JobConfig& job, std::uint32_t slots,
                             std::uint32_t workers, std::uint32_t credits);
 
 }  // namespace disttrain

@@ -38,7 +38,8 @@ PsDaemon::PsDaemon(asio::io_context& loop, transport::Transport& transport, daem
       address_(startup_.address),
       chief_(loop, transport, startup_.cluster.chief.address, derive_timeouts(startup_.cluster.heartbeat.timeout),
              link_handlers()),
-      heartbeat_timer_(loop) {}
+      heartbeat_timer_(loop),
+      writer_(files_, [this](std::function<void()> task) { post(std::move(task)); }) {}
 
 PsDaemon::~PsDaemon() {
   *alive_ = false;
@@ -171,6 +172,9 @@ void PsDaemon::create(const CreateShards& order) {
   facts->roster = order.roster;
   facts->warmup_steps = order.warmup_steps;
   facts->train_records = order.train_records;
+  facts->places = order.places;
+  facts->checkpoint_folder = order.checkpoint_folder;
+  facts->restore_path = order.restore_path;
   facts->self = self_;
   facts->cluster = startup_.cluster.name;
   facts->cluster_hash = startup_.cluster.hash;
@@ -189,7 +193,9 @@ void PsDaemon::create(const CreateShards& order) {
             facts->job, facts->generation, code, "can't make shard " + std::to_string(id.value) + ": " + why}));
       };
       try {
-        on.services()[id] = std::make_unique<ShardService>(on.place(), facts, id);
+        Result<std::unique_ptr<ShardService>> made = ShardService::make(on.place(), facts, id);
+        if (!made) return fail(made.error().code, made.error().message);
+        on.services()[id] = std::move(*made);
       } catch (const std::bad_alloc&) {
         fail(ErrorCode::kUnavailable, "the host has no memory for it");
       } catch (const std::exception& error) {
@@ -237,6 +243,7 @@ void PsDaemon::drop_job(std::function<void()> then) {
   after_drop_.push_back(std::move(then));
   if (dropping_) return;
   dropping_ = true;
+  writer_.cancel();
   const auto done = [this, left = std::make_shared<std::size_t>(job_->threads.size())] {
     if (*left > 0 && --*left > 0) return;
     job_.reset();
@@ -276,6 +283,66 @@ void PsDaemon::hear(const ShardSays& says) {
   job_->versions[says.shard] = says.version;
   if (says.pacer) job_->pacer = says.pacer;
   if (says.at_once && says.pacer) send_heartbeat();
+}
+
+// --- Checkpoints
+
+void PsDaemon::fail_checkpoint(std::uint64_t attempt, const Error& error) {
+  log_.error("job " + std::to_string(job_->facts->job.value) + ", checkpoint attempt " + std::to_string(attempt) +
+             ": " + error.message);
+  chief_.tell(CheckpointFailed{job_->facts->job, job_->facts->generation, attempt, error.code, error.message});
+}
+
+void PsDaemon::take(const PrepareCheckpoint& order) {
+  if (!is_open(order.job, order.generation)) return;
+  if (writer_.is_busy())
+    return fail_checkpoint(order.attempt, Error{ErrorCode::kTemporary, to_string(startup_.task) +
+                                                                           " is still writing an earlier checkpoint: "
+                                                                           "its disk is slower than they are taken"});
+  std::vector<ShardId> shards;
+  for (const auto& [shard, thread] : job_->threads) shards.push_back(shard);
+  writer_.prepare(job_->facts, order.attempt, order.folder, shards, [this, order](Status prepared) {
+    if (!is_open(order.job, order.generation)) return;
+    if (!prepared) return fail_checkpoint(order.attempt, prepared.error());
+    for (const auto& [shard, thread] : job_->threads)
+      on_shard(shard, [attempt = order.attempt](ShardService& service) { service.prepare_cut(attempt); });
+    chief_.tell(CheckpointPrepared{order.job, order.generation, order.attempt});
+  });
+}
+
+void PsDaemon::take(const AbandonCheckpoint& order) {
+  if (!is_open(order.job, order.generation)) return;
+  writer_.cancel();
+  for (const auto& [shard, thread] : job_->threads)
+    on_shard(shard, [attempt = order.attempt](ShardService& service) { service.abandon_cut(attempt); });
+}
+
+void PsDaemon::take(const TakeCut& order) {
+  if (!is_open(order.job, order.generation) || !job_->threads.contains(ShardId(0))) return;
+  on_shard(ShardId(0), [order](ShardService& pacer) { pacer.order_cut(order.attempt, order.at); });
+}
+
+void PsDaemon::hear(const ShardCopied& copied) {
+  if (!job_ || dropping_) return;
+  if (!copied.copy)
+    return fail_checkpoint(copied.attempt, Error{ErrorCode::kTemporary, "shard " + std::to_string(copied.shard.value) +
+                                                                            "'s last copy is still being written"});
+  ShardWritten written;
+  written.job = job_->facts->job;
+  written.generation = job_->facts->generation;
+  written.attempt = copied.attempt;
+  written.shard = copied.shard;
+  written.entry = copied.entry;
+  written.pacer = copied.pacer;
+  written.cut = copied.cut;
+  written.parked = copied.parked;
+  writer_.write(copied.attempt, copied.shard, copied.copy, [this, written](Result<WrittenShard> done) mutable {
+    if (!is_open(written.job, written.generation)) return;
+    if (!done) return fail_checkpoint(written.attempt, done.error());
+    written.file = std::move(done->file);
+    written.writing = done->took;
+    chief_.tell(written);
+  });
 }
 
 // --- Peers

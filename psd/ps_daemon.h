@@ -12,9 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "common/checkpoint/disk_files.h"
 #include "common/daemon/log.h"
 #include "common/daemon/startup.h"
 #include "common/timeouts.h"
+#include "psd/checkpoint_writer.h"
 #include "psd/shard_job.h"
 #include "psd/shard_thread.h"
 #include "transport/chief_link.h"
@@ -59,6 +61,9 @@ class PsDaemon {
   void take(const SetRoster& order);
   void take(const FenceWorker& order);
   void take(const CloseJob& order);
+  void take(const PrepareCheckpoint& order);
+  void take(const AbandonCheckpoint& order);
+  void take(const TakeCut& order);
   template <typename Other>
   void take(const Other&) {}  // not for a ps
   void create(const CreateShards& order);
@@ -66,11 +71,13 @@ class PsDaemon {
   void drop_job(std::function<void()> then);
   bool is_open(JobId job, Generation generation) const;
   void fail_job(JobId job, Generation generation, const Error& error);
+  void fail_checkpoint(std::uint64_t attempt, const Error& error);
 
   // What shards say; on the main loop.
   void on_news(const ShardNews& news);
   void hear(const ShardReady& ready);
   void hear(const ShardSays& says);
+  void hear(const ShardCopied& copied);
   void hear(const wire::ControlMessage& message) { chief_.tell(message); }
 
   // Peers that say hello.
@@ -108,6 +115,8 @@ class PsDaemon {
   transport::ChiefLink chief_;
   asio::steady_timer heartbeat_timer_;
   std::unique_ptr<transport::Listener> listener_;
+  checkpoint::DiskFiles files_;
+  CheckpointWriter writer_;
   std::vector<std::unique_ptr<ShardThread>> threads_;  // end before all that they use
 };
 

@@ -24,6 +24,9 @@ struct ShardJob {
   Roster roster;
   std::uint64_t warmup_steps = 0;
   std::uint64_t train_records = 0;
+  std::uint32_t places = 0;
+  std::string checkpoint_folder;  // "": none are taken
+  std::string restore_path;       // "": none
 
   // Of this ps.
   Member self;

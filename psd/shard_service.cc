@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <asio/post.hpp>
 
+#include "common/checkpoint/disk_files.h"
 #include "common/daemon/clock.h"
+#include "psd/shard_origin.h"
 
 namespace disttrain::psd {
 
@@ -17,6 +19,23 @@ ShardOptions options_of(const ShardJob& job, ShardId shard) {
   options.credits = job.credits;
   options.warmup_steps = job.warmup_steps;
   options.train_records = job.train_records;
+  options.places = job.places;
+  return options;
+}
+
+ShardOptions restored_options(const ShardJob& job, ShardId shard, const PacerReport& restored) {
+  ShardOptions options = options_of(job, shard);
+  options.restored = restored;
+  return options;
+}
+
+StoreOptions store_options(const ShardJob& job, bool is_empty) {
+  StoreOptions options;
+  options.train = job.config.train;
+  options.seed = job.config.job.seed;
+  options.places = std::max(job.places, static_cast<std::uint32_t>(job.roster.members.size()));
+  options.has_copy = !job.checkpoint_folder.empty();
+  options.is_empty = is_empty;
   return options;
 }
 
@@ -28,13 +47,29 @@ void bury(asio::io_context& loop, std::unique_ptr<T> dead) {
 
 }  // namespace
 
-ShardService::ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard)
+Result<std::unique_ptr<ShardService>> ShardService::make(const ShardPlace& place, ShardJobPtr job, ShardId shard) {
+  const std::function<void()> turn = [&place] { place.turns.fetch_add(1, std::memory_order_relaxed); };
+  checkpoint::DiskFiles files;
+  Result<ShardOrigin> origin = ShardOrigin::open(files, *job);
+  if (!origin) return tl::unexpected(origin.error());
+  std::unique_ptr<ShardService> service(new ShardService(place, job, shard, origin->report(), origin->fills()));
+  if (Status filled = origin->fill(files, *job, shard, service->shard_.store(), turn); !filled)
+    return tl::unexpected(filled.error());
+  service->connect();
+  return service;
+}
+
+ShardService::ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard, const PacerReport& restored,
+                           bool is_empty)
     : place_(place),
       job_(std::move(job)),
       id_(shard),
-      shard_(job_->layout, options_of(*job_, shard), job_->config.job.seed, [this] { ++place_.turns; }),
+      shard_(job_->layout, restored_options(*job_, shard, restored), store_options(*job_, is_empty),
+             [this] { ++place_.turns; }),
       scratch_(std::make_unique<wire::ScratchBuffer>()),
-      verdict_(place_.loop) {
+      verdict_(place_.loop) {}
+
+void ShardService::connect() {
   if (id_.value == 0)
     place_.upward(ShardReady{id_});
   else
@@ -166,6 +201,8 @@ void ShardService::on_peer_frame(ShardId peer, const wire::FrameHeader& header, 
       return take(wire::decode_staged(control), [](Staged m) { return StagedArrived{std::move(m)}; });
     case wire::FrameType::kCommit:
       return take(wire::decode_commit(control), [](Commit m) { return CommitArrived{std::move(m)}; });
+    case wire::FrameType::kCut:
+      return take(wire::decode_cut(control), [](Cut m) { return CutArrived{m}; });
     case wire::FrameType::kPacerNews:
       return take(wire::decode_pacer_news(control), [](PacerNews m) { return NewsArrived{std::move(m)}; });
     default:
@@ -240,6 +277,43 @@ void ShardService::act_on(const ReportNow&) {
 void ShardService::act_on(const FailJob& action) {
   place_.log.error(name() + ": " + action.reason);
   place_.upward(wire::ControlMessage(TaskFailed{job_->job, job_->generation, action.code, action.reason}));
+}
+
+// --- Checkpoints
+
+void ShardService::prepare_cut(std::uint64_t attempt) {
+  first_mark_.reset();
+  handle(AttemptPrepared{attempt});
+}
+
+void ShardService::abandon_cut(std::uint64_t attempt) {
+  handle(AttemptAbandoned{attempt});
+}
+
+void ShardService::order_cut(std::uint64_t attempt, Step at) {
+  handle(CutOrdered{attempt, at});
+}
+
+void ShardService::on_mark(const MarkArrived& event) {
+  if (!first_mark_) first_mark_ = daemon::now();
+  handle(event);
+}
+
+void ShardService::act_on(const SendMarkTaken& action) {
+  if (WorkerChannel* channel = find(action.channel)) channel->let_go(action.message);
+}
+
+void ShardService::act_on(const SendCut& action) {
+  send_to_peers(wire::FrameType::kCut, wire::encode(action.message, *scratch_));
+}
+
+void ShardService::act_on(const CopyForCheckpoint& action) {
+  const Instant begin = daemon::now();
+  std::shared_ptr<const ShardCopy> copy = shard_.store().copy();
+  const Duration parked = first_mark_ ? begin - *first_mark_ : Duration::zero();
+  first_mark_.reset();
+  place_.upward(
+      ShardCopied{action.attempt, id_, action.entry, action.pacer, std::move(copy), daemon::now() - begin, parked});
 }
 
 }  // namespace disttrain::psd

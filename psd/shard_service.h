@@ -33,7 +33,17 @@ struct ShardSays {
   std::optional<PacerReport> pacer;
   bool at_once = false;  // the chief should hear now
 };
-using ShardNews = std::variant<ShardReady, ShardSays, wire::ControlMessage>;
+// A checkpoint's copy is taken; null where the last one is still being written.
+struct ShardCopied {
+  std::uint64_t attempt = 0;
+  ShardId shard;
+  ShardEntry entry;
+  std::optional<PacerReport> pacer;
+  std::shared_ptr<const ShardCopy> copy;
+  Duration cut{};     // that the loop stood still for it
+  Duration parked{};  // since the first mark
+};
+using ShardNews = std::variant<ShardReady, ShardSays, ShardCopied, wire::ControlMessage>;
 
 // What a shard has of its thread and its process.
 struct ShardPlace {
@@ -46,9 +56,9 @@ struct ShardPlace {
 
 class ShardService final : private ChannelOwner, private PeerOwner, private Outside {
  public:
-  // Makes the shard, which takes its memory and its time. Throws std::bad_alloc. ShardReady follows when it has its
-  // pacer.
-  ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard);
+  // Makes the shard, which takes its memory and its time, with what it begins with. Throws std::bad_alloc. ShardReady
+  // follows when it has its pacer. Errors are those of ShardOrigin.
+  static Result<std::unique_ptr<ShardService>> make(const ShardPlace& place, ShardJobPtr job, ShardId shard);
   ~ShardService() override;
 
   void adopt_channel(transport::Arrival& arrival, Member worker);
@@ -57,13 +67,21 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void fence(const Member& worker);
   // Answered by ShardSays.
   void report(bool at_once);
+  void prepare_cut(std::uint64_t attempt);
+  void abandon_cut(std::uint64_t attempt);
+  // The pacer's.
+  void order_cut(std::uint64_t attempt, Step at);
 
  private:
+  ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard, const PacerReport& restored, bool is_empty);
+  void connect();
+
   // ChannelOwner
   Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push,
                                    std::uint64_t payload_bytes) override;
   void on_push(const PushArrived& event) override;
   void on_pull(const PullArrived& event) override;
+  void on_mark(const MarkArrived& event) override;
   void on_channel_lost(ChannelId channel, const std::string& why) override;
   std::span<const float> parameters(BucketId bucket) const override { return shard_.parameters(bucket); }
   wire::ScratchBuffer& scratch() override { return *scratch_; }
@@ -86,6 +104,9 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void act_on(const SendStaged& action);
   void act_on(const SendCommit& action);
   void act_on(const SendNews& action);
+  void act_on(const SendMarkTaken& action);
+  void act_on(const SendCut& action);
+  void act_on(const CopyForCheckpoint& action);
   void act_on(const Fenced& action);
   void act_on(const RosterTaken& action);
   void act_on(const ReportNow& action);
@@ -111,6 +132,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   std::vector<std::unique_ptr<WorkerChannel>> channels_;
   std::map<ShardId, std::unique_ptr<PeerLink>> peers_;  // pacer: the others; else: the pacer
   std::uint64_t next_channel_ = 1;
+  std::optional<Instant> first_mark_;                           // of the attempt that is prepared
   asio::steady_timer verdict_;                                  // runs while a lost peer's fate is the chief's to say
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with its handler, which may come too late
 };

@@ -85,6 +85,13 @@ void WorkerChannel::send_acknowledge(const Acknowledge& message, Payload lifetim
   connection_->send(frame);
 }
 
+void WorkerChannel::let_go(const MarkTaken& message) {
+  OutgoingFrame frame;
+  frame.header = header(FrameType::kMarkTaken);
+  frame.control = wire::encode(message, owner_.scratch());
+  connection_->send(frame);
+}
+
 void WorkerChannel::on_sent(std::uint64_t cookie) {
   if (cookie != kRoom) return;
   full_ = false;
@@ -136,6 +143,10 @@ void WorkerChannel::on_frame(const FrameHeader& header, Bytes control, Bytes pay
     const Result<Pull> pull = wire::decode_pull(control);
     if (!pull) return give_up(pull.error().message);
     owner_.on_pull(PullArrived{id_, *pull});
+  } else if (header.type == FrameType::kMark) {
+    const Result<Mark> mark = wire::decode_mark(control);
+    if (!mark) return give_up(mark.error().message);
+    owner_.on_mark(MarkArrived{id_, *mark});
   }
   // Anything else is of a later version.
 }

@@ -25,6 +25,7 @@ class ChannelOwner {
                                            std::uint64_t payload_bytes) = 0;
   virtual void on_push(const PushArrived& event) = 0;
   virtual void on_pull(const PullArrived& event) = 0;
+  virtual void on_mark(const MarkArrived& event) = 0;
   // The last call for this channel; it may be destroyed once the loop has come out of it.
   virtual void on_channel_lost(ChannelId channel, const std::string& why) = 0;
   virtual std::span<const float> parameters(BucketId bucket) const = 0;
@@ -49,6 +50,7 @@ class WorkerChannel final : public transport::ConnectionHandler {
   // One bucket of parameters: at once if the socket takes it, else when it does, with the values of that moment.
   void answer(const Parameters& message);
   void acknowledge(const Acknowledge& message);
+  void let_go(const MarkTaken& message);
 
   // The bucket is about to become another step's: what waits with the values of this one leaves now, by copy.
   void settle(BucketId bucket);

@@ -53,6 +53,14 @@ void ChiefLink::dial() {
                   });
 }
 
+void ChiefLink::redial() {
+  drop_connection();
+  pause_ = timeouts_.reconnect_first;
+  asio::post(loop_, [this, alive = alive_, attempt = attempt_] {
+    if (*alive && attempt == attempt_) dial();
+  });
+}
+
 void ChiefLink::on_answer(const wire::HelloAnswer& answer) {
   timer_.cancel();
   if (const auto* welcome = std::get_if<Welcome>(&answer)) return welcomed(*welcome);

@@ -56,6 +56,9 @@ class ChiefLink final : private ControlHandler {
   // Nothing is called afterwards. What can leave at once still does.
   void close();
 
+  // Says hello anew, at once: what make_hello() says has changed.
+  void redial();
+
   // Registered, and room for what is only worth something now.
   bool has_room() const { return open_ && connection_->queued_bytes() < kMaxQueuedBytes; }
   // A report waits for a chief that is away. Heartbeats, log lines, accusations and requests for leases are dropped

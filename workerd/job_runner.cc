@@ -35,6 +35,7 @@ JobFacts facts_of(const OpenJob& job, const JobConfig& config, const RunnerWorld
   facts.train_records = job.train_records;
   facts.credits = world.cluster.transport.credits;
   facts.evaluates = job.evaluates;
+  facts.clock = job.clock;
   return facts;
 }
 
@@ -235,6 +236,10 @@ void JobRunner::carry_out(const SendPull& action) {
 
 void JobRunner::carry_out(const SendPush& action) {
   exchange_->push(action, gradients_[action.gradients]->values());
+}
+
+void JobRunner::carry_out(const SendMark& action) {
+  exchange_->mark(action);
 }
 
 void JobRunner::carry_out(const Compute& action) {

@@ -62,6 +62,7 @@ class JobRunner final : public ExchangeHandler {
   void on_acknowledge(ShardId shard, const Acknowledge& acknowledge) override {
     feed(AcknowledgeArrived{shard, acknowledge});
   }
+  void on_mark_taken(ShardId shard, const MarkTaken& taken) override { feed(MarkTakenArrived{shard, taken}); }
   std::span<float> landing() override { return parameters_[core_.landing()]->values(); }
 
  private:
@@ -72,6 +73,7 @@ class JobRunner final : public ExchangeHandler {
   void carry_out(const DropBatch& action);
   void carry_out(const SendPull& action);
   void carry_out(const SendPush& action);
+  void carry_out(const SendMark& action);
   void carry_out(const Compute& action);
   void carry_out(const RunEvaluation& action);
   void carry_out(const ReportEvaluated& action);

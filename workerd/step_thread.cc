@@ -33,7 +33,7 @@ StepThread::~StepThread() {
 
 void StepThread::run() {
   daemon::name_thread("step");
-  const std::uint32_t index = options_.self.task.index;
+  const std::uint32_t index = options_.self.index;
   if (index < options_.cluster.workers.size()) {
     if (Status ok = daemon::pin_thread(options_.cluster.workers[index].cores); !ok) log_.warn(ok.error().message);
   }
@@ -75,9 +75,9 @@ void StepThread::describe(DescribeJob message) {
   post([this, message = std::move(message)] { do_describe(message); });
 }
 
-void StepThread::open(OpenJob message) {
+void StepThread::open(OpenJob message, Member self) {
   ordered_ = message.job;
-  post([this, message = std::move(message)] { do_open(message); });
+  post([this, message = std::move(message), self] { do_open(message, self); });
 }
 
 void StepThread::feed(JobId job, Generation generation, Event event) {
@@ -130,7 +130,7 @@ void StepThread::do_describe(const DescribeJob& message) {
   tell_(described);
 }
 
-void StepThread::do_open(const OpenJob& message) {
+void StepThread::do_open(const OpenJob& message, Member self) {
   // Asked twice: JobOpened was said again when the chief was back, or is still to come.
   if (runner_ && runner_->job() == message.job && runner_->generation() == message.generation) return;
   runner_.reset();
@@ -159,7 +159,7 @@ void StepThread::do_open(const OpenJob& message) {
                                         std::to_string(message.train_records) +
                                         "; expected the same files on every host");
   try {
-    runner_ = std::make_unique<JobRunner>(RunnerWorld{loop_, transport_, options_.cluster, options_.self, board_,
+    runner_ = std::make_unique<JobRunner>(RunnerWorld{loop_, transport_, options_.cluster, self, board_,
                                                       [this, job = message.job] { return must_leave(job); }, tell_},
                                           *prepared_, message);
   } catch (const std::bad_alloc&) {
@@ -168,14 +168,19 @@ void StepThread::do_open(const OpenJob& message) {
 }
 
 void StepThread::do_close(const CloseJob& message) {
-  if (prepared_ && prepared_->job == message.job) release();
+  // Who is only removed may be taken back: its data and model stay.
+  if (prepared_ && prepared_->job == message.job) {
+    runner_.reset();
+    board_.write(BoardEntry{});
+    if (!message.removed) release();
+  }
   std::uint64_t closed = message.job.value;
   hurry_.compare_exchange_strong(closed, 0);
   tell_(JobClosed{message.job});
 }
 
 Status StepThread::prepare(JobId job, const std::string& toml) {
-  const std::uint32_t index = options_.self.task.index;
+  const std::uint32_t index = options_.self.index;
   const std::uint32_t threads = index < options_.cluster.workers.size() ? options_.cluster.workers[index].threads : 1;
   Result<std::unique_ptr<PreparedJob>> prepared =
       prepare_job(job, toml, options_.make_engine, threads, [this, job] { return must_leave(job); });

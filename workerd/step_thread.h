@@ -22,7 +22,7 @@ namespace disttrain::workerd {
 
 struct StepThreadOptions {
   const ClusterConfig& cluster;  // outlives the thread
-  Member self;
+  TaskId self;
   EngineFactory make_engine;
 };
 
@@ -38,7 +38,7 @@ class StepThread {
 
   // From the main loop, in order.
   void describe(DescribeJob message);
-  void open(OpenJob message);
+  void open(OpenJob message, Member self);
   // For the open job of that number and generation; else it is dropped.
   void feed(JobId job, Generation generation, Event event);
   // JobClosed is told when everything is released.
@@ -56,7 +56,7 @@ class StepThread {
   void run_deferred();
 
   void do_describe(const DescribeJob& message);
-  void do_open(const OpenJob& message);
+  void do_open(const OpenJob& message, Member self);
   void do_close(const CloseJob& message);
   void release();
   Status prepare(JobId job, const std::string& toml);

@@ -7,6 +7,7 @@
 
 #include "common/daemon/clock.h"
 #include "common/daemon/host.h"
+#include "common/daemon/random.h"
 
 namespace disttrain::workerd {
 
@@ -25,14 +26,14 @@ Worker::Worker(asio::io_context& loop, transport::Transport& transport, daemon::
     : loop_(loop),
       log_(log),
       startup_(std::move(startup)),
-      self_{startup_.task, startup_.incarnation},
       on_refused_(std::move(on_refused)),
       transport_(transport),
       alive_(std::make_shared<bool>(true)),
+      self_{startup_.task, startup_.incarnation},
       heartbeat_(loop),
       chief_(loop, transport, startup_.cluster.chief.address, derive_timeouts(startup_.cluster.heartbeat.timeout),
              link_handlers()),
-      step_(StepThreadOptions{startup_.cluster, self_, std::move(make_engine)}, transport, log,
+      step_(StepThreadOptions{startup_.cluster, self_.task, std::move(make_engine)}, transport, log,
             [this, alive = alive_](wire::ControlMessage message) {
               asio::post(loop_, [this, alive, message = std::move(message)]() mutable {
                 if (*alive) tell(std::move(message));
@@ -147,7 +148,7 @@ void Worker::handle(const OpenJob& message) {
   if (message.job == job_ && message.generation < generation_) return;
   job_ = message.job;
   generation_ = message.generation;
-  step_.open(message);
+  step_.open(message, self_);
 }
 
 void Worker::handle(const StartJob& message) {
@@ -179,6 +180,20 @@ void Worker::handle(const CloseJob& message) {
     generation_ = Generation();
   }
   step_.close(message);
+  if (!message.removed) return;
+  self_.incarnation = Incarnation(daemon::draw_number());
+  chief_.redial();
+}
+
+void Worker::handle(const MarkChannels& message) {
+  if (is_ours(message.job, message.generation))
+    step_.feed(message.job, message.generation, MarkRequested{message.attempt});
+}
+
+void Worker::handle(const PauseJob& message) {
+  if (!is_ours(message.job, message.generation)) return;
+  log_.info(name_of_job(message.job) + (message.paused ? ": pauses: " : ": goes on: ") + message.reason);
+  step_.feed(message.job, message.generation, Paused{message.paused});
 }
 
 void Worker::beat() {

@@ -47,6 +47,8 @@ class Worker {
   void handle(const SetEvaluator& message);
   void handle(const Evaluate& message);
   void handle(const CloseJob& message);
+  void handle(const MarkChannels& message);
+  void handle(const PauseJob& message);
   template <typename Other>
   void handle(const Other&) {}  // not for workers, or of a later version
 
@@ -54,13 +56,13 @@ class Worker {
   asio::io_context& loop_;
   daemon::Log& log_;
   daemon::Startup startup_;
-  const Member self_;
   const std::function<void(const Error&)> on_refused_;
   transport::Transport& transport_;
   std::shared_ptr<bool> alive_;  // shared with what other threads post
 
   // The main loop's.
-  JobId job_;  // what we hold, 0 = nothing
+  Member self_;  // another incarnation after it was removed from a job: as such it may come back
+  JobId job_;    // what we hold, 0 = nothing
   Generation generation_;
   asio::steady_timer heartbeat_;
   std::unique_ptr<transport::Listener> listener_;

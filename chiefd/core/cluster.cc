@@ -22,9 +22,13 @@ Cluster::Cluster(Setup setup)
     submission.warmup_steps = recovered.journaled.submitted.warmup_steps;
     if (recovered.config) submission.config = *recovered.config;
     submission.config.job.name = recovered.journaled.submitted.name;
-    jobs_[id] =
-        std::make_unique<Job>(Job::Setup{id, std::move(submission), timeouts_, config_.transport.credits, seed_});
-    jobs_[id]->restore(recovered.journaled);
+    jobs_[id] = std::make_unique<Job>(setup_of(id, std::move(submission)));
+    const JobState state = recovered.journaled.state;
+    const bool was_running = !is_final(state) && state != JobState::kQueued;
+    if (was_running && recovered.config)
+      left_running_[id] = recovered.journaled;
+    else
+      jobs_[id]->restore(recovered.journaled);
     if (!recovered.config) unreadable_[id] = recovered.config.error().message;
   }
 }
@@ -33,11 +37,16 @@ Actions Cluster::start(Instant now) {
   Actions actions;
   Turn turn = this->turn(now, actions);
   term_ticket_ = turn.persist(TermRecord{journal_, term_});
+  turn.persist(
+      EventRecord{0, JobId(), "chief_started", "chief/0", 0, "the chief begins, term " + std::to_string(term_.value)});
+  for (const auto& [id, journaled] : left_running_) {
+    current_ = id;  // one at a time runs
+    jobs_.at(id)->take_up(turn, journaled);
+  }
+  left_running_.clear();
   for (auto& [id, job] : jobs_) {
     if (is_final(job->state())) continue;
-    if (job->state() != JobState::kQueued) {
-      job->fail(turn, Error{ErrorCode::kFailed, "the chief was restarted while the job ran"}, std::nullopt);
-    } else if (const auto problem = unreadable_.find(id); problem != unreadable_.end()) {
+    if (const auto problem = unreadable_.find(id); problem != unreadable_.end()) {
       job->fail(turn, Error{ErrorCode::kConfig, "this version can't read the job: " + problem->second}, std::nullopt);
     }
   }
@@ -51,16 +60,46 @@ Actions Cluster::step(Instant now, const Event& event) {
   return actions;
 }
 
+Job::Setup Cluster::setup_of(JobId id, Submission submission) const {
+  return Job::Setup{id,
+                    std::move(submission),
+                    timeouts_,
+                    config_.transport.credits,
+                    static_cast<std::uint32_t>(config_.workers.size()),
+                    config_.allow_unlisted_workers,
+                    seed_};
+}
+
 Job* Cluster::current() {
   return current_ ? jobs_.at(*current_).get() : nullptr;
 }
 
+namespace {
+
+const char* kind_of(Finding::What what) {
+  switch (what) {
+    case Finding::What::kJoined:
+      return "task_joined";
+    case Finding::What::kReturned:
+      return "task_returned";
+    case Finding::What::kSilent:
+      return "task_silent";
+    case Finding::What::kLost:
+      return "task_lost";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
 void Cluster::tell_job(Instant now, const Findings& findings, Actions& actions) {
   for (const Finding& finding : findings) {
     const bool is_good = finding.what == Finding::What::kJoined || finding.what == Finding::What::kReturned;
-    actions.push_back(
-        Note{static_cast<std::uint8_t>(is_good ? 1 : 2), to_string(finding.member.task) + ": " + finding.why});
+    const std::string text = to_string(finding.member.task) + ": " + finding.why;
+    actions.push_back(Note{static_cast<std::uint8_t>(is_good ? 1 : 2), text});
     Turn turn = this->turn(now, actions);
+    turn.persist(
+        EventRecord{0, current_.value_or(JobId()), kind_of(finding.what), to_string(finding.member.task), 0, text});
     if (Job* job = current()) job->on_finding(turn, finding);
   }
 }
@@ -76,7 +115,7 @@ void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {
                      std::nullopt},
                 actions);
   Turn turn = this->turn(now, actions);
-  if (Job* job = current(); job != nullptr && is_admitted) job->on_reconnect(turn, event.hello.member);
+  if (Job* job = current(); job != nullptr && is_admitted) job->on_reconnect(turn, event.hello);
   tell_job(now, findings, actions);
 }
 
@@ -139,7 +178,7 @@ Status Cluster::check_submission(const Submission& submission) const {
         std::to_string(waiting) + " jobs wait already, as many as chief.max_queued_jobs allows: try again later");
   if (config_.ps.empty() || config_.workers.empty())
     return fail(ErrorCode::kConfig, "the cluster file lists no ps or no worker: a job needs at least one of each");
-  if (submission.config.job.min_workers > config_.workers.size())
+  if (submission.config.job.min_workers > config_.workers.size() && !config_.allow_unlisted_workers)
     return fail(ErrorCode::kConfig, "job.min_workers is " + std::to_string(submission.config.job.min_workers) +
                                         ", but the cluster file lists " + std::to_string(config_.workers.size()) +
                                         " workers");
@@ -159,7 +198,7 @@ void Cluster::on(Instant now, const Submit& event, Actions& actions) {
   const Ticket ticket =
       turn.persist(SubmittedRecord{id, submission.config.job.name, submission.toml, submission.warmup_steps});
   answers_.emplace(ticket, AnswerClient{event.client, JobSubmitted{id, static_cast<std::uint32_t>(ahead)}});
-  jobs_[id] = std::make_unique<Job>(Job::Setup{id, submission, timeouts_, config_.transport.credits, seed_});
+  jobs_[id] = std::make_unique<Job>(setup_of(id, submission));
   forget_old_jobs();
 }
 
@@ -178,6 +217,24 @@ void Cluster::on(Instant now, const chiefd::Stop& event, Actions& actions) {
   else
     job.stop(turn, event.user);
   actions.push_back(AnswerClient{event.client, RequestDone{}});
+}
+
+void Cluster::on(Instant now, const Save& event, Actions& actions) {
+  const std::optional<JobId> id = find(event.job);
+  if (!id || is_final(jobs_.at(*id)->state())) {
+    const std::string what = event.job.empty() ? "no job runs" : "there is no job " + event.job + " that runs";
+    actions.push_back(AnswerClient{event.client, Refused{ErrorCode::kUsage, what}});
+    return;
+  }
+  Turn turn = this->turn(now, actions);
+  jobs_.at(*id)->save(turn, event.client);
+}
+
+void Cluster::on(Instant now, const FolderDone& event, Actions& actions) {
+  const auto job = jobs_.find(event.job);
+  if (job == jobs_.end()) return;
+  Turn turn = this->turn(now, actions);
+  job->second->on_folder(turn, event);
 }
 
 void Cluster::on(Instant now, const Persisted& event, Actions& actions) {

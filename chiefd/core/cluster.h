@@ -37,7 +37,7 @@ class Cluster {
   };
   explicit Cluster(Setup setup);
 
-  // The first step: takes the next term, ends what a former chief left running.
+  // The first step: takes the next term, takes up what a former chief left running.
   Actions start(Instant now);
   Actions step(Instant now, const Event& event);
 
@@ -63,15 +63,18 @@ class Cluster {
   void on(Instant now, const ProbeDone& event, Actions& actions);
   void on(Instant now, const Submit& event, Actions& actions);
   void on(Instant now, const chiefd::Stop& event, Actions& actions);
+  void on(Instant now, const Save& event, Actions& actions);
   void on(Instant now, const Persisted& event, Actions& actions);
+  void on(Instant now, const FolderDone& event, Actions& actions);
   void on(Instant now, const Tick& event, Actions& actions);
 
-  Turn turn(Instant now, Actions& actions) { return Turn{now, tasks_, last_ticket_, actions}; }
+  Turn turn(Instant now, Actions& actions) { return Turn{now, term_, tasks_, last_ticket_, actions}; }
   Job* current();
   Status check_submission(const Submission& submission) const;
   void tell_job(Instant now, const Findings& findings, Actions& actions);
   // Begins the next job when none runs.
   void advance_queue(Instant now, Actions& actions);
+  Job::Setup setup_of(JobId id, Submission submission) const;
   bool is_being_written(JobId id) const;
   void freeze_tasks(Instant now);
   void forget_old_jobs();
@@ -91,6 +94,7 @@ class Cluster {
   JobId last_job_;
   std::map<JobId, std::unique_ptr<Job>> jobs_;
   std::optional<JobId> current_;
+  std::map<JobId, JournaledJob> left_running_;       // until start()
   std::map<JobId, std::string> unreadable_;          // queued jobs whose text this version can't read, and why
   std::map<JobId, std::vector<TaskStatus>> frozen_;  // tasks of jobs that ended, as they were then
 };

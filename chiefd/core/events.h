@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -11,6 +12,8 @@
 
 #include "chiefd/core/journal_state.h"
 #include "common/config/job_config.h"
+#include "common/layout.h"
+#include "common/messages/checkpoint.h"
 #include "common/messages/client.h"
 #include "common/messages/control.h"
 #include "common/messages/session.h"
@@ -22,9 +25,11 @@ using ClientId = StrongId<struct ClientIdTag, std::uint64_t>;
 using Ticket = StrongId<struct TicketTag, std::uint64_t>;
 
 using FromTask = std::variant<JobDescribed, ShardsCreated, JobOpened, RosterApplied, LeaseRequest, WorkerFenced,
-                              WorkerFinished, Evaluated, JobClosed, TaskFailed, Accusation, Heartbeat>;
+                              WorkerFinished, Evaluated, JobClosed, TaskFailed, Accusation, Heartbeat,
+                              CheckpointPrepared, ShardWritten, CheckpointFailed>;
 using ToTask = std::variant<DescribeJob, CreateShards, OpenJob, StartJob, SetRoster, FenceWorker, LeaseGrant, StopJob,
-                            SetEvaluator, Evaluate, CloseJob, HeartbeatAnswer>;
+                            SetEvaluator, Evaluate, CloseJob, HeartbeatAnswer, PauseJob, PrepareCheckpoint, TakeCut,
+                            MarkChannels, AbandonCheckpoint>;
 
 // A job as it was submitted: the text that travels to the tasks, and what it means.
 struct Submission {
@@ -65,10 +70,39 @@ struct Stop {
 struct Persisted {
   Ticket ticket;
 };
+// A checkpoint now.
+struct Save {
+  ClientId client;
+  std::string job;
+};
+
+// A checkpoint that the shards can begin with.
+struct RestorePoint {
+  std::string path;
+  Generation generation;
+  Step step;
+  PacerReport pacer;
+  std::uint64_t records = 0;             // of an epoch; 0: not known
+  std::map<TaskId, Step> worker_clocks;  // own steps that each worker had done
+};
+// What became of FolderWork.
+struct FolderAnswer {
+  std::optional<RestorePoint> newest;  // OpenFolder, FindNewest
+  Generation newest_generation;        // of all that is there, readable or not
+  std::vector<std::string> broken;     // what was set aside, and why
+  std::string path;                    // BeginAttempt: its folder; CommitAttempt: the checkpoint
+  std::string warning;                 // it is done, but not all of what belongs to it
+};
+struct FolderDone {
+  JobId job;
+  Ticket ticket;
+  Result<FolderAnswer> answer;
+};
 // At least every Timeouts::interval.
 struct Tick {};
 
-using Event = std::variant<TaskJoined, ConnectionLost, TaskMessage, ProbeDone, Submit, chiefd::Stop, Persisted, Tick>;
+using Event = std::variant<TaskJoined, ConnectionLost, TaskMessage, ProbeDone, Submit, chiefd::Stop, Save, Persisted,
+                           FolderDone, Tick>;
 
 // ---- actions
 
@@ -100,9 +134,46 @@ struct Persist {
   Ticket ticket;
   Record record;
 };
+// Slow work on a job's checkpoint folder, one after the other. Answered by FolderDone.
+struct OpenFolder {  // takes its lock; kConfig: another live job has it, or must_be_empty and it isn't
+  std::string directory;
+  std::string name;
+  bool must_be_empty = false;
+  std::uint64_t token = 0;  // written into it, for the ps tasks to find
+};
+struct FindNewest {
+  std::uint64_t token = 0;
+};
+struct SetAside {  // it is damaged; then as FindNewest
+  std::string path;
+  std::uint64_t token = 0;
+};
+struct BeginAttempt {
+  Generation generation;
+  std::uint64_t attempt = 0;
+};
+struct CommitAttempt {  // and retention
+  JobConfig config;
+  std::string job_toml;
+  Layout layout;
+  std::uint64_t records = 0;
+  Generation generation;
+  std::uint64_t attempt = 0;
+  std::vector<ShardWritten> shards;  // by shard
+};
+struct FolderWork {
+  JobId job;
+  Ticket ticket;
+  std::variant<OpenFolder, FindNewest, SetAside, BeginAttempt, CommitAttempt> work;
+};
+// Drops the folder's lock. No answer.
+struct CloseFolder {
+  JobId job;
+};
+
 struct AnswerClient {
   ClientId client;
-  std::variant<JobSubmitted, RequestDone, Refused> answer;
+  std::variant<JobSubmitted, RequestDone, Refused, CheckpointSaved> answer;
 };
 // The job's end is durable: those who wait for it may be told.
 struct JobEnded {
@@ -114,7 +185,8 @@ struct Note {
   std::string text;
 };
 
-using Action = std::variant<Listen, Admit, RefuseTask, Disconnect, Send, Probe, Persist, AnswerClient, JobEnded, Note>;
+using Action = std::variant<Listen, Admit, RefuseTask, Disconnect, Send, Probe, Persist, FolderWork, CloseFolder,
+                            AnswerClient, JobEnded, Note>;
 using Actions = std::vector<Action>;
 
 }  // namespace disttrain::chiefd

@@ -9,18 +9,26 @@ Job::Job(Setup setup) : setup_(std::move(setup)) {}
 
 void Job::restore(const JournaledJob& journaled) {
   state_ = journaled.state;
-  generation_ = journaled.generation;
+  generation_ = journaled.generation.generation;
+  newest_ = journaled.checkpoint;
   if (state_ == JobState::kQueued) return;
   reason_ = journaled.reason;
   stage_ = Stage::kReleased;
   opened_ = state_ != JobState::kStarting;
 }
 
-std::vector<Member> Job::members() const {
-  std::vector<Member> members;
+std::vector<Member> Job::holders() const {
+  std::vector<Member> holders;
   for (const Owner& owner : owners_)
-    if (std::find(members.begin(), members.end(), owner.ps) == members.end()) members.push_back(owner.ps);
-  members.insert(members.end(), starters_.begin(), starters_.end());
+    if (std::find(holders.begin(), holders.end(), owner.ps) == holders.end()) holders.push_back(owner.ps);
+  return holders;
+}
+
+std::vector<Member> Job::members() const {
+  std::vector<Member> members = holders();
+  members.insert(members.end(), workers_.begin(), workers_.end());
+  for (const auto& [member, since] : invited_)
+    if (std::find(members.begin(), members.end(), member) == members.end()) members.push_back(member);
   return members;
 }
 
@@ -29,7 +37,11 @@ bool Job::is_owner(const Member& member) const {
 }
 
 bool Job::is_worker(const Member& member) const {
-  return std::find(starters_.begin(), starters_.end(), member) != starters_.end() && lost_.count(member) == 0;
+  return std::find(workers_.begin(), workers_.end(), member) != workers_.end() && lost_.count(member) == 0;
+}
+
+bool Job::is_in_roster(const Member& member) const {
+  return std::find(roster_.members.begin(), roster_.members.end(), member) != roster_.members.end();
 }
 
 bool Job::uses(const Member& member) const {
@@ -41,7 +53,14 @@ void Job::send(Turn& turn, TaskId task, ToTask message, std::optional<std::uint6
 }
 
 void Job::send_to_workers(Turn& turn, const ToTask& message) {
-  for (const Member& worker : roster_.members) send(turn, worker.task, message);
+  for (const Member& worker : roster_.members)
+    if (lost_.count(worker) == 0) send(turn, worker.task, message);
+}
+
+void Job::tell(Turn& turn, const std::string& kind, std::uint8_t level, const std::string& text,
+               std::optional<TaskId> task) {
+  turn.persist(EventRecord{0, id(), kind, task ? to_string(*task) : "", pacer_report_.global_step.value, text});
+  turn.actions.push_back(Note{level, "job " + name() + " (" + std::to_string(id().value) + "): " + text});
 }
 
 void Job::set_state(Turn& turn, JobState state, std::string reason) {
@@ -52,8 +71,7 @@ void Job::set_state(Turn& turn, JobState state, std::string reason) {
   const Ticket ticket = turn.persist(StateRecord{id(), state, reason_});
   if (is_final(state)) hold(ticket, JobEnded{id()});
   const std::uint8_t level = state == JobState::kFailed ? 3 : state == JobState::kPaused ? 2 : 1;
-  turn.actions.push_back(
-      Note{level, "job " + name() + " (" + std::to_string(id().value) + ") is " + to_string(state) + ": " + reason_});
+  tell(turn, to_string(state), level, std::string(to_string(state)) + ": " + reason_);
 }
 
 void Job::await(std::vector<Member> who, Instant deadline) {
@@ -66,7 +84,7 @@ bool Job::answered(const Member& member) {
 }
 
 void Job::on_persisted(Turn& turn, Ticket ticket) {
-  if (stage_ == Stage::kGeneration && ticket == generation_ticket_) create_shards(turn);
+  if (stage_ == Stage::kGeneration && ticket == stage_ticket_) create_shards(turn);
   auto held = held_.extract(ticket);
   if (held.empty()) return;
   for (Action& action : held.mapped()) {
@@ -91,48 +109,49 @@ Overloaded(Functions...) -> Overloaded<Functions...>;
 // A switch over messages. What comes from another generation, from a task that the job doesn't use (any more), or at a
 // stage that doesn't wait for it, changes nothing.
 void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
-  if (lost_.count(from) != 0) {
-    // It was given up and doesn't know it yet.
-    if (std::holds_alternative<Heartbeat>(message))
-      send(turn, from.task, CloseJob{id(), generation_, "the job goes on without this task: it was silent too long"});
+  if (const auto* described = std::get_if<JobDescribed>(&message)) return on_described(turn, from, *described);
+  if (const auto* failed = std::get_if<TaskFailed>(&message)) return on_task_failed(turn, from, *failed);
+  if (!uses(from)) {
+    // It was given up, or holds a generation that is gone, and doesn't know it yet.
+    const auto* heartbeat = std::get_if<Heartbeat>(&message);
+    if (heartbeat != nullptr && heartbeat->job == id() && invited_.count(from) == 0 && stage_ != Stage::kReclaim)
+      send(turn, from.task,
+           CloseJob{id(), heartbeat->generation, "the job goes on without this task: it was silent too long", true});
     return;
   }
-  if (!uses(from)) return;
   const auto is_mine = [this](const auto& m) { return m.generation == generation_; };
+  const bool trains = stage_ == Stage::kTrain || stage_ == Stage::kReclaim;
   std::visit(Overloaded{
-                 [&](const JobDescribed& m) {
-                   if (stage_ == Stage::kDescribe && answered(from)) place_model(turn, m);
-                 },
+                 [&](const JobDescribed&) {},
+                 [&](const TaskFailed&) {},
                  [&](const ShardsCreated& m) {
                    if (is_mine(m) && stage_ == Stage::kCreate && answered(from)) open(turn);
                  },
                  [&](const JobOpened& m) {
-                   if (!is_mine(m) || stage_ != Stage::kOpen || !answered(from)) return;
+                   if (!is_mine(m)) return;
+                   prepared_.insert(from);
+                   if (joining_.erase(from) > 0) return send(turn, from.task, StartJob{id(), generation_});
+                   if (stage_ != Stage::kOpen || !answered(from)) return;
                    stage_ = Stage::kRoster;
                    await({pacer()}, turn.now + setup_.timeouts.setup);
                    send(turn, pacer().task, SetRoster{id(), generation_, roster_});
                  },
                  [&](const RosterApplied& m) {
-                   if (!is_mine(m) || from != pacer()) return;
-                   note_pacer(turn, m.pacer);
-                   for (Fence& fence : fences_)
-                     if (fence.roster <= m.version) fence.roster_applied = true;
-                   advance_fences(turn);
-                   if (m.version != roster_.version) return;
-                   if (stage_ == Stage::kRoster && answered(from)) start_training(turn);
-                   if (stage_ == Stage::kSettle && answered(from)) evaluate(turn);
+                   if (is_mine(m) && from == pacer()) on_roster_applied(turn, m);
                  },
                  [&](const LeaseRequest& m) {
-                   if (is_mine(m) && stage_ == Stage::kTrain) on_lease_request(turn, from, m);
+                   if (is_mine(m) && trains) on_lease_request(turn, from, m);
                  },
                  [&](const WorkerFenced& m) {
                    if (!is_mine(m) || m.shard.value >= owners_.size() || owners_[m.shard.value].ps != from) return;
                    for (Fence& fence : fences_)
                      if (fence.worker == m.worker) fence.owed.erase(m.shard);
+                   Step& clock = lost_clocks_[m.worker.task];
+                   clock = std::max(clock, m.last_clock);
                    advance_fences(turn);
                  },
                  [&](const WorkerFinished& m) {
-                   if (is_mine(m) && stage_ == Stage::kTrain) on_worker_finished(turn, from, m);
+                   if (is_mine(m) && trains) on_worker_finished(turn, from, m);
                  },
                  [&](const Evaluated& m) {
                    if (!is_mine(m)) return;
@@ -142,26 +161,58 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
                  [&](const JobClosed&) {
                    if (stage_ == Stage::kClose && answered(from)) finish_closing(turn);
                  },
-                 [&](const TaskFailed& m) {
-                   if (is_final(state_) || stage_ == Stage::kClose) return;
-                   if (m.generation != generation_ && stage_ != Stage::kDescribe) return;
-                   const Error error{m.code, m.reason};
-                   if (m.code != ErrorCode::kUnavailable || stage_ == Stage::kDescribe)
-                     return fail(turn, error, from.task);
-                   // It may have lost another task of the job: that one is the root cause then.
-                   if (suspicion_) return;
-                   suspicion_ = Suspicion{error, from.task, turn.now};
-                   for (const Member& member : members())
-                     if (member != from) turn.tasks.accuse(member.task, turn.actions);
-                 },
                  [&](const Accusation& m) {
                    if (is_mine(m)) turn.tasks.accuse(m.accused, turn.actions);
                  },
                  [&](const Heartbeat& m) {
                    if (is_mine(m)) on_heartbeat(turn, from, m);
                  },
+                 [&](const CheckpointPrepared& m) {
+                   if (is_mine(m)) on_prepared(turn, from, m);
+                 },
+                 [&](const ShardWritten& m) {
+                   const bool owns = m.shard.value < owners_.size() && owners_[m.shard.value].ps == from;
+                   if (is_mine(m) && owns) on_written(turn, m);
+                 },
+                 [&](const CheckpointFailed& m) {
+                   if (is_mine(m) && attempt_ && m.attempt == attempt_->number)
+                     abandon_attempt(turn, to_string(from.task) + ": " + m.reason);
+                 },
              },
              message);
+}
+
+void Job::on_task_failed(Turn& turn, const Member& from, const TaskFailed& m) {
+  const bool is_invited = invited_.count(from) != 0;
+  if (is_final(state_) || stage_ == Stage::kClose || stage_ == Stage::kQueued) return;
+  const Error error{m.code, m.reason};
+  if (stage_ == Stage::kDescribe && awaited_.count(from) != 0) return fail(turn, error, from.task);
+  if (is_invited || joining_.count(from) != 0) {
+    // The others do without it.
+    tell(turn, "worker_refused", 2, to_string(from.task) + " can't take part: " + m.reason, from.task);
+    invited_.erase(from);
+    prepared_.erase(from);
+    if (joining_.count(from) != 0) lose_worker(turn, from, m.reason);
+    return;
+  }
+  // What fails while a generation is given up fails because of that.
+  const bool is_giving_up =
+      stage_ == Stage::kRegather || stage_ == Stage::kFind || stage_ == Stage::kGeneration || stage_ == Stage::kFolder;
+  if (!uses(from) || m.generation != generation_ || is_giving_up) return;
+  if (m.code == ErrorCode::kData && stage_ == Stage::kCreate && restore_ && is_owner(from)) {
+    note_broken(turn, {to_string(from.task) + ": " + m.reason});
+    stage_ = Stage::kFind;
+    awaited_.clear();
+    deadline_ = turn.now + setup_.timeouts.setup;
+    stage_ticket_ = turn.next_ticket();
+    return folder_work(turn, stage_ticket_, SetAside{restore_->path, token_});
+  }
+  if (m.code != ErrorCode::kUnavailable) return fail(turn, error, from.task);
+  // It may have lost another task of the job: that one is the root cause then.
+  if (suspicion_) return;
+  suspicion_ = Suspicion{error, from, turn.now};
+  for (const Member& member : members())
+    if (member != from) turn.tasks.accuse(member.task, turn.actions);
 }
 
 void Job::on_finding(Turn& turn, const Finding& finding) {
@@ -176,43 +227,65 @@ void Job::on_finding(Turn& turn, const Finding& finding) {
     default:
       break;
   }
-  if (finding.what == Finding::What::kReturned && silent_ps_.erase(finding.member.task) > 0 && silent_ps_.empty())
-    resume(turn);
-  if (finding.what == Finding::What::kSilent || finding.what == Finding::What::kLost) lose_task(turn, finding);
+  const Member& member = finding.member;
+  const bool is_gone = finding.what == Finding::What::kSilent || finding.what == Finding::What::kLost;
+  if (is_gone) {
+    invited_.erase(member);
+    if (finding.what == Finding::What::kLost) prepared_.erase(member);
+    return lose_task(turn, finding);
+  }
+  if (finding.what == Finding::What::kReturned && silent_ps_.erase(member.task) > 0 && silent_ps_.empty()) resume(turn);
+  if (stage_ == Stage::kRegather) regather(turn);
+  if (member.task.role == Role::kWorker && !uses(member)) invite(turn, member);
 }
 
 void Job::on_tick(Turn& turn) {
   if (stage_ == Stage::kQueued || stage_ == Stage::kReleased) return;
   if (stage_ == Stage::kGather) gather(turn);
+  if (stage_ == Stage::kRegather) regather(turn);
+  if (stage_ == Stage::kReclaim) finish_reclaim(turn);
   if (suspicion_) check_suspicion(turn);
   for (const auto& [task, since] : silent_ps_)
-    if (turn.now - since > setup_.timeouts.silent_ps && !is_final(state_))
-      return fail(turn,
-                  Error{ErrorCode::kFailed,
-                        "no heartbeat for " + std::to_string(static_cast<long>(to_seconds(turn.now - since))) + " s"},
-                  TaskId(task));
+    if (turn.now - since > patience_with_ps(turn.now) && !is_final(state_))
+      return recover(turn,
+                     to_string(task) + " has been silent for " +
+                         std::to_string(static_cast<long>(to_seconds(turn.now - since))) + " s",
+                     TaskId(task));
   if (deadline_ && turn.now >= *deadline_) return on_deadline(turn);
-  if (stage_ == Stage::kTrain) check_stall(turn);
+  if (stage_ == Stage::kTrain) {
+    for (const auto& [member, task] : std::map(joining_))
+      if (turn.now - task > setup_.timeouts.setup) lose_worker(turn, member, "it didn't open the job in time");
+    join_prepared(turn);
+    check_quorum(turn);
+    if (stage_ == Stage::kTrain) check_stall(turn);
+  }
+  advance_attempt(turn);
 }
 
 void Job::check_suspicion(Turn& turn) {
   const Suspicion suspicion = *suspicion_;
-  const Task* silent = nullptr;
   bool is_settled = true;
   for (const Member& member : members()) {
     const Task* task = turn.tasks.find(member.task);
-    if (member.task == suspicion.task || task->member != member || lost_.count(member) != 0) continue;
-    if (task->state == TaskState::kSilent) silent = task;
+    if (member == suspicion.member || task->member != member || lost_.count(member) != 0) continue;
     if (!task->connected || task->last_heard <= suspicion.since) is_settled = false;
   }
   // A tick and a heartbeat may lie between a silence and its being known.
   const Duration longest = setup_.timeouts.silent + 2 * setup_.timeouts.interval;
   if (!is_settled && turn.now - suspicion.since < longest) return;
-  if (silent != nullptr) return fail(turn, Error{ErrorCode::kUnavailable, silent->reason}, silent->member.task);
-  fail(turn, suspicion.error, suspicion.task);
+  suspicion_.reset();
+  if (!silent_ps_.empty() || !uses(suspicion.member)) return;
+  // All are well but who complains: it may do better as another member, or with others.
+  const TaskId task = suspicion.member.task;
+  if (is_worker(suspicion.member) && stage_ == Stage::kTrain)
+    return lose_worker(turn, suspicion.member, suspicion.error.message);
+  recover(turn, to_string(task) + ": " + suspicion.error.message, task);
 }
 
-void Job::on_reconnect(Turn& turn, const Member& member) {
+void Job::on_reconnect(Turn& turn, const TaskHello& hello) {
+  const Member& member = hello.member;
+  if (stage_ == Stage::kReclaim) return reclaim(turn, hello);
+  if (invited_.count(member) != 0) send(turn, member.task, DescribeJob{id(), setup_.submission.toml});
   if (stage_ != Stage::kDescribe && !uses(member)) return;
   const bool is_awaited = awaited_.count(member) != 0;
   switch (stage_) {
@@ -238,12 +311,12 @@ void Job::on_reconnect(Turn& turn, const Member& member) {
     case Stage::kClose:
       if (is_awaited) send(turn, member.task, CloseJob{id(), generation_, end_reason_});
       break;
-    case Stage::kQueued:
-    case Stage::kGather:
-    case Stage::kGeneration:
-    case Stage::kReleased:
+    default:
       break;
   }
+  // What it has said of a cut since may be lost.
+  if (attempt_ && attempt_->phase != Attempt::Phase::kBegin && attempt_->phase != Attempt::Phase::kCommit)
+    abandon_attempt(turn, "the connection of " + to_string(member.task) + " was lost meanwhile");
 }
 
 void Job::on_deadline(Turn& turn) {
@@ -258,8 +331,16 @@ void Job::on_deadline(Turn& turn) {
       return fail(turn,
                   Error{ErrorCode::kUnavailable, reason_ + " for " + limit + ": start them, or lower min_workers"},
                   std::nullopt);
+    case Stage::kRegather:
+      return fail(turn, Error{ErrorCode::kUnavailable, reason_ + " for " + limit}, recovery_->root);
     case Stage::kDescribe:
       return give_up("didn't read the data and build the model");
+    case Stage::kFolder:
+    case Stage::kFind:
+      return fail(turn,
+                  Error{ErrorCode::kFailed, config().checkpoint.directory + " hasn't been read within " + limit +
+                                                ": does its file system hang?"},
+                  std::nullopt);
     case Stage::kGeneration:
       return fail(turn, Error{ErrorCode::kFailed, "the chief's disk hasn't taken the job's generation within " + limit},
                   std::nullopt);
@@ -270,7 +351,9 @@ void Job::on_deadline(Turn& turn) {
     case Stage::kRoster:
       return give_up("didn't take the roster");
     case Stage::kTrain:
-      return close(turn, JobState::kStopped, end_reason_ + "; not every worker reached the end of a step in time");
+      if (stopping_)
+        return close(turn, JobState::kStopped, end_reason_ + "; not every worker reached the end of a step in time");
+      return;
     case Stage::kSettle:
       return fail(turn, Error{ErrorCode::kUnavailable, "it heartbeats, but didn't report its last step in time"},
                   pacer().task);
@@ -281,6 +364,8 @@ void Job::on_deadline(Turn& turn) {
         turn.actions.push_back(
             Note{2, to_string(member.task) + " didn't release job " + name() + " in time: left behind"});
       return finish_closing(turn);
+    case Stage::kReclaim:
+    case Stage::kFinalCut:
     case Stage::kQueued:
     case Stage::kReleased:
       break;
@@ -307,12 +392,14 @@ JobStatus Job::status() const {
   status.state = state_;
   status.reason = reason_;
   status.generation = generation_;
+  status.recoveries = recoveries_;
+  if (newest_) status.checkpoint = newest_->path;
   status.global_step = pacer_report_.global_step.value;
   status.steps_target = steps_target();
-  status.seconds = std::max(0.0, to_seconds(pacer_report_.training) - evaluation_seconds_);
+  status.seconds = std::max(0.0, past_seconds_ + to_seconds(pacer_report_.training) - evaluation_seconds_);
   if (status.seconds > 0.0) {
-    status.steps_per_second = static_cast<double>(pacer_report_.measured_steps) / status.seconds;
-    status.examples_per_second = static_cast<double>(pacer_report_.measured_examples) / status.seconds;
+    status.steps_per_second = static_cast<double>(past_steps_ + pacer_report_.measured_steps) / status.seconds;
+    status.examples_per_second = static_cast<double>(past_examples_ + pacer_report_.measured_examples) / status.seconds;
   }
   status.examples = pacer_report_.examples;
   if (pacer_report_.global_step.value > 0) status.loss = pacer_report_.loss;

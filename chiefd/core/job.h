@@ -1,17 +1,23 @@
 // The life of one job, from the queue to its end. A machine: Cluster gives it what happens and it says what to do.
 //
 //   queued
-//   starting    gather (tasks are there) -> describe (one worker) -> create (every ps that owns a shard) ->
-//               open (every worker) -> first roster (pacer)
-//   running     until every worker has finished; paused while a ps is silent
-//   evaluating  settle (a last report of the pacer) -> evaluate (one worker) -> close (everybody)
+//   starting    gather (tasks are there) -> describe (one worker) -> folder (of its checkpoints) -> generation (is
+//               written) -> create (every ps that owns a shard) -> open (every worker) -> roster (pacer)
+//   running     until every worker has finished; workers leave and join on the way
+//   paused      a ps is silent, or workers are too few; or a ps is lost: regather (a ps is back, or the others take its
+//               shards) -> find (the newest checkpoint) -> generation -> ... as at the start
+//   evaluating  settle (a last report of the pacer) -> final cut -> evaluate (one worker) -> close (everybody)
 //   finished
+//
+// A chief that finds a job in training in its journal goes on with it: reclaim (its tasks say hello with what they
+// hold), then train.
 //
 // From any of these a job can fail or be stopped; its tasks are then told to close, and only once they did (or were
 // left behind after Timeouts::close) may the next job start. Every wait has a deadline. What the outside must not see
 // before it is durable is held until Persisted.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,8 +25,10 @@
 #include <string>
 #include <vector>
 
+#include "chiefd/core/attempts.h"
 #include "chiefd/core/events.h"
 #include "chiefd/core/lending.h"
+#include "chiefd/core/restarts.h"
 #include "chiefd/core/status.h"
 #include "chiefd/core/tasks.h"
 #include "common/timeouts.h"
@@ -30,6 +38,7 @@ namespace disttrain::chiefd {
 // What a machine gets for one step: the time, the tasks, where actions go.
 struct Turn {
   Instant now;
+  Term term;
   Tasks& tasks;
   Ticket& last_ticket;
   Actions& actions;
@@ -39,6 +48,7 @@ struct Turn {
     actions.push_back(Persist{last_ticket, std::move(record)});
     return last_ticket;
   }
+  Ticket next_ticket() { return last_ticket = last_ticket.next(); }
 };
 
 class Job {
@@ -48,12 +58,16 @@ class Job {
     Submission submission;
     Timeouts timeouts;
     std::uint32_t credits = 4;
-    std::uint64_t seed = 0;  // of the job's token
+    std::uint32_t listed_workers = 0;  // of the cluster file: memory is made for so many
+    bool takes_unlisted = false;       // and for some more
+    std::uint64_t seed = 0;            // of the job's token
   };
   explicit Job(Setup setup);
 
   // A job that a former chief knew: queued, or ended.
   void restore(const JournaledJob& journaled);
+  // One that a former chief ran.
+  void take_up(Turn& turn, const JournaledJob& journaled);
 
   JobId id() const { return setup_.id; }
   const std::string& name() const { return setup_.submission.config.job.name; }
@@ -77,13 +91,16 @@ class Job {
   void stop(Turn& turn, const std::string& user);
   void kill(Turn& turn, const std::string& user);
   void fail(Turn& turn, Error error, std::optional<TaskId> root);
+  // A checkpoint now; the client is answered when it is there.
+  void save(Turn& turn, ClientId client);
 
   void on_message(Turn& turn, const Member& from, const FromTask& message);
   // A member that we know has a new connection: whatever it was asked over the old one and hasn't answered, it is asked
   // again. Requests and answers may be doubled by this, and change nothing the second time.
-  void on_reconnect(Turn& turn, const Member& member);
+  void on_reconnect(Turn& turn, const TaskHello& hello);
   void on_finding(Turn& turn, const Finding& finding);
   void on_persisted(Turn& turn, Ticket ticket);
+  void on_folder(Turn& turn, const FolderDone& done);
   void on_tick(Turn& turn);
 
  private:
@@ -91,12 +108,17 @@ class Job {
     kQueued,
     kGather,
     kDescribe,
+    kFolder,
+    kRegather,
+    kFind,
     kGeneration,  // its number is being written
     kCreate,
     kOpen,
     kRoster,
+    kReclaim,
     kTrain,
     kSettle,
+    kFinalCut,
     kEvaluate,
     kClose,
     kReleased,
@@ -113,43 +135,68 @@ class Job {
   // each has been heard since, or is lost, or the time is up, nobody is blamed.
   struct Suspicion {
     Error error;
-    TaskId task;
+    Member member;
     Instant since;
+  };
+  // What recovery is for, until it trains again.
+  struct Recovery {
+    std::string why;
+    std::optional<TaskId> root;
+    Instant began;
+    Instant not_before;  // back-off
+    Step step;           // that was reached
   };
 
   const JobConfig& config() const { return setup_.submission.config; }
+  bool takes_checkpoints() const { return !config().checkpoint.directory.empty(); }
+  bool waits_for_lost() const { return config().job.on_worker_loss == OnWorkerLoss::kWait; }
+  bool is_sync() const { return config().train.mode == Mode::kSync; }
   bool uses(const Member& member) const;
   bool is_owner(const Member& member) const;
   bool is_worker(const Member& member) const;
+  bool is_in_roster(const Member& member) const;
   const Member& pacer() const { return owners_.front().ps; }
+  std::vector<Member> holders() const;
   void send(Turn& turn, TaskId task, ToTask message, std::optional<std::uint64_t> train_steps = {});
   void send_to_workers(Turn& turn, const ToTask& message);
   void set_state(Turn& turn, JobState state, std::string reason);
+  // For `disttrain events`, and the log.
+  void tell(Turn& turn, const std::string& kind, std::uint8_t level, const std::string& text,
+            std::optional<TaskId> task = {});
   void hold(Ticket ticket, Action action) { held_[ticket].push_back(std::move(action)); }
   void await(std::vector<Member> who, Instant deadline);
   // True when nobody is awaited any more.
   bool answered(const Member& member);
   void on_deadline(Turn& turn);
+  void on_task_failed(Turn& turn, const Member& from, const TaskFailed& failed);
   void check_suspicion(Turn& turn);
 
   // job_start.cc: from the queue to the first step.
   void gather(Turn& turn);
   void describe(Turn& turn, const std::vector<Member>& workers);
   void on_finding_while_describing(Turn& turn, const Finding& finding);
-  void place_model(Turn& turn, const JobDescribed& described);
+  void on_described(Turn& turn, const Member& from, const JobDescribed& described);
+  void ask_folder(Turn& turn);
   Status check_described(const JobDescribed& described) const;
+  Status check_restore() const;
   Status check_memory(const Tasks& tasks) const;
+  void place_model(Turn& turn);
+  Status place_on_all(const Tasks& tasks);
+  void begin_generation(Turn& turn);
   void create_shards(Turn& turn);
   void ask_to_create(Turn& turn, const Member& ps);
   void open(Turn& turn);
   void ask_to_open(Turn& turn, const Member& worker);
+  Step clock_of(const Member& worker) const;
   void start_training(Turn& turn);
   std::uint64_t effective_steps() const;
   std::uint64_t steps_target() const;
+  std::uint32_t places() const;
 
   // job_run.cc: while it trains.
   void on_heartbeat(Turn& turn, const Member& from, const Heartbeat& heartbeat);
   void note_pacer(Turn& turn, const PacerReport& report);
+  void on_roster_applied(Turn& turn, const RosterApplied& applied);
   void on_lease_request(Turn& turn, const Member& from, const LeaseRequest& request);
   void lend(Turn& turn);
   void grant(Turn& turn, const Lending::Loan& loan);
@@ -157,14 +204,50 @@ class Job {
   bool is_being_written(const Member& worker, LeaseId lease) const;
   void repeat_training_requests(Turn& turn, const Member& member);
   void on_worker_finished(Turn& turn, const Member& from, const WorkerFinished& finished);
-  void lose_task(Turn& turn, const Finding& finding);
-  void lose_worker(Turn& turn, const Member& worker, const std::string& why);
-  void remove_from_roster(Turn& turn, const Member& worker);
-  void advance_fences(Turn& turn);
-  void pause(Turn& turn, const Finding& finding);
-  void resume(Turn& turn);
+  void check_end(Turn& turn);
   void check_stall(Turn& turn);
   RootCause who_is_waited_for(const Tasks& tasks) const;
+
+  // job_workers.cc: workers are lost and join.
+  void lose_worker(Turn& turn, const Member& worker, const std::string& why);
+  void fence(Turn& turn, const Member& worker, std::optional<Ticket> after);
+  void change_roster(Turn& turn, std::vector<Member> members, const std::optional<Member>& lost);
+  void advance_fences(Turn& turn);
+  void choose_evaluator(Turn& turn);
+  void invite(Turn& turn, const Member& worker);
+  void invite_all(Turn& turn);
+  void join_prepared(Turn& turn);
+  void join(Turn& turn, const Member& worker);
+  bool has_work_for(TaskId worker) const;
+  std::string shortage() const;
+  void check_quorum(Turn& turn);
+  void pause_workers(Turn& turn, bool paused, const std::string& reason);
+
+  // job_recover.cc: a ps is lost, or the chief itself was.
+  void lose_task(Turn& turn, const Finding& finding);
+  void pause(Turn& turn, const Finding& finding);
+  void resume(Turn& turn);
+  Duration patience_with_ps(Instant now) const;
+  void recover(Turn& turn, const std::string& why, std::optional<TaskId> root);
+  void drop_generation(Turn& turn);
+  void regather(Turn& turn);
+  bool regather_ps(Turn& turn, std::string& missing);
+  bool regather_workers(Turn& turn, std::string& missing);
+  void find_restore(Turn& turn);
+  void reclaim(Turn& turn, const TaskHello& hello);
+  void finish_reclaim(Turn& turn);
+
+  // job_checkpoint.cc
+  void advance_attempt(Turn& turn);
+  bool is_checkpoint_due(const Turn& turn, Step& at) const;
+  void begin_attempt(Turn& turn, Step at);
+  void folder_work(Turn& turn, Ticket ticket, decltype(FolderWork::work) work);
+  void on_prepared(Turn& turn, const Member& from, const CheckpointPrepared& prepared);
+  void on_written(Turn& turn, const ShardWritten& written);
+  void on_committed(Turn& turn, const FolderAnswer& answer);
+  void abandon_attempt(Turn& turn, const std::string& why);
+  void note_broken(Turn& turn, const std::vector<std::string>& broken);
+  void final_cut(Turn& turn);
 
   // job_end.cc: after the last step.
   void on_all_finished(Turn& turn);
@@ -185,33 +268,46 @@ class Job {
   std::optional<Instant> deadline_;
   Instant gather_until_;                       // then it doesn't begin again with others
   std::optional<Instant> complete_enough_at_;  // since when there are tasks enough to start
-  Ticket generation_ticket_;
+  Ticket stage_ticket_;  // what this stage waits for: the generation's record, the folder's answer
   std::map<Ticket, Actions> held_;
   bool stopping_ = false;
   JobState end_ = JobState::kFinished;  // what it becomes when closed
   std::string end_reason_;
   std::vector<Member> to_close_;  // told to close once the others have
 
-  // Decided at its start.
-  JobDescribed described_;
+  // Decided at its start, and at each recovery.
+  std::optional<JobDescribed> described_;
   Layout layout_;
   std::vector<Owner> owners_;
   std::uint64_t token_ = 0;
   Generation generation_;
+  std::optional<RestorePoint> restore_;  // what this generation began with; none: initial values
   bool opened_ = false;
 
   // Its workers.
   Roster roster_;
-  std::vector<Member> starters_;  // the first roster
+  std::vector<Member> workers_;         // all that were in a roster of this generation
+  std::vector<TaskId> ranks_;           // on_worker_loss = "wait": who has which rank
+  std::set<Member> prepared_;           // have read the data and built the model
+  std::map<Member, Instant> invited_;   // asked to do so
+  std::map<Member, Instant> joining_;   // in the roster, haven't opened their channels
+  std::map<TaskId, Restarts> rejoins_;  // how often each was lost
   std::set<Member> unfinished_;
   std::set<Member> lost_;
+  std::map<TaskId, Step> lost_clocks_;  // own steps that a lost worker had done
   std::optional<Member> evaluator_;
   std::map<Member, std::uint64_t> worker_steps_;
   std::map<Member, PhaseTimes> warmup_times_;  // phase times at the end of warm-up
+  bool is_short_ = false;                      // of workers: paused
+  Instant short_since_;
 
   // Data.
   Lending lending_;
+  bool may_lend_ = false;  // the ledger is known
+  std::map<Member, double> early_requests_;
   std::vector<Fence> fences_;
+  std::map<LeaseId, GrantRecord> reclaimed_grants_;
+  std::uint64_t grants_written_ = 0;  // since the last OpenGrantsRecord
 
   // Progress.
   PacerReport pacer_report_;
@@ -223,6 +319,29 @@ class Job {
   std::optional<ErrorCode> code_;
   std::optional<RootCause> root_cause_;
   std::vector<std::string> warnings_;
+
+  // Recovery.
+  std::optional<Recovery> recovery_;
+  Restarts restarts_;
+  std::uint32_t recoveries_ = 0;
+  std::uint32_t fruitless_ = 0;  // recoveries since the last new step
+  Step furthest_;                // step ever reached
+  double past_seconds_ = 0.0;    // of training, in earlier generations
+  std::uint64_t past_steps_ = 0;
+  std::uint64_t past_examples_ = 0;
+  std::set<Member> reclaimed_;
+
+  // Checkpoints.
+  bool is_folder_open_ = false;
+  Generation folder_generation_;  // the newest in it
+  std::optional<Attempt> attempt_;
+  std::uint64_t last_attempt_ = 0;
+  std::vector<ClientId> savers_;
+  std::optional<CheckpointRecord> newest_;
+  Instant newest_at_;                  // when it was taken, or training began
+  std::uint64_t next_due_ = 0;         // global step
+  std::uint32_t failed_attempts_ = 0;  // in a row
+  Instant next_try_;
 };
 
 }  // namespace disttrain::chiefd

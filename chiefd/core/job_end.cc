@@ -18,7 +18,9 @@ void Job::stop(Turn& turn, const std::string& user) {
   end_reason_ = reason;
   set_state(turn, JobState::kStopping, reason + "; waits for the workers to end their step");
   deadline_ = turn.now + std::max(setup_.timeouts.close, config().job.stall_timeout);
+  if (is_short_) check_quorum(turn);
   for (const Member& worker : unfinished_) send(turn, worker.task, StopJob{id(), generation_});
+  check_end(turn);
 }
 
 void Job::kill(Turn& turn, const std::string& user) {
@@ -41,10 +43,12 @@ void Job::fail(Turn& turn, Error error, std::optional<TaskId> root) {
 // A report of the pacer that has all pushes: the one on its last heartbeat may be older.
 void Job::on_all_finished(Turn& turn) {
   stage_ = Stage::kSettle;
+  is_short_ = false;
   await({pacer()}, turn.now + 2 * setup_.timeouts.silent_ps);
   std::erase_if(roster_.members, [this](const Member& worker) { return lost_.count(worker) != 0; });
   roster_.version = roster_.version.next();
-  send(turn, pacer().task, SetRoster{id(), generation_, roster_});
+  hold(turn.persist(RosterRecord{id(), generation_, roster_}),
+       Send{pacer().task, SetRoster{id(), generation_, roster_}, std::nullopt});
 }
 
 void Job::evaluate(Turn& turn) {
@@ -54,7 +58,7 @@ void Job::evaluate(Turn& turn) {
   const auto candidate = std::find_if(roster_.members.begin(), roster_.members.end(),
                                       [this](const Member& worker) { return lost_.count(worker) == 0; });
   if (candidate == roster_.members.end())
-    return fail(turn, Error{ErrorCode::kFailed, "no worker is left for the final evaluation"}, std::nullopt);
+    return recover(turn, "no worker is left for the final evaluation", std::nullopt);
   set_state(turn, JobState::kEvaluating, to_string(candidate->task) + " evaluates the final parameters");
   await({*candidate}, turn.now + setup_.timeouts.setup + config().job.stall_timeout);
   send(turn, candidate->task, Evaluate{id(), generation_});
@@ -68,6 +72,11 @@ void Job::on_evaluated(Turn& turn, const Evaluated& evaluated) {
 }
 
 void Job::close(Turn& turn, JobState end, const std::string& reason) {
+  abandon_attempt(turn, "the job ends");
+  if (is_folder_open_) turn.actions.push_back(CloseFolder{id()});
+  is_folder_open_ = false;
+  for (const ClientId client : std::exchange(savers_, {}))
+    turn.actions.push_back(AnswerClient{client, Refused{ErrorCode::kTemporary, "the job ends"}});
   stage_ = Stage::kClose;
   // Who was waited for doesn't matter any more.
   silent_ps_.clear();
@@ -79,6 +88,7 @@ void Job::close(Turn& turn, JobState end, const std::string& reason) {
   for (auto& [ticket, actions] : held_)
     std::erase_if(actions, [](const Action& action) { return std::holds_alternative<Send>(action); });
   // In good order the workers go first, so that none sees its shards vanish. In bad order nobody waits for anybody.
+  recovery_.reset();
   const bool in_order = end == JobState::kFinished || stopping_;
   std::vector<Member> first;
   for (const Member& member : members())

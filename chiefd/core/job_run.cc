@@ -1,4 +1,4 @@
-// A job while it trains: leases, progress, losses. See job.h.
+// A job while it trains: leases, progress, its end. See job.h.
 #include <algorithm>
 
 #include "chiefd/core/job.h"
@@ -28,34 +28,95 @@ void Job::on_heartbeat(Turn& turn, const Member& from, const Heartbeat& heartbea
 void Job::note_pacer(Turn& turn, const PacerReport& report) {
   if (report.global_step < pacer_report_.global_step) return;
   if (report.global_step > pacer_report_.global_step) progress_at_ = turn.now;
+  if (report.global_step > furthest_) {
+    furthest_ = report.global_step;
+    fruitless_ = 0;
+  }
   pacer_report_ = report;
   lending_.note_pacer(report);
-  if (stage_ == Stage::kTrain) lend(turn);
+  if (stage_ != Stage::kTrain) return;
+  lend(turn);
+  check_end(turn);
+  if (stage_ == Stage::kTrain) advance_attempt(turn);
+}
+
+void Job::on_roster_applied(Turn& turn, const RosterApplied& applied) {
+  note_pacer(turn, applied.pacer);
+  for (Fence& fence : fences_)
+    if (fence.roster <= applied.version) fence.roster_applied = true;
+  advance_fences(turn);
+  if (applied.version != roster_.version) return;
+  if (stage_ == Stage::kRoster && answered(pacer())) return start_training(turn);
+  if (stage_ == Stage::kSettle && answered(pacer())) return final_cut(turn);
+  const bool trains = stage_ == Stage::kTrain || stage_ == Stage::kReclaim;
+  if (!trains || may_lend_) return;
+  // The open step begins anew with this roster: what it takes is what the ledger lacks now.
+  may_lend_ = true;
+  if (stage_ == Stage::kReclaim) {
+    stage_ = Stage::kTrain;
+    awaited_.clear();
+    deadline_.reset();
+    lending_ = Lending(config(), described_->train_records, roster_, pacer_report_, LeaseId(turn.term.value << 32),
+                       reclaimed_grants_);
+    for (const auto& [worker, rate] : std::exchange(early_requests_, {})) lending_.request(worker, rate);
+    progress_at_ = turn.now;
+    std::set<Member> borrowers;
+    for (const auto& [lease, grant] : std::exchange(reclaimed_grants_, {})) borrowers.insert(grant.borrowers.front());
+    for (const Member& borrower : borrowers)
+      if (!is_in_roster(borrower)) fence(turn, borrower, std::nullopt);
+  } else {
+    lending_.change_roster(roster_, pacer_report_);
+  }
+  lend(turn);
+  check_quorum(turn);
+  invite_all(turn);
+  check_end(turn);
 }
 
 void Job::on_lease_request(Turn& turn, const Member& from, const LeaseRequest& request) {
   if (unfinished_.count(from) == 0) return;
+  if (!may_lend_) {
+    early_requests_[from] = request.records_per_second;
+    return;
+  }
   lending_.request(from, request.records_per_second);
   lend(turn);
+  // It may have missed that nothing follows.
+  if (is_sync()) grant_again(turn, from);
 }
 
+// Leases are durable before they are sent: a later chief must know what workers hold. Blocks of steps are void with
+// their roster, and a later chief makes a new one.
 void Job::grant(Turn& turn, const Lending::Loan& loan) {
-  const Ticket ticket = turn.persist(GrantRecord{id(), generation_, loan.to, loan.lease});
-  const bool is_block = loan.lease.ranks != 0;
+  if (loan.lease.ranks == 0) {
+    const Ticket ticket = turn.persist(GrantRecord{id(), generation_, loan.to, loan.lease});
+    return hold(ticket,
+                Send{loan.to.front().task, LeaseGrant{id(), generation_, loan.lease, loan.last, {}}, std::nullopt});
+  }
   for (std::uint32_t rank = 0; rank < loan.to.size(); ++rank) {
-    LeaseGrant grant{id(), generation_, loan.lease, loan.last};
-    if (is_block) grant.lease->rank = Rank(rank);
-    hold(ticket, Send{loan.to[rank].task, grant, std::nullopt});
+    if (lost_.count(loan.to[rank]) != 0) continue;
+    LeaseGrant grant{id(), generation_, loan.lease, loan.last, loan.lease.roster};
+    grant.lease->rank = Rank(rank);
+    send(turn, loan.to[rank].task, grant);
   }
 }
 
 // The last grant of all never overtakes one that is still being written.
 void Job::lend(Turn& turn) {
+  if (!may_lend_) return;
   const Lending::Loans loans = lending_.lend(roster_.members, unfinished_.size());
   for (const Lending::Loan& loan : loans.loans) grant(turn, loan);
+  if (!is_sync()) {
+    constexpr std::uint64_t kGrantsUnswept = 1000;
+    grants_written_ += loans.loans.size();
+    if (grants_written_ > kGrantsUnswept) {
+      grants_written_ = 0;
+      turn.persist(OpenGrantsRecord{id(), generation_, lending_.open_leases()});
+    }
+  }
   for (const Member& worker : loans.left_without) {
-    Send message{worker.task, LeaseGrant{id(), generation_, std::nullopt, true}, std::nullopt};
-    if (held_.empty())
+    Send message{worker.task, LeaseGrant{id(), generation_, std::nullopt, true, roster_.version}, std::nullopt};
+    if (held_.empty() || is_sync())
       turn.tasks.send(std::move(message), turn.actions);
     else
       held_.rbegin()->second.push_back(std::move(message));
@@ -74,15 +135,16 @@ bool Job::is_being_written(const Member& worker, LeaseId lease) const {
 }
 
 void Job::grant_again(Turn& turn, const Member& worker) {
+  if (!may_lend_) return;
   const auto place = std::find(roster_.members.begin(), roster_.members.end(), worker);
   if (place == roster_.members.end()) return;
   const Lending::Held held =
       lending_.held_by(worker, Rank(static_cast<std::uint32_t>(place - roster_.members.begin())));
   for (const Lease& lease : held.leases) {
     if (is_being_written(worker, lease.id)) return;
-    send(turn, worker.task, LeaseGrant{id(), generation_, lease, false});
+    send(turn, worker.task, LeaseGrant{id(), generation_, lease, false, roster_.version});
   }
-  if (held.last) send(turn, worker.task, LeaseGrant{id(), generation_, std::nullopt, true});
+  if (held.last) send(turn, worker.task, LeaseGrant{id(), generation_, std::nullopt, true, roster_.version});
 }
 
 void Job::repeat_training_requests(Turn& turn, const Member& member) {
@@ -104,91 +166,29 @@ void Job::on_worker_finished(Turn& turn, const Member& from, const WorkerFinishe
   worker_steps_[from] = finished.steps;
   if (unfinished_.erase(from) == 0) return;
   lending_.forget(from);
-  if (unfinished_.empty()) return on_all_finished(turn);
+  early_requests_.erase(from);
+  check_end(turn);
   // A synchronous job that is stopped: the others may be within a step that this one won't take part in.
-  if (stopping_ && config().train.mode == Mode::kSync) remove_from_roster(turn, from);
-}
-
-void Job::lose_task(Turn& turn, const Finding& finding) {
-  const Member& member = finding.member;
-  if (!uses(member)) return;
-  const bool is_silent = finding.what == Finding::What::kSilent;
-  if (stage_ == Stage::kClose) {
-    if (answered(member)) finish_closing(turn);
-    return;
+  if (stage_ == Stage::kTrain && stopping_ && is_sync() && !unfinished_.empty()) {
+    std::vector<Member> others = roster_.members;
+    std::erase(others, from);
+    change_roster(turn, std::move(others), std::nullopt);
   }
-  if (is_owner(member)) {
-    if (is_silent && opened_) return pause(turn, finding);
-    return fail(turn, Error{ErrorCode::kUnavailable, finding.why}, member.task);
-  }
-  if (!opened_) return fail(turn, Error{ErrorCode::kUnavailable, finding.why}, member.task);
-  if (stage_ == Stage::kTrain) return lose_worker(turn, member, finding.why);
-  lost_.insert(member);
-  if (stage_ == Stage::kEvaluate && awaited_.count(member) != 0) evaluate(turn);
 }
 
-void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why) {
-  const bool had_finished = unfinished_.count(worker) == 0;
-  const std::size_t living = starters_.size() - lost_.size() - 1;
-  if (!stopping_ && !had_finished && (config().train.mode == Mode::kSync || living == 0))
-    return fail(turn,
-                Error{ErrorCode::kFailed,
-                      why + (living == 0 ? "; it was the last worker" : "; a synchronous step needs every worker")},
-                worker.task);
-  lost_.insert(worker);
-  lending_.forget(worker);
-  unfinished_.erase(worker);
-  warnings_.push_back("lost " + to_string(worker.task) + ": " + why);
-  turn.actions.push_back(Note{2, "job " + name() + " goes on without " + to_string(worker.task) + ": " + why});
-  if (had_finished) return;
-  if (unfinished_.empty() && !stopping_ && lending_.may_lend_again())
-    return fail(turn, Error{ErrorCode::kFailed, why + "; its records can't be lent again: all others have finished"},
-                worker.task);
-  if (unfinished_.empty()) return on_all_finished(turn);
-  // Before the roster, so that the ledger in the answer to the roster has all that the worker ever got applied.
-  Fence fence{worker, {}, {}, false, turn.now + setup_.timeouts.silent_ps};
-  std::set<TaskId> told;
-  for (std::uint32_t s = 0; s < owners_.size(); ++s) {
-    fence.owed.insert(ShardId(s));
-    if (told.insert(owners_[s].ps.task).second) send(turn, owners_[s].ps.task, FenceWorker{id(), generation_, worker});
-  }
-  remove_from_roster(turn, worker);
-  fence.roster = roster_.version;
-  fences_.push_back(std::move(fence));
-}
-
-void Job::remove_from_roster(Turn& turn, const Member& worker) {
-  std::erase(roster_.members, worker);
-  roster_.version = roster_.version.next();
-  send(turn, pacer().task, SetRoster{id(), generation_, roster_});
-  if (evaluator_ != worker) return;
-  evaluator_ = *unfinished_.begin();
-  if (config().evaluate.every_steps != 0) send(turn, evaluator_->task, SetEvaluator{id(), generation_});
-}
-
-void Job::advance_fences(Turn& turn) {
-  const std::size_t before = fences_.size();
-  for (const Fence& fence : fences_)
-    if (fence.owed.empty() && fence.roster_applied) lending_.give_back(fence.worker);
-  std::erase_if(fences_, [](const Fence& fence) { return fence.owed.empty() && fence.roster_applied; });
-  if (fences_.size() != before && stage_ == Stage::kTrain) lend(turn);
-}
-
-void Job::pause(Turn& turn, const Finding& finding) {
-  silent_ps_.emplace(finding.member.task, turn.now);
-  set_state(turn, JobState::kPaused,
-            to_string(finding.member.task) + ": " + finding.why + "; waiting for it to return");
-}
-
-void Job::resume(Turn& turn) {
-  progress_at_ = turn.now;
-  if (state_ != JobState::kPaused) return;
-  if (stage_ == Stage::kTrain && !stopping_) return set_state(turn, JobState::kRunning, "all ps tasks are back");
-  set_state(turn, stopping_ ? JobState::kStopping : JobState::kEvaluating, "all ps tasks are back");
+// All have finished, or nobody is left and nothing is left to do.
+void Job::check_end(Turn& turn) {
+  if (stage_ != Stage::kTrain || !unfinished_.empty()) return;
+  if (stopping_) return on_all_finished(turn);
+  const bool has_leases = config().data.sharding == Sharding::kLease;
+  const bool any_is_left = std::any_of(roster_.members.begin(), roster_.members.end(),
+                                       [this](const Member& member) { return lost_.count(member) == 0; });
+  // What a lost worker left behind needs somebody who takes it.
+  if (has_leases ? lending_.is_complete() : (pacer_report_.finished || any_is_left)) on_all_finished(turn);
 }
 
 void Job::check_stall(Turn& turn) {
-  if (!silent_ps_.empty()) return;
+  if (!silent_ps_.empty() || is_short_) return;
   for (const Fence& fence : fences_) {
     if (turn.now < fence.deadline) continue;
     const Member& debtor = fence.owed.empty() ? pacer() : owners_[fence.owed.begin()->value].ps;
@@ -217,6 +217,7 @@ RootCause Job::who_is_waited_for(const Tasks& tasks) const {
   const Task* slowest = nullptr;
   for (const Member& worker : unfinished_) {
     const Task* task = tasks.find(worker.task);
+    if (task == nullptr) continue;
     const Heartbeat& heartbeat = task->heartbeat;
     phases += (phases.empty() ? "" : ", ") + to_string(worker.task) + " is in " + to_string(heartbeat.phase) + " for " +
               seconds(heartbeat.in_phase);

@@ -1,4 +1,5 @@
-// The start of a job: gather, describe, place, create, open. See job.h.
+// The start of a job: gather, describe, place, create, open; from there on also each of its later generations. See
+// job.h.
 #include <algorithm>
 
 #include "chiefd/core/job.h"
@@ -27,6 +28,10 @@ std::uint64_t mix(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
+std::string milliseconds(Duration duration) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + " ms";
+}
+
 std::string mebibytes(std::uint64_t bytes) {
   return std::to_string(ceil_div(bytes, std::uint64_t{1} << 20)) + " MiB";
 }
@@ -51,11 +56,12 @@ void Job::gather(Turn& turn) {
       if (id.role == Role::kWorker) workers.push_back(task.member);
       continue;
     }
+    if (!task.is_listed) continue;
     if (id.role == Role::kPs) has_all_ps = false;
     missing += (missing.empty() ? "" : ", ") + to_string(id);
     ++missing_count;
   }
-  if (missing_count == 0) return describe(turn, workers);
+  if (missing_count == 0 && workers.size() >= config().job.min_workers) return describe(turn, workers);
   reason_ = "waiting for " + std::to_string(missing_count) + " of " + std::to_string(turn.tasks.all().size()) +
             " tasks: " + missing;
   if (!has_all_ps || workers.size() < config().job.min_workers || workers.empty()) {
@@ -70,7 +76,7 @@ void Job::gather(Turn& turn) {
 
 void Job::describe(Turn& turn, const std::vector<Member>& workers) {
   stage_ = Stage::kDescribe;
-  starters_ = workers;
+  roster_ = Roster{RosterVersion(1), workers};
   reason_ = to_string(workers.front().task) + " reads the data and builds the model";
   await({workers.front()}, turn.now + setup_.timeouts.setup);
   send(turn, workers.front().task, DescribeJob{id(), setup_.submission.toml});
@@ -80,7 +86,7 @@ void Job::describe(Turn& turn, const std::vector<Member>& workers) {
 void Job::on_finding_while_describing(Turn& turn, const Finding& finding) {
   const Member& member = finding.member;
   const bool is_good = finding.what == Finding::What::kJoined || finding.what == Finding::What::kReturned;
-  if (is_good || (member.task.role == Role::kWorker && !is_worker(member))) return;
+  if (is_good || (member.task.role == Role::kWorker && !is_in_roster(member))) return;
   // A worker that dies of the job's data would die of it again.
   if (turn.now >= gather_until_ || (finding.what == Finding::What::kLost && awaited_.count(member) != 0))
     return fail(turn, Error{ErrorCode::kUnavailable, finding.why}, member.task);
@@ -88,6 +94,49 @@ void Job::on_finding_while_describing(Turn& turn, const Finding& finding) {
   stage_ = Stage::kGather;
   deadline_ = gather_until_;
   gather(turn);
+}
+
+void Job::on_described(Turn& turn, const Member& from, const JobDescribed& described) {
+  if (stage_ != Stage::kDescribe) {
+    if (invited_.erase(from) == 0 || !described_) return;
+    if (!(described.model == described_->model) || described.train_records != described_->train_records)
+      return tell(turn, "worker_refused", 2,
+                  to_string(from.task) + " can't take part: it finds " + std::to_string(described.train_records) +
+                      " training records, the others found " + std::to_string(described_->train_records) +
+                      "; expected the same files and the same version on every host",
+                  from.task);
+    prepared_.insert(from);
+    if (stage_ == Stage::kRegather) regather(turn);
+    return join_prepared(turn);
+  }
+  if (!answered(from)) return;
+  if (Status status = check_described(described); !status) return fail(turn, status.error(), std::nullopt);
+  described_ = described;
+  prepared_.insert(from);
+  turn.persist(DescribedRecord{described});
+  token_ = mix(mix(setup_.seed) ^ (std::uint64_t{id().value} << 32) ^ turn.term.value);
+  if (takes_checkpoints()) return ask_folder(turn);
+  place_model(turn);
+}
+
+void Job::ask_folder(Turn& turn) {
+  stage_ = Stage::kFolder;
+  reason_ = "the chief looks for checkpoints in " + config().checkpoint.directory;
+  deadline_ = turn.now + setup_.timeouts.setup;
+  stage_ticket_ = turn.next_ticket();
+  const bool must_be_empty = config().checkpoint.restore == Restore::kNone && generation_.value == 0;
+  folder_work(turn, stage_ticket_, OpenFolder{config().checkpoint.directory, name(), must_be_empty, token_});
+}
+
+// The ledger of a checkpoint is of no use with other records.
+Status Job::check_restore() const {
+  if (!restore_ || restore_->records == 0 || restore_->records == described_->train_records ||
+      config().data.sharding != Sharding::kLease)
+    return {};
+  return disttrain::fail(ErrorCode::kConfig,
+                         restore_->path + " was made with " + std::to_string(restore_->records) +
+                             " training records; the data now has " + std::to_string(described_->train_records) +
+                             ": give the job the data that it had, or another name and this as checkpoint.init_from");
 }
 
 Status Job::check_described(const JobDescribed& described) const {
@@ -104,7 +153,7 @@ Status Job::check_memory(const Tasks& tasks) const {
   std::map<TaskId, std::uint64_t> needed;
   for (std::uint32_t s = 0; s < owners_.size(); ++s)
     needed[owners_[s].ps.task] +=
-        bytes_per_shard(layout_, ShardId(s), config().train, slots, workers, setup_.credits).total();
+        bytes_per_shard(layout_, ShardId(s), config(), slots, workers, setup_.credits).total();
   for (const auto& [id, bytes] : needed) {
     const std::uint64_t offered = tasks.find(id)->hello.memory_bytes;
     if (offered == 0 || bytes <= offered) continue;
@@ -116,43 +165,65 @@ Status Job::check_memory(const Tasks& tasks) const {
   return {};
 }
 
-void Job::place_model(Turn& turn, const JobDescribed& described) {
-  described_ = described;
-  if (Status status = check_described(described); !status) return fail(turn, status.error(), std::nullopt);
+Status Job::place_on_all(const Tasks& tasks) {
   std::vector<Offer> offers;
   std::uint64_t offered = 0;
-  for (const auto& [id, task] : turn.tasks.all()) {
-    if (id.role != Role::kPs) continue;
+  for (const auto& [id, task] : tasks.all()) {
+    if (id.role != Role::kPs || !task.is_there() || !task.connected) continue;
     const std::uint32_t threads = std::max(task.hello.shards, 1u);
     offers.push_back(Offer{id, threads});
     offered += threads;
   }
-  Result<Layout> layout = place_on(described.model, config().job.placement, config().job.shards, offered);
-  if (!layout) return fail(turn, layout.error(), std::nullopt);
+  Result<Layout> layout =
+      place_on(described_->model, config().job.placement, config().job.shards, static_cast<std::uint32_t>(offered));
+  if (!layout) return tl::unexpected(layout.error());
   layout_ = std::move(*layout);
   owners_.clear();
   for (TaskId ps : assign_owners(offers, layout_.shards)) {
-    const Task& task = *turn.tasks.find(ps);
+    const Task& task = *tasks.find(ps);
     owners_.push_back(Owner{task.member, task.hello.address});
   }
-  roster_ = Roster{RosterVersion(1), starters_};
-  if (Status status = check_memory(turn.tasks); !status) return fail(turn, status.error(), std::nullopt);
-  generation_ = generation_.next();
-  token_ = mix(mix(setup_.seed) ^ (std::uint64_t{id().value} << 32) ^ generation_.value);
+  return check_memory(tasks);
+}
+
+void Job::place_model(Turn& turn) {
+  if (Status status = check_restore(); !status) return fail(turn, status.error(), std::nullopt);
+  if (Status status = place_on_all(turn.tasks); !status) return fail(turn, status.error(), std::nullopt);
+  if (waits_for_lost())
+    for (const Member& worker : roster_.members) ranks_.push_back(worker.task);
+  begin_generation(turn);
+}
+
+// Owners, layout and roster are decided.
+void Job::begin_generation(Turn& turn) {
+  generation_ = std::max(generation_, folder_generation_).next();
+  roster_.version = RosterVersion(1);
+  workers_ = roster_.members;
+  lost_.clear();
+  unfinished_.clear();
+  joining_.clear();
+  may_lend_ = false;
+  pacer_report_ = restore_ ? restore_->pacer : PacerReport();
   stage_ = Stage::kGeneration;
   reason_ = "waits for the chief's own disk";
   deadline_ = turn.now + setup_.timeouts.setup;
-  generation_ticket_ = turn.persist(GenerationRecord{id(), generation_});
+  stage_ticket_ = turn.persist(GenerationRecord{id(), generation_, token_, owners_, roster_,
+                                                restore_ ? restore_->path : "", restore_ ? restore_->step : Step()});
+}
+
+// Memory is made for workers that may still come.
+std::uint32_t Job::places() const {
+  constexpr std::uint32_t kUnlisted = 16;
+  const auto now = static_cast<std::uint32_t>(roster_.members.size());
+  return std::max(now, setup_.listed_workers) + (setup_.takes_unlisted ? kUnlisted : 0);
 }
 
 void Job::create_shards(Turn& turn) {
   stage_ = Stage::kCreate;
-  reason_ = "the ps tasks create " + std::to_string(layout_.shards) + (layout_.shards == 1 ? " shard" : " shards");
-  std::vector<Member> holders;
-  for (const Owner& owner : owners_)
-    if (std::find(holders.begin(), holders.end(), owner.ps) == holders.end()) holders.push_back(owner.ps);
-  await(holders, turn.now + setup_.timeouts.setup);
-  for (const Member& ps : holders) ask_to_create(turn, ps);
+  reason_ = "the ps tasks create " + std::to_string(layout_.shards) + (layout_.shards == 1 ? " shard" : " shards") +
+            (restore_ ? " from " + restore_->path : "");
+  await(holders(), turn.now + setup_.timeouts.setup);
+  for (const Member& ps : holders()) ask_to_create(turn, ps);
 }
 
 void Job::ask_to_create(Turn& turn, const Member& ps) {
@@ -165,7 +236,10 @@ void Job::ask_to_create(Turn& turn, const Member& ps) {
                     .owners = owners_,
                     .roster = roster_,
                     .warmup_steps = setup_.submission.warmup_steps,
-                    .train_records = described_.train_records},
+                    .train_records = described_->train_records,
+                    .places = places(),
+                    .checkpoint_folder = takes_checkpoints() ? config().checkpoint.directory + "/" + name() : "",
+                    .restore_path = restore_ ? restore_->path : ""},
        effective_steps());
 }
 
@@ -177,6 +251,23 @@ void Job::open(Turn& turn) {
   for (const Member& worker : roster_.members) ask_to_open(turn, worker);
 }
 
+// Of its own steps, how many are behind it: who goes through the whole set goes on where it, or its predecessor, was.
+Step Job::clock_of(const Member& worker) const {
+  const bool has_own_order = config().data.sharding == Sharding::kNone;
+  if (has_own_order && config().train.mode == Mode::kAsync) {
+    if (stage_ == Stage::kTrain) {
+      const auto lost = lost_clocks_.find(worker.task);
+      return lost == lost_clocks_.end() ? Step() : lost->second;
+    }
+    if (!restore_) return Step();
+    const auto clock = restore_->worker_clocks.find(worker.task);
+    return clock == restore_->worker_clocks.end() ? Step() : clock->second;
+  }
+  if (config().train.mode == Mode::kSsp)
+    return std::max(pacer_report_.slowest_clock, restore_ ? restore_->step : Step());
+  return pacer_report_.global_step;
+}
+
 void Job::ask_to_open(Turn& turn, const Member& worker) {
   send(turn, worker.task,
        OpenJob{.job = id(),
@@ -186,8 +277,9 @@ void Job::ask_to_open(Turn& turn, const Member& worker) {
                .layout = layout_,
                .owners = owners_,
                .roster = roster_,
-               .train_records = described_.train_records,
-               .evaluates = worker == *evaluator_},
+               .train_records = described_->train_records,
+               .evaluates = worker == *evaluator_,
+               .clock = clock_of(worker)},
        effective_steps());
 }
 
@@ -197,39 +289,61 @@ void Job::start_training(Turn& turn) {
   deadline_.reset();
   unfinished_ = std::set<Member>(roster_.members.begin(), roster_.members.end());
   progress_at_ = turn.now;
-  lending_ = Lending(config(), described_.train_records, roster_);
+  lending_ = Lending(config(), described_->train_records, roster_, pacer_report_, LeaseId(turn.term.value << 32));
+  may_lend_ = true;
+  early_requests_.clear();
+  if (!newest_at_.time_since_epoch().count()) newest_at_ = turn.now;
+  if (config().checkpoint.every_steps != 0)
+    next_due_ =
+        (pacer_report_.global_step.value / config().checkpoint.every_steps + 1) * config().checkpoint.every_steps;
+  turn.persist(TrainingRecord{id(), generation_});
+  if (restore_ && !recovery_)
+    tell(turn, "restored", 1,
+         "begins at step " + std::to_string(restore_->step.value) + " of the checkpoint " + restore_->path);
+  if (recovery_) {
+    const std::uint64_t from = restore_ ? restore_->step.value : 0;
+    const std::uint64_t lost = recovery_->step.value > from ? recovery_->step.value - from : 0;
+    tell(turn, "rolled_back", 2,
+         "generation " + std::to_string(generation_.value) + " goes on at step " + std::to_string(from) + " (" +
+             (restore_ ? restore_->path : "initial values") + "), " + std::to_string(lost) + " steps are lost; " +
+             milliseconds(turn.now - recovery_->began) + " after: " + recovery_->why,
+         recovery_->root);
+    recovery_.reset();
+  }
   set_state(
       turn, JobState::kRunning,
       "trains with " + std::to_string(roster_.members.size()) + (roster_.members.size() == 1 ? " worker" : " workers"));
   send_to_workers(turn, StartJob{id(), generation_});
   lend(turn);
+  invite_all(turn);
 }
 
 // What the pacer counts to: the steps of the configuration; and in sync over whole sets those that the epochs make.
 std::uint64_t Job::effective_steps() const {
   const TrainSection& train = config().train;
-  if (train.mode != Mode::kSync || config().data.sharding != Sharding::kNone) return train.steps;
-  return smaller_limit(train.steps, train.epochs * ceil_div(described_.train_records, train.batch_size));
+  if (train.mode != Mode::kSync || config().data.sharding != Sharding::kNone || !described_) return train.steps;
+  return smaller_limit(train.steps, train.epochs * ceil_div(described_->train_records, train.batch_size));
 }
 
 std::uint64_t Job::steps_target() const {
   const TrainSection& train = config().train;
-  if (described_.train_records == 0) return train.steps;
-  const std::uint64_t batches = ceil_div(described_.train_records, std::max(train.batch_size, 1u));
+  if (!described_) return train.steps;
+  const std::uint64_t batches = ceil_div(described_->train_records, std::max(train.batch_size, 1u));
   if (config().data.sharding == Sharding::kLease) {
     // With backup workers a step visits what `aggregate` of them bring.
-    const std::uint64_t workers = train.aggregate != 0 ? train.aggregate : std::max<std::size_t>(starters_.size(), 1);
+    const std::uint64_t workers =
+        train.aggregate != 0 ? train.aggregate : std::max<std::size_t>(roster_.members.size(), 1);
     const std::uint64_t ranks = train.mode == Mode::kSync ? workers : 1;
-    return smaller_limit(train.steps, train.epochs * ceil_div(described_.train_records, train.batch_size * ranks));
+    return smaller_limit(train.steps, train.epochs * ceil_div(described_->train_records, train.batch_size * ranks));
   }
   if (train.mode == Mode::kSync) return effective_steps();
   // Each worker goes through the whole set; what the lost ones didn't do is dropped.
-  std::uint64_t steps = train.epochs * batches * (starters_.size() - lost_.size());
+  std::uint64_t steps = train.epochs * batches * roster_.members.size();
   if (train.epochs != 0)
-    for (const Member& worker : lost_) {
-      const auto done = worker_steps_.find(worker);
-      if (done != worker_steps_.end()) steps += done->second;
-    }
+    for (const auto& [task, clock] : lost_clocks_)
+      if (std::none_of(roster_.members.begin(), roster_.members.end(),
+                       [task = task](const Member& member) { return member.task == task; }))
+        steps += clock.value;
   return smaller_limit(train.steps, steps);
 }
 

@@ -40,8 +40,9 @@ void forget_oldest_ended(JournalState& state) {
   state.jobs.erase(std::find_if(state.jobs.begin(), state.jobs.end(), ended));
 }
 
-struct Applier {
-  JournalState& state;
+class Applier {
+ public:
+  explicit Applier(JournalState& to) : state(to) {}
 
   void operator()(const TermRecord& record) const {
     state.journal = record.journal;
@@ -58,19 +59,63 @@ struct Applier {
     if (job == state.jobs.end()) return;
     job->second.state = record.state;
     job->second.reason = record.reason;
-    if (is_final(record.state)) forget_oldest_ended(state);
+    if (!is_final(record.state)) return;
+    job->second.described.reset();
+    job->second.grants.clear();
+    forget_oldest_ended(state);
+  }
+  void operator()(const DescribedRecord& record) const {
+    if (JournaledJob* job = find(record.described.job)) job->described = record.described;
   }
   void operator()(const GenerationRecord& record) const {
-    const auto job = state.jobs.find(record.job);
-    if (job != state.jobs.end()) job->second.generation = std::max(job->second.generation, record.generation);
+    JournaledJob* job = find(record.job);
+    if (job == nullptr || record.generation < job->generation.generation) return;
+    job->generation = record;
+    job->roster = record.roster;
+    job->is_training = false;
+    job->grants.clear();
   }
-  void operator()(const GrantRecord&) const {}
+  void operator()(const TrainingRecord& record) const {
+    if (JournaledJob* job = find(record.job, record.generation)) job->is_training = true;
+  }
+  void operator()(const RosterRecord& record) const {
+    if (JournaledJob* job = find(record.job, record.generation)) job->roster = record.roster;
+  }
+  void operator()(const GrantRecord& record) const {
+    if (JournaledJob* job = find(record.job, record.generation)) job->grants[record.lease.id] = record;
+  }
+  void operator()(const OpenGrantsRecord& record) const {
+    JournaledJob* job = find(record.job, record.generation);
+    if (job == nullptr) return;
+    std::erase_if(job->grants, [&record](const auto& grant) {
+      return std::find(record.open.begin(), record.open.end(), grant.first) == record.open.end();
+    });
+  }
+  void operator()(const CheckpointRecord& record) const {
+    if (JournaledJob* job = find(record.job)) job->checkpoint = record;
+  }
+  void operator()(const EventRecord& record) const {
+    state.events.push_back(record);
+    if (state.events.size() > kMaxEvents) state.events.pop_front();
+  }
+
+ private:
+  JournalState& state;
+
+  JournaledJob* find(JobId id) const {
+    const auto job = state.jobs.find(id);
+    return job == state.jobs.end() ? nullptr : &job->second;
+  }
+  JournaledJob* find(JobId id, Generation generation) const {
+    JournaledJob* job = find(id);
+    return job != nullptr && job->generation.generation == generation ? job : nullptr;
+  }
 };
 
 }  // namespace
 
 void apply(JournalState& state, const Record& record) {
-  std::visit(Applier{state}, record);
+  std::visit(Applier(state), record);
 }
 
 std::vector<Record> compacted(const JournalState& state) {
@@ -78,11 +123,18 @@ std::vector<Record> compacted(const JournalState& state) {
   if (state.journal.value != 0) records.push_back(TermRecord{state.journal, state.term});
   for (const auto& [id, job] : state.jobs) {
     records.push_back(job.submitted);
-    if (job.generation.value != 0) records.push_back(GenerationRecord{id, job.generation});
+    if (job.described) records.push_back(DescribedRecord{*job.described});
+    if (job.generation.generation.value != 0) records.push_back(job.generation);
+    if (job.is_training) records.push_back(TrainingRecord{id, job.generation.generation});
+    if (job.roster.version > job.generation.roster.version)
+      records.push_back(RosterRecord{id, job.generation.generation, job.roster});
+    for (const auto& [lease, grant] : job.grants) records.push_back(grant);
+    if (job.checkpoint) records.push_back(*job.checkpoint);
     if (job.state != JobState::kQueued) records.push_back(StateRecord{id, job.state, job.reason});
   }
   if (state.jobs.empty() ? state.last_job.value != 0 : state.last_job > state.jobs.rbegin()->first)
     records.push_back(StateRecord{state.last_job, JobState::kStopped, "forgotten"});
+  records.insert(records.end(), state.events.begin(), state.events.end());
   return records;
 }
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -51,10 +53,36 @@ struct StateRecord {
   bool operator==(const StateRecord&) const = default;
 };
 
+// What the job trains: told by a worker once, before its first generation.
+struct DescribedRecord {
+  JobDescribed described;
+};
+
+// A generation begins: who owns what, who is in its roster, and what its shards begin with.
 struct GenerationRecord {
   JobId job;
   Generation generation;
+  std::uint64_t token = 0;
+  std::vector<Owner> owners;
+  Roster roster;
+  std::string restore_path;  // "": initial values
+  Step restore_step;
   bool operator==(const GenerationRecord&) const = default;
+};
+
+// The generation trains: a chief that finds this takes it up where it is.
+struct TrainingRecord {
+  JobId job;
+  Generation generation;
+  bool operator==(const TrainingRecord&) const = default;
+};
+
+// Workers join or leave. Durable before the pacer hears of it.
+struct RosterRecord {
+  JobId job;
+  Generation generation;
+  Roster roster;
+  bool operator==(const RosterRecord&) const = default;
 };
 
 // `borrowers`: one worker (async, ssp) or the roster in rank order (sync).
@@ -66,32 +94,66 @@ struct GrantRecord {
   bool operator==(const GrantRecord&) const = default;
 };
 
-using Record = std::variant<TermRecord, SubmittedRecord, StateRecord, GenerationRecord, GrantRecord>;
+// All leases of the generation but these are used up; written now and then, so that grants don't pile up.
+struct OpenGrantsRecord {
+  JobId job;
+  Generation generation;
+  std::vector<LeaseId> open;
+  bool operator==(const OpenGrantsRecord&) const = default;
+};
+
+// A checkpoint was committed. The folder is the truth; this is what status and events know of it.
+struct CheckpointRecord {
+  JobId job;
+  Generation generation;
+  Step step;
+  std::string path;
+  bool operator==(const CheckpointRecord&) const = default;
+};
+
+// What happened, for those who ask later: who died, who noticed and how, what was restored, how long it took.
+struct EventRecord {
+  std::int64_t wall_nanoseconds = 0;  // Unix time; whoever writes the record fills it in
+  JobId job;                          // 0: of no job
+  std::string kind;                   // "task_lost", "rolled_back", ...: docs/json.md has them all
+  std::string task;                   // "ps/1", or ""
+  std::uint64_t step = 0;             // global step, where it says something
+  std::string text;                   // a sentence
+  bool operator==(const EventRecord&) const = default;
+};
+
+using Record = std::variant<TermRecord, SubmittedRecord, StateRecord, GenerationRecord, GrantRecord, DescribedRecord,
+                            TrainingRecord, RosterRecord, OpenGrantsRecord, CheckpointRecord, EventRecord>;
 
 struct JournaledJob {
   SubmittedRecord submitted;
   JobState state = JobState::kQueued;
   std::string reason;
-  Generation generation;
-  bool operator==(const JournaledJob&) const = default;
+  std::optional<JobDescribed> described;
+  GenerationRecord generation;            // the newest; 0: none yet
+  Roster roster;                          // of that generation
+  bool is_training = false;               // that generation has begun to
+  std::map<LeaseId, GrantRecord> grants;  // of that generation, not known to be used up
+  std::optional<CheckpointRecord> checkpoint;
 };
 
-// Jobs that ended are remembered only up to this number.
+// Jobs that ended, and events, are remembered only up to these numbers.
 inline constexpr std::size_t kMaxEndedJobs = 100;
+inline constexpr std::size_t kMaxEvents = 2000;
 
 struct JournalState {
   JournalId journal;  // 0: nothing has been written yet
   Term term;
   JobId last_job;  // the highest number ever given
   std::map<JobId, JournaledJob> jobs;
-  bool operator==(const JournalState&) const = default;
+  std::deque<EventRecord> events;  // oldest first
 };
 
 // Records of jobs that aren't known change nothing: theirs was forgotten.
 void apply(JournalState& state, const Record& record);
 
-// The shortest list of records that adds up to `state` (without grants: a restarted chief lends nothing of old
-// generations). The journal is rewritten so at each start.
+// The shortest list of records that adds up to `state`. The journal is rewritten so at each start, and when it has
+// grown far beyond it.
 std::vector<Record> compacted(const JournalState& state);
 
 }  // namespace disttrain::chiefd

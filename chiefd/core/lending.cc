@@ -2,24 +2,46 @@
 
 namespace disttrain::chiefd {
 
-Lending::Lending(const JobConfig& job, std::uint64_t records, const Roster& roster) {
-  const TrainSection& train = job.train;
+Lending::Lending(const JobConfig& job, std::uint64_t records, const Roster& roster, const PacerReport& ledger,
+                 LeaseId last_id, const std::map<LeaseId, GrantRecord>& granted)
+    : job_(job), records_(records), last_block_(last_id) {
   if (job.data.sharding != Sharding::kLease) return;
-  if (train.mode != Mode::kSync) {
-    leases_ = std::make_unique<RecordLeases>(records, train.batch_size, train.epochs);
+  if (job.train.mode == Mode::kSync) {
+    change_roster(roster, ledger);
     return;
   }
+  leases_ = std::make_unique<RecordLeases>(records, job.train.batch_size, job.train.epochs, last_id);
+  leases_->restore(ledger.complete_epochs, ledger.ledger);
+  for (const auto& [id, grant] : granted) leases_->hold(id, grant.borrowers.front(), grant.lease);
+  is_over_ = ledger.finished;
+}
+
+void Lending::change_roster(const Roster& roster, const PacerReport& ledger) {
+  const TrainSection& train = job_.train;
+  if (job_.data.sharding != Sharding::kLease || train.mode != Mode::kSync) return;
+  if (blocks_) last_block_ = blocks_->last_id();
+  blocks_.reset();
+  if (roster.members.empty()) return;
   blocks_ = std::make_unique<StepBlocks>(
-      StepBlocks::Options{.records = records,
+      StepBlocks::Options{.records = records_,
                           .batch_size = train.batch_size,
                           .epochs = train.epochs,
                           .ranks = static_cast<std::uint32_t>(roster.members.size()),
                           .roster = roster.version,
-                          .may_be_late = train.aggregate != 0 && train.aggregate < roster.members.size()});
+                          .may_be_late = train.aggregate != 0 && train.aggregate < roster.members.size()},
+      StepBlocks::Begin{ledger.global_step, ledger.complete_epochs, ledger.ledger, last_block_});
+}
+
+std::vector<LeaseId> Lending::open_leases() const {
+  return leases_ ? leases_->open() : std::vector<LeaseId>();
+}
+
+bool Lending::is_complete() const {
+  return is_over_ || (leases_ && leases_->complete()) || (blocks_ && blocks_->is_complete());
 }
 
 void Lending::request(const Member& worker, double records_per_second) {
-  if (leases_) waiting_[worker] = records_per_second;
+  waiting_[worker] = records_per_second;
 }
 
 void Lending::forget(const Member& worker) {
@@ -47,7 +69,7 @@ Lending::Loans Lending::lend(const std::vector<Member>& roster, std::size_t work
   if (!leases_) return loans;
   // Who gets nothing now stays for what a lost worker may leave.
   const bool is_end = is_over_ || leases_->complete();
-  for (auto it = waiting_.begin(); it != waiting_.end();) {
+  for (auto it = waiting_.begin(); it != waiting_.end() && workers > 0;) {
     const auto& [worker, rate] = *it;
     std::optional<Lease> lease;
     if (!is_over_ && told_last_.count(worker) == 0)

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "chiefd/core/journal_state.h"
 #include "chiefd/core/record_leases.h"
 #include "chiefd/core/step_blocks.h"
 #include "common/config/job_config.h"
@@ -33,7 +34,13 @@ class Lending {
 
   // Lends nothing.
   Lending() = default;
-  Lending(const JobConfig& job, std::uint64_t records, const Roster& roster);
+  // Goes on from what the pacer's ledger has. `granted`: async, ssp: leases of this generation that workers hold.
+  // Leases get numbers above `last_id`.
+  Lending(const JobConfig& job, std::uint64_t records, const Roster& roster, const PacerReport& ledger,
+          LeaseId last_id = {}, const std::map<LeaseId, GrantRecord>& granted = {});
+
+  // sync: the roster changed, and holds from the step after the report's on: what was lent to the old one is void.
+  void change_roster(const Roster& roster, const PacerReport& ledger);
 
   // async, ssp: this worker runs dry, and does so many records per second (0 = unknown).
   void request(const Member& worker, double records_per_second);
@@ -47,10 +54,18 @@ class Lending {
   Loans lend(const std::vector<Member>& roster, std::size_t workers);
   Held held_by(const Member& worker, Rank rank) const;
 
+  // async, ssp: leases that aren't used up.
+  std::vector<LeaseId> open_leases() const;
+  // All that the job has to visit is visited.
+  bool is_complete() const;
+
   // Records may come back from a worker that is lost, and someone must be there to take them.
   bool may_lend_again() const { return leases_ && !leases_->complete() && !is_over_; }
 
  private:
+  JobConfig job_;
+  std::uint64_t records_ = 0;
+  LeaseId last_block_;  // before blocks_
   std::unique_ptr<RecordLeases> leases_;
   std::unique_ptr<StepBlocks> blocks_;
   std::map<Member, double> waiting_;  // for a lease, with their rates

@@ -38,10 +38,37 @@ IntervalSet lacking(const std::vector<Interval>& positions, const IntervalSet& v
 
 }  // namespace
 
-RecordLeases::RecordLeases(std::uint64_t records, std::uint32_t batch_size, std::uint64_t epochs)
-    : records_(records), batch_size_(batch_size), epochs_(epochs) {
+RecordLeases::RecordLeases(std::uint64_t records, std::uint32_t batch_size, std::uint64_t epochs, LeaseId last_id)
+    : records_(records), batch_size_(batch_size), epochs_(epochs), last_id_(last_id) {
   DISTTRAIN_CHECK_GE(records, 1u);
   DISTTRAIN_CHECK_GE(batch_size, 1u);
+}
+
+void RecordLeases::restore(std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger) {
+  complete_epochs_ = next_epoch_ = complete_epochs;
+  for (const EpochLedger& entry : ledger) {
+    if (entry.epoch < complete_epochs) continue;
+    for (; next_epoch_ <= entry.epoch; ++next_epoch_) epochs_open_[next_epoch_].free.insert(Interval{0, records_});
+    Epoch& epoch = epochs_open_[entry.epoch];
+    epoch.visited = IntervalSet(entry.visited);
+    for (const Interval& interval : entry.visited) epoch.free.erase(interval);
+  }
+}
+
+void RecordLeases::hold(LeaseId id, const Member& borrower, const Lease& lease) {
+  last_id_ = std::max(last_id_, id);
+  if (lease.epoch < complete_epochs_) return;
+  for (; next_epoch_ <= lease.epoch; ++next_epoch_) epochs_open_[next_epoch_].free.insert(Interval{0, records_});
+  Epoch& epoch = epochs_open_[lease.epoch];
+  if (lacking(lease.positions, epoch.visited).empty()) return;
+  for (const Interval& interval : lease.positions) epoch.free.erase(interval);
+  held_[id] = Held{borrower, lease.epoch, lease.positions};
+}
+
+std::vector<LeaseId> RecordLeases::open() const {
+  std::vector<LeaseId> ids;
+  for (const auto& [id, held] : held_) ids.push_back(id);
+  return ids;
 }
 
 bool RecordLeases::open_next_epoch() {

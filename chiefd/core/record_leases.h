@@ -18,7 +18,12 @@ namespace disttrain::chiefd {
 class RecordLeases {
  public:
   // epochs = 0: no limit. records and batch_size are at least 1.
-  RecordLeases(std::uint64_t records, std::uint32_t batch_size, std::uint64_t epochs);
+  // Leases get numbers above `last_id`.
+  RecordLeases(std::uint64_t records, std::uint32_t batch_size, std::uint64_t epochs, LeaseId last_id = {});
+
+  // What a ledger says that was visited, and what workers were lent before; before anything else.
+  void restore(std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger);
+  void hold(LeaseId id, const Member& borrower, const Lease& lease);
 
   // A lease for one of `workers` workers that does `rate` records per second (0 = unknown). None: there is nothing to
   // lend now, see complete().
@@ -37,6 +42,9 @@ class RecordLeases {
 
   // What was lent to it and not wholly visited, oldest first.
   std::vector<Lease> held_by(const Member& borrower) const;
+
+  // Lent and not wholly visited.
+  std::vector<LeaseId> open() const;
 
   // Every record of every epoch is visited. Never with epochs = 0.
   bool complete() const;

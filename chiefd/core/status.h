@@ -55,6 +55,8 @@ struct JobStatus {
   JobState state = JobState::kQueued;
   std::string reason;
   Generation generation;
+  std::uint32_t recoveries = 0;
+  std::string checkpoint;  // path of the newest; "": none
   std::uint64_t global_step = 0;
   std::uint64_t steps_target = 0;  // 0 = none
   double seconds = 0.0;            // from the first applied step (or the last of warm-up) to the last, no evaluations

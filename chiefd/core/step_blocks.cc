@@ -19,10 +19,25 @@ Step last_step_of(const Lease& block) {
 
 }  // namespace
 
-StepBlocks::StepBlocks(const Options& options) : options_(options) {
+StepBlocks::StepBlocks(const Options& options, const Begin& begin)
+    : options_(options),
+      global_step_(begin.step),
+      complete_epochs_(begin.complete_epochs),
+      next_epoch_(begin.complete_epochs),
+      next_step_(begin.step.next()),
+      last_id_(begin.last_id) {
   DISTTRAIN_CHECK_GE(options.records, 1u);
   DISTTRAIN_CHECK_GE(options.batch_size, 1u);
   DISTTRAIN_CHECK_GE(options.ranks, 1u);
+  for (const EpochLedger& entry : begin.ledger) {
+    if (entry.epoch < complete_epochs_) continue;
+    for (; next_epoch_ <= entry.epoch; ++next_epoch_) unfinished_.push_back(next_epoch_);
+    Epoch& epoch = open_[entry.epoch];
+    epoch.visited = IntervalSet(entry.visited);
+    if (epoch.visited.size() < options_.records) continue;
+    open_.erase(entry.epoch);
+    std::erase(unfinished_, entry.epoch);
+  }
 }
 
 bool StepBlocks::enough_ahead() const {
@@ -63,6 +78,12 @@ StepBlocks::Grants StepBlocks::next() {
   Grants grants;
   if (last_told_) return grants;
   while (!enough_ahead()) {
+    if (!unfinished_.empty()) {
+      const std::uint32_t epoch = unfinished_.front();
+      unfinished_.pop_front();
+      grants.leases.push_back(make_block(epoch, open_[epoch].visited.complement(Interval{0, options_.records})));
+      continue;
+    }
     if (options_.may_be_late && append_holes(grants.leases)) continue;
     if (options_.epochs != 0 && next_epoch_ >= options_.epochs) {
       grants.last = last_told_ = !options_.may_be_late || open_.empty();

@@ -25,7 +25,15 @@ class StepBlocks {
     RosterVersion roster;
     bool may_be_late = false;  // backup workers: gradients can be dropped
   };
-  explicit StepBlocks(const Options& options);
+  // What was done before: blocks begin after `step`, with what the ledger lacks.
+  struct Begin {
+    Step step;
+    std::uint32_t complete_epochs = 0;
+    std::vector<EpochLedger> ledger;
+    LeaseId last_id;  // of leases that were given out before
+  };
+  StepBlocks(const Options& options, const Begin& begin);
+  explicit StepBlocks(const Options& options) : StepBlocks(options, Begin()) {}
 
   struct Grants {
     std::vector<Lease> leases;  // for each member of the roster, `rank` left to be set
@@ -37,6 +45,9 @@ class StepBlocks {
   // Granted and not wholly committed, oldest first; `rank` left to be set.
   std::vector<Lease> open_blocks() const { return std::vector<Lease>(blocks_.begin(), blocks_.end()); }
   bool is_last_told() const { return last_told_; }
+  LeaseId last_id() const { return last_id_; }
+  // Every record of every epoch is visited.
+  bool is_complete() const { return options_.epochs != 0 && complete_epochs_ >= options_.epochs; }
 
   // What the pacer reports.
   void note_ledger(Step global_step, std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger);
@@ -58,8 +69,9 @@ class StepBlocks {
   std::uint32_t complete_epochs_ = 0;
   std::uint32_t next_epoch_ = 0;
   Step next_step_{1};
-  std::map<std::uint32_t, Epoch> open_;  // granted and not known to be complete
-  std::deque<Lease> blocks_;             // that aren't committed yet
+  std::map<std::uint32_t, Epoch> open_;   // granted and not known to be complete
+  std::deque<Lease> blocks_;              // that aren't committed yet
+  std::deque<std::uint32_t> unfinished_;  // epochs that were begun before and lack records, no block of which was made
   LeaseId last_id_;
   bool last_told_ = false;
 };

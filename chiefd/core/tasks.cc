@@ -44,7 +44,8 @@ const char* to_string(TaskState state) {
   return "unknown";
 }
 
-Tasks::Tasks(const ClusterConfig& cluster, const Timeouts& timeouts) : timeouts_(timeouts) {
+Tasks::Tasks(const ClusterConfig& cluster, const Timeouts& timeouts)
+    : timeouts_(timeouts), takes_unlisted_(cluster.allow_unlisted_workers) {
   const auto add = [this, &cluster](TaskId id) {
     Task& task = tasks_[id];
     task.member.task = id;
@@ -66,13 +67,20 @@ bool Tasks::is_current(const Member& member) const {
 }
 
 void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Actions& actions) {
+  const bool may_be_new = takes_unlisted_ && hello.member.task.role == Role::kWorker && tasks_.size() < kMaxWorkers;
+  if (may_be_new && tasks_.count(hello.member.task) == 0) {
+    Task& task = tasks_[hello.member.task];
+    task.member.task = hello.member.task;
+    task.is_listed = false;
+  }
   const auto found = tasks_.find(hello.member.task);
   const auto refuse = [&actions, &hello](std::string reason) {
     actions.push_back(RefuseTask{hello.member, Refused{ErrorCode::kConfig, std::move(reason)}});
   };
   const std::string name = to_string(hello.member.task);
   if (found == tasks_.end())
-    return refuse("the chief's cluster file has no " + name + ": give all tasks the same cluster file");
+    return refuse("the chief's cluster file has no " + name +
+                  ": give all tasks the same cluster file, or set cluster.allow_unlisted_workers at the chief");
   Task& task = found->second;
   if (std::find(task.superseded.begin(), task.superseded.end(), hello.member.incarnation) != task.superseded.end())
     return refuse(name + " is taken by process " + std::to_string(task.hello.pid) + " on " + task.hello.host +
@@ -87,6 +95,7 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
   }
   const bool was_given_up = is_given_up(task.state);
   if (is_new || was_given_up) {
+    task.joined = now;
     task.heartbeat = Heartbeat{};
     task.turned.clear();
     task.probing = false;

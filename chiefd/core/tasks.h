@@ -16,12 +16,14 @@
 namespace disttrain::chiefd {
 
 struct Task {
-  Member member;  // incarnation 0: nobody said hello yet
+  Member member;          // incarnation 0: nobody said hello yet
+  bool is_listed = true;  // in the cluster file
   TaskState state = TaskState::kWaiting;
   std::string reason;
   TaskHello hello;
   bool connected = false;
   bool probing = false;
+  Instant joined;      // this process
   Instant last_heard;  // alive in all its parts
   Instant silent_since;
   Instant probe_after;  // not before, while it is away or silent
@@ -76,6 +78,7 @@ class Tasks {
   void lose(Task& task, std::string why, Findings& findings, Actions& actions);
 
   const Timeouts timeouts_;
+  const bool takes_unlisted_;
   std::map<TaskId, Task> tasks_;
   Instant last_tick_;
   bool ticked_ = false;

@@ -16,6 +16,7 @@ constexpr const char* kIndexName = "model.safetensors.index.json";
 constexpr const char* kAttempt = ".tmp-";
 constexpr const char* kGoing = ".del-";
 constexpr const char* kBroken = ".broken-";
+constexpr const char* kToken = ".token";
 
 std::string parent_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
@@ -129,6 +130,21 @@ Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::stri
   return lock;
 }
 
+Status write_token(Files& files, const std::string& job_folder, std::uint64_t token) {
+  const std::string path = job_folder + "/" + kToken;
+  if (Status removed = files.remove_file(path); !removed && removed.error().code != ErrorCode::kNoInput) return removed;
+  return write_text(files, path, std::to_string(token));
+}
+
+Status check_token(Files& files, const std::string& job_folder, std::uint64_t token) {
+  const Result<std::string> found = read_text(files, job_folder + "/" + kToken, 32);
+  if (found && *found == std::to_string(token)) return {};
+  return fail(ErrorCode::kConfig, "checkpoint.directory: " + job_folder +
+                                      " isn't the folder that the chief sees under this name (" +
+                                      (found ? "another mark is in it" : found.error().message) +
+                                      "): it must be on a file system that the chief and every ps share");
+}
+
 Result<std::vector<Found>> list_checkpoints(Files& files, const std::string& job_folder) {
   const Result<std::vector<std::string>> names = files.list(job_folder);
   if (!names && names.error().code == ErrorCode::kNoInput) return std::vector<Found>();
@@ -214,9 +230,14 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
   const Result<std::vector<Found>> found = list_checkpoints(files, job_folder);
   if (!found) return tl::unexpected(found.error());
   std::vector<bool> keep(found->size(), false);
-  for (std::size_t i = 0; i < found->size(); ++i)
-    keep[i] = i < retention.keep ||
-              (retention.keep_every_steps != 0 && (*found)[i].step.value % retention.keep_every_steps == 0);
+  // Newest first. The oldest has none before it that could have passed its multiple.
+  const auto passes_a_multiple = [&](std::size_t i) {
+    const std::uint64_t every = retention.keep_every_steps;
+    if (every == 0) return false;
+    const std::uint64_t before = i + 1 < found->size() ? (*found)[i + 1].step.value : 0;
+    return (*found)[i].step.value / every > before / every;
+  };
+  for (std::size_t i = 0; i < found->size(); ++i) keep[i] = i < retention.keep || passes_a_multiple(i);
   std::vector<std::string> removed;
   if (std::find(keep.begin(), keep.end(), false) == keep.end()) return removed;
   // One of those that stay must be good; if none is, the newest good one stays too.

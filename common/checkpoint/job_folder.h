@@ -36,6 +36,11 @@ std::string checkpoint_name(Generation generation, Step step);
 // dropped.
 Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job);
 
+// The folder must be one that the chief and every ps see: the chief puts a random number into it, which each ps finds
+// there, or says (kConfig) that it doesn't.
+Status write_token(Files& files, const std::string& job_folder, std::uint64_t token);
+Status check_token(Files& files, const std::string& job_folder, std::uint64_t token);
+
 // Newest first: by generation, then by step, so that a branch that was rolled back never wins. No such folder: none.
 Result<std::vector<Found>> list_checkpoints(Files& files, const std::string& job_folder);
 
@@ -65,7 +70,7 @@ Result<std::string> commit(Files& files, const std::string& job_folder, Manifest
 
 struct Retention {
   std::uint32_t keep = 1;              // newest ones, at least 1
-  std::uint64_t keep_every_steps = 0;  // those at multiples stay for ever; 0: none
+  std::uint64_t keep_every_steps = 0;  // the first at or after each multiple stays for ever; 0: none
 };
 // Removes what needn't be kept: never one that is being read, and never the last that verifies, for which it reads the
 // newest ones whole. Returns the paths that it removed.

@@ -235,6 +235,7 @@ std::string to_json(const Manifest& manifest) {
                      {"attempt", manifest.attempt},
                      {"created", manifest.created},
                      {"seed", hex(manifest.seed)},
+                     {"records", manifest.records},
                      {"rule", manifest.rule},
                      {"slots", manifest.slots},
                      {"variables", variables},
@@ -265,6 +266,7 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
     manifest.attempt = number(json, "attempt");
     manifest.created = json.at("created").get<std::int64_t>();
     manifest.seed = from_hex(text_of(json, "seed"));
+    manifest.records = number(json, "records");
     manifest.rule = text_of(json, "rule");
     manifest.slots = small_number(json, "slots");
     for (const Json& entry : json.at("variables")) manifest.variables.push_back(variable_of(entry));
@@ -277,6 +279,17 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
   } catch (const std::exception& error) {  // nlohmann's, and ours: a file may hold anything
     return fail(ErrorCode::kData, path + " isn't a good manifest: " + error.what());
   }
+}
+
+PacerReport report_of(const Manifest& manifest) {
+  PacerReport report;
+  report.global_step = manifest.step;
+  report.examples = manifest.pacer.examples;
+  report.late = manifest.pacer.late;
+  report.skipped = manifest.pacer.skipped;
+  report.complete_epochs = manifest.pacer.complete_epochs;
+  report.ledger = manifest.pacer.ledger;
+  return report;
 }
 
 }  // namespace disttrain::checkpoint

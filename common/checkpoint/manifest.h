@@ -10,6 +10,7 @@
 
 #include "common/ids.h"
 #include "common/layout.h"
+#include "common/messages/checkpoint.h"
 #include "common/messages/control.h"
 #include "common/result.h"
 
@@ -21,15 +22,9 @@ inline constexpr std::uint32_t kFormat = 1;
 inline constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 inline constexpr const char* kManifestName = "MANIFEST.json";
 
-struct FileEntry {
-  std::string name;
-  std::uint64_t bytes = 0;
-  std::uint64_t data_begin = 0;       // of the parameters; the header is before them
-  std::uint64_t checksum = 0;         // XXH3 of the chunks' checksums, as little-endian 64-bit numbers
-  std::vector<std::uint64_t> chunks;  // XXH3 of each
-
-  bool operator==(const FileEntry&) const = default;
-};
+using disttrain::FileEntry;
+using disttrain::ShardEntry;
+using disttrain::WorkerEntry;
 
 // A contiguous run of a variable's elements and where it lies.
 struct SliceEntry {
@@ -50,23 +45,6 @@ struct VariableEntry {
   bool operator==(const VariableEntry&) const = default;
 };
 
-// The last whole push of a worker that a shard has applied.
-struct WorkerEntry {
-  Member worker;
-  Sequence last;
-  Step clock;
-
-  bool operator==(const WorkerEntry&) const = default;
-};
-
-struct ShardEntry {
-  Step version;
-  std::uint64_t elements = 0;
-  std::vector<WorkerEntry> workers;  // ascending
-
-  bool operator==(const ShardEntry&) const = default;
-};
-
 // What only the pacer knows.
 struct PacerEntry {
   std::uint64_t examples = 0;
@@ -84,6 +62,7 @@ struct Manifest {
   std::int64_t created = 0;  // Unix time, seconds
   std::string job_toml;
   std::uint64_t seed = 0;
+  std::uint64_t records = 0;             // of an epoch; 0: not known
   std::string rule;                      // of the optimizer
   std::uint32_t slots = 0;               // per parameter
   std::vector<VariableEntry> variables;  // in the model's order
@@ -91,6 +70,9 @@ struct Manifest {
   std::vector<FileEntry> files;  // of each shard in turn, then others
   PacerEntry pacer;
 };
+
+// What the pacer goes on from.
+PacerReport report_of(const Manifest& manifest);
 
 // "shard-0-of-2.safetensors".
 std::string shard_file_name(std::uint32_t shard, std::uint32_t shards);

@@ -86,14 +86,15 @@ class ChunkWriter {
 // follow each other read it once.
 class VerifiedFile {
  public:
-  static Result<VerifiedFile> open(Files& files, const std::string& folder, const FileEntry& entry) {
+  static Result<VerifiedFile> open(Files& files, const std::string& folder, const FileEntry& entry,
+                                   const std::function<void()>& turn = {}) {
     const std::string path = folder + "/" + entry.name;
     Result<std::unique_ptr<InputFile>> file = files.open(path);
     if (!file) return tl::unexpected(file.error());
     if ((*file)->size() != entry.bytes)
       return fail(ErrorCode::kData, path + " has " + std::to_string((*file)->size()) + " bytes; its manifest says " +
                                         std::to_string(entry.bytes) + ": it is damaged");
-    return VerifiedFile(path, std::move(*file), entry);
+    return VerifiedFile(path, std::move(*file), entry, turn);
   }
 
   Status read(std::uint64_t offset, MutableBytes out) {
@@ -122,10 +123,12 @@ class VerifiedFile {
   }
 
  private:
-  VerifiedFile(std::string path, std::unique_ptr<InputFile> file, const FileEntry& entry)
-      : path_(std::move(path)), file_(std::move(file)), entry_(&entry) {}
+  VerifiedFile(std::string path, std::unique_ptr<InputFile> file, const FileEntry& entry,
+               const std::function<void()>& turn)
+      : path_(std::move(path)), file_(std::move(file)), entry_(&entry), turn_(turn) {}
 
   Status load(std::uint64_t chunk, MutableBytes out) {
+    if (turn_) turn_();
     if (Status read = file_->read_at(chunk * kChunkBytes, out); !read) return read;
     if (checksum_of(Bytes(out)) == entry_->chunks[chunk]) return {};
     return fail(ErrorCode::kData, path_ + ": the bytes from " + std::to_string(chunk * kChunkBytes) +
@@ -135,6 +138,7 @@ class VerifiedFile {
   std::string path_;
   std::unique_ptr<InputFile> file_;
   const FileEntry* entry_;
+  std::function<void()> turn_;
   std::uint64_t held_ = 0;
   std::vector<std::byte> buffer_;
 };
@@ -186,43 +190,50 @@ Status check_same_variables(const Manifest& manifest, const Layout& target, cons
 
 }  // namespace
 
-std::uint64_t shard_file_bytes(const Layout& layout, ShardId shard, std::uint32_t slots,
-                               const std::map<std::string, std::string>& metadata) {
-  return encode_header(tensors_of(layout, shard, slots), metadata).size() +
-         shard_elements(layout, shard) * sizeof(float) * (1 + std::uint64_t{slots});
+Result<ShardWriter> ShardWriter::reserve(Files& files, const std::string& folder, const Layout& layout, ShardId shard,
+                                         std::uint32_t slots, const std::map<std::string, std::string>& metadata) {
+  FileEntry entry;
+  entry.name = shard_file_name(shard.value, layout.shards);
+  const std::uint64_t elements = shard_elements(layout, shard);
+  std::string header = encode_header(tensors_of(layout, shard, slots), metadata);
+  entry.data_begin = header.size();
+  Result<std::unique_ptr<OutputFile>> file = files.create(folder + "/" + entry.name);
+  if (!file) return tl::unexpected(file.error());
+  if (Status reserved = (*file)->reserve(header.size() + elements * sizeof(float) * (1 + std::uint64_t{slots}));
+      !reserved)
+    return tl::unexpected(reserved.error());
+  return ShardWriter(std::move(*file), std::move(header), std::move(entry), elements, slots);
+}
+
+Result<FileEntry> ShardWriter::write(const ShardContent& content, const IsCancelled& is_cancelled) {
+  DISTTRAIN_CHECK_EQ(content.parameters.size(), elements_);
+  DISTTRAIN_CHECK_EQ(content.slots.size(), slots_);
+  ChunkWriter writer(*file_, is_cancelled, entry_);
+  Status done = writer.write(std::as_bytes(std::span(header_)));
+  if (done) done = writer.write(std::as_bytes(content.parameters));
+  for (const std::span<const float> slot : content.slots) {
+    DISTTRAIN_CHECK_EQ(slot.size(), elements_);
+    if (done) done = writer.write(std::as_bytes(slot));
+  }
+  if (done) done = writer.finish();
+  if (done) done = file_->sync();
+  if (!done) return tl::unexpected(done.error());
+  entry_.checksum = checksum_of(entry_.chunks);
+  return entry_;
 }
 
 Result<FileEntry> write_shard(Files& files, const std::string& folder, const Layout& layout, ShardId shard,
                               const ShardContent& content, const std::map<std::string, std::string>& metadata,
                               const IsCancelled& is_cancelled) {
-  const std::uint64_t elements = shard_elements(layout, shard);
-  DISTTRAIN_CHECK_EQ(content.parameters.size(), elements);
-  FileEntry entry;
-  entry.name = shard_file_name(shard.value, layout.shards);
-  const std::string header =
-      encode_header(tensors_of(layout, shard, static_cast<std::uint32_t>(content.slots.size())), metadata);
-  entry.data_begin = header.size();
-  Result<std::unique_ptr<OutputFile>> file = files.create(folder + "/" + entry.name);
-  if (!file) return tl::unexpected(file.error());
-  if (Status reserved = (*file)->reserve(header.size() + elements * sizeof(float) * (1 + content.slots.size()));
-      !reserved)
-    return tl::unexpected(reserved.error());
-  ChunkWriter writer(**file, is_cancelled, entry);
-  Status done = writer.write(std::as_bytes(std::span(header)));
-  if (done) done = writer.write(std::as_bytes(content.parameters));
-  for (const std::span<const float> slot : content.slots) {
-    DISTTRAIN_CHECK_EQ(slot.size(), elements);
-    if (done) done = writer.write(std::as_bytes(slot));
-  }
-  if (done) done = writer.finish();
-  if (done) done = (*file)->sync();
-  if (!done) return tl::unexpected(done.error());
-  entry.checksum = checksum_of(entry.chunks);
-  return entry;
+  Result<ShardWriter> writer =
+      ShardWriter::reserve(files, folder, layout, shard, static_cast<std::uint32_t>(content.slots.size()), metadata);
+  if (!writer) return tl::unexpected(writer.error());
+  return writer->write(content, is_cancelled);
 }
 
 Status read_shard(Files& files, const std::string& folder, const Manifest& manifest, const Layout& target,
-                  ShardId shard, std::span<float> parameters, std::span<const std::span<float>> slots) {
+                  ShardId shard, std::span<float> parameters, std::span<const std::span<float>> slots,
+                  const std::function<void()>& turn) {
   if (Status same = check_same_variables(manifest, target, folder); !same) return same;
   DISTTRAIN_CHECK_EQ(parameters.size(), shard_elements(target, shard));
   DISTTRAIN_CHECK(slots.empty() || slots.size() == manifest.slots);
@@ -248,7 +259,7 @@ Status read_shard(Files& files, const std::string& folder, const Manifest& manif
     const auto is_of_source = [source](const Run& run) { return run.source == source; };
     if (std::none_of(joined.begin(), joined.end(), is_of_source)) continue;
     const FileEntry& entry = manifest.files[source];
-    Result<VerifiedFile> file = VerifiedFile::open(files, folder, entry);
+    Result<VerifiedFile> file = VerifiedFile::open(files, folder, entry, turn);
     if (!file) return tl::unexpected(file.error());
     for (std::size_t array = 0; array <= slots.size(); ++array) {
       const std::span<float> into = array == 0 ? parameters : slots[array - 1];

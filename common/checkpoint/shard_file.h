@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,12 +23,35 @@ struct ShardContent {
 // Asked between chunks; true ends the writing with an error.
 using IsCancelled = std::function<bool()>;
 
-// Bytes of the file that write_shard() makes: reserved before a cut is taken.
-std::uint64_t shard_file_bytes(const Layout& layout, ShardId shard, std::uint32_t slots,
-                               const std::map<std::string, std::string>& metadata);
+// <folder>/shard-i-of-N.safetensors: made with room for all its bytes before the content is there, so that a full disk
+// is known before anything waits for it.
+class ShardWriter {
+ public:
+  // The layout must live as long as the writer.
+  static Result<ShardWriter> reserve(Files& files, const std::string& folder, const Layout& layout, ShardId shard,
+                                     std::uint32_t slots, const std::map<std::string, std::string>& metadata);
 
-// Writes and syncs <folder>/shard-i-of-N.safetensors; the name isn't durable before the folder is synced. Besides the
-// content it takes one chunk of memory.
+  // Once. Writes and syncs the file; its name isn't durable before the folder is synced. Besides the content it takes
+  // one chunk of memory.
+  Result<FileEntry> write(const ShardContent& content, const IsCancelled& is_cancelled = {});
+
+ private:
+  ShardWriter(std::unique_ptr<OutputFile> file, std::string header, FileEntry entry, std::uint64_t elements,
+              std::uint32_t slots)
+      : file_(std::move(file)),
+        header_(std::move(header)),
+        entry_(std::move(entry)),
+        elements_(elements),
+        slots_(slots) {}
+
+  std::unique_ptr<OutputFile> file_;
+  std::string header_;
+  FileEntry entry_;
+  std::uint64_t elements_ = 0;
+  std::uint32_t slots_ = 0;
+};
+
+// Both at once.
 Result<FileEntry> write_shard(Files& files, const std::string& folder, const Layout& layout, ShardId shard,
                               const ShardContent& content, const std::map<std::string, std::string>& metadata,
                               const IsCancelled& is_cancelled = {});
@@ -35,9 +59,10 @@ Result<FileEntry> write_shard(Files& files, const std::string& folder, const Lay
 // Fills one shard of `target` from a checkpoint in `folder`, whatever the layout it was written with. What is read is
 // verified. `parameters`: shard_elements(target, shard); `slots`: as many as manifest.slots, each as long, or none: the
 // parameters alone. kConfig: the variables aren't the target's. kData: a file is damaged; nothing can be said of what
-// was filled then.
+// was filled then. `turn` is called between chunks.
 Status read_shard(Files& files, const std::string& folder, const Manifest& manifest, const Layout& target,
-                  ShardId shard, std::span<float> parameters, std::span<const std::span<float>> slots);
+                  ShardId shard, std::span<float> parameters, std::span<const std::span<float>> slots,
+                  const std::function<void()>& turn = {});
 
 // Every chunk of every file has its checksum.
 Status verify_files(Files& files, const std::string& folder, const Manifest& manifest,

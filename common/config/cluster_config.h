@@ -54,6 +54,7 @@ struct LogConfig {
 
 struct ClusterConfig {
   std::string name = "disttrain";
+  bool allow_unlisted_workers = false;  // elastic: workers that the file doesn't name may join
   ChiefConfig chief;
   std::vector<PsConfig> ps;
   std::vector<WorkerConfig> workers;

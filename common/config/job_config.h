@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ enum class NonfiniteAction : std::uint8_t { kSkip, kFail };
 enum class SumOrder : std::uint8_t { kRank, kArrival };
 enum class Sharding : std::uint8_t { kLease, kNone };
 enum class DataFormat : std::uint8_t { kIdx, kCsv, kNpy };
+enum class OnWorkerLoss : std::uint8_t { kShrink, kWait };
+enum class Restore : std::uint8_t { kNewest, kNone };
 enum class ShuffleKind : std::uint8_t { kEpoch, kBuffer, kNone };
 
 // How a variable begins. `scale` is the standard deviation of normal(), unused by the others.
@@ -40,7 +43,12 @@ struct JobSection {
   std::uint64_t seed = 1;    // 0 .. 2^63 - 1
   std::uint32_t shards = 0;  // 0 = "auto"
   Placement placement = Placement::kBalanced;
-  std::uint32_t min_workers = 1;
+  std::uint32_t min_workers = 1;  // with fewer it doesn't start, or pauses
+  // kWait (sync): the steps wait for a successor in the lost worker's rank, so that the run is bitwise one without
+  // loss.
+  OnWorkerLoss on_worker_loss = OnWorkerLoss::kShrink;
+  std::uint32_t max_restarts = 10;  // recoveries within restart_window; one more fails the job
+  Duration restart_window = std::chrono::minutes(10);
   Duration stall_timeout = std::chrono::seconds(60);
 };
 
@@ -114,6 +122,18 @@ struct TrainSection {
   SumOrder sum_order = SumOrder::kRank;
 };
 
+struct CheckpointSection {
+  std::string directory;               // "" = no checkpoints; absolute once read, and seen by the chief and every ps
+  std::uint64_t every_steps = 0;       // 0 = not by steps
+  Duration every{};                    // 0 = not by time
+  std::uint32_t keep = 3;              // newest ones, at least 1
+  std::uint64_t keep_every_steps = 0;  // the first at or after each multiple stays for ever; 0 = none
+  bool at_end = true;
+  Restore restore = Restore::kNewest;           // kNone: the job's folder must be empty
+  std::string init_from;                        // parameters to begin with; "" = initial values. Absolute once read
+  std::map<std::string, std::string> init_map;  // their names to ours
+};
+
 struct EvaluateSection {
   std::string path;   // "" = data.path; absolute once read
   std::string files;  // "" = no evaluation
@@ -126,6 +146,7 @@ struct JobConfig {
   ModelSection model;
   DataSection data;
   TrainSection train;
+  CheckpointSection checkpoint;
   EvaluateSection evaluate;
 };
 

@@ -80,7 +80,7 @@ Keys identity_keys(ClusterConfig& cluster) {
   return {
       {"name", text_of(cluster.name, "a name of letters, digits, \"-\", \"_\" and \".\", at most 64", is_cluster_name),
        "tasks of another one are refused"},
-      {"allow_unlisted_workers", not_in_this_version(), "elastic workers"},
+      {"allow_unlisted_workers", boolean(cluster.allow_unlisted_workers), "elastic: others may join as workers"},
   };
 }
 

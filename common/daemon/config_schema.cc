@@ -158,6 +158,40 @@ Field text(std::string& to) {
   return text_of(to, "a string", [](const std::string&) { return true; });
 }
 
+Field boolean(bool& to) {
+  const std::string expected = "true or false";
+  return Field{expected,
+               [&to, expected](const TomlValue& value, const std::string& path, Reading& reading) {
+                 const auto* found = value.as<bool>();
+                 if (found == nullptr) return refuse_value(value, path, expected, reading);
+                 to = *found;
+               },
+               [&to] {
+                 return std::optional(TomlValue{to, {}});
+               }};
+}
+
+Field text_map(std::map<std::string, std::string>& to) {
+  const std::string expected = "a table of names such as { \"theirs\" = \"ours\" }";
+  return Field{expected,
+               [&to, expected](const TomlValue& value, const std::string& path, Reading& reading) {
+                 const auto* entries = value.as<TomlValue::Table>();
+                 if (entries == nullptr) return refuse_value(value, path, expected, reading);
+                 for (const TomlEntry& entry : *entries) {
+                   const auto* name = entry.value.as<std::string>();
+                   if (name == nullptr || name->empty() || entry.key.empty())
+                     return refuse_value(entry.value, path + "." + entry.key, "a name", reading);
+                   to[entry.key] = *name;
+                 }
+               },
+               [&to]() -> std::optional<TomlValue> {
+                 if (to.empty()) return std::nullopt;
+                 TomlValue::Table table;
+                 for (const auto& [theirs, ours] : to) table.push_back(TomlEntry{theirs, {}, toml(ours)});
+                 return TomlValue{std::move(table), {}};
+               }};
+}
+
 Field address(std::string& to) {
   return text_of(to, "an address as \"host:port\", the port from 1 to 65535", is_address);
 }

@@ -82,6 +82,9 @@ Field integer(T& to, std::int64_t least, std::int64_t most);
 // "auto", or whichever word, for 0.
 template <typename T>
 Field integer_or(const std::string& word_for_zero, T& to, std::int64_t least, std::int64_t most);
+Field boolean(bool& to);
+// { "key" = "value", ... }, neither of them empty.
+Field text_map(std::map<std::string, std::string>& to);
 Field integers(std::vector<std::uint32_t>& to, std::int64_t least, std::int64_t most);
 
 // `later`: words that this version refuses as such.

@@ -112,10 +112,12 @@ Keys identity_keys(JobSection& job) {
                                          {"greedy", Placement::kGreedy},
                                          {"partitioned", Placement::kPartitioned}}),
        "which shard gets which part"},
-      {"min_workers", integer(job.min_workers, 1, kAnyCount), "the job starts with, and fails below, so many"},
-      {"on_worker_loss", not_in_this_version("shrink"), "what a lost worker means"},
-      {"max_restarts", not_in_this_version(), ""},
-      {"restart_window", not_in_this_version(), ""},
+      {"min_workers", integer(job.min_workers, 1, kAnyCount), "the job doesn't start, or pauses, with fewer"},
+      {"on_worker_loss",
+       choice<OnWorkerLoss>(job.on_worker_loss, {{"shrink", OnWorkerLoss::kShrink}, {"wait", OnWorkerLoss::kWait}}),
+       "what a lost worker means"},
+      {"max_restarts", integer(job.max_restarts, 0, kAnyCount), "recoveries within the window; one more fails the job"},
+      {"restart_window", duration(job.restart_window, 1s, 720h), "see max_restarts"},
       {"stall_timeout", duration(job.stall_timeout, 1s, 24h), "no step for so long: the chief says why"},
   };
 }
@@ -244,6 +246,22 @@ Keys train_keys(TrainSection& train) {
   };
 }
 
+Keys checkpoint_keys(CheckpointSection& checkpoint) {
+  return {
+      {"directory", text(checkpoint.directory), "seen by the chief and every ps; \"\" = no checkpoints"},
+      {"every_steps", integer(checkpoint.every_steps, 0, kAnySize), "0 = not by steps"},
+      {"every", duration(checkpoint.every, 0s, 720h), "\"0s\" = not by time"},
+      {"keep", integer(checkpoint.keep, 1, kAnyCount), "newest ones that stay"},
+      {"keep_every_steps", integer(checkpoint.keep_every_steps, 0, kAnySize),
+       "the first at or after each multiple stays for ever; 0 = none"},
+      {"at_end", boolean(checkpoint.at_end), "one after the last step"},
+      {"restore", choice<Restore>(checkpoint.restore, {{"newest", Restore::kNewest}, {"none", Restore::kNone}}),
+       "none: refuses a folder that isn't empty"},
+      {"init_from", text(checkpoint.init_from), "parameters to begin with: a checkpoint or safetensors; \"\" = none"},
+      {"init_map", text_map(checkpoint.init_map), "their names to ours, for init_from"},
+  };
+}
+
 Keys evaluate_keys(EvaluateSection& evaluate) {
   return {
       {"path", text(evaluate.path), "\"\" = data.path"},
@@ -261,7 +279,7 @@ Keys job_keys(JobConfig& job) {
       {"model", required(section(model_keys(job.model))), ""},
       {"data", required(section(data_keys(job.data))), ""},
       {"train", required(section(train_keys(job.train))), ""},
-      {"checkpoint", not_in_this_version(), ""},
+      {"checkpoint", section(checkpoint_keys(job.checkpoint)), ""},
       {"evaluate", section(evaluate_keys(job.evaluate)), ""},
   };
 }

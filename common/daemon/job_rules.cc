@@ -81,6 +81,14 @@ void check_train(const TrainSection& train, Reading& reading) {
                    "train.clip.value has a meaning only with kind = \"global_norm\" or \"value\"; leave it out or 0");
 }
 
+void check_checkpoint(const CheckpointSection& checkpoint, Reading& reading) {
+  // directory = "" turns checkpoints off and leaves the other keys where they are.
+  only_with(reading, reading.has("checkpoint.directory"), "checkpoint.",
+            {"every_steps", "every", "keep", "keep_every_steps", "at_end", "restore"},
+            "checkpoint.directory, where checkpoints go");
+  only_with(reading, !checkpoint.init_from.empty(), "checkpoint.", {"init_map"}, "checkpoint.init_from");
+}
+
 }  // namespace
 
 void set_dependent_defaults(JobConfig& job) {
@@ -93,6 +101,11 @@ void check_job_rules(const JobConfig& job, Reading& reading) {
   if (reading.has("train")) check_train(job.train, reading);
   if (job.data.scale == 0.0)
     reading.refuse("data.scale", "data.scale is 0, which would make all values 0; expected another number");
+  check_checkpoint(job.checkpoint, reading);
+  if (job.job.on_worker_loss == OnWorkerLoss::kWait && (job.train.mode != Mode::kSync || job.train.aggregate != 0))
+    reading.refuse("job.on_worker_loss",
+                   "job.on_worker_loss = \"wait\" has a meaning only with train.mode = \"sync\" and without "
+                   "train.aggregate: only there does a step need every worker; expected \"shrink\"");
   // files = "" turns evaluation off and leaves the other keys where they are.
   only_with(reading, reading.has("evaluate.files"), "evaluate.", {"path", "labels", "every_steps"},
             "evaluate.files, the files to evaluate on");

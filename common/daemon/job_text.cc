@@ -72,10 +72,11 @@ Status apply_set(TomlValue& document, const std::string& set) {
 
 void make_paths_absolute(TomlValue& document, const std::filesystem::path& folder) {
   auto* sections = document.as<TomlValue::Table>();
-  for (const char* name : {"data", "evaluate"}) {
-    TomlEntry* section = sections == nullptr ? nullptr : find(*sections, name);
+  for (const auto& [section_name, key] : {std::pair{"data", "path"}, std::pair{"evaluate", "path"},
+                                          std::pair{"checkpoint", "directory"}, std::pair{"checkpoint", "init_from"}}) {
+    TomlEntry* section = sections == nullptr ? nullptr : find(*sections, section_name);
     auto* keys = section == nullptr ? nullptr : section->value.as<TomlValue::Table>();
-    TomlEntry* entry = keys == nullptr ? nullptr : find(*keys, "path");
+    TomlEntry* entry = keys == nullptr ? nullptr : find(*keys, key);
     auto* path = entry == nullptr ? nullptr : entry->value.as<std::string>();
     if (path != nullptr && !path->empty() && std::filesystem::path(*path).is_relative())
       *path = (folder / *path).lexically_normal().string();

@@ -48,4 +48,26 @@ struct LogsRequest {
   bool follow = false;
 };
 
+// A checkpoint now. Answered when it is committed.
+struct SaveRequest {
+  std::string job;
+};
+
+struct CheckpointSaved {
+  std::string path;
+  Step step;
+};
+
+// Answered by EventsAnswer, with `follow` by more of them as events arise.
+struct EventsRequest {
+  std::string job;  // "" = the running one, else the last; with `all` of every job and of none
+  bool all = false;
+  bool follow = false;
+};
+
+// A JSON list as `disttrain events --json` prints it: docs/json.md.
+struct EventsAnswer {
+  std::string json;
+};
+
 }  // namespace disttrain

@@ -8,6 +8,7 @@
 //   worker -> chief       LeaseRequest         -> LeaseGrant ... with last = true on the last of the job
 //   worker -> chief       WorkerFinished       (each, at a push boundary: end of data or steps, or StopJob)
 //   chief -> one worker   Evaluate             -> Evaluated
+//   chief -> every worker PauseJob             (while a ps is away, or workers are too few)
 //   chief -> all          CloseJob             -> JobClosed
 //
 // Every message names the job and its generation; another generation than the receiver's is ignored and counted (I3).
@@ -70,6 +71,9 @@ struct CreateShards {
   Roster roster;                    // expected workers: memory is made for them
   std::uint64_t warmup_steps = 0;   // PacerReport::training is counted from this global step on
   std::uint64_t train_records = 0;  // length of an epoch, for the ledger
+  std::uint32_t places = 0;         // workers that memory is made for, at least the roster's
+  std::string checkpoint_folder;    // the job's; "": it takes none. The folder has the token's file in it
+  std::string restore_path;         // a checkpoint; "": initial values, or what checkpoint.init_from names
 };
 
 struct ShardsCreated {
@@ -87,6 +91,7 @@ struct OpenJob {
   Roster roster;
   std::uint64_t train_records = 0;
   bool evaluates = false;  // this worker does the evaluations of mid-run
+  Step clock;              // steps of its own that the worker has done before, in an earlier generation
 };
 
 struct JobOpened {
@@ -97,6 +102,14 @@ struct JobOpened {
 struct StartJob {
   JobId job;
   Generation generation;
+};
+
+// Workers stop at their next step, or go on. A pause isn't a stall.
+struct PauseJob {
+  JobId job;
+  Generation generation;
+  bool paused = false;
+  std::string reason;
 };
 
 // Workers join or leave. The pacer passes it on to all shards in the stream of its commits, so that all change at the
@@ -152,6 +165,7 @@ struct LeaseGrant {
   Generation generation;
   std::optional<Lease> lease;  // none: with last, there is nothing left for this worker
   bool last = false;           // nothing follows: when its leases are used up, the worker is finished
+  RosterVersion roster;        // sync: `last` is said for this one
 };
 
 // sharding = "none" needs no lease: worker with rank r goes through the whole set `epochs` times in its own order.
@@ -199,6 +213,7 @@ struct CloseJob {
   JobId job;
   Generation generation;
   std::string reason;
+  bool removed = false;  // the job goes on without this worker: it may come back as another incarnation
 };
 
 struct JobClosed {
@@ -250,6 +265,7 @@ struct PacerReport {
   std::vector<EpochLedger> ledger;
   bool finished = false;   // train.steps is reached
   double staleness = 0.0;  // steps between a gradient's pull and its use; mean over the last steps
+  Step slowest_clock;      // ssp: of the workers at work; who joins begins there
 };
 
 // pacer -> chief, answers SetRoster.

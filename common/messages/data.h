@@ -30,6 +30,7 @@ struct Push {
   LeaseId lease;  // 0 with sharding = "none"
   std::uint32_t epoch = 0;
   std::vector<Interval> visited;  // positions of the epoch, at most a batch's worth
+  RosterVersion roster;           // sync with leases: that the gradient's records were lent to; void under any other
   // Last frame: the worker pushes no more, so ssp waits for it no longer. A worker that learns too late that its last
   // push was its last sends an empty one: no payload, examples 0, last and final. So does one that waits for a lease;
   // its next push takes it back.
@@ -45,7 +46,7 @@ enum class PushOutcome : std::uint8_t {
   kNone,       // answers a pull
   kApplied,    // or, in sync, part of the committed step
   kSkipped,    // not finite
-  kLate,       // sync: the step was committed without it; dropped
+  kLate,       // sync: the step was committed without it, or its roster is gone; dropped
   kDuplicate,  // was taken before
   kFinished,   // the job has all its steps: not applied
 };
@@ -75,7 +76,8 @@ struct Staged {
   Step step;
   std::vector<Member> members;
   bool nonfinite = false;
-  double norm2 = 0.0;  // squared norm of the weighted mean gradient over `members`, with clip = global_norm only
+  RosterVersion roster;  // that the pushes are of
+  double norm2 = 0.0;    // squared norm of the weighted mean gradient over `members`, with clip = global_norm only
 };
 
 // pacer -> shards, sync: step `step` is the mean over `members`, in rank order.
@@ -93,6 +95,22 @@ struct PacerNews {
   Step slowest_clock;  // ssp
   Step global_step;
   bool finished = false;
+};
+
+// worker -> shard, async and ssp: all pushes before it are in the checkpoint, none after it. The worker sends nothing
+// more on this channel until it has MarkTaken.
+struct Mark {
+  std::uint64_t attempt = 0;
+};
+
+// shard -> worker: it has cut, or the attempt is given up.
+struct MarkTaken {
+  std::uint64_t attempt = 0;
+};
+
+// pacer -> shards, sync: cut now, between two commits of this stream.
+struct Cut {
+  std::uint64_t attempt = 0;
 };
 
 }  // namespace disttrain

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "common/ids.h"
+#include "common/messages/checkpoint.h"
 #include "common/messages/control.h"
 #include "common/messages/data.h"
 #include "common/result.h"
@@ -89,8 +91,31 @@ struct Fence {
   Member worker;
 };
 
-using Event = std::variant<ChannelOpened, ChannelClosed, PushArrived, PullArrived, NormMeasured, StagedArrived,
-                           CommitArrived, NewsArrived, RosterSet, Fence>;
+// A checkpoint: the shell has the files of this attempt, and the memory for a copy is free.
+struct AttemptPrepared {
+  std::uint64_t attempt = 0;
+};
+struct AttemptAbandoned {
+  std::uint64_t attempt = 0;
+};
+// Pacer, sync: cut at this step, or now where it is past.
+struct CutOrdered {
+  std::uint64_t attempt = 0;
+  Step at;
+};
+// Other shards, sync: from the pacer, between two commits.
+struct CutArrived {
+  Cut cut;
+};
+// async, ssp: a worker's.
+struct MarkArrived {
+  ChannelId channel;
+  Mark mark;
+};
+
+using Event =
+    std::variant<ChannelOpened, ChannelClosed, PushArrived, PullArrived, NormMeasured, StagedArrived, CommitArrived,
+                 NewsArrived, RosterSet, Fence, AttemptPrepared, AttemptAbandoned, CutOrdered, CutArrived, MarkArrived>;
 
 // --- Actions
 
@@ -172,6 +197,22 @@ struct SendNews {
   PacerNews message;
 };
 
+struct SendMarkTaken {
+  ChannelId channel;
+  MarkTaken message;
+};
+// From the pacer to each other shard.
+struct SendCut {
+  Cut message;
+};
+
+// Parameters and slots as they are now are the checkpoint's.
+struct CopyForCheckpoint {
+  std::uint64_t attempt = 0;
+  ShardEntry entry;
+  std::optional<PacerReport> pacer;
+};
+
 struct Fenced {
   Member worker;
   Sequence last_sequence;
@@ -194,7 +235,8 @@ struct FailJob {
 };
 
 using Action = std::variant<Admit, Refuse, CloseChannel, Apply, SumAndApply, MeasureNorm, Reply, SendAcknowledge,
-                            SendStaged, SendCommit, SendNews, Fenced, RosterTaken, ReportNow, FailJob>;
+                            SendStaged, SendCommit, SendNews, SendMarkTaken, SendCut, CopyForCheckpoint, Fenced,
+                            RosterTaken, ReportNow, FailJob>;
 using Actions = std::vector<Action>;
 
 }  // namespace disttrain::psd

@@ -2,6 +2,13 @@
 
 namespace disttrain::psd {
 
+void Ledger::restore(std::uint32_t complete_epochs, const std::vector<EpochLedger>& open) {
+  complete_ = complete_epochs;
+  open_.clear();
+  for (const EpochLedger& epoch : open)
+    if (epoch.epoch >= complete_ && !epoch.visited.empty()) open_.emplace(epoch.epoch, IntervalSet(epoch.visited));
+}
+
 Status Ledger::check(std::uint32_t epoch, const std::vector<Interval>& positions) const {
   if (positions.empty()) return {};
   if (epoch >= complete_ && epoch - complete_ >= kMaxOpenEpochs)

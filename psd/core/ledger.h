@@ -19,6 +19,8 @@ class Ledger {
 
   // records: length of an epoch; 0 where the job keeps no ledger.
   explicit Ledger(std::uint64_t records) : records_(records) {}
+  // As a report says: of a checkpoint that is restored.
+  void restore(std::uint32_t complete_epochs, const std::vector<EpochLedger>& open);
 
   // kData when a position or the epoch is out of range. Looks only; a push is checked before it is taken.
   Status check(std::uint32_t epoch, const std::vector<Interval>& positions) const;

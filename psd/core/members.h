@@ -36,6 +36,7 @@ struct MemberState {
   bool push_wants = false;
 
   ParkedReply parked;
+  std::uint64_t marked = 0;  // the checkpoint's attempt whose mark was the last to come
 };
 
 class MemberTable {

@@ -18,10 +18,19 @@ double RecentMean::mean() const {
   return sum / static_cast<double>(held);
 }
 
-// Time runs from the end of step `first_measured_`: the last of warm-up, or the first step, before whose end nothing
-// can be timed.
-Pacer::Pacer(const NonfiniteConfig& nonfinite, std::uint64_t warmup_steps, std::uint64_t records)
-    : nonfinite_(nonfinite), first_measured_(std::max<std::uint64_t>(warmup_steps, 1)), ledger_(records) {}
+// Time runs from the end of step `first_measured_`: the last of warm-up, or the first step that is done here, before
+// whose end nothing can be timed.
+Pacer::Pacer(const NonfiniteConfig& nonfinite, std::uint64_t warmup_steps, std::uint64_t records,
+             const PacerReport& restored)
+    : nonfinite_(nonfinite),
+      first_measured_(std::max(warmup_steps, restored.global_step.value + 1)),
+      ledger_(records),
+      steps_(restored.global_step.value),
+      examples_(restored.examples),
+      late_(restored.late),
+      skipped_(restored.skipped) {
+  ledger_.restore(restored.complete_epochs, restored.ledger);
+}
 
 void Pacer::step_done(Instant now, const StepDone& step) {
   ++steps_;
@@ -70,6 +79,7 @@ PacerReport Pacer::report(bool finished) const {
       .ledger = ledger_.open_epochs(),
       .finished = finished,
       .staleness = std::isnan(staleness) ? 0.0 : staleness,
+      .slowest_clock = {},
   };
 }
 

@@ -36,7 +36,9 @@ class RecentMean {
 
 class Pacer {
  public:
-  Pacer(const NonfiniteConfig& nonfinite, std::uint64_t warmup_steps, std::uint64_t records);
+  // `restored`: of the checkpoint that the job goes on from; what is measured begins anew.
+  Pacer(const NonfiniteConfig& nonfinite, std::uint64_t warmup_steps, std::uint64_t records,
+        const PacerReport& restored);
 
   void step_done(Instant now, const StepDone& step);
   void late() { ++late_; }

@@ -10,7 +10,7 @@ namespace disttrain::psd {
 namespace {
 
 std::uint32_t places(const ShardOptions& options) {
-  return static_cast<std::uint32_t>(options.roster.members.size());
+  return std::max(options.places, static_cast<std::uint32_t>(options.roster.members.size()));
 }
 
 std::uint32_t bucket_count(const Layout& layout, ShardId shard) {
@@ -30,11 +30,12 @@ ShardCore::ShardCore(const Layout& layout, const ShardOptions& options)
       credits_(options.credits),
       places_(places(options)),
       own_index_(layout.buckets.size(), kForeign),
+      version_(options.restored.global_step),
       members_(places(options)),
       clocks_(options.train.staleness),
       staging_(places(options), 1 + options.train.pipeline, bucket_count(layout, options.shard)),
       decider_(SyncRules{layout.shards, options.train.aggregate, clip_norm(options.train)}),
-      pacer_(options.train.nonfinite, options.warmup_steps, options.train_records) {
+      pacer_(options.train.nonfinite, options.warmup_steps, options.train_records, options.restored) {
   DISTTRAIN_CHECK_LT(shard_.value, shards_);
   DISTTRAIN_CHECK_LT(0U, credits_);
   for (BucketId bucket : buckets_of(layout, shard_)) {
@@ -78,6 +79,10 @@ Status ShardCore::check(const MemberState& member, Sequence sequence, const Push
                   std::to_string(member.acknowledged.value));
   if (payload_bytes == 0 && !push.skipped && !(push.last && push.examples == 0))
     return refuse(frame + " has no gradients");
+  if (attempt_ != 0 && member.marked == attempt_)
+    return refuse(frame + " came after the mark of checkpoint attempt " + std::to_string(attempt_) +
+                  " and before the cut");
+  if (is_void(push)) return {};
   if (push.clock <= member.last_clock)
     return refuse(frame + " is for step " + std::to_string(push.clock.value) + " after a whole push for step " +
                   std::to_string(member.last_clock.value));
@@ -95,7 +100,7 @@ Result<Landing> ShardCore::landing(ChannelId channel, Sequence sequence, const P
   if (Status checked = check(*member, sequence, push, payload_bytes); !checked)
     return tl::unexpected(std::move(checked).error());
   if (train_.mode != Mode::kSync) return Landing{Landing::Kind::kFrame, member->place, 0};
-  const bool staged = sequence > member->last && push.clock > version_ && !finished();
+  const bool staged = sequence > member->last && push.clock > version_ && !finished() && !is_void(push);
   if (!staged) return Landing{Landing::Kind::kSpare, member->place, 0};
   return staging_.landing(member->place, push.clock);
 }
@@ -156,7 +161,12 @@ void ShardCore::duplicate(MemberState& member, const Push& push, Actions& action
   if (!push.last) return acknowledge(member, PushOutcome::kDuplicate, actions);
   member.parked = ParkedReply{true, true, push.clock, PushOutcome::kDuplicate};
   if (train_.mode == Mode::kSsp) return answer_within_bound(actions);
-  if (push.clock <= version_ || finished()) answer_parked(member, actions);
+  const StagedPush* staged = staging_.find(member.place, push.clock);
+  const bool waits = push.clock > version_ && staged != nullptr && staged->complete && !finished();
+  if (waits) return;
+  // Its step began anew with another roster, and it with it.
+  if (push.clock > version_) member.parked.outcome = PushOutcome::kLate;
+  answer_parked(member, actions);
 }
 
 void ShardCore::on(Instant, const PullArrived& event, Actions& actions) {
@@ -223,6 +233,7 @@ bool ShardCore::take_roster(const Roster& roster, Actions& actions) {
   }
   for (ChannelId channel : leavings.channels) actions.push_back(CloseChannel{channel, "the worker left the roster"});
   for (Place place : leavings.places) staging_.drop_all(place);
+  if (train_.mode == Mode::kSync) begin_step_anew(actions);
   return true;
 }
 
@@ -254,6 +265,7 @@ void ShardCore::on(Instant now, const Fence& event, Actions& actions) {
 
 // Someone left: what waited for it may go on.
 void ShardCore::look_again(Instant now, Actions& actions) {
+  cut_if_all_marked(actions);
   if (train_.mode == Mode::kSync) return advance_sync(now, actions);
   std::vector<Member> gone;
   for (const Member& member : clocks_.members())
@@ -269,6 +281,12 @@ bool ShardCore::finished() const {
   if (train_.steps == 0) return false;
   if (is_pacer() || train_.mode == Mode::kSync) return version_.value >= train_.steps;
   return pacer_finished_;
+}
+
+PacerReport ShardCore::report() const {
+  PacerReport report = pacer_.report(finished());
+  if (train_.mode == Mode::kSsp) report.slowest_clock = clocks_.slowest().value_or(Step());
+  return report;
 }
 
 UpdateAt ShardCore::update_at() const {

@@ -1,6 +1,7 @@
 // One shard of one job: its rules. Pure and stepped: same events, same actions. It sees metadata; the store has the
 // bytes, the shell the sockets. shard_core.cc has what all modes share (channels, exactly-once, rosters, fences),
-// shard_async.cc the rules of async and ssp, shard_sync.cc those of sync; the small machines that they use
+// shard_async.cc the rules of async and ssp, shard_sync.cc those of sync, shard_cut.cc
+// those of checkpoints; the small machines that they use
 // (MemberTable, Staging, SyncDecider, Clocks, Pacer, Ledger) stand in files of their own.
 #pragma once
 
@@ -23,11 +24,13 @@ namespace disttrain::psd {
 
 struct ShardOptions {
   ShardId shard;
-  TrainSection train;  // `steps` is the effective number of global steps, 0 = no limit
-  Roster roster;       // in force from the start; memory is made for so many members
+  TrainSection train;        // `steps` is the effective number of global steps, 0 = no limit
+  Roster roster;             // in force from the start
+  std::uint32_t places = 0;  // members that memory is made for; 0 = the roster's
   std::uint32_t credits = 4;
   std::uint64_t warmup_steps = 0;   // pacer: steps that aren't measured
   std::uint64_t train_records = 0;  // pacer: length of an epoch
+  PacerReport restored;             // of the checkpoint that the shard begins with; all shards have its version
 };
 
 class ShardCore {
@@ -48,7 +51,7 @@ class ShardCore {
   // Updates of this shard; at the pacer the global step.
   Step version() const { return version_; }
   // Pacer only.
-  PacerReport report() const { return pacer_.report(finished()); }
+  PacerReport report() const;
 
  private:
   struct OwnBucket {
@@ -67,6 +70,12 @@ class ShardCore {
   void on(Instant now, const NewsArrived& event, Actions& actions);
   void on(Instant now, const RosterSet& event, Actions& actions);
   void on(Instant now, const Fence& event, Actions& actions);
+  // Checkpoints: shard_cut.cc.
+  void on(Instant now, const AttemptPrepared& event, Actions& actions);
+  void on(Instant now, const AttemptAbandoned& event, Actions& actions);
+  void on(Instant now, const CutOrdered& event, Actions& actions);
+  void on(Instant now, const CutArrived& event, Actions& actions);
+  void on(Instant now, const MarkArrived& event, Actions& actions);
 
   Status check(const MemberState& member, Sequence sequence, const Push& push, std::uint64_t payload_bytes) const;
   bool take_roster(const Roster& roster, Actions& actions);
@@ -104,6 +113,13 @@ class ShardCore {
   void settle_outcomes(const Commit& commit);
   void apply_and_answer(const std::shared_ptr<const SumPlan>& plan, Actions& actions);
   void count_sync(Instant now, const Commit& commit, Actions& actions);
+  void begin_step_anew(Actions& actions);
+  bool is_void(const Push& push) const { return push.roster.value != 0 && push.roster < members_.roster().version; }
+
+  void cut(Actions& actions);
+  void cut_if_ordered(Actions& actions);
+  void cut_if_all_marked(Actions& actions);
+  void let_marked_go(Actions& actions);
 
   // Constant.
   const ShardId shard_;
@@ -117,6 +133,9 @@ class ShardCore {
 
   // State.
   bool failed_ = false;
+  std::uint64_t attempt_ = 0;    // of a checkpoint, prepared and not cut yet; 0 = none
+  std::uint64_t settled_ = 0;    // the newest attempt that was cut or abandoned
+  std::optional<Step> cut_at_;   // pacer, sync
   bool pacer_finished_ = false;  // async, ssp, not the pacer: it said so
   Step version_;
   MemberTable members_;

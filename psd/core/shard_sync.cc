@@ -10,6 +10,12 @@ void ShardCore::push_sync(Instant now, MemberState& member, const PushArrived& e
   const Push& push = event.push;
   member.push_wants = member.push_wants || push.want != Want::kNothing;
   if (finished()) return dropped_sync(member, push, PushOutcome::kFinished, actions);
+  if (is_void(push)) {  // the worker will hear of the roster with this answer, and do the step again
+    if (!push.last) return acknowledge_some(member, actions);
+    member.parked = ParkedReply{true, member.push_wants, push.clock, PushOutcome::kLate};
+    member.push_wants = false;
+    return answer_parked(member, actions);
+  }
   if (push.clock <= version_) return dropped_sync(member, push, PushOutcome::kLate, actions);
 
   const std::uint32_t bucket = *own_index(push.bucket);
@@ -51,9 +57,11 @@ std::optional<Staged> ShardCore::staged_set() const {
   Staged staged;
   staged.shard = shard_;
   staged.step = version_.next();
+  staged.roster = members_.roster().version;
   for (const MemberState* member : members_.active()) {
     const StagedPush* push = staging_.find(member->place, staged.step);
     if (push == nullptr || !push->complete) continue;
+    if (push->roster.value != 0 && push->roster != members_.roster().version) continue;  // of one that we'll hear of
     staged.members.push_back(member->member);
     staged.nonfinite = staged.nonfinite || push->nonfinite;
   }
@@ -72,7 +80,7 @@ void ShardCore::report_staged(const Staged& staged, Actions& actions) {
     }
   }
   if (is_pacer())
-    decider_.staged(staged, version_.next());
+    decider_.staged(staged, version_.next(), members_.roster().version);
   else
     actions.push_back(SendStaged{staged});
 }
@@ -83,7 +91,7 @@ void ShardCore::on(Instant now, const NormMeasured& event, Actions& actions) {
   measuring_.reset();
   staged.norm2 = event.norm2;
   if (is_pacer())
-    decider_.staged(staged, version_.next());
+    decider_.staged(staged, version_.next(), members_.roster().version);
   else
     actions.push_back(SendStaged{staged});
   advance_sync(now, actions);
@@ -91,7 +99,7 @@ void ShardCore::on(Instant now, const NormMeasured& event, Actions& actions) {
 
 void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
   if (!is_pacer()) return;
-  decider_.staged(event.staged, version_.next());
+  decider_.staged(event.staged, version_.next(), members_.roster().version);
   advance_sync(now, actions);
 }
 
@@ -102,9 +110,11 @@ bool ShardCore::decide_sync(Instant now, Actions& actions) {
   std::optional<Commit> commit = decider_.decide(version_.next(), active);
   if (!commit) return false;
   commit->roster = members_.roster();
-  decider_.committed();
+  decider_.forget();
   if (shards_ > 1) actions.push_back(SendCommit{*commit});
-  return commit_sync(now, *commit, actions);
+  if (!commit_sync(now, *commit, actions)) return false;
+  cut_if_ordered(actions);
+  return true;
 }
 
 void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
@@ -117,6 +127,22 @@ void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
   if (!commit_sync(now, commit, actions)) return;
   take_roster(commit.roster, actions);
   if (!failed_) advance_sync(now, actions);
+}
+
+// Records were lent to a roster that is gone: what was pushed of them for the open step is void, and who waits for the
+// step is told, so that the new roster does it with records of its own. Pushes that aren't bound to a roster stay.
+void ShardCore::begin_step_anew(Actions& actions) {
+  reported_ = {};
+  measuring_.reset();
+  if (is_pacer()) decider_.forget();
+  const RosterVersion roster = members_.roster().version;
+  for (MemberState* member : members_.active()) {
+    if (!staging_.drop_older(member->place, roster)) continue;
+    member->last_clock = std::min(member->last_clock, version_);
+    if (!member->parked.waiting || member->parked.clock <= version_) continue;
+    member->parked.outcome = PushOutcome::kLate;
+    answer_parked(*member, actions);
+  }
 }
 
 // Applies the step and answers everyone who waits for it. False: the job failed.

@@ -21,6 +21,7 @@ Status Staging::add(Place place, const Push& push, std::uint32_t bucket, bool ha
       return fail(ErrorCode::kData,
                   what + " came before the one for step " + std::to_string(staged.clock.value) + " was answered");
     staged.clock = push.clock;
+    staged.roster = push.roster;
   }
   if (staged.complete) return fail(ErrorCode::kData, what + " goes on after its last frame");
   if (has_payload) {
@@ -54,6 +55,17 @@ void Staging::drop(Place place, Step clock) {
 
 void Staging::drop_all(Place place) {
   for (std::uint32_t push = 0; push < in_flight_; ++push) drop(place, pushes_[index(place, Step(push))].clock);
+}
+
+bool Staging::drop_older(Place place, RosterVersion roster) {
+  bool any = false;
+  for (std::uint32_t push = 0; push < in_flight_; ++push) {
+    const StagedPush& staged = pushes_[index(place, Step(push))];
+    if (staged.clock.value == 0 || staged.roster.value == 0 || staged.roster >= roster) continue;
+    drop(place, staged.clock);
+    any = true;
+  }
+  return any;
 }
 
 }  // namespace disttrain::psd

@@ -15,6 +15,7 @@ namespace disttrain::psd {
 // What is known of one worker's push.
 struct StagedPush {
   Step clock;  // 0 = empty
+  RosterVersion roster;
   bool complete = false;
   bool nonfinite = false;
   std::uint32_t buckets = 0;  // received
@@ -40,6 +41,8 @@ class Staging {
   // Forgets it: committed, or too late.
   void drop(Place place, Step clock);
   void drop_all(Place place);
+  // Those that are bound to a roster before this one. True: there was one.
+  bool drop_older(Place place, RosterVersion roster);
 
  private:
   StagedPush& at(Place place, Step clock) { return pushes_[index(place, clock)]; }

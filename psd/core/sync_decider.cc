@@ -18,8 +18,8 @@ bool contains(const std::vector<Member>& members, const Member& member) {
 
 }  // namespace
 
-void SyncDecider::staged(const Staged& report, Step open) {
-  if (report.step != open || report.shard.value >= reports_.size()) return;
+void SyncDecider::staged(const Staged& report, Step open, RosterVersion roster) {
+  if (report.step != open || report.roster != roster || report.shard.value >= reports_.size()) return;
   reports_[report.shard.value].push_back(report);
 }
 
@@ -67,7 +67,7 @@ std::optional<Commit> SyncDecider::decide_with_norm(Step open, const std::vector
   return std::nullopt;
 }
 
-void SyncDecider::committed() {
+void SyncDecider::forget() {
   for (auto& of_shard : reports_) of_shard.clear();
 }
 

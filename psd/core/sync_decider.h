@@ -24,15 +24,15 @@ class SyncDecider {
  public:
   explicit SyncDecider(const SyncRules& rules) : rules_(rules), reports_(rules.shards) {}
 
-  // A shard's report. One of another step than `open` is old and ignored.
-  void staged(const Staged& report, Step open);
+  // A shard's report. One of another step than `open`, or of another roster than the one in force, is old and ignored.
+  void staged(const Staged& report, Step open, RosterVersion roster);
 
   // S = the members of `active` (in rank order) that are staged on all shards, if these are enough. With clipping, S
   // must be a set whose norm every shard has reported. Commit::roster is left to the caller.
   std::optional<Commit> decide(Step open, const std::vector<Member>& active) const;
 
-  // The step is committed: forgets its reports.
-  void committed();
+  // The step is committed, or begins anew with another roster: forgets its reports.
+  void forget();
 
  private:
   std::optional<Commit> decide_with_norm(Step open, const std::vector<Member>& active) const;

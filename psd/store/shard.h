@@ -27,10 +27,9 @@ class Outside {
 class Shard {
  public:
   // `turn` is called between the buckets while they get their initial values. Throws std::bad_alloc.
-  Shard(const Layout& layout, const ShardOptions& options, std::uint64_t seed, const std::function<void()>& turn)
-      : core_(layout, options),
-        store_(layout, options.shard, options.train, seed, static_cast<std::uint32_t>(options.roster.members.size()),
-               turn) {}
+  Shard(const Layout& layout, const ShardOptions& options, const StoreOptions& memory,
+        const std::function<void()>& turn)
+      : core_(layout, options), store_(layout, options.shard, memory, turn) {}
 
   // Where a push frame's payload goes, or why its channel is to be closed: ShardCore::landing.
   Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push, std::uint64_t payload_bytes);
@@ -42,6 +41,8 @@ class Shard {
 
   std::span<const float> parameters(BucketId bucket) const { return store_.parameters(bucket); }
   const ShardCore& core() const { return core_; }
+  // Before the first event it may be filled; after it, only copied.
+  ShardStore& store() { return store_; }
   std::uint64_t bytes() const { return store_.bytes(); }
 
  private:

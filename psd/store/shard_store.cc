@@ -22,19 +22,19 @@ std::uint64_t in_flight(const TrainSection& train) {
 
 }  // namespace
 
-ShardStore::ShardStore(const Layout& layout, ShardId shard, const TrainSection& train, std::uint64_t seed,
-                       std::uint32_t places, const std::function<void()>& turn)
-    : rule_(train),
-      pushes_(static_cast<std::uint32_t>(in_flight(train))),
+ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& options,
+                       const std::function<void()>& turn)
+    : rule_(options.train),
+      pushes_(static_cast<std::uint32_t>(in_flight(options.train))),
       elements_(shard_elements(layout, shard)),
       largest_(largest_bucket(layout, shard)),
       buckets_(layout.buckets.size()),
       parameters_(elements_ * sizeof(float)),
       slots_(elements_ * rule_.slots() * sizeof(float)),
-      staging_(elements_ * places * in_flight(train) * sizeof(float)),
-      frames_(largest_ * places * sizeof(float)) {
-  gradients_.reserve(std::max(1U, places));
-  part_.reserve(std::max(1U, places));
+      staging_(elements_ * options.places * in_flight(options.train) * sizeof(float)),
+      frames_(largest_ * options.places * sizeof(float)) {
+  gradients_.reserve(std::max(1U, options.places));
+  part_.reserve(std::max(1U, options.places));
   for (BucketId id : buckets_of(layout, shard)) {
     OwnBucket& bucket = buckets_[id.value];
     bucket.begin = layout.buckets[id.value].shard_begin;
@@ -47,7 +47,26 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const TrainSection& 
         bucket.runs.push_back(Run{slice.bucket_begin, slice.elements, kind});
     }
   }
-  initialize_all(layout, seed, turn);
+  if (!options.is_empty) initialize_all(layout, options.seed, turn);
+  if (!options.has_copy) return;
+  copy_ = std::make_shared<ShardCopy>(elements_, rule_.slots());
+  // Touched now: a cut shouldn't wait for the system to find the pages.
+  constexpr std::size_t kTurn = std::size_t{4} << 20;
+  for (std::size_t at = 0; at < copy_->all().size(); at += kTurn) {
+    std::fill_n(copy_->all().begin() + static_cast<std::ptrdiff_t>(at), std::min(kTurn, copy_->all().size() - at),
+                0.0F);
+    turn();
+  }
+}
+
+std::shared_ptr<const ShardCopy> ShardStore::copy() {
+  if (copy_ == nullptr || copy_.use_count() > 1) return nullptr;
+  std::copy(parameters_.floats().begin(), parameters_.floats().end(), copy_->array(0).begin());
+  for (std::size_t i = 0; i < slots(); ++i) {
+    const auto values = slot(i);
+    std::copy(values.begin(), values.end(), copy_->array(1 + i).begin());
+  }
+  return copy_;
 }
 
 void ShardStore::initialize_all(const Layout& layout, std::uint64_t seed, const std::function<void()>& turn) {
@@ -157,7 +176,8 @@ void ShardStore::mix_state(std::span<const update::WeightedGradient> pushed, flo
 }
 
 std::uint64_t ShardStore::bytes() const {
-  return parameters_.bytes() + slots_.bytes() + staging_.bytes() + frames_.bytes();
+  return parameters_.bytes() + slots_.bytes() + staging_.bytes() + frames_.bytes() +
+         (copy_ ? parameters_.bytes() + slots_.bytes() : 0);
 }
 
 }  // namespace disttrain::psd

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -16,12 +17,33 @@
 
 namespace disttrain::psd {
 
+struct StoreOptions {
+  TrainSection train;
+  std::uint64_t seed = 1;
+  std::uint32_t places = 0;  // members that memory is made for
+  bool has_copy = false;     // memory for a checkpoint's copy
+  bool is_empty = false;     // parameters begin at 0: whoever made the store fills them
+};
+
+// Parameters and slots of one moment. Not written to as long as anybody but the store holds it.
+class ShardCopy {
+ public:
+  ShardCopy(std::uint64_t elements, std::size_t slots) : elements_(elements), block_(elements * (1 + slots) * 4) {}
+  std::span<float> array(std::size_t i) { return block_.floats().subspan(i * elements_, elements_); }
+  std::span<const float> array(std::size_t i) const { return block_.floats().subspan(i * elements_, elements_); }
+  std::size_t arrays() const { return elements_ == 0 ? 0 : block_.floats().size() / elements_; }
+  std::span<float> all() { return block_.floats(); }
+
+ private:
+  const std::uint64_t elements_;
+  MemoryBlock block_;
+};
+
 class ShardStore {
  public:
-  // places: members that memory is made for. Parameters begin as the model's initializers say, slots at 0; `turn` is
-  // called between buckets, for this takes seconds where a shard is large. Throws std::bad_alloc.
-  ShardStore(const Layout& layout, ShardId shard, const TrainSection& train, std::uint64_t seed, std::uint32_t places,
-             const std::function<void()>& turn);
+  // Parameters begin as the model's initializers say, slots at 0; `turn` is called between buckets, for this takes
+  // seconds where a shard is large. Throws std::bad_alloc.
+  ShardStore(const Layout& layout, ShardId shard, const StoreOptions& options, const std::function<void()>& turn);
   ShardStore(const ShardStore&) = delete;
 
   // Where the bucket's payload is received; as long as the bucket. Valid as long as the store.
@@ -36,6 +58,14 @@ class ShardStore {
 
   // Current values; a bucket is of one version.
   std::span<const float> parameters(BucketId bucket) const;
+
+  // What a checkpoint holds, in its order: parameters as Layout has them, each slot alike.
+  std::span<float> parameters() { return parameters_.floats(); }
+  std::size_t slots() const { return rule_.slots(); }
+  std::span<float> slot(std::size_t i) { return slots_.floats().subspan(i * elements_, elements_); }
+  // Parameters (array 0) and slots as they are now. Null where no memory was made for it, or the last one is still
+  // held.
+  std::shared_ptr<const ShardCopy> copy();
 
   std::uint64_t bytes() const;  // of all blocks, touched or not
 
@@ -67,9 +97,10 @@ class ShardStore {
   std::vector<OwnBucket> buckets_;  // by BucketId; elements 0 = another shard's
 
   MemoryBlock parameters_;
-  MemoryBlock slots_;                                // slot after slot, each as the parameters
-  MemoryBlock staging_;                              // sync: (place, push, element)
-  MemoryBlock frames_;                               // (place, element): the frame or, in sync, the spare
+  MemoryBlock slots_;    // slot after slot, each as the parameters
+  MemoryBlock staging_;  // sync: (place, push, element)
+  MemoryBlock frames_;   // (place, element): the frame or, in sync, the spare
+  std::shared_ptr<ShardCopy> copy_;
   std::vector<update::WeightedGradient> gradients_;  // of the action being carried out
   std::vector<update::WeightedGradient> part_;
   double total_weight_ = 1.0;

@@ -72,12 +72,6 @@ TEST_F(ShardFileTest, AFileIsSafetensorsOfWholeVariablesAndNamedRanges) {
   EXPECT_EQ(table->data_begin, open.manifest.files[0].data_begin);
 }
 
-TEST_F(ShardFileTest, SizeIsKnownBeforehand) {
-  const Layout layout = layout_of(small_model(), 2, 5);
-  const OpenCheckpoint open = save_small(layout);
-  EXPECT_EQ(shard_file_bytes(layout, ShardId(1), 1, {{"step", "x"}}), open.manifest.files[1].bytes);
-}
-
 TEST_F(ShardFileTest, AnyFlippedBitIsFound) {
   const OpenCheckpoint open = save_small(layout_of(small_model(), 2, 5));
   ASSERT_TRUE(verify_files(files_, open.path, open.manifest));

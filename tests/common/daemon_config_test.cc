@@ -184,9 +184,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"LaterLogFormat", "[log]\nformat = \"journal\"" + std::string(kCluster), "is not in this version"},
         Mistake{"LaterDevice", "[[worker]]\naddress = \"a:1\"\ndevice = \"cuda:0\"" + std::string(kCluster),
                 "worker[0].device = \"cuda:0\" is not in this version"},
-        Mistake{"LaterSection", "[metrics]\nlisten = \"\"" + std::string(kCluster), "metrics is not in this version"},
-        Mistake{"LaterKey", "[cluster]\nallow_unlisted_workers = true" + std::string(kCluster),
-                "cluster.allow_unlisted_workers is not in this version"}),
+        Mistake{"LaterSection", "[metrics]\nlisten = \"\"" + std::string(kCluster), "metrics is not in this version"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
 TEST(ClusterFile, AllMistakesComeAtOnceInTheOrderOfTheFile) {
@@ -230,6 +228,8 @@ shards = 3
 placement = "greedy"
 min_workers = 2
 on_worker_loss = "shrink"
+max_restarts = 3
+restart_window = "1m"
 stall_timeout = "2m"
 [model]
 builtin = "mlp"
@@ -265,6 +265,16 @@ path = "/e"
 files = "t*"
 labels = "l*"
 every_steps = 50
+[checkpoint]
+directory = "/c"
+every_steps = 100
+every = "30s"
+keep = 5
+keep_every_steps = 1000
+at_end = false
+restore = "none"
+init_from = "/w.safetensors"
+init_map = { "fc.weight" = "dense0/weights" }
 )toml");
   ASSERT_TRUE(job) << job.error().message;
   EXPECT_EQ(job->job.shards, 3u);
@@ -284,6 +294,17 @@ every_steps = 50
   EXPECT_EQ(job->train.nonfinite.action, NonfiniteAction::kFail);
   EXPECT_EQ(job->train.sum_order, SumOrder::kArrival);
   EXPECT_EQ(job->evaluate.every_steps, 50u);
+  EXPECT_EQ(job->job.max_restarts, 3u);
+  EXPECT_EQ(job->job.restart_window, 1min);
+  EXPECT_EQ(job->checkpoint.directory, "/c");
+  EXPECT_EQ(job->checkpoint.every_steps, 100u);
+  EXPECT_EQ(job->checkpoint.every, 30s);
+  EXPECT_EQ(job->checkpoint.keep, 5u);
+  EXPECT_EQ(job->checkpoint.keep_every_steps, 1000u);
+  EXPECT_FALSE(job->checkpoint.at_end);
+  EXPECT_EQ(job->checkpoint.restore, Restore::kNone);
+  EXPECT_EQ(job->checkpoint.init_from, "/w.safetensors");
+  EXPECT_EQ(job->checkpoint.init_map.at("fc.weight"), "dense0/weights");
 }
 
 TEST(JobFile, DefaultsFollowTheRule) {
@@ -368,11 +389,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "\"auto\" or an integer from 1 to 4096"},
         Mistake{"LaterExchange", replaced(kJob, "[model]", "exchange = \"allreduce\"\n[model]"),
                 "job.exchange = \"allreduce\" is not in this version; expected \"ps\" or nothing"},
-        Mistake{"LaterWorkerLoss", replaced(kJob, "[model]", "on_worker_loss = \"wait\"\n[model]"),
-                "is not in this version"},
-        Mistake{"LaterRestarts", replaced(kJob, "[model]", "max_restarts = 3\n[model]"),
-                "job.max_restarts is not in this version; leave it out"},
-        Mistake{"LaterCheckpoints", job_with("[checkpoint]\nkeep = 3"), "checkpoint is not in this version"},
+        Mistake{"WaitNeedsSync", replaced(kJob, "[model]", "on_worker_loss = \"wait\"\n[model]"),
+                "only there does a step need every worker"},
+        Mistake{"CheckpointKeysWithoutDirectory", job_with("[checkpoint]\nkeep = 3"),
+                "checkpoint.keep has a meaning only with checkpoint.directory"},
+        Mistake{"InitMapWithoutInitFrom", job_with("[checkpoint]\ninit_map = { \"a\" = \"b\" }"),
+                "checkpoint.init_map has a meaning only with checkpoint.init_from"},
+        Mistake{"InitMapOfNumbers", job_with("[checkpoint]\ninit_from = \"/w\"\ninit_map = { \"a\" = 3 }"),
+                "checkpoint.init_map.a"},
         Mistake{"EvaluateWithoutFiles", job_with("[evaluate]\nevery_steps = 3"),
                 "evaluate.every_steps has a meaning only with evaluate.files"},
         Mistake{"DateForString", replaced(kJob, "\"test\"", "2026-01-01"), "job.name is"}),

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/layout.h"
+#include "common/messages/checkpoint.h"
 #include "common/messages/client.h"
 #include "common/messages/control.h"
 #include "common/messages/data.h"
@@ -35,11 +36,13 @@ template <typename T>
 inline constexpr std::size_t kFields = count_fields<T>();
 // An optional takes Anything in two ways, which counts as none.
 template <>
-inline constexpr std::size_t kFields<LeaseGrant> = 4;
+inline constexpr std::size_t kFields<LeaseGrant> = 5;
 template <>
 inline constexpr std::size_t kFields<Evaluated> = 10;
 template <>
 inline constexpr std::size_t kFields<Heartbeat> = 10;
+template <>
+inline constexpr std::size_t kFields<ShardWritten> = 10;
 
 // Calls f(field of a, field of b) for each. Long because it is a table.
 template <typename T, typename F>

@@ -154,6 +154,9 @@ TEST(DataCodec, EveryMessageComesBackTheSameFromOneScratchBuffer) {
     EXPECT_TRUE(same(filled<Staged>(), expect_ok(decode_staged(encode(filled<Staged>(), scratch)))));
     EXPECT_TRUE(same(filled<Commit>(), expect_ok(decode_commit(encode(filled<Commit>(), scratch)))));
     EXPECT_TRUE(same(filled<PacerNews>(), expect_ok(decode_pacer_news(encode(filled<PacerNews>(), scratch)))));
+    EXPECT_TRUE(same(filled<Mark>(), expect_ok(decode_mark(encode(filled<Mark>(), scratch)))));
+    EXPECT_TRUE(same(filled<MarkTaken>(), expect_ok(decode_mark_taken(encode(filled<MarkTaken>(), scratch)))));
+    EXPECT_TRUE(same(filled<Cut>(), expect_ok(decode_cut(encode(filled<Cut>(), scratch)))));
     EXPECT_TRUE(same(Acknowledge{}, expect_ok(decode_acknowledge(encode(Acknowledge{}, scratch)))));
   }
 }

@@ -115,7 +115,7 @@ Result<Plan> make_plan(const PlanOptions& options) {
     const ShardId shard(s);
     plan.shards.push_back(
         {owners[s], buckets_of(plan.layout, shard).size(), shard_elements(plan.layout, shard) * sizeof(float),
-         bytes_per_shard(plan.layout, shard, plan.job.train, slots, plan.tasks.workers, plan.tasks.credits)});
+         bytes_per_shard(plan.layout, shard, plan.job, slots, plan.tasks.workers, plan.tasks.credits)});
   }
   return plan;
 }

@@ -69,6 +69,41 @@ LogsRequest read(schema::LogsRequest::Reader r) {
   return m;
 }
 
+void write(const SaveRequest& m, schema::SaveRequest::Builder b) {
+  b.setJob(text(m.job));
+}
+
+SaveRequest read(schema::SaveRequest::Reader r) {
+  return SaveRequest{string(r.getJob())};
+}
+
+void write(const CheckpointSaved& m, schema::CheckpointSaved::Builder b) {
+  b.setPath(text(m.path));
+  b.setStep(m.step.value);
+}
+
+CheckpointSaved read(schema::CheckpointSaved::Reader r) {
+  return CheckpointSaved{string(r.getPath()), Step(r.getStep())};
+}
+
+void write(const EventsRequest& m, schema::EventsRequest::Builder b) {
+  b.setJob(text(m.job));
+  b.setAll(m.all);
+  b.setFollow(m.follow);
+}
+
+EventsRequest read(schema::EventsRequest::Reader r) {
+  return EventsRequest{string(r.getJob()), r.getAll(), r.getFollow()};
+}
+
+void write(const EventsAnswer& m, schema::EventsAnswer::Builder b) {
+  b.setJson(text(m.json));
+}
+
+EventsAnswer read(schema::EventsAnswer::Reader r) {
+  return EventsAnswer{string(r.getJson())};
+}
+
 void write(const Refused& m, schema::Refused::Builder b) {
   b.setCode(write(m.code));
   b.setReason(text(m.reason));

@@ -31,6 +31,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/messages/checkpoint.h"
 #include "common/messages/client.h"
 #include "common/messages/control.h"
 #include "common/messages/data.h"
@@ -55,6 +56,7 @@ inline constexpr std::size_t kMaxLogLines = 64 * 1024;
 inline constexpr std::size_t kMaxTurns = 4096;
 inline constexpr std::size_t kMaxEpochs = 64 * 1024;  // open ones of a ledger
 inline constexpr std::size_t kMaxWarnings = 256;
+inline constexpr std::size_t kMaxChunks = 4 * 1024 * 1024;             // of a checkpoint's file
 inline constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 42;  // of a model
 
 // --- Session: kHello, kWelcome, kRefused; in the control part.
@@ -77,7 +79,9 @@ using ControlMessage =
                  RosterApplied, FenceWorker, WorkerFenced, LeaseRequest, LeaseGrant, WorkerFinished, StopJob,
                  SetEvaluator, Evaluate, Evaluated, CloseJob, JobClosed, TaskFailed, Accusation, Heartbeat,
                  HeartbeatAnswer, LogLines, SubmitJob, JobSubmitted, StatusRequest, StatusAnswer, StopRequest,
-                 RequestDone, LogsRequest, Refused>;
+                 RequestDone, LogsRequest, Refused, PauseJob, PrepareCheckpoint, CheckpointPrepared, TakeCut,
+                 MarkChannels, AbandonCheckpoint, ShardWritten, CheckpointFailed, SaveRequest, CheckpointSaved,
+                 EventsRequest, EventsAnswer>;
 
 // A message of at most 64 KiB is the control part of a kControl frame, a bigger one the payload of a kBlob frame.
 struct EncodedControl {
@@ -115,6 +119,9 @@ Bytes encode(const Acknowledge& acknowledge, ScratchBuffer& scratch);
 Bytes encode(const Staged& staged, ScratchBuffer& scratch);
 Bytes encode(const Commit& commit, ScratchBuffer& scratch);
 Bytes encode(const PacerNews& news, ScratchBuffer& scratch);
+Bytes encode(const Mark& mark, ScratchBuffer& scratch);
+Bytes encode(const MarkTaken& taken, ScratchBuffer& scratch);
+Bytes encode(const Cut& cut, ScratchBuffer& scratch);
 
 Result<Push> decode_push(Bytes control);
 Result<Pull> decode_pull(Bytes control);
@@ -123,5 +130,8 @@ Result<Acknowledge> decode_acknowledge(Bytes control);
 Result<Staged> decode_staged(Bytes control);
 Result<Commit> decode_commit(Bytes control);
 Result<PacerNews> decode_pacer_news(Bytes control);
+Result<Mark> decode_mark(Bytes control);
+Result<MarkTaken> decode_mark_taken(Bytes control);
+Result<Cut> decode_cut(Bytes control);
 
 }  // namespace disttrain::wire

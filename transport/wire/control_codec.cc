@@ -1,4 +1,5 @@
-// The switchboard of the control connections: which message it is. What is in it: job_codec.cc, client_codec.cc.
+// The switchboard of the control connections: which message it is. What is in it: job_codec.cc, report_codec.cc,
+// checkpoint_codec.cc, client_codec.cc.
 #include "transport/wire/control_messages.h"
 
 namespace disttrain::wire {
@@ -40,6 +41,18 @@ struct WriteBody {
   void operator()(const RequestDone&) { b.setRequestDone(); }
   void operator()(const LogsRequest& m) { write(m, b.initLogsRequest()); }
   void operator()(const Refused& m) { write(m, b.initRefused()); }
+  void operator()(const PauseJob& m) { write(m, b.initPauseJob()); }
+  void operator()(const PrepareCheckpoint& m) { write(m, b.initPrepareCheckpoint()); }
+  void operator()(const CheckpointPrepared& m) { write(m, b.initCheckpointPrepared()); }
+  void operator()(const TakeCut& m) { write(m, b.initTakeCut()); }
+  void operator()(const MarkChannels& m) { write(m, b.initMarkChannels()); }
+  void operator()(const AbandonCheckpoint& m) { write(m, b.initAbandonCheckpoint()); }
+  void operator()(const ShardWritten& m) { write(m, b.initShardWritten()); }
+  void operator()(const CheckpointFailed& m) { write(m, b.initCheckpointFailed()); }
+  void operator()(const SaveRequest& m) { write(m, b.initSaveRequest()); }
+  void operator()(const CheckpointSaved& m) { write(m, b.initCheckpointSaved()); }
+  void operator()(const EventsRequest& m) { write(m, b.initEventsRequest()); }
+  void operator()(const EventsAnswer& m) { write(m, b.initEventsAnswer()); }
 };
 
 // Long because it is a table.
@@ -112,6 +125,30 @@ ControlMessage read_body(schema::ControlMessage::Reader r) {
       return read(r.getLogsRequest());
     case Which::REFUSED:
       return read(r.getRefused());
+    case Which::PAUSE_JOB:
+      return read(r.getPauseJob());
+    case Which::PREPARE_CHECKPOINT:
+      return read(r.getPrepareCheckpoint());
+    case Which::CHECKPOINT_PREPARED:
+      return read(r.getCheckpointPrepared());
+    case Which::TAKE_CUT:
+      return read(r.getTakeCut());
+    case Which::MARK_CHANNELS:
+      return read(r.getMarkChannels());
+    case Which::ABANDON_CHECKPOINT:
+      return read(r.getAbandonCheckpoint());
+    case Which::SHARD_WRITTEN:
+      return read(r.getShardWritten());
+    case Which::CHECKPOINT_FAILED:
+      return read(r.getCheckpointFailed());
+    case Which::SAVE_REQUEST:
+      return read(r.getSaveRequest());
+    case Which::CHECKPOINT_SAVED:
+      return read(r.getCheckpointSaved());
+    case Which::EVENTS_REQUEST:
+      return read(r.getEventsRequest());
+    case Which::EVENTS_ANSWER:
+      return read(r.getEventsAnswer());
   }
   malformed("it is of kind " + std::to_string(static_cast<unsigned>(r.which())) + ", which this version doesn't know");
 }
@@ -150,6 +187,18 @@ struct NameOf {
   const char* operator()(const RequestDone&) const { return "RequestDone"; }
   const char* operator()(const LogsRequest&) const { return "LogsRequest"; }
   const char* operator()(const Refused&) const { return "Refused"; }
+  const char* operator()(const PauseJob&) const { return "PauseJob"; }
+  const char* operator()(const PrepareCheckpoint&) const { return "PrepareCheckpoint"; }
+  const char* operator()(const CheckpointPrepared&) const { return "CheckpointPrepared"; }
+  const char* operator()(const TakeCut&) const { return "TakeCut"; }
+  const char* operator()(const MarkChannels&) const { return "MarkChannels"; }
+  const char* operator()(const AbandonCheckpoint&) const { return "AbandonCheckpoint"; }
+  const char* operator()(const ShardWritten&) const { return "ShardWritten"; }
+  const char* operator()(const CheckpointFailed&) const { return "CheckpointFailed"; }
+  const char* operator()(const SaveRequest&) const { return "SaveRequest"; }
+  const char* operator()(const CheckpointSaved&) const { return "CheckpointSaved"; }
+  const char* operator()(const EventsRequest&) const { return "EventsRequest"; }
+  const char* operator()(const EventsAnswer&) const { return "EventsAnswer"; }
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Inside the codec only: one write() and one read() for each message of the control connections. job_codec.cc has those
-// between chief and tasks, client_codec.cc those of the command line.
+// Inside the codec only: one write() and one read() for each message of the control connections. job_codec.cc,
+// report_codec.cc and checkpoint_codec.cc have those between chief and tasks, client_codec.cc those of the command
+// line.
 #pragma once
 
 #include "transport/wire/pieces.h"
@@ -54,6 +55,8 @@ void write(const Heartbeat& m, schema::Heartbeat::Builder b);
 Heartbeat read(schema::Heartbeat::Reader r);
 void write(const HeartbeatAnswer& m, schema::HeartbeatAnswer::Builder b);
 HeartbeatAnswer read(schema::HeartbeatAnswer::Reader r);
+void write(const PacerReport& m, schema::PacerReport::Builder b);
+PacerReport read(schema::PacerReport::Reader r);
 void write(const LogLines& m, schema::LogLines::Builder b);
 LogLines read(schema::LogLines::Reader r);
 
@@ -71,5 +74,30 @@ void write(const LogsRequest& m, schema::LogsRequest::Builder b);
 LogsRequest read(schema::LogsRequest::Reader r);
 void write(const Refused& m, schema::Refused::Builder b);
 Refused read(schema::Refused::Reader r);
+
+void write(const PauseJob& m, schema::PauseJob::Builder b);
+PauseJob read(schema::PauseJob::Reader r);
+void write(const PrepareCheckpoint& m, schema::PrepareCheckpoint::Builder b);
+PrepareCheckpoint read(schema::PrepareCheckpoint::Reader r);
+void write(const CheckpointPrepared& m, schema::CheckpointPrepared::Builder b);
+CheckpointPrepared read(schema::CheckpointPrepared::Reader r);
+void write(const TakeCut& m, schema::TakeCut::Builder b);
+TakeCut read(schema::TakeCut::Reader r);
+void write(const MarkChannels& m, schema::MarkChannels::Builder b);
+MarkChannels read(schema::MarkChannels::Reader r);
+void write(const AbandonCheckpoint& m, schema::AbandonCheckpoint::Builder b);
+AbandonCheckpoint read(schema::AbandonCheckpoint::Reader r);
+void write(const ShardWritten& m, schema::ShardWritten::Builder b);
+ShardWritten read(schema::ShardWritten::Reader r);
+void write(const CheckpointFailed& m, schema::CheckpointFailed::Builder b);
+CheckpointFailed read(schema::CheckpointFailed::Reader r);
+void write(const SaveRequest& m, schema::SaveRequest::Builder b);
+SaveRequest read(schema::SaveRequest::Reader r);
+void write(const CheckpointSaved& m, schema::CheckpointSaved::Builder b);
+CheckpointSaved read(schema::CheckpointSaved::Reader r);
+void write(const EventsRequest& m, schema::EventsRequest::Builder b);
+EventsRequest read(schema::EventsRequest::Reader r);
+void write(const EventsAnswer& m, schema::EventsAnswer::Builder b);
+EventsAnswer read(schema::EventsAnswer::Reader r);
 
 }  // namespace disttrain::wire

@@ -63,6 +63,7 @@ Bytes encode(const Push& m, ScratchBuffer& scratch) {
     b.setLast(m.last);
     b.setSkipped(m.skipped);
     b.setFinal(m.final);
+    b.setRoster(m.roster.value);
     if (!m.visited.empty()) write_list(b.initVisited(checked_size(m.visited, kMaxVisited)), m.visited);
   });
 }
@@ -81,6 +82,7 @@ Result<Push> decode_push(Bytes control) {
     m.lease = LeaseId(r.getLease());
     m.epoch = r.getEpoch();
     m.final = r.getFinal();
+    m.roster = RosterVersion(r.getRoster());
     m.visited = read_list<Interval>(r.getVisited(), kMaxVisited, "visited positions");
     return m;
   });
@@ -142,6 +144,7 @@ Bytes encode(const Staged& m, ScratchBuffer& scratch) {
     b.setNonfinite(m.nonfinite);
     b.setStep(m.step.value);
     b.setNorm2(m.norm2);
+    b.setRoster(m.roster.value);
     write_list(b.initMembers(checked_size(m.members, kMaxMembers)), m.members);
   });
 }
@@ -154,6 +157,7 @@ Result<Staged> decode_staged(Bytes control) {
     m.members = read_list<Member>(r.getMembers(), kMaxMembers, "members");
     m.nonfinite = r.getNonfinite();
     m.norm2 = r.getNorm2();
+    m.roster = RosterVersion(r.getRoster());
     return m;
   });
 }
@@ -200,6 +204,31 @@ Result<PacerNews> decode_pacer_news(Bytes control) {
     m.finished = r.getFinished();
     return m;
   });
+}
+
+Bytes encode(const Mark& m, ScratchBuffer& scratch) {
+  return build_in<schema::Mark>(scratch, [&m](schema::Mark::Builder b) { b.setAttempt(m.attempt); });
+}
+
+Result<Mark> decode_mark(Bytes control) {
+  return parse<schema::Mark>("Mark", control, [](schema::Mark::Reader r) { return Mark{r.getAttempt()}; });
+}
+
+Bytes encode(const MarkTaken& m, ScratchBuffer& scratch) {
+  return build_in<schema::MarkTaken>(scratch, [&m](schema::MarkTaken::Builder b) { b.setAttempt(m.attempt); });
+}
+
+Result<MarkTaken> decode_mark_taken(Bytes control) {
+  return parse<schema::MarkTaken>("MarkTaken", control,
+                                  [](schema::MarkTaken::Reader r) { return MarkTaken{r.getAttempt()}; });
+}
+
+Bytes encode(const Cut& m, ScratchBuffer& scratch) {
+  return build_in<schema::Cut>(scratch, [&m](schema::Cut::Builder b) { b.setAttempt(m.attempt); });
+}
+
+Result<Cut> decode_cut(Bytes control) {
+  return parse<schema::Cut>("Cut", control, [](schema::Cut::Reader r) { return Cut{r.getAttempt()}; });
 }
 
 }  // namespace disttrain::wire

@@ -39,10 +39,13 @@ enum class FrameType : std::uint16_t {
   kPull = 33,
   kParameters = 34,
   kAcknowledge = 35,
+  kMark = 36,
+  kMarkTaken = 37,
   // Shard peers.
   kStaged = 48,
   kCommit = 49,
   kPacerNews = 50,
+  kCut = 51,
 };
 
 enum class ChecksumKind : std::uint8_t { kNone = 0, kCrc32c = 1 };

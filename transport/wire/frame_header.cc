@@ -43,9 +43,12 @@ bool known(FrameType type) {
     case FrameType::kPull:
     case FrameType::kParameters:
     case FrameType::kAcknowledge:
+    case FrameType::kMark:
+    case FrameType::kMarkTaken:
     case FrameType::kStaged:
     case FrameType::kCommit:
     case FrameType::kPacerNews:
+    case FrameType::kCut:
       return true;
   }
   return false;

@@ -54,11 +54,17 @@ static Message read_placed(Reader& r) {
 void write(const CreateShards& m, schema::CreateShards::Builder b) {
   write_placed(m, b);
   b.setWarmupSteps(m.warmup_steps);
+  b.setPlaces(m.places);
+  b.setCheckpointFolder(text(m.checkpoint_folder));
+  b.setRestorePath(text(m.restore_path));
 }
 
 CreateShards read(schema::CreateShards::Reader r) {
   auto m = read_placed<CreateShards>(r);
   m.warmup_steps = r.getWarmupSteps();
+  m.places = r.getPlaces();
+  m.checkpoint_folder = string(r.getCheckpointFolder());
+  m.restore_path = string(r.getRestorePath());
   return m;
 }
 
@@ -73,11 +79,13 @@ ShardsCreated read(schema::ShardsCreated::Reader r) {
 void write(const OpenJob& m, schema::OpenJob::Builder b) {
   write_placed(m, b);
   b.setEvaluates(m.evaluates);
+  b.setClock(m.clock.value);
 }
 
 OpenJob read(schema::OpenJob::Reader r) {
   auto m = read_placed<OpenJob>(r);
   m.evaluates = r.getEvaluates();
+  m.clock = Step(r.getClock());
   return m;
 }
 
@@ -95,6 +103,19 @@ void write(const StartJob& m, schema::StartJob::Builder b) {
 
 StartJob read(schema::StartJob::Reader r) {
   return read_job<StartJob>(r);
+}
+
+void write(const PauseJob& m, schema::PauseJob::Builder b) {
+  write_job(m, b);
+  b.setPaused(m.paused);
+  b.setReason(text(m.reason));
+}
+
+PauseJob read(schema::PauseJob::Reader r) {
+  auto m = read_job<PauseJob>(r);
+  m.paused = r.getPaused();
+  m.reason = string(r.getReason());
+  return m;
 }
 
 // --- Workers come and go.
@@ -179,12 +200,14 @@ void write(const LeaseGrant& m, schema::LeaseGrant::Builder b) {
   write_job(m, b);
   if (m.lease) write(*m.lease, b.initLease());
   b.setLast(m.last);
+  b.setRoster(m.roster.value);
 }
 
 LeaseGrant read(schema::LeaseGrant::Reader r) {
   auto m = read_job<LeaseGrant>(r);
   if (r.hasLease()) m.lease = read(r.getLease());
   m.last = r.getLast();
+  m.roster = RosterVersion(r.getRoster());
   return m;
 }
 
@@ -254,11 +277,13 @@ Evaluated read(schema::Evaluated::Reader r) {
 void write(const CloseJob& m, schema::CloseJob::Builder b) {
   write_job(m, b);
   b.setReason(text(m.reason));
+  b.setRemoved(m.removed);
 }
 
 CloseJob read(schema::CloseJob::Reader r) {
   auto m = read_job<CloseJob>(r);
   m.reason = string(r.getReason());
+  m.removed = r.getRemoved();
   return m;
 }
 

@@ -189,6 +189,18 @@ struct ControlMessage {
     requestDone @30 :Void;
     logsRequest @31 :LogsRequest;
     refused @32 :Refused;
+    pauseJob @33 :PauseJob;
+    prepareCheckpoint @34 :PrepareCheckpoint;
+    checkpointPrepared @35 :CheckpointPrepared;
+    takeCut @36 :TakeCut;
+    markChannels @37 :MarkChannels;
+    abandonCheckpoint @38 :AbandonCheckpoint;
+    shardWritten @39 :ShardWritten;
+    checkpointFailed @40 :CheckpointFailed;
+    saveRequest @41 :SaveRequest;
+    checkpointSaved @42 :CheckpointSaved;
+    eventsRequest @43 :EventsRequest;
+    eventsAnswer @44 :EventsAnswer;
   }
 }
 
@@ -218,6 +230,9 @@ struct CreateShards {
   roster @6 :Roster;
   warmupSteps @7 :UInt64;
   trainRecords @8 :UInt64;
+  places @9 :UInt32;
+  checkpointFolder @10 :Text;
+  restorePath @11 :Text;
 }
 
 struct ShardsCreated {
@@ -237,6 +252,7 @@ struct OpenJob {
   roster @6 :Roster;
   trainRecords @7 :UInt64;
   evaluates @8 :Bool;
+  clock @9 :UInt64;
 }
 
 struct JobOpened {
@@ -248,6 +264,14 @@ struct JobOpened {
 struct StartJob {
   job @0 :UInt32;
   generation @1 :UInt64;
+}
+
+# chief -> every worker: stop at the next step, or go on. While it lasts no worker takes silence for a stall.
+struct PauseJob {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  paused @2 :Bool;
+  reason @3 :Text;
 }
 
 # chief -> the ps of the pacer: workers join or leave. Answered by RosterApplied once the pacer knows at which step.
@@ -308,6 +332,7 @@ struct LeaseGrant {
   generation @1 :UInt64;
   lease @2 :Lease;  # may be absent
   last @3 :Bool;
+  roster @4 :UInt64;  # sync: that `last` is said for
 }
 
 # worker -> chief, once: at a push boundary, all pushes answered; its data or the job's steps are used up, or StopJob.
@@ -355,6 +380,7 @@ struct CloseJob {
   job @0 :UInt32;
   generation @1 :UInt64;
   reason @2 :Text;
+  removed @3 :Bool;
 }
 
 struct JobClosed {
@@ -401,6 +427,7 @@ struct PacerReport {
   ledger @10 :List(EpochLedger);
   finished @11 :Bool;
   staleness @12 :Float64;
+  slowestClock @13 :UInt64;  # ssp
 }
 
 # task -> chief, each tenth of the heartbeat timeout. Answered by HeartbeatAnswer. That it comes shows that the task
@@ -434,6 +461,85 @@ struct LogLine {
 struct LogLines {
   lines @0 :List(LogLine);
   dropped @1 :UInt64;
+}
+
+# ---------------------------------------------------------------------------------------------- Checkpoints
+# common/messages/checkpoint.h has their order.
+
+# chief -> every ps: make the files of its shards in the attempt's folder, with room for all of their bytes.
+# Answered by CheckpointPrepared or CheckpointFailed, before anything stalls.
+struct PrepareCheckpoint {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  attempt @2 :UInt64;
+  folder @3 :Text;
+}
+
+struct CheckpointPrepared {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  attempt @2 :UInt64;
+}
+
+# chief -> the pacer's ps, sync: cut at a step, or at once when it is past.
+struct TakeCut {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  attempt @2 :UInt64;
+  at @3 :UInt64;
+}
+
+# chief -> every worker, async and ssp: a Mark on every channel at the next boundary between two pushes.
+struct MarkChannels {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  attempt @2 :UInt64;
+}
+
+# chief -> every ps: the attempt is given up. Marked workers are let go, what was written is left to the chief.
+struct AbandonCheckpoint {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  attempt @2 :UInt64;
+}
+
+struct WorkerEntry {
+  worker @0 :Member;
+  last @1 :UInt64;
+  clock @2 :UInt64;
+}
+
+# ps -> chief, for each shard when its file is written and synced.
+struct ShardWritten {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  attempt @2 :UInt64;
+  shard @3 :UInt32;
+  version @4 :UInt64;
+  elements @5 :UInt64;
+  workers @6 :List(WorkerEntry);
+  file @7 :File;
+  pacer @8 :PacerReport;  # from shard 0, else absent
+  cut @9 :Int64;          # nanoseconds, as the two below
+  parked @10 :Int64;
+  writing @11 :Int64;
+
+  struct File {
+    name @0 :Text;
+    bytes @1 :UInt64;
+    dataBegin @2 :UInt64;
+    checksum @3 :UInt64;
+    chunks @4 :List(UInt64);
+  }
+}
+
+# ps -> chief: no room, an error of the disk. The shard is well, training goes on.
+struct CheckpointFailed {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  attempt @2 :UInt64;
+  code @3 :ErrorCode;
+  reason @4 :Text;
 }
 
 # ---------------------------------------------------------------------------------------------- Command line and chief
@@ -480,6 +586,27 @@ struct LogsRequest {
   }
 }
 
+# client -> chief: a checkpoint now. Answered by CheckpointSaved once it is committed, or Refused.
+struct SaveRequest {
+  job @0 :Text;
+}
+
+struct CheckpointSaved {
+  path @0 :Text;
+  step @1 :UInt64;
+}
+
+# client -> chief. Answered by one EventsAnswer, with `follow` by more of them as events arise.
+struct EventsRequest {
+  job @0 :Text;
+  all @1 :Bool;
+  follow @2 :Bool;
+}
+
+struct EventsAnswer {
+  json @0 :Text;
+}
+
 # ---------------------------------------------------------------------------------------------- Channels
 # Job, generation and sequence are in the frame's header; tensor bytes are its payload.
 
@@ -501,6 +628,7 @@ struct Push {
   skipped @9 :Bool;
   visited @10 :List(Interval);
   final @11 :Bool;           # the worker pushes no more, or not before it gets a lease: ssp waits for it no longer
+  roster @12 :UInt64;        # sync with leases: that its records were lent to
 }
 
 # worker -> shard: parameters without a push. Answered by Parameters, one per bucket.
@@ -527,6 +655,16 @@ struct Acknowledge {
   finished @2 :Bool;
 }
 
+# worker -> shard, async and ssp: the boundary of a checkpoint. Nothing follows on this channel before MarkTaken.
+struct Mark {
+  attempt @0 :UInt64;
+}
+
+# shard -> worker: the cut is taken, or the attempt given up.
+struct MarkTaken {
+  attempt @0 :UInt64;
+}
+
 # ---------------------------------------------------------------------------------------------- Shards and their pacer
 
 # shard -> pacer, sync: what is staged here for a step covers the roster or has `aggregate` members. Again at each
@@ -537,6 +675,7 @@ struct Staged {
   step @2 :UInt64;
   norm2 @3 :Float64;
   members @4 :List(Member);
+  roster @5 :UInt64;  # that the pushes are of
 }
 
 # pacer -> shards, sync: step `step` is the mean over `members` in rank order; `roster` holds from the next step on.
@@ -554,4 +693,9 @@ struct PacerNews {
   globalStep @1 :UInt64;
   finished @2 :Bool;
   roster @3 :Roster;
+}
+
+# pacer -> shards, sync: cut here, between two commits of this stream.
+struct Cut {
+  attempt @0 :UInt64;
 }

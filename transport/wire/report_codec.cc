@@ -43,7 +43,7 @@ static EpochLedger read(schema::EpochLedger::Reader r) {
   return epoch;
 }
 
-static void write(const PacerReport& m, schema::PacerReport::Builder b) {
+void write(const PacerReport& m, schema::PacerReport::Builder b) {
   b.setGlobalStep(m.global_step.value);
   b.setExamples(m.examples);
   b.setTraining(m.training.count());
@@ -58,9 +58,10 @@ static void write(const PacerReport& m, schema::PacerReport::Builder b) {
   for (unsigned i = 0; i < ledger.size(); ++i) write(m.ledger[i], ledger[i]);
   b.setFinished(m.finished);
   b.setStaleness(m.staleness);
+  b.setSlowestClock(m.slowest_clock.value);
 }
 
-static PacerReport read(schema::PacerReport::Reader r) {
+PacerReport read(schema::PacerReport::Reader r) {
   PacerReport m;
   m.global_step = Step(r.getGlobalStep());
   m.examples = r.getExamples();
@@ -75,6 +76,7 @@ static PacerReport read(schema::PacerReport::Reader r) {
   for (auto epoch : bounded(r.getLedger(), kMaxEpochs, "epochs")) m.ledger.push_back(read(epoch));
   m.finished = r.getFinished();
   m.staleness = r.getStaleness();
+  m.slowest_clock = Step(r.getSlowestClock());
   return m;
 }
 

@@ -30,19 +30,26 @@ std::vector<Interval> cut(const std::vector<Interval>& intervals, std::uint64_t 
 
 }  // namespace
 
+BatchPlan::BatchPlan(const PlanOptions& options) : options_(options), last_(options.own_order) {
+  if (!options_.own_order || options_.records == 0) return;
+  const std::uint64_t batches = (options_.records + options_.batch_size - 1) / options_.batch_size;
+  epoch_ = static_cast<std::uint32_t>(options_.done / batches);
+  begin_ = options_.done % batches * options_.batch_size;
+}
+
 void BatchPlan::grant(const LeaseGrant& grant) {
   if (options_.own_order) return;
-  if (grant.last) last_ = true;
+  if (grant.last) {
+    last_ = true;
+    last_roster_ = std::max(last_roster_, grant.roster);
+  }
   if (!grant.lease) return;
   const Lease& lease = *grant.lease;
   if (lease.id <= newest_) return;
   newest_ = lease.id;
   Held held{lease, length(lease.positions), 0};
   if (options_.sync) {
-    if (roster_ && lease.roster != *roster_) {
-      last_ = false;  // said of a roster that is gone
-      return;
-    }
+    if (roster_ && lease.roster < *roster_) return;
     if (lease.steps == 0 || lease.ranks == 0) return;
     newest_size_ = lease.steps;
   } else {
@@ -85,9 +92,8 @@ std::optional<BatchOrder> BatchPlan::next_of_lease() {
 }
 
 std::optional<BatchOrder> BatchPlan::next_of_block() {
-  if (!roster_) return std::nullopt;
   forget_past_blocks();
-  if (held_.empty() || held_.front().lease.first_step > next_step_) return std::nullopt;
+  if (!has_block_in_force() || held_.front().lease.first_step > next_step_) return std::nullopt;
   const Lease& lease = held_.front().lease;
   const std::uint64_t n = next_step_.value - lease.first_step.value;
   const std::uint64_t begin = (n * lease.ranks + lease.rank.value) * options_.batch_size;
@@ -103,7 +109,7 @@ std::optional<BatchOrder> BatchPlan::next_of_block() {
 }
 
 void BatchPlan::forget_past_blocks() {
-  while (!held_.empty() && held_.front().lease.first_step.value + held_.front().lease.steps <= next_step_.value)
+  while (has_block_in_force() && held_.front().lease.first_step.value + held_.front().lease.steps <= next_step_.value)
     held_.pop_front();
 }
 
@@ -114,25 +120,27 @@ void BatchPlan::skip_to(Step step) {
 
 void BatchPlan::change_roster(RosterVersion roster, Step next_step) {
   if (options_.own_order || !options_.sync || roster_ == roster) return;
-  const bool first = !roster_;
   roster_ = roster;
   next_step_ = next_step;
-  const std::size_t before = held_.size();
-  std::erase_if(held_, [roster](const Held& held) { return held.lease.roster != roster; });
-  if (!first || held_.size() != before) last_ = false;
+  std::erase_if(held_, [roster](const Held& held) { return held.lease.roster < roster; });
   forget_past_blocks();
 }
 
+bool BatchPlan::is_last_told() const {
+  return last_ && (!options_.sync || !roster_ || last_roster_ >= *roster_);
+}
+
 bool BatchPlan::exhausted() const {
-  if (!options_.own_order) return last_ && held_.empty();
+  if (!options_.own_order) return is_last_told() && held_.empty();
   return options_.records == 0 || (options_.epochs != 0 && epoch_ >= options_.epochs);
 }
 
 bool BatchPlan::runs_dry(std::uint64_t batches_ahead) const {
-  if (last_) return false;
+  if (is_last_told()) return false;
   std::uint64_t left = 0;
   for (const Held& held : held_) {
     if (options_.sync) {
+      if (roster_ && held.lease.roster != *roster_) continue;
       left += held.lease.first_step.value + held.lease.steps - std::max(next_step_, held.lease.first_step).value;
     } else {
       left += held.records - held.taken;

@@ -16,11 +16,12 @@ struct PlanOptions {
   std::uint64_t batch_size = 1;  // >= 1
   std::uint64_t records = 0;     // own order
   std::uint64_t epochs = 0;      // own order; 0 = no limit
+  std::uint64_t done = 0;        // own order: batches that were done before
 };
 
 class BatchPlan {
  public:
-  explicit BatchPlan(const PlanOptions& options) : options_(options), last_(options.own_order) {}
+  explicit BatchPlan(const PlanOptions& options);
 
   // A lease that is void, empty or already known is ignored.
   void grant(const LeaseGrant& grant);
@@ -31,12 +32,13 @@ class BatchPlan {
   // sync: batches of earlier steps aren't wanted any more. Never goes back but by change_roster.
   void skip_to(Step step);
 
-  // sync: the roster in force from `next_step` on; leases for another one are void, and `last` said for it too.
+  // sync: the roster in force from `next_step` on; leases for an older one are void, and `last` said for it too. Those
+  // for a newer one wait until it is in force.
   void change_roster(RosterVersion roster, Step next_step);
 
   // sync: the block of the next step isn't here, but a later one is: it was lost, and the others may be beyond it.
   bool has_missed_a_block() const {
-    return options_.sync && roster_ && !held_.empty() && held_.front().lease.first_step > next_step_;
+    return options_.sync && has_block_in_force() && held_.front().lease.first_step > next_step_;
   }
 
   // Nothing is left and nothing follows.
@@ -51,6 +53,8 @@ class BatchPlan {
     std::uint64_t taken = 0;    // async: records handed out
   };
 
+  bool has_block_in_force() const { return roster_ && !held_.empty() && held_.front().lease.roster == *roster_; }
+  bool is_last_told() const;
   std::optional<BatchOrder> next_own();
   std::optional<BatchOrder> next_of_lease();
   std::optional<BatchOrder> next_of_block();
@@ -59,6 +63,7 @@ class BatchPlan {
   const PlanOptions options_;
   std::deque<Held> held_;
   bool last_;
+  RosterVersion last_roster_;  // sync: that `last` was said for
   LeaseId newest_;
   std::uint64_t newest_size_ = 0;  // records (async) or steps (sync) of the newest lease
   std::uint32_t epoch_ = 0;        // own order

@@ -38,6 +38,7 @@ Status Channel::connect(Sequence last, Actions& out) {
       }
     }
   }
+  if (mark_) mark_->sent = false;
   flush(out);
   if (pull_id_ != 0) out.push_back(SendPull{shard_, Pull{pull_id_}});
   return {};
@@ -59,7 +60,13 @@ void Channel::add_frame(Push push, std::uint32_t gradients, bool payload, Action
 }
 
 void Channel::flush(Actions& out) {
-  while (connected_ && sent_ < frames_.size() && sent_ - acknowledged_ < credits_) {
+  while (connected_ && (sent_ < frames_.size() || mark_)) {
+    if (mark_ && base_.value + sent_ >= mark_->after.value) {
+      if (!mark_->sent) out.push_back(SendMark{shard_, Mark{mark_->attempt}});
+      mark_->sent = true;
+      return;
+    }
+    if (sent_ - acknowledged_ >= credits_) return;
     const Frame& frame = frames_[sent_++];
     if (frame.push.want == Want::kBucket && !ask_for_all_) ++buckets_due_;
     if (frame.push.want == Want::kAll) all_due_ = true;
@@ -77,6 +84,17 @@ void Channel::begin_pull(Pull pull, Actions& out) {
   DISTTRAIN_CHECK(pull_complete());
   pull_id_ = pull.id;
   if (connected_) out.push_back(SendPull{shard_, pull});
+}
+
+void Channel::mark(std::uint64_t attempt, Actions& out) {
+  mark_ = PendingMark{attempt, Sequence(base_.value + frames_.size()), false};
+  flush(out);
+}
+
+void Channel::release(std::uint64_t attempt, Actions& out) {
+  if (!mark_ || mark_->attempt != attempt) return;
+  mark_.reset();
+  flush(out);
 }
 
 Status Channel::acknowledge(Sequence upto) {

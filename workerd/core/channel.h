@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "common/result.h"
@@ -34,6 +35,11 @@ class Channel {
   // pull.id > 0.
   void begin_pull(Pull pull, Actions& out);
 
+  // The boundary of a checkpoint: after the frames that were given so far, and before all others, which are held back
+  // until release(). Takes the place of an older mark.
+  void mark(std::uint64_t attempt, Actions& out);
+  void release(std::uint64_t attempt, Actions& out);
+
   // Errors: an answer to nothing, an acknowledgement of frames that were never sent.
   Status take(const Parameters& parameters, Actions& out);
   Status take(const Acknowledge& acknowledge, Actions& out);
@@ -52,6 +58,13 @@ class Channel {
     bool payload = false;
   };
 
+  // A mark that isn't released.
+  struct PendingMark {
+    std::uint64_t attempt = 0;
+    Sequence after;     // the last frame before it
+    bool sent = false;  // on the connection that is open
+  };
+
   Status acknowledge(Sequence upto);
   void flush(Actions& out);
 
@@ -68,6 +81,7 @@ class Channel {
   bool all_due_ = false;           // the answer to Want::kAll
   bool ask_for_all_ = false;       // answers were lost: the last frame asks for everything
   std::uint64_t pull_id_ = 0;      // of the pull under way, 0 = none
+  std::optional<PendingMark> mark_;
   Step version_;
 };
 

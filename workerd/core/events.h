@@ -37,6 +37,7 @@ struct JobFacts {
   std::uint64_t train_records = 0;
   std::uint32_t credits = 4;  // push frames outstanding per channel
   bool evaluates = false;     // does the evaluations of mid-run
+  Step clock;                 // steps of its own that were done before, in an earlier generation
 };
 
 // ---- events ----
@@ -72,6 +73,18 @@ struct AcknowledgeArrived {
   ShardId shard;
   Acknowledge acknowledge;
 };
+// A checkpoint's boundary is wanted: between two pushes, on every channel.
+struct MarkRequested {
+  std::uint64_t attempt = 0;
+};
+struct MarkTakenArrived {
+  ShardId shard;
+  MarkTaken taken;
+};
+// The cluster waits for somebody: no new step, and no wait counts as a stall.
+struct Paused {
+  bool paused = false;
+};
 struct StopRequested {};
 struct BecomesEvaluator {};
 struct EvaluateRequested {};  // the final one
@@ -88,8 +101,8 @@ struct Broken {
 struct Tick {};
 
 using Event = std::variant<ChannelOpened, ChannelLost, Start, LeaseGranted, ChiefReturned, BatchReady, RangesReady,
-                           Computed, ParametersArrived, AcknowledgeArrived, StopRequested, BecomesEvaluator,
-                           EvaluateRequested, EvaluationDone, Broken, Tick>;
+                           Computed, ParametersArrived, AcknowledgeArrived, MarkRequested, MarkTakenArrived, Paused,
+                           StopRequested, BecomesEvaluator, EvaluateRequested, EvaluationDone, Broken, Tick>;
 
 // ---- actions, carried out in order ----
 
@@ -114,6 +127,10 @@ struct SendPush {
   Push push;
   std::uint32_t gradients = 0;
   bool payload = true;
+};
+struct SendMark {
+  ShardId shard;
+  Mark mark;
 };
 // Answered by Computed. The batch is done with then.
 struct Compute {
@@ -143,7 +160,7 @@ struct Fail {
   Error error;
 };
 
-using Action = std::variant<ReportOpened, RequestLease, RequestBatch, DropBatch, SendPull, SendPush, Compute,
+using Action = std::variant<ReportOpened, RequestLease, RequestBatch, DropBatch, SendPull, SendPush, SendMark, Compute,
                             RunEvaluation, ReportEvaluated, ReportFinished, Accuse, Fail>;
 using Actions = std::vector<Action>;
 

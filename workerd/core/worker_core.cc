@@ -14,6 +14,7 @@ PlanOptions plan_options(const JobFacts& facts) {
       .batch_size = facts.config.train.batch_size,
       .records = facts.train_records,
       .epochs = facts.config.train.epochs,
+      .done = facts.clock.value,
   };
 }
 
@@ -44,6 +45,7 @@ WorkerCore::WorkerCore(JobFacts facts, Instant now)
   for (std::uint32_t shard = 0; shard < facts_.layout.shards; ++shard)
     channels_.emplace_back(ShardId(shard), buckets_of(facts_.layout, ShardId(shard)), facts_.credits);
   fresh_versions_.resize(facts_.layout.shards);
+  clock_ = facts_.clock.value;
 }
 
 void WorkerCore::step(Instant now, const Event& event, Actions& out) {
@@ -54,7 +56,9 @@ void WorkerCore::step(Instant now, const Event& event, Actions& out) {
   }
   if (shows_progress(event)) moved_ = now;
   std::visit([this, &out](const auto& e) { on(e, out); }, event);
+  if (!broken_) place_marks(out);
   if (!broken_) advance(out);
+  if (!broken_) place_marks(out);
 }
 
 // ---- events ----
@@ -122,6 +126,18 @@ void WorkerCore::on(const AcknowledgeArrived& event, Actions& out) {
   if (event.acknowledge.finished || event.acknowledge.outcome == PushOutcome::kFinished) finished_ = true;
 }
 
+void WorkerCore::on(const MarkRequested& event, Actions&) {
+  mark_wanted_ = event.attempt;
+}
+
+void WorkerCore::on(const MarkTakenArrived& event, Actions& out) {
+  channels_.at(event.shard.value).release(event.taken.attempt, out);
+}
+
+void WorkerCore::on(const Paused& event, Actions&) {
+  paused_ = event.paused;
+}
+
 void WorkerCore::on(const StopRequested&, Actions&) {
   stopping_ = true;
 }
@@ -130,7 +146,7 @@ void WorkerCore::on(const BecomesEvaluator&, Actions&) {
   if (evaluates_) return;
   evaluates_ = true;
   const std::uint64_t every = facts_.config.evaluate.every_steps;
-  if (every > 0) evaluated_ = fresh_versions_[0].value / every;
+  if (every > 0 && have_parameters_) evaluated_ = fresh_versions_[0].value / every;
 }
 
 void WorkerCore::on(const EvaluateRequested&, Actions& out) {
@@ -165,6 +181,7 @@ void WorkerCore::on(const Broken& event, Actions& out) {
 void WorkerCore::on(const Tick&, Actions& out) {
   lease_refused_ = false;
   looked_ahead_ = false;
+  if (paused_) moved_ = now_;
   const bool waits = pulling_ || (started_ && !left_ && !computing_ && evaluation_ != Evaluation::kRun);
   if (!waits || now_ - moved_ <= facts_.config.job.stall_timeout) return;
   const double seconds = to_seconds(facts_.config.job.stall_timeout);

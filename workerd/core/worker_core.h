@@ -76,6 +76,9 @@ class WorkerCore {
   void on(const Computed& event, Actions& out);
   void on(const ParametersArrived& event, Actions& out);
   void on(const AcknowledgeArrived& event, Actions& out);
+  void on(const MarkRequested& event, Actions& out);
+  void on(const MarkTakenArrived& event, Actions& out);
+  void on(const Paused& event, Actions& out);
   void on(const StopRequested& event, Actions& out);
   void on(const BecomesEvaluator& event, Actions& out);
   void on(const EvaluateRequested& event, Actions& out);
@@ -99,6 +102,7 @@ class WorkerCore {
   void begin_evaluation(Actions& out);
   void run_evaluation(Actions& out);
   void say_farewell(Actions& out);
+  void place_marks(Actions& out);
   void leave(Actions& out);
 
   // Questions.
@@ -141,6 +145,7 @@ class WorkerCore {
   // Life.
   bool opened_ = false;
   bool started_ = false;
+  bool paused_ = false;
   bool stopping_ = false;        // StopRequested
   bool finished_ = false;        // a shard says that the job has all its steps
   bool left_ = false;            // ReportFinished is out
@@ -164,13 +169,15 @@ class WorkerCore {
   RosterVersion roster_;        // that fresh_versions_ came with
   RosterVersion pacer_roster_;  // in the pacer's newest answer
 
+  std::optional<std::uint64_t> mark_wanted_;  // attempt
+
   // Evaluation.
   bool evaluates_ = false;
   bool final_wanted_ = false;
   bool final_now_ = false;
   std::optional<Evaluated> final_;  // what the final one found
   Evaluation evaluation_ = Evaluation::kNone;
-  std::uint64_t evaluated_ = 0;  // multiples of every_steps that were passed
+  std::optional<std::uint64_t> evaluated_;  // multiples of every_steps that were passed; none before the first version
   Instant evaluation_began_;
 };
 

@@ -17,6 +17,7 @@ void WorkerCore::advance(Actions& out) {
   if (!have_parameters_ && !stopping_) begin_pull(false, out);
   plan_batches(out);
   if (pulling_) return enter(Phase::kPull);
+  if (paused_ && !stopping_) return enter(Phase::kWait);
 
   if (computed_whole_ && !pushing_) {
     if (finished_ || is_void(computed_)) {
@@ -82,6 +83,7 @@ void WorkerCore::follow_roster(Actions& out) {
   roster_ = pacer_roster_;
   if (!sync() || !leases()) return;
   plan_.change_roster(roster_, Step(next_clock()));
+  lease_requested_ = false;
   for (const Planned& planned : planned_) out.push_back(DropBatch{planned.order.ticket});
   planned_.clear();
 }
@@ -180,6 +182,7 @@ Push WorkerCore::frame_of(const Gradient& gradient, const Channel& channel, bool
   push.pull_version = gradient.pull_versions[channel.shard().value];
   const bool streams = facts_.config.train.mode == Mode::kAsync && channel.buckets().size() > 1;
   push.want = streams ? Want::kBucket : (last && !gradient.final ? Want::kAll : Want::kNothing);
+  if (sync() && leases()) push.roster = gradient.roster;
   if (!last) return push;
   push.last = true;
   push.final = gradient.final;
@@ -191,6 +194,14 @@ Push WorkerCore::frame_of(const Gradient& gradient, const Channel& channel, bool
     push.visited = gradient.order.positions;
   }
   return push;
+}
+
+// Not in the middle of a push whose first frames left while it was computed.
+void WorkerCore::place_marks(Actions& out) {
+  const bool in_a_push = early() && (computing_ || computed_whole_);
+  if (!mark_wanted_ || !opened_ || in_a_push) return;
+  for (Channel& channel : channels_) channel.mark(*mark_wanted_, out);
+  mark_wanted_.reset();
 }
 
 void WorkerCore::begin_pull(bool only_lagging, Actions& out) {
@@ -237,7 +248,9 @@ void WorkerCore::leave(Actions& out) {
 bool WorkerCore::evaluation_due() {
   const std::uint64_t every = facts_.config.evaluate.every_steps;
   if (!evaluates_ || every == 0) return false;
-  return fresh_versions_[0].value / every > evaluated_;
+  // What was passed before this worker began isn't its business.
+  if (!evaluated_) evaluated_ = fresh_versions_[0].value / every;
+  return fresh_versions_[0].value / every > *evaluated_;
 }
 
 void WorkerCore::begin_evaluation(Actions& out) {

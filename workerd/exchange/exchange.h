@@ -30,6 +30,7 @@ class ExchangeHandler {
   // The payload already lies where it belongs.
   virtual void on_parameters(ShardId shard, const Parameters& parameters) = 0;
   virtual void on_acknowledge(ShardId shard, const Acknowledge& acknowledge) = 0;
+  virtual void on_mark_taken(ShardId shard, const MarkTaken& taken) = 0;
 
   // The flat array into which parameters are received at this moment: all elements of the layout. Written only while
   // the loop runs.
@@ -52,6 +53,7 @@ class Exchange {
   // Dropped while the channel isn't open: the owner sends again what on_channel_opened shows to be lacking.
   virtual void push(const SendPush& send, std::span<const float> gradients) = 0;
   virtual void pull(const SendPull& send) = 0;
+  virtual void mark(const SendMark& send) = 0;
 };
 
 }  // namespace disttrain::workerd

@@ -173,6 +173,10 @@ void PsExchange::Link::on_frame(const FrameHeader& header, Bytes control, Bytes)
     Result<Acknowledge> acknowledge = wire::decode_acknowledge(control);
     if (!acknowledge) return lost(acknowledge.error().message);
     exchange_.handler_.on_acknowledge(shard_, *acknowledge);
+  } else if (header.type == FrameType::kMarkTaken) {
+    Result<MarkTaken> taken = wire::decode_mark_taken(control);
+    if (!taken) return lost(taken.error().message);
+    exchange_.handler_.on_mark_taken(shard_, *taken);
   }
   // Anything else is of a later version.
 }
@@ -227,6 +231,13 @@ void PsExchange::pull(const SendPull& send) {
   transport::OutgoingFrame frame;
   frame.header = header(FrameType::kPull, Sequence());
   frame.control = wire::encode(send.pull, scratch_);
+  links_[send.shard.value]->send(frame);
+}
+
+void PsExchange::mark(const SendMark& send) {
+  transport::OutgoingFrame frame;
+  frame.header = header(FrameType::kMark, Sequence());
+  frame.control = wire::encode(send.mark, scratch_);
   links_[send.shard.value]->send(frame);
 }
 

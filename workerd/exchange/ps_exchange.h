@@ -39,6 +39,7 @@ class PsExchange final : public Exchange {
   void close() override;
   void push(const SendPush& send, std::span<const float> gradients) override;
   void pull(const SendPull& send) override;
+  void mark(const SendMark& send) override;
 
  private:
   class Link;

@@ -1,0 +1,209 @@
+// A job's checkpoints, from the chief's side: when one is due, what each is asked in turn, what becomes of it. See
+// job.h and common/messages/checkpoint.h.
+#include <algorithm>
+
+#include "chiefd/core/job.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+// A whole attempt; a disk may be slow.
+constexpr int kLongestAttempt = 600;  // heartbeat timeouts
+constexpr std::uint32_t kFinalTries = 3;
+// sync: the order for a cut at a step is given when the step is so near.
+constexpr double kSecondsAhead = 0.5;
+
+}  // namespace
+
+void Job::folder_work(Turn& turn, Ticket ticket, decltype(FolderWork::work) work) {
+  turn.actions.push_back(FolderWork{id(), ticket, std::move(work)});
+}
+
+void Job::save(Turn& turn, ClientId client) {
+  const auto refuse = [&](ErrorCode code, const std::string& why) {
+    turn.actions.push_back(AnswerClient{client, Refused{code, "job " + name() + ": " + why}});
+  };
+  if (!takes_checkpoints())
+    return refuse(ErrorCode::kConfig, "it takes no checkpoints: checkpoint.directory isn't set");
+  if (stage_ != Stage::kTrain || stopping_)
+    return refuse(ErrorCode::kTemporary, "it is " + std::string(to_string(state_)) + ": " + reason_);
+  savers_.push_back(client);
+  next_try_ = turn.now;
+  advance_attempt(turn);
+}
+
+bool Job::is_checkpoint_due(const Turn& turn, Step& at) const {
+  const CheckpointSection& section = config().checkpoint;
+  at = Step();
+  if (!savers_.empty()) return true;
+  if (section.every > Duration::zero() && turn.now - newest_at_ >= section.every) return true;
+  if (section.every_steps == 0) return false;
+  const double seconds = to_seconds(pacer_report_.training);
+  const double rate = seconds > 0 ? static_cast<double>(pacer_report_.measured_steps) / seconds : 0.0;
+  const auto ahead = is_sync() ? static_cast<std::uint64_t>(rate * kSecondsAhead) : 0;
+  at = is_sync() ? Step(next_due_) : Step();
+  return pacer_report_.global_step.value + ahead >= next_due_ && pacer_report_.global_step.value > 0;
+}
+
+void Job::advance_attempt(Turn& turn) {
+  if (attempt_) {
+    if (turn.now >= attempt_->deadline) abandon_attempt(turn, "it took too long");
+    return;
+  }
+  if (!takes_checkpoints() || !is_folder_open_ || turn.now < next_try_) return;
+  if (stage_ == Stage::kFinalCut) return final_cut(turn);
+  if (stage_ != Stage::kTrain || state_ != JobState::kRunning || !joining_.empty() || !may_lend_) return;
+  Step at;
+  if (!is_checkpoint_due(turn, at)) return;
+  // Who evaluates marks its channels late, and the others would wait for it.
+  const bool evaluates = std::any_of(unfinished_.begin(), unfinished_.end(), [&turn](const Member& worker) {
+    const Task* task = turn.tasks.find(worker.task);
+    return task != nullptr && task->heartbeat.phase == Phase::kEvaluate;
+  });
+  if (evaluates && !is_sync() && savers_.empty()) return;
+  begin_attempt(turn, at);
+}
+
+void Job::begin_attempt(Turn& turn, Step at) {
+  last_attempt_ = std::max(last_attempt_, turn.term.value << 32) + 1;
+  Attempt attempt;
+  attempt.number = last_attempt_;
+  attempt.at = at;
+  attempt.ticket = turn.next_ticket();
+  attempt.began = turn.now;
+  attempt.deadline = turn.now + setup_.timeouts.silent * kLongestAttempt;
+  attempt_ = std::move(attempt);
+  folder_work(turn, attempt_->ticket, BeginAttempt{generation_, attempt_->number});
+}
+
+void Job::on_folder(Turn& turn, const FolderDone& done) {
+  if (done.ticket == stage_ticket_) {
+    if (done.answer) {
+      is_folder_open_ = true;
+      folder_generation_ = std::max(folder_generation_, done.answer->newest_generation);
+      note_broken(turn, done.answer->broken);
+    }
+    if (stage_ == Stage::kFolder || stage_ == Stage::kFind) {
+      if (!done.answer) return fail(turn, done.answer.error(), std::nullopt);
+      deadline_.reset();
+      restore_ = done.answer->newest;
+      if (restore_) newest_ = CheckpointRecord{id(), restore_->generation, restore_->step, restore_->path};
+      if (stage_ == Stage::kFolder) return place_model(turn);
+      if (Status status = check_restore(); !status) return fail(turn, status.error(), std::nullopt);
+      return begin_generation(turn);
+    }
+    if (!done.answer) tell(turn, "checkpoint_failed", 2, "no checkpoints can be taken: " + done.answer.error().message);
+    return;
+  }
+  if (!attempt_ || done.ticket != attempt_->ticket) return;
+  if (!done.answer) return abandon_attempt(turn, done.answer.error().message);
+  if (attempt_->phase == Attempt::Phase::kCommit) return on_committed(turn, *done.answer);
+  attempt_->phase = Attempt::Phase::kPrepare;
+  for (const Member& ps : holders()) {
+    attempt_->owed.insert(ps);
+    send(turn, ps.task, PrepareCheckpoint{id(), generation_, attempt_->number, done.answer->path});
+  }
+}
+
+void Job::on_prepared(Turn& turn, const Member& from, const CheckpointPrepared& prepared) {
+  if (!attempt_ || attempt_->phase != Attempt::Phase::kPrepare || prepared.attempt != attempt_->number) return;
+  if (attempt_->owed.erase(from) == 0 || !attempt_->owed.empty()) return;
+  attempt_->phase = Attempt::Phase::kCut;
+  if (is_sync()) return send(turn, pacer().task, TakeCut{id(), generation_, attempt_->number, attempt_->at});
+  send_to_workers(turn, MarkChannels{id(), generation_, attempt_->number});
+}
+
+void Job::on_written(Turn& turn, const ShardWritten& written) {
+  if (!attempt_ || attempt_->phase != Attempt::Phase::kCut || written.attempt != attempt_->number) return;
+  attempt_->written[written.shard] = written;
+  if (attempt_->written.size() < owners_.size()) return;
+  std::vector<Member> living = roster_.members;
+  std::erase_if(living, [this](const Member& worker) { return lost_.count(worker) != 0; });
+  if (const auto problem = difference(attempt_->written, living))
+    return abandon_attempt(turn, "the shards' copies differ: " + *problem);
+  if (!attempt_->written.begin()->second.pacer) return abandon_attempt(turn, "the pacer's copy lacks its ledger");
+  attempt_->phase = Attempt::Phase::kCommit;
+  attempt_->ticket = turn.next_ticket();
+  CommitAttempt commit{config(),    setup_.submission.toml, layout_, described_->train_records,
+                       generation_, attempt_->number,       {}};
+  for (const auto& [shard, entry] : attempt_->written) commit.shards.push_back(entry);
+  folder_work(turn, attempt_->ticket, std::move(commit));
+}
+
+void Job::on_committed(Turn& turn, const FolderAnswer& answer) {
+  const Attempt attempt = std::move(*attempt_);
+  attempt_.reset();
+  failed_attempts_ = 0;
+  const Step step = attempt.written.begin()->second.entry.version;
+  newest_ = CheckpointRecord{id(), generation_, step, answer.path};
+  newest_at_ = attempt.began;
+  turn.persist(*newest_);
+  if (config().checkpoint.every_steps != 0)
+    next_due_ = (step.value / config().checkpoint.every_steps + 1) * config().checkpoint.every_steps;
+  Duration cut{};
+  Duration parked{};
+  Duration writing{};
+  std::uint64_t bytes = 0;
+  for (const auto& [shard, written] : attempt.written) {
+    cut = std::max(cut, written.cut);
+    parked = std::max(parked, written.parked);
+    writing = std::max(writing, written.writing);
+    bytes += written.file.bytes;
+  }
+  const auto ms = [](Duration d) {
+    return std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(d).count() / 1000.0).substr(0, 6) +
+           " ms";
+  };
+  tell(turn, "checkpoint", 1,
+       "checkpoint of step " + std::to_string(step.value) + ": " + answer.path + ", " + std::to_string(bytes) +
+           " bytes; the largest of each shard: copy " + ms(cut) + ", parking " + ms(parked) + ", writing " +
+           ms(writing) + "; whole " + ms(turn.now - attempt.began));
+  if (!answer.warning.empty()) tell(turn, "checkpoint_retention", 2, answer.warning);
+  for (const ClientId client : std::exchange(savers_, {}))
+    turn.actions.push_back(AnswerClient{client, CheckpointSaved{answer.path, step}});
+  if (stage_ == Stage::kFinalCut) return final_cut(turn);
+  join_prepared(turn);
+}
+
+// The checkpoint before stays, and training goes on.
+void Job::abandon_attempt(Turn& turn, const std::string& why) {
+  if (!attempt_) return;
+  const Attempt attempt = std::move(*attempt_);
+  attempt_.reset();
+  for (const Member& ps : holders()) send(turn, ps.task, AbandonCheckpoint{id(), generation_, attempt.number});
+  ++failed_attempts_;
+  next_try_ = turn.now + std::max<Duration>(std::chrono::seconds(1), back_off(failed_attempts_));
+  tell(turn, "checkpoint_failed", 2, "a checkpoint was given up, the one before stays: " + why);
+  for (const ClientId client : std::exchange(savers_, {}))
+    turn.actions.push_back(AnswerClient{client, Refused{ErrorCode::kFailed, "the checkpoint was given up: " + why}});
+  if (stage_ != Stage::kFinalCut || failed_attempts_ < kFinalTries) return;
+  fail(turn,
+       Error{ErrorCode::kFailed, "trained " + std::to_string(pacer_report_.global_step.value) +
+                                     " steps, but the last checkpoint couldn't be taken: " + why},
+       std::nullopt);
+}
+
+void Job::note_broken(Turn& turn, const std::vector<std::string>& broken) {
+  for (const std::string& what : broken) {
+    warnings_.push_back("a checkpoint was set aside: " + what);
+    tell(turn, "checkpoint_broken", 3, "a checkpoint can't be used and was set aside: " + what);
+  }
+}
+
+// After the last step: what was learnt is kept before anything else is done with it.
+void Job::final_cut(Turn& turn) {
+  const bool is_taken = newest_ && newest_->generation == generation_ && newest_->step == pacer_report_.global_step;
+  const bool is_same = restore_ && restore_->step == pacer_report_.global_step;
+  if (!takes_checkpoints() || !config().checkpoint.at_end || !is_folder_open_ || is_taken || is_same)
+    return evaluate(turn);
+  if (stage_ != Stage::kFinalCut) {
+    stage_ = Stage::kFinalCut;
+    failed_attempts_ = 0;
+    deadline_.reset();
+    reason_ = "takes the last checkpoint";
+    if (attempt_) return;  // of the last steps; the next tick sees whether it was the last
+  }
+  begin_attempt(turn, Step());
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,297 @@
+// A ps is lost, or the chief itself was: see job.h.
+//
+// A rollback is a start with another generation: all shards are made anew, from one checkpoint, by whoever is there;
+// workers open the job anew; what belongs to the generation before is refused by its number.
+#include <algorithm>
+
+#include "chiefd/core/job.h"
+#include "chiefd/core/placement.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+// A silent ps is waited for as long as a rollback would cost, within these.
+constexpr int kMostPatience = 60;  // heartbeat timeouts
+
+}  // namespace
+
+void Job::lose_task(Turn& turn, const Finding& finding) {
+  const Member& member = finding.member;
+  if (stage_ == Stage::kRegather) return regather(turn);
+  if (!uses(member)) return;
+  const bool is_silent = finding.what == Finding::What::kSilent;
+  const bool has_trained = stage_ == Stage::kTrain || stage_ == Stage::kReclaim || stage_ == Stage::kSettle ||
+                           stage_ == Stage::kFinalCut || stage_ == Stage::kEvaluate;
+  if (stage_ == Stage::kClose) {
+    if (answered(member)) finish_closing(turn);
+    return;
+  }
+  if (is_owner(member)) {
+    if (is_silent && has_trained) return pause(turn, finding);
+    return recover(turn, to_string(member.task) + ": " + finding.why, member.task);
+  }
+  if (stage_ == Stage::kTrain) return lose_worker(turn, member, finding.why);
+  if (stage_ == Stage::kReclaim) return;  // seen at its end
+  if (!has_trained) return recover(turn, to_string(member.task) + ": " + finding.why, member.task);
+  lost_.insert(member);
+  if (stage_ == Stage::kEvaluate && awaited_.count(member) != 0) evaluate(turn);
+}
+
+// ---- silence
+
+Duration Job::patience_with_ps(Instant now) const {
+  const Duration age = now - newest_at_;
+  return std::clamp(age, setup_.timeouts.silent_ps, setup_.timeouts.silent * kMostPatience);
+}
+
+void Job::pause(Turn& turn, const Finding& finding) {
+  silent_ps_.emplace(finding.member.task, turn.now);
+  abandon_attempt(turn, to_string(finding.member.task) + " is silent");
+  const std::string reason = to_string(finding.member.task) + ": " + finding.why + "; waiting for it to return";
+  pause_workers(turn, true, reason);
+  set_state(turn, JobState::kPaused, reason);
+}
+
+void Job::resume(Turn& turn) {
+  progress_at_ = turn.now;
+  if (state_ != JobState::kPaused || is_short_) return;
+  pause_workers(turn, false, "all ps tasks are back");
+  const bool trains = (stage_ == Stage::kTrain || stage_ == Stage::kReclaim) && !stopping_;
+  if (trains) return set_state(turn, JobState::kRunning, "all ps tasks are back");
+  set_state(turn, stopping_ ? JobState::kStopping : JobState::kEvaluating, "all ps tasks are back");
+}
+
+// ---- rollback
+
+void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root) {
+  if (is_final(state_) || stage_ == Stage::kClose || stage_ == Stage::kQueued) return;
+  if (stopping_) return close(turn, JobState::kStopped, end_reason_ + "; " + why + " before the workers had ended");
+  const std::size_t times = restarts_.note(turn.now, config().job.restart_window);
+  if (times > config().job.max_restarts)
+    return fail(turn,
+                Error{ErrorCode::kFailed, why + "; it is the loss number " + std::to_string(times) +
+                                              " within job.restart_window, and " + "job.max_restarts is " +
+                                              std::to_string(config().job.max_restarts)},
+                root);
+  ++recoveries_;
+  const Step reached = std::max(pacer_report_.global_step, recovery_ ? recovery_->step : Step());
+  const Instant began = recovery_ ? recovery_->began : turn.now;
+  recovery_ = Recovery{why, root, began, turn.now + back_off(fruitless_), reached};
+  ++fruitless_;
+  drop_generation(turn);
+  pause_workers(turn, true, why);
+  stage_ = Stage::kRegather;
+  deadline_ = turn.now + setup_.timeouts.setup;
+  set_state(turn, JobState::kPaused, why + "; recovers");
+  regather(turn);
+}
+
+// Nothing that belongs to it is of use any more.
+void Job::drop_generation(Turn& turn) {
+  abandon_attempt(turn, "the job rolls back");
+  for (auto& [ticket, actions] : held_)
+    std::erase_if(actions, [](const Action& action) { return std::holds_alternative<Send>(action); });
+  past_seconds_ += to_seconds(pacer_report_.training);
+  past_steps_ += pacer_report_.measured_steps;
+  past_examples_ += pacer_report_.measured_examples;
+  pacer_report_ = PacerReport();
+  awaited_.clear();
+  fences_.clear();
+  joining_.clear();
+  silent_ps_.clear();
+  suspicion_.reset();
+  is_short_ = false;
+  lending_ = Lending();
+  may_lend_ = false;
+  early_requests_.clear();
+  reclaimed_grants_.clear();
+  lost_clocks_.clear();
+}
+
+void Job::regather(Turn& turn) {
+  std::string missing;
+  const bool has_ps = regather_ps(turn, missing);
+  const bool has_workers = regather_workers(turn, missing);
+  if (!has_ps || !has_workers) {
+    reason_ = recovery_->why + "; waiting for " + missing;
+    return;
+  }
+  if (turn.now < recovery_->not_before) return;
+  find_restore(turn);
+}
+
+// Its owners, in whatever process they are now; after a while whoever is there.
+bool Job::regather_ps(Turn& turn, std::string& missing) {
+  const auto add = [&missing](const std::string& what) { missing += (missing.empty() ? "" : ", ") + what; };
+  bool all = !owners_.empty();
+  for (const Member& ps : holders()) {
+    const Task* task = turn.tasks.find(ps.task);
+    if (task != nullptr && task->is_there() && task->connected) continue;
+    all = false;
+    add(to_string(ps.task));
+  }
+  if (all) {
+    for (Owner& owner : owners_) {
+      const Task& task = *turn.tasks.find(owner.ps.task);
+      owner = Owner{task.member, task.hello.address};
+    }
+    return true;
+  }
+  if (turn.now - recovery_->began < setup_.timeouts.silent_ps) return false;
+  const std::vector<Owner> before = owners_;
+  const Layout layout_before = layout_;
+  if (place_on_all(turn.tasks)) return true;
+  owners_ = before;
+  layout_ = layout_before;
+  return false;
+}
+
+bool Job::regather_workers(Turn& turn, std::string& missing) {
+  const auto add = [&missing](const std::string& what) { missing += (missing.empty() ? "" : ", ") + what; };
+  std::vector<Member> ready;
+  std::set<TaskId> tasks;
+  for (const auto& [id, task] : turn.tasks.all()) {
+    if (id.role != Role::kWorker || !task.is_there() || !task.connected) continue;
+    if (prepared_.count(task.member) != 0) {
+      ready.push_back(task.member);
+      tasks.insert(id);
+    } else {
+      invite(turn, task.member);
+    }
+  }
+  if (waits_for_lost()) {
+    std::vector<Member> ranked;
+    for (const TaskId rank : ranks_) {
+      if (tasks.count(rank) == 0) add(to_string(rank));
+      for (const Member& member : ready)
+        if (member.task == rank) ranked.push_back(member);
+    }
+    if (ranked.size() < ranks_.size()) return false;
+    roster_.members = ranked;
+    return true;
+  }
+  const std::size_t least = std::max<std::size_t>(config().job.min_workers, 1);
+  if (ready.size() < least) {
+    add(std::to_string(least - ready.size()) + (ready.size() + 1 == least ? " more worker" : " more workers"));
+    return false;
+  }
+  roster_.members = ready;
+  return true;
+}
+
+void Job::find_restore(Turn& turn) {
+  token_ = token_ * 0x9e3779b97f4a7c15u + turn.term.value + 1;
+  if (!takes_checkpoints()) {
+    restore_.reset();
+    return begin_generation(turn);
+  }
+  stage_ = Stage::kFind;
+  deadline_ = turn.now + setup_.timeouts.setup;
+  stage_ticket_ = turn.next_ticket();
+  if (is_folder_open_)
+    folder_work(turn, stage_ticket_, FindNewest{token_});
+  else
+    folder_work(turn, stage_ticket_, OpenFolder{config().checkpoint.directory, name(), false, token_});
+}
+
+// ---- the chief was away
+
+// The tasks go on with what they hold; the chief waits until they have said hello.
+void Job::take_up(Turn& turn, const JournaledJob& journaled) {
+  const JobState state = journaled.state;
+  state_ = state;
+  reason_ = journaled.reason;
+  newest_ = journaled.checkpoint;
+  newest_at_ = turn.now;
+  described_ = journaled.described;
+  generation_ = journaled.generation.generation;
+  const bool is_ending = state == JobState::kStopping;
+  if (!journaled.is_training || !described_) {
+    if (is_ending) return close(turn, JobState::kStopped, "the chief was restarted while the job ended");
+    // No step is lost by beginning again.
+    stage_ = Stage::kGather;
+    deadline_ = gather_until_ = turn.now + setup_.timeouts.setup;
+    described_.reset();
+    reason_ = "the chief was restarted: gathers its tasks again";
+    return;
+  }
+  opened_ = true;
+  stopping_ = is_ending;
+  end_reason_ = journaled.reason;
+  owners_ = journaled.generation.owners;
+  token_ = journaled.generation.token;
+  roster_ = journaled.roster;
+  workers_ = roster_.members;
+  prepared_ = std::set<Member>(workers_.begin(), workers_.end());
+  unfinished_ = std::set<Member>(workers_.begin(), workers_.end());
+  if (waits_for_lost())
+    for (const Member& worker : roster_.members) ranks_.push_back(worker.task);
+  reclaimed_grants_ = journaled.grants;
+  if (journaled.generation.restore_path != "")
+    restore_ =
+        RestorePoint{journaled.generation.restore_path, Generation(), journaled.generation.restore_step, {}, 0, {}};
+  Result<Layout> layout = place(described_->model, config().job.placement, static_cast<std::uint32_t>(owners_.size()));
+  if (!layout) return fail(turn, layout.error(), std::nullopt);
+  layout_ = std::move(*layout);
+  stage_ = Stage::kReclaim;
+  deadline_ = turn.now + 2 * setup_.timeouts.silent;
+  progress_at_ = turn.now;
+  if (takes_checkpoints()) {
+    stage_ticket_ = turn.next_ticket();
+    folder_work(turn, stage_ticket_, OpenFolder{config().checkpoint.directory, name(), false, token_});
+  }
+  if (config().checkpoint.every_steps != 0) next_due_ = config().checkpoint.every_steps;
+  tell(turn, "taken_up", 1, "a new chief waits for the job's tasks");
+}
+
+// One of its tasks is back; it counts if it still holds the generation.
+void Job::reclaim(Turn& turn, const TaskHello& hello) {
+  if (hello.job != id() || hello.generation != generation_ || !uses(hello.member)) return;
+  reclaimed_.insert(hello.member);
+  finish_reclaim(turn);
+}
+
+void Job::finish_reclaim(Turn& turn) {
+  const auto is_missing = [this](const Member& member) { return reclaimed_.count(member) == 0; };
+  const std::vector<Member> ps = holders();
+  const bool all =
+      std::none_of(ps.begin(), ps.end(), is_missing) && std::none_of(workers_.begin(), workers_.end(), is_missing);
+  if (!awaited_.empty()) {
+    if (turn.now < *deadline_) return;
+    return recover(turn, to_string(pacer().task) + ": it heartbeats, but didn't say where the job is", pacer().task);
+  }
+  if (!all && turn.now < *deadline_) return;
+  for (const Member& member : ps)
+    if (is_missing(member))
+      return recover(turn, to_string(member.task) + ": it was lost while the chief was away", member.task);
+  std::vector<Member> members = roster_.members;
+  for (const Member& worker : roster_.members) {
+    if (!is_missing(worker)) continue;
+    lost_.insert(worker);
+    unfinished_.erase(worker);
+    prepared_.erase(worker);
+    if (!waits_for_lost()) std::erase(members, worker);
+    tell(turn, "worker_lost", 2, to_string(worker.task) + " was lost while the chief was away", worker.task);
+  }
+  // The pacer says where the job is. In sync what was lent before is void by this roster.
+  const std::vector<Member> gone(lost_.begin(), lost_.end());
+  change_roster(turn, std::move(members), std::nullopt);
+  may_lend_ = false;
+  for (const Member& worker : gone) fence(turn, worker, turn.last_ticket);
+  evaluator_.reset();
+  choose_evaluator(turn);
+  await({pacer()}, turn.now + setup_.timeouts.silent_ps);
+  if (state_ == JobState::kPaused) {
+    pause_workers(turn, false, "the chief is back");
+    set_state(turn, JobState::kRunning, "the chief is back");
+  }
+  for (const Member& worker : unfinished_) {
+    send(turn, worker.task, StartJob{id(), generation_});
+    if (stopping_) send(turn, worker.task, StopJob{id(), generation_});
+  }
+  tell(turn, "reclaimed", 1,
+       "a new chief goes on with it: " + std::to_string(unfinished_.size()) + " workers, " + std::to_string(ps.size()) +
+           " ps");
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,204 @@
+// Workers leave and join while a job trains. See job.h.
+#include <algorithm>
+
+#include "chiefd/core/job.h"
+#include "common/memory_plan.h"
+
+namespace disttrain::chiefd {
+
+void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why) {
+  lost_.insert(worker);
+  joining_.erase(worker);
+  prepared_.erase(worker);
+  lending_.forget(worker);
+  early_requests_.erase(worker);
+  const bool had_finished = unfinished_.erase(worker) == 0;
+  rejoins_[worker.task].note(turn.now, config().job.restart_window);
+  warnings_.push_back("lost " + to_string(worker.task) + ": " + why);
+  tell(turn, "worker_lost", 2, "goes on without " + to_string(worker.task) + ": " + why, worker.task);
+  // If it lives: as another incarnation it may come back.
+  send(turn, worker.task, CloseJob{id(), generation_, "the job goes on without this task: " + why, true});
+  std::vector<Member> others = roster_.members;
+  // Its rank waits for a successor, and the steps with it.
+  if (waits_for_lost() && !stopping_ && !had_finished)
+    fence(turn, worker, std::nullopt);
+  else if (std::erase(others, worker) > 0)
+    change_roster(turn, std::move(others), worker);
+  choose_evaluator(turn);
+  check_quorum(turn);
+  check_end(turn);
+}
+
+// Before the roster, so that the ledger in the answer to the roster has all that the worker ever got applied.
+void Job::fence(Turn& turn, const Member& worker, std::optional<Ticket> after) {
+  Fence fence{worker, {}, roster_.version, !after, turn.now + setup_.timeouts.silent_ps};
+  for (std::uint32_t s = 0; s < owners_.size(); ++s) fence.owed.insert(ShardId(s));
+  fences_.push_back(std::move(fence));
+  for (const Member& ps : holders()) {
+    if (after)
+      hold(*after, Send{ps.task, FenceWorker{id(), generation_, worker}, std::nullopt});
+    else
+      send(turn, ps.task, FenceWorker{id(), generation_, worker});
+  }
+}
+
+// Durable before the pacer hears of it.
+void Job::change_roster(Turn& turn, std::vector<Member> members, const std::optional<Member>& lost) {
+  roster_.members = std::move(members);
+  roster_.version = roster_.version.next();
+  const Ticket ticket = turn.persist(RosterRecord{id(), generation_, roster_});
+  if (lost) fence(turn, *lost, ticket);
+  hold(ticket, Send{pacer().task, SetRoster{id(), generation_, roster_}, std::nullopt});
+  // Blocks of steps are lent to a roster: those of this one are made from the ledger in the pacer's answer.
+  if (is_sync()) may_lend_ = false;
+}
+
+void Job::advance_fences(Turn& turn) {
+  const auto is_done = [](const Fence& fence) { return fence.owed.empty() && fence.roster_applied; };
+  bool any = false;
+  for (const Fence& fence : fences_) {
+    if (!is_done(fence)) continue;
+    lending_.give_back(fence.worker);
+    any = true;
+  }
+  std::erase_if(fences_, is_done);
+  if (any && stage_ == Stage::kTrain) lend(turn);
+}
+
+void Job::choose_evaluator(Turn& turn) {
+  if (evaluator_ && lost_.count(*evaluator_) == 0) return;
+  if (unfinished_.empty()) return;
+  evaluator_ = *unfinished_.begin();
+  if (config().evaluate.every_steps != 0) send(turn, evaluator_->task, SetEvaluator{id(), generation_});
+}
+
+// ---- who comes
+
+bool Job::has_work_for(TaskId worker) const {
+  if (stopping_ || pacer_report_.finished) return false;
+  if (config().data.sharding == Sharding::kLease) return !lending_.is_complete();
+  // Each goes through the whole set: whose predecessor has finished has nothing to do.
+  return std::none_of(workers_.begin(), workers_.end(), [this, worker](const Member& member) {
+    return member.task == worker && lost_.count(member) == 0;
+  });
+}
+
+// A worker that isn't in the job reads the data and builds the model, so that nobody waits for it when it joins.
+void Job::invite(Turn& turn, const Member& worker) {
+  const bool trains = stage_ == Stage::kTrain || stage_ == Stage::kRegather;
+  if (!trains || !described_ || stopping_ || is_final(state_)) return;
+  // Who was lost comes back as another incarnation, or with another generation.
+  const bool is_lost = stage_ == Stage::kTrain && lost_.count(worker) != 0;
+  if (is_lost || invited_.count(worker) != 0 || prepared_.count(worker) != 0) return;
+  if (uses(worker) && stage_ == Stage::kTrain) return;
+  invited_[worker] = turn.now;
+  send(turn, worker.task, DescribeJob{id(), setup_.submission.toml});
+}
+
+void Job::invite_all(Turn& turn) {
+  for (const auto& [id, task] : turn.tasks.all())
+    if (id.role == Role::kWorker && task.is_there()) invite(turn, task.member);
+  join_prepared(turn);
+}
+
+// All that are ready, but not while a checkpoint is cut: its workers are counted.
+void Job::join_prepared(Turn& turn) {
+  if (stage_ != Stage::kTrain || !may_lend_) return;
+  if (attempt_ && attempt_->phase == Attempt::Phase::kCut) return;
+  for (const Member& worker : std::set(prepared_)) {
+    if (uses(worker) || lost_.count(worker) != 0 || !turn.tasks.is_current(worker) || !has_work_for(worker.task))
+      continue;
+    const Task* task = turn.tasks.find(worker.task);
+    if (!task->is_there() || !task->connected) continue;
+    // Who is lost again and again waits longer each time.
+    const auto lost = rejoins_.find(worker.task);
+    const std::size_t losses = lost == rejoins_.end() ? 0 : lost->second.count(turn.now, config().job.restart_window);
+    if (losses > config().job.max_restarts) continue;
+    if (losses > 1 && turn.now - task->joined < back_off(static_cast<std::uint32_t>(losses - 1))) continue;
+    join(turn, worker);
+    if (!may_lend_) return;  // one at a time where a roster takes its time
+  }
+}
+
+void Job::join(Turn& turn, const Member& worker) {
+  std::vector<Member> members = roster_.members;
+  const auto predecessor = std::find_if(members.begin(), members.end(),
+                                        [&worker](const Member& member) { return member.task == worker.task; });
+  if (predecessor != members.end())
+    *predecessor = worker;
+  else
+    members.push_back(worker);
+  if (members.size() > places()) return;
+  workers_.push_back(worker);
+  unfinished_.insert(worker);
+  joining_[worker] = turn.now;
+  tell(turn, "worker_joined", 1, to_string(worker.task) + " joins", worker.task);
+  change_roster(turn, std::move(members), std::nullopt);
+  choose_evaluator(turn);
+  // Its channels are refused until the pacer has the roster, and dialled again until they aren't.
+  hold(turn.last_ticket, Send{worker.task,
+                              OpenJob{.job = id(),
+                                      .generation = generation_,
+                                      .token = token_,
+                                      .job_toml = setup_.submission.toml,
+                                      .layout = layout_,
+                                      .owners = owners_,
+                                      .roster = roster_,
+                                      .train_records = described_->train_records,
+                                      .evaluates = evaluator_ == worker,
+                                      .clock = clock_of(worker)},
+                              effective_steps()});
+  check_quorum(turn);
+}
+
+// ---- too few
+
+// Why the job can't train with the workers that it has. "": it can.
+std::string Job::shortage() const {
+  if (stopping_) return "";
+  std::size_t living = 0;
+  std::string missing;
+  for (const Member& member : roster_.members) {
+    if (lost_.count(member) == 0)
+      ++living;
+    else
+      missing += (missing.empty() ? "" : ", ") + to_string(member.task);
+  }
+  if (!missing.empty() && waits_for_lost()) return "waiting for " + missing + " (job.on_worker_loss is \"wait\")";
+  const std::size_t least = std::max<std::size_t>(config().job.min_workers, 1);
+  if (living < least && (!unfinished_.empty() || !lending_.is_complete()))
+    return std::to_string(living) + " of at least " + std::to_string(least) + " workers are there; waiting for others";
+  return "";
+}
+
+void Job::check_quorum(Turn& turn) {
+  if (stage_ != Stage::kTrain) return;
+  const std::string problem = shortage();
+  if (problem.empty()) {
+    if (!is_short_) return;
+    is_short_ = false;
+    progress_at_ = turn.now;
+    if (silent_ps_.empty()) {
+      pause_workers(turn, false, "the workers are there");
+      set_state(turn, stopping_ ? JobState::kStopping : JobState::kRunning, "the workers are there");
+    }
+    return;
+  }
+  if (!is_short_) {
+    is_short_ = true;
+    short_since_ = turn.now;
+    pause_workers(turn, true, problem);
+    return set_state(turn, JobState::kPaused, problem);
+  }
+  if (turn.now - short_since_ < setup_.timeouts.setup) return;
+  fail(turn,
+       Error{ErrorCode::kUnavailable,
+             problem + " for " + std::to_string(static_cast<long>(to_seconds(setup_.timeouts.setup))) + " s"},
+       std::nullopt);
+}
+
+void Job::pause_workers(Turn& turn, bool paused, const std::string& reason) {
+  send_to_workers(turn, PauseJob{id(), generation_, paused, reason});
+}
+
+}  // namespace disttrain::chiefd

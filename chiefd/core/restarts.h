@@ -1,0 +1,40 @@
+// How often something was started again within a window of time: a loop for ever must end.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "common/time.h"
+
+namespace disttrain::chiefd {
+
+class Restarts {
+ public:
+  // One more; returns how many lie within the window that ends now, this one too.
+  std::size_t note(Instant now, Duration window) {
+    times_.push_back(now);
+    while (times_.front() + window < now) times_.pop_front();
+    return times_.size();
+  }
+  // Those within the window.
+  std::size_t count(Instant now, Duration window) const {
+    std::size_t count = 0;
+    for (const Instant time : times_) count += time + window >= now ? 1 : 0;
+    return count;
+  }
+
+ private:
+  std::deque<Instant> times_;
+};
+
+// The pause before the n-th try in a row without success: none before the first, then 200 ms, doubling up to 10 s.
+constexpr Duration back_off(std::uint32_t failures) {
+  constexpr Duration kFirst = std::chrono::milliseconds(200);
+  constexpr Duration kLongest = std::chrono::seconds(10);
+  if (failures == 0) return Duration::zero();
+  Duration pause = kFirst;
+  for (std::uint32_t i = 1; i < failures && pause < kLongest; ++i) pause *= 2;
+  return pause < kLongest ? pause : kLongest;
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,126 @@
+#include "chiefd/folder_work.h"
+
+#include "common/checkpoint/job_folder.h"
+#include "common/checkpoint/manifest.h"
+#include "common/update/update_rule.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+const char* name_of(Rule rule) {
+  switch (rule) {
+    case Rule::kSgd:
+      return "sgd";
+    case Rule::kMomentum:
+      return "momentum";
+    case Rule::kNesterov:
+      return "nesterov";
+    case Rule::kAdagrad:
+      return "adagrad";
+    case Rule::kRmsprop:
+      return "rmsprop";
+    case Rule::kAdam:
+      return "adam";
+    case Rule::kAdamw:
+      return "adamw";
+  }
+  return "unknown";
+}
+
+checkpoint::Manifest manifest_of(const CommitAttempt& work, std::int64_t created) {
+  checkpoint::Manifest manifest;
+  manifest.job = work.config.job.name;
+  manifest.generation = work.generation;
+  manifest.attempt = work.attempt;
+  manifest.created = created;
+  manifest.job_toml = work.job_toml;
+  manifest.seed = work.config.job.seed;
+  manifest.records = work.records;
+  manifest.rule = name_of(work.config.train.optimizer.rule);
+  manifest.slots = static_cast<std::uint32_t>(update::UpdateRule(work.config.train).slots());
+  manifest.variables = checkpoint::variables_of(work.layout);
+  for (const ShardWritten& shard : work.shards) {
+    manifest.shards.push_back(shard.entry);
+    manifest.files.push_back(shard.file);
+  }
+  const PacerReport& pacer = *work.shards.front().pacer;
+  manifest.step = pacer.global_step;
+  manifest.pacer = {pacer.examples, pacer.late, pacer.skipped, pacer.complete_epochs, pacer.ledger};
+  return manifest;
+}
+
+RestorePoint restore_point(const checkpoint::OpenCheckpoint& open) {
+  RestorePoint point;
+  point.path = open.path;
+  point.generation = open.manifest.generation;
+  point.step = open.manifest.step;
+  point.pacer = checkpoint::report_of(open.manifest);
+  point.records = open.manifest.records;
+  for (const WorkerEntry& worker : open.manifest.shards.front().workers)
+    point.worker_clocks[worker.worker.task] = worker.clock;
+  return point;
+}
+
+}  // namespace
+
+Result<FolderAnswer> JobFolder::find(std::uint64_t token) {
+  if (Status written = checkpoint::write_token(files_, path_, token); !written) return tl::unexpected(written.error());
+  FolderAnswer answer;
+  const auto found = checkpoint::list_checkpoints(files_, path_);
+  if (!found) return tl::unexpected(found.error());
+  for (const checkpoint::Found& checkpoint : *found)
+    answer.newest_generation = std::max(answer.newest_generation, checkpoint.generation);
+  const auto newest = checkpoint::open_newest(files_, path_, answer.broken);
+  if (!newest) return tl::unexpected(newest.error());
+  if (*newest) answer.newest = restore_point(**newest);
+  return answer;
+}
+
+Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
+  if (!lock_) {
+    path_ = work.directory + "/" + work.name;
+    auto lock = checkpoint::lock_job_folder(files_, work.directory, work.name);
+    if (!lock) return tl::unexpected(lock.error());
+    lock_ = std::move(*lock);
+  }
+  if (work.must_be_empty) {
+    const auto found = checkpoint::list_checkpoints(files_, path_);
+    if (!found) return tl::unexpected(found.error());
+    if (!found->empty())
+      return fail(ErrorCode::kConfig, path_ +
+                                          " has checkpoints and checkpoint.restore is \"none\": set it to \"newest\" "
+                                          "to go on from them, or give the job another name");
+  }
+  return find(work.token);
+}
+
+Result<FolderAnswer> JobFolder::carry_out(const FindNewest& work) {
+  return find(work.token);
+}
+
+Result<FolderAnswer> JobFolder::carry_out(const SetAside& work) {
+  if (Status aside = checkpoint::set_aside(files_, work.path); !aside && aside.error().code != ErrorCode::kNoInput)
+    return tl::unexpected(aside.error());
+  return find(work.token);
+}
+
+Result<FolderAnswer> JobFolder::carry_out(const BeginAttempt& work) {
+  if (Status begun = checkpoint::begin_attempt(files_, path_, work.generation, work.attempt); !begun)
+    return tl::unexpected(begun.error());
+  FolderAnswer answer;
+  answer.path = checkpoint::attempt_path(path_, work.generation, work.attempt);
+  return answer;
+}
+
+Result<FolderAnswer> JobFolder::carry_out(const CommitAttempt& work) {
+  const auto path = checkpoint::commit(files_, path_, manifest_of(work, wall_seconds_()));
+  if (!path) return tl::unexpected(path.error());
+  FolderAnswer answer;
+  answer.path = *path;
+  const CheckpointSection& section = work.config.checkpoint;
+  const auto retained = checkpoint::retain(files_, path_, {section.keep, section.keep_every_steps});
+  if (!retained) answer.warning = "older checkpoints couldn't be removed: " + retained.error().message;
+  return answer;
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,34 @@
+// What the chief does with a job's checkpoint folder, one thing after the other. No thread of its own: the shell runs
+// it on one, the simulator inline.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "chiefd/core/events.h"
+#include "common/checkpoint/files.h"
+#include "common/result.h"
+
+namespace disttrain::chiefd {
+
+class JobFolder {
+ public:
+  // `files` outlives it. `wall_seconds`: Unix time, for manifests.
+  JobFolder(checkpoint::Files& files, std::int64_t (*wall_seconds)()) : files_(files), wall_seconds_(wall_seconds) {}
+
+  Result<FolderAnswer> carry_out(const OpenFolder& work);
+  Result<FolderAnswer> carry_out(const FindNewest& work);
+  Result<FolderAnswer> carry_out(const SetAside& work);
+  Result<FolderAnswer> carry_out(const BeginAttempt& work);
+  Result<FolderAnswer> carry_out(const CommitAttempt& work);
+
+ private:
+  Result<FolderAnswer> find(std::uint64_t token);
+
+  checkpoint::Files& files_;
+  std::int64_t (*const wall_seconds_)();
+  std::string path_;
+  std::unique_ptr<checkpoint::InputFile> lock_;
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,86 @@
+#include "psd/checkpoint_writer.h"
+
+#include <asio/post.hpp>
+
+#include "common/daemon/clock.h"
+#include "common/daemon/threads.h"
+#include "common/update/update_rule.h"
+
+namespace disttrain::psd {
+
+CheckpointWriter::CheckpointWriter(checkpoint::Files& files, std::function<void(std::function<void()>)> post)
+    : files_(files), post_(std::move(post)), work_(asio::make_work_guard(loop_)) {
+  thread_ = std::thread([this] {
+    daemon::name_thread("checkpoint");
+    loop_.run();
+  });
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  cancel();
+  work_.reset();
+  loop_.stop();
+  thread_.join();
+}
+
+void CheckpointWriter::prepare(ShardJobPtr job, std::uint64_t attempt, const std::string& folder,
+                               std::vector<ShardId> shards, std::function<void(Status)> done) {
+  cancel();
+  ++pending_;
+  const std::uint64_t ticket = ++last_attempt_;
+  last_number_ = attempt;
+  asio::post(loop_, [this, job = std::move(job), ticket, folder, shards = std::move(shards), done = std::move(done)] {
+    post_([this, done, prepared = do_prepare(job, ticket, folder, shards)] {
+      --pending_;
+      done(prepared);
+    });
+  });
+}
+
+Status CheckpointWriter::do_prepare(ShardJobPtr job, std::uint64_t ticket, const std::string& folder,
+                                    const std::vector<ShardId>& shards) {
+  attempt_ = Attempt{job, ticket, folder, {}};
+  const auto slots = static_cast<std::uint32_t>(update::UpdateRule(job->config.train).slots());
+  const std::map<std::string, std::string> metadata = {{"disttrain_job", job->config.job.name}};
+  for (const ShardId shard : shards) {
+    Result<checkpoint::ShardWriter> writer =
+        checkpoint::ShardWriter::reserve(files_, folder, job->layout, shard, slots, metadata);
+    if (!writer) return tl::unexpected(writer.error());
+    attempt_.shards.emplace(shard, std::move(*writer));
+  }
+  return {};
+}
+
+void CheckpointWriter::write(std::uint64_t attempt, ShardId shard, std::shared_ptr<const ShardCopy> copy,
+                             std::function<void(Result<WrittenShard>)> done) {
+  if (attempt != last_number_)
+    return done(fail(ErrorCode::kTemporary, "checkpoint attempt " + std::to_string(attempt) + " is over"));
+  ++pending_;
+  const Instant begin = daemon::now();
+  asio::post(loop_,
+             [this, ticket = last_attempt_, shard, copy = std::move(copy), done = std::move(done), begin]() mutable {
+               Result<FileEntry> file = do_write(ticket, shard, *copy);
+               copy.reset();  // the shard may copy again before anybody hears that it is written
+               post_([this, done, file = std::move(file), took = daemon::now() - begin]() mutable {
+                 --pending_;
+                 if (!file) return done(tl::unexpected(file.error()));
+                 done(WrittenShard{std::move(*file), took});
+               });
+             });
+}
+
+Result<FileEntry> CheckpointWriter::do_write(std::uint64_t ticket, ShardId shard, const ShardCopy& copy) {
+  const auto writer = attempt_.shards.find(shard);
+  if (attempt_.number != ticket || writer == attempt_.shards.end())
+    return fail(ErrorCode::kTemporary, "the checkpoint attempt is over");
+  checkpoint::ShardContent content;
+  content.parameters = copy.array(0);
+  for (std::size_t i = 1; i < copy.arrays(); ++i) content.slots.push_back(copy.array(i));
+  Result<FileEntry> file = writer->second.write(content, [this, ticket] { return cancelled_ >= ticket; });
+  attempt_.shards.erase(writer);
+  if (!file) return file;
+  if (Status synced = files_.sync_directory(attempt_.folder); !synced) return tl::unexpected(synced.error());
+  return file;
+}
+
+}  // namespace disttrain::psd

@@ -1,0 +1,49 @@
+#include "psd/shard_origin.h"
+
+#include <vector>
+
+#include "common/checkpoint/shard_file.h"
+#include "common/update/update_rule.h"
+
+namespace disttrain::psd {
+namespace {
+
+Status check_fits(const checkpoint::Manifest& manifest, const std::string& path, const ShardJob& job) {
+  const update::UpdateRule rule(job.config.train);
+  if (manifest.slots != rule.slots())
+    return fail(ErrorCode::kConfig,
+                path + " was made with the rule " + manifest.rule + ", which keeps " + std::to_string(manifest.slots) +
+                    " slots; the job's rule keeps " + std::to_string(rule.slots()) +
+                    ": give the job the rule that it had, or another name and this as checkpoint.init_from");
+  return {};
+}
+
+}  // namespace
+
+Result<ShardOrigin> ShardOrigin::open(checkpoint::Files& files, const ShardJob& job) {
+  ShardOrigin origin;
+  if (!job.checkpoint_folder.empty())
+    if (Status shared = checkpoint::check_token(files, job.checkpoint_folder, job.token); !shared)
+      return tl::unexpected(shared.error());
+  if (job.restore_path.empty()) return origin;
+  Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files, job.restore_path);
+  if (!open) return tl::unexpected(open.error());
+  if (Status fits = check_fits(open->manifest, job.restore_path, job); !fits) return tl::unexpected(fits.error());
+  origin.checkpoint_ = std::move(*open);
+  return origin;
+}
+
+PacerReport ShardOrigin::report() const {
+  return checkpoint_ ? checkpoint::report_of(checkpoint_->manifest) : PacerReport();
+}
+
+Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId shard, ShardStore& store,
+                         const std::function<void()>& turn) const {
+  if (!checkpoint_) return {};
+  std::vector<std::span<float>> slots;
+  for (std::size_t i = 0; i < store.slots(); ++i) slots.push_back(store.slot(i));
+  return checkpoint::read_shard(files, checkpoint_->path, checkpoint_->manifest, job.layout, shard, store.parameters(),
+                                slots, turn);
+}
+
+}  // namespace disttrain::psd
