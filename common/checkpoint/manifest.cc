@@ -190,6 +190,12 @@ std::string shard_file_name(std::uint32_t shard, std::uint32_t shards) {
   return "shard-" + std::to_string(shard) + "-of-" + std::to_string(shards) + ".safetensors";
 }
 
+std::string shape_text(const std::vector<std::uint64_t>& shape) {
+  std::string text = "[";
+  for (const std::uint64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+  return text + "]";
+}
+
 std::vector<VariableEntry> variables_of(const Layout& layout) {
   std::vector<VariableEntry> variables;
   for (const VariableSpec& spec : layout.model.variables)

@@ -95,6 +95,9 @@ struct Manifest {
 // "shard-0-of-2.safetensors".
 std::string shard_file_name(std::uint32_t shard, std::uint32_t shards);
 
+// "[7, 3]".
+std::string shape_text(const std::vector<std::uint64_t>& shape);
+
 // Where each variable's slices lie under a layout; adjacent slices are one.
 std::vector<VariableEntry> variables_of(const Layout& layout);
 
