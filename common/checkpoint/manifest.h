@@ -20,6 +20,8 @@ inline constexpr std::uint32_t kFormat = 1;
 // Files are verified in pieces of so many bytes, from the file's begin; the last one may be shorter.
 inline constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 inline constexpr const char* kManifestName = "MANIFEST.json";
+// Which file holds which variable, as Hugging Face's readers look for it.
+inline constexpr const char* kIndexName = "model.safetensors.index.json";
 
 struct FileEntry {
   std::string name;
