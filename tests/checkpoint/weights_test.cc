@@ -10,6 +10,7 @@
 
 #include "common/checkpoint/disk_files.h"
 #include "common/checkpoint/warm_start.h"
+#include "common/checkpoint/weights_file.h"
 #include "tests/checkpoint/memory_files.h"
 #include "tests/checkpoint/small_job.h"
 
@@ -289,6 +290,31 @@ TEST(WeightsTest, AnyRangeOfAnyVariableIsWhatTheWholeSays) {
           ASSERT_EQ(got[i], 100.0F + static_cast<float>(1000 * (v / 3) + layout.variable_begins[of_model] + begin + i));
       }
   }
+}
+
+TEST(WeightsTest, WritingThatIsCancelledOrFailsIsAnError) {
+  MemoryFiles files;
+  write_f32(files, "/model.safetensors", small_weights());
+  Result<Weights> weights = Weights::open(files, "/model.safetensors");
+  ASSERT_TRUE(weights);
+  const Status cancelled = write_weights(files, "/a", *weights, {0, 2}, DType::kF32, [] { return true; });
+  ASSERT_FALSE(cancelled);
+  EXPECT_EQ(cancelled.error().code, ErrorCode::kTemporary);
+  for (const MemoryFiles::Op op :
+       {MemoryFiles::Op::kCreate, MemoryFiles::Op::kReserve, MemoryFiles::Op::kAppend, MemoryFiles::Op::kSync}) {
+    files.fault = [op](MemoryFiles::Op asked, const std::string& path) -> std::optional<Error> {
+      if (asked == op) return Error{ErrorCode::kFailed, "can't do it to " + path};
+      return std::nullopt;
+    };
+    EXPECT_FALSE(write_weights(files, "/b" + std::to_string(static_cast<int>(op)), *weights, {0, 2}, DType::kBF16));
+    files.fault = {};
+  }
+  ASSERT_TRUE(write_weights(files, "/c", *weights, {0, 2}, DType::kF32));
+  Result<Weights> again = Weights::open(files, "/c");
+  ASSERT_TRUE(again) << again.error().message;
+  std::vector<float> values(15);
+  ASSERT_TRUE(again->read(*again->find("w1"), 0, values));
+  EXPECT_EQ(values, small_weights()[2].values);
 }
 
 TEST(WeightsTest, ACheckpointThatIsOpenCantBeRemoved) {
