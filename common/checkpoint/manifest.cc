@@ -171,7 +171,8 @@ void check(const Manifest& manifest) {
   }
   for (std::size_t s = 0; s < manifest.shards.size(); ++s) {
     const FileEntry& file = manifest.files[s];
-    const std::uint64_t bytes = manifest.shards[s].elements * sizeof(float) * (1 + manifest.slots);
+    std::uint64_t bytes = sizeof(float) * (1 + manifest.slots);
+    expect(!__builtin_mul_overflow(bytes, manifest.shards[s].elements, &bytes), file.name + " is too large");
     expect(elements[s] == manifest.shards[s].elements, "shard " + std::to_string(s) + " isn't covered by slices");
     expect(file.data_begin <= file.bytes && file.bytes - file.data_begin == bytes,
            file.name + " isn't of its shard's size");
