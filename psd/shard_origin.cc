@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/warm_start.h"
 #include "common/update/update_rule.h"
 
 namespace disttrain::psd {
@@ -39,7 +40,11 @@ PacerReport ShardOrigin::report() const {
 
 Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId shard, ShardStore& store,
                          const std::function<void()>& turn) const {
-  if (!checkpoint_) return {};
+  const CheckpointSection& section = job.config.checkpoint;
+  if (!checkpoint_ && section.init_from.empty()) return {};
+  if (!checkpoint_)
+    return checkpoint::read_parameters(files, section.init_from, section.init_map, job.layout, shard,
+                                       store.parameters());
   std::vector<std::span<float>> slots;
   for (std::size_t i = 0; i < store.slots(); ++i) slots.push_back(store.slot(i));
   return checkpoint::read_shard(files, checkpoint_->path, checkpoint_->manifest, job.layout, shard, store.parameters(),

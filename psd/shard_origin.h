@@ -20,7 +20,7 @@ class ShardOrigin {
   // checkpoint is of another model or rule. kData: it is damaged.
   static Result<ShardOrigin> open(checkpoint::Files& files, const ShardJob& job);
 
-  // Of the checkpoint; as at the beginning without one.
+  // Of the checkpoint that is restored; as at the beginning without one.
   PacerReport report() const;
   // It brings all values, so that none need be drawn.
   bool fills() const { return checkpoint_.has_value(); }

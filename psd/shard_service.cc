@@ -258,6 +258,19 @@ void ShardService::report(bool at_once) {
   ShardSays says{id_, shard_.core().version(), std::nullopt, at_once};
   if (shard_.core().is_pacer()) says.pacer = shard_.core().report();
   place_.upward(says);
+  give_up_marks();
+}
+
+// Workers that have sent their marks wait for those that haven't, but not for long, and not for a chief that is away.
+void ShardService::give_up_marks() {
+  const Duration longest = job_->config.job.stall_timeout / 4;
+  if (!first_mark_ || daemon::now() - *first_mark_ < longest) return;
+  first_mark_.reset();
+  handle(AttemptAbandoned{attempt_});
+  place_.upward(wire::ControlMessage(CheckpointFailed{
+      job_->job, job_->generation, attempt_, ErrorCode::kTemporary,
+      name() + " hasn't the marks of all workers after " + std::to_string(static_cast<long>(to_seconds(longest))) +
+          " s (a quarter of job.stall_timeout): a worker's step takes longer than that"}));
 }
 
 void ShardService::act_on(const Fenced& action) {
@@ -282,6 +295,7 @@ void ShardService::act_on(const FailJob& action) {
 // --- Checkpoints
 
 void ShardService::prepare_cut(std::uint64_t attempt) {
+  attempt_ = attempt;
   first_mark_.reset();
   handle(AttemptPrepared{attempt});
 }

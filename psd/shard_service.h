@@ -75,6 +75,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
  private:
   ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard, const PacerReport& restored, bool is_empty);
   void connect();
+  void give_up_marks();
 
   // ChannelOwner
   Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push,
@@ -132,7 +133,8 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   std::vector<std::unique_ptr<WorkerChannel>> channels_;
   std::map<ShardId, std::unique_ptr<PeerLink>> peers_;  // pacer: the others; else: the pacer
   std::uint64_t next_channel_ = 1;
-  std::optional<Instant> first_mark_;                           // of the attempt that is prepared
+  std::uint64_t attempt_ = 0;                                   // of a checkpoint, that is prepared
+  std::optional<Instant> first_mark_;                           // of it
   asio::steady_timer verdict_;                                  // runs while a lost peer's fate is the chief's to say
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with its handler, which may come too late
 };

@@ -24,10 +24,10 @@ const char* advice(int error) {
     case EACCES:
     case EPERM:
     case EROFS:
-      return ": let the daemon's user write there, or choose another checkpoint.directory";
+      return ": let this program's user in, or choose another folder (checkpoint.directory)";
     case ENOENT:
     case ENOTDIR:
-      return ": is the folder mounted? checkpoint.directory must be there on every host";
+      return ": is it there, and mounted? checkpoint.directory must be on every host";
     case EIO:
       return ": the disk fails; look at the kernel's log";
     default:

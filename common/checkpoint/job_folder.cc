@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 30;
 constexpr std::size_t kStepDigits = 20;
-constexpr const char* kIndexName = "model.safetensors.index.json";
 constexpr const char* kAttempt = ".tmp-";
 constexpr const char* kGoing = ".del-";
 constexpr const char* kBroken = ".broken-";
@@ -174,6 +173,22 @@ Result<OpenCheckpoint> open_checkpoint(Files& files, const std::string& path) {
   Result<Manifest> manifest = parse_manifest(*text, manifest_path);
   if (!manifest) return tl::unexpected(manifest.error());
   return OpenCheckpoint{path, std::move(*manifest), std::move(*lock)};
+}
+
+Result<OpenCheckpoint> open_named(Files& files, const std::string& path) {
+  const Result<std::vector<Found>> found = list_checkpoints(files, path);
+  if (!found) return tl::unexpected(found.error());
+  for (const Found& newest : *found) {
+    Result<OpenCheckpoint> open = open_checkpoint(files, newest.path);
+    // Gone since it was listed: the one that made it go is newer or as good.
+    if (!open && open.error().code == ErrorCode::kNoInput && !files.list(newest.path)) continue;
+    return open;
+  }
+  Result<OpenCheckpoint> open = open_checkpoint(files, path);
+  if (!open && open.error().code == ErrorCode::kNoInput)
+    return fail(ErrorCode::kNoInput, "no checkpoint in " + path + ": expected the folder of one, with its " +
+                                         kManifestName + ", or a job's folder of them");
+  return open;
 }
 
 Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::string& job_folder,

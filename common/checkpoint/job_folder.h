@@ -53,6 +53,10 @@ struct OpenCheckpoint {
 // kNoInput: it is gone, or going. kData, kConfig: parse_manifest().
 Result<OpenCheckpoint> open_checkpoint(Files& files, const std::string& path);
 
+// The one that somebody names: its own folder, or a job's, which means its newest. Changes nothing: a newest one whose
+// manifest can't be read is an error, and stays where it is. kNoInput: there is none.
+Result<OpenCheckpoint> open_named(Files& files, const std::string& path);
+
 // The newest whose manifest can be read; those before it that can't are set aside and named in `broken`. None: there is
 // none. kConfig: the newest is of a newer format, which isn't passed over.
 Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::string& job_folder,

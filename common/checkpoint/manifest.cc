@@ -171,7 +171,8 @@ void check(const Manifest& manifest) {
   }
   for (std::size_t s = 0; s < manifest.shards.size(); ++s) {
     const FileEntry& file = manifest.files[s];
-    const std::uint64_t bytes = manifest.shards[s].elements * sizeof(float) * (1 + manifest.slots);
+    std::uint64_t bytes = sizeof(float) * (1 + manifest.slots);
+    expect(!__builtin_mul_overflow(bytes, manifest.shards[s].elements, &bytes), file.name + " is too large");
     expect(elements[s] == manifest.shards[s].elements, "shard " + std::to_string(s) + " isn't covered by slices");
     expect(file.data_begin <= file.bytes && file.bytes - file.data_begin == bytes,
            file.name + " isn't of its shard's size");
@@ -188,6 +189,12 @@ void check(const Manifest& manifest) {
 
 std::string shard_file_name(std::uint32_t shard, std::uint32_t shards) {
   return "shard-" + std::to_string(shard) + "-of-" + std::to_string(shards) + ".safetensors";
+}
+
+std::string shape_text(const std::vector<std::uint64_t>& shape) {
+  std::string text = "[";
+  for (const std::uint64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+  return text + "]";
 }
 
 std::vector<VariableEntry> variables_of(const Layout& layout) {

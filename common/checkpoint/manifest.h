@@ -21,6 +21,8 @@ inline constexpr std::uint32_t kFormat = 1;
 // Files are verified in pieces of so many bytes, from the file's begin; the last one may be shorter.
 inline constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 inline constexpr const char* kManifestName = "MANIFEST.json";
+// Which file holds which variable, as Hugging Face's readers look for it.
+inline constexpr const char* kIndexName = "model.safetensors.index.json";
 
 using disttrain::FileEntry;
 using disttrain::ShardEntry;
@@ -76,6 +78,9 @@ PacerReport report_of(const Manifest& manifest);
 
 // "shard-0-of-2.safetensors".
 std::string shard_file_name(std::uint32_t shard, std::uint32_t shards);
+
+// "[7, 3]".
+std::string shape_text(const std::vector<std::uint64_t>& shape);
 
 // Where each variable's slices lie under a layout; adjacent slices are one.
 std::vector<VariableEntry> variables_of(const Layout& layout);

@@ -18,16 +18,24 @@ static_assert(std::endian::native == std::endian::little, "safetensors are littl
 
 constexpr const char* kMetadata = "__metadata__";
 
-const char* name_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "F32";
-    case DType::kF16:
-      return "F16";
-    case DType::kBF16:
-      return "BF16";
-  }
-  return "";
+struct DTypeEntry {
+  DType dtype;
+  const char* name;
+  std::uint64_t bytes;
+};
+constexpr DTypeEntry kDTypes[] = {
+    {DType::kF32, "F32", 4},        {DType::kF16, "F16", 2},        {DType::kBF16, "BF16", 2},
+    {DType::kF64, "F64", 8},        {DType::kBool, "BOOL", 1},      {DType::kU8, "U8", 1},
+    {DType::kI8, "I8", 1},          {DType::kF8E4M3, "F8_E4M3", 1}, {DType::kF8E5M2, "F8_E5M2", 1},
+    {DType::kF8E8M0, "F8_E8M0", 1}, {DType::kU16, "U16", 2},        {DType::kI16, "I16", 2},
+    {DType::kU32, "U32", 4},        {DType::kI32, "I32", 4},        {DType::kU64, "U64", 8},
+    {DType::kI64, "I64", 8},        {DType::kC64, "C64", 8}};
+
+const DTypeEntry& entry_of(DType dtype) {
+  const auto found = std::find_if(std::begin(kDTypes), std::end(kDTypes),
+                                  [dtype](const DTypeEntry& entry) { return entry.dtype == dtype; });
+  DISTTRAIN_CHECK(found != std::end(kDTypes));
+  return *found;
 }
 
 // Whole numbers only; -1 and 1.5 aren't sizes.
@@ -119,14 +127,12 @@ class Parser {
         !read_sizes(entry["data_offsets"], offsets) || offsets.size() != 2)
       return bad("tensor " + name + " hasn't just dtype, shape and two data_offsets");
     const std::string dtype = entry["dtype"].get<std::string>();
-    bool is_known = false;
-    for (DType known : {DType::kF32, DType::kF16, DType::kBF16})
-      if (dtype == name_of(known)) {
-        tensor.dtype = known;
-        is_known = true;
-      }
-    if (!is_known)
-      return bad("tensor " + name + " is of dtype " + dtype + "; F32, F16 and BF16 can be read", ErrorCode::kConfig);
+    const auto known = std::find_if(std::begin(kDTypes), std::end(kDTypes),
+                                    [&dtype](const DTypeEntry& one) { return one.name == dtype; });
+    if (known == std::end(kDTypes))
+      return bad("tensor " + name + " is of dtype " + dtype + ", which isn't known; F32, F16 and BF16 can be read",
+                 ErrorCode::kConfig);
+    tensor.dtype = known->dtype;
     tensor.begin = offsets[0];
     tensor.end = offsets[1];
     std::uint64_t bytes = bytes_of(tensor.dtype);
@@ -143,7 +149,11 @@ class Parser {
 }  // namespace
 
 std::uint64_t bytes_of(DType dtype) {
-  return dtype == DType::kF32 ? 4 : 2;
+  return entry_of(dtype).bytes;
+}
+
+const char* name_of(DType dtype) {
+  return entry_of(dtype).name;
 }
 
 // By hand: keys stand in the order of the data, and there may be many.

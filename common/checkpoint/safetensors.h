@@ -15,7 +15,27 @@ namespace disttrain::checkpoint {
 
 inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 
-enum class DType { kF32, kF16, kBF16 };
+// All that a file may hold, so that one which also holds counters can be read; values are taken of kF32, kF16 and
+// kBF16.
+enum class DType {
+  kF32,
+  kF16,
+  kBF16,
+  kF64,
+  kBool,
+  kU8,
+  kI8,
+  kF8E4M3,
+  kF8E5M2,
+  kF8E8M0,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kU64,
+  kI64,
+  kC64
+};
 
 struct Tensor {
   std::string name;
@@ -35,13 +55,15 @@ struct TensorTable {
 };
 
 std::uint64_t bytes_of(DType dtype);
+// "BF16".
+const char* name_of(DType dtype);
 
 // The first bytes of the file, up to the data, which begins at a multiple of 8. `tensors` lie one after the other from
 // 0 and have different names.
 std::string encode_header(const std::vector<Tensor>& tensors, const std::map<std::string, std::string>& metadata);
 
 // Reads and checks the header of a file. kData: a rule is broken, or the file is longer or shorter than it says. A
-// dtype that isn't one of ours is kConfig.
+// dtype that isn't known is kConfig.
 Result<TensorTable> read_header(InputFile& file, const std::string& path);
 
 }  // namespace disttrain::checkpoint

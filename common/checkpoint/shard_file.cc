@@ -1,12 +1,12 @@
 #include "common/checkpoint/shard_file.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
 #include "common/check.h"
 #include "common/checkpoint/checksum.h"
 #include "common/checkpoint/safetensors.h"
+#include "common/checkpoint/verified_file.h"
 
 namespace disttrain::checkpoint {
 namespace {
@@ -82,67 +82,6 @@ class ChunkWriter {
   std::vector<std::byte> rest_;
 };
 
-// Reads any range of a file, in chunks that are verified. The last chunk that wasn't wanted whole is kept: ranges that
-// follow each other read it once.
-class VerifiedFile {
- public:
-  static Result<VerifiedFile> open(Files& files, const std::string& folder, const FileEntry& entry,
-                                   const std::function<void()>& turn = {}) {
-    const std::string path = folder + "/" + entry.name;
-    Result<std::unique_ptr<InputFile>> file = files.open(path);
-    if (!file) return tl::unexpected(file.error());
-    if ((*file)->size() != entry.bytes)
-      return fail(ErrorCode::kData, path + " has " + std::to_string((*file)->size()) + " bytes; its manifest says " +
-                                        std::to_string(entry.bytes) + ": it is damaged");
-    return VerifiedFile(path, std::move(*file), entry, turn);
-  }
-
-  Status read(std::uint64_t offset, MutableBytes out) {
-    while (!out.empty()) {
-      const std::uint64_t chunk = offset / kChunkBytes;
-      const std::uint64_t begin = chunk * kChunkBytes;
-      const std::uint64_t size = std::min(kChunkBytes, entry_->bytes - begin);
-      const std::uint64_t count = std::min<std::uint64_t>(out.size(), begin + size - offset);
-      if (count == size) {
-        if (Status loaded = load(chunk, out.first(size)); !loaded) return loaded;
-      } else {
-        if (held_ != chunk || buffer_.empty()) {
-          buffer_.resize(size);
-          held_ = chunk;
-          if (Status loaded = load(chunk, buffer_); !loaded) {
-            buffer_.clear();
-            return loaded;
-          }
-        }
-        std::memcpy(out.data(), buffer_.data() + (offset - begin), count);
-      }
-      offset += count;
-      out = out.subspan(count);
-    }
-    return {};
-  }
-
- private:
-  VerifiedFile(std::string path, std::unique_ptr<InputFile> file, const FileEntry& entry,
-               const std::function<void()>& turn)
-      : path_(std::move(path)), file_(std::move(file)), entry_(&entry), turn_(turn) {}
-
-  Status load(std::uint64_t chunk, MutableBytes out) {
-    if (turn_) turn_();
-    if (Status read = file_->read_at(chunk * kChunkBytes, out); !read) return read;
-    if (checksum_of(Bytes(out)) == entry_->chunks[chunk]) return {};
-    return fail(ErrorCode::kData, path_ + ": the bytes from " + std::to_string(chunk * kChunkBytes) +
-                                      " on aren't those that were written (XXH3 differs): the file is damaged");
-  }
-
-  std::string path_;
-  std::unique_ptr<InputFile> file_;
-  const FileEntry* entry_;
-  std::function<void()> turn_;
-  std::uint64_t held_ = 0;
-  std::vector<std::byte> buffer_;
-};
-
 // A run that is contiguous in a source file and in the target shard.
 struct Run {
   std::uint32_t source = 0;         // shard of the checkpoint
@@ -163,12 +102,6 @@ void append_overlaps(const std::vector<SliceEntry>& sources, const SliceEntry& w
   }
 }
 
-std::string text_of(const std::vector<std::uint64_t>& shape) {
-  std::string text = "[";
-  for (const std::uint64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
-  return text + "]";
-}
-
 Status check_same_variables(const Manifest& manifest, const Layout& target, const std::string& folder) {
   const auto differ = [&folder](const std::string& what) {
     return fail(ErrorCode::kConfig,
@@ -182,8 +115,8 @@ Status check_same_variables(const Manifest& manifest, const Layout& target, cons
     const VariableEntry& had = manifest.variables[v];
     const VariableSpec& want = target.model.variables[v];
     if (had.name != want.name || had.shape != want.shape || had.kind != want.kind)
-      return differ("its variable " + std::to_string(v) + " is " + had.name + " " + text_of(had.shape) +
-                    ", the job's " + want.name + " " + text_of(want.shape));
+      return differ("its variable " + std::to_string(v) + " is " + had.name + " " + shape_text(had.shape) +
+                    ", the job's " + want.name + " " + shape_text(want.shape));
   }
   return {};
 }
@@ -274,21 +207,25 @@ Status read_shard(Files& files, const std::string& folder, const Manifest& manif
   return {};
 }
 
+Status verify_file(Files& files, const std::string& folder, const FileEntry& entry, const IsCancelled& is_cancelled) {
+  Result<VerifiedFile> file = VerifiedFile::open(files, folder, entry);
+  if (!file) return tl::unexpected(file.error());
+  if (checksum_of(entry.chunks) != entry.checksum)
+    return fail(ErrorCode::kData, folder + "/" + kManifestName + ": the checksums of " + entry.name +
+                                      " don't agree with each other: the manifest is damaged");
+  std::vector<std::byte> chunk(kChunkBytes);
+  for (std::uint64_t at = 0; at < entry.bytes; at += kChunkBytes) {
+    if (is_cancelled && is_cancelled()) return fail(ErrorCode::kTemporary, folder + ": verifying was cancelled");
+    const std::uint64_t size = std::min(kChunkBytes, entry.bytes - at);
+    if (Status read = file->read(at, MutableBytes(chunk).first(size)); !read) return read;
+  }
+  return {};
+}
+
 Status verify_files(Files& files, const std::string& folder, const Manifest& manifest,
                     const IsCancelled& is_cancelled) {
-  std::vector<std::byte> chunk(kChunkBytes);
-  for (const FileEntry& entry : manifest.files) {
-    Result<VerifiedFile> file = VerifiedFile::open(files, folder, entry);
-    if (!file) return tl::unexpected(file.error());
-    if (checksum_of(entry.chunks) != entry.checksum)
-      return fail(ErrorCode::kData, folder + "/" + kManifestName + ": the checksums of " + entry.name +
-                                        " don't agree with each other: the manifest is damaged");
-    for (std::uint64_t at = 0; at < entry.bytes; at += kChunkBytes) {
-      if (is_cancelled && is_cancelled()) return fail(ErrorCode::kTemporary, folder + ": verifying was cancelled");
-      const std::uint64_t size = std::min(kChunkBytes, entry.bytes - at);
-      if (Status read = file->read(at, MutableBytes(chunk).first(size)); !read) return read;
-    }
-  }
+  for (const FileEntry& entry : manifest.files)
+    if (Status verified = verify_file(files, folder, entry, is_cancelled); !verified) return verified;
   return {};
 }
 

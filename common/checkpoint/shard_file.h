@@ -64,7 +64,11 @@ Status read_shard(Files& files, const std::string& folder, const Manifest& manif
                   ShardId shard, std::span<float> parameters, std::span<const std::span<float>> slots,
                   const std::function<void()>& turn = {});
 
-// Every chunk of every file has its checksum.
+// Every chunk of the file has its checksum. kData: one hasn't, or the size differs; kNoInput: there is no such file.
+Status verify_file(Files& files, const std::string& folder, const FileEntry& entry,
+                   const IsCancelled& is_cancelled = {});
+
+// The same for all files of a checkpoint; the first that is damaged is the error.
 Status verify_files(Files& files, const std::string& folder, const Manifest& manifest,
                     const IsCancelled& is_cancelled = {});
 

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "common/nearest_word.h"
+
 namespace disttrain::daemon {
 
 namespace {

@@ -1,7 +1,6 @@
 #include "common/daemon/problems.h"
 
 #include <algorithm>
-#include <numeric>
 #include <sstream>
 #include <tuple>
 
@@ -46,21 +45,6 @@ std::string excerpt(const TomlPosition& at) {
   return "\n" + number + " | " + line + "\n" + std::string(number.size(), ' ') + " | " + blank + "^";
 }
 
-// Insertions, deletions and changes that turn one word into the other (Levenshtein 1966), neighbours swapped count as
-// one (Damerau 1964).
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i)
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  return d[a.size()][b.size()];
-}
-
 }  // namespace
 
 std::string to_string(const Problem& problem) {
@@ -76,21 +60,6 @@ Error to_error(std::vector<Problem> problems) {
   std::string text;
   for (const Problem& problem : problems) text += (text.empty() ? "" : "\n") + to_string(problem);
   return Error{ErrorCode::kConfig, text};
-}
-
-std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates) {
-  constexpr std::size_t kLongestWord = 64;  // longer ones are not worth the quadratic comparison
-  if (word.size() > kLongestWord) return "";
-  std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
-  for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance && distance < candidate.size()) {
-      best = candidate;
-      best_distance = distance;
-    }
-  }
-  return best;
 }
 
 }  // namespace disttrain::daemon

@@ -28,7 +28,4 @@ std::string to_string(const Problem& problem);
 // All of them in the order of the file, with kConfig.
 Error to_error(std::vector<Problem> problems);
 
-// The candidate that `word` was most likely meant to be: at most a third of its letters differ. "" = none.
-std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates);
-
 }  // namespace disttrain::daemon

@@ -119,6 +119,7 @@ Result<std::unique_ptr<InputFile>> MemoryFiles::open(const std::string& path) {
   if (Status ok = check(Op::kOpen, path); !ok) return tl::unexpected(ok.error());
   const auto node = find(path);
   if (!node) return missing(path);
+  if (nodes_[*node]->is_directory) return fail(ErrorCode::kData, path + " isn't a file");
   return std::make_unique<MemoryInput>(*nodes_[*node], path);
 }
 
@@ -135,7 +136,7 @@ Status MemoryFiles::make_directory(const std::string& path) {
 
 Result<std::vector<std::string>> MemoryFiles::list(const std::string& path) {
   const auto node = find(path);
-  if (!node) return missing(path);
+  if (!node || !nodes_[*node]->is_directory) return missing(path);
   std::vector<std::string> names;
   for (const auto& [name, entry] : nodes_[*node]->entries) names.push_back(name);
   return names;

@@ -35,6 +35,15 @@ TEST(Safetensors, HeaderComesBackAsItWas) {
   EXPECT_EQ(table->metadata.at("format"), "pt");
 }
 
+TEST(Safetensors, AFileThatHoldsOtherDtypesTooCanBeRead) {
+  const Result<TensorTable> table = read(file_of(
+      R"({"steps":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"a":{"dtype":"BOOL","shape":[3],"data_offsets":[8,11]}})",
+      11));
+  ASSERT_TRUE(table) << table.error().message;
+  EXPECT_EQ(table->tensors[0].dtype, DType::kI64);
+  EXPECT_EQ(table->tensors[1].dtype, DType::kBool);
+}
+
 TEST(Safetensors, EachBrokenRuleIsRefusedWithTheFileAndTheReason) {
   const std::string good = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   ASSERT_TRUE(read(file_of(good, 8)));
@@ -65,7 +74,7 @@ TEST(Safetensors, EachBrokenRuleIsRefusedWithTheFileAndTheReason) {
        "size of its shape"},
       {file_of(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "shape"},
       {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"more":1}})", 8), "just dtype"},
-      {file_of(R"({"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})", 8), "I64"},
+      {file_of(R"({"a":{"dtype":"F6","shape":[1],"data_offsets":[0,8]}})", 8), "F6"},
       {file_of(R"({"__metadata__":{"n":1},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8), "string"},
   };
   for (const Case& c : cases) {

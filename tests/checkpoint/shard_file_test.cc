@@ -144,6 +144,19 @@ TEST(Manifest, NewerFormatIsRefusedWithASentence) {
   EXPECT_NE(manifest.error().message.find("format 2"), std::string::npos);
 }
 
+TEST(Manifest, SizesThatPass64BitsAreRefused) {
+  MemoryFiles files;
+  ASSERT_TRUE(files.make_directory("/job"));
+  Manifest manifest = open_checkpoint(files, *save(files, "/job", layout_of(small_model(), 1, 50), 3, 12000))->manifest;
+  const std::uint64_t elements = std::uint64_t{1} << 61;  // times 4 bytes and two arrays: 0
+  manifest.variables = {VariableEntry{"w", {elements}, VariableKind::kTrainable, {{0, elements, 0, 0}}}};
+  manifest.shards[0].elements = elements;
+  manifest.files[0].data_begin = manifest.files[0].bytes;
+  const Result<Manifest> parsed = parse_manifest(to_json(manifest), "/m");
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().code, ErrorCode::kData);
+}
+
 // Any damage is an error or a manifest that is safe to use; never a crash.
 TEST(Manifest, DamagedTextIsAnswered) {
   MemoryFiles files;

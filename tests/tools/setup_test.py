@@ -36,10 +36,11 @@ class Setup(unittest.TestCase):
         file.write_text(f'#!/bin/sh\necho "{name} $*" >> {self.calls}\n{body}\n')
         file.chmod(0o755)
 
-    def with_torch(self):
-        folder = self.home / "cache/disttrain/torch-2.11.0/lib/python3.11/site-packages/torch/lib"
-        folder.mkdir(parents=True)
-        (folder / "libtorch_cpu.so").write_text("")
+    def with_venvs(self):
+        for name, file in (("torch-2.11.0", "torch/lib/libtorch_cpu.so"), ("safetensors-0.8.0", "safetensors/numpy.py")):
+            path = self.home / "cache/disttrain" / name / "lib/python3.11/site-packages" / file
+            path.parent.mkdir(parents=True)
+            path.write_text("")
 
     def run_setup(self, **variables):
         environment = {"PATH": str(self.bin), "HOME": str(self.home), "XDG_CACHE_HOME": str(self.home / "cache"),
@@ -56,14 +57,14 @@ class Setup(unittest.TestCase):
         self.assertEqual(left, [], "temporary files were left")
 
     def test_WithAllThereItInstallsNothing(self):
-        self.with_torch()
+        self.with_venvs()
         code, output = self.run_setup()
         self.assertEqual(code, 0, output)
         self.assertIn("ready", output)
         self.assertNotIn("apt-get", self.calls.read_text())
 
     def test_RootInstallsOnlyWhatIsMissing(self):
-        self.with_torch()
+        self.with_venvs()
         self.stand_in("dpkg-query", 'case "$*" in *mold*|*ninja-build*) exit 1;; esac; echo "install ok installed"')
         code, output = self.run_setup()
         self.assertEqual(code, 0, output)
@@ -71,7 +72,7 @@ class Setup(unittest.TestCase):
                       self.calls.read_text())
 
     def test_UserInstallsThroughSudo(self):
-        self.with_torch()
+        self.with_venvs()
         self.stand_in("id", "echo 1000")
         self.stand_in("sudo", 'if [ "$1" = -n ]; then exit 0; fi; exec "$@"')
         self.stand_in("dpkg-query", "exit 1")
@@ -117,7 +118,7 @@ class Setup(unittest.TestCase):
         self.assert_fails("a package isn't offered here")
 
     def test_OldCompilerIsNamed(self):
-        self.with_torch()
+        self.with_venvs()
         (self.bin / "g++").unlink()
         self.stand_in("g++", "echo 10")
         self.assert_fails("g++ is version 10; expected 12 or later")

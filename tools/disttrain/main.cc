@@ -107,6 +107,54 @@ void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_option
   add("kill", "end a job at once", kill_options);
 }
 
+constexpr char kCheckpointHelp[] = "a checkpoint's folder, or a job's, which means its newest";
+
+struct CheckpointVerbs {
+  CheckpointOptions list;
+  CheckpointOptions inspect;
+  CheckpointOptions verify;
+  CheckpointDiffOptions diff;
+  CheckpointExportOptions exported;
+};
+
+void add_checkpoint(CLI::App& app, CheckpointVerbs& options, Run& run) {
+  CLI::App* family = app.add_subcommand("checkpoint", "look at checkpoints, verify, compare and export them");
+  family->require_subcommand(1);
+
+  CLI::App* list = family->add_subcommand("list", "a job's checkpoints, the newest first");
+  list->add_option("FOLDER", options.list.path, "a job's folder of checkpoints, or the one above")->required();
+  list->add_flag("--json", options.list.json, "one JSON object");
+  list->callback([&] { run = [&] { return checkpoint_list(options.list); }; });
+
+  CLI::App* inspect = family->add_subcommand("inspect", "what a checkpoint holds");
+  inspect->add_option("PATH", options.inspect.path, kCheckpointHelp)->required();
+  inspect->add_flag("--json", options.inspect.json, "one JSON object");
+  inspect->callback([&] { run = [&] { return checkpoint_inspect(options.inspect); }; });
+
+  CLI::App* verify = family->add_subcommand("verify", "read every byte and compare the checksums");
+  verify->add_option("PATH", options.verify.path, "a checkpoint's folder, or one of several")->required();
+  verify->add_flag("--json", options.verify.json, "one JSON object");
+  verify->callback([&] { run = [&] { return checkpoint_verify(options.verify); }; });
+
+  CLI::App* diff = family->add_subcommand("diff", "compare the parameters of two; exits 1 where they differ");
+  diff->add_option("A", options.diff.a, "a checkpoint's folder, a job's, or safetensors")->required();
+  diff->add_option("B", options.diff.b, "the other one")->required();
+  diff->add_flag("--slots", options.diff.slots, "compare the optimizer's slots too; both are checkpoints");
+  diff->add_flag("--json", options.diff.json, "one JSON object");
+  diff->callback([&] { run = [&] { return checkpoint_diff(options.diff); }; });
+
+  CLI::App* exported = family->add_subcommand("export", "write the parameters as plain safetensors");
+  exported->add_option("PATH", options.exported.path, kCheckpointHelp)->required();
+  exported->add_option("OUT", options.exported.out, "NAME.safetensors; with --max-shard-size a folder")->required();
+  exported->add_option("--dtype", options.exported.dtype, "what values are written as")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
+      ->capture_default_str();
+  exported->add_option("--max-shard-size", options.exported.max_shard_size, "several files of at most this (5GB)")
+      ->transform(CLI::AsSizeValue(true));
+  exported->add_flag("--force", options.exported.force, "replace what is there");
+  exported->callback([&] { run = [&] { return checkpoint_export(options.exported); }; });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -124,6 +172,7 @@ int main(int argc, char** argv) {
   LogsOptions logs_options;
   StopOptions stop_options;
   StopOptions kill_options;
+  CheckpointVerbs checkpoint_options;
   Run run;
   add_up(app, up_options, run);
   add_submit(app, submit_options, run);
@@ -133,6 +182,7 @@ int main(int argc, char** argv) {
   add_plan(app, plan_options, run);
   add_check(app, check_options, run);
   add_bench(app, bench_options, run);
+  add_checkpoint(app, checkpoint_options, run);
   app.add_subcommand("version", "version of program and protocol")->callback([&run] {
     run = [] { return version(); };
   });

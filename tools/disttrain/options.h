@@ -64,4 +64,25 @@ struct LogsOptions {
   bool follow = false;
 };
 
+// checkpoint list, inspect and verify
+struct CheckpointOptions {
+  std::string path;
+  bool json = false;
+};
+
+struct CheckpointDiffOptions {
+  std::string a;
+  std::string b;
+  bool slots = false;
+  bool json = false;
+};
+
+struct CheckpointExportOptions {
+  std::string path;
+  std::string out;
+  std::string dtype = "f32";                    // f32, f16 or bf16
+  std::optional<std::uint64_t> max_shard_size;  // bytes; none: `out` is one file
+  bool force = false;
+};
+
 }  // namespace disttrain::cli

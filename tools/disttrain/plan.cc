@@ -15,6 +15,7 @@
 #include "tools/disttrain/progress.h"
 #include "tools/disttrain/runtime_folder.h"
 #include "tools/disttrain/table.h"
+#include "tools/disttrain/units.h"
 #include "tools/disttrain/verbs.h"
 
 namespace disttrain::cli {
@@ -133,17 +134,6 @@ std::uint64_t worker_memory(const Plan& plan) {
   const std::uint64_t buffers = plan.job.train.pipeline != 0 ? 4 : 2;
   const std::uint64_t batch = plan.job.train.batch_size * plan.layout.model.input_elements * sizeof(float);
   return buffers * plan.parameter_bytes + plan.job.data.prefetch * batch;
-}
-
-std::string bytes_text(std::uint64_t bytes) {
-  char text[64];
-  if (bytes >= (std::uint64_t{1} << 30))
-    std::snprintf(text, sizeof(text), "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
-  else if (bytes >= (1 << 20))
-    std::snprintf(text, sizeof(text), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-  else
-    std::snprintf(text, sizeof(text), "%.1f KiB", static_cast<double>(bytes) / 1024);
-  return text;
 }
 
 std::vector<std::string> notes_of(const Plan& plan) {

@@ -14,6 +14,13 @@ int bench(const UpOptions& options);
 int status(const StatusOptions& options);
 int logs(const LogsOptions& options);
 int stop(const StopOptions& options);
+int checkpoint_list(const CheckpointOptions& options);
+int checkpoint_inspect(const CheckpointOptions& options);
+// 65 where a checkpoint is damaged.
+int checkpoint_verify(const CheckpointOptions& options);
+// 1 where they differ.
+int checkpoint_diff(const CheckpointDiffOptions& options);
+int checkpoint_export(const CheckpointExportOptions& options);
 int version();
 
 }  // namespace disttrain::cli

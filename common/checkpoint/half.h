@@ -1,0 +1,16 @@
+// Numbers of 16 bits as safetensors keep them: F16 is IEEE 754 binary16, BF16 the upper half of a float32.
+#pragma once
+
+#include <cstdint>
+
+namespace disttrain::checkpoint {
+
+// Exact.
+float from_f16(std::uint16_t bits);
+float from_bf16(std::uint16_t bits);
+
+// To the nearest, of two to the even one; what is too large becomes infinite. A NaN stays one.
+std::uint16_t to_f16(float value);
+std::uint16_t to_bf16(float value);
+
+}  // namespace disttrain::checkpoint

@@ -1,0 +1,59 @@
+#include "common/checkpoint/verified_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/checkpoint/checksum.h"
+
+namespace disttrain::checkpoint {
+
+VerifiedFile::VerifiedFile(std::string path, std::unique_ptr<InputFile> file, const FileEntry& entry,
+                           std::function<void()> turn)
+    : path_(std::move(path)), file_(std::move(file)), entry_(&entry), turn_(std::move(turn)) {}
+
+Result<VerifiedFile> VerifiedFile::open(Files& files, const std::string& folder, const FileEntry& entry,
+                                        const std::function<void()>& turn) {
+  const std::string path = folder + "/" + entry.name;
+  Result<std::unique_ptr<InputFile>> file = files.open(path);
+  if (!file) return tl::unexpected(file.error());
+  if ((*file)->size() != entry.bytes)
+    return fail(ErrorCode::kData, path + " has " + std::to_string((*file)->size()) + " bytes; its manifest says " +
+                                      std::to_string(entry.bytes) + ": it is damaged");
+  return VerifiedFile(path, std::move(*file), entry, turn);
+}
+
+Status VerifiedFile::read(std::uint64_t offset, MutableBytes out) {
+  while (!out.empty()) {
+    const std::uint64_t chunk = offset / kChunkBytes;
+    const std::uint64_t begin = chunk * kChunkBytes;
+    const std::uint64_t size = std::min(kChunkBytes, entry_->bytes - begin);
+    const std::uint64_t count = std::min<std::uint64_t>(out.size(), begin + size - offset);
+    if (count == size) {
+      if (Status loaded = load(chunk, out.first(size)); !loaded) return loaded;
+    } else {
+      if (held_ != chunk || buffer_.empty()) {
+        buffer_.resize(size);
+        held_ = chunk;
+        if (Status loaded = load(chunk, buffer_); !loaded) {
+          buffer_.clear();
+          return loaded;
+        }
+      }
+      std::memcpy(out.data(), buffer_.data() + (offset - begin), count);
+    }
+    offset += count;
+    out = out.subspan(count);
+  }
+  return {};
+}
+
+Status VerifiedFile::load(std::uint64_t chunk, MutableBytes out) {
+  if (turn_) turn_();
+  if (Status read = file_->read_at(chunk * kChunkBytes, out); !read) return read;
+  if (checksum_of(Bytes(out)) == entry_->chunks[chunk]) return {};
+  return fail(ErrorCode::kData, path_ + ": the bytes from " + std::to_string(chunk * kChunkBytes) +
+                                    " on aren't those that were written (XXH3 differs): the file is damaged");
+}
+
+}  // namespace disttrain::checkpoint

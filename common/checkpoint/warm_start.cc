@@ -1,0 +1,120 @@
+#include "common/checkpoint/warm_start.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "common/check.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/weights.h"
+#include "common/nearest_word.h"
+
+namespace disttrain::checkpoint {
+namespace {
+
+constexpr std::size_t kMostSaid = 10;  // problems, and names
+
+// "; did you mean "w0"?" or nothing.
+std::string guess(const std::string& name, const std::vector<std::string>& known) {
+  const std::string nearest = nearest_word(name, known);
+  return nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?";
+}
+
+std::string first_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < kMostSaid; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kMostSaid) text += " and " + std::to_string(names.size() - kMostSaid) + " more";
+  return names.empty() ? "nothing" : text;
+}
+
+// Finds for each variable of ours theirs, and says all that stands against it.
+class Matching {
+ public:
+  Matching(const Weights& weights, const ModelSpec& model) : weights_(weights), model_(model) {
+    for (const Weights::Variable& variable : weights.variables()) theirs_.push_back(variable.name);
+    for (const VariableSpec& variable : model.variables) ours_.push_back(variable.name);
+  }
+
+  // Of each variable of the model, its index in `weights`.
+  Result<std::vector<std::size_t>> match(const std::map<std::string, std::string>& init_map) {
+    const std::map<std::string, std::string> sources = turn(init_map);
+    std::vector<std::size_t> matched;
+    for (const VariableSpec& variable : model_.variables) {
+      const auto source = sources.find(variable.name);
+      const std::string& name = source == sources.end() ? variable.name : source->second;
+      if (const auto given = init_map.find(name); given != init_map.end() && given->second != variable.name) {
+        say("checkpoint.init_map gives its " + name + " to " + given->second + ", and nothing to " + variable.name);
+        continue;
+      }
+      const std::optional<std::size_t> found = weights_.find(name);
+      if (found)
+        compare(variable, weights_.variables()[*found]);
+      else if (source == sources.end())
+        is_missing_ = say("it has no " + name + " " + shape_text(variable.shape), name, theirs_);
+      matched.push_back(found.value_or(0));
+    }
+    if (problems_ == 0) return matched;
+    if (problems_ > kMostSaid) said_ += "\n  and " + std::to_string(problems_ - kMostSaid) + " more like these";
+    if (is_missing_)
+      said_ += "\n  it has " + first_of(theirs_) + "; checkpoint.init_map = { \"theirs\" = \"ours\" } matches names";
+    return fail(ErrorCode::kConfig, "can't take the first parameters from " + weights_.path() + ":" + said_);
+  }
+
+ private:
+  // One more problem. `name` is looked for among `known`.
+  bool say(const std::string& what, const std::string& name = "", const std::vector<std::string>& known = {}) {
+    if (++problems_ <= kMostSaid) said_ += "\n  " + what + guess(name, known);
+    return true;
+  }
+
+  // Ours to theirs.
+  std::map<std::string, std::string> turn(const std::map<std::string, std::string>& init_map) {
+    std::map<std::string, std::string> sources;
+    for (const auto& [theirs, ours] : init_map) {
+      if (!weights_.find(theirs))
+        is_missing_ = say("checkpoint.init_map names \"" + theirs + "\", which it hasn't", theirs, theirs_);
+      if (std::find(ours_.begin(), ours_.end(), ours) == ours_.end())
+        say("checkpoint.init_map names \"" + ours + "\", which the model hasn't (it has " + first_of(ours_) + ")", ours,
+            ours_);
+      if (!sources.emplace(ours, theirs).second)
+        say("checkpoint.init_map gives \"" + ours + "\" two sources, \"" + sources[ours] + "\" and \"" + theirs + "\"");
+    }
+    return sources;
+  }
+
+  void compare(const VariableSpec& ours, const Weights::Variable& theirs) {
+    const std::string name = theirs.name + (theirs.name == ours.name ? "" : " (for " + ours.name + ")");
+    if (theirs.shape != ours.shape)
+      say("its " + name + " is of shape " + shape_text(theirs.shape) + "; the model's is " + shape_text(ours.shape));
+    else if (theirs.dtype != DType::kF32 && theirs.dtype != DType::kF16 && theirs.dtype != DType::kBF16)
+      say("its " + name + " is of dtype " + name_of(theirs.dtype) + "; expected F32, F16 or BF16");
+  }
+
+  const Weights& weights_;
+  const ModelSpec& model_;
+  std::vector<std::string> theirs_;
+  std::vector<std::string> ours_;
+  std::size_t problems_ = 0;
+  std::string said_;
+  bool is_missing_ = false;
+};
+
+}  // namespace
+
+Status read_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,
+                       const Layout& target, ShardId shard, std::span<float> parameters) {
+  DISTTRAIN_CHECK_EQ(parameters.size(), shard_elements(target, shard));
+  Result<Weights> weights = Weights::open(files, path);
+  if (!weights) return tl::unexpected(weights.error());
+  const Result<std::vector<std::size_t>> matched = Matching(*weights, target.model).match(init_map);
+  if (!matched) return tl::unexpected(matched.error());
+  const std::vector<VariableEntry> wanted = variables_of(target);
+  for (std::size_t v = 0; v < wanted.size(); ++v)
+    for (const SliceEntry& slice : wanted[v].slices) {
+      if (slice.shard != shard.value) continue;
+      const std::span<float> out = parameters.subspan(slice.offset, slice.elements);
+      if (Status read = weights->read((*matched)[v], slice.begin, out); !read) return read;
+    }
+  return {};
+}
+
+}  // namespace disttrain::checkpoint

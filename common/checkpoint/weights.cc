@@ -1,0 +1,165 @@
+#include "common/checkpoint/weights.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/check.h"
+#include "common/checkpoint/half.h"
+
+namespace disttrain::checkpoint {
+namespace {
+
+constexpr const char* kSingleName = "model.safetensors";
+constexpr std::uint64_t kMaxIndexBytes = kMaxHeaderBytes;
+constexpr std::size_t kConvertedAtOnce = 64 * 1024;
+
+std::uint64_t product_of(const std::vector<std::uint64_t>& shape) {
+  std::uint64_t elements = 1;
+  for (const std::uint64_t extent : shape) elements *= extent;  // a header's shapes were checked
+  return elements;
+}
+
+// Names by file, of an index as Hugging Face writes it: {"weight_map": {NAME: FILE}}.
+Result<std::map<std::string, std::set<std::string>>> read_index(Files& files, const std::string& path) {
+  const Result<std::string> text = read_text(files, path, kMaxIndexBytes);
+  if (!text) return tl::unexpected(text.error());
+  const auto bad = [&path](const std::string& what) {
+    return fail(ErrorCode::kData, path + " isn't a good index of safetensors: " + what);
+  };
+  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, false);
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
+    return bad("it has no object weight_map");
+  std::map<std::string, std::set<std::string>> names;
+  for (const auto& [name, file] : json["weight_map"].items()) {
+    if (!file.is_string() || file.get<std::string>().empty() || file.get<std::string>().find('/') != std::string::npos)
+      return bad("weight_map gives " + name + " no name of a file beside it");
+    names[file.get<std::string>()].insert(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::optional<std::size_t> Weights::find(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Status Weights::read(std::size_t variable, std::uint64_t begin, std::span<float> out) {
+  const Variable& about = variables_.at(variable);
+  DISTTRAIN_CHECK_LE(begin, about.elements);
+  DISTTRAIN_CHECK_LE(out.size(), about.elements - begin);
+  if (about.dtype != DType::kF32 && about.dtype != DType::kF16 && about.dtype != DType::kBF16)
+    return fail(ErrorCode::kConfig, path_ + ": " + about.name + " is of dtype " + name_of(about.dtype) +
+                                        "; F32, F16 and BF16 can be read as float32");
+  const std::vector<Piece>& pieces = pieces_[variable];
+  auto piece = std::upper_bound(pieces.begin(), pieces.end(), begin,
+                                [](std::uint64_t at, const Piece& one) { return at < one.begin; });
+  while (!out.empty()) {
+    const std::uint64_t skip = begin - std::prev(piece)->begin;
+    const std::uint64_t count = std::min<std::uint64_t>(std::prev(piece)->elements - skip, out.size());
+    if (Status done = read_piece(about.dtype, *std::prev(piece), skip, out.first(count)); !done) return done;
+    begin += count;
+    out = out.subspan(count);
+    ++piece;
+  }
+  return {};
+}
+
+Status Weights::read_piece(DType dtype, const Piece& piece, std::uint64_t skip, std::span<float> out) {
+  const auto read_bytes = [&](std::uint64_t element, MutableBytes bytes) {
+    const std::uint64_t offset = piece.offset + element * bytes_of(dtype);
+    return std::visit([offset, bytes](auto& file) { return file.read(offset, bytes); }, files_[piece.file]);
+  };
+  if (dtype == DType::kF32) return read_bytes(skip, std::as_writable_bytes(out));
+  std::vector<std::uint16_t> halves(std::min(out.size(), kConvertedAtOnce));
+  while (!out.empty()) {
+    const std::span<std::uint16_t> some = std::span(halves).first(std::min(halves.size(), out.size()));
+    if (Status done = read_bytes(skip, std::as_writable_bytes(some)); !done) return done;
+    std::transform(some.begin(), some.end(), out.begin(), dtype == DType::kF16 ? from_f16 : from_bf16);
+    skip += some.size();
+    out = out.subspan(some.size());
+  }
+  return {};
+}
+
+void Weights::add(Variable variable, std::vector<Piece> pieces) {
+  by_name_.emplace(variable.name, variables_.size());
+  variables_.push_back(std::move(variable));
+  pieces_.push_back(std::move(pieces));
+}
+
+Result<Weights> Weights::open(Files& files, const std::string& path) {
+  const Result<std::vector<std::string>> names = files.list(path);
+  if (!names && names.error().code != ErrorCode::kNoInput) return tl::unexpected(names.error());
+  const auto has = [&names](const char* name) { return std::binary_search(names->begin(), names->end(), name); };
+  const bool is_file = !names;
+  if (is_file || (!has(kManifestName) && has(kSingleName))) {
+    Weights weights(is_file ? path : path + "/" + kSingleName);
+    if (Status added = weights.add_file(files, weights.path_, nullptr); !added) return tl::unexpected(added.error());
+    return weights;
+  }
+  if (!has(kManifestName) && has(kIndexName)) return of_index(files, path);
+  Result<OpenCheckpoint> checkpoint = open_named(files, path);
+  if (checkpoint) return of_checkpoint(files, std::move(*checkpoint));
+  if (checkpoint.error().code != ErrorCode::kNoInput) return tl::unexpected(checkpoint.error());
+  return fail(ErrorCode::kNoInput, "no weights in " + path + ": expected a checkpoint (" + kManifestName +
+                                       "), a job's folder of checkpoints, " + kSingleName + " or " + kIndexName +
+                                       "; another safetensors file is named itself");
+}
+
+Result<Weights> Weights::of_checkpoint(Files& files, OpenCheckpoint checkpoint, Slots slots) {
+  Weights weights(checkpoint.path);
+  weights.checkpoint_ = std::make_unique<OpenCheckpoint>(std::move(checkpoint));
+  const Manifest& manifest = weights.checkpoint_->manifest;
+  for (std::size_t s = 0; s < manifest.shards.size(); ++s) {
+    Result<VerifiedFile> file = VerifiedFile::open(files, weights.path_, manifest.files[s]);
+    if (!file) return tl::unexpected(file.error());
+    weights.files_.emplace_back(std::move(*file));
+  }
+  for (std::uint64_t array = 0; array <= (slots == Slots::kToo ? manifest.slots : 0); ++array)
+    for (const VariableEntry& entry : manifest.variables) {
+      const std::string prefix = array == 0 ? "" : "slot" + std::to_string(array - 1) + "/";
+      std::vector<Piece> pieces;
+      for (const SliceEntry& slice : entry.slices) {
+        const std::uint64_t element = array * manifest.shards[slice.shard].elements + slice.offset;
+        pieces.push_back({slice.begin, slice.elements, slice.shard,
+                          manifest.files[slice.shard].data_begin + element * sizeof(float)});
+      }
+      weights.add({prefix + entry.name, entry.shape, DType::kF32, product_of(entry.shape)}, std::move(pieces));
+    }
+  return weights;
+}
+
+Status Weights::add_file(Files& files, const std::string& path, const std::set<std::string>* wanted) {
+  Result<std::unique_ptr<InputFile>> file = files.open(path);
+  if (!file) return tl::unexpected(file.error());
+  const Result<TensorTable> table = read_header(**file, path);
+  if (!table) return tl::unexpected(table.error());
+  std::size_t taken = 0;
+  for (const Tensor& tensor : table->tensors) {
+    if (wanted != nullptr && !wanted->contains(tensor.name)) continue;
+    const std::uint64_t elements = product_of(tensor.shape);
+    ++taken;
+    add({tensor.name, tensor.shape, tensor.dtype, elements},
+        {{0, elements, files_.size(), table->data_begin + tensor.begin}});
+  }
+  if (wanted != nullptr && taken != wanted->size())
+    for (const std::string& name : *wanted)
+      if (!find(name)) return fail(ErrorCode::kData, path + " has no " + name + ", which the index says is in it");
+  files_.emplace_back(PlainFile{std::move(*file)});
+  return {};
+}
+
+Result<Weights> Weights::of_index(Files& files, const std::string& folder) {
+  const auto names = read_index(files, folder + "/" + kIndexName);
+  if (!names) return tl::unexpected(names.error());
+  Weights weights(folder);
+  for (const auto& [file, wanted] : *names)
+    if (Status added = weights.add_file(files, folder + "/" + file, &wanted); !added)
+      return tl::unexpected(added.error());
+  return weights;
+}
+
+}  // namespace disttrain::checkpoint

@@ -1,0 +1,84 @@
+// disttrain checkpoint list FOLDER: the checkpoints of a job, or of all jobs in a directory.
+#include <iostream>
+
+#include "common/checkpoint/disk_files.h"
+#include "common/daemon/startup.h"
+#include "tools/disttrain/checkpoint.h"
+#include "tools/disttrain/json.h"
+#include "tools/disttrain/progress.h"
+#include "tools/disttrain/table.h"
+#include "tools/disttrain/units.h"
+#include "tools/disttrain/verbs.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+std::uint64_t bytes_in(checkpoint::Files& files, const std::string& folder) {
+  std::uint64_t bytes = 0;
+  const auto names = files.list(folder);
+  if (!names) return 0;
+  for (const std::string& name : *names)
+    if (const auto file = files.open(folder + "/" + name)) bytes += (*file)->size();
+  return bytes;
+}
+
+Json listed(checkpoint::Files& files, const checkpoint::Found& found) {
+  Json json = {{"job", name_of_job(found)},
+               {"name", name_of_checkpoint(found)},
+               {"path", found.path},
+               {"generation", found.generation.value},
+               {"step", found.step.value},
+               {"created", nullptr},
+               {"bytes", bytes_in(files, found.path)},
+               {"shards", nullptr},
+               {"readable", true},
+               {"reason", nullptr}};
+  const auto open = checkpoint::open_checkpoint(files, found.path);
+  if (!open) {
+    json["readable"] = false;
+    json["reason"] = open.error().message;
+    return json;
+  }
+  json["generation"] = open->manifest.generation.value;
+  json["step"] = open->manifest.step.value;
+  json["created"] = time_text(open->manifest.created);
+  json["shards"] = open->manifest.shards.size();
+  return json;
+}
+
+void print(const Json& checkpoints, const std::string& folder) {
+  if (checkpoints.empty()) {
+    std::cout << "no checkpoints in " << folder << '\n';
+    return;
+  }
+  Table table({"JOB", "NAME", "GENERATION", "STEP", "CREATED", "SIZE", "SHARDS", "MANIFEST"});
+  for (const Json& one : checkpoints) {
+    const bool is_readable = one["readable"].get<bool>();
+    table.add({text_of(one, "job"), text_of(one, "name"), one["generation"].dump(),
+               with_commas(one["step"].get<double>()), is_readable ? text_of(one, "created") : "-",
+               bytes_text(one["bytes"].get<std::uint64_t>()), is_readable ? one["shards"].dump() : "-",
+               is_readable ? "reads" : "doesn't read"});
+  }
+  std::cout << table.text();
+  for (const Json& one : checkpoints)
+    if (!one["readable"].get<bool>()) std::cout << "doesn't read: " << text_of(one, "reason") << '\n';
+}
+
+}  // namespace
+
+int checkpoint_list(const CheckpointOptions& options) {
+  checkpoint::DiskFiles files;
+  const std::string folder = absolute_path(options.path);
+  const auto found = checkpoints_in(files, folder);
+  if (!found) return daemon::report("disttrain checkpoint list", found.error());
+  Json checkpoints = Json::array();
+  for (const checkpoint::Found& one : *found) checkpoints.push_back(listed(files, one));
+  if (options.json)
+    std::cout << line_of({{"checkpoints", checkpoints}}) << '\n';
+  else
+    print(checkpoints, folder);
+  return 0;
+}
+
+}  // namespace disttrain::cli

@@ -1,0 +1,33 @@
+// Sizes and times as people read them.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <string>
+
+namespace disttrain::cli {
+
+// "1.5 MiB".
+inline std::string bytes_text(std::uint64_t bytes) {
+  char text[64];
+  if (bytes >= (std::uint64_t{1} << 30))
+    std::snprintf(text, sizeof(text), "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  else if (bytes >= (1 << 20))
+    std::snprintf(text, sizeof(text), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  else
+    std::snprintf(text, sizeof(text), "%.1f KiB", static_cast<double>(bytes) / 1024);
+  return text;
+}
+
+// Unix time -> "2026-11-20T23:45:00Z"; "" where the year has more than four digits.
+inline std::string time_text(std::int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm utc{};
+  char text[64] = "";
+  if (gmtime_r(&time, &utc) == nullptr || utc.tm_year < 0 || utc.tm_year > 8099) return "";
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+}  // namespace disttrain::cli
