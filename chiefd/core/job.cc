@@ -114,7 +114,9 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
   if (!uses(from)) {
     // It was given up, or holds a generation that is gone, and doesn't know it yet.
     const auto* heartbeat = std::get_if<Heartbeat>(&message);
-    if (heartbeat != nullptr && heartbeat->job == id() && invited_.count(from) == 0 && stage_ != Stage::kReclaim)
+    if (heartbeat == nullptr || heartbeat->job != id() || stage_ == Stage::kReclaim) return;
+    const bool is_old = heartbeat->generation.value != 0 && heartbeat->generation < generation_;
+    if (lost_.count(from) != 0 || is_old)
       send(turn, from.task,
            CloseJob{id(), heartbeat->generation, "the job goes on without this task: it was silent too long", true});
     return;

@@ -201,7 +201,13 @@ void Job::final_cut(Turn& turn) {
     failed_attempts_ = 0;
     deadline_.reset();
     reason_ = "takes the last checkpoint";
-    if (attempt_) return;  // of the last steps; the next tick sees whether it was the last
+    // One that waits for a step that won't come: now. The next tick sees whether it was of the last step.
+    if (attempt_ && is_sync() && attempt_->phase == Attempt::Phase::kCut)
+      send(turn, pacer().task, TakeCut{id(), generation_, attempt_->number, Step()});
+    if (attempt_) {
+      attempt_->at = Step();
+      return;
+    }
   }
   begin_attempt(turn, Step());
 }

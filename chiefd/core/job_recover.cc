@@ -34,6 +34,13 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
   if (stage_ == Stage::kReclaim) return;  // seen at its end
   if (!has_trained) return recover(turn, to_string(member.task) + ": " + finding.why, member.task);
   lost_.insert(member);
+  // The last cut doesn't wait for its marks.
+  if (stage_ == Stage::kSettle || stage_ == Stage::kFinalCut) {
+    std::vector<Member> others = roster_.members;
+    std::erase(others, member);
+    change_roster(turn, std::move(others), std::nullopt);
+    abandon_attempt(turn, to_string(member.task) + " is lost");
+  }
   if (stage_ == Stage::kEvaluate && awaited_.count(member) != 0) evaluate(turn);
 }
 
@@ -180,6 +187,7 @@ bool Job::regather_workers(Turn& turn, std::string& missing) {
 }
 
 void Job::find_restore(Turn& turn) {
+  workers_ = roster_.members;
   token_ = token_ * 0x9e3779b97f4a7c15u + turn.term.value + 1;
   if (!takes_checkpoints()) {
     restore_.reset();

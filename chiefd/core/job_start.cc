@@ -87,8 +87,11 @@ void Job::on_finding_while_describing(Turn& turn, const Finding& finding) {
   const Member& member = finding.member;
   const bool is_good = finding.what == Finding::What::kJoined || finding.what == Finding::What::kReturned;
   if (is_good || (member.task.role == Role::kWorker && !is_in_roster(member))) return;
-  // A worker that dies of the job's data would die of it again.
-  if (turn.now >= gather_until_ || (finding.what == Finding::What::kLost && awaited_.count(member) != 0))
+  // A worker that dies of the job's data would die of it again, and again.
+  const bool may_be_the_data = finding.what == Finding::What::kLost && awaited_.count(member) != 0;
+  const bool too_often =
+      may_be_the_data && restarts_.note(turn.now, config().job.restart_window) > config().job.max_restarts;
+  if (turn.now >= gather_until_ || too_often)
     return fail(turn, Error{ErrorCode::kUnavailable, finding.why}, member.task);
   awaited_.clear();
   stage_ = Stage::kGather;
@@ -115,6 +118,7 @@ void Job::on_described(Turn& turn, const Member& from, const JobDescribed& descr
   prepared_.insert(from);
   turn.persist(DescribedRecord{described});
   token_ = mix(mix(setup_.seed) ^ (std::uint64_t{id().value} << 32) ^ turn.term.value);
+  workers_ = roster_.members;
   if (takes_checkpoints()) return ask_folder(turn);
   place_model(turn);
 }
@@ -174,6 +178,7 @@ Status Job::place_on_all(const Tasks& tasks) {
     offers.push_back(Offer{id, threads});
     offered += threads;
   }
+  if (offered == 0) return disttrain::fail(ErrorCode::kUnavailable, "no ps is there");
   Result<Layout> layout =
       place_on(described_->model, config().job.placement, config().job.shards, static_cast<std::uint32_t>(offered));
   if (!layout) return tl::unexpected(layout.error());
@@ -187,6 +192,15 @@ Status Job::place_on_all(const Tasks& tasks) {
 }
 
 void Job::place_model(Turn& turn) {
+  // A ps that was lost meanwhile is waited for as at the beginning.
+  const auto& tasks = turn.tasks.all();
+  if (turn.now < gather_until_ && std::any_of(tasks.begin(), tasks.end(), [](const auto& entry) {
+        return entry.first.role == Role::kPs && entry.second.is_listed && !(entry.second.is_there() && entry.second.connected);
+      })) {
+    stage_ = Stage::kGather;
+    deadline_ = gather_until_;
+    return gather(turn);
+  }
   if (Status status = check_restore(); !status) return fail(turn, status.error(), std::nullopt);
   if (Status status = place_on_all(turn.tasks); !status) return fail(turn, status.error(), std::nullopt);
   if (waits_for_lost())

@@ -187,6 +187,7 @@ void Job::check_quorum(Turn& turn) {
   if (!is_short_) {
     is_short_ = true;
     short_since_ = turn.now;
+    abandon_attempt(turn, problem);  // its marks might never come
     pause_workers(turn, true, problem);
     return set_state(turn, JobState::kPaused, problem);
   }

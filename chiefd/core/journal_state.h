@@ -56,6 +56,7 @@ struct StateRecord {
 // What the job trains: told by a worker once, before its first generation.
 struct DescribedRecord {
   JobDescribed described;
+  bool operator==(const DescribedRecord&) const = default;
 };
 
 // A generation begins: who owns what, who is in its roster, and what its shards begin with.
@@ -135,6 +136,8 @@ struct JournaledJob {
   bool is_training = false;               // that generation has begun to
   std::map<LeaseId, GrantRecord> grants;  // of that generation, not known to be used up
   std::optional<CheckpointRecord> checkpoint;
+
+  bool operator==(const JournaledJob&) const = default;
 };
 
 // Jobs that ended, and events, are remembered only up to these numbers.
@@ -147,6 +150,8 @@ struct JournalState {
   JobId last_job;  // the highest number ever given
   std::map<JobId, JournaledJob> jobs;
   std::deque<EventRecord> events;  // oldest first
+
+  bool operator==(const JournalState&) const = default;
 };
 
 // Records of jobs that aren't known change nothing: theirs was forgotten.

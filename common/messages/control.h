@@ -59,6 +59,8 @@ struct JobDescribed {
   ModelSpec model;
   std::uint64_t train_records = 0;       // after data.records
   std::uint64_t evaluation_records = 0;  // 0 without [evaluate]
+
+  bool operator==(const JobDescribed&) const = default;
 };
 
 struct CreateShards {
@@ -165,7 +167,7 @@ struct LeaseGrant {
   Generation generation;
   std::optional<Lease> lease;  // none: with last, there is nothing left for this worker
   bool last = false;           // nothing follows: when its leases are used up, the worker is finished
-  RosterVersion roster;        // sync: `last` is said for this one
+  RosterVersion roster{};      // sync: `last` is said for this one
 };
 
 // sharding = "none" needs no lease: worker with rank r goes through the whole set `epochs` times in its own order.

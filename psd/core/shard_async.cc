@@ -1,23 +1,23 @@
 // async and ssp: each frame is applied as it comes; only the answer differs. async answers at once, ssp when the worker
-// is within the bound.
+// is within the bound. Pushes that are under way when the last step is done are applied and counted, too: shards hear of
+// the end at different times, and all must end with the same pushes.
 #include "psd/core/shard_core.h"
 
 namespace disttrain::psd {
 
 void ShardCore::push_async(Instant now, MemberState& member, const PushArrived& event, Actions& actions) {
   const Push& push = event.push;
-  const bool beyond = finished();
   const bool has_gradient = event.payload_bytes > 0 && !push.skipped;
-  if (!beyond && has_gradient && !event.nonfinite)
+  if (has_gradient && !event.nonfinite)
     actions.push_back(Apply{Landing{Landing::Kind::kFrame, member.place, 0}, push.bucket, update_at()});
   member.push_nonfinite = member.push_nonfinite || push.skipped || (has_gradient && event.nonfinite);
   member.push_wants = member.push_wants || push.want != Want::kNothing;
 
   PushOutcome outcome = PushOutcome::kNone;
   if (push.last) {
-    outcome = beyond ? PushOutcome::kFinished : member.push_nonfinite ? PushOutcome::kSkipped : PushOutcome::kApplied;
+    outcome = member.push_nonfinite ? PushOutcome::kSkipped : PushOutcome::kApplied;
     const bool trained = push.examples > 0 || push.skipped;
-    if (!beyond && trained) count_async(now, push, member.push_nonfinite, actions);
+    if (trained) count_async(now, push, member.push_nonfinite, actions);
     if (failed_) return;
     member.last_clock = push.clock;
     if (push.final)

@@ -45,26 +45,50 @@ class JournalTest : public testing::Test {
   std::string directory_;
 };
 
+constexpr int kKinds = 11;
+static_assert(kKinds == std::variant_size_v<Record>);
+
 Record some_record(int i) {
-  switch (i % 5) {
+  const JobId job(static_cast<std::uint32_t>(i));
+  const Member borrower{TaskId{Role::kWorker, 3}, Incarnation(9)};
+  switch (i % kKinds) {
     case 0:
       return TermRecord{JournalId(77), Term(static_cast<std::uint64_t>(i) + 1)};
     case 1:
-      return SubmittedRecord{JobId(static_cast<std::uint32_t>(i)), "name", "[job]\nname = \"name\"\n", 3};
+      return SubmittedRecord{job, "name", "[job]\nname = \"name\"\n", 3};
     case 2:
-      return StateRecord{JobId(static_cast<std::uint32_t>(i) - 1), JobState::kRunning, "trains"};
+      return StateRecord{job, JobState::kRunning, "trains"};
     case 3:
-      return GenerationRecord{JobId(static_cast<std::uint32_t>(i) - 2), Generation(5)};
+      return GenerationRecord{job,
+                              Generation(5),
+                              77,
+                              {Owner{Member{TaskId{Role::kPs, 1}, Incarnation(4)}, "host:1"}},
+                              Roster{RosterVersion(2), {borrower}},
+                              "/checkpoints/step-10",
+                              Step(10)};
+    case 4:
+      return DescribedRecord{JobDescribed{
+          job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, 784, 10}, 60000, 10000}};
+    case 5:
+      return TrainingRecord{job, Generation(5)};
+    case 6:
+      return RosterRecord{job, Generation(5), Roster{RosterVersion(3), {borrower}}};
+    case 7:
+      return OpenGrantsRecord{job, Generation(5), {LeaseId(1), LeaseId(9)}};
+    case 8:
+      return CheckpointRecord{job, Generation(5), Step(20), "/checkpoints/step-20"};
+    case 9:
+      return EventRecord{1'700'000'000'000'000'000, job, "task_lost", "ps/1", 20, "ps/1 is dead"};
     default:
-      return GrantRecord{JobId(1),
+      return GrantRecord{job,
                          Generation(2),
-                         {Member{TaskId{Role::kWorker, 3}, Incarnation(9)}},
+                         {borrower},
                          Lease{LeaseId(4), 1, {{0, 5}, {7, 9}}, Step(1), 2, 3, RosterVersion(4), Rank(0)}};
   }
 }
 
 TEST_F(JournalTest, EveryKindOfRecordComesBack) {
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < kKinds; ++i) {
     const Result<Record> decoded = decode_record(encode_record(some_record(i)));
     ASSERT_TRUE(decoded) << decoded.error().message;
     EXPECT_EQ(*decoded, some_record(i));
@@ -72,7 +96,7 @@ TEST_F(JournalTest, EveryKindOfRecordComesBack) {
 }
 
 TEST_F(JournalTest, CutOrForeignRecordsAreRefusedWhateverTheyHold) {
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < kKinds; ++i) {
     const std::vector<std::byte> bytes = encode_record(some_record(i));
     for (std::size_t size = 0; size < bytes.size(); ++size)
       EXPECT_FALSE(decode_record(std::span(bytes).first(size))) << "record " << i << " cut to " << size;

@@ -85,9 +85,10 @@ TEST(Async, StopsAtTheStepAndSaysSo) {
     run.cluster.deliver_all(run.random);
   }
   EXPECT_THAT(run.models[0].outcomes,
-              ElementsAre(PushOutcome::kApplied, PushOutcome::kApplied, PushOutcome::kApplied, PushOutcome::kFinished));
+              ElementsAre(PushOutcome::kApplied, PushOutcome::kApplied, PushOutcome::kApplied, PushOutcome::kApplied))
+      << "what was under way at the end is applied";
   EXPECT_TRUE(run.models[0].finished);
-  EXPECT_EQ(run.report().global_step, Step(3));
+  EXPECT_EQ(run.report().global_step, Step(4));
   EXPECT_GE(run.cluster.reports_now, 1);
 }
 
@@ -318,7 +319,7 @@ TEST(Ssp, AWorkerThatComesBackAfterItsFarewellIsHeldAndHoldsAgain) {
 }
 
 TEST(Pacer, MeasuresFromTheLastStepOfWarmUp) {
-  Pacer pacer(NonfiniteConfig{}, 3, 0);
+  Pacer pacer(NonfiniteConfig{}, 3, 0, PacerReport{});
   Instant now{};
   for (int step = 1; step <= 10; ++step) {
     now += std::chrono::seconds(step <= 3 ? 100 : 1);
@@ -332,7 +333,7 @@ TEST(Pacer, MeasuresFromTheLastStepOfWarmUp) {
 }
 
 TEST(Pacer, FailsAtTheFirstWhereAsked) {
-  Pacer pacer(NonfiniteConfig{NonfiniteAction::kFail, 10}, 0, 0);
+  Pacer pacer(NonfiniteConfig{NonfiniteAction::kFail, 10}, 0, 0, PacerReport{});
   EXPECT_FALSE(pacer.verdict());
   pacer.step_done(Instant{}, StepDone{10, 2.0, 0.0, true});
   EXPECT_TRUE(pacer.verdict());

@@ -91,7 +91,7 @@ class ShardCluster {
 class ShardNode : public Outside {
  public:
   ShardNode(ShardCluster& cluster, const Layout& layout, const ShardOptions& options, std::uint64_t seed)
-      : cluster_(cluster), id_(options.shard), shard(layout, options, seed, [] {}) {}
+      : cluster_(cluster), id_(options.shard), shard(layout, options, memory_of(options, seed), [] {}) {}
 
   void handle(const Event& event) { shard.handle(cluster_.now, event, *this); }
   void push(ChannelId channel, Sequence sequence, const Push& push, const std::vector<float>& gradient);
@@ -100,6 +100,15 @@ class ShardNode : public Outside {
   void before_update(BucketId) override {}
 
  private:
+  static StoreOptions memory_of(const ShardOptions& options, std::uint64_t seed) {
+    StoreOptions memory;
+    memory.train = options.train;
+    memory.seed = seed;
+    memory.places = std::max(options.places, static_cast<std::uint32_t>(options.roster.members.size()));
+    memory.has_copy = true;
+    return memory;
+  }
+
   ShardCluster& cluster_;
   const ShardId id_;
 

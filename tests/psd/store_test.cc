@@ -25,8 +25,10 @@ TEST(Store, TakesNoMoreMemoryThanThePlanSays) {
         train.optimizer.rule = rule;
         const auto slots = static_cast<std::uint32_t>(update::UpdateRule(train).slots());
         for (ShardId shard : {ShardId(0), ShardId(1)}) {
-          const ShardStore store(layout, shard, train, 1, 3, [] {});
-          const ShardMemory plan = bytes_per_shard(layout, shard, train, slots, 3, 4);
+          const ShardStore store(layout, shard, StoreOptions{train, 1, 3, false, false}, [] {});
+          JobConfig job;
+          job.train = train;
+          const ShardMemory plan = bytes_per_shard(layout, shard, job, slots, 3, 4);
           EXPECT_LE(store.bytes(), plan.parameters + plan.slots + plan.receive);
           EXPECT_GE(store.bytes(), plan.parameters + plan.slots);
         }
@@ -62,7 +64,7 @@ class StoreWithState : public testing::Test {
 
 TEST_F(StoreWithState, IsAveragedInSync) {
   train_.mode = Mode::kSync;
-  ShardStore store(layout_, ShardId(0), train_, 1, 2, [] {});
+  ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 2, false, false}, [] {});
   const BucketId mixed(0);  // elements 0..3: three of v3, one of v12
   const std::vector<float> before(store.parameters(mixed).begin(), store.parameters(mixed).end());
   auto plan = std::make_shared<SumPlan>();
@@ -79,7 +81,7 @@ TEST_F(StoreWithState, IsAveragedInSync) {
 }
 
 TEST_F(StoreWithState, IsMixedInByItsWeightInAsync) {
-  ShardStore store(layout_, ShardId(0), train_, 1, 2, [] {});
+  ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 2, false, false}, [] {});
   const BucketId state(1);  // elements 4..7, all of v12
   const std::vector<float> before(store.parameters(state).begin(), store.parameters(state).end());
   const Landing landing{Landing::Kind::kFrame, Place(1), 0};
@@ -91,7 +93,7 @@ TEST_F(StoreWithState, IsMixedInByItsWeightInAsync) {
 }
 
 TEST(Store, FindsWhatIsNotFinite) {
-  ShardStore store(small_layout(1), ShardId(0), TrainSection{}, 1, 1, [] {});
+  ShardStore store(small_layout(1), ShardId(0), StoreOptions{TrainSection{}, 1, 1, false, false}, [] {});
   const Landing landing{Landing::Kind::kFrame, Place(0), 0};
   const auto values = store.landing(landing, BucketId(2));
   std::fill(values.begin(), values.end(), 1.0F);

@@ -29,6 +29,13 @@ void TaskNode::link_lost() {
   });
 }
 
+void TaskNode::redial_chief() {
+  ++attempt_;
+  open_ = false;
+  if (link_ != 0) close(std::exchange(link_, 0));
+  dial_chief();
+}
+
 void TaskNode::on_link_message(const Payload& payload) {
   heard_ = world_.now();
   if (const auto* answer = std::get_if<wire::HelloAnswer>(&payload)) {

@@ -29,6 +29,7 @@ class TaskNode : public Node {
     beat();
   }
   void tell_chief(wire::ControlMessage message);
+  void redial_chief();
   bool is_link(ConnectionId connection) const { return connection == link_; }
   void on_link_message(const Payload& payload);
   void on_link_closed() { link_lost(); }

@@ -120,10 +120,41 @@ void ChiefNode::act(const chiefd::Probe& action) {
 
 // In order. What isn't durable when the process dies is lost.
 void ChiefNode::act(const chiefd::Persist& action) {
+  note(action.record);
   written_ = std::max(written_, world_.now()) + world_.between(std::chrono::microseconds(50), disk_.slowest);
   after(written_ - world_.now(), [this, action] {
     chiefd::apply(disk_.journal, action.record);
+    // Before it is durable nobody may have heard of it: a chief that dies then gives the number again.
+    if (const auto* generation = std::get_if<chiefd::GenerationRecord>(&action.record))
+      laws_.generation_begins(generation->job, generation->generation, generation->restore_path);
     step(chiefd::Persisted{action.ticket});
+  });
+}
+
+// What the laws go by.
+void ChiefNode::note(const chiefd::Record& record) {
+  if (const auto* event = std::get_if<chiefd::EventRecord>(&record)) {
+    tell("event " + event->kind + ": " + event->text);
+    if (event->kind == "worker_lost") laws_.worker_lost();
+  }
+}
+
+// What the file system does and what is heard of it are two things: a crash may lie between.
+void ChiefNode::act(const chiefd::FolderWork& action) {
+  after(world_.between(Duration::zero(), jobs_.slowest_disk), [this, action] {
+    auto& folder = folders_[action.job];
+    if (!folder)
+      folder = std::make_unique<chiefd::JobFolder>(
+          *jobs_.files, +[] { return std::int64_t{1}; });
+    Result<chiefd::FolderAnswer> answer =
+        std::visit([&](const auto& work) { return folder->carry_out(work); }, action.work);
+    if (!answer) tell("its folder: " + answer.error().message);
+    if (answer && std::holds_alternative<chiefd::CommitAttempt>(action.work)) {
+      const auto& commit = std::get<chiefd::CommitAttempt>(action.work);
+      laws_.committed(commit.config, commit.layout, answer->path);
+    }
+    after(world_.between(Duration::zero(), jobs_.slowest_disk),
+          [this, done = chiefd::FolderDone{action.job, action.ticket, std::move(answer)}] { step(done); });
   });
 }
 

@@ -8,7 +8,9 @@
 #include <string>
 
 #include "chiefd/core/cluster.h"
+#include "chiefd/folder_work.h"
 #include "tests/sim/jobs.h"
+#include "tests/sim/laws.h"
 #include "tests/sim/network.h"
 
 namespace disttrain::sim {
@@ -21,8 +23,8 @@ struct ChiefDisk {
 
 class ChiefNode final : public Node {
  public:
-  ChiefNode(World& world, Network& network, Incarnation incarnation, const Jobs& jobs, ChiefDisk& disk)
-      : Node(world, network, TaskId{Role::kChief, 0}, incarnation), jobs_(jobs), disk_(disk) {}
+  ChiefNode(World& world, Network& network, Incarnation incarnation, const Jobs& jobs, Laws& laws, ChiefDisk& disk)
+      : Node(world, network, TaskId{Role::kChief, 0}, incarnation), jobs_(jobs), laws_(laws), disk_(disk) {}
 
   void start() override;
   bool listens() const override { return listens_; }
@@ -47,13 +49,18 @@ class ChiefNode final : public Node {
   void act(const chiefd::Send& action);
   void act(const chiefd::Probe& action);
   void act(const chiefd::Persist& action);
+  void act(const chiefd::FolderWork& action);
+  void act(const chiefd::CloseFolder& action) { folders_.erase(action.job); }
   void act(const chiefd::AnswerClient& action);
+  void note(const chiefd::Record& record);
   void act(const chiefd::JobEnded&) {}
   void act(const chiefd::Note& action) { tell(action.text); }
   void tick();
 
   const Jobs& jobs_;
+  Laws& laws_;
   ChiefDisk& disk_;
+  std::map<JobId, std::unique_ptr<chiefd::JobFolder>> folders_;
   std::unique_ptr<chiefd::Cluster> cluster_;
   bool listens_ = false;
   std::map<TaskId, ConnectionId> connections_;

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 
 #include "common/config/cluster_config.h"
 #include "common/config/job_config.h"
 #include "common/model.h"
+#include "tests/checkpoint/memory_files.h"
 
 namespace disttrain::sim {
 
@@ -15,6 +17,8 @@ struct Jobs {
   ModelSpec model;
   std::uint64_t records = 0;
   ClusterConfig cluster;
+  std::unique_ptr<checkpoint::MemoryFiles> files = std::make_unique<checkpoint::MemoryFiles>();  // that all share
+  Duration slowest_disk{};
 
   // The chief puts the effective number of steps behind the name.
   JobConfig read(const std::string& text) const {

@@ -19,8 +19,13 @@ class Laws {
     if (violation_.empty()) violation_ = what;
   }
 
-  // A worker that was in a job is gone, or was taken for gone: its last push may be applied at some shards only.
+  // A worker of the running generation is gone, or was taken for gone: its last push may be applied at some shards
+  // only.
   void worker_lost() { is_any_worker_lost_ = true; }
+  // A generation is about to begin with this checkpoint, or with initial values.
+  void generation_begins(JobId job, Generation generation, const std::string& restore_path);
+  // I14, I10, I13: a checkpoint that can be seen is whole, and its parameters are the sum of what its ledger says.
+  void committed(const JobConfig& job, const Layout& layout, const std::string& path);
 
   // async, ssp: a worker's gradient is its records' sum, so whatever the order, all of them add up to one number.
   void final_parameters(const JobConfig& job, const Layout& layout, const std::vector<float>& flat);
@@ -37,6 +42,8 @@ class Laws {
   std::string violation_;
   bool is_any_worker_lost_ = false;
   std::map<std::string, std::map<std::uint32_t, std::uint64_t>> clocks_;
+  std::map<JobId, Generation> generations_;
+  std::set<std::string> unequal_;  // checkpoints that were taken after a worker was lost
 };
 
 }  // namespace disttrain::sim

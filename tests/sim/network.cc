@@ -1,6 +1,10 @@
 #include "tests/sim/network.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <typeinfo>
 
 namespace disttrain::sim {
 
@@ -45,10 +49,32 @@ void Node::dial(const std::string& address, const Hello& hello, Duration deadlin
   });
 }
 
+namespace {
+
+// "LeaseGrant": the type's name.
+template <typename T>
+std::string name_of_type() {
+  int status = 0;
+  char* name = abi::__cxa_demangle(typeid(T).name(), nullptr, nullptr, &status);
+  const std::string whole = name != nullptr ? name : typeid(T).name();
+  std::free(name);
+  return whole.find("variant") != std::string::npos ? "HelloAnswer" : whole.substr(whole.rfind(':') + 1);
+}
+std::string name_of(const Payload& payload) {
+  const auto of = [](const auto& message) { return name_of_type<std::decay_t<decltype(message)>>(); };
+  const auto* control = std::get_if<wire::ControlMessage>(&payload);
+  return control != nullptr ? std::visit(of, *control) : std::visit(of, payload);
+}
+
+}  // namespace
+
 void Node::send(ConnectionId end, Payload payload) {
   const auto found = network_.connections_.find(end / 2);
   const int from = static_cast<int>(end % 2);
   if (found == network_.connections_.end() || found->second.broken || found->second.sides[from].closed) return;
+  if (world_.keeps_words())
+    world_.whisper("  " + to_string(self_.task) + " > " + found->second.sides[1 - from].address + " " +
+                   name_of(payload));
   network_.deliver(end / 2, 1 - from,
                    [other = end ^ 1, payload = std::move(payload)](Node& node) { node.on_message(other, payload); });
 }

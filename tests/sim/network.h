@@ -30,7 +30,7 @@ struct ParametersFrame {
   std::vector<float> payload;
 };
 using Payload = std::variant<wire::HelloAnswer, wire::ControlMessage, PushFrame, Pull, ParametersFrame, Acknowledge,
-                             Staged, Commit, PacerNews>;
+                             Staged, Commit, PacerNews, Mark, MarkTaken, Cut>;
 
 // One end of a connection; the other end has another number, for both may be of one process.
 using ConnectionId = std::uint64_t;
@@ -63,7 +63,7 @@ class Node {
 
   World& world_;
   Network& network_;
-  const Member self_;
+  Member self_;
 
  private:
   friend class Network;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "psd/shard_origin.h"
+
 namespace disttrain::sim {
 
 using std::chrono::milliseconds;
@@ -27,6 +29,7 @@ Heartbeat PsNode::make_heartbeat() {
   Heartbeat beat;
   beat.turns = {++turns_};
   if (!job_) return beat;
+  give_up_marks();
   beat.job = job_->order.job;
   beat.generation = job_->order.generation;
   beat.phase = Phase::kWait;
@@ -51,6 +54,16 @@ void PsNode::on_order(const wire::ControlMessage& message) {
   } else if (const auto* fence = std::get_if<FenceWorker>(&message)) {
     if (is_open(fence->job, fence->generation))
       for (auto& [id, shard] : job_->shards) handle(*shard, psd::Fence{fence->worker});
+  } else if (const auto* prepared = std::get_if<PrepareCheckpoint>(&message)) {
+    if (is_open(prepared->job, prepared->generation)) prepare(*prepared);
+  } else if (const auto* cut = std::get_if<TakeCut>(&message)) {
+    if (is_open(cut->job, cut->generation) && job_->shards.count(ShardId(0)) != 0)
+      handle(*job_->shards.at(ShardId(0)), psd::CutOrdered{cut->attempt, cut->at});
+  } else if (const auto* abandoned = std::get_if<AbandonCheckpoint>(&message)) {
+    if (is_open(abandoned->job, abandoned->generation)) {
+      job_->writers.clear();
+      for (auto& [id, shard] : job_->shards) handle(*shard, psd::AttemptAbandoned{abandoned->attempt});
+    }
   } else if (const auto* close = std::get_if<CloseJob>(&message)) {
     if (job_ && job_->order.job == close->job) {
       tell_chief(make_heartbeat());
@@ -61,21 +74,44 @@ void PsNode::on_order(const wire::ControlMessage& message) {
 }
 
 void PsNode::create(const CreateShards& order) {
-  job_.emplace(OpenJob{order, jobs_.read(order.job_toml), {}, false});
+  job_.emplace();
+  job_->order = order;
+  job_->config = jobs_.read(order.job_toml);
   ++jobs_opened_;
-  tell("makes its shards of job " + std::to_string(order.job.value));
+  tell("makes its shards of job " + std::to_string(order.job.value) + ", generation " +
+       std::to_string(order.generation.value) +
+       (order.restore_path.empty() ? std::string() : " from " + order.restore_path));
+  auto facts = std::make_shared<psd::ShardJob>();
+  facts->job = order.job;
+  facts->generation = order.generation;
+  facts->token = order.token;
+  facts->config = job_->config;
+  facts->layout = order.layout;
+  facts->checkpoint_folder = order.checkpoint_folder;
+  facts->restore_path = order.restore_path;
+  job_->facts = facts;
+  const Result<psd::ShardOrigin> origin = psd::ShardOrigin::open(*jobs_.files, *facts);
+  if (!origin) return fail(origin.error().code, origin.error().message);
   for (std::uint32_t s = 0; s < order.layout.shards; ++s) {
     if (order.owners[s].ps != self()) continue;
     psd::ShardOptions options;
     options.shard = ShardId(s);
     options.train = job_->config.train;
     options.roster = order.roster;
+    options.places = order.places;
     options.credits = jobs_.cluster.transport.credits;
     options.train_records = order.train_records;
+    options.restored = origin->report();
+    psd::StoreOptions memory;
+    memory.train = options.train;
+    memory.places = std::max<std::uint32_t>(order.places, static_cast<std::uint32_t>(order.roster.members.size()));
+    memory.has_copy = !order.checkpoint_folder.empty();
     auto shard = std::make_unique<ShardHere>();
     shard->ps = this;
     shard->id = ShardId(s);
-    shard->shard = std::make_unique<psd::Shard>(order.layout, options, 1, [] {});
+    shard->shard = std::make_unique<psd::Shard>(order.layout, options, memory, [] {});
+    if (Status filled = origin->fill(*jobs_.files, *facts, ShardId(s), shard->shard->store(), [] {}); !filled)
+      return fail(filled.error().code, filled.error().message);
     job_->shards.emplace(ShardId(s), std::move(shard));
   }
   if (job_->shards.empty()) {
@@ -87,6 +123,83 @@ void PsNode::create(const CreateShards& order) {
       became_ready(*shard);
     else
       dial_pacer(id);
+}
+
+// --- Checkpoints
+
+void PsNode::fail_checkpoint(std::uint64_t attempt, const Error& error) {
+  tell("checkpoint attempt " + std::to_string(attempt) + " failed: " + error.message);
+  tell_chief(CheckpointFailed{job_->order.job, job_->order.generation, attempt, error.code, error.message});
+}
+
+void PsNode::prepare(const PrepareCheckpoint& order) {
+  after(world_.between(Duration::zero(), jobs_.slowest_disk), [this, order, opened = jobs_opened_] {
+    if (opened != jobs_opened_ || !job_) return;
+    job_->attempt = order.attempt;
+    job_->folder = order.folder;
+    job_->writers.clear();
+    for (auto& [id, shard] : job_->shards) {
+      auto writer = checkpoint::ShardWriter::reserve(*jobs_.files, order.folder, job_->order.layout, id,
+                                                     static_cast<std::uint32_t>(shard->shard->store().slots()), {});
+      if (!writer) return fail_checkpoint(order.attempt, writer.error());
+      job_->writers.emplace(id, std::move(*writer));
+    }
+    for (auto& [id, shard] : job_->shards) {
+      shard->first_mark.reset();
+      handle(*shard, psd::AttemptPrepared{order.attempt});
+    }
+    tell_chief(CheckpointPrepared{order.job, order.generation, order.attempt});
+  });
+}
+
+void PsNode::carry_out(ShardHere& shard, const psd::SendMarkTaken& action) {
+  const auto channel = shard.channels.find(action.channel);
+  if (channel != shard.channels.end()) send(channel->second, action.message);
+}
+
+void PsNode::carry_out(ShardHere& shard, const psd::CopyForCheckpoint& action) {
+  shard.first_mark.reset();
+  std::shared_ptr<const psd::ShardCopy> copy = shard.shard->store().copy();
+  if (copy == nullptr) return fail_checkpoint(action.attempt, Error{ErrorCode::kTemporary, "the last copy is in use"});
+  after(world_.between(Duration::zero(), jobs_.slowest_disk),
+        [this, id = shard.id, action, copy = std::move(copy), opened = jobs_opened_]() mutable {
+          if (opened == jobs_opened_ && job_) write(id, action, copy);
+          copy.reset();
+        });
+}
+
+void PsNode::write(ShardId shard, const psd::CopyForCheckpoint& cut,
+                   const std::shared_ptr<const psd::ShardCopy>& copy) {
+  const auto writer = job_->writers.find(shard);
+  if (job_->attempt != cut.attempt || writer == job_->writers.end()) return;
+  checkpoint::ShardContent content;
+  content.parameters = copy->array(0);
+  for (std::size_t i = 1; i < copy->arrays(); ++i) content.slots.push_back(copy->array(i));
+  const Result<FileEntry> file = writer->second.write(content);
+  job_->writers.erase(writer);
+  if (!file) return fail_checkpoint(cut.attempt, file.error());
+  if (Status synced = jobs_.files->sync_directory(job_->folder); !synced)
+    return fail_checkpoint(cut.attempt, synced.error());
+  ShardWritten written;
+  written.job = job_->order.job;
+  written.generation = job_->order.generation;
+  written.attempt = cut.attempt;
+  written.shard = shard;
+  written.entry = cut.entry;
+  written.file = *file;
+  written.pacer = cut.pacer;
+  after(world_.between(Duration::zero(), jobs_.slowest_disk), [this, written, opened = jobs_opened_] {
+    if (opened == jobs_opened_ && job_) tell_chief(written);
+  });
+}
+
+void PsNode::give_up_marks() {
+  for (auto& [id, shard] : job_->shards) {
+    if (!shard->first_mark || world_.now() - *shard->first_mark < job_->config.job.stall_timeout / 4) continue;
+    shard->first_mark.reset();
+    handle(*shard, psd::AttemptAbandoned{job_->attempt});
+    fail_checkpoint(job_->attempt, Error{ErrorCode::kTemporary, "marks are late"});
+  }
 }
 
 void PsNode::became_ready(ShardHere& shard) {
@@ -187,6 +300,11 @@ void PsNode::on_message(ConnectionId connection, const Payload& payload) {
     shard.shard->handle_push(world_.now(), event, shard);
   } else if (const auto* pull = std::get_if<Pull>(&payload)) {
     handle(shard, psd::PullArrived{use.channel, *pull});
+  } else if (const auto* mark = std::get_if<Mark>(&payload)) {
+    if (!shard.first_mark) shard.first_mark = world_.now();
+    handle(shard, psd::MarkArrived{use.channel, *mark});
+  } else if (const auto* cut = std::get_if<Cut>(&payload)) {
+    handle(shard, psd::CutArrived{*cut});
   } else if (const auto* staged = std::get_if<Staged>(&payload)) {
     handle(shard, psd::StagedArrived{*staged});
   } else if (const auto* commit = std::get_if<Commit>(&payload)) {

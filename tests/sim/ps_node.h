@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include "common/checkpoint/shard_file.h"
+#include "psd/shard_job.h"
 #include "psd/store/shard.h"
 #include "tests/sim/chief_link.h"
 #include "tests/sim/jobs.h"
@@ -29,6 +31,7 @@ class PsNode final : public TaskNode {
     std::map<psd::ChannelId, ConnectionId> channels;
     std::map<ShardId, ConnectionId> peers;
     bool ready = false;
+    std::optional<Instant> first_mark;
 
     void act(const psd::Action& action) override {
       std::visit([this](const auto& a) { ps->carry_out(*this, a); }, action);
@@ -40,6 +43,11 @@ class PsNode final : public TaskNode {
     JobConfig config;
     std::map<ShardId, std::unique_ptr<ShardHere>> shards;
     bool created = false;
+    std::shared_ptr<psd::ShardJob> facts;
+    // Of the checkpoint that is prepared.
+    std::uint64_t attempt = 0;
+    std::string folder;
+    std::map<ShardId, checkpoint::ShardWriter> writers;
   };
   // What a connection is for.
   struct Use {
@@ -79,8 +87,15 @@ class PsNode final : public TaskNode {
   void carry_out(ShardHere& shard, const psd::RosterTaken& action);
   void carry_out(ShardHere&, const psd::ReportNow&) { tell_chief(make_heartbeat()); }
   void carry_out(ShardHere&, const psd::FailJob& action) { fail(action.code, action.reason); }
+  void carry_out(ShardHere& shard, const psd::SendMarkTaken& action);
+  void carry_out(ShardHere& shard, const psd::SendCut& action) { send_to_peers(shard, action.message); }
+  void carry_out(ShardHere& shard, const psd::CopyForCheckpoint& action);
   template <typename Other>
   void carry_out(ShardHere&, const Other&) {}  // the store's
+  void prepare(const PrepareCheckpoint& order);
+  void write(ShardId shard, const psd::CopyForCheckpoint& cut, const std::shared_ptr<const psd::ShardCopy>& copy);
+  void give_up_marks();
+  void fail_checkpoint(std::uint64_t attempt, const Error& error);
   void send_to_peers(ShardHere& shard, const Payload& payload);
 
   const Jobs& jobs_;

@@ -46,8 +46,11 @@ void WorkerNode::on_order(const wire::ControlMessage& message) {
   } else if (const auto* close = std::get_if<CloseJob>(&message)) {
     if (close->job != held_) return tell_chief(JobClosed{close->job});
     if (busy_) return closing_.emplace(*close), void();
-    drop_job();
-    tell_chief(JobClosed{close->job});
+    close_job(*close);
+  } else if (const auto* marks = std::get_if<MarkChannels>(&message)) {
+    if (is_ours(marks->job, marks->generation)) feed(workerd::MarkRequested{marks->attempt});
+  } else if (const auto* pause = std::get_if<PauseJob>(&message)) {
+    if (is_ours(pause->job, pause->generation)) feed(workerd::Paused{pause->paused});
   } else if (const auto* begin = std::get_if<StartJob>(&message)) {
     if (is_ours(begin->job, begin->generation)) feed(workerd::Start{});
   } else if (const auto* grant = std::get_if<LeaseGrant>(&message)) {
@@ -59,6 +62,16 @@ void WorkerNode::on_order(const wire::ControlMessage& message) {
   } else if (const auto* evaluate = std::get_if<Evaluate>(&message)) {
     if (is_ours(evaluate->job, evaluate->generation)) feed(workerd::EvaluateRequested{});
   }
+}
+
+void WorkerNode::close_job(const CloseJob& close) {
+  const bool is_removed = close.removed;
+  const JobId job = close.job;
+  drop_job();
+  tell_chief(JobClosed{job});
+  if (!is_removed) return;
+  self_.incarnation = Incarnation(world_.random().bits64() | (std::uint64_t{1} << 63));
+  redial_chief();
 }
 
 void WorkerNode::open(const OpenJob& order) {
@@ -75,6 +88,7 @@ void WorkerNode::open(const OpenJob& order) {
   facts.train_records = order.train_records;
   facts.credits = jobs_.cluster.transport.credits;
   facts.evaluates = order.evaluates;
+  facts.clock = order.clock;
   core_ = std::make_unique<workerd::WorkerCore>(std::move(facts), world_.now());
   const std::vector<float> nothing(element_count(order.layout.model), 0.0F);
   parameters_.assign(core_->buffers(), nothing);
@@ -203,6 +217,8 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
                 parameters_[core_->landing()].begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin));
       feed_now(workerd::ParametersArrived{shard, frame.parameters});
     });
+  } else if (const auto* taken = std::get_if<MarkTaken>(&payload)) {
+    feed(workerd::MarkTakenArrived{shard, *taken});
   } else if (const auto* acknowledge = std::get_if<Acknowledge>(&payload)) {
     feed(workerd::AcknowledgeArrived{shard, *acknowledge});
   }
@@ -232,6 +248,12 @@ void WorkerNode::carry_out(const workerd::SendPull& action) {
   if (link.open) send(link.connection, action.pull);
 }
 
+void WorkerNode::carry_out(const workerd::SendMark& action) {
+  const Link& link = links_[action.shard.value];
+  tell("marks shard " + std::to_string(action.shard.value) + " for attempt " + std::to_string(action.mark.attempt));
+  if (link.open) send(link.connection, action.mark);
+}
+
 void WorkerNode::carry_out(const workerd::SendPush& action) {
   const Link& link = links_[action.shard.value];
   if (!link.open) return;
@@ -259,11 +281,7 @@ void WorkerNode::carry_out(const workerd::Compute& action) {
     if (action.early) feed_now(workerd::RangesReady{gradient.size() / 2});
     busy_ = false;
     if (core_) feed_now(workerd::Computed{sum});
-    if (closing_) {
-      const JobId job = closing_->job;
-      drop_job();
-      return tell_chief(JobClosed{job});
-    }
+    if (closing_) return close_job(CloseJob(*closing_));
     while (core_ && !deferred_.empty() && (!busy_ || core_->buffers() > 1)) {
       const std::function<void()> work = std::move(deferred_.front());
       deferred_.pop_front();

@@ -67,6 +67,7 @@ class WorkerNode final : public TaskNode {
   void carry_out(const workerd::DropBatch& action) { ready_.erase(action.ticket); }
   void carry_out(const workerd::SendPull& action);
   void carry_out(const workerd::SendPush& action);
+  void carry_out(const workerd::SendMark& action);
   void carry_out(const workerd::Compute& action);
   void carry_out(const workerd::RunEvaluation& action);
   void carry_out(const workerd::ReportEvaluated& action);
@@ -95,6 +96,7 @@ class WorkerNode final : public TaskNode {
   std::vector<std::vector<float>> parameters_;
   std::vector<std::vector<float>> gradients_;
   std::optional<CloseJob> closing_;  // while busy
+  void close_job(const CloseJob& order);
 };
 
 }  // namespace disttrain::sim

@@ -8,6 +8,10 @@ void World::tell(const std::string& line) {
   const auto time = static_cast<std::uint64_t>(now_.time_since_epoch().count());
   for (int i = 0; i < 8; ++i) mix((time >> (8 * i)) & 0xff);
   for (const char c : line) mix(static_cast<unsigned char>(c));
+  keep(line);
+}
+
+void World::keep(const std::string& line) {
   if (!keep_words_) return;
   const auto since = now_.time_since_epoch() - std::chrono::seconds(1000);
   words_.push_back(std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(since).count()) + " us  " +

@@ -44,11 +44,16 @@ class World {
 
   // One line of the story.
   void tell(const std::string& line);
+  // What only words have room for; the hash doesn't.
+  bool keeps_words() const { return keep_words_; }
+  void whisper(const std::string& line) { keep(line); }
   std::uint64_t hash() const { return hash_; }
   const std::vector<std::string>& words() const { return words_; }
   std::uint64_t turns() const { return turns_; }
 
  private:
+  void keep(const std::string& line);
+
   Instant now_{std::chrono::seconds(1000)};
   Random random_;
   const bool keep_words_;

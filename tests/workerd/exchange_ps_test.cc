@@ -44,6 +44,7 @@ class PsExchangeTest : public ::testing::Test, public ExchangeHandler {
   }
   void on_refused(const Error& why) override { refused_ = why; }
   void on_parameters(ShardId, const Parameters& parameters) override { answers_.push_back(parameters); }
+  void on_mark_taken(ShardId, const MarkTaken& taken) override { marks_taken_.push_back(taken); }
   void on_acknowledge(ShardId, const Acknowledge& acknowledge) override { acknowledged_.push_back(acknowledge); }
   std::span<float> landing() override { return parameters_; }
 
@@ -58,6 +59,7 @@ class PsExchangeTest : public ::testing::Test, public ExchangeHandler {
   std::optional<Error> refused_;
   std::vector<Parameters> answers_;
   std::vector<Acknowledge> acknowledged_;
+  std::vector<MarkTaken> marks_taken_;
   std::unique_ptr<PsExchange> exchange_;
 };
 

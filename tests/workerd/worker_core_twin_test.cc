@@ -214,6 +214,7 @@ class Fleet {
     Worker& worker = *workers_[w];
     if (!worker.wants_lease) return;
     LeaseGrant grant;
+    grant.roster = RosterVersion(1);
     if (rules_.mode == Mode::kSync) {
       std::size_t& next = next_block_[w];
       if (next == blocks_.size() && next_epoch_ < epochs_) make_block();
@@ -395,6 +396,7 @@ class Fleet {
   void carry_out(std::size_t w, const ReportFinished&) { workers_[w]->finished = true; }
   void carry_out(std::size_t, const Accuse&) {}
   void carry_out(std::size_t, const Fail& action) { FAIL() << action.error.message; }
+  void carry_out(std::size_t, const SendMark&) { FAIL() << "a mark that nobody asked for"; }
   void carry_out(std::size_t, const RunEvaluation&) { FAIL(); }
   void carry_out(std::size_t, const ReportEvaluated&) { FAIL(); }
 

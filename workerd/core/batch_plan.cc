@@ -37,26 +37,28 @@ BatchPlan::BatchPlan(const PlanOptions& options) : options_(options), last_(opti
   begin_ = options_.done % batches * options_.batch_size;
 }
 
-void BatchPlan::grant(const LeaseGrant& grant) {
-  if (options_.own_order) return;
+bool BatchPlan::grant(const LeaseGrant& grant) {
+  if (options_.own_order) return false;
+  const bool is_end_new = grant.last && (!last_ || last_roster_ < grant.roster);
   if (grant.last) {
     last_ = true;
     last_roster_ = std::max(last_roster_, grant.roster);
   }
-  if (!grant.lease) return;
+  if (!grant.lease) return is_end_new;
   const Lease& lease = *grant.lease;
-  if (lease.id <= newest_) return;
+  if (lease.id <= newest_) return is_end_new;
   newest_ = lease.id;
   Held held{lease, length(lease.positions), 0};
   if (options_.sync) {
-    if (roster_ && lease.roster < *roster_) return;
-    if (lease.steps == 0 || lease.ranks == 0) return;
+    if (roster_ && lease.roster < *roster_) return is_end_new;
+    if (lease.steps == 0 || lease.ranks == 0) return is_end_new;
     newest_size_ = lease.steps;
   } else {
-    if (held.records == 0) return;
+    if (held.records == 0) return is_end_new;
     newest_size_ = held.records;
   }
   held_.push_back(std::move(held));
+  return true;
 }
 
 std::optional<BatchOrder> BatchPlan::next() {

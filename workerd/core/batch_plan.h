@@ -23,8 +23,8 @@ class BatchPlan {
  public:
   explicit BatchPlan(const PlanOptions& options);
 
-  // A lease that is void, empty or already known is ignored.
-  void grant(const LeaseGrant& grant);
+  // A lease that is void, empty or already known is ignored. False: the grant said nothing new.
+  bool grant(const LeaseGrant& grant);
 
   // The next batch (its ticket is 0), or nothing while there is no lease to take it from.
   std::optional<BatchOrder> next();

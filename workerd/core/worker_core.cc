@@ -85,8 +85,8 @@ void WorkerCore::on(const Start&, Actions&) {
 
 void WorkerCore::on(const LeaseGranted& event, Actions&) {
   lease_requested_ = false;
-  lease_refused_ = !event.grant.lease && !event.grant.last;
-  plan_.grant(event.grant);
+  // Nothing new: asking again at once would be answered the same, without end.
+  lease_refused_ = !plan_.grant(event.grant);
 }
 
 // What we last said may never have arrived.

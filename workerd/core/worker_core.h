@@ -139,7 +139,7 @@ class WorkerCore {
   std::deque<Planned> planned_;  // asked for, in order of computation
   BatchTicket last_ticket_;
   bool lease_requested_ = false;
-  bool lease_refused_ = false;  // the chief had none: asked again at the next tick
+  bool lease_refused_ = false;  // the chief had nothing new: asked again at the next tick
   bool looked_ahead_ = false;   // for the step that the others are at: again at the next tick
 
   // Life.

@@ -79,11 +79,11 @@ void WorkerCore::take_parameters(Actions& out) {
 
 void WorkerCore::follow_roster(Actions& out) {
   if (roster_known_ && roster_ == pacer_roster_) return;
-  roster_known_ = true;
+  const bool is_first = !std::exchange(roster_known_, true);
   roster_ = pacer_roster_;
   if (!sync() || !leases()) return;
   plan_.change_roster(roster_, Step(next_clock()));
-  lease_requested_ = false;
+  if (!is_first) lease_requested_ = false;
   for (const Planned& planned : planned_) out.push_back(DropBatch{planned.order.ticket});
   planned_.clear();
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -43,15 +44,29 @@ class ClusterTest : public testing::Test {
   }
 
   void hello(TaskId task, std::uint64_t incarnation = 0) {
-    TaskHello hello;
-    if (incarnation != 0) incarnations_[task] = incarnation;
+    if (incarnation != 0) {
+      incarnations_[task] = incarnation;
+      heartbeats_[task] = Heartbeat{};
+    }
     if (incarnations_[task] == 0) incarnations_[task] = 100 + task.index + (task.role == Role::kPs ? 0 : 50);
+    silenced_.erase(task);
+    step(TaskJoined{hello_of(task)});
+  }
+  TaskHello hello_of(TaskId task) {
+    TaskHello hello;
     hello.member = member(task);
-    hello.address = address_of(config_, task);
+    const bool is_listed = task.index < (task.role == Role::kPs ? config_.ps.size() : config_.workers.size());
+    if (is_listed) hello.address = address_of(config_, task);
     hello.host = "host";
     hello.pid = 1000 + task.index;
     hello.shards = task.role == Role::kPs ? 2 : 0;
-    silenced_.erase(task);
+    return hello;
+  }
+  // Its connection to another chief; it holds what it held.
+  void hello_again(TaskId task) {
+    TaskHello hello = hello_of(task);
+    hello.job = heartbeats_[task].job;
+    hello.generation = heartbeats_[task].generation;
     step(TaskJoined{hello});
   }
   void hello_all() {
@@ -146,6 +161,9 @@ class ClusterTest : public testing::Test {
   std::optional<Refused> task_refused_;
   std::vector<Record> records_written_;
   bool disk_is_held_ = false;
+  std::vector<FolderWork> folder_work_;
+  std::optional<RestorePoint> newest_;
+  std::optional<Error> folder_error_;
   int listens_ = 0;
   int done_ = 0;
 
@@ -176,6 +194,21 @@ class ClusterTest : public testing::Test {
     if (const auto* refused = std::get_if<Refused>(&answer.answer)) refused_ = *refused;
     if (std::holds_alternative<RequestDone>(answer.answer)) ++done_;
   }
+  void on(const FolderWork& work) {
+    folder_work_.push_back(work);
+    FolderAnswer answer;
+    answer.newest = newest_;
+    if (newest_) answer.newest_generation = newest_->generation;
+    answer.path = "/attempt";
+    if (std::holds_alternative<CommitAttempt>(work.work)) {
+      answer.path = "/checkpoint-" + std::to_string(folder_work_.size());
+      newest_ =
+          RestorePoint{answer.path, std::get<CommitAttempt>(work.work).generation, pacer_.global_step, pacer_, 0, {}};
+    }
+    later(FolderDone{work.job, work.ticket,
+                     folder_error_ ? Result<FolderAnswer>(tl::unexpected(*folder_error_)) : answer});
+  }
+  void on(const CloseFolder&) {}
   void on(const JobEnded& ended) { ended_.push_back(ended.job); }
   void on(const Note& note) { notes_.push_back(note.text); }
   void on(const Send& send) {
@@ -214,9 +247,10 @@ class ClusterTest : public testing::Test {
   void obey(TaskId task, const FenceWorker& m) {
     if (!answers_fence_) return;
     const CreateShards create = sent<CreateShards>(task).back();
+    const std::uint64_t steps = heartbeats_[m.worker.task].steps;
     for (std::uint32_t s = 0; s < create.owners.size(); ++s)
       if (create.owners[s].ps.task == task)
-        answer(task, WorkerFenced{m.job, m.generation, ShardId(s), m.worker, Sequence(0), Step(0)});
+        answer(task, WorkerFenced{m.job, m.generation, ShardId(s), m.worker, Sequence(0), Step(steps)});
   }
   void obey(TaskId task, const CloseJob& m) {
     heartbeats_[task] = Heartbeat{};
@@ -228,6 +262,31 @@ class ClusterTest : public testing::Test {
   void obey(TaskId, const SetEvaluator&) {}
   void obey(TaskId, const Evaluate&) {}
   void obey(TaskId, const HeartbeatAnswer&) {}
+  void obey(TaskId, const PauseJob&) {}
+  void obey(TaskId task, const PrepareCheckpoint& m) {
+    answer(task, CheckpointPrepared{m.job, m.generation, m.attempt});
+  }
+  void obey(TaskId task, const TakeCut& m) { write_shards(task, m); }
+  void obey(TaskId, const MarkChannels& m) {
+    for (std::uint32_t i = 0; i < config_.ps.size(); ++i) write_shards(ps(i), m);
+  }
+  void obey(TaskId, const AbandonCheckpoint&) {}
+  template <typename Order>
+  void write_shards(TaskId task, const Order& m) {
+    if (silenced_.count(task) != 0 || sent<CreateShards>(task).empty()) return;
+    const CreateShards create = sent<CreateShards>(task).back();
+    for (std::uint32_t s = 0; s < create.owners.size(); ++s) {
+      if (create.owners[s].ps.task != task && m.attempt != 0 && !std::is_same_v<Order, TakeCut>) continue;
+      ShardWritten written;
+      written.job = m.job;
+      written.generation = m.generation;
+      written.attempt = m.attempt;
+      written.shard = ShardId(s);
+      written.entry.version = pacer_.global_step;
+      if (s == 0) written.pacer = pacer_;
+      answer(create.owners[s].ps.task, written);
+    }
+  }
 
   std::map<TaskId, std::uint64_t> incarnations_;
   std::set<TaskId> silenced_;
@@ -237,5 +296,48 @@ class ClusterTest : public testing::Test {
   std::map<std::string, JobConfig> configs_;
   JobId submitted_;
 };
+
+// A job that trains: 2 ps, `workers` workers, all obedient.
+class TrainingTest : public ClusterTest {
+ protected:
+  JobId train(const JobConfig& config, std::uint32_t workers = 2) {
+    start_chief(2, workers);
+    hello_all();
+    const JobId job = submit(config);
+    EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+    return job;
+  }
+  void report_pacer(std::uint64_t step, std::uint32_t complete_epochs, std::vector<EpochLedger> ledger = {}) {
+    pacer_.global_step = Step(step);
+    pacer_.complete_epochs = complete_epochs;
+    pacer_.ledger = std::move(ledger);
+    Heartbeat& heartbeat = heartbeats_[ps(0)];
+    heartbeat.pacer = pacer_;
+    say(ps(0), heartbeat);
+  }
+  Generation generation(JobId job) { return journal_.jobs.at(job).generation.generation; }
+  void finish(JobId job, TaskId task) { say(task, WorkerFinished{job, generation(job), 10}); }
+  void ask(JobId job, TaskId task, double rate = 1e9) { say(task, LeaseRequest{job, generation(job), rate}); }
+  void lend_all(JobId job) {
+    for (int i = 0; i < 100; ++i) ask(job, worker(0));
+  }
+  std::string event(const std::string& kind) const {
+    for (auto event = journal_.events.rbegin(); event != journal_.events.rend(); ++event)
+      if (event->kind == kind) return event->text;
+    return "no event of this kind";
+  }
+  // Another process of a task that died.
+  void restart(TaskId task) { hello(task, ++last_incarnation_); }
+
+  std::uint64_t last_incarnation_ = 1000;
+};
+
+inline std::uint64_t records_of(const std::vector<LeaseGrant>& grants) {
+  std::uint64_t records = 0;
+  for (const LeaseGrant& grant : grants)
+    if (grant.lease)
+      for (const Interval& interval : grant.lease->positions) records += interval.end - interval.begin;
+  return records;
+}
 
 }  // namespace disttrain::chiefd

@@ -1,0 +1,142 @@
+// A job's checkpoints from the chief's side.
+#include "tests/chiefd/core/cluster_fixture.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+using std::chrono::seconds;
+
+class CheckpointTest : public TrainingTest {
+ protected:
+  static JobConfig every(std::uint64_t steps, Mode mode = Mode::kAsync) {
+    JobConfig config = job_config("a", mode);
+    config.job.shards = 2;
+    config.checkpoint.directory = "/checkpoints";
+    config.checkpoint.every_steps = steps;
+    return config;
+  }
+  template <typename Work>
+  std::size_t count_work() const {
+    return static_cast<std::size_t>(
+        std::count_if(folder_work_.begin(), folder_work_.end(),
+                      [](const FolderWork& work) { return std::holds_alternative<Work>(work.work); }));
+  }
+};
+
+TEST_F(CheckpointTest, IsTakenAtTheFirstReportPastEachMultiple) {
+  const JobId job = train(every(100));
+  report_pacer(99, 0);
+  EXPECT_EQ(count_work<CommitAttempt>(), 0u);
+  report_pacer(103, 0);
+  EXPECT_EQ(count_work<CommitAttempt>(), 1u);
+  report_pacer(150, 0);
+  EXPECT_EQ(count_work<CommitAttempt>(), 1u);
+  report_pacer(200, 0);
+  EXPECT_EQ(count_work<CommitAttempt>(), 2u);
+  EXPECT_EQ(status(job).checkpoint, journal_.jobs[job].checkpoint->path);
+}
+
+TEST_F(CheckpointTest, EveryPsHasRoomBeforeAnybodyMarksOrCuts) {
+  train(every(100));
+  obedient_ = false;
+  report_pacer(100, 0);
+  ASSERT_EQ(sent<PrepareCheckpoint>(ps(0)).size(), 1u);
+  ASSERT_EQ(sent<PrepareCheckpoint>(ps(1)).size(), 1u);
+  const PrepareCheckpoint prepare = sent<PrepareCheckpoint>(ps(0)).back();
+  const CheckpointPrepared prepared{prepare.job, prepare.generation, prepare.attempt};
+  say(ps(0), prepared);
+  say(ps(0), prepared);
+  EXPECT_EQ(count_sent<MarkChannels>(), 0u);
+  say(ps(1), prepared);
+  EXPECT_EQ(count_sent<MarkChannels>(), 2u);
+}
+
+TEST_F(CheckpointTest, SyncAsksThePacerForTheStepItself) {
+  train(every(100, Mode::kSync));
+  report_pacer(100, 0);
+  EXPECT_EQ(count_sent<MarkChannels>(), 0u);
+  ASSERT_EQ(sent<TakeCut>(ps(0)).size(), 1u);
+  EXPECT_EQ(sent<TakeCut>(ps(0)).back().at, Step(100));
+}
+
+TEST_F(CheckpointTest, OneThatFailsIsGivenUpAndTriedAgainWhileTrainingGoesOn) {
+  const JobId job = train(every(100));
+  folder_error_ = Error{ErrorCode::kFailed, "/checkpoints: no space left on device"};
+  report_pacer(100, 0);
+  EXPECT_EQ(count_work<CommitAttempt>(), 0u);
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_NE(event("checkpoint_failed").find("no space left"), std::string::npos) << event("checkpoint_failed");
+  folder_error_.reset();
+  pass(seconds(3));
+  EXPECT_EQ(count_work<CommitAttempt>(), 1u);
+}
+
+TEST_F(CheckpointTest, ShardsThatHoldOtherPushesMakeNoCheckpoint) {
+  train(every(100));
+  obedient_ = false;
+  report_pacer(100, 0);
+  const PrepareCheckpoint prepare = sent<PrepareCheckpoint>(ps(0)).back();
+  for (const std::uint32_t i : {0u, 1u})
+    say(ps(i), CheckpointPrepared{prepare.job, prepare.generation, prepare.attempt});
+  for (const std::uint32_t s : {0u, 1u}) {
+    ShardWritten written;
+    written.job = prepare.job;
+    written.generation = prepare.generation;
+    written.attempt = prepare.attempt;
+    written.shard = ShardId(s);
+    written.entry.workers = {WorkerEntry{worker(0), Incarnation(150), Sequence(3), Step(1 + s)},
+                             WorkerEntry{worker(1), Incarnation(151), Sequence(3), Step(1)}};
+    if (s == 0) written.pacer = pacer_;
+    say(ps(s), written);
+  }
+  EXPECT_EQ(count_work<CommitAttempt>(), 0u);
+  EXPECT_EQ(sent<AbandonCheckpoint>(ps(1)).size(), 1u);
+}
+
+TEST_F(CheckpointTest, LostPsGivesTheOpenOneUp) {
+  train(every(100));
+  obedient_ = false;
+  report_pacer(100, 0);
+  kill(ps(1));
+  EXPECT_EQ(sent<AbandonCheckpoint>(ps(0)).size(), 1u);
+}
+
+TEST_F(CheckpointTest, LastOneIsTakenBeforeTheJobFinishes) {
+  const JobId job = train(every(0), 1);
+  lend_all(job);
+  report_pacer(7, 1);
+  finish(job, worker(0));
+  EXPECT_EQ(status(job).state, JobState::kFinished) << status(job).reason;
+  EXPECT_EQ(count_work<CommitAttempt>(), 1u);
+  EXPECT_EQ(journal_.jobs[job].checkpoint->step, Step(7));
+}
+
+TEST_F(CheckpointTest, LastOneThatCannotBeTakenFailsTheJobAfterSomeTries) {
+  const JobId job = train(every(0), 1);
+  lend_all(job);
+  report_pacer(7, 1);
+  folder_error_ = Error{ErrorCode::kFailed, "/checkpoints: no space left on device"};
+  finish(job, worker(0));
+  EXPECT_FALSE(is_final(status(job).state));
+  pass(seconds(10));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_NE(status(job).reason.find("no space left"), std::string::npos) << status(job).reason;
+}
+
+TEST_F(CheckpointTest, SaveIsRefusedWithoutADirectory) {
+  train(job_config("a"));
+  step(Save{ClientId(3), ""});
+  ASSERT_TRUE(refused_);
+  EXPECT_NE(refused_->reason.find("checkpoint.directory"), std::string::npos) << refused_->reason;
+}
+
+TEST_F(CheckpointTest, SaveTakesOneNow) {
+  train(every(0));
+  report_pacer(5, 0);
+  step(Save{ClientId(3), ""});
+  EXPECT_EQ(count_work<CommitAttempt>(), 1u);
+  EXPECT_FALSE(refused_);
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd

@@ -1,0 +1,377 @@
+// A ps is lost, or the chief itself was: the job begins another generation, or goes on with the one that trains.
+#include "tests/chiefd/core/cluster_fixture.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class RecoveryTest : public TrainingTest {
+ protected:
+  static JobConfig with_checkpoints(Mode mode = Mode::kAsync) {
+    JobConfig config = job_config("a", mode);
+    config.checkpoint.directory = "/checkpoints";
+    return config;
+  }
+  static RestorePoint restore_point(std::uint64_t step) {
+    PacerReport pacer;
+    pacer.global_step = Step(step);
+    return RestorePoint{"/checkpoints/a/step", Generation(1), Step(step), pacer, 1000, {}};
+  }
+};
+
+TEST_F(RecoveryTest, LostPsIsWaitedForAndTheJobBeginsAgainWithIt) {
+  const JobId job = train(job_config("a"));
+  report_pacer(30, 0);
+  kill(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  EXPECT_NE(status(job).reason.find("ps/0"), std::string::npos) << status(job).reason;
+  EXPECT_TRUE(sent<PauseJob>(worker(0)).back().paused);
+  pacer_ = PacerReport();
+  restart(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(2));
+  EXPECT_EQ(sent<CreateShards>(ps(0)).back().generation, Generation(2));
+  EXPECT_EQ(sent<CreateShards>(ps(0)).back().restore_path, "");
+  EXPECT_EQ(sent<OpenJob>(worker(1)).back().generation, Generation(2));
+  EXPECT_NE(event("rolled_back").find("30 steps are lost"), std::string::npos) << event("rolled_back");
+}
+
+TEST_F(RecoveryTest, EveryShardBeginsWithTheNewestCheckpointThoseOfLivingPsToo) {
+  JobConfig config = with_checkpoints();
+  config.job.shards = 2;
+  const JobId job = train(config);
+  report_pacer(30, 0);
+  newest_ = restore_point(20);
+  kill(ps(1));
+  restart(ps(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  for (const std::uint32_t i : {0u, 1u})
+    EXPECT_EQ(sent<CreateShards>(ps(i)).back().restore_path, "/checkpoints/a/step") << i;
+  EXPECT_NE(event("rolled_back").find("10 steps are lost"), std::string::npos) << event("rolled_back");
+}
+
+TEST_F(RecoveryTest, GenerationIsDurableBeforeItsShardsAreCreated) {
+  train(job_config("a"));
+  disk_is_held_ = true;
+  kill(ps(0));
+  restart(ps(0));
+  EXPECT_EQ(sent<CreateShards>(ps(0)).back().generation, Generation(1));
+  release_disk();
+  EXPECT_EQ(sent<CreateShards>(ps(0)).back().generation, Generation(2));
+}
+
+TEST_F(RecoveryTest, GenerationIsBeyondAllThatTheFolderHolds) {
+  newest_ = restore_point(20);
+  newest_->generation = Generation(7);
+  const JobId job = train(with_checkpoints());
+  EXPECT_EQ(generation(job), Generation(8));
+}
+
+TEST_F(RecoveryTest, ShardsOfAPsThatStaysAwayAreTakenByTheOthers) {
+  const JobId job = train(job_config("a"));
+  kill(ps(0));
+  pass(seconds(4));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(sent<CreateShards>(ps(1)).back().owners.front().ps, member(ps(1)));
+}
+
+TEST_F(RecoveryTest, JobWhosePsAllStayAwayFailsAtItsDeadline) {
+  const JobId job = train(job_config("a"));
+  kill(ps(0));
+  kill(ps(1));
+  pass(seconds(119));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
+TEST_F(RecoveryTest, LossOnTheWayBeginsAgainWithTheNextGeneration) {
+  const JobId job = train(job_config("a"));
+  kill(ps(0));
+  obedient_ = false;
+  restart(ps(0));
+  EXPECT_EQ(generation(job), Generation(2));
+  kill(ps(0));
+  obedient_ = true;
+  restart(ps(0));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(3));
+}
+
+TEST_F(RecoveryTest, WorkerLostWithThePsIsNotWaitedFor) {
+  const JobId job = train(job_config("a"));
+  kill(worker(1));
+  kill(ps(0));
+  restart(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(sent<CreateShards>(ps(0)).back().roster.members, std::vector<Member>{member(worker(0))});
+}
+
+TEST_F(RecoveryTest, MoreLossesThanMaxRestartsFailTheJobWithTheRootCause) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 3;
+  const JobId job = train(config);
+  for (int loss = 1; loss <= 3; ++loss) {
+    kill(ps(0));
+    restart(ps(0));
+    pass(seconds(15));
+    ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  }
+  kill(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+  EXPECT_NE(status(job).reason.find("max_restarts is 3"), std::string::npos) << status(job).reason;
+}
+
+TEST_F(RecoveryTest, RecoveriesWithoutAStepBetweenThemWaitLongerEachTime) {
+  const JobId job = train(job_config("a"));
+  kill(ps(0));
+  restart(ps(0));
+  ASSERT_EQ(status(job).state, JobState::kRunning);
+  kill(ps(0));
+  restart(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kPaused) << "it waits";
+  pass(milliseconds(300));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  report_pacer(5, 0);
+  kill(ps(0));
+  restart(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << "there was progress: at once again";
+}
+
+TEST_F(RecoveryTest, DamagedCheckpointIsSetAsideAndTheOneBeforeTaken) {
+  const JobId job = train(with_checkpoints());
+  newest_ = restore_point(20);
+  kill(ps(0));
+  obedient_ = false;
+  restart(ps(0));
+  ASSERT_EQ(sent<CreateShards>(ps(0)).back().restore_path, "/checkpoints/a/step");
+  newest_ = restore_point(10);
+  newest_->path = "/checkpoints/a/before";
+  say(ps(0), TaskFailed{job, Generation(2), ErrorCode::kData, "bucket 3 has another checksum"});
+  ASSERT_TRUE(std::holds_alternative<SetAside>(folder_work_.back().work));
+  EXPECT_EQ(std::get<SetAside>(folder_work_.back().work).path, "/checkpoints/a/step");
+  EXPECT_EQ(sent<CreateShards>(ps(0)).back().restore_path, "/checkpoints/a/before");
+  EXPECT_NE(event("checkpoint_broken"), "no event of this kind");
+}
+
+TEST_F(RecoveryTest, CheckpointOfOtherDataIsRefused) {
+  newest_ = restore_point(20);
+  newest_->records = 999;
+  start_chief(2, 1);
+  hello_all();
+  const JobId job = submit(with_checkpoints());
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_NE(status(job).reason.find("999 training records"), std::string::npos) << status(job).reason;
+}
+
+// ---- how a loss is known
+
+TEST_F(RecoveryTest, PsWhosePortOutlivedItsConnectionIsProbedAgain) {
+  const JobId job = train(job_config("a"));
+  silence(ps(0));
+  step(ConnectionLost{member(ps(0)), "reset"});
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kNoAnswer});
+  const std::size_t probed = probes().size();
+  pass(milliseconds(100));
+  ASSERT_EQ(probes().size(), probed + 1);
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kRefused});
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+}
+
+TEST_F(RecoveryTest, SilentPsWhoseConnectionStandsIsProbedUntilItIsProvedDead) {
+  const JobId job = train(job_config("a"));
+  silence(ps(0));
+  pass(seconds(2));
+  ASSERT_EQ(status(job).state, JobState::kPaused);
+  ASSERT_FALSE(probes().empty());
+  EXPECT_EQ(probes().back().member, member(ps(0)));
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kNoAnswer});
+  const std::size_t probed = probes().size();
+  pass(milliseconds(100));
+  ASSERT_EQ(probes().size(), probed + 1);
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kRefused});
+  EXPECT_NE(status(job).reason.find("waiting for ps/0"), std::string::npos) << status(job).reason;
+}
+
+TEST_F(RecoveryTest, SilentPsIsWaitedForAsLongAsARollbackWouldCost) {
+  const JobId job = train(job_config("a"));
+  pass(seconds(20));
+  silence(ps(0));
+  pass(seconds(15));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  EXPECT_EQ(generation(job), Generation(1)) << "20 s of work would be lost";
+  pass(seconds(60));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(2));
+  EXPECT_EQ(sent<CreateShards>(ps(1)).back().generation, Generation(2)) << "the other ps has its shards";
+}
+
+TEST_F(RecoveryTest, ComplaintAboutALostPsIsNotTheRootCause) {
+  const JobId job = train(job_config("a"));
+  say(worker(0), TaskFailed{job, Generation(1), ErrorCode::kUnavailable, "shard 0 is away"});
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  ASSERT_FALSE(probes().empty());
+  silence(ps(0));
+  pass(milliseconds(800));  // the ps may die slowly, and its connection close late
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  step(ConnectionLost{member(ps(0)), "reset"});
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kRefused});
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  EXPECT_NE(status(job).reason.find("ps/0"), std::string::npos);
+  EXPECT_EQ(sent<CloseJob>(worker(0)).size(), 0u);
+}
+
+TEST_F(RecoveryTest, WorkerWhoseComplaintNothingExplainsLeavesTheJob) {
+  const JobId job = train(job_config("a"));
+  say(worker(0), TaskFailed{job, Generation(1), ErrorCode::kUnavailable, "shard 0 is away"});
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(1))});
+}
+
+TEST_F(RecoveryTest, FenceThatIsNotAnsweredFailsTheJob) {
+  const JobId job = train(job_config("a"));
+  answers_fence_ = false;
+  kill(worker(0));
+  pass(seconds(6));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
+TEST_F(RecoveryTest, PacerThatDoesNotReportItsLastStepFailsTheJob) {
+  const JobId job = train(job_config("a"), 1);
+  lend_all(job);
+  report_pacer(10, 1);
+  obedient_ = false;
+  finish(job, worker(0));
+  pass(seconds(9));
+  EXPECT_FALSE(cluster_->has_ended(job)) << "a count that may be old isn't taken for the last";
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
+TEST_F(RecoveryTest, PsThatComesAndGoesAtTheStartFailsTheJobInTheEnd) {
+  start_chief(1, 1);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  for (int i = 0; i < 119; ++i) {
+    kill(ps(0));
+    pass(seconds(1));
+    restart(ps(0));
+  }
+  EXPECT_EQ(status(job).state, JobState::kStarting);
+  EXPECT_EQ(sent<DescribeJob>(worker(0)).size(), 120u);
+  pass(seconds(2));
+  kill(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
+// ---- the chief was away
+
+class ReclaimTest : public RecoveryTest {
+ protected:
+  // A new chief; `lost` never come back.
+  void restart_chief_without(std::set<TaskId> lost) {
+    for (const TaskId task : lost) silence(task);
+    restart_chief();
+    for (std::uint32_t i = 0; i < config_.ps.size(); ++i)
+      if (lost.count(ps(i)) == 0) hello_again(ps(i));
+    for (std::uint32_t i = 0; i < config_.workers.size(); ++i)
+      if (lost.count(worker(i)) == 0) hello_again(worker(i));
+  }
+};
+
+TEST_F(ReclaimTest, TasksThatHoldTheGenerationGoOnWithIt) {
+  const JobId job = train(job_config("a"));
+  report_pacer(30, 0);
+  restart_chief_without({});
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(1));
+  EXPECT_EQ(status(job).global_step, 30u);
+  EXPECT_EQ(count_sent<CreateShards>(), 1u);
+  EXPECT_NE(event("reclaimed"), "no event of this kind");
+}
+
+TEST_F(ReclaimTest, LeasesThatWereLentAreNotLentAgain) {
+  JobConfig config = job_config("a");
+  const JobId job = train(config);
+  ask(job, worker(0));
+  ask(job, worker(1));
+  const std::uint64_t lent = records_of(sent<LeaseGrant>(worker(0))) + records_of(sent<LeaseGrant>(worker(1)));
+  sent_.clear();
+  restart_chief_without({});
+  for (int i = 0; i < 50; ++i) ask(job, worker(i % 2));
+  // A worker that says hello is sent again what it holds.
+  std::set<LeaseId> seen;
+  std::uint64_t after = 0;
+  for (const std::uint32_t w : {0u, 1u})
+    for (const LeaseGrant& grant : sent<LeaseGrant>(worker(w)))
+      if (grant.lease && grant.lease->id.value > (std::uint64_t{2} << 32) && seen.insert(grant.lease->id).second)
+        after += records_of({grant});
+  EXPECT_EQ(lent + after, 1000u);
+}
+
+TEST_F(ReclaimTest, PsThatIsGoneMeansARollback) {
+  const JobId job = train(job_config("a"));
+  restart_chief_without({ps(0)});
+  EXPECT_EQ(status(job).state, JobState::kRunning) << "others may have said hello already: nobody is blamed in a hurry";
+  pass(seconds(3));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  restart(ps(0));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(2));
+}
+
+TEST_F(ReclaimTest, PsThatWasRestartedMeanwhileMeansARollback) {
+  const JobId job = train(job_config("a"));
+  restart_chief_without({ps(0)});
+  restart(ps(0));
+  pass(seconds(3));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(2));
+}
+
+TEST_F(ReclaimTest, WorkerThatIsGoneIsFencedAndItsRecordsAreLentAgain) {
+  const JobId job = train(job_config("a"));
+  ask(job, worker(0));
+  restart_chief_without({worker(0)});
+  pass(seconds(3));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(1));
+  EXPECT_EQ(sent<FenceWorker>(ps(0)).back().worker.task, worker(0));
+  for (int i = 0; i < 50; ++i) ask(job, worker(1));
+  EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u);
+}
+
+TEST_F(ReclaimTest, JobThatHadNotBegunToTrainBeginsAgain) {
+  start_chief(2, 1);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  obedient_ = true;
+  restart_chief_without({});
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
+TEST_F(ReclaimTest, QueueIsKept) {
+  train(job_config("a"));
+  const JobId second = submit(job_config("b"));
+  restart_chief_without({});
+  EXPECT_EQ(status(second).state, JobState::kQueued);
+  EXPECT_EQ(submit(job_config("c")), JobId(3));
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd

@@ -1,0 +1,175 @@
+// Workers are lost while a job trains, come back, and join.
+#include "tests/chiefd/core/cluster_fixture.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+using std::chrono::seconds;
+
+using WorkersTest = TrainingTest;
+
+TEST_F(WorkersTest, LostWorkerInSyncShrinksTheRosterAndItsBlocksAreLentAnew) {
+  JobConfig config = job_config("a", Mode::kSync);
+  const JobId job = train(config);
+  ask(job, worker(0));
+  const RosterVersion before = sent<LeaseGrant>(worker(0)).back().lease->roster;
+  kill(worker(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(0))});
+  const LeaseGrant grant = sent<LeaseGrant>(worker(0)).back();
+  ASSERT_TRUE(grant.lease);
+  EXPECT_GT(grant.lease->roster, before);
+  EXPECT_EQ(grant.lease->ranks, 1u);
+}
+
+TEST_F(WorkersTest, RosterIsDurableBeforeThePacerHearsOfIt) {
+  train(job_config("a"));
+  disk_is_held_ = true;
+  kill(worker(1));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).size(), 1u);
+  EXPECT_EQ(sent<FenceWorker>(ps(0)).size(), 0u);
+  release_disk();
+  EXPECT_EQ(sent<SetRoster>(ps(0)).size(), 2u);
+  EXPECT_EQ(sent<FenceWorker>(ps(0)).size(), 1u);
+}
+
+TEST_F(WorkersTest, RestartedWorkerReadsTheDataFirstAndThenJoins) {
+  const JobId job = train(job_config("a"));
+  kill(worker(1));
+  obedient_ = false;
+  restart(worker(1));
+  ASSERT_EQ(sent<DescribeJob>(worker(1)).size(), 1u);
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 1u) << "nobody waits for it while it reads";
+  obedient_ = true;
+  say(worker(1), JobDescribed{job, model_, records_, 0});
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members,
+            (std::vector<Member>{member(worker(0)), member(worker(1))}));
+  EXPECT_EQ(sent<OpenJob>(worker(1)).back().generation, Generation(1));
+  EXPECT_EQ(sent<StartJob>(worker(1)).size(), 2u);
+}
+
+TEST_F(WorkersTest, WorkerThatFindsOtherDataIsRefusedAndTheOthersGoOn) {
+  const JobId job = train(job_config("a"));
+  kill(worker(1));
+  records_ = 999;
+  restart(worker(1));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 1u);
+  EXPECT_NE(event("worker_refused").find("999 training records"), std::string::npos) << event("worker_refused");
+}
+
+TEST_F(WorkersTest, LastWorkerLostPausesTheJobUntilOneIsBack) {
+  const JobId job = train(job_config("a"), 1);
+  kill(worker(0));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  EXPECT_NE(status(job).reason.find("0 of at least 1 workers"), std::string::npos) << status(job).reason;
+  pass(seconds(30));
+  restart(worker(0));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(1)) << "no step is lost";
+}
+
+TEST_F(WorkersTest, FewerThanMinWorkersPauseTheOthersAndFailTheJobInTheEnd) {
+  JobConfig config = job_config("a");
+  config.job.min_workers = 2;
+  const JobId job = train(config);
+  kill(worker(1));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  EXPECT_TRUE(sent<PauseJob>(worker(0)).back().paused);
+  pass(seconds(121));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_NE(status(job).reason.find("1 of at least 2 workers"), std::string::npos) << status(job).reason;
+}
+
+TEST_F(WorkersTest, WaitKeepsTheRankForTheSuccessor) {
+  JobConfig config = job_config("a", Mode::kSync);
+  config.job.on_worker_loss = OnWorkerLoss::kWait;
+  const JobId job = train(config);
+  kill(worker(0));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  EXPECT_NE(status(job).reason.find("waiting for worker/0"), std::string::npos) << status(job).reason;
+  EXPECT_EQ(sent<SetRoster>(ps(0)).size(), 1u);
+  restart(worker(0));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, (std::vector<Member>{member(worker(0)), member(worker(1))}));
+}
+
+TEST_F(WorkersTest, UnlistedWorkerJoinsWhereTheClusterAllowsIt) {
+  config_.allow_unlisted_workers = true;
+  const JobId job = train(job_config("a"));
+  hello(worker(7));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.back(), member(worker(7)));
+}
+
+TEST_F(WorkersTest, WorkerThatDiesAgainAndAgainIsLeftOutWhileTheOthersTrain) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 2;
+  const JobId job = train(config);
+  for (int loss = 0; loss < 3; ++loss) {
+    kill(worker(1));
+    restart(worker(1));
+    pass(seconds(12));
+  }
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 1u);
+}
+
+TEST_F(WorkersTest, SilentWorkerIsRemovedAndToldSoWhenItReturns) {
+  const JobId job = train(job_config("a"), 3);
+  silence(worker(2));
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 2u);
+  say(worker(2), heartbeats_[worker(2)]);
+  EXPECT_TRUE(sent<CloseJob>(worker(2)).back().removed) << "it comes back as another incarnation";
+}
+
+TEST_F(WorkersTest, ChiefToWhichMostTasksFallSilentSuspectsItselfForAWhile) {
+  const JobId job = train(job_config("a"), 3);
+  for (std::uint32_t i = 0; i < 3; ++i) silence(worker(i));
+  pass(seconds(3));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).size(), 1u);
+  pass(seconds(4));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  EXPECT_NE(status(job).reason.find("0 of at least 1 workers"), std::string::npos) << status(job).reason;
+}
+
+TEST_F(WorkersTest, DescriberThatDiesIsTriedAgainUpToMaxRestarts) {
+  start_chief(1, 1);
+  hello_all();
+  obedient_ = false;
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 2;
+  const JobId job = submit(config);
+  for (int loss = 0; loss < 2; ++loss) {
+    kill(worker(0));
+    restart(worker(0));
+    ASSERT_EQ(status(job).state, JobState::kStarting) << status(job).reason;
+  }
+  kill(worker(0));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, worker(0));
+}
+
+TEST_F(WorkersTest, DescriptionBeginsAgainWithoutAWorkerThatComesAndGoes) {
+  start_chief(1, 3);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  for (int i = 0; i < 10; ++i) {
+    kill(worker(2));
+    pass(seconds(1));
+    restart(worker(2));
+  }
+  EXPECT_LE(sent<DescribeJob>(worker(0)).size(), 4u);
+  say(worker(0), JobDescribed{job, model_, 1000, 0});
+  EXPECT_EQ(sent<CreateShards>(ps(0)).front().roster.members.size(), 2u);
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd
