@@ -72,14 +72,14 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const JobRun& run) {
       progress.show(outcome.status);
       if (is_final_state(text_of(outcome.status, "state"))) break;
     }
-    // The judge first: it may know why the chief doesn't answer.
-    if (auto verdict = status ? ask_judge(run, outcome) : ask_judge_patiently(client, run, outcome)) {
-      outcome.error = std::move(verdict);
-      break;
-    }
     if (!status && interrupts.count() == 0) {
       progress.end();
       if (find_chief_again(client, run, status.error())) continue;
+    }
+    // It may know why the chief doesn't answer.
+    if (auto verdict = status ? ask_judge(run, outcome) : ask_judge_patiently(client, run, outcome)) {
+      outcome.error = std::move(verdict);
+      break;
     }
     if (!status) {
       outcome.interrupted = interrupts.exit_code();  // 0 where it isn't a second signal that ended the waiting

@@ -36,9 +36,9 @@ struct JobRun {
   ChiefTarget target;
   std::string job;  // number
   OnInterrupt on_interrupt = OnInterrupt::kStopJob;
-  // Asked after each answer; an error ends the watching (a daemon of `up` has died and the chief can't tell).
+  // Asked after each answer; an error ends the watching (a daemon of `up` stays down and the chief can't tell).
   std::function<std::optional<Error>(const Json& status)> judge;
-  // A chief that is lost is looked for again for so long: its service may be starting it anew. 0 = not at all.
+  // A chief that is lost is looked for again for so long: it may be starting anew. 0 = not at all.
   Duration chief_patience{};
 };
 

@@ -12,6 +12,8 @@ using namespace disttrain::cli;
 
 constexpr char kClusterHelp[] = "cluster file; else $DISTTRAIN_CLUSTER, the live `up`, /etc/disttrain/cluster.toml";
 constexpr char kJobHelp[] = "number or name; default: the running or the last one";
+constexpr char kChiefHelp[] = "HOST:PORT of the chief, instead of a cluster file";
+constexpr char kNoRestartHelp[] = "a daemon that ends stays down; a job that waits for it is given up";
 constexpr char kSetHelp[] = "SECTION.KEY=VALUE: overrides a key of the job; may be repeated";
 
 // What `run` becomes when a verb was chosen.
@@ -45,6 +47,7 @@ void add_up(CLI::App& app, UpOptions& options, Run& run) {
   verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)");
   verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)");
   add_sets(verb, options.sets);
+  verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
   verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
   verb->callback([&] { run = [&] { return up(options); }; });
 }
@@ -67,6 +70,7 @@ void add_bench(CLI::App& app, UpOptions& options, Run& run) {
   verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)");
   verb->add_option("--warmup", options.warmup, "global steps before the measurement begins")->capture_default_str();
   add_sets(verb, options.sets);
+  verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
   verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
   verb->callback([&] { run = [&] { return bench(options); }; });
 }
@@ -75,7 +79,7 @@ void add_status(CLI::App& app, StatusOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("status", "the job and its tasks");
   verb->add_option("JOB", options.job, kJobHelp);
   CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp);
-  verb->add_option("--chief", options.chief, "HOST:PORT of the chief, instead of a cluster file")->excludes(cluster);
+  verb->add_option("--chief", options.chief, kChiefHelp)->excludes(cluster);
   verb->add_flag("-w,--watch", options.watch, "again and again, until the job ends");
   verb->add_flag("--all", options.all, "all jobs");
   verb->add_flag("--json", options.json, "one JSON object");

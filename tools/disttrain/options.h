@@ -28,6 +28,7 @@ struct UpOptions {
   std::optional<std::uint32_t> workers;
   std::vector<std::string> sets;
   bool json = false;
+  bool no_restart = false;   // daemons that end stay down
   std::uint64_t warmup = 0;  // bench
 };
 

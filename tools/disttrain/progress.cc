@@ -27,6 +27,10 @@ double share_of(const Json& status) {
 
 }  // namespace
 
+void say_below_bar(const std::string& line) {
+  std::cerr << (isatty(STDERR_FILENO) != 0 ? "\n" : "") << line << '\n' << std::flush;
+}
+
 std::string bar(double share, std::size_t width) {
   const double within = std::clamp(std::isnan(share) ? 0.0 : share, 0.0, 1.0);
   const auto full = static_cast<std::size_t>(std::lround(within * static_cast<double>(width)));
