@@ -99,6 +99,17 @@ void add_logs(CLI::App& app, LogsOptions& options, Run& run) {
   verb->callback([&] { run = [&] { return logs(options); }; });
 }
 
+void add_events(CLI::App& app, EventsOptions& options, Run& run) {
+  CLI::App* verb = app.add_subcommand("events", "what happened to a job and its tasks: the story, oldest first");
+  CLI::Option* job = verb->add_option("JOB", options.job, kJobHelp);
+  CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp);
+  verb->add_option("--chief", options.chief, kChiefHelp)->excludes(cluster);
+  verb->add_flag("--all", options.all, "of every job and of none")->excludes(job);
+  verb->add_flag("-f,--follow", options.follow, "go on until the job has ended; Ctrl-C stops nothing");
+  verb->add_flag("--json", options.json, "one JSON list; with -f one JSON object per line");
+  verb->callback([&] { run = [&] { return events(options); }; });
+}
+
 void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_options, Run& run) {
   kill_options.kill = true;
   const auto add = [&app, &run](const char* name, const char* help, StopOptions& options) {
@@ -174,6 +185,7 @@ int main(int argc, char** argv) {
   UpOptions bench_options;
   StatusOptions status_options;
   LogsOptions logs_options;
+  EventsOptions events_options;
   StopOptions stop_options;
   StopOptions kill_options;
   CheckpointVerbs checkpoint_options;
@@ -182,6 +194,7 @@ int main(int argc, char** argv) {
   add_submit(app, submit_options, run);
   add_status(app, status_options, run);
   add_logs(app, logs_options, run);
+  add_events(app, events_options, run);
   add_stop(app, stop_options, kill_options, run);
   add_plan(app, plan_options, run);
   add_check(app, check_options, run);

@@ -65,6 +65,15 @@ struct LogsOptions {
   bool follow = false;
 };
 
+struct EventsOptions {
+  std::string job;
+  std::string cluster;
+  std::string chief;  // host:port, instead of a cluster file
+  bool all = false;
+  bool follow = false;
+  bool json = false;
+};
+
 // checkpoint list, inspect and verify
 struct CheckpointOptions {
   std::string path;
