@@ -125,6 +125,7 @@ void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_option
 constexpr char kCheckpointHelp[] = "a checkpoint's folder, or a job's, which means its newest";
 
 struct CheckpointVerbs {
+  CheckpointSaveOptions save;
   CheckpointOptions list;
   CheckpointOptions inspect;
   CheckpointOptions verify;
@@ -133,8 +134,16 @@ struct CheckpointVerbs {
 };
 
 void add_checkpoint(CLI::App& app, CheckpointVerbs& options, Run& run) {
-  CLI::App* family = app.add_subcommand("checkpoint", "look at checkpoints, verify, compare and export them");
+  CLI::App* family =
+      app.add_subcommand("checkpoint", "take checkpoints, look at them, verify, compare and export them");
   family->require_subcommand(1);
+
+  CLI::App* save = family->add_subcommand("save", "one of a running job, now; waits until it is there");
+  save->add_option("JOB", options.save.job, kJobHelp);
+  CLI::Option* cluster = save->add_option("--cluster", options.save.cluster, kClusterHelp);
+  save->add_option("--chief", options.save.chief, kChiefHelp)->excludes(cluster);
+  save->add_flag("--json", options.save.json, "one JSON object");
+  save->callback([&] { run = [&] { return checkpoint_save(options.save); }; });
 
   CLI::App* list = family->add_subcommand("list", "a job's checkpoints, the newest first");
   list->add_option("FOLDER", options.list.path, "a job's folder of checkpoints, or the one above")->required();

@@ -74,6 +74,13 @@ struct EventsOptions {
   bool json = false;
 };
 
+struct CheckpointSaveOptions {
+  std::string job;
+  std::string cluster;
+  std::string chief;
+  bool json = false;
+};
+
 // checkpoint list, inspect and verify
 struct CheckpointOptions {
   std::string path;
