@@ -298,6 +298,7 @@ void ShardService::prepare_cut(std::uint64_t attempt) {
   attempt_ = attempt;
   first_mark_.reset();
   handle(AttemptPrepared{attempt});
+  place_.upward(ShardPrepared{attempt, id_});
 }
 
 void ShardService::abandon_cut(std::uint64_t attempt) {
