@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <ctime>
 #include <iostream>
+#include <vector>
 
 #include "common/daemon/startup.h"
 #include "tools/disttrain/events.h"
@@ -19,6 +20,8 @@ namespace disttrain::cli {
 namespace {
 
 using namespace std::chrono_literals;
+
+constexpr Duration kChiefPatience = 15s;
 
 // "2026-11-20 23:45:00.123", on this host's clock.
 std::string local_time(double unix_seconds) {
@@ -55,20 +58,32 @@ bool is_over(const Json& list, const EventsOptions& options) {
                                      [](const Json& event) { return is_final_state(text_of(event, "kind")); });
 }
 
-Status show(ChiefClient& client, const EventsOptions& options) {
-  auto answer = client.ask<EventsAnswer>(EventsRequest{options.job, options.all, options.follow}, kAnswerDeadline);
-  if (!answer) return tl::unexpected<Error>(std::move(answer.error()));
-  while (true) {
-    const auto list = parse(*answer);
-    if (!list) return tl::unexpected<Error>(list.error());
-    print(*list, options);
-    if (!options.follow || is_over(*list, options)) return {};
-    constexpr Duration kAnyLength = 24h * 365;  // a job that is well says nothing for as long as it likes
-    auto message = client.next(kAnyLength);
-    if (!message) return tl::unexpected<Error>(std::move(message.error()));
-    auto* more = std::get_if<EventsAnswer>(&*message);
-    answer = more != nullptr ? std::move(*more) : EventsAnswer{"[]"};
+Result<Json> ask(ChiefClient& client, const EventsOptions& options) {
+  const auto answer =
+      client.ask<EventsAnswer>(EventsRequest{options.job, options.all, options.follow}, kAnswerDeadline);
+  return answer ? parse(*answer) : tl::unexpected<Error>(answer.error());
+}
+
+// Those that arise next.
+Result<Json> next(ChiefClient& client) {
+  constexpr Duration kAnyLength = 24h * 365;  // a job that is well says nothing for as long as it likes
+  const auto message = client.next(kAnyLength);
+  if (!message) return tl::unexpected<Error>(message.error());
+  const auto* more = std::get_if<EventsAnswer>(&*message);
+  return more != nullptr ? parse(*more) : Json::array();
+}
+
+Status show(ChiefClient& client, const ChiefTarget& target, const EventsOptions& options) {
+  Seen seen;
+  auto list = ask(client, options);
+  while (list) {
+    const Json fresh = seen.take_new(*list);
+    print(fresh, options);
+    if (!options.follow || is_over(fresh, options)) return {};
+    list = next(client);
+    if (!list && find_chief_again(client, target, kChiefPatience, list.error())) list = ask(client, options);
   }
+  return tl::unexpected<Error>(list.error());
 }
 
 }  // namespace
@@ -81,6 +96,20 @@ std::string event_line(const Json& event) {
   return local_time(number_of(event, "time")) + " " + task + " " + text_of(event, "text");
 }
 
+Json Seen::take_new(const Json& list) {
+  std::vector<std::string> lines;
+  for (const Json& event : list) lines.push_back(line_of(event));
+  std::size_t first = lines.size();
+  while (first > 0 && std::find(newest_.begin(), newest_.end(), lines[first - 1]) == newest_.end()) --first;
+  Json fresh = Json::array();
+  for (std::size_t i = first; i < lines.size(); ++i) {
+    fresh.push_back(list[i]);
+    newest_.push_back(std::move(lines[i]));
+    if (newest_.size() > kMost) newest_.pop_front();
+  }
+  return fresh;
+}
+
 int events(const EventsOptions& options) {
   const auto cluster = find_running_cluster(options.cluster, options.chief);
   if (!cluster) return daemon::report("disttrain events", cluster.error());
@@ -88,7 +117,7 @@ int events(const EventsOptions& options) {
   Interrupts interrupts(loop);
   ChiefClient client(loop, [&interrupts] { return interrupts.count() > 0; });
   Status shown = client.connect(cluster->target, cluster->dial);
-  if (shown) shown = show(client, options);
+  if (shown) shown = show(client, cluster->target, options);
   if (interrupts.count() > 0) {
     std::cerr << "detached: nothing was stopped\n";
     return interrupts.exit_code();

@@ -44,6 +44,10 @@ struct JobRun {
 
 Result<std::string> submit_job(ChiefClient& client, const daemon::JobFile& job, std::uint64_t warmup_steps);
 
+// After an error of the client: whether the chief, which may be starting anew, was reached again. Tells of it on
+// stderr.
+bool find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration patience, const Error& why);
+
 // Shows progress on stderr until the job has ended. A second signal ends the watching at once.
 Outcome follow(ChiefClient& client, Interrupts& interrupts, const JobRun& run);
 

@@ -70,6 +70,8 @@ std::string progress_line(const Json& status) {
     std::snprintf(text, sizeof(text), "  loss %.4f", loss);
     line += text;
   }
+  if (const double recoveries = number_of(status, "recoveries"); recoveries > 0)
+    line += "  " + with_commas(recoveries) + (recoveries == 1 ? " recovery" : " recoveries");
   if (target > 0 && rate > 0 && step < target) line += "  ETA " + clock_text((target - step) / rate);
   return line;
 }
