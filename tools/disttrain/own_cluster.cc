@@ -163,7 +163,7 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
   if (!number) return give_up(number.error());
   is_submitted = true;
 
-  Watch watch(daemons);
+  Watch watch(daemons, cluster.config().ps.size());
   const auto judge = [&watch](const Json& status) { return watch.judge(status); };
   const Duration patience = options.no_restart ? Duration::zero() : kChiefPatience;
   Outcome outcome = follow(client, interrupts, JobRun{target, *number, OnInterrupt::kStopJob, judge, patience});

@@ -8,7 +8,7 @@ namespace disttrain::cli {
 
 namespace {
 
-// Until the chief, which hears of a task's death too, has said by itself what becomes of a job that starts.
+// Until the chief, which hears of a task's death too, has said by itself what becomes of the job.
 constexpr std::chrono::seconds kChiefSaysSo(1);
 
 // "worker/1" isn't in "worker/10".
@@ -36,10 +36,19 @@ bool waits_for(const Json& status, TaskId task) {
   return names(awaited, to_string(task)) || (task.role == Role::kWorker && is_any_worker);
 }
 
+// The shards of a ps that doesn't come back are made anew on others, if there are any: not at once, but the chief does.
+bool Watch::is_indispensable(const Json& status, TaskId task) const {
+  if (!waits_for(status, task)) return false;
+  if (task.role != Role::kPs || text_of(status, "state") != "paused") return true;
+  for (std::uint32_t index = 0; index < ps_; ++index)
+    if (!daemons_.stays_down(TaskId{Role::kPs, index})) return false;
+  return true;
+}
+
 std::optional<Error> Watch::judge(const Json& status) {
   const auto& ended = daemons_.ended();
-  const auto found = std::find_if(ended.begin(), ended.end(), [&status](const EndedDaemon& one) {
-    return one.stays_down && (one.task.role == Role::kChief || waits_for(status, one.task));
+  const auto found = std::find_if(ended.begin(), ended.end(), [this, &status](const EndedDaemon& one) {
+    return one.stays_down && (one.task.role == Role::kChief || is_indispensable(status, one.task));
   });
   if (found == ended.end()) {
     awaited_since_.reset();
@@ -47,8 +56,7 @@ std::optional<Error> Watch::judge(const Json& status) {
   }
   const auto time = std::chrono::steady_clock::now();
   if (!awaited_since_) awaited_since_ = time;
-  const bool chief_has_said = found->task.role == Role::kChief || text_of(status, "state") == "paused";
-  if (!chief_has_said && time - *awaited_since_ < kChiefSaysSo) return std::nullopt;
+  if (found->task.role != Role::kChief && time - *awaited_since_ < kChiefSaysSo) return std::nullopt;
   blamed_ = *found;
   return Error{error_code_of(*found), described(*found)};
 }

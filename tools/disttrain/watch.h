@@ -11,14 +11,14 @@
 
 namespace disttrain::cli {
 
-// Whether the job (docs/json.md, or null before there is one) goes on only with this task. Pure; of a paused job it
-// reads the reason, the chief's words, as no key says it.
+// Whether the job (docs/json.md, or null before there is one) waits for this task. Pure; of a paused job it reads the
+// reason, the chief's words, as no key says it.
 bool waits_for(const Json& status, TaskId task);
 
 class Watch {
  public:
-  // `daemons` outlives this.
-  explicit Watch(const Supervisor& daemons) : daemons_(daemons) {}
+  // `daemons` outlives this. `ps`: tasks of the cluster.
+  Watch(const Supervisor& daemons, std::size_t ps) : daemons_(daemons), ps_(ps) {}
 
   // An error gives the job up: a daemon stays down that it can't do without.
   std::optional<Error> judge(const Json& status);
@@ -27,7 +27,10 @@ class Watch {
   const std::optional<EndedDaemon>& blamed() const { return blamed_; }
 
  private:
+  bool is_indispensable(const Json& status, TaskId task) const;
+
   const Supervisor& daemons_;
+  const std::size_t ps_;
   std::optional<std::chrono::steady_clock::time_point> awaited_since_;
   std::optional<EndedDaemon> blamed_;
 };
