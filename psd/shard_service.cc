@@ -13,6 +13,7 @@ namespace {
 
 ShardOptions options_of(const ShardJob& job, ShardId shard) {
   ShardOptions options;
+  options.waits_for_lost = job.config.job.on_worker_loss == OnWorkerLoss::kWait;
   options.shard = shard;
   options.train = job.config.train;
   options.roster = job.roster;

@@ -79,6 +79,19 @@ class DaemonsTest(SystemTest):
                 self.assert_goes_on_and_stops(process, recoveries)
                 self.assert_next_job_finishes()
 
+    def test_job_that_waits_for_a_rank_stops_when_it_is_told(self):
+        job = self.job(job='on_worker_loss = "wait"', train=f'mode = "sync"\n{LONG}')
+        process = self.start("disttrain", "submit", job, "--json", "--cluster", self.cluster)
+        self.until_steps(20, "--cluster", self.cluster)
+        self.kill("worker/1")
+        self.until_state("paused")
+        self.assertEqual(self.run_program("disttrain", "stop", "--cluster", self.cluster).code, 0)
+        outcome = self.finish(process)
+        self.assertEqual(outcome.json["state"], "stopped", str(outcome))
+        self.assertNotIn("did not end", outcome.json["reason"])
+        self.start_daemon("worker/1")
+        self.assert_next_job_finishes()
+
     def test_restarted_chief_takes_the_job_up_again(self):
         for mode in ["async", "sync"]:
             with self.subTest(mode):

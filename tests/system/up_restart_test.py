@@ -99,8 +99,12 @@ class UpRestartTest(SystemTest):
         process, story, status = self.start_job("sync", job='shards = 2\non_worker_loss = "wait"')
         self.kill(status, "worker/1")
         result = self.assert_restarted(self.finish(process), status, "worker/1")
-        self.assertEqual(result["examples"], EPOCHS * 6000)
         self.assert_in_order(self.events_of(story), "worker_lost", "paused", "worker_joined", "running")
+        undisturbed = self.assert_finished(self.up(self.job(job='shards = 2', train=f'mode = "sync"\nepochs = {EPOCHS}'),
+                                                   ps=2, workers=2))
+        for key in ("global_step", "examples"):
+            self.assertEqual(result[key], undisturbed[key])
+        self.assertEqual(result["evaluation"]["parameters_hash"], undisturbed["evaluation"]["parameters_hash"])
 
     def test_killed_chief_takes_the_job_up_again(self):
         for mode in ["async", "sync", "ssp"]:
