@@ -147,8 +147,10 @@ class UpRestartTest(SystemTest):
 
 class CheckpointSaveTest(SystemTest):
     def tearDown(self):
-        self.end(*self.processes)
-        super().tearDown()
+        try:
+            self.end(*self.processes)
+        finally:
+            super().tearDown()
 
     def end(self, *processes):
         """Daemons die with their `up`."""
