@@ -304,10 +304,20 @@ void PsDaemon::take(const PrepareCheckpoint& order) {
   writer_.prepare(job_->facts, order.attempt, order.folder, shards, [this, order](Status prepared) {
     if (!is_open(order.job, order.generation)) return;
     if (!prepared) return fail_checkpoint(order.attempt, prepared.error());
-    for (const auto& [shard, thread] : job_->threads)
+    job_->preparing = order.attempt;
+    for (const auto& [shard, thread] : job_->threads) {
+      job_->unprepared.insert(shard);
       on_shard(shard, [attempt = order.attempt](ShardService& service) { service.prepare_cut(attempt); });
-    chief_.tell(CheckpointPrepared{order.job, order.generation, order.attempt});
+    }
   });
+}
+
+// The chief hears of it when all shards know: a mark that overtakes the order would be let go as one of no attempt, and
+// the workers whose marks come later would wait for it.
+void PsDaemon::hear(const ShardPrepared& prepared) {
+  if (!job_ || dropping_ || prepared.attempt != job_->preparing) return;
+  if (job_->unprepared.erase(prepared.shard) == 0 || !job_->unprepared.empty()) return;
+  chief_.tell(CheckpointPrepared{job_->facts->job, job_->facts->generation, prepared.attempt});
 }
 
 void PsDaemon::take(const AbandonCheckpoint& order) {

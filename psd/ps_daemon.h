@@ -49,6 +49,8 @@ class PsDaemon {
     std::map<ShardId, Step> versions;
     std::optional<PacerReport> pacer;  // the last one, where the pacer is here
     bool created = false;              // the chief was told
+    std::uint64_t preparing = 0;       // a checkpoint's attempt; 0 = none yet
+    std::set<ShardId> unprepared;      // that haven't heard of it yet
   };
 
   transport::ChiefLink::Handlers link_handlers();
@@ -77,6 +79,7 @@ class PsDaemon {
   void on_news(const ShardNews& news);
   void hear(const ShardReady& ready);
   void hear(const ShardSays& says);
+  void hear(const ShardPrepared& prepared);
   void hear(const ShardCopied& copied);
   void hear(const wire::ControlMessage& message) { chief_.tell(message); }
 

@@ -13,6 +13,7 @@ namespace {
 
 ShardOptions options_of(const ShardJob& job, ShardId shard) {
   ShardOptions options;
+  options.waits_for_lost = job.config.job.on_worker_loss == OnWorkerLoss::kWait;
   options.shard = shard;
   options.train = job.config.train;
   options.roster = job.roster;
@@ -298,6 +299,7 @@ void ShardService::prepare_cut(std::uint64_t attempt) {
   attempt_ = attempt;
   first_mark_.reset();
   handle(AttemptPrepared{attempt});
+  place_.upward(ShardPrepared{attempt, id_});
 }
 
 void ShardService::abandon_cut(std::uint64_t attempt) {

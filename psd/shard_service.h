@@ -33,6 +33,11 @@ struct ShardSays {
   std::optional<PacerReport> pacer;
   bool at_once = false;  // the chief should hear now
 };
+// It knows of a checkpoint's attempt: marks and cuts of it may come.
+struct ShardPrepared {
+  std::uint64_t attempt = 0;
+  ShardId shard;
+};
 // A checkpoint's copy is taken; null where the last one is still being written.
 struct ShardCopied {
   std::uint64_t attempt = 0;
@@ -43,7 +48,7 @@ struct ShardCopied {
   Duration cut{};     // that the loop stood still for it
   Duration parked{};  // since the first mark
 };
-using ShardNews = std::variant<ShardReady, ShardSays, ShardCopied, wire::ControlMessage>;
+using ShardNews = std::variant<ShardReady, ShardSays, ShardPrepared, ShardCopied, wire::ControlMessage>;
 
 // What a shard has of its thread and its process.
 struct ShardPlace {
@@ -67,6 +72,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void fence(const Member& worker);
   // Answered by ShardSays.
   void report(bool at_once);
+  // Answered by ShardPrepared.
   void prepare_cut(std::uint64_t attempt);
   void abandon_cut(std::uint64_t attempt);
   // The pacer's.

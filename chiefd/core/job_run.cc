@@ -58,6 +58,9 @@ void Job::on_roster_applied(Turn& turn, const RosterApplied& applied) {
     deadline_.reset();
     lending_ = Lending(config(), described_->train_records, roster_, pacer_report_, LeaseId(turn.term.value << 32),
                        reclaimed_grants_);
+    // What the chief before lent may have been lost with its connections. Before anything newer: workers go by the
+    // leases' numbers.
+    for (const Member& worker : unfinished_) grant_again(turn, worker);
     for (const auto& [worker, rate] : std::exchange(early_requests_, {})) lending_.request(worker, rate);
     progress_at_ = turn.now;
     std::set<Member> borrowers;

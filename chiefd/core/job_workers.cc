@@ -16,8 +16,9 @@ void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why) 
   rejoins_[worker.task].note(turn.now, config().job.restart_window);
   warnings_.push_back("lost " + to_string(worker.task) + ": " + why);
   tell(turn, "worker_lost", 2, "goes on without " + to_string(worker.task) + ": " + why, worker.task);
-  // If it lives: as another incarnation it may come back.
-  send(turn, worker.task, CloseJob{id(), generation_, "the job goes on without this task: " + why, true});
+  // If it lives: as another incarnation it may come back. Not to the one that took its place.
+  if (turn.tasks.is_current(worker))
+    send(turn, worker.task, CloseJob{id(), generation_, "the job goes on without this task: " + why, true});
   std::vector<Member> others = roster_.members;
   // Its rank waits for a successor, and the steps with it.
   if (waits_for_lost() && !stopping_ && !had_finished)

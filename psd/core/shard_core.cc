@@ -28,6 +28,7 @@ ShardCore::ShardCore(const Layout& layout, const ShardOptions& options)
       shards_(layout.shards),
       train_(options.train),
       credits_(options.credits),
+      waits_for_lost_(options.waits_for_lost),
       places_(places(options)),
       own_index_(layout.buckets.size(), kForeign),
       version_(options.restored.global_step),

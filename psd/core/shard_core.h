@@ -28,6 +28,7 @@ struct ShardOptions {
   Roster roster;             // in force from the start
   std::uint32_t places = 0;  // members that memory is made for; 0 = the roster's
   std::uint32_t credits = 4;
+  bool waits_for_lost = false;      // sync: no step without a whole roster (job.on_worker_loss = "wait")
   std::uint64_t warmup_steps = 0;   // pacer: steps that aren't measured
   std::uint64_t train_records = 0;  // pacer: length of an epoch
   PacerReport restored;             // of the checkpoint that the shard begins with; all shards have its version
@@ -126,6 +127,7 @@ class ShardCore {
   const std::uint32_t shards_;
   const TrainSection train_;
   const std::uint32_t credits_;
+  const bool waits_for_lost_;
   const std::uint32_t places_;
   std::vector<OwnBucket> buckets_;        // ascending
   std::vector<std::uint32_t> own_index_;  // by BucketId; kForeign: another shard's

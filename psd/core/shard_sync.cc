@@ -47,6 +47,8 @@ void ShardCore::dropped_sync(MemberState& member, const Push& push, PushOutcome 
 void ShardCore::advance_sync(Instant now, Actions& actions) {
   do {
     if (measuring_ || finished() || failed_) return;
+    // Its successor does the step with it, so that the bits are those of a run without losses.
+    if (waits_for_lost_ && members_.active().size() < members_.roster().members.size()) return;
     if (auto staged = staged_set()) report_staged(*staged, actions);
     if (measuring_) return;  // goes on with NormMeasured
   } while (is_pacer() && decide_sync(now, actions));

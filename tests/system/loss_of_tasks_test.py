@@ -1,4 +1,5 @@
-"""Tasks die, are stopped, or are interrupted: the job ends with its root cause, and nothing is left behind."""
+"""Tasks die and stay down, are stopped, or are interrupted: the job goes on with the others or ends with its root cause,
+and nothing is left behind. What comes back is in up_restart_test.py."""
 import os
 import signal
 import unittest
@@ -9,8 +10,8 @@ LONG = "epochs = 1000000"
 
 
 class LossOfTasksTest(SystemTest):
-    def start_long_job(self, train=LONG, ps=1, workers=2):
-        process = self.start_up(self.job(train=train), ps=ps, workers=workers)
+    def start_long_job(self, *arguments, ps=1, workers=2):
+        process = self.start_up(self.job(train=LONG), *arguments, ps=ps, workers=workers)
         return process, self.until_steps(20)
 
     def assert_failed_because_of(self, process, task):
@@ -22,34 +23,46 @@ class LossOfTasksTest(SystemTest):
         self.assertIn(task, outcome.err)
         self.assertEqual(self.processes_of_this_test(), [])
 
-    def test_killed_ps_ends_the_job(self):
-        process, status = self.start_long_job(ps=2)
+    def test_killed_only_ps_ends_the_job(self):
+        process, status = self.start_long_job("--no-restart")
         os.kill(self.pid_of(status, "ps/0"), signal.SIGKILL)
         self.assert_failed_because_of(process, "ps/0")
 
+    def test_shards_of_a_killed_ps_are_made_anew_on_the_others(self):
+        process = self.start_up(self.job(job="shards = 2", train="epochs = 40"), "--no-restart", ps=2)
+        status = self.until_steps(20)
+        os.kill(self.pid_of(status, "ps/0"), signal.SIGKILL)
+        outcome = self.finish(process)
+        result = self.assert_finished(outcome)
+        self.assertEqual((result["recoveries"], result["global_step"]), (1, 40 * 6000 / 50))
+        self.assertIn("it stays down: --no-restart", outcome.err)
+
     def test_killed_chief_ends_the_job(self):
-        process, status = self.start_long_job()
+        process, status = self.start_long_job("--no-restart")
         os.kill(self.pid_of(status, "chief/0"), signal.SIGKILL)
         self.assert_failed_because_of(process, "chief/0")
 
-    def test_killed_worker_of_a_synchronous_job_ends_it(self):
-        process, status = self.start_long_job(train='mode = "sync"\n' + LONG)
-        os.kill(self.pid_of(status, "worker/1"), signal.SIGKILL)
-        self.assert_failed_because_of(process, "worker/1")
+    def test_killed_worker_that_the_job_needs_ends_it(self):
+        for train, job in [('mode = "async"\n', "min_workers = 2"), ('mode = "sync"\n', 'on_worker_loss = "wait"')]:
+            with self.subTest(job):
+                process = self.start_up(self.job(job=job, train=train + LONG), "--no-restart")
+                status = self.until_steps(20)
+                os.kill(self.pid_of(status, "worker/1"), signal.SIGKILL)
+                self.assert_failed_because_of(process, "worker/1")
 
     def test_killed_last_worker_ends_the_job(self):
-        process, status = self.start_long_job(workers=1)
+        process, status = self.start_long_job("--no-restart", workers=1)
         os.kill(self.pid_of(status, "worker/0"), signal.SIGKILL)
         self.assert_failed_because_of(process, "worker/0")
 
-    def test_killed_worker_of_an_asynchronous_job_leaves_its_records_to_the_others(self):
-        for mode in ["async", "ssp"]:
+    def test_killed_worker_leaves_its_records_to_the_others(self):
+        for mode in ["async", "ssp", "sync"]:
             with self.subTest(mode):
-                process = self.start_up(self.job(train=f'mode = "{mode}"\nepochs = 40'), workers=3)
+                process = self.start_up(self.job(train=f'mode = "{mode}"\nepochs = 40'), "--no-restart", workers=3)
                 status = self.until_steps(20)
                 os.kill(self.pid_of(status, "worker/2"), signal.SIGKILL)
                 result = self.assert_finished(self.finish(process))
-                self.assertEqual(result["global_step"], 40 * 6000 / 50)
+                self.assertEqual(result["examples"], 40 * 6000)
 
     def test_stopped_worker_is_removed_and_the_others_go_on(self):
         process = self.start_up(self.job(train="epochs = 40"), workers=2)
@@ -74,7 +87,7 @@ class LossOfTasksTest(SystemTest):
         self.assertEqual(self.processes_of_this_test(), [])
 
     def test_stopped_chief_is_the_root_cause(self):
-        process, status = self.start_long_job()
+        process, status = self.start_long_job("--no-restart")
         os.kill(self.pid_of(status, "chief/0"), signal.SIGSTOP)
         self.assert_failed_because_of(process, "chief/0")
 

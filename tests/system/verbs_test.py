@@ -97,9 +97,9 @@ class VerbsTest(SystemTest):
     def test_followed_logs_come_while_the_job_runs(self):
         process = self.start("disttrain", "logs", "-f", "--cluster", self.cluster)
         number = self.verb("submit", "--detach", self.job("endless", train=LONG)).out.strip()
-        self.until_line(process, "is running")
+        self.until_line(process, "): running: ")
         self.assertEqual(self.verb("kill", number).code, 0)
-        self.until_line(process, "is stopped")
+        self.until_line(process, "): stopped: ")
         process.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(process).code, 130)
 
@@ -130,7 +130,8 @@ class OfflineVerbsTest(SystemTest):
     def test_up_starts_the_daemons_of_a_cluster_file(self):
         cluster = self.folder / "mine.toml"
         chief, first, second, worker = (f"127.0.0.1:{port}" for port in free_ports(4))
-        cluster.write_text(f'[cluster]\nname = "mine"\n[chief]\naddress = "{chief}"\n[[ps]]\naddress = "{first}"\n'
+        cluster.write_text(f'[cluster]\nname = "mine"\n[chief]\naddress = "{chief}"\n'
+                           f'state_directory = "{self.folder / "chief"}"\n[[ps]]\naddress = "{first}"\n'
                            f'[[ps]]\naddress = "{second}"\n[[worker]]\naddress = "{worker}"\n')
         outcome = self.run_program("disttrain", "up", cluster, "--job", self.job(job="shards = 2"), "--json")
         result = self.assert_finished(outcome)

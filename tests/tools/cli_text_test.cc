@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <ctime>
 #include <sstream>
 
+#include "tools/disttrain/events.h"
 #include "tools/disttrain/progress.h"
 #include "tools/disttrain/summary.h"
 #include "tools/disttrain/table.h"
@@ -41,6 +44,14 @@ TEST(ProgressLine, LeavesOutWhatIsntKnown) {
 
 TEST(ProgressLine, StatusWithoutAnyKeyIsNoError) {
   EXPECT_THAT(progress_line(Json::object()), HasSubstr("step -"));
+}
+
+TEST(ProgressLine, CountsRecoveries) {
+  Json status = running();
+  status["recoveries"] = 1;
+  EXPECT_THAT(progress_line(status), HasSubstr("loss 0.2500  1 recovery  ETA"));
+  status["recoveries"] = 2;
+  EXPECT_THAT(progress_line(status), HasSubstr("  2 recoveries  "));
 }
 
 TEST(Bar, IsCutToItsEnds) {
@@ -104,6 +115,62 @@ TEST(Summary, SaysAccuracyTimeAndRate) {
   EXPECT_THAT(said(print_summary, status), AllOf(HasSubstr("job mnist finished: trained 500 steps"),
                                                  HasSubstr("500 steps in 5.0 s, 12,346 examples/s"),
                                                  HasSubstr("test accuracy 0.9313, loss 0.2000 over 1,000 examples")));
+}
+
+TEST(Summary, SaysRecoveriesAndTheNewestCheckpoint) {
+  Json status = running();
+  EXPECT_THAT(said(print_summary, status), AllOf(Not(HasSubstr("recover")), Not(HasSubstr("checkpoint"))));
+  status["recoveries"] = 1;
+  status["checkpoint"] = "/data/mnist/gen-2-step-1000";
+  EXPECT_THAT(said(print_summary, status),
+              AllOf(HasSubstr("  1 recovery\n"), HasSubstr("  newest checkpoint /data/mnist/gen-2-step-1000\n")));
+}
+
+Json event(double time, const char* kind, const char* text) {
+  return {{"time", time}, {"job", 1}, {"kind", kind}, {"task", "ps/0"}, {"step", 0}, {"text", text}};
+}
+
+class EventLine : public testing::Test {
+ protected:
+  EventLine() {
+    setenv("TZ", "UTC0", 1);
+    tzset();
+  }
+};
+
+TEST_F(EventLine, SaysTimeTaskAndText) {
+  EXPECT_EQ(event_line(event(1795218300.25, "task_lost", "ps/0: gone")),
+            "2026-11-20 23:45:00.250 ps/0      ps/0: gone");
+}
+
+TEST_F(EventLine, EventOfNoTaskHasADash) {
+  Json of_no_task = event(1795218300.25, "paused", "waits");
+  of_no_task["task"] = nullptr;
+  EXPECT_EQ(event_line(of_no_task), "2026-11-20 23:45:00.250 -         waits");
+}
+
+TEST_F(EventLine, EventWithoutAnyKeyIsNoError) {
+  EXPECT_THAT(event_line(Json::object()), testing::StartsWith("-"));
+}
+
+TEST(SeenEvents, AreToldOnceWhoeverTellsThem) {
+  const Json first = event(1, "running", "a");
+  const Json second = event(2, "paused", "b");
+  const Json third = event(3, "running", "c");
+  Seen seen;
+  EXPECT_EQ(seen.take_new(Json::array({first})), Json::array({first}));
+  EXPECT_EQ(seen.take_new(Json::array({second})), Json::array({second}));
+  // A new chief tells all that it knows.
+  EXPECT_EQ(seen.take_new(Json::array({first, second, third})), Json::array({third}));
+}
+
+TEST(SeenEvents, ThatANewChiefDoesntKnowHideNoneOfItsOwn) {
+  const Json durable = event(1, "running", "a");
+  const Json lost = event(2, "paused", "b");
+  const Json after = event(3, "running", "c");
+  Seen seen;
+  seen.take_new(Json::array({durable, lost}));
+  EXPECT_EQ(seen.take_new(Json::array({durable, after})), Json::array({after}));
 }
 
 TEST(Phases, AreShownPerWorkerWithTheirShares) {

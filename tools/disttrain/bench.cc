@@ -15,6 +15,10 @@ int bench(const UpOptions& options) {
     return daemon::report("disttrain bench",
                           Error{ErrorCode::kUsage, "--ps and --workers are for a cluster of its own; " +
                                                        options.cluster + " says which tasks there are"});
+  if (is_running && options.no_restart)
+    return daemon::report("disttrain bench",
+                          Error{ErrorCode::kUsage, "--no-restart is for a cluster of its own; the daemons of " +
+                                                       options.cluster + " are started elsewhere"});
   const auto finished = is_running ? run_on_running_cluster(SubmitOptions{options.job, options.cluster, options.sets,
                                                                           options.json, false, options.warmup})
                                    : run_on_own_cluster(options);

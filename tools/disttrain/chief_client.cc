@@ -3,6 +3,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 
 namespace disttrain::cli {
@@ -13,6 +14,7 @@ using namespace std::chrono_literals;
 
 // Between attempts to reach a chief that may be starting just now; they double.
 constexpr Duration kFirstPause = 50ms;
+constexpr Duration kLongestPause = 1s;
 
 std::string user_name() {
   const passwd* entry = getpwuid(geteuid());
@@ -24,7 +26,7 @@ std::string user_name() {
 Status ChiefClient::connect(const ChiefTarget& target, Duration deadline) {
   target_ = target;
   const auto end = std::chrono::steady_clock::now() + deadline;
-  for (Duration pause = kFirstPause;; pause *= 2) {
+  for (Duration pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
     Status connected = say_hello(deadline);
     if (connected || connected.error().code != ErrorCode::kUnavailable ||
         std::chrono::steady_clock::now() + pause >= end)

@@ -137,9 +137,7 @@ std::string Child::how_it_ended() const {
 }
 
 std::optional<int> Child::exit_code() const {
-  if (!status_ || !WIFEXITED(*status_)) return std::nullopt;
-  const int code = WEXITSTATUS(*status_);
-  return code >= 64 && code <= 78 ? std::optional(code) : std::nullopt;
+  return status_ && WIFEXITED(*status_) ? std::optional(WEXITSTATUS(*status_)) : std::nullopt;
 }
 
 std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t most) {

@@ -44,7 +44,7 @@ class Child {
 
   // "was killed by signal 9 (Killed)", "ended with exit code 78". Call when it has ended.
   std::string how_it_ended() const;
-  // Its exit code where that is one of sysexits, else none.
+  // None where a signal ended it, or where it runs.
   std::optional<int> exit_code() const;
 
  private:
@@ -55,6 +55,11 @@ class Child {
   std::filesystem::path log_;
   std::optional<int> status_;  // as of waitpid
 };
+
+// Whether an exit code is one of <sysexits.h>.
+constexpr bool is_sysexit(int code) {
+  return code >= 64 && code <= 78;
+}
 
 // The last lines of a text file, at most `most`.
 std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t most);

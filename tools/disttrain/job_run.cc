@@ -29,14 +29,13 @@ std::optional<Error> ask_judge_patiently(ChiefClient& client, const JobRun& run,
   return verdict;
 }
 
-// Whether it is back.
-bool find_chief_again(ChiefClient& client, const JobRun& run, const Error& why) {
-  if (run.chief_patience == Duration::zero() || why.code != ErrorCode::kUnavailable) return false;
-  std::cerr << why.message << "; trying for " << to_seconds(run.chief_patience) << " s to reach it again\n";
-  return client.connect(run.target, run.chief_patience).has_value();
-}
-
 }  // namespace
+
+bool find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration patience, const Error& why) {
+  if (patience == Duration::zero() || why.code != ErrorCode::kUnavailable) return false;
+  std::cerr << why.message << "; trying for " << to_seconds(patience) << " s to reach it again\n";
+  return client.connect(target, patience).has_value();
+}
 
 bool is_final_state(const std::string& state) {
   return state == "finished" || state == "failed" || state == "stopped";
@@ -72,14 +71,14 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const JobRun& run) {
       progress.show(outcome.status);
       if (is_final_state(text_of(outcome.status, "state"))) break;
     }
-    // The judge first: it may know why the chief doesn't answer.
+    if (!status && interrupts.count() == 0) {
+      progress.end();
+      if (find_chief_again(client, run.target, run.chief_patience, status.error())) continue;
+    }
+    // It may know why the chief doesn't answer.
     if (auto verdict = status ? ask_judge(run, outcome) : ask_judge_patiently(client, run, outcome)) {
       outcome.error = std::move(verdict);
       break;
-    }
-    if (!status && interrupts.count() == 0) {
-      progress.end();
-      if (find_chief_again(client, run, status.error())) continue;
     }
     if (!status) {
       outcome.interrupted = interrupts.exit_code();  // 0 where it isn't a second signal that ended the waiting

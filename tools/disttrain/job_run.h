@@ -36,13 +36,17 @@ struct JobRun {
   ChiefTarget target;
   std::string job;  // number
   OnInterrupt on_interrupt = OnInterrupt::kStopJob;
-  // Asked after each answer; an error ends the watching (a daemon of `up` has died and the chief can't tell).
+  // Asked after each answer; an error ends the watching (a daemon of `up` stays down and the chief can't tell).
   std::function<std::optional<Error>(const Json& status)> judge;
-  // A chief that is lost is looked for again for so long: its service may be starting it anew. 0 = not at all.
+  // A chief that is lost is looked for again for so long: it may be starting anew. 0 = not at all.
   Duration chief_patience{};
 };
 
 Result<std::string> submit_job(ChiefClient& client, const daemon::JobFile& job, std::uint64_t warmup_steps);
+
+// After an error of the client: whether the chief, which may be starting anew, was reached again. Tells of it on
+// stderr.
+bool find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration patience, const Error& why);
 
 // Shows progress on stderr until the job has ended. A second signal ends the watching at once.
 Outcome follow(ChiefClient& client, Interrupts& interrupts, const JobRun& run);

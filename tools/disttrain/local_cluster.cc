@@ -2,9 +2,7 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <fstream>
 
@@ -55,15 +53,13 @@ std::vector<TaskId> tasks_of(std::size_t ps, std::size_t workers) {
 
 }  // namespace
 
-LocalCluster::LocalCluster(asio::io_context& loop, fs::path folder)
-    : loop_(loop), folder_(std::move(folder)), child_signals_(loop, SIGCHLD) {
-  watch_children();
-}
+LocalCluster::LocalCluster(asio::io_context& loop, fs::path folder, const LocalClusterOptions& options)
+    : folder_(std::move(folder)), supervisor_(loop, options.restarts, options.say) {}
 
 Result<std::unique_ptr<LocalCluster>> LocalCluster::start(asio::io_context& loop, const LocalClusterOptions& options) {
   auto folder = make_run_folder();
   if (!folder) return tl::unexpected<Error>(std::move(folder.error()));
-  std::unique_ptr<LocalCluster> cluster(new LocalCluster(loop, *folder));
+  std::unique_ptr<LocalCluster> cluster(new LocalCluster(loop, *folder, options));
   if (Status made = cluster->make_config(options); !made) return tl::unexpected<Error>(std::move(made.error()));
   if (Status started = cluster->spawn_all(); !started) return tl::unexpected<Error>(std::move(started.error()));
   auto registration =
@@ -123,66 +119,18 @@ Status LocalCluster::spawn_all() {
       arguments.push_back("--index");
       arguments.push_back(std::to_string(task.index));
     }
-    auto child =
-        Child::start(task, programs / program_of(task.role), arguments, listeners_[i], folder_ / log_name(task));
-    if (!child) return tl::unexpected<Error>(std::move(child.error()));
-    children_.push_back(std::make_unique<Child>(std::move(*child)));
+    const Status started =
+        supervisor_.start(DaemonProgram{task, programs / program_of(task.role), arguments, folder_ / log_name(task)},
+                          std::move(listeners_[i]));
+    if (!started) return started;
   }
-  listeners_.clear();  // a child's death must close its port: only then do others see a refused connection
+  listeners_.clear();
   return {};
-}
-
-void LocalCluster::watch_children() {
-  child_signals_.async_wait([this](const asio::error_code& aborted, int) {
-    if (aborted) return;
-    reap_all();
-    watch_children();
-  });
-}
-
-void LocalCluster::reap_all() {
-  for (const auto& child : children_)
-    if (child->reap() && !is_stopping_) ended_.push_back(child.get());
-}
-
-std::size_t LocalCluster::running() const {
-  return static_cast<std::size_t>(
-      std::count_if(children_.begin(), children_.end(), [](const auto& child) { return child->is_running(); }));
-}
-
-const Child* LocalCluster::find(TaskId task) const {
-  for (const auto& child : children_)
-    if (child->task() == task) return child.get();
-  return nullptr;
-}
-
-const Child* LocalCluster::ended_child(TaskId task) const {
-  const auto found =
-      std::find_if(ended_.begin(), ended_.end(), [task](const Child* child) { return child->task() == task; });
-  return found == ended_.end() ? nullptr : *found;
-}
-
-void LocalCluster::stop(Duration deadline) {
-  reap_all();
-  is_stopping_ = true;
-  // The chief last: the others say good-bye to it. A stopped process can't take a TERM, so it is continued.
-  for (auto child = children_.rbegin(); child != children_.rend(); ++child) {
-    (*child)->send(SIGTERM);
-    (*child)->send(SIGCONT);
-  }
-  const auto end = std::chrono::steady_clock::now() + deadline;
-  while (running() > 0 && std::chrono::steady_clock::now() < end) {
-    loop_.restart();
-    loop_.run_one_until(end);
-    reap_all();
-  }
-  for (const auto& child : children_) child->send(SIGKILL);
-  for (const auto& child : children_) child->reap_killed();
 }
 
 LocalCluster::~LocalCluster() {
   constexpr Duration kEnough = std::chrono::seconds(1);
-  if (running() > 0) stop(kEnough);
+  stop(kEnough);
   std::error_code ignored;
   if (!is_folder_kept_) fs::remove_all(folder_, ignored);
 }

@@ -1,9 +1,9 @@
-// The daemons that `up` starts on this host: their run folder, their sockets, their lives.
+// The daemons that `up` starts on this host: their run folder, their cluster file, their sockets.
 #pragma once
 
 #include <asio/io_context.hpp>
-#include <asio/signal_set.hpp>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,8 +11,8 @@
 
 #include "common/config/cluster_config.h"
 #include "common/result.h"
-#include "tools/disttrain/child.h"
 #include "tools/disttrain/runtime_folder.h"
+#include "tools/disttrain/supervisor.h"
 
 namespace disttrain::cli {
 
@@ -20,8 +20,10 @@ struct LocalClusterOptions {
   std::string cluster_file;  // "": one is made, with `ps` and `workers` tasks on free ports
   std::uint32_t ps = 1;
   std::uint32_t workers = 2;
-  std::vector<std::string> sets;  // of cluster.toml; only without a file
-  std::string name;               // of the run: the job's name
+  std::vector<std::string> sets;                // of cluster.toml; only without a file
+  std::string name;                             // of the run: the job's name
+  bool restarts = true;                         // daemons that end unexpectedly are started again
+  std::function<void(const std::string&)> say;  // as Supervisor's
 };
 
 class LocalCluster {
@@ -39,34 +41,23 @@ class LocalCluster {
   const std::string& cluster_file() const { return cluster_file_; }
   void keep_folder() { is_folder_kept_ = true; }
 
-  // Children that have ended before stop(), the first to end first.
-  const std::vector<const Child*>& ended() const { return ended_; }
-  const Child* ended_child(TaskId task) const;
-  const Child* find(TaskId task) const;
-
-  // TERM to all, and after `deadline` KILL to those that remain. Returns when none is left.
-  void stop(Duration deadline);
+  const Supervisor& daemons() const { return supervisor_; }
+  // As Supervisor's.
+  void stop(Duration deadline) { supervisor_.stop(deadline); }
 
  private:
-  LocalCluster(asio::io_context& loop, std::filesystem::path folder);
+  LocalCluster(asio::io_context& loop, std::filesystem::path folder, const LocalClusterOptions& options);
   Status make_config(const LocalClusterOptions& options);
   Status bind_all();
   Status spawn_all();
-  void watch_children();
-  void reap_all();
-  std::size_t running() const;
 
-  asio::io_context& loop_;
   const std::filesystem::path folder_;
-  asio::signal_set child_signals_;
   std::string cluster_file_;
   ClusterConfig config_;
   std::vector<TaskId> own_tasks_;
-  std::vector<ListeningSocket> listeners_;  // as own_tasks_; closed here once the children have them
-  std::vector<std::unique_ptr<Child>> children_;
-  std::vector<const Child*> ended_;
+  std::vector<ListeningSocket> listeners_;  // as own_tasks_, until they are started
+  Supervisor supervisor_;
   std::optional<Registration> registration_;
-  bool is_stopping_ = false;
   bool is_folder_kept_ = false;
 };
 

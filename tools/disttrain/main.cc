@@ -12,6 +12,8 @@ using namespace disttrain::cli;
 
 constexpr char kClusterHelp[] = "cluster file; else $DISTTRAIN_CLUSTER, the live `up`, /etc/disttrain/cluster.toml";
 constexpr char kJobHelp[] = "number or name; default: the running or the last one";
+constexpr char kChiefHelp[] = "HOST:PORT of the chief, instead of a cluster file";
+constexpr char kNoRestartHelp[] = "a daemon that ends stays down; a job that waits for it is given up";
 constexpr char kSetHelp[] = "SECTION.KEY=VALUE: overrides a key of the job; may be repeated";
 
 // What `run` becomes when a verb was chosen.
@@ -45,6 +47,7 @@ void add_up(CLI::App& app, UpOptions& options, Run& run) {
   verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)");
   verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)");
   add_sets(verb, options.sets);
+  verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
   verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
   verb->callback([&] { run = [&] { return up(options); }; });
 }
@@ -67,6 +70,7 @@ void add_bench(CLI::App& app, UpOptions& options, Run& run) {
   verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)");
   verb->add_option("--warmup", options.warmup, "global steps before the measurement begins")->capture_default_str();
   add_sets(verb, options.sets);
+  verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
   verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
   verb->callback([&] { run = [&] { return bench(options); }; });
 }
@@ -75,7 +79,7 @@ void add_status(CLI::App& app, StatusOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("status", "the job and its tasks");
   verb->add_option("JOB", options.job, kJobHelp);
   CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp);
-  verb->add_option("--chief", options.chief, "HOST:PORT of the chief, instead of a cluster file")->excludes(cluster);
+  verb->add_option("--chief", options.chief, kChiefHelp)->excludes(cluster);
   verb->add_flag("-w,--watch", options.watch, "again and again, until the job ends");
   verb->add_flag("--all", options.all, "all jobs");
   verb->add_flag("--json", options.json, "one JSON object");
@@ -95,6 +99,17 @@ void add_logs(CLI::App& app, LogsOptions& options, Run& run) {
   verb->callback([&] { run = [&] { return logs(options); }; });
 }
 
+void add_events(CLI::App& app, EventsOptions& options, Run& run) {
+  CLI::App* verb = app.add_subcommand("events", "what happened to a job and its tasks: the story, oldest first");
+  CLI::Option* job = verb->add_option("JOB", options.job, kJobHelp);
+  CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp);
+  verb->add_option("--chief", options.chief, kChiefHelp)->excludes(cluster);
+  verb->add_flag("--all", options.all, "of every job and of none")->excludes(job);
+  verb->add_flag("-f,--follow", options.follow, "go on until the job has ended; Ctrl-C stops nothing");
+  verb->add_flag("--json", options.json, "one JSON list; with -f one JSON object per line");
+  verb->callback([&] { run = [&] { return events(options); }; });
+}
+
 void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_options, Run& run) {
   kill_options.kill = true;
   const auto add = [&app, &run](const char* name, const char* help, StopOptions& options) {
@@ -110,6 +125,7 @@ void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_option
 constexpr char kCheckpointHelp[] = "a checkpoint's folder, or a job's, which means its newest";
 
 struct CheckpointVerbs {
+  CheckpointSaveOptions save;
   CheckpointOptions list;
   CheckpointOptions inspect;
   CheckpointOptions verify;
@@ -118,8 +134,16 @@ struct CheckpointVerbs {
 };
 
 void add_checkpoint(CLI::App& app, CheckpointVerbs& options, Run& run) {
-  CLI::App* family = app.add_subcommand("checkpoint", "look at checkpoints, verify, compare and export them");
+  CLI::App* family =
+      app.add_subcommand("checkpoint", "take checkpoints, look at them, verify, compare and export them");
   family->require_subcommand(1);
+
+  CLI::App* save = family->add_subcommand("save", "one of a running job, now; waits until it is there");
+  save->add_option("JOB", options.save.job, kJobHelp);
+  CLI::Option* cluster = save->add_option("--cluster", options.save.cluster, kClusterHelp);
+  save->add_option("--chief", options.save.chief, kChiefHelp)->excludes(cluster);
+  save->add_flag("--json", options.save.json, "one JSON object");
+  save->callback([&] { run = [&] { return checkpoint_save(options.save); }; });
 
   CLI::App* list = family->add_subcommand("list", "a job's checkpoints, the newest first");
   list->add_option("FOLDER", options.list.path, "a job's folder of checkpoints, or the one above")->required();
@@ -170,6 +194,7 @@ int main(int argc, char** argv) {
   UpOptions bench_options;
   StatusOptions status_options;
   LogsOptions logs_options;
+  EventsOptions events_options;
   StopOptions stop_options;
   StopOptions kill_options;
   CheckpointVerbs checkpoint_options;
@@ -178,6 +203,7 @@ int main(int argc, char** argv) {
   add_submit(app, submit_options, run);
   add_status(app, status_options, run);
   add_logs(app, logs_options, run);
+  add_events(app, events_options, run);
   add_stop(app, stop_options, kill_options, run);
   add_plan(app, plan_options, run);
   add_check(app, check_options, run);

@@ -28,6 +28,7 @@ struct UpOptions {
   std::optional<std::uint32_t> workers;
   std::vector<std::string> sets;
   bool json = false;
+  bool no_restart = false;   // daemons that end stay down
   std::uint64_t warmup = 0;  // bench
 };
 
@@ -62,6 +63,22 @@ struct LogsOptions {
   std::string level = "debug";
   std::string since;
   bool follow = false;
+};
+
+struct EventsOptions {
+  std::string job;
+  std::string cluster;
+  std::string chief;  // host:port, instead of a cluster file
+  bool all = false;
+  bool follow = false;
+  bool json = false;
+};
+
+struct CheckpointSaveOptions {
+  std::string job;
+  std::string cluster;
+  std::string chief;
+  bool json = false;
 };
 
 // checkpoint list, inspect and verify

@@ -1,15 +1,19 @@
 #include "tools/disttrain/own_cluster.h"
 
+#include <algorithm>
 #include <asio/io_context.hpp>
 #include <iostream>
 
+#include "common/daemon/clock.h"
 #include "common/daemon/config_reader.h"
 #include "common/daemon/startup.h"
 #include "common/timeouts.h"
 #include "tools/disttrain/interrupts.h"
 #include "tools/disttrain/job_run.h"
 #include "tools/disttrain/local_cluster.h"
+#include "tools/disttrain/progress.h"
 #include "tools/disttrain/summary.h"
+#include "tools/disttrain/watch.h"
 
 namespace disttrain::cli {
 
@@ -19,6 +23,9 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kShownLogLines = 10;
 constexpr Duration kStartDeadline = 20s;  // until the chief answers
+constexpr Duration kChiefPatience = 30s;  // for as long as a chief that crashes is started again
+constexpr Duration kJustNow = 10s;
+constexpr TaskId kChief{Role::kChief, 0};
 
 struct Sets {
   std::vector<std::string> cluster;
@@ -57,6 +64,8 @@ Result<LocalClusterOptions> cluster_options(const UpOptions& options, const Sets
   result.sets = sets.cluster;
   constexpr std::size_t kLongestClusterName = 64;
   result.name = name.substr(0, kLongestClusterName);
+  result.restarts = !options.no_restart;
+  result.say = [](const std::string& line) { say_below_bar(line); };
   constexpr std::uint32_t kMost = 1024;
   if (result.ps < 1 || result.ps > kMost)
     return fail(ErrorCode::kUsage, "--ps is " + std::to_string(result.ps) + "; expected 1 to 1024");
@@ -64,46 +73,6 @@ Result<LocalClusterOptions> cluster_options(const UpOptions& options, const Sets
     return fail(ErrorCode::kUsage, "--workers is " + std::to_string(result.workers) + "; expected 1 to 1024");
   return result;
 }
-
-std::string described(const Child& child) {
-  return to_string(child.task()) + " (pid " + std::to_string(child.pid()) + ") " + child.how_it_ended();
-}
-
-// Tells of children that have ended, and ends the watching where the chief can't: it is itself dead, or it waits for a
-// task that will never come.
-class Watch {
- public:
-  explicit Watch(const LocalCluster& cluster) : cluster_(cluster) {}
-
-  std::optional<Error> judge(const Json& status) {
-    for (; told_ < cluster_.ended().size(); ++told_) std::cerr << '\n' << described(*cluster_.ended()[told_]) << '\n';
-    for (const Child* child : cluster_.ended()) {
-      const bool is_chief = child->task().role == Role::kChief;
-      const std::string state = status.is_object() ? text_of(status, "state") : "";
-      const bool is_awaited = state.empty() || state == "queued" || state == "starting";
-      if (is_chief || is_awaited) return blame(*child, is_chief);
-    }
-    return std::nullopt;
-  }
-
-  const Child* blamed() const { return blamed_; }
-
- private:
-  // The chief hears of a task's death too and may end the job by itself: it gets a moment to say so.
-  std::optional<Error> blame(const Child& child, bool is_chief) {
-    const auto time = std::chrono::steady_clock::now();
-    if (!first_seen_) first_seen_ = time;
-    if (!is_chief && time - *first_seen_ < 1s) return std::nullopt;
-    blamed_ = &child;
-    return Error{static_cast<ErrorCode>(child.exit_code().value_or(static_cast<int>(ErrorCode::kFailed))),
-                 described(child)};
-  }
-
-  const LocalCluster& cluster_;
-  std::size_t told_ = 0;
-  std::optional<std::chrono::steady_clock::time_point> first_seen_;
-  const Child* blamed_ = nullptr;
-};
 
 void say_start(const LocalCluster& cluster) {
   const ClusterConfig& config = cluster.config();
@@ -114,42 +83,44 @@ void say_start(const LocalCluster& cluster) {
 }
 
 // The chief says that a task was lost; its parent knows how it ended.
-void add_how_it_ended(Json& status, const LocalCluster& cluster) {
+void add_how_it_ended(Json& status, const Supervisor& daemons) {
   if (!status.is_object() || !status.contains("root_cause") || !status["root_cause"].is_object()) return;
   Json& cause = status["root_cause"];
-  for (const Child* child : cluster.ended()) {
-    if (to_string(child->task()) != text_of(cause, "task")) continue;
-    cause["reason"] = text_of(cause, "reason") + "; " + described(*child);
-    if (list_of(cause, "log").empty()) cause["log"] = last_lines(child->log(), kShownLogLines);
-  }
+  const auto& ended = daemons.ended();
+  const auto last = std::find_if(ended.rbegin(), ended.rend(), [&cause](const EndedDaemon& one) {
+    return to_string(one.task) == text_of(cause, "task");
+  });
+  // One that was started again long ago has another story.
+  if (last == ended.rend() || (!last->stays_down && daemon::now() - last->when > kJustNow)) return;
+  cause["reason"] = text_of(cause, "reason") + "; " + described(*last);
+  if (list_of(cause, "log").empty()) cause["log"] = last_lines(last->log, kShownLogLines);
 }
 
 // Before a job exists the error of a daemon that has ended says more than "no answer".
-Error first_cause(const LocalCluster& cluster, Error error) {
-  if (cluster.ended().empty()) return error;
-  const Child& child = *cluster.ended().front();
-  std::string message = described(child);
-  for (const std::string& line : last_lines(child.log(), kShownLogLines)) message += "\n  | " + line;
-  return Error{static_cast<ErrorCode>(child.exit_code().value_or(static_cast<int>(ErrorCode::kFailed))), message};
+Error first_cause(const Supervisor& daemons, Error error) {
+  if (daemons.ended().empty()) return error;
+  const EndedDaemon* down = daemons.first_that_stays_down();
+  const EndedDaemon& ended = down != nullptr ? *down : daemons.ended().back();
+  std::string message = described(ended);
+  for (const std::string& line : last_lines(ended.log, kShownLogLines)) message += "\n  | " + line;
+  return Error{error_code_of(ended), message};
 }
 
-FinishedRun conclude(Outcome outcome, const Watch& watch, const LocalCluster& cluster, const std::string& job) {
+FinishedRun conclude(Outcome outcome, const Watch& watch, const Supervisor& daemons, const std::string& job) {
   FinishedRun run;
   run.status = std::move(outcome.status);
-  if (const Child* child = watch.blamed(); child != nullptr && outcome.error) {
-    run.status = failed_status(run.status, job, to_string(child->task()),
-                               "pid " + std::to_string(child->pid()) + " " + child->how_it_ended(),
-                               last_lines(child->log(), kShownLogLines));
-    if (const auto code = child->exit_code()) run.status["code"] = *code;
+  if (const auto& blamed = watch.blamed(); blamed && outcome.error) {
+    run.status = failed_status(run.status, job, to_string(blamed->task),
+                               "pid " + std::to_string(blamed->pid) + " " + blamed->how,
+                               last_lines(blamed->log, kShownLogLines));
+    if (blamed->exit_code && is_sysexit(*blamed->exit_code)) run.status["code"] = *blamed->exit_code;
   } else {
     if (outcome.error && outcome.interrupted == 0) {
-      // No child has ended, so the chief is there and doesn't answer: it is stopped, or its host is.
-      const Child* chief = cluster.find(TaskId{Role::kChief, 0});
-      run.status =
-          failed_status(run.status, job, "chief/0", outcome.error->message,
-                        chief != nullptr ? last_lines(chief->log(), kShownLogLines) : std::vector<std::string>{});
+      // No daemon is blamed, so the chief is there and doesn't answer: it is stopped, or its host is.
+      run.status = failed_status(run.status, job, "chief/0", outcome.error->message,
+                                 last_lines(daemons.log_of(kChief), kShownLogLines));
     }
-    add_how_it_ended(run.status, cluster);
+    add_how_it_ended(run.status, daemons);
   }
   run.exit_code = outcome.interrupted != 0 ? outcome.interrupted : exit_code_of(run.status);
   return run;
@@ -173,13 +144,18 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
   LocalCluster& cluster = **started;
   say_start(cluster);
 
-  // A lost chief is noticed by the connection; a child that ends before there is one, or a second Ctrl-C, by this.
+  const Supervisor& daemons = cluster.daemons();
+
+  // A lost chief is noticed by the connection; one that stays down, a daemon that ends before there is a job, or a
+  // second Ctrl-C, by this.
   bool is_submitted = false;
-  ChiefClient client(
-      loop, [&] { return is_submitted ? interrupts.count() > 1 : interrupts.count() > 0 || !cluster.ended().empty(); });
+  ChiefClient client(loop, [&] {
+    return is_submitted ? interrupts.count() > 1 || daemons.stays_down(kChief)
+                        : interrupts.count() > 0 || daemons.first_that_stays_down() != nullptr;
+  });
   const auto give_up = [&](const Error& error) -> Result<FinishedRun> {
     if (interrupts.count() > 0) return FinishedRun{Json(), interrupts.exit_code()};
-    return tl::unexpected<Error>(first_cause(cluster, error));
+    return tl::unexpected<Error>(first_cause(daemons, error));
   };
   const ChiefTarget target{cluster.config().chief.address, cluster.config().name, cluster.config().hash};
   if (Status connected = client.connect(target, kStartDeadline); !connected) return give_up(connected.error());
@@ -187,10 +163,11 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
   if (!number) return give_up(number.error());
   is_submitted = true;
 
-  Watch watch(cluster);
+  Watch watch(daemons, cluster.config().ps.size());
   const auto judge = [&watch](const Json& status) { return watch.judge(status); };
-  Outcome outcome = follow(client, interrupts, JobRun{target, *number, OnInterrupt::kStopJob, judge, {}});
-  FinishedRun run = conclude(std::move(outcome), watch, cluster, name);
+  const Duration patience = options.no_restart ? Duration::zero() : kChiefPatience;
+  Outcome outcome = follow(client, interrupts, JobRun{target, *number, OnInterrupt::kStopJob, judge, patience});
+  FinishedRun run = conclude(std::move(outcome), watch, daemons, name);
   const bool is_failed = text_of(run.status, "state") == "failed";
   if (is_failed) cluster.keep_folder();
   cluster.stop(derive_timeouts(cluster.config().heartbeat.timeout).close);

@@ -140,6 +140,8 @@ std::vector<std::string> notes_of(const Plan& plan) {
   std::vector<std::string> notes;
   if (plan.job.train.clip.kind == ClipKind::kGlobalNorm && plan.job.train.mode != Mode::kSync)
     notes.push_back("clip = global_norm: workers clip before they send, so that no gradient leaves early");
+  if (!plan.job.checkpoint.directory.empty())
+    notes.push_back("COPY: of parameters and slots, so that training goes on while a checkpoint is written");
   return notes;
 }
 
@@ -162,6 +164,7 @@ Json to_json(const Plan& plan) {
                                  {"slot_bytes", shard.memory.slots},
                                  {"receive_bytes", shard.memory.receive},
                                  {"send_bytes", shard.memory.send},
+                                 {"copy_bytes", shard.memory.copy},
                                  {"fixed_bytes", shard.memory.fixed},
                                  {"total_bytes", shard.memory.total()}});
   for (const chiefd::Offer& offer : plan.tasks.offers)
@@ -175,12 +178,24 @@ void print(const Plan& plan) {
             << with_commas(static_cast<double>(plan.parameter_bytes / sizeof(float))) << " parameters ("
             << bytes_text(plan.parameter_bytes) << ") in " << plan.layout.buckets.size() << " buckets on "
             << plan.layout.shards << (plan.layout.shards == 1 ? " shard" : " shards") << " (" << plan.why << ")\n\n";
-  Table table({"SHARD", "PS", "BUCKETS", "PARAMETERS", "SLOTS", "RECEIVE", "SEND", "FIXED", "MEMORY"});
+  const bool has_copies = !plan.job.checkpoint.directory.empty();
+  std::vector<std::string> heads = {"SHARD", "PS", "BUCKETS", "PARAMETERS", "SLOTS", "RECEIVE", "SEND"};
+  if (has_copies) heads.push_back("COPY");
+  heads.insert(heads.end(), {"FIXED", "MEMORY"});
+  Table table(heads);
   for (std::size_t s = 0; s < plan.shards.size(); ++s) {
     const ShardPlan& shard = plan.shards[s];
-    table.add({std::to_string(s), to_string(shard.ps), std::to_string(shard.buckets), bytes_text(shard.parameter_bytes),
-               bytes_text(shard.memory.slots), bytes_text(shard.memory.receive), bytes_text(shard.memory.send),
-               bytes_text(shard.memory.fixed), bytes_text(shard.memory.total())});
+    const ShardMemory& memory = shard.memory;
+    std::vector<std::string> row = {std::to_string(s),
+                                    to_string(shard.ps),
+                                    std::to_string(shard.buckets),
+                                    bytes_text(shard.parameter_bytes),
+                                    bytes_text(memory.slots),
+                                    bytes_text(memory.receive),
+                                    bytes_text(memory.send)};
+    if (has_copies) row.push_back(bytes_text(memory.copy));
+    row.insert(row.end(), {bytes_text(memory.fixed), bytes_text(memory.total())});
+    table.add(row);
   }
   std::cout << table.text() << '\n';
   for (const chiefd::Offer& offer : plan.tasks.offers)

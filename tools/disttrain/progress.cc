@@ -27,6 +27,10 @@ double share_of(const Json& status) {
 
 }  // namespace
 
+void say_below_bar(const std::string& line) {
+  std::cerr << (isatty(STDERR_FILENO) != 0 ? "\n" : "") << line << '\n' << std::flush;
+}
+
 std::string bar(double share, std::size_t width) {
   const double within = std::clamp(std::isnan(share) ? 0.0 : share, 0.0, 1.0);
   const auto full = static_cast<std::size_t>(std::lround(within * static_cast<double>(width)));
@@ -66,6 +70,8 @@ std::string progress_line(const Json& status) {
     std::snprintf(text, sizeof(text), "  loss %.4f", loss);
     line += text;
   }
+  if (const double recoveries = number_of(status, "recoveries"); recoveries > 0)
+    line += "  " + with_commas(recoveries) + (recoveries == 1 ? " recovery" : " recoveries");
   if (target > 0 && rate > 0 && step < target) line += "  ETA " + clock_text((target - step) / rate);
   return line;
 }

@@ -11,6 +11,8 @@ namespace disttrain::cli {
 
 // "running 45% 1234/2750  182,000 examples/s  loss 0.3121  ETA 0:12". Pure.
 std::string progress_line(const Json& status);
+// A line on stderr, on one of its own where a bar may be drawn there.
+void say_below_bar(const std::string& line);
 // "[#########-----------]"; share is cut to 0 .. 1.
 std::string bar(double share, std::size_t width);
 // "0:12", "1:02:03".

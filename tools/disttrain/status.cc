@@ -63,6 +63,7 @@ void print(const Json& status, bool is_all) {
   } else {
     std::cout << "job " << text_of(status, "job") << ": " << progress_line(status) << '\n';
     if (!text_of(status, "reason").empty()) std::cout << "  " << text_of(status, "reason") << '\n';
+    print_checkpoint(std::cout, status);
   }
   print_tasks(status);
 }

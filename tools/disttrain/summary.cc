@@ -40,6 +40,11 @@ int exit_code_of(const Json& status) {
   return static_cast<int>(ErrorCode::kFailed);
 }
 
+void print_checkpoint(std::ostream& out, const Json& status) {
+  if (const std::string checkpoint = text_of(status, "checkpoint"); !checkpoint.empty())
+    out << "  newest checkpoint " << checkpoint << '\n';
+}
+
 void print_summary(std::ostream& out, const Json& status) {
   if (text_of(status, "state") != "failed") {  // print_root_cause() has said it
     out << "job " << text_of(status, "job") << " " << text_of(status, "state");
@@ -52,6 +57,9 @@ void print_summary(std::ostream& out, const Json& status) {
         << fixed(number_of(status, "seconds"), 1) << " s, " << with_commas(number_of(status, "examples_per_second"))
         << " examples/s, loss " << fixed(number_of(status, "loss"), 4) << '\n';
   }
+  if (const double recoveries = number_of(status, "recoveries"); recoveries > 0)
+    out << "  " << with_commas(recoveries) << (recoveries == 1 ? " recovery" : " recoveries") << '\n';
+  print_checkpoint(out, status);
   const auto evaluation = status.find("evaluation");
   if (evaluation != status.end() && evaluation->is_object()) {
     out << "  test ";

@@ -17,6 +17,9 @@ int exit_code_of(const Json& status);
 // figures only: print_root_cause() comes first.
 void print_summary(std::ostream& out, const Json& status);
 
+// Where the newest is. Nothing where there is none.
+void print_checkpoint(std::ostream& out, const Json& status);
+
 // The first failing task, why, its last log lines, what to do. Nothing for jobs that haven't failed.
 void print_root_cause(std::ostream& out, const Json& status);
 

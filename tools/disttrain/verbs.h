@@ -13,7 +13,9 @@ int submit(const SubmitOptions& options);
 int bench(const UpOptions& options);
 int status(const StatusOptions& options);
 int logs(const LogsOptions& options);
+int events(const EventsOptions& options);
 int stop(const StopOptions& options);
+int checkpoint_save(const CheckpointSaveOptions& options);
 int checkpoint_list(const CheckpointOptions& options);
 int checkpoint_inspect(const CheckpointOptions& options);
 // 65 where a checkpoint is damaged.

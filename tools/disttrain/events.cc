@@ -1,0 +1,129 @@
+// disttrain events [JOB]: who did what and when, from the chief, which remembers the newest.
+#include <algorithm>
+#include <asio/io_context.hpp>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <iostream>
+#include <vector>
+
+#include "common/daemon/startup.h"
+#include "tools/disttrain/events.h"
+#include "tools/disttrain/interrupts.h"
+#include "tools/disttrain/job_run.h"
+#include "tools/disttrain/json.h"
+#include "tools/disttrain/running_cluster.h"
+#include "tools/disttrain/verbs.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kChiefPatience = 15s;
+
+// "2026-11-20 23:45:00.123", on this host's clock.
+std::string local_time(double unix_seconds) {
+  if (!std::isfinite(unix_seconds)) return "-";
+  const auto milliseconds = static_cast<long long>(std::llround(unix_seconds * 1000));
+  const auto whole = static_cast<std::time_t>(milliseconds / 1000);
+  std::tm local{};
+  localtime_r(&whole, &local);
+  char text[40];
+  const std::size_t length = std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &local);
+  std::snprintf(text + length, sizeof(text) - length, ".%03lld", milliseconds % 1000);
+  return text;
+}
+
+Result<Json> parse(const EventsAnswer& answer) {
+  Json list = Json::parse(answer.json, nullptr, false);
+  if (!list.is_array())
+    return fail(ErrorCode::kSoftware, "the chief's events aren't a JSON list: " + answer.json.substr(0, 200));
+  return list;
+}
+
+void print(const Json& list, const EventsOptions& options) {
+  if (options.json && !options.follow) {
+    std::cout << line_of(list) << '\n';
+  } else {
+    for (const Json& event : list) std::cout << (options.json ? line_of(event) : event_line(event)) << '\n';
+  }
+  std::cout << std::flush;
+}
+
+// Of one job: its final state is among the events. With --all other jobs may follow.
+bool is_over(const Json& list, const EventsOptions& options) {
+  return !options.all && std::any_of(list.begin(), list.end(),
+                                     [](const Json& event) { return is_final_state(text_of(event, "kind")); });
+}
+
+Result<Json> ask(ChiefClient& client, const EventsOptions& options) {
+  const auto answer =
+      client.ask<EventsAnswer>(EventsRequest{options.job, options.all, options.follow}, kAnswerDeadline);
+  return answer ? parse(*answer) : tl::unexpected<Error>(answer.error());
+}
+
+// Those that arise next.
+Result<Json> next(ChiefClient& client) {
+  constexpr Duration kAnyLength = 24h * 365;  // a job that is well says nothing for as long as it likes
+  const auto message = client.next(kAnyLength);
+  if (!message) return tl::unexpected<Error>(message.error());
+  const auto* more = std::get_if<EventsAnswer>(&*message);
+  return more != nullptr ? parse(*more) : Json::array();
+}
+
+Status show(ChiefClient& client, const ChiefTarget& target, const EventsOptions& options) {
+  Seen seen;
+  auto list = ask(client, options);
+  while (list) {
+    const Json fresh = seen.take_new(*list);
+    print(fresh, options);
+    if (!options.follow || is_over(fresh, options)) return {};
+    list = next(client);
+    if (!list && find_chief_again(client, target, kChiefPatience, list.error())) list = ask(client, options);
+  }
+  return tl::unexpected<Error>(list.error());
+}
+
+}  // namespace
+
+std::string event_line(const Json& event) {
+  constexpr std::size_t kTaskWidth = 9;
+  std::string task = text_of(event, "task");
+  if (task.empty()) task = "-";
+  if (task.size() < kTaskWidth) task.resize(kTaskWidth, ' ');
+  return local_time(number_of(event, "time")) + " " + task + " " + text_of(event, "text");
+}
+
+Json Seen::take_new(const Json& list) {
+  std::vector<std::string> lines;
+  for (const Json& event : list) lines.push_back(line_of(event));
+  std::size_t first = lines.size();
+  while (first > 0 && std::find(newest_.begin(), newest_.end(), lines[first - 1]) == newest_.end()) --first;
+  Json fresh = Json::array();
+  for (std::size_t i = first; i < lines.size(); ++i) {
+    fresh.push_back(list[i]);
+    newest_.push_back(std::move(lines[i]));
+    if (newest_.size() > kMost) newest_.pop_front();
+  }
+  return fresh;
+}
+
+int events(const EventsOptions& options) {
+  const auto cluster = find_running_cluster(options.cluster, options.chief);
+  if (!cluster) return daemon::report("disttrain events", cluster.error());
+  asio::io_context loop;
+  Interrupts interrupts(loop);
+  ChiefClient client(loop, [&interrupts] { return interrupts.count() > 0; });
+  Status shown = client.connect(cluster->target, cluster->dial);
+  if (shown) shown = show(client, cluster->target, options);
+  if (interrupts.count() > 0) {
+    std::cerr << "detached: nothing was stopped\n";
+    return interrupts.exit_code();
+  }
+  if (!shown) return daemon::report("disttrain events", shown.error());
+  return 0;
+}
+
+}  // namespace disttrain::cli

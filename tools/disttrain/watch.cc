@@ -1,0 +1,64 @@
+#include "tools/disttrain/watch.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+namespace disttrain::cli {
+
+namespace {
+
+// Until the chief, which hears of a task's death too, has said by itself what becomes of the job.
+constexpr std::chrono::seconds kChiefSaysSo(1);
+
+// "worker/1" isn't in "worker/10".
+bool names(std::string_view text, const std::string& task) {
+  for (std::size_t at = text.find(task); at != std::string_view::npos; at = text.find(task, at + 1)) {
+    const std::size_t end = at + task.size();
+    if (end == text.size() || std::isdigit(static_cast<unsigned char>(text[end])) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool waits_for(const Json& status, TaskId task) {
+  const std::string state = status.is_object() ? text_of(status, "state") : "";
+  if (state.empty() || state == "queued" || state == "starting") return true;
+  if (state != "paused") return false;
+  const std::string reason = text_of(status, "reason");
+  const std::size_t waiting = reason.rfind("waiting for ");
+  if (waiting == std::string::npos) return false;
+  const std::string_view awaited = std::string_view(reason).substr(waiting);
+  if (awaited.find("it to return") != std::string_view::npos) return names(reason, to_string(task));
+  const bool is_any_worker =
+      awaited.find("more worker") != std::string_view::npos || awaited.find("others") != std::string_view::npos;
+  return names(awaited, to_string(task)) || (task.role == Role::kWorker && is_any_worker);
+}
+
+// The shards of a ps that doesn't come back are made anew on others, if there are any: not at once, but the chief does.
+bool Watch::is_indispensable(const Json& status, TaskId task) const {
+  if (!waits_for(status, task)) return false;
+  if (task.role != Role::kPs || text_of(status, "state") != "paused") return true;
+  for (std::uint32_t index = 0; index < ps_; ++index)
+    if (!daemons_.stays_down(TaskId{Role::kPs, index})) return false;
+  return true;
+}
+
+std::optional<Error> Watch::judge(const Json& status) {
+  const auto& ended = daemons_.ended();
+  const auto found = std::find_if(ended.begin(), ended.end(), [this, &status](const EndedDaemon& one) {
+    return one.stays_down && (one.task.role == Role::kChief || is_indispensable(status, one.task));
+  });
+  if (found == ended.end()) {
+    awaited_since_.reset();
+    return std::nullopt;
+  }
+  const auto time = std::chrono::steady_clock::now();
+  if (!awaited_since_) awaited_since_ = time;
+  if (found->task.role != Role::kChief && time - *awaited_since_ < kChiefSaysSo) return std::nullopt;
+  blamed_ = *found;
+  return Error{error_code_of(*found), described(*found)};
+}
+
+}  // namespace disttrain::cli
