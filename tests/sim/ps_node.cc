@@ -102,6 +102,7 @@ void PsNode::create(const CreateShards& order) {
     options.credits = jobs_.cluster.transport.credits;
     options.train_records = order.train_records;
     options.restored = origin->report();
+    options.waits_for_lost = job_->config.job.on_worker_loss == OnWorkerLoss::kWait;
     psd::StoreOptions memory;
     memory.train = options.train;
     memory.places = std::max<std::uint32_t>(order.places, static_cast<std::uint32_t>(order.roster.members.size()));
