@@ -178,7 +178,7 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
                  },
                  [&](const CheckpointFailed& m) {
                    if (is_mine(m) && attempt_ && m.attempt == attempt_->number)
-                     abandon_attempt(turn, to_string(from.task) + ": " + m.reason);
+                     abandon_attempt(turn, to_string(from.task) + ": " + m.reason, true);
                  },
              },
              message);
@@ -306,6 +306,9 @@ void Job::on_reconnect(Turn& turn, const TaskHello& hello) {
       break;
     case Stage::kTrain:
       repeat_training_requests(turn, member);
+      break;
+    case Stage::kFinalCut:
+      if (member == pacer()) send(turn, member.task, SetRoster{id(), generation_, roster_});
       break;
     case Stage::kEvaluate:
       if (is_awaited) send(turn, member.task, Evaluate{id(), generation_});

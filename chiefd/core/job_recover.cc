@@ -80,6 +80,13 @@ void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root
                                               " within job.restart_window, and " + "job.max_restarts is " +
                                               std::to_string(config().job.max_restarts)},
                 root);
+  // Nothing was placed yet: no generation to roll back.
+  if (owners_.empty()) {
+    awaited_.clear();
+    stage_ = Stage::kGather;
+    deadline_ = gather_until_;
+    return gather(turn);
+  }
   ++recoveries_;
   const Step reached = std::max(pacer_report_.global_step, recovery_ ? recovery_->step : Step());
   const Instant began = recovery_ ? recovery_->began : turn.now;
@@ -113,6 +120,8 @@ void Job::drop_generation(Turn& turn) {
   early_requests_.clear();
   reclaimed_grants_.clear();
   lost_clocks_.clear();
+  // Who was silent and is back may be of the next generation.
+  lost_.clear();
 }
 
 void Job::regather(Turn& turn) {
@@ -256,6 +265,7 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
 void Job::reclaim(Turn& turn, const TaskHello& hello) {
   if (hello.job != id() || hello.generation != generation_ || !uses(hello.member)) return;
   reclaimed_.insert(hello.member);
+  if (awaited_.count(hello.member) != 0) send(turn, hello.member.task, SetRoster{id(), generation_, roster_});
   finish_reclaim(turn);
 }
 

@@ -41,6 +41,12 @@ class BatchPlan {
     return options_.sync && has_block_in_force() && held_.front().lease.first_step > next_step_;
   }
 
+  // sync: what is here is lent to a roster that isn't in force yet, as far as we know: nobody answers us while we push
+  // nothing, so that we must ask.
+  bool waits_for_a_roster() const {
+    return options_.sync && roster_ && !held_.empty() && held_.front().lease.roster > *roster_;
+  }
+
   // Nothing is left and nothing follows.
   bool exhausted() const;
   // More leases would help soon.

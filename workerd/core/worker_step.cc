@@ -37,7 +37,7 @@ void WorkerCore::advance(Actions& out) {
   if (leaving) return leave(out);
   if (evaluation_due()) return begin_evaluation(out);
   if (ssp() && leases() && planned_.empty() && !pushing_ && !told_final_) return say_farewell(out);
-  if (planned_.empty() && !pushing_ && plan_.has_missed_a_block() && !looked_ahead_) {
+  if (planned_.empty() && !pushing_ && must_look_ahead() && !looked_ahead_) {
     looked_ahead_ = true;
     begin_pull(false, out);
     return enter(Phase::kPull);
