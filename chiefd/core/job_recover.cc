@@ -31,7 +31,11 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
     return recover(turn, to_string(member.task) + ": " + finding.why, member.task);
   }
   if (stage_ == Stage::kTrain) return lose_worker(turn, member, finding.why);
-  if (stage_ == Stage::kReclaim) return;  // seen at its end
+  if (stage_ == Stage::kReclaim) {
+    if (!awaited_.empty()) return lose_worker(turn, member, finding.why);
+    reclaimed_.erase(member);  // seen at its end
+    return;
+  }
   if (!has_trained) return recover(turn, to_string(member.task) + ": " + finding.why, member.task);
   lost_.insert(member);
   // The last cut doesn't wait for its marks.
@@ -299,12 +303,10 @@ void Job::finish_reclaim(Turn& turn) {
   evaluator_.reset();
   choose_evaluator(turn);
   await({pacer()}, turn.now + setup_.timeouts.silent_ps);
-  if (state_ == JobState::kPaused) {
-    pause_workers(turn, false, "the chief is back");
-    set_state(turn, JobState::kRunning, "the chief is back");
-  }
+  if (state_ == JobState::kPaused) set_state(turn, JobState::kRunning, "the chief is back");
   for (const Member& worker : unfinished_) {
     send(turn, worker.task, StartJob{id(), generation_});
+    send(turn, worker.task, PauseJob{id(), generation_, false, "the chief is back"});
     if (stopping_) send(turn, worker.task, StopJob{id(), generation_});
   }
   tell(turn, "reclaimed", 1,

@@ -160,6 +160,7 @@ void Job::repeat_training_requests(Turn& turn, const Member& member) {
   if (member == pacer()) send_to(SetRoster{id(), generation_, roster_});
   if (unfinished_.count(member) == 0) return;
   send_to(StartJob{id(), generation_});
+  send_to(PauseJob{id(), generation_, state_ == JobState::kPaused, reason_});
   if (evaluator_ == member && config().evaluate.every_steps != 0) send_to(SetEvaluator{id(), generation_});
   if (stopping_) return send_to(StopJob{id(), generation_});
   grant_again(turn, member);

@@ -14,7 +14,7 @@ void WorkerCore::advance(Actions& out) {
   if (pulling_) return enter(Phase::kPull);
   if (evaluation_ == Evaluation::kPull) return run_evaluation(out);
   if (left_) return final_wanted_ ? begin_evaluation(out) : enter(Phase::kIdle);
-  if (!have_parameters_ && !stopping_) begin_pull(false, out);
+  if (!have_parameters_ && !stopping_ && !finished_) begin_pull(false, out);
   plan_batches(out);
   if (pulling_) return enter(Phase::kPull);
   if (paused_ && !stopping_) return enter(Phase::kWait);
