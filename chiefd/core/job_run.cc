@@ -61,7 +61,8 @@ void Job::on_roster_applied(Turn& turn, const RosterApplied& applied) {
     // What the chief before lent may have been lost with its connections. Before anything newer: workers go by the
     // leases' numbers.
     for (const Member& worker : unfinished_) grant_again(turn, worker);
-    for (const auto& [worker, rate] : std::exchange(early_requests_, {})) lending_.request(worker, rate);
+    for (const auto& [worker, rate] : std::exchange(early_requests_, {}))
+      if (unfinished_.count(worker) != 0) lending_.request(worker, rate);
     progress_at_ = turn.now;
     std::set<Member> borrowers;
     for (const auto& [lease, grant] : std::exchange(reclaimed_grants_, {})) borrowers.insert(grant.borrowers.front());

@@ -12,6 +12,12 @@ void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why) 
   prepared_.erase(worker);
   lending_.forget(worker);
   early_requests_.erase(worker);
+  // What is being written for it must not reach its successor.
+  for (auto& [ticket, actions] : held_)
+    std::erase_if(actions, [&worker](const Action& action) {
+      const Send* message = std::get_if<Send>(&action);
+      return message != nullptr && message->task == worker.task;
+    });
   const bool had_finished = unfinished_.erase(worker) == 0;
   rejoins_[worker.task].note(turn.now, config().job.restart_window);
   warnings_.push_back("lost " + to_string(worker.task) + ": " + why);
@@ -63,6 +69,8 @@ void Job::advance_fences(Turn& turn) {
     any = true;
   }
   std::erase_if(fences_, is_done);
+  // Before these records are lent to others: a later chief must not take them for the lost worker's.
+  if (any && !is_sync()) turn.persist(OpenGrantsRecord{id(), generation_, lending_.open_leases()});
   if (any && stage_ == Stage::kTrain) lend(turn);
 }
 
