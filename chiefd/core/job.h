@@ -219,6 +219,8 @@ class Job {
   void join_prepared(Turn& turn);
   void join(Turn& turn, const Member& worker);
   bool has_work_for(TaskId worker) const;
+  bool is_work_left() const;
+  bool any_is_left() const;
   std::string shortage() const;
   void check_quorum(Turn& turn);
   void pause_workers(Turn& turn, bool paused, const std::string& reason);

@@ -181,15 +181,18 @@ void Job::on_worker_finished(Turn& turn, const Member& from, const WorkerFinishe
   }
 }
 
+bool Job::any_is_left() const {
+  return std::any_of(roster_.members.begin(), roster_.members.end(),
+                     [this](const Member& member) { return lost_.count(member) == 0; });
+}
+
 // All have finished, or nobody is left and nothing is left to do.
 void Job::check_end(Turn& turn) {
   if (stage_ != Stage::kTrain || !unfinished_.empty()) return;
   if (stopping_) return on_all_finished(turn);
   const bool has_leases = config().data.sharding == Sharding::kLease;
-  const bool any_is_left = std::any_of(roster_.members.begin(), roster_.members.end(),
-                                       [this](const Member& member) { return lost_.count(member) == 0; });
   // What a lost worker left behind needs somebody who takes it.
-  if (has_leases ? lending_.is_complete() : (pacer_report_.finished || any_is_left)) on_all_finished(turn);
+  if (has_leases ? lending_.is_complete() : (pacer_report_.finished || any_is_left())) on_all_finished(turn);
 }
 
 void Job::check_stall(Turn& turn) {

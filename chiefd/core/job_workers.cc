@@ -162,9 +162,15 @@ void Job::join(Turn& turn, const Member& worker) {
 
 // ---- too few
 
+bool Job::is_work_left() const {
+  if (config().data.sharding == Sharding::kLease) return !lending_.is_complete();
+  const bool any_has_ended = unfinished_.empty() && any_is_left();
+  return !any_has_ended && !pacer_report_.finished;
+}
+
 // Why the job can't train with the workers that it has. "": it can.
 std::string Job::shortage() const {
-  if (stopping_) return "";
+  if (stopping_ || !is_work_left()) return "";
   std::size_t living = 0;
   std::string missing;
   for (const Member& member : roster_.members) {
@@ -175,7 +181,7 @@ std::string Job::shortage() const {
   }
   if (!missing.empty() && waits_for_lost()) return "waiting for " + missing + " (job.on_worker_loss is \"wait\")";
   const std::size_t least = std::max<std::size_t>(config().job.min_workers, 1);
-  if (living < least && (!unfinished_.empty() || !lending_.is_complete()))
+  if (living < least)
     return std::to_string(living) + " of at least " + std::to_string(least) + " workers are there; waiting for others";
   return "";
 }

@@ -71,6 +71,14 @@ TEST_F(WorkersTest, LastWorkerLostPausesTheJobUntilOneIsBack) {
   EXPECT_EQ(generation(job), Generation(1)) << "no step is lost";
 }
 
+TEST_F(WorkersTest, LastWorkerLostPausesAJobWithoutLeasesToo) {
+  JobConfig config = job_config("a");
+  config.data.sharding = Sharding::kNone;
+  const JobId job = train(config, 1);
+  kill(worker(0));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+}
+
 TEST_F(WorkersTest, FewerThanMinWorkersPauseTheOthersAndFailTheJobInTheEnd) {
   JobConfig config = job_config("a");
   config.job.min_workers = 2;
@@ -81,6 +89,18 @@ TEST_F(WorkersTest, FewerThanMinWorkersPauseTheOthersAndFailTheJobInTheEnd) {
   pass(seconds(121));
   EXPECT_EQ(status(job).state, JobState::kFailed);
   EXPECT_NE(status(job).reason.find("1 of at least 2 workers"), std::string::npos) << status(job).reason;
+}
+
+TEST_F(WorkersTest, NobodyIsWaitedForWhenAllRecordsAreVisited) {
+  JobConfig config = job_config("a");
+  config.job.min_workers = 2;
+  const JobId job = train(config);
+  lend_all(job);
+  report_pacer(100, 1);
+  kill(worker(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  finish(job, worker(0));
+  EXPECT_EQ(status(job).state, JobState::kFinished);
 }
 
 TEST_F(WorkersTest, WaitKeepsTheRankForTheSuccessor) {
