@@ -132,7 +132,9 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
                  [&](const JobOpened& m) {
                    if (!is_mine(m)) return;
                    prepared_.insert(from);
-                   if (joining_.erase(from) > 0) return send(turn, from.task, StartJob{id(), generation_});
+                   // One that a former chief asked to join was told to start before it could.
+                   if (joining_.erase(from) > 0 || (trains && unfinished_.count(from) != 0))
+                     return repeat_training_requests(turn, from);
                    if (stage_ != Stage::kOpen || !answered(from)) return;
                    stage_ = Stage::kRoster;
                    await({pacer()}, turn.now + setup_.timeouts.setup);

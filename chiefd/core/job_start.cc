@@ -196,7 +196,8 @@ void Job::place_model(Turn& turn) {
   // A ps that was lost meanwhile is waited for as at the beginning.
   const auto& tasks = turn.tasks.all();
   if (turn.now < gather_until_ && std::any_of(tasks.begin(), tasks.end(), [](const auto& entry) {
-        return entry.first.role == Role::kPs && entry.second.is_listed && !(entry.second.is_there() && entry.second.connected);
+        return entry.first.role == Role::kPs && entry.second.is_listed &&
+               !(entry.second.is_there() && entry.second.connected);
       })) {
     stage_ = Stage::kGather;
     deadline_ = gather_until_;

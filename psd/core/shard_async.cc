@@ -1,6 +1,6 @@
 // async and ssp: each frame is applied as it comes; only the answer differs. async answers at once, ssp when the worker
-// is within the bound. Pushes that are under way when the last step is done are applied and counted, too: shards hear of
-// the end at different times, and all must end with the same pushes.
+// is within the bound. Pushes that are under way when the last step is done are applied and counted, too: shards hear
+// of the end at different times, and all must end with the same pushes.
 #include "psd/core/shard_core.h"
 
 namespace disttrain::psd {

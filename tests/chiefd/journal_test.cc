@@ -67,8 +67,9 @@ Record some_record(int i) {
                               "/checkpoints/step-10",
                               Step(10)};
     case 4:
-      return DescribedRecord{JobDescribed{
-          job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, 784, 10}, 60000, 10000}};
+      return DescribedRecord{
+          JobDescribed{job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, 784, 10},
+                       60000, 10000}};
     case 5:
       return TrainingRecord{job, Generation(5)};
     case 6:

@@ -42,8 +42,7 @@ TEST_F(WorkersTest, RestartedWorkerReadsTheDataFirstAndThenJoins) {
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 1u) << "nobody waits for it while it reads";
   obedient_ = true;
   say(worker(1), JobDescribed{job, model_, records_, 0});
-  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members,
-            (std::vector<Member>{member(worker(0)), member(worker(1))}));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, (std::vector<Member>{member(worker(0)), member(worker(1))}));
   EXPECT_EQ(sent<OpenJob>(worker(1)).back().generation, Generation(1));
   EXPECT_EQ(sent<StartJob>(worker(1)).size(), 2u);
 }
