@@ -267,6 +267,8 @@ void Job::on_tick(Turn& turn) {
 }
 
 void Job::check_suspicion(Turn& turn) {
+  // A silent ps may explain it; but if that returns, the complaint stands: it isn't said twice.
+  if (!silent_ps_.empty()) return;
   const Suspicion suspicion = *suspicion_;
   bool is_settled = true;
   for (const Member& member : members()) {
@@ -278,7 +280,7 @@ void Job::check_suspicion(Turn& turn) {
   const Duration longest = setup_.timeouts.silent + 2 * setup_.timeouts.interval;
   if (!is_settled && turn.now - suspicion.since < longest) return;
   suspicion_.reset();
-  if (!silent_ps_.empty() || !uses(suspicion.member)) return;
+  if (!uses(suspicion.member)) return;
   // All are well but who complains: it may do better as another member, or with others.
   const TaskId task = suspicion.member.task;
   if (is_worker(suspicion.member) && stage_ == Stage::kTrain)
