@@ -126,6 +126,7 @@ Hello PsDaemon::make_hello() const {
 void PsDaemon::on_welcome(const Welcome& welcome) {
   for (const std::string& warning : welcome.warnings) log_.warn(warning);
   log_.info("registered with the chief at " + startup_.cluster.chief.address);
+  if (job_ && !dropping_ && job_->failed) chief_.tell(*job_->failed);
   send_heartbeat();
   send_logs();
 }
@@ -268,6 +269,12 @@ void PsDaemon::drop_job(std::function<void()> then) {
 
 void PsDaemon::on_news(const ShardNews& news) {
   std::visit([this](const auto& n) { hear(n); }, news);
+}
+
+void PsDaemon::hear(const wire::ControlMessage& message) {
+  const TaskFailed* failed = std::get_if<TaskFailed>(&message);
+  if (failed != nullptr && is_open(failed->job, failed->generation) && !job_->failed) job_->failed = *failed;
+  chief_.tell(message);
 }
 
 void PsDaemon::hear(const ShardReady& ready) {

@@ -239,7 +239,9 @@ void PsNode::drop_job() {
 
 void PsNode::fail(ErrorCode code, const std::string& reason) {
   tell("fails the job: " + reason);
-  tell_chief(TaskFailed{job_->order.job, job_->order.generation, code, reason});
+  const TaskFailed failed{job_->order.job, job_->order.generation, code, reason};
+  if (!job_->failed) job_->failed = failed;
+  tell_chief(failed);
 }
 
 void PsNode::on_arrival(ConnectionId connection, const Hello& hello) {
