@@ -123,6 +123,26 @@ TEST_F(JournalTest, StateSurvivesReopening) {
   EXPECT_EQ(open().state, expected);  // rewritten once
 }
 
+TEST_F(JournalTest, JournalThatHasGrownFarIsRewrittenAndLosesNothing) {
+  JournalState expected;
+  std::uint64_t longest = 0;
+  {
+    JournalFile::Opened opened = open();
+    const Record submitted = SubmittedRecord{JobId(1), "name", std::string(10'000, 'x'), 3};
+    append(opened, submitted);
+    chiefd::apply(expected, submitted);
+    for (std::uint64_t written = 0; written < 2 * JournalFile::kLeastRewritten; written += 10'000) {
+      const Record record = StateRecord{JobId(1), JobState::kRunning, std::string(10'000, 'a' + written % 26)};
+      append(opened, record);
+      chiefd::apply(expected, record);
+      longest = std::max<std::uint64_t>(longest, std::filesystem::file_size(path()));
+    }
+  }
+  EXPECT_LE(longest, JournalFile::kLeastRewritten + 20'000);
+  EXPECT_LT(std::filesystem::file_size(path()), longest);
+  EXPECT_EQ(open().state, expected);
+}
+
 TEST_F(JournalTest, TornTailIsCutWhereverItIsTorn) {
   {
     JournalFile::Opened opened = open();
