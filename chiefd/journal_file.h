@@ -1,6 +1,6 @@
 // The chief's journal on a disk: STATE_DIRECTORY/journal, records behind each other, each with its length and crc32c. A
-// torn tail (the chief or its host died while writing) is cut; damage before the tail is an error. At each start, and when
-// it has grown far, the journal is rewritten without what no longer matters and put in place by one rename.
+// torn tail (the chief or its host died while writing) is cut; damage before the tail is an error. At each start, and
+// when it has grown far, the journal is rewritten without what no longer matters and put in place by one rename.
 //
 // A lock file keeps a second chief out. Blocking; one owner, any one thread at a time.
 #pragma once
