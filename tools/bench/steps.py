@@ -111,6 +111,14 @@ class StepWatch:
         while self.sample() < end:
             time.sleep(PERIOD)
 
+    def until_all_step(self, workers):
+        """Samples until each of them has made a step from now on: one that has just joined takes a moment."""
+        began = self.sample()
+        while any(self.moved.get(worker, 0.0) <= began for worker in workers):
+            if self.sample() - began > 60:
+                raise TimeoutError(f"not all of {', '.join(workers)} make steps")
+            time.sleep(PERIOD)
+
     # What was seen.
 
     def reset(self):
