@@ -5,6 +5,7 @@
 #include <asio/post.hpp>
 #include <new>
 
+#include "common/daemon/clock.h"
 #include "common/daemon/config_reader.h"
 #include "common/daemon/host.h"
 #include "common/daemon/threads.h"
@@ -25,6 +26,11 @@ std::uint64_t memory_of(const PsConfig& config) {
   if (config.memory_bytes != 0) return config.memory_bytes;
   return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) /
          4 * 3;
+}
+
+std::string milliseconds(Duration duration) {
+  const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+  return std::to_string(microseconds / 1000) + "." + std::to_string(microseconds / 100 % 10) + " ms";
 }
 
 }  // namespace
@@ -183,6 +189,7 @@ void PsDaemon::create(const CreateShards& order) {
   facts->timeouts = chief_.timeouts();
   job_.emplace();
   job_->facts = facts;
+  job_->ordered = daemon::now();
   for (std::uint32_t shard = 0; shard < order.layout.shards; ++shard)
     if (order.owners[shard].ps == self_) job_->threads.emplace(ShardId(shard), job_->threads.size() % threads_.size());
   log_.info("job " + std::to_string(order.job.value) + " \"" + facts->config.job.name + "\": making " +
@@ -282,6 +289,9 @@ void PsDaemon::hear(const ShardReady& ready) {
   job_->ready.insert(ready.shard);
   if (job_->created || job_->ready.size() < job_->threads.size()) return;
   job_->created = true;
+  const std::string& path = job_->facts->restore_path;
+  log_.info("job " + std::to_string(job_->facts->job.value) + ": its shards are there after " +
+            milliseconds(daemon::now() - job_->ordered) + (path.empty() ? "" : ", from " + path));
   chief_.tell(ShardsCreated{job_->facts->job, job_->facts->generation});
 }
 

@@ -48,6 +48,7 @@ class PsDaemon {
     std::set<ShardId> ready;
     std::map<ShardId, Step> versions;
     std::optional<PacerReport> pacer;  // the last one, where the pacer is here
+    Instant ordered{};                 // when the chief's order came
     bool created = false;              // the chief was told
     std::uint64_t preparing = 0;       // a checkpoint's attempt; 0 = none yet
     std::set<ShardId> unprepared;      // that haven't heard of it yet

@@ -164,7 +164,7 @@ void Job::on_committed(Turn& turn, const FolderAnswer& answer) {
   };
   tell(turn, "checkpoint", 1,
        "checkpoint of step " + std::to_string(step.value) + ": " + answer.path + ", " + std::to_string(bytes) +
-           " bytes; the largest of each shard: copy " + ms(cut) + ", parking " + ms(parked) + ", writing " +
+           " bytes; the largest of each shard: copy " + ms(cut) + " at a time, parking " + ms(parked) + ", writing " +
            ms(writing) + "; whole " + ms(turn.now - attempt.began));
   if (!answer.warning.empty()) tell(turn, "checkpoint_retention", 2, answer.warning);
   for (const ClientId client : std::exchange(savers_, {}))

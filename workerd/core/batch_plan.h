@@ -49,8 +49,9 @@ class BatchPlan {
 
   // Nothing is left and nothing follows.
   bool exhausted() const;
-  // More leases would help soon.
-  bool runs_dry(std::uint64_t batches_ahead) const;
+  // Another lease would help soon: less is left than so many batches, than half of the newest lease or, where leases
+  // are its own, than so many records.
+  bool runs_dry(std::uint64_t batches_ahead, std::uint64_t records_ahead) const;
 
  private:
   struct Held {

@@ -6,6 +6,12 @@
 #include "workerd/core/worker_core.h"
 
 namespace disttrain::workerd {
+namespace {
+
+// Leases are asked for so long before they are needed: a chief that was killed is back by then.
+constexpr double kSecondsAhead = 2.0;
+
+}  // namespace
 
 void WorkerCore::advance(Actions& out) {
   if (!started_) return;
@@ -97,10 +103,13 @@ void WorkerCore::plan_batches(Actions& out) {
     out.push_back(RequestBatch{*order});
     planned_.push_back(Planned{std::move(*order), false});
   }
-  if (!leases() || lease_requested_ || lease_refused_ || !plan_.runs_dry(facts_.config.data.prefetch)) return;
-  lease_requested_ = true;
+  if (!leases() || lease_requested_ || lease_refused_) return;
   const double seconds = to_seconds(now_ - started_at_);
-  out.push_back(RequestLease{seconds > 0 ? static_cast<double>(progress_.examples) / seconds : 0.0});
+  const double rate = seconds > 0 ? static_cast<double>(progress_.examples) / seconds : 0.0;
+  const auto ahead = static_cast<std::uint64_t>(std::min(rate * kSecondsAhead, 1e15));
+  if (!plan_.runs_dry(facts_.config.data.prefetch, ahead)) return;
+  lease_requested_ = true;
+  out.push_back(RequestLease{rate});
 }
 
 void WorkerCore::drop_stale_batches(Actions& out) {
