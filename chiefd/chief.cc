@@ -282,22 +282,16 @@ void Chief::act(const Send& action) {
 }
 
 void Chief::act(const Probe& action) {
-  const std::vector<std::byte> bytes =
-      wire::encode(Hello{.cluster = config_.name, .cluster_hash = config_.hash, .who = ClientHello{"chief"}});
-  transport::OutgoingFrame hello;
-  hello.header.type = wire::FrameType::kHello;
-  hello.control = bytes;
-  transport_.dial(loop_, action.address, hello, cluster_->timeouts().probe,
-                  [this, alive = std::weak_ptr<bool>(is_alive_),
-                   member = action.member](Result<std::unique_ptr<transport::Connection>> connection) {
-                    if (alive.expired()) return;
-                    ProbeOutcome outcome = ProbeOutcome::kAnswered;
-                    if (!connection) {
-                      const bool is_nobody_there = transport::proves_nobody_listens(connection.error());
-                      outcome = is_nobody_there ? ProbeOutcome::kRefused : ProbeOutcome::kNoAnswer;
-                    }
-                    step(ProbeDone{member, outcome});
-                  });
+  const TaskId task = action.member.task;
+  const auto done = [this, member = action.member](ProbeOutcome outcome) {
+    const std::unique_ptr<TaskProbe> over = std::move(probes_[member.task]);
+    probes_.erase(member.task);
+    step(ProbeDone{member, outcome});
+  };
+  probes_[task] = std::make_unique<TaskProbe>(
+      loop_, transport_, action.address,
+      wire::encode(Hello{.cluster = config_.name, .cluster_hash = config_.hash, .who = ClientHello{"chief"}}),
+      cluster_->timeouts().probe, done);
 }
 
 void Chief::act(const Persist& action) {

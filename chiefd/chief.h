@@ -22,6 +22,7 @@
 #include "chiefd/log_store.h"
 #include "chiefd/peer.h"
 #include "chiefd/status_json.h"
+#include "chiefd/task_probe.h"
 #include "common/config/cluster_config.h"
 #include "common/daemon/log.h"
 #include "common/messages/client.h"
@@ -123,6 +124,7 @@ class Chief {
   asio::steady_timer timer_;
   std::map<PeerId, std::unique_ptr<Peer>> peers_;
   std::map<TaskId, PeerId> task_peers_;
+  std::map<TaskId, std::unique_ptr<TaskProbe>> probes_;  // under way, the newest of each
   PeerId last_peer_;
   Peer* joining_ = nullptr;  // while TaskJoined is being stepped
   std::uint64_t joining_hash_ = 0;

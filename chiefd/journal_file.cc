@@ -171,8 +171,12 @@ FileDescriptor::~FileDescriptor() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-JournalFile::JournalFile(FileDescriptor lock, FileDescriptor file, std::string path)
-    : lock_(std::move(lock)), file_(std::move(file)), path_(std::move(path)) {}
+JournalFile::JournalFile(FileDescriptor lock, FileDescriptor file, std::string directory, JournalState state)
+    : lock_(std::move(lock)),
+      file_(std::move(file)),
+      directory_(std::move(directory)),
+      path_(directory_ + "/journal"),
+      state_(std::move(state)) {}
 
 Result<JournalFile::Opened> JournalFile::open(const std::string& directory) {
   std::error_code error;
@@ -196,14 +200,31 @@ Result<JournalFile::Opened> JournalFile::open(const std::string& directory) {
   if (!recovered) return tl::unexpected(recovered.error());
   Result<FileDescriptor> file = rewrite(directory, path, recovered->state);
   if (!file) return tl::unexpected(file.error());
-  return Opened{JournalFile(std::move(*locked), std::move(*file), path), std::move(recovered->state),
+  return Opened{JournalFile(std::move(*locked), std::move(*file), directory, recovered->state), recovered->state,
                 recovered->cut_bytes};
 }
 
 Status JournalFile::append(std::span<const Record> records) {
   Bytes bytes;
-  for (const Record& record : records) put_record(bytes, record);
-  return write_all(file_.get(), bytes, path_);
+  for (const Record& record : records) {
+    put_record(bytes, record);
+    chiefd::apply(state_, record);
+  }
+  if (Status status = write_all(file_.get(), bytes, path_); !status) return status;
+  bytes_ += bytes.size();
+  return rewrite_if_far_grown();
+}
+
+// A crash on the way leaves the old journal, which has all that the new one has.
+Status JournalFile::rewrite_if_far_grown() {
+  if (bytes_ < kLeastRewritten || bytes_ / 4 < bytes_when_written_) return {};
+  Result<FileDescriptor> file = rewrite(directory_, path_, state_);
+  if (!file) return tl::unexpected(file.error());
+  file_ = std::move(*file);
+  struct stat info {};
+  if (::fstat(file_.get(), &info) != 0) return failed("look at", path_);
+  bytes_ = bytes_when_written_ = static_cast<std::uint64_t>(info.st_size);
+  return {};
 }
 
 }  // namespace disttrain::chiefd

@@ -1,6 +1,6 @@
 // The chief's journal on a disk: STATE_DIRECTORY/journal, records behind each other, each with its length and crc32c. A
-// torn tail (the chief or its host died while writing) is cut; damage before the tail is an error. At each start the
-// journal is rewritten without what no longer matters and put in place by one rename.
+// torn tail (the chief or its host died while writing) is cut; damage before the tail is an error. At each start, and
+// when it has grown far, the journal is rewritten without what no longer matters and put in place by one rename.
 //
 // A lock file keeps a second chief out. Blocking; one owner, any one thread at a time.
 #pragma once
@@ -39,12 +39,21 @@ class JournalFile {
   // has isn't known.
   Status append(std::span<const Record> records);
 
+  // It is rewritten when it is so large and four times as large as it was when it was last rewritten.
+  static constexpr std::uint64_t kLeastRewritten = 4 << 20;
+
  private:
-  JournalFile(FileDescriptor lock, FileDescriptor file, std::string path);
+  JournalFile(FileDescriptor lock, FileDescriptor file, std::string directory, JournalState state);
+
+  Status rewrite_if_far_grown();
 
   FileDescriptor lock_;
   FileDescriptor file_;
+  std::string directory_;
   std::string path_;
+  JournalState state_;  // what the records add up to
+  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_when_written_ = 0;
 };
 
 struct JournalFile::Opened {

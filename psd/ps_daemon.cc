@@ -5,6 +5,7 @@
 #include <asio/post.hpp>
 #include <new>
 
+#include "common/daemon/clock.h"
 #include "common/daemon/config_reader.h"
 #include "common/daemon/host.h"
 #include "common/daemon/threads.h"
@@ -26,6 +27,11 @@ std::uint64_t memory_of(const PsConfig& config) {
   if (config.memory_bytes != 0) return config.memory_bytes;
   return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) /
          4 * 3;
+}
+
+std::string milliseconds(Duration duration) {
+  const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+  return std::to_string(microseconds / 1000) + "." + std::to_string(microseconds / 100 % 10) + " ms";
 }
 
 }  // namespace
@@ -127,6 +133,7 @@ Hello PsDaemon::make_hello() const {
 void PsDaemon::on_welcome(const Welcome& welcome) {
   for (const std::string& warning : welcome.warnings) log_.warn(warning);
   log_.info("registered with the chief at " + startup_.cluster.chief.address);
+  if (job_ && !dropping_ && job_->failed) chief_.tell(*job_->failed);
   send_heartbeat();
   send_logs();
 }
@@ -184,6 +191,7 @@ void PsDaemon::create(const CreateShards& order) {
   facts->timeouts = chief_.timeouts();
   job_.emplace();
   job_->facts = facts;
+  job_->ordered = daemon::now();
   for (std::uint32_t shard = 0; shard < order.layout.shards; ++shard)
     if (order.owners[shard].ps == self_) job_->threads.emplace(ShardId(shard), job_->threads.size() % threads_.size());
   log_.info("job " + std::to_string(order.job.value) + " \"" + facts->config.job.name + "\": making " +
@@ -272,11 +280,20 @@ void PsDaemon::on_news(const ShardNews& news) {
   std::visit([this](const auto& n) { hear(n); }, news);
 }
 
+void PsDaemon::hear(const wire::ControlMessage& message) {
+  const TaskFailed* failed = std::get_if<TaskFailed>(&message);
+  if (failed != nullptr && is_open(failed->job, failed->generation) && !job_->failed) job_->failed = *failed;
+  chief_.tell(message);
+}
+
 void PsDaemon::hear(const ShardReady& ready) {
   if (!job_ || dropping_) return;
   job_->ready.insert(ready.shard);
   if (job_->created || job_->ready.size() < job_->threads.size()) return;
   job_->created = true;
+  const std::string& path = job_->facts->restore_path;
+  log_.info("job " + std::to_string(job_->facts->job.value) + ": its shards are there after " +
+            milliseconds(daemon::now() - job_->ordered) + (path.empty() ? "" : ", from " + path));
   chief_.tell(ShardsCreated{job_->facts->job, job_->facts->generation});
 }
 

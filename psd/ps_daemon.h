@@ -48,9 +48,11 @@ class PsDaemon {
     std::set<ShardId> ready;
     std::map<ShardId, Step> versions;
     std::optional<PacerReport> pacer;  // the last one, where the pacer is here
+    Instant ordered{};                 // when the chief's order came
     bool created = false;              // the chief was told
     std::uint64_t preparing = 0;       // a checkpoint's attempt; 0 = none yet
     std::set<ShardId> unprepared;      // that haven't heard of it yet
+    std::optional<TaskFailed> failed;  // said again to each chief: the one that heard it may be gone
   };
 
   transport::ChiefLink::Handlers link_handlers();
@@ -81,7 +83,7 @@ class PsDaemon {
   void hear(const ShardSays& says);
   void hear(const ShardPrepared& prepared);
   void hear(const ShardCopied& copied);
-  void hear(const wire::ControlMessage& message) { chief_.tell(message); }
+  void hear(const wire::ControlMessage& message);
 
   // Peers that say hello.
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);

@@ -335,12 +335,24 @@ void ShardService::act_on(const SendCut& action) {
 }
 
 void ShardService::act_on(const CopyForCheckpoint& action) {
-  const Instant begin = daemon::now();
-  std::shared_ptr<const ShardCopy> copy = shard_.store().copy();
-  const Duration parked = first_mark_ ? begin - *first_mark_ : Duration::zero();
+  const Duration parked = first_mark_ ? daemon::now() - *first_mark_ : Duration::zero();
   first_mark_.reset();
-  place_.upward(
-      ShardCopied{action.attempt, id_, action.entry, action.pacer, std::move(copy), daemon::now() - begin, parked});
+  auto news = std::make_shared<ShardCopied>(
+      ShardCopied{action.attempt, id_, action.entry, action.pacer, nullptr, Duration::zero(), parked});
+  if (!shard_.store().begin_copy()) return place_.upward(*news);
+  copy_on(std::move(news));
+}
+
+// Bucket by bucket, with the loop's other work in between; the store sees to it that the copy is of one moment.
+void ShardService::copy_on(std::shared_ptr<ShardCopied> news) {
+  const Instant begin = daemon::now();
+  news->copy = shard_.store().copy_bucket();
+  news->cut = std::max(news->cut, daemon::now() - begin);
+  place_.turns.fetch_add(1, std::memory_order_relaxed);
+  if (news->copy != nullptr) return place_.upward(*news);
+  asio::post(place_.loop, [this, alive = alive_, news = std::move(news)]() mutable {
+    if (*alive) copy_on(std::move(news));
+  });
 }
 
 }  // namespace disttrain::psd

@@ -46,7 +46,7 @@ struct ShardCopied {
   ShardEntry entry;
   std::optional<PacerReport> pacer;
   std::shared_ptr<const ShardCopy> copy;
-  Duration cut{};     // that the loop stood still for it
+  Duration cut{};     // the longest that the loop stood still for it
   Duration parked{};  // since the first mark
 };
 using ShardNews = std::variant<ShardReady, ShardSays, ShardPrepared, ShardCopied, wire::ControlMessage>;
@@ -84,6 +84,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard, const PacerReport& restored, bool is_empty);
   void connect();
   void give_up_marks();
+  void copy_on(std::shared_ptr<ShardCopied> news);
 
   // ChannelOwner
   Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push,

@@ -132,7 +132,9 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
                  [&](const JobOpened& m) {
                    if (!is_mine(m)) return;
                    prepared_.insert(from);
-                   if (joining_.erase(from) > 0) return send(turn, from.task, StartJob{id(), generation_});
+                   // One that a former chief asked to join was told to start before it could.
+                   if (joining_.erase(from) > 0 || (trains && unfinished_.count(from) != 0))
+                     return repeat_training_requests(turn, from);
                    if (stage_ != Stage::kOpen || !answered(from)) return;
                    stage_ = Stage::kRoster;
                    await({pacer()}, turn.now + setup_.timeouts.setup);
@@ -178,7 +180,7 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
                  },
                  [&](const CheckpointFailed& m) {
                    if (is_mine(m) && attempt_ && m.attempt == attempt_->number)
-                     abandon_attempt(turn, to_string(from.task) + ": " + m.reason);
+                     abandon_attempt(turn, to_string(from.task) + ": " + m.reason, true);
                  },
              },
              message);
@@ -265,6 +267,8 @@ void Job::on_tick(Turn& turn) {
 }
 
 void Job::check_suspicion(Turn& turn) {
+  // A silent ps may explain it; but if that returns, the complaint stands: it isn't said twice.
+  if (!silent_ps_.empty()) return;
   const Suspicion suspicion = *suspicion_;
   bool is_settled = true;
   for (const Member& member : members()) {
@@ -276,7 +280,7 @@ void Job::check_suspicion(Turn& turn) {
   const Duration longest = setup_.timeouts.silent + 2 * setup_.timeouts.interval;
   if (!is_settled && turn.now - suspicion.since < longest) return;
   suspicion_.reset();
-  if (!silent_ps_.empty() || !uses(suspicion.member)) return;
+  if (!uses(suspicion.member)) return;
   // All are well but who complains: it may do better as another member, or with others.
   const TaskId task = suspicion.member.task;
   if (is_worker(suspicion.member) && stage_ == Stage::kTrain)
@@ -306,6 +310,9 @@ void Job::on_reconnect(Turn& turn, const TaskHello& hello) {
       break;
     case Stage::kTrain:
       repeat_training_requests(turn, member);
+      break;
+    case Stage::kFinalCut:
+      if (member == pacer()) send(turn, member.task, SetRoster{id(), generation_, roster_});
       break;
     case Stage::kEvaluate:
       if (is_awaited) send(turn, member.task, Evaluate{id(), generation_});

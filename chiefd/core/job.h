@@ -219,6 +219,8 @@ class Job {
   void join_prepared(Turn& turn);
   void join(Turn& turn, const Member& worker);
   bool has_work_for(TaskId worker) const;
+  bool is_work_left() const;
+  bool any_is_left() const;
   std::string shortage() const;
   void check_quorum(Turn& turn);
   void pause_workers(Turn& turn, bool paused, const std::string& reason);
@@ -244,8 +246,10 @@ class Job {
   void folder_work(Turn& turn, Ticket ticket, decltype(FolderWork::work) work);
   void on_prepared(Turn& turn, const Member& from, const CheckpointPrepared& prepared);
   void on_written(Turn& turn, const ShardWritten& written);
+  void commit_attempt(Turn& turn);
   void on_committed(Turn& turn, const FolderAnswer& answer);
-  void abandon_attempt(Turn& turn, const std::string& why);
+  // `fails`: it would fail again if nothing changes, unlike one that a lost connection or task ended.
+  void abandon_attempt(Turn& turn, const std::string& why, bool fails = false);
   void note_broken(Turn& turn, const std::vector<std::string>& broken);
   void final_cut(Turn& turn);
 

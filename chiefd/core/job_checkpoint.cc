@@ -47,7 +47,7 @@ bool Job::is_checkpoint_due(const Turn& turn, Step& at) const {
 
 void Job::advance_attempt(Turn& turn) {
   if (attempt_) {
-    if (turn.now >= attempt_->deadline) abandon_attempt(turn, "it took too long");
+    if (turn.now >= attempt_->deadline) abandon_attempt(turn, "it took too long", true);
     return;
   }
   if (!takes_checkpoints() || !is_folder_open_ || turn.now < next_try_) return;
@@ -96,7 +96,7 @@ void Job::on_folder(Turn& turn, const FolderDone& done) {
     return;
   }
   if (!attempt_ || done.ticket != attempt_->ticket) return;
-  if (!done.answer) return abandon_attempt(turn, done.answer.error().message);
+  if (!done.answer) return abandon_attempt(turn, done.answer.error().message, true);
   if (attempt_->phase == Attempt::Phase::kCommit) return on_committed(turn, *done.answer);
   attempt_->phase = Attempt::Phase::kPrepare;
   for (const Member& ps : holders()) {
@@ -109,14 +109,22 @@ void Job::on_prepared(Turn& turn, const Member& from, const CheckpointPrepared& 
   if (!attempt_ || attempt_->phase != Attempt::Phase::kPrepare || prepared.attempt != attempt_->number) return;
   if (attempt_->owed.erase(from) == 0 || !attempt_->owed.empty()) return;
   attempt_->phase = Attempt::Phase::kCut;
-  if (is_sync()) return send(turn, pacer().task, TakeCut{id(), generation_, attempt_->number, attempt_->at});
-  send_to_workers(turn, MarkChannels{id(), generation_, attempt_->number});
+  if (is_sync())
+    send(turn, pacer().task, TakeCut{id(), generation_, attempt_->number, attempt_->at});
+  else
+    send_to_workers(turn, MarkChannels{id(), generation_, attempt_->number});
+  commit_attempt(turn);
 }
 
 void Job::on_written(Turn& turn, const ShardWritten& written) {
-  if (!attempt_ || attempt_->phase != Attempt::Phase::kCut || written.attempt != attempt_->number) return;
+  if (!attempt_ || written.attempt != attempt_->number) return;
   attempt_->written[written.shard] = written;
-  if (attempt_->written.size() < owners_.size()) return;
+  commit_attempt(turn);
+}
+
+// Where no worker is left to mark, a shard may have cut before another has its room.
+void Job::commit_attempt(Turn& turn) {
+  if (attempt_->phase != Attempt::Phase::kCut || attempt_->written.size() < owners_.size()) return;
   std::vector<Member> living = roster_.members;
   std::erase_if(living, [this](const Member& worker) { return lost_.count(worker) != 0; });
   if (const auto problem = difference(attempt_->written, living))
@@ -156,7 +164,7 @@ void Job::on_committed(Turn& turn, const FolderAnswer& answer) {
   };
   tell(turn, "checkpoint", 1,
        "checkpoint of step " + std::to_string(step.value) + ": " + answer.path + ", " + std::to_string(bytes) +
-           " bytes; the largest of each shard: copy " + ms(cut) + ", parking " + ms(parked) + ", writing " +
+           " bytes; the largest of each shard: copy " + ms(cut) + " at a time, parking " + ms(parked) + ", writing " +
            ms(writing) + "; whole " + ms(turn.now - attempt.began));
   if (!answer.warning.empty()) tell(turn, "checkpoint_retention", 2, answer.warning);
   for (const ClientId client : std::exchange(savers_, {}))
@@ -166,12 +174,12 @@ void Job::on_committed(Turn& turn, const FolderAnswer& answer) {
 }
 
 // The checkpoint before stays, and training goes on.
-void Job::abandon_attempt(Turn& turn, const std::string& why) {
+void Job::abandon_attempt(Turn& turn, const std::string& why, bool fails) {
   if (!attempt_) return;
   const Attempt attempt = std::move(*attempt_);
   attempt_.reset();
   for (const Member& ps : holders()) send(turn, ps.task, AbandonCheckpoint{id(), generation_, attempt.number});
-  ++failed_attempts_;
+  if (fails) ++failed_attempts_;
   next_try_ = turn.now + std::max<Duration>(std::chrono::seconds(1), back_off(failed_attempts_));
   tell(turn, "checkpoint_failed", 2, "a checkpoint was given up, the one before stays: " + why);
   for (const ClientId client : std::exchange(savers_, {}))

@@ -31,7 +31,11 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
     return recover(turn, to_string(member.task) + ": " + finding.why, member.task);
   }
   if (stage_ == Stage::kTrain) return lose_worker(turn, member, finding.why);
-  if (stage_ == Stage::kReclaim) return;  // seen at its end
+  if (stage_ == Stage::kReclaim) {
+    if (!awaited_.empty()) return lose_worker(turn, member, finding.why);
+    reclaimed_.erase(member);  // seen at its end
+    return;
+  }
   if (!has_trained) return recover(turn, to_string(member.task) + ": " + finding.why, member.task);
   lost_.insert(member);
   // The last cut doesn't wait for its marks.
@@ -80,6 +84,13 @@ void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root
                                               " within job.restart_window, and " + "job.max_restarts is " +
                                               std::to_string(config().job.max_restarts)},
                 root);
+  // Nothing was placed yet: no generation to roll back.
+  if (owners_.empty()) {
+    awaited_.clear();
+    stage_ = Stage::kGather;
+    deadline_ = gather_until_;
+    return gather(turn);
+  }
   ++recoveries_;
   const Step reached = std::max(pacer_report_.global_step, recovery_ ? recovery_->step : Step());
   const Instant began = recovery_ ? recovery_->began : turn.now;
@@ -113,6 +124,8 @@ void Job::drop_generation(Turn& turn) {
   early_requests_.clear();
   reclaimed_grants_.clear();
   lost_clocks_.clear();
+  // Who was silent and is back may be of the next generation.
+  lost_.clear();
 }
 
 void Job::regather(Turn& turn) {
@@ -256,6 +269,7 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
 void Job::reclaim(Turn& turn, const TaskHello& hello) {
   if (hello.job != id() || hello.generation != generation_ || !uses(hello.member)) return;
   reclaimed_.insert(hello.member);
+  if (awaited_.count(hello.member) != 0) send(turn, hello.member.task, SetRoster{id(), generation_, roster_});
   finish_reclaim(turn);
 }
 
@@ -289,12 +303,10 @@ void Job::finish_reclaim(Turn& turn) {
   evaluator_.reset();
   choose_evaluator(turn);
   await({pacer()}, turn.now + setup_.timeouts.silent_ps);
-  if (state_ == JobState::kPaused) {
-    pause_workers(turn, false, "the chief is back");
-    set_state(turn, JobState::kRunning, "the chief is back");
-  }
+  if (state_ == JobState::kPaused) set_state(turn, JobState::kRunning, "the chief is back");
   for (const Member& worker : unfinished_) {
     send(turn, worker.task, StartJob{id(), generation_});
+    send(turn, worker.task, PauseJob{id(), generation_, false, "the chief is back"});
     if (stopping_) send(turn, worker.task, StopJob{id(), generation_});
   }
   tell(turn, "reclaimed", 1,

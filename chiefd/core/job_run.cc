@@ -61,7 +61,8 @@ void Job::on_roster_applied(Turn& turn, const RosterApplied& applied) {
     // What the chief before lent may have been lost with its connections. Before anything newer: workers go by the
     // leases' numbers.
     for (const Member& worker : unfinished_) grant_again(turn, worker);
-    for (const auto& [worker, rate] : std::exchange(early_requests_, {})) lending_.request(worker, rate);
+    for (const auto& [worker, rate] : std::exchange(early_requests_, {}))
+      if (unfinished_.count(worker) != 0) lending_.request(worker, rate);
     progress_at_ = turn.now;
     std::set<Member> borrowers;
     for (const auto& [lease, grant] : std::exchange(reclaimed_grants_, {})) borrowers.insert(grant.borrowers.front());
@@ -160,6 +161,7 @@ void Job::repeat_training_requests(Turn& turn, const Member& member) {
   if (member == pacer()) send_to(SetRoster{id(), generation_, roster_});
   if (unfinished_.count(member) == 0) return;
   send_to(StartJob{id(), generation_});
+  send_to(PauseJob{id(), generation_, state_ == JobState::kPaused, reason_});
   if (evaluator_ == member && config().evaluate.every_steps != 0) send_to(SetEvaluator{id(), generation_});
   if (stopping_) return send_to(StopJob{id(), generation_});
   grant_again(turn, member);
@@ -179,15 +181,18 @@ void Job::on_worker_finished(Turn& turn, const Member& from, const WorkerFinishe
   }
 }
 
+bool Job::any_is_left() const {
+  return std::any_of(roster_.members.begin(), roster_.members.end(),
+                     [this](const Member& member) { return lost_.count(member) == 0; });
+}
+
 // All have finished, or nobody is left and nothing is left to do.
 void Job::check_end(Turn& turn) {
   if (stage_ != Stage::kTrain || !unfinished_.empty()) return;
   if (stopping_) return on_all_finished(turn);
   const bool has_leases = config().data.sharding == Sharding::kLease;
-  const bool any_is_left = std::any_of(roster_.members.begin(), roster_.members.end(),
-                                       [this](const Member& member) { return lost_.count(member) == 0; });
   // What a lost worker left behind needs somebody who takes it.
-  if (has_leases ? lending_.is_complete() : (pacer_report_.finished || any_is_left)) on_all_finished(turn);
+  if (has_leases ? lending_.is_complete() : (pacer_report_.finished || any_is_left())) on_all_finished(turn);
 }
 
 void Job::check_stall(Turn& turn) {

@@ -129,6 +129,7 @@ void Job::ask_folder(Turn& turn) {
   deadline_ = turn.now + setup_.timeouts.setup;
   stage_ticket_ = turn.next_ticket();
   const bool must_be_empty = config().checkpoint.restore == Restore::kNone && generation_.value == 0;
+  if (is_folder_open_) return folder_work(turn, stage_ticket_, FindNewest{token_});
   folder_work(turn, stage_ticket_, OpenFolder{config().checkpoint.directory, name(), must_be_empty, token_});
 }
 
@@ -195,7 +196,8 @@ void Job::place_model(Turn& turn) {
   // A ps that was lost meanwhile is waited for as at the beginning.
   const auto& tasks = turn.tasks.all();
   if (turn.now < gather_until_ && std::any_of(tasks.begin(), tasks.end(), [](const auto& entry) {
-        return entry.first.role == Role::kPs && entry.second.is_listed && !(entry.second.is_there() && entry.second.connected);
+        return entry.first.role == Role::kPs && entry.second.is_listed &&
+               !(entry.second.is_there() && entry.second.connected);
       })) {
     stage_ = Stage::kGather;
     deadline_ = gather_until_;

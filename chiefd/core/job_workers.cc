@@ -12,6 +12,12 @@ void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why) 
   prepared_.erase(worker);
   lending_.forget(worker);
   early_requests_.erase(worker);
+  // What is being written for it must not reach its successor.
+  for (auto& [ticket, actions] : held_)
+    std::erase_if(actions, [&worker](const Action& action) {
+      const Send* message = std::get_if<Send>(&action);
+      return message != nullptr && message->task == worker.task;
+    });
   const bool had_finished = unfinished_.erase(worker) == 0;
   rejoins_[worker.task].note(turn.now, config().job.restart_window);
   warnings_.push_back("lost " + to_string(worker.task) + ": " + why);
@@ -63,6 +69,8 @@ void Job::advance_fences(Turn& turn) {
     any = true;
   }
   std::erase_if(fences_, is_done);
+  // Before these records are lent to others: a later chief must not take them for the lost worker's.
+  if (any && !is_sync()) turn.persist(OpenGrantsRecord{id(), generation_, lending_.open_leases()});
   if (any && stage_ == Stage::kTrain) lend(turn);
 }
 
@@ -154,9 +162,15 @@ void Job::join(Turn& turn, const Member& worker) {
 
 // ---- too few
 
+bool Job::is_work_left() const {
+  if (config().data.sharding == Sharding::kLease) return !lending_.is_complete();
+  const bool any_has_ended = unfinished_.empty() && any_is_left();
+  return !any_has_ended && !pacer_report_.finished;
+}
+
 // Why the job can't train with the workers that it has. "": it can.
 std::string Job::shortage() const {
-  if (stopping_) return "";
+  if (stopping_ || !is_work_left()) return "";
   std::size_t living = 0;
   std::string missing;
   for (const Member& member : roster_.members) {
@@ -167,7 +181,7 @@ std::string Job::shortage() const {
   }
   if (!missing.empty() && waits_for_lost()) return "waiting for " + missing + " (job.on_worker_loss is \"wait\")";
   const std::size_t least = std::max<std::size_t>(config().job.min_workers, 1);
-  if (living < least && (!unfinished_.empty() || !lending_.is_complete()))
+  if (living < least)
     return std::to_string(living) + " of at least " + std::to_string(least) + " workers are there; waiting for others";
   return "";
 }

@@ -16,6 +16,7 @@ namespace {
 struct Options {
   std::string cluster_file;
   std::optional<std::uint32_t> index;
+  std::string address;  // of a worker that the file doesn't name
   bool is_check = false;
 };
 
@@ -36,6 +37,9 @@ std::optional<Options> parse(Role role, int argc, char** argv, int& exit_code) {
   app.add_option("--cluster", options.cluster_file, "the cluster file")->capture_default_str();
   if (role != Role::kChief)
     app.add_option("--index", options.index, "this task's place among the file's, from 0; else told by the address");
+  if (role == Role::kWorker)
+    app.add_option("--address", options.address,
+                   "HOST:PORT of a worker whose --index the file doesn't name (cluster.allow_unlisted_workers)");
   app.add_flag("--check", options.is_check, "read the cluster file, say what is wrong with it, and end");
   app.set_version_flag("--version", std::string(program_of(role)) + " " + kVersion);
   try {
@@ -47,9 +51,30 @@ std::optional<Options> parse(Role role, int argc, char** argv, int& exit_code) {
   return options;
 }
 
+// A worker that joins without being in the file is in its own process's view of it.
+Status add_unlisted(ClusterConfig& cluster, const Options& options) {
+  if (options.address.empty()) return {};
+  const std::string what = "--address " + options.address + ": ";
+  if (!cluster.allow_unlisted_workers)
+    return fail(ErrorCode::kConfig,
+                what + options.cluster_file +
+                    " doesn't allow it: set cluster.allow_unlisted_workers, or name the worker there");
+  if (!options.index || *options.index < cluster.workers.size())
+    return fail(ErrorCode::kUsage, what + "expected an --index that the file doesn't name, from " +
+                                       std::to_string(cluster.workers.size()) + " on");
+  constexpr std::uint32_t kMostWorkers = 4096;
+  if (*options.index >= kMostWorkers)
+    return fail(ErrorCode::kUsage,
+                "--index " + std::to_string(*options.index) + ": expected less than " + std::to_string(kMostWorkers));
+  cluster.workers.resize(*options.index + 1);
+  cluster.workers.back().address = options.address;
+  return {};
+}
+
 Result<Startup> find_place(Role role, const Options& options) {
   auto cluster = read_cluster(options.cluster_file);
   if (!cluster) return tl::unexpected<Error>(std::move(cluster.error()));
+  if (Status added = add_unlisted(*cluster, options); !added) return tl::unexpected(added.error());
   auto task = find_own_task(*cluster, role, options.index);
   if (!task) return tl::unexpected<Error>(Error{task.error().code, options.cluster_file + ": " + task.error().message});
   Startup startup{std::move(*cluster), *task, draw_incarnation(), "", ""};

@@ -90,7 +90,7 @@ struct ShardWritten {
   ShardEntry entry;
   FileEntry file;
   std::optional<PacerReport> pacer;  // shard 0
-  Duration cut{};                    // that the shard's loop stood still for the copy
+  Duration cut{};                    // the longest that the shard's loop stood still for the copy
   Duration parked{};                 // from the first mark to the cut; async, ssp
   Duration writing{};                // from the cut to the synced file
 };

@@ -57,6 +57,7 @@ void ShardCore::advance_sync(Instant now, Actions& actions) {
 // None: too few, or nothing new since the last report.
 std::optional<Staged> ShardCore::staged_set() const {
   Staged staged;
+  std::size_t empty = 0;
   staged.shard = shard_;
   staged.step = version_.next();
   staged.roster = members_.roster().version;
@@ -66,8 +67,9 @@ std::optional<Staged> ShardCore::staged_set() const {
     if (push->roster.value != 0 && push->roster != members_.roster().version) continue;  // of one that we'll hear of
     staged.members.push_back(member->member);
     staged.nonfinite = staged.nonfinite || push->nonfinite;
+    empty += push->is_empty() ? 1 : 0;
   }
-  if (!enough_members(staged.members.size(), members_.active().size(), train_.aggregate)) return std::nullopt;
+  if (!enough_members(staged.members.size(), empty, members_.active().size(), train_.aggregate)) return std::nullopt;
   if (reported_.step == staged.step && reported_.members == staged.members) return std::nullopt;
   return staged;
 }
@@ -108,8 +110,13 @@ void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
 // Pacer. True: a step was committed, another may be ready.
 bool ShardCore::decide_sync(Instant now, Actions& actions) {
   std::vector<Member> active;
-  for (const MemberState* member : members_.active()) active.push_back(member->member);
-  std::optional<Commit> commit = decider_.decide(version_.next(), active);
+  std::vector<Member> empty;
+  for (const MemberState* member : members_.active()) {
+    active.push_back(member->member);
+    const StagedPush* push = staging_.find(member->place, version_.next());
+    if (push != nullptr && push->is_empty()) empty.push_back(member->member);
+  }
+  std::optional<Commit> commit = decider_.decide(version_.next(), active, empty);
   if (!commit) return false;
   commit->roster = members_.roster();
   decider_.forget();

@@ -21,6 +21,8 @@ struct StagedPush {
   std::uint32_t buckets = 0;  // received
   std::vector<bool> has;      // by the shard's bucket number
   Push last;                  // its last frame, once complete
+  // It says that a worker had nothing for this step; one that wasn't finite had.
+  bool is_empty() const { return complete && !nonfinite && last.examples == 0 && !last.skipped; }
   bool contributes() const { return complete && !nonfinite && last.examples > 0; }
 };
 

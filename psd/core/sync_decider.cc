@@ -5,9 +5,9 @@
 
 namespace disttrain::psd {
 
-bool enough_members(std::size_t staged, std::size_t roster, std::uint32_t aggregate) {
+bool enough_members(std::size_t staged, std::size_t empty, std::size_t roster, std::uint32_t aggregate) {
   if (staged == 0) return false;
-  return staged == roster || (aggregate > 0 && staged >= std::min<std::size_t>(aggregate, roster));
+  return staged == roster || (aggregate > 0 && staged - empty >= std::min<std::size_t>(aggregate, roster));
 }
 
 namespace {
@@ -23,26 +23,28 @@ void SyncDecider::staged(const Staged& report, Step open, RosterVersion roster) 
   reports_[report.shard.value].push_back(report);
 }
 
-std::optional<Commit> SyncDecider::decide(Step open, const std::vector<Member>& active) const {
+std::optional<Commit> SyncDecider::decide(Step open, const std::vector<Member>& active,
+                                          const std::vector<Member>& empty) const {
   for (const auto& of_shard : reports_)
     if (of_shard.empty()) return std::nullopt;
-  if (rules_.clip_norm > 0.0) return decide_with_norm(open, active);
+  if (rules_.clip_norm > 0.0) return decide_with_norm(open, active, empty);
   Commit commit;
   commit.step = open;
   for (const Member& member : active)
     if (std::all_of(reports_.begin(), reports_.end(),
                     [&member](const auto& of_shard) { return contains(of_shard.back().members, member); }))
       commit.members.push_back(member);
-  if (!enough_members(commit.members.size(), active.size(), rules_.aggregate)) return std::nullopt;
+  if (!enough(commit.members, active, empty)) return std::nullopt;
   // A shard's flag is about its whole set; a member outside S that wasn't finite vetoes too. It is rare and safe.
   for (const auto& of_shard : reports_) commit.skip = commit.skip || of_shard.back().nonfinite;
   return commit;
 }
 
-std::optional<Commit> SyncDecider::decide_with_norm(Step open, const std::vector<Member>& active) const {
+std::optional<Commit> SyncDecider::decide_with_norm(Step open, const std::vector<Member>& active,
+                                                    const std::vector<Member>& empty) const {
   for (const Staged& candidate : reports_.front()) {
     const auto& members = candidate.members;
-    if (!enough_members(members.size(), active.size(), rules_.aggregate)) continue;
+    if (!enough(members, active, empty)) continue;
     if (!std::all_of(members.begin(), members.end(), [&active](const Member& m) { return contains(active, m); }))
       continue;
     Commit commit;
@@ -65,6 +67,13 @@ std::optional<Commit> SyncDecider::decide_with_norm(Step open, const std::vector
     return commit;
   }
   return std::nullopt;
+}
+
+bool SyncDecider::enough(const std::vector<Member>& members, const std::vector<Member>& active,
+                         const std::vector<Member>& empty) const {
+  const auto brings_nothing =
+      std::count_if(members.begin(), members.end(), [&empty](const Member& member) { return contains(empty, member); });
+  return enough_members(members.size(), static_cast<std::size_t>(brings_nothing), active.size(), rules_.aggregate);
 }
 
 void SyncDecider::forget() {

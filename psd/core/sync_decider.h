@@ -17,8 +17,9 @@ struct SyncRules {
   double clip_norm = 0.0;       // global norm, 0 = no clipping
 };
 
-// Enough for a step: all of `roster`, or `aggregate` of them.
-bool enough_members(std::size_t staged, std::size_t roster, std::uint32_t aggregate);
+// Enough for a step: all of `roster`, or `aggregate` that bring examples. Who brings none is no help: where the others'
+// records are all that is left, steps without them would follow each other without end.
+bool enough_members(std::size_t staged, std::size_t empty, std::size_t roster, std::uint32_t aggregate);
 
 class SyncDecider {
  public:
@@ -28,14 +29,18 @@ class SyncDecider {
   void staged(const Staged& report, Step open, RosterVersion roster);
 
   // S = the members of `active` (in rank order) that are staged on all shards, if these are enough. With clipping, S
-  // must be a set whose norm every shard has reported. Commit::roster is left to the caller.
-  std::optional<Commit> decide(Step open, const std::vector<Member>& active) const;
+  // must be a set whose norm every shard has reported. `empty`: those whose push brings no examples. Commit::roster is
+  // left to the caller.
+  std::optional<Commit> decide(Step open, const std::vector<Member>& active, const std::vector<Member>& empty) const;
 
   // The step is committed, or begins anew with another roster: forgets its reports.
   void forget();
 
  private:
-  std::optional<Commit> decide_with_norm(Step open, const std::vector<Member>& active) const;
+  std::optional<Commit> decide_with_norm(Step open, const std::vector<Member>& active,
+                                         const std::vector<Member>& empty) const;
+  bool enough(const std::vector<Member>& members, const std::vector<Member>& active,
+              const std::vector<Member>& empty) const;
 
   const SyncRules rules_;
   std::vector<std::vector<Staged>> reports_;  // by shard, in order of arrival; the last is the fullest

@@ -59,14 +59,38 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& 
   }
 }
 
-std::shared_ptr<const ShardCopy> ShardStore::copy() {
-  if (copy_ == nullptr || copy_.use_count() > 1) return nullptr;
-  std::copy(parameters_.floats().begin(), parameters_.floats().end(), copy_->array(0).begin());
-  for (std::size_t i = 0; i < slots(); ++i) {
-    const auto values = slot(i);
-    std::copy(values.begin(), values.end(), copy_->array(1 + i).begin());
+bool ShardStore::begin_copy() {
+  if (copy_ == nullptr || is_copying_ || copy_.use_count() > 1) return false;
+  for (OwnBucket& bucket : buckets_) bucket.is_owed = bucket.elements > 0;
+  next_to_copy_ = 0;
+  is_copying_ = true;
+  return true;
+}
+
+std::shared_ptr<const ShardCopy> ShardStore::copy_bucket() {
+  const auto is_owed = [](const OwnBucket& bucket) { return bucket.is_owed; };
+  const auto from = buckets_.begin() + static_cast<std::ptrdiff_t>(next_to_copy_);
+  const auto bucket = std::find_if(from, buckets_.end(), is_owed);
+  next_to_copy_ = static_cast<std::size_t>(bucket - buckets_.begin());
+  if (bucket != buckets_.end()) {
+    copy_owed(*bucket);
+    if (std::any_of(bucket, buckets_.end(), is_owed)) return nullptr;
   }
+  is_copying_ = false;
   return copy_;
+}
+
+std::shared_ptr<const ShardCopy> ShardStore::copy() {
+  if (!begin_copy()) return nullptr;
+  while (true)
+    if (std::shared_ptr<const ShardCopy> whole = copy_bucket()) return whole;
+}
+
+void ShardStore::copy_owed(OwnBucket& bucket) {
+  bucket.is_owed = false;
+  const auto part = [&bucket](std::span<float> values) { return values.subspan(bucket.begin, bucket.elements); };
+  std::ranges::copy(part(parameters()), part(copy_->array(0)).begin());
+  for (std::size_t i = 0; i < slots(); ++i) std::ranges::copy(part(slot(i)), part(copy_->array(1 + i)).begin());
 }
 
 void ShardStore::initialize_all(const Layout& layout, std::uint64_t seed, const std::function<void()>& turn) {
@@ -107,7 +131,7 @@ std::span<const float> ShardStore::parameters(BucketId bucket) const {
 void ShardStore::apply(const Apply& action) {
   gradients_.assign(1, update::WeightedGradient{landing(action.landing, action.bucket), 1.0F});
   total_weight_ = 1.0;
-  update(own(action.bucket), action.at, 1.0);
+  update(action.bucket, action.at, 1.0);
 }
 
 // Equal batches make a plain mean: sum of g, then / n. Else sum of n_i g_i, then / sum of n_i.
@@ -126,7 +150,7 @@ void ShardStore::weigh(const SumPlan& plan, BucketId bucket) {
 
 void ShardStore::sum_and_apply(const SumAndApply& action) {
   weigh(*action.plan, action.bucket);
-  update(own(action.bucket), action.plan->at, action.plan->scale);
+  update(action.bucket, action.plan->at, action.plan->scale);
 }
 
 // The run's part of the gradients of the action being carried out.
@@ -148,7 +172,9 @@ double ShardStore::norm2(const SumPlan& plan) {
   return sum;
 }
 
-void ShardStore::update(const OwnBucket& bucket, const UpdateAt& at, double scale) {
+void ShardStore::update(BucketId id, const UpdateAt& at, double scale) {
+  OwnBucket& bucket = buckets_[id.value];
+  if (bucket.is_owed) copy_owed(bucket);
   for (const Run& run : bucket.runs) {
     const std::uint64_t begin = bucket.begin + run.begin;
     const auto values = parameters_.floats().subspan(begin, run.elements);

@@ -63,8 +63,12 @@ class ShardStore {
   std::span<float> parameters() { return parameters_.floats(); }
   std::size_t slots() const { return rule_.slots(); }
   std::span<float> slot(std::size_t i) { return slots_.floats().subspan(i * elements_, elements_); }
-  // Parameters (array 0) and slots as they are now. Null where no memory was made for it, or the last one is still
-  // held.
+  // Begins a copy of parameters (array 0) and slots as they are now, whatever is applied before it is whole. False
+  // where no memory was made for it, or the last one isn't whole yet or is still held.
+  bool begin_copy();
+  // The next bucket's part of it. The copy once it is whole, null before: call again.
+  std::shared_ptr<const ShardCopy> copy_bucket();
+  // All at once; null where begin_copy() is false.
   std::shared_ptr<const ShardCopy> copy();
 
   std::uint64_t bytes() const;  // of all blocks, touched or not
@@ -80,12 +84,14 @@ class ShardStore {
     std::uint64_t begin = 0;  // within the shard
     std::uint64_t elements = 0;
     std::vector<Run> runs;
+    bool is_owed = false;  // to the copy that was begun
   };
 
+  void copy_owed(OwnBucket& bucket);
   const OwnBucket& own(BucketId bucket) const;
   void initialize_all(const Layout& layout, std::uint64_t seed, const std::function<void()>& turn);
   void weigh(const SumPlan& plan, BucketId bucket);
-  void update(const OwnBucket& bucket, const UpdateAt& at, double scale);
+  void update(BucketId id, const UpdateAt& at, double scale);
   std::span<const update::WeightedGradient> part_of(const Run& run);
   void mix_state(std::span<const update::WeightedGradient> pushed, float weight, std::span<float> values);
 
@@ -101,6 +107,8 @@ class ShardStore {
   MemoryBlock staging_;  // sync: (place, push, element)
   MemoryBlock frames_;   // (place, element): the frame or, in sync, the spare
   std::shared_ptr<ShardCopy> copy_;
+  std::size_t next_to_copy_ = 0;  // no bucket before it is owed
+  bool is_copying_ = false;
   std::vector<update::WeightedGradient> gradients_;  // of the action being carried out
   std::vector<update::WeightedGradient> part_;
   double total_weight_ = 1.0;

@@ -67,8 +67,9 @@ Record some_record(int i) {
                               "/checkpoints/step-10",
                               Step(10)};
     case 4:
-      return DescribedRecord{JobDescribed{
-          job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, 784, 10}, 60000, 10000}};
+      return DescribedRecord{
+          JobDescribed{job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, 784, 10},
+                       60000, 10000}};
     case 5:
       return TrainingRecord{job, Generation(5)};
     case 6:
@@ -120,6 +121,26 @@ TEST_F(JournalTest, StateSurvivesReopening) {
   }
   EXPECT_EQ(open().state, expected);
   EXPECT_EQ(open().state, expected);  // rewritten once
+}
+
+TEST_F(JournalTest, JournalThatHasGrownFarIsRewrittenAndLosesNothing) {
+  JournalState expected;
+  std::uint64_t longest = 0;
+  {
+    JournalFile::Opened opened = open();
+    const Record submitted = SubmittedRecord{JobId(1), "name", std::string(10'000, 'x'), 3};
+    append(opened, submitted);
+    chiefd::apply(expected, submitted);
+    for (std::uint64_t written = 0; written < 2 * JournalFile::kLeastRewritten; written += 10'000) {
+      const Record record = StateRecord{JobId(1), JobState::kRunning, std::string(10'000, 'a' + written % 26)};
+      append(opened, record);
+      chiefd::apply(expected, record);
+      longest = std::max<std::uint64_t>(longest, std::filesystem::file_size(path()));
+    }
+  }
+  EXPECT_LE(longest, JournalFile::kLeastRewritten + 20'000);
+  EXPECT_LT(std::filesystem::file_size(path()), longest);
+  EXPECT_EQ(open().state, expected);
 }
 
 TEST_F(JournalTest, TornTailIsCutWhereverItIsTorn) {

@@ -92,6 +92,52 @@ TEST_F(StoreWithState, IsMixedInByItsWeightInAsync) {
   EXPECT_FLOAT_EQ(store.parameters(state)[2], before[2] + 0.25F * (8.0F - before[2]));
 }
 
+TEST(Store, CopyIsOfTheMomentWhenItWasBegun) {
+  TrainSection train;
+  train.optimizer.rule = Rule::kMomentum;
+  const Layout layout = small_layout(1);
+  ShardStore store(layout, ShardId(0), StoreOptions{train, 1, 1, true, false}, [] {});
+  const Landing landing{Landing::Kind::kFrame, Place(0), 0};
+  const auto apply_to = [&](std::uint32_t bucket) {
+    const auto values = store.landing(landing, BucketId(bucket));
+    std::fill(values.begin(), values.end(), 1.0F);
+    UpdateAt at;
+    at.learning_rate = 0.5;
+    store.apply(Apply{landing, BucketId(bucket), at});
+  };
+  for (std::uint32_t bucket = 0; bucket < layout.buckets.size(); ++bucket) apply_to(bucket);
+  const auto now = [](std::span<float> values) { return std::vector<float>(values.begin(), values.end()); };
+  const std::vector<float> parameters = now(store.parameters());
+  const std::vector<float> momentum = now(store.slot(0));
+
+  ASSERT_TRUE(store.begin_copy());
+  EXPECT_FALSE(store.begin_copy()) << "one at a time";
+  apply_to(3);
+  apply_to(3);
+  EXPECT_EQ(store.copy_bucket(), nullptr);
+  apply_to(0);
+  std::shared_ptr<const ShardCopy> copy;
+  while (copy == nullptr) {
+    copy = store.copy_bucket();
+    apply_to(5);
+  }
+  EXPECT_THAT(copy->array(0), testing::ElementsAreArray(parameters));
+  EXPECT_THAT(copy->array(1), testing::ElementsAreArray(momentum));
+  EXPECT_NE(now(store.parameters()), parameters);
+  EXPECT_EQ(store.copy(), nullptr) << "it is still held";
+  copy.reset();
+  EXPECT_THAT(store.copy()->array(0), testing::ElementsAreArray(now(store.parameters())));
+}
+
+TEST(Store, CopyThatUpdatesHaveMadeIsWhole) {
+  const Layout layout = small_layout(2);
+  ShardStore store(layout, ShardId(0), StoreOptions{TrainSection{}, 1, 1, true, false}, [] {});
+  ASSERT_TRUE(store.begin_copy());
+  for (std::uint32_t bucket : {0U, 2U, 4U})
+    store.apply(Apply{Landing{Landing::Kind::kFrame, Place(0), 0}, BucketId(bucket), UpdateAt{}});
+  EXPECT_NE(store.copy_bucket(), nullptr);
+}
+
 TEST(Store, FindsWhatIsNotFinite) {
   ShardStore store(small_layout(1), ShardId(0), StoreOptions{TrainSection{}, 1, 1, false, false}, [] {});
   const Landing landing{Landing::Kind::kFrame, Place(0), 0};

@@ -142,6 +142,7 @@ void ChiefNode::note(const chiefd::Record& record) {
 // What the file system does and what is heard of it are two things: a crash may lie between.
 void ChiefNode::act(const chiefd::FolderWork& action) {
   after(world_.between(Duration::zero(), jobs_.slowest_disk), [this, action] {
+    if (folders_.count(action.job) == 0 && !std::holds_alternative<chiefd::OpenFolder>(action.work)) return;  // closed
     auto& folder = folders_[action.job];
     if (!folder)
       folder = std::make_unique<chiefd::JobFolder>(

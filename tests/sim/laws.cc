@@ -69,8 +69,11 @@ void Laws::computes(const std::string& job_and_generation, const JobConfig& job,
   // With leases a worker that waits for one is out of the others' sight, and comes back with a clock of its own.
   if (job.train.mode != Mode::kSsp || job.data.sharding == Sharding::kLease || is_any_worker_lost_) return;
   auto& clocks = clocks_[job_and_generation];
-  clocks[worker] = clock;
   const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
+  // Who comes later than the others begins at the slowest of them.
+  if (clocks.count(worker) == 0 && !clocks.empty())
+    clocks[worker] = std::min_element(clocks.begin(), clocks.end(), less)->second;
+  clocks[worker] = std::max(clocks[worker], clock);
   const std::uint64_t slowest = std::min_element(clocks.begin(), clocks.end(), less)->second;
   // It computes step `clock` once its push of clock - 1 was answered; the slowest may be about to push its own.
   const std::uint64_t bound = job.train.staleness + 1 + job.train.pipeline;

@@ -63,6 +63,18 @@ std::string name_of_type() {
 std::string name_of(const Payload& payload) {
   const auto of = [](const auto& message) { return name_of_type<std::decay_t<decltype(message)>>(); };
   const auto* control = std::get_if<wire::ControlMessage>(&payload);
+  const auto positions = [](const std::vector<Interval>& intervals) {
+    std::string text;
+    for (const Interval& interval : intervals)
+      text += " [" + std::to_string(interval.begin) + ", " + std::to_string(interval.end) + ")";
+    return text;
+  };
+  if (const auto* push = std::get_if<PushFrame>(&payload))
+    return "PushFrame " + std::to_string(push->sequence.value) + ", lease " + std::to_string(push->push.lease.value) +
+           ", epoch " + std::to_string(push->push.epoch) + positions(push->push.visited);
+  if (const auto* grant = control != nullptr ? std::get_if<LeaseGrant>(control) : nullptr; grant && grant->lease)
+    return "LeaseGrant " + std::to_string(grant->lease->id.value) + ", epoch " + std::to_string(grant->lease->epoch) +
+           positions(grant->lease->positions);
   return control != nullptr ? std::visit(of, *control) : std::visit(of, payload);
 }
 

@@ -135,7 +135,7 @@ void PsNode::fail_checkpoint(std::uint64_t attempt, const Error& error) {
 
 void PsNode::prepare(const PrepareCheckpoint& order) {
   after(world_.between(Duration::zero(), jobs_.slowest_disk), [this, order, opened = jobs_opened_] {
-    if (opened != jobs_opened_ || !job_) return;
+    if (opened != jobs_opened_ || !job_ || order.attempt < job_->attempt) return;
     job_->attempt = order.attempt;
     job_->folder = order.folder;
     job_->writers.clear();
@@ -239,7 +239,9 @@ void PsNode::drop_job() {
 
 void PsNode::fail(ErrorCode code, const std::string& reason) {
   tell("fails the job: " + reason);
-  tell_chief(TaskFailed{job_->order.job, job_->order.generation, code, reason});
+  const TaskFailed failed{job_->order.job, job_->order.generation, code, reason};
+  if (!job_->failed) job_->failed = failed;
+  tell_chief(failed);
 }
 
 void PsNode::on_arrival(ConnectionId connection, const Hello& hello) {

@@ -43,6 +43,7 @@ class PsNode final : public TaskNode {
     JobConfig config;
     std::map<ShardId, std::unique_ptr<ShardHere>> shards;
     bool created = false;
+    std::optional<TaskFailed> failed;
     std::shared_ptr<psd::ShardJob> facts;
     // Of the checkpoint that is prepared.
     std::uint64_t attempt = 0;
@@ -58,7 +59,9 @@ class PsNode final : public TaskNode {
   };
 
   Hello make_hello() override;
-  void on_welcome() override {}
+  void on_welcome() override {
+    if (job_ && job_->failed) tell_chief(*job_->failed);
+  }
   void on_other_journal() override { drop_job(); }
   void on_order(const wire::ControlMessage& message) override;
   Heartbeat make_heartbeat() override;

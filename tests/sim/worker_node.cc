@@ -268,6 +268,7 @@ void WorkerNode::carry_out(const workerd::SendPush& action) {
 
 void WorkerNode::carry_out(const workerd::Compute& action) {
   busy_ = true;
+  world_.whisper("  " + to_string(self_.task) + " computes step " + std::to_string(action.step));
   laws_.computes(name_of_run(), config_, self().task.index, action.step);
   after(world_.between(microseconds(100), slowest_step_), [this, action, run = runs_] {
     if (run != runs_) return;

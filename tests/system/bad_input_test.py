@@ -42,8 +42,8 @@ class BadInputTest(SystemTest):
 
     def test_key_of_a_later_version_is_refused(self):
         job = self.job()
-        job.write_text(job.read_text() + "[checkpoint]\nevery_steps = 10\n")
-        self.assert_refused(self.up(job), 78, "checkpoint", "not in this version")
+        job.write_text(job.read_text().replace("[train]", "[train]\noptimizer.rule = \"lamb\""))
+        self.assert_refused(self.up(job), 78, "optimizer", "not in this version")
 
     def test_missing_job_file(self):
         self.assert_refused(self.up(self.folder / "absent.toml"), 66, "absent.toml")

@@ -79,6 +79,29 @@ class DaemonsTest(SystemTest):
                 self.assert_goes_on_and_stops(process, recoveries)
                 self.assert_next_job_finishes()
 
+    def test_worker_that_the_file_does_not_name_joins_where_it_is_allowed(self):
+        process = self.start_long_job()
+        arguments = ["workerd", "--cluster", self.cluster, "--index", 5, "--address", free_address()]
+        outcome = self.run_program(*arguments)
+        self.assertEqual(outcome.code, 78, str(outcome))
+        self.assertIn("allow_unlisted_workers", outcome.err)
+        self.kill("chief/0")
+        text = self.cluster.read_text()
+        self.cluster.write_text(text.replace("[cluster]\n", "[cluster]\nallow_unlisted_workers = true\n"))
+        self.start_daemon("chief/0")
+        self.until_state("running")
+        self.daemons["worker/5"] = self.start(*arguments)
+
+        def takes_part():
+            status = self.status("--cluster", self.cluster)
+            return status and any(task["task"] == "worker/5" and task["step"] > 0 for task in status["tasks"])
+        # Memory was made for the workers of the file: the job that runs has no place for more.
+        self.run_program("disttrain", "stop", "--cluster", self.cluster)
+        self.finish(process)
+        process = self.start_long_job()
+        self.until("worker/5 to make steps", takes_part)
+        self.assert_goes_on_and_stops(process, 0)
+
     def test_job_that_waits_for_a_rank_stops_when_it_is_told(self):
         job = self.job(job='on_worker_loss = "wait"', train=f'mode = "sync"\n{LONG}')
         process = self.start("disttrain", "submit", job, "--json", "--cluster", self.cluster)

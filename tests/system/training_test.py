@@ -80,7 +80,8 @@ class TrainingTest(SystemTest):
 
     def test_steps_end_the_job_before_the_epochs(self):
         result = self.assert_finished(self.up(self.job(train="epochs = 50\nsteps = 100")))
-        self.assertEqual(result["global_step"], 100)
+        # What is under way when the last step is done is applied, too: a push of each other worker at most.
+        self.assertIn(result["global_step"], (100, 101))
 
     def test_pipelined_job_trains(self):
         result = self.assert_finished(self.up(self.job(train="pipeline = 1\nepochs = 2")))
@@ -93,7 +94,8 @@ class TrainingTest(SystemTest):
 
     def test_set_overrides_any_key_of_the_job(self):
         result = self.assert_finished(self.up(self.job(), "--set", "train.steps=7", "--set", "job.name=other"))
-        self.assertEqual((result["job"], result["global_step"]), ("other", 7))
+        self.assertEqual(result["job"], "other")
+        self.assertIn(result["global_step"], (7, 8))
 
     def test_convolutional_net_trains(self):
         job = self.folder / "cnn.toml"

@@ -452,6 +452,30 @@ TEST_F(WorkerCoreTest, StalledInputNamesTheLease) {
   EXPECT_NE(take<Fail>().at(0).error.message.find("lease"), std::string::npos);
 }
 
+TEST_F(WorkerCoreTest, LeaseIsAskedForSecondsBeforeItIsNeeded) {
+  facts_.config.data.sharding = Sharding::kLease;
+  const auto grant = [this](std::uint64_t id, std::uint64_t records) {
+    LeaseGrant message;
+    message.lease = Lease{};
+    message.lease->id = LeaseId(id);
+    message.lease->positions = {Interval{0, records}};
+    give(LeaseGranted{message});
+    make_batches_ready();
+  };
+  begin_and_pull();
+  EXPECT_EQ(take<RequestLease>().size(), 1U);
+  grant(1, 1000);
+  EXPECT_TRUE(take<RequestLease>().empty()) << "the rate isn't known: half of it is enough";
+  wait(std::chrono::milliseconds(10));
+  give(Computed{0.5F});
+  answer_push(ShardId(0), Sequence(2), Step(1));
+  answer_push(ShardId(1), Sequence(1), Step(1));
+  const auto asked = take<RequestLease>();
+  ASSERT_EQ(asked.size(), 1U) << "the rest is less than two seconds' worth";
+  grant(2, static_cast<std::uint64_t>(asked[0].records_per_second * 2));
+  EXPECT_TRUE(take<RequestLease>().empty());
+}
+
 TEST_F(WorkerCoreTest, LastPushOfSspSaysSo) {
   facts_.config.train.mode = Mode::kSsp;
   facts_.train_records = 10;

@@ -137,7 +137,7 @@ bool BatchPlan::exhausted() const {
   return options_.records == 0 || (options_.epochs != 0 && epoch_ >= options_.epochs);
 }
 
-bool BatchPlan::runs_dry(std::uint64_t batches_ahead) const {
+bool BatchPlan::runs_dry(std::uint64_t batches_ahead, std::uint64_t records_ahead) const {
   if (is_last_told()) return false;
   std::uint64_t left = 0;
   for (const Held& held : held_) {
@@ -148,7 +148,8 @@ bool BatchPlan::runs_dry(std::uint64_t batches_ahead) const {
       left += held.records - held.taken;
     }
   }
-  const std::uint64_t ahead = options_.sync ? batches_ahead : batches_ahead * options_.batch_size;
+  const std::uint64_t ahead =
+      options_.sync ? batches_ahead : std::max(batches_ahead * options_.batch_size, records_ahead);
   return left < std::max(ahead, newest_size_ / 2);
 }
 

@@ -41,10 +41,17 @@ class BatchPlan {
     return options_.sync && has_block_in_force() && held_.front().lease.first_step > next_step_;
   }
 
+  // sync: what is here is lent to a roster that isn't in force yet, as far as we know: nobody answers us while we push
+  // nothing, so that we must ask.
+  bool waits_for_a_roster() const {
+    return options_.sync && roster_ && !held_.empty() && held_.front().lease.roster > *roster_;
+  }
+
   // Nothing is left and nothing follows.
   bool exhausted() const;
-  // More leases would help soon.
-  bool runs_dry(std::uint64_t batches_ahead) const;
+  // Another lease would help soon: less is left than so many batches, than half of the newest lease or, where leases
+  // are its own, than so many records.
+  bool runs_dry(std::uint64_t batches_ahead, std::uint64_t records_ahead) const;
 
  private:
   struct Held {

@@ -216,7 +216,11 @@ std::uint64_t WorkerCore::next_clock() const {
 // already or not. Else the result would hang on who is quick.
 bool WorkerCore::holds_answer_back() const {
   return sync() && pipeline_ && !computing_ && !computed_whole_ && !finished_ && !stopping_ && !data_used_up() &&
-         pacer_roster_ == roster_ && !plan_.has_missed_a_block();
+         pacer_roster_ == roster_ && !must_look_ahead();
+}
+
+bool WorkerCore::must_look_ahead() const {
+  return plan_.has_missed_a_block() || (planned_.empty() && plan_.waits_for_a_roster());
 }
 
 bool WorkerCore::pushes_complete() const {

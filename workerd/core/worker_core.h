@@ -113,6 +113,8 @@ class WorkerCore {
   bool data_used_up() const;
   std::uint64_t next_clock() const;
   bool holds_answer_back() const;
+  // The others may be at a step, or have a roster, that we don't know of.
+  bool must_look_ahead() const;
   bool pushes_complete() const;
   bool pushes_sent() const;
   bool pulls_complete() const;

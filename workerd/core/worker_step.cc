@@ -6,6 +6,12 @@
 #include "workerd/core/worker_core.h"
 
 namespace disttrain::workerd {
+namespace {
+
+// Leases are asked for so long before they are needed: a chief that was killed is back by then.
+constexpr double kSecondsAhead = 2.0;
+
+}  // namespace
 
 void WorkerCore::advance(Actions& out) {
   if (!started_) return;
@@ -14,7 +20,7 @@ void WorkerCore::advance(Actions& out) {
   if (pulling_) return enter(Phase::kPull);
   if (evaluation_ == Evaluation::kPull) return run_evaluation(out);
   if (left_) return final_wanted_ ? begin_evaluation(out) : enter(Phase::kIdle);
-  if (!have_parameters_ && !stopping_) begin_pull(false, out);
+  if (!have_parameters_ && !stopping_ && !finished_) begin_pull(false, out);
   plan_batches(out);
   if (pulling_) return enter(Phase::kPull);
   if (paused_ && !stopping_) return enter(Phase::kWait);
@@ -37,7 +43,7 @@ void WorkerCore::advance(Actions& out) {
   if (leaving) return leave(out);
   if (evaluation_due()) return begin_evaluation(out);
   if (ssp() && leases() && planned_.empty() && !pushing_ && !told_final_) return say_farewell(out);
-  if (planned_.empty() && !pushing_ && plan_.has_missed_a_block() && !looked_ahead_) {
+  if (planned_.empty() && !pushing_ && must_look_ahead() && !looked_ahead_) {
     looked_ahead_ = true;
     begin_pull(false, out);
     return enter(Phase::kPull);
@@ -97,10 +103,13 @@ void WorkerCore::plan_batches(Actions& out) {
     out.push_back(RequestBatch{*order});
     planned_.push_back(Planned{std::move(*order), false});
   }
-  if (!leases() || lease_requested_ || lease_refused_ || !plan_.runs_dry(facts_.config.data.prefetch)) return;
-  lease_requested_ = true;
+  if (!leases() || lease_requested_ || lease_refused_) return;
   const double seconds = to_seconds(now_ - started_at_);
-  out.push_back(RequestLease{seconds > 0 ? static_cast<double>(progress_.examples) / seconds : 0.0});
+  const double rate = seconds > 0 ? static_cast<double>(progress_.examples) / seconds : 0.0;
+  const auto ahead = static_cast<std::uint64_t>(std::min(rate * kSecondsAhead, 1e15));
+  if (!plan_.runs_dry(facts_.config.data.prefetch, ahead)) return;
+  lease_requested_ = true;
+  out.push_back(RequestLease{rate});
 }
 
 void WorkerCore::drop_stale_batches(Actions& out) {

@@ -17,9 +17,9 @@ class CheckpointTest : public TrainingTest {
   }
   template <typename Work>
   std::size_t count_work() const {
-    return static_cast<std::size_t>(
-        std::count_if(folder_work_.begin(), folder_work_.end(),
-                      [](const FolderWork& work) { return std::holds_alternative<Work>(work.work); }));
+    return static_cast<std::size_t>(std::count_if(folder_work_.begin(), folder_work_.end(), [](const FolderWork& work) {
+      return std::holds_alternative<Work>(work.work);
+    }));
   }
 };
 

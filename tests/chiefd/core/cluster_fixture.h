@@ -318,8 +318,9 @@ class TrainingTest : public ClusterTest {
   Generation generation(JobId job) { return journal_.jobs.at(job).generation.generation; }
   void finish(JobId job, TaskId task) { say(task, WorkerFinished{job, generation(job), 10}); }
   void ask(JobId job, TaskId task, double rate = 1e9) { say(task, LeaseRequest{job, generation(job), rate}); }
-  void lend_all(JobId job) {
-    for (int i = 0; i < 100; ++i) ask(job, worker(0));
+  void lend_all(JobId job) { lend_all_to(job, worker(0)); }
+  void lend_all_to(JobId job, TaskId task) {
+    for (int i = 0; i < 100; ++i) ask(job, task);
   }
   std::string event(const std::string& kind) const {
     for (auto event = journal_.events.rbegin(); event != journal_.events.rend(); ++event)

@@ -322,6 +322,21 @@ TEST_F(ReclaimTest, LeasesThatWereLentAreNotLentAgain) {
   EXPECT_EQ(lent + after, 1000u);
 }
 
+TEST_F(ReclaimTest, LeaseThatALostWorkerLeftAndAnotherGotIsNotTheLostOnesAgain) {
+  const JobId job = train(job_config("a"));
+  ask(job, worker(0));
+  kill(worker(0));
+  lend_all_to(job, worker(1));
+  sent_.clear();
+  restart_chief_without({worker(0)});
+  pass(seconds(3));
+  for (int i = 0; i < 50; ++i) ask(job, worker(1));
+  std::uint64_t fresh = 0;
+  for (const LeaseGrant& grant : sent<LeaseGrant>(worker(1)))
+    if (grant.lease && grant.lease->id.value > (std::uint64_t{2} << 32)) fresh += records_of({grant});
+  EXPECT_EQ(fresh, 0u) << "worker/1 holds all that there is";
+}
+
 TEST_F(ReclaimTest, PsThatIsGoneMeansARollback) {
   const JobId job = train(job_config("a"));
   restart_chief_without({ps(0)});

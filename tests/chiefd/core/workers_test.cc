@@ -42,8 +42,7 @@ TEST_F(WorkersTest, RestartedWorkerReadsTheDataFirstAndThenJoins) {
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 1u) << "nobody waits for it while it reads";
   obedient_ = true;
   say(worker(1), JobDescribed{job, model_, records_, 0});
-  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members,
-            (std::vector<Member>{member(worker(0)), member(worker(1))}));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, (std::vector<Member>{member(worker(0)), member(worker(1))}));
   EXPECT_EQ(sent<OpenJob>(worker(1)).back().generation, Generation(1));
   EXPECT_EQ(sent<StartJob>(worker(1)).size(), 2u);
 }
@@ -71,6 +70,14 @@ TEST_F(WorkersTest, LastWorkerLostPausesTheJobUntilOneIsBack) {
   EXPECT_EQ(generation(job), Generation(1)) << "no step is lost";
 }
 
+TEST_F(WorkersTest, LastWorkerLostPausesAJobWithoutLeasesToo) {
+  JobConfig config = job_config("a");
+  config.data.sharding = Sharding::kNone;
+  const JobId job = train(config, 1);
+  kill(worker(0));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+}
+
 TEST_F(WorkersTest, FewerThanMinWorkersPauseTheOthersAndFailTheJobInTheEnd) {
   JobConfig config = job_config("a");
   config.job.min_workers = 2;
@@ -81,6 +88,18 @@ TEST_F(WorkersTest, FewerThanMinWorkersPauseTheOthersAndFailTheJobInTheEnd) {
   pass(seconds(121));
   EXPECT_EQ(status(job).state, JobState::kFailed);
   EXPECT_NE(status(job).reason.find("1 of at least 2 workers"), std::string::npos) << status(job).reason;
+}
+
+TEST_F(WorkersTest, NobodyIsWaitedForWhenAllRecordsAreVisited) {
+  JobConfig config = job_config("a");
+  config.job.min_workers = 2;
+  const JobId job = train(config);
+  lend_all(job);
+  report_pacer(100, 1);
+  kill(worker(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  finish(job, worker(0));
+  EXPECT_EQ(status(job).state, JobState::kFinished);
 }
 
 TEST_F(WorkersTest, WaitKeepsTheRankForTheSuccessor) {

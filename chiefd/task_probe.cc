@@ -1,0 +1,81 @@
+#include "chiefd/task_probe.h"
+
+#include <asio/post.hpp>
+#include <utility>
+
+#include "common/daemon/clock.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+// A process that closes its sockets one after the other is through with them by then, or soon after.
+constexpr Duration kPause = std::chrono::milliseconds(2);
+
+}  // namespace
+
+TaskProbe::TaskProbe(asio::io_context& loop, transport::Transport& transport, std::string address,
+                     std::vector<std::byte> hello, Duration deadline, std::function<void(ProbeOutcome)> done)
+    : loop_(loop),
+      transport_(transport),
+      address_(std::move(address)),
+      hello_(std::move(hello)),
+      end_(daemon::now() + deadline),
+      done_(std::move(done)),
+      deadline_(loop),
+      pause_(loop) {
+  deadline_.expires_after(deadline);
+  deadline_.async_wait([this, alive = alive_](const asio::error_code& error) {
+    if (!error && *alive) finish(ProbeOutcome::kNoAnswer);
+  });
+  dial();
+}
+
+TaskProbe::~TaskProbe() {
+  *alive_ = false;
+  if (!connection_) return;
+  connection_->close();
+  asio::post(loop_,
+             [dead = std::shared_ptr<transport::Connection>(std::move(connection_))] {});  // it may be calling us
+}
+
+void TaskProbe::dial() {
+  transport::OutgoingFrame hello;
+  hello.header.type = wire::FrameType::kHello;
+  hello.control = hello_;
+  transport_.dial(loop_, address_, hello, end_ - daemon::now(),
+                  [this, alive = alive_](Result<std::unique_ptr<transport::Connection>> connection) {
+                    if (!*alive) return;
+                    if (!connection)
+                      return finish(transport::proves_nobody_listens(connection.error()) ? ProbeOutcome::kRefused
+                                                                                         : ProbeOutcome::kNoAnswer);
+                    connection_ = std::move(*connection);
+                    connection_->start(*this);
+                  });
+}
+
+void TaskProbe::dial_again() {
+  asio::post(loop_, [dead = std::shared_ptr<transport::Connection>(std::move(connection_))] {});
+  pause_.expires_after(kPause);
+  pause_.async_wait([this, alive = alive_](const asio::error_code& error) {
+    if (!error && *alive && daemon::now() < end_) dial();
+  });
+}
+
+void TaskProbe::finish(ProbeOutcome outcome) {
+  deadline_.cancel();
+  done_(outcome);
+}
+
+Result<transport::MutableBytes> TaskProbe::payload_landing(const wire::FrameHeader&, transport::Bytes) {
+  return fail(ErrorCode::kData, "the answer to a hello has no payload");
+}
+
+void TaskProbe::on_frame(const wire::FrameHeader&, transport::Bytes, transport::Bytes) {
+  finish(ProbeOutcome::kAnswered);
+}
+
+void TaskProbe::on_closed(const Error&) {
+  dial_again();
+}
+
+}  // namespace disttrain::chiefd
