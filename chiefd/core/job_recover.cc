@@ -226,6 +226,7 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   newest_at_ = turn.now;
   described_ = journaled.described;
   generation_ = journaled.generation.generation;
+  recoveries_ = journaled.generation.recoveries;
   const bool is_ending = state == JobState::kStopping;
   if (!journaled.is_training || !described_) {
     if (is_ending) return close(turn, JobState::kStopped, "the chief was restarted while the job ended");

@@ -303,6 +303,18 @@ TEST_F(ReclaimTest, TasksThatHoldTheGenerationGoOnWithIt) {
   EXPECT_NE(event("reclaimed"), "no event of this kind");
 }
 
+TEST_F(ReclaimTest, RecoveriesThatAnEarlierChiefMadeCount) {
+  const JobId job = train(job_config("a"));
+  kill(ps(0));
+  restart(ps(0));
+  restart_chief_without({});
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(status(job).recoveries, 1u);
+  kill(ps(0));
+  restart(ps(0));
+  EXPECT_EQ(status(job).recoveries, 2u);
+}
+
 TEST_F(ReclaimTest, LeasesThatWereLentAreNotLentAgain) {
   JobConfig config = job_config("a");
   const JobId job = train(config);
