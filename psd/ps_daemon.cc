@@ -9,6 +9,7 @@
 #include "common/daemon/config_reader.h"
 #include "common/daemon/host.h"
 #include "common/daemon/threads.h"
+#include "psd/visited_log.h"
 
 namespace disttrain::psd {
 
@@ -182,6 +183,7 @@ void PsDaemon::create(const CreateShards& order) {
   facts->places = order.places;
   facts->checkpoint_folder = order.checkpoint_folder;
   facts->restore_path = order.restore_path;
+  facts->visited_folder = VisitedLog::folder();
   facts->self = self_;
   facts->cluster = startup_.cluster.name;
   facts->cluster_hash = startup_.cluster.hash;

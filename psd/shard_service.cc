@@ -21,6 +21,7 @@ ShardOptions options_of(const ShardJob& job, ShardId shard) {
   options.warmup_steps = job.warmup_steps;
   options.train_records = job.train_records;
   options.places = job.places;
+  options.tells_visits = !job.visited_folder.empty();
   return options;
 }
 
@@ -56,6 +57,12 @@ Result<std::unique_ptr<ShardService>> ShardService::make(const ShardPlace& place
   std::unique_ptr<ShardService> service(new ShardService(place, job, shard, origin->report(), origin->fills()));
   if (Status filled = origin->fill(files, *job, shard, service->shard_.store(), turn); !filled)
     return tl::unexpected(filled.error());
+  if (shard.value == 0 && !job->visited_folder.empty()) {
+    Result<VisitedLog> log =
+        VisitedLog::begin(job->visited_folder, job->job, job->generation, origin->report().global_step);
+    if (!log) return tl::unexpected(log.error());
+    service->visited_.emplace(std::move(*log));
+  }
   service->connect();
   return service;
 }
@@ -286,6 +293,10 @@ void ShardService::act_on(const RosterTaken& action) {
 
 void ShardService::act_on(const ReportNow&) {
   report(true);
+}
+
+void ShardService::act_on(const StepCounted& action) {
+  if (Status written = visited_->add(action); !written) act_on(FailJob{written.error().code, written.error().message});
 }
 
 void ShardService::act_on(const FailJob& action) {

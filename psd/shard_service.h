@@ -17,6 +17,7 @@
 #include "psd/peer_link.h"
 #include "psd/shard_job.h"
 #include "psd/store/shard.h"
+#include "psd/visited_log.h"
 #include "psd/worker_channel.h"
 #include "transport/connection.h"
 #include "transport/wire/codec.h"
@@ -62,7 +63,8 @@ struct ShardPlace {
 class ShardService final : private ChannelOwner, private PeerOwner, private Outside {
  public:
   // Makes the shard, which takes its memory and its time, with what it begins with. Throws std::bad_alloc. ShardReady
-  // follows when it has its pacer. Errors are those of ShardOrigin.
+  // follows when it has its pacer. Errors are those of ShardOrigin and
+  // VisitedLog.
   static Result<std::unique_ptr<ShardService>> make(const ShardPlace& place, ShardJobPtr job, ShardId shard);
   ~ShardService() override;
 
@@ -118,6 +120,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void act_on(const Fenced& action);
   void act_on(const RosterTaken& action);
   void act_on(const ReportNow& action);
+  void act_on(const StepCounted& action);
   void act_on(const FailJob& action);
   // The store's.
   void act_on(const Apply&) {}
@@ -136,6 +139,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
 
   // Owned by the loop.
   Shard shard_;
+  std::optional<VisitedLog> visited_;  // pacer, where one is kept
   std::unique_ptr<wire::ScratchBuffer> scratch_;
   std::vector<std::unique_ptr<WorkerChannel>> channels_;
   std::map<ShardId, std::unique_ptr<PeerLink>> peers_;  // pacer: the others; else: the pacer

@@ -228,6 +228,18 @@ struct RosterTaken {
 // Pacer: the chief should hear at once (an epoch is complete, the steps are reached).
 struct ReportNow {};
 
+// Pacer, with ShardOptions::tells_visits: a step counts, and the records that it visits. Comes before every answer,
+// report and copy that includes the step.
+struct Visit {
+  TaskId worker;
+  std::uint32_t epoch = 0;
+  std::vector<Interval> positions;
+};
+struct StepCounted {
+  Step step;
+  std::vector<Visit> visits;
+};
+
 // The job can't go on at this shard. Later events change nothing.
 struct FailJob {
   ErrorCode code = ErrorCode::kFailed;
@@ -236,7 +248,7 @@ struct FailJob {
 
 using Action = std::variant<Admit, Refuse, CloseChannel, Apply, SumAndApply, MeasureNorm, Reply, SendAcknowledge,
                             SendStaged, SendCommit, SendNews, SendMarkTaken, SendCut, CopyForCheckpoint, Fenced,
-                            RosterTaken, ReportNow, FailJob>;
+                            RosterTaken, ReportNow, StepCounted, FailJob>;
 using Actions = std::vector<Action>;
 
 }  // namespace disttrain::psd

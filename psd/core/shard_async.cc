@@ -17,7 +17,7 @@ void ShardCore::push_async(Instant now, MemberState& member, const PushArrived& 
   if (push.last) {
     outcome = member.push_nonfinite ? PushOutcome::kSkipped : PushOutcome::kApplied;
     const bool trained = push.examples > 0 || push.skipped;
-    if (trained) count_async(now, push, member.push_nonfinite, actions);
+    if (trained) count_async(now, member, push, actions);
     if (failed_) return;
     member.last_clock = push.clock;
     if (push.final)
@@ -34,11 +34,12 @@ void ShardCore::push_async(Instant now, MemberState& member, const PushArrived& 
 }
 
 // A whole push is one step of this shard.
-void ShardCore::count_async(Instant now, const Push& push, bool skipped, Actions& actions) {
+void ShardCore::count_async(Instant now, const MemberState& member, const Push& push, Actions& actions) {
   const std::uint64_t behind = version_ > push.pull_version ? version_.value - push.pull_version.value : 0;
   version_ = version_.next();
   if (!is_pacer()) return;
-  pacer_.step_done(now, StepDone{push.examples, push.loss, static_cast<double>(behind), skipped});
+  if (tells_visits_) actions.push_back(StepCounted{version_, {Visit{member.member.task, push.epoch, push.visited}}});
+  pacer_.step_done(now, StepDone{push.examples, push.loss, static_cast<double>(behind), member.push_nonfinite});
   const bool epoch_done = push.lease.value != 0 && pacer_.ledger().visit(push.epoch, push.visited);
   counted(actions, epoch_done);
   if (!failed_ && finished() && shards_ > 1)

@@ -29,6 +29,7 @@ ShardCore::ShardCore(const Layout& layout, const ShardOptions& options)
       train_(options.train),
       credits_(options.credits),
       waits_for_lost_(options.waits_for_lost),
+      tells_visits_(options.tells_visits && options.shard.value == 0),
       places_(places(options)),
       own_index_(layout.buckets.size(), kForeign),
       version_(options.restored.global_step),

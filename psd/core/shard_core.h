@@ -31,6 +31,7 @@ struct ShardOptions {
   bool waits_for_lost = false;      // sync: no step without a whole roster (job.on_worker_loss = "wait")
   std::uint64_t warmup_steps = 0;   // pacer: steps that aren't measured
   std::uint64_t train_records = 0;  // pacer: length of an epoch
+  bool tells_visits = false;        // pacer: StepCounted for each step
   PacerReport restored;             // of the checkpoint that the shard begins with; all shards have its version
 };
 
@@ -98,7 +99,7 @@ class ShardCore {
   // async, ssp: shard_async.cc.
   void push_async(Instant now, MemberState& member, const PushArrived& event, Actions& actions);
   void answer_async(MemberState& member, const PushArrived& event, PushOutcome outcome, Actions& actions);
-  void count_async(Instant now, const Push& push, bool skipped, Actions& actions);
+  void count_async(Instant now, const MemberState& member, const Push& push, Actions& actions);
   void answer_within_bound(Actions& actions);
 
   // sync: shard_sync.cc.
@@ -113,6 +114,7 @@ class ShardCore {
   std::shared_ptr<const SumPlan> plan_sum(const std::vector<Member>& members, Step step, double scale) const;
   void settle_outcomes(const Commit& commit);
   void apply_and_answer(const std::shared_ptr<const SumPlan>& plan, Actions& actions);
+  void tell_visits(const Commit& commit, Actions& actions) const;
   void count_sync(Instant now, const Commit& commit, Actions& actions);
   void begin_step_anew(Actions& actions);
   bool is_void(const Push& push) const { return push.roster.value != 0 && push.roster < members_.roster().version; }
@@ -128,6 +130,7 @@ class ShardCore {
   const TrainSection train_;
   const std::uint32_t credits_;
   const bool waits_for_lost_;
+  const bool tells_visits_;
   const std::uint32_t places_;
   std::vector<OwnBucket> buckets_;        // ascending
   std::vector<std::uint32_t> own_index_;  // by BucketId; kForeign: another shard's

@@ -169,6 +169,7 @@ bool ShardCore::commit_sync(Instant now, const Commit& commit, Actions& actions)
   version_ = commit.step;
   measuring_.reset();
   settle_outcomes(commit);
+  if (tells_visits_) tell_visits(commit, actions);
   apply_and_answer(commit.skip ? nullptr : plan, actions);
   if (is_pacer()) count_sync(now, commit, actions);
   for (std::uint32_t place = 0; place < places_; ++place) staging_.drop(Place(place), commit.step);
@@ -221,6 +222,15 @@ void ShardCore::apply_and_answer(const std::shared_ptr<const SumPlan>& plan, Act
     if (!member->parked.wants_parameters) acknowledge(*member, member->parked.outcome, actions);
     member->parked = {};
   }
+}
+
+void ShardCore::tell_visits(const Commit& commit, Actions& actions) const {
+  StepCounted counted{commit.step, {}};
+  for (const Member& member : commit.members) {
+    const Push& last = staged_push(member, commit.step)->last;
+    counted.visits.push_back(Visit{member.task, last.epoch, last.visited});
+  }
+  actions.push_back(std::move(counted));
 }
 
 // What the step was made of; the pushes are still staged.

@@ -1,6 +1,11 @@
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "tests/psd/shell_fixture.h"
 
@@ -117,6 +122,57 @@ TEST_F(PsShell, ADuplicateIsAnsweredAndAGapClosesTheChannel) {
   EXPECT_TRUE(until([&] { return channel->closed; }));
   // Whoever comes back goes on where it was.
   EXPECT_EQ(welcomed_after(*open_channel(0, 0)), 1U);
+}
+
+// Where DISTTRAIN_VISITED_LOG names a folder.
+class VisitedLogOfAPs : public PsShell {
+ protected:
+  VisitedLogOfAPs() { ::setenv("DISTTRAIN_VISITED_LOG", folder_.c_str(), 1); }
+  ~VisitedLogOfAPs() override {
+    ::unsetenv("DISTTRAIN_VISITED_LOG");
+    std::filesystem::remove_all(folder_);
+  }
+
+  void expect_line_of_a_step(const std::string& mode) {
+    ASSERT_TRUE(std::filesystem::create_directory(folder_));
+    create_job(1, 1, mode);
+    auto channel = open_channel(0, 0);
+    for (std::uint32_t bucket = 0; bucket < 6; ++bucket) {
+      Push push = last_frame(1, bucket);
+      push.last = bucket == 5;
+      push.want = push.last ? Want::kAll : Want::kNothing;
+      push.lease = LeaseId(1);
+      push.epoch = 2;
+      push.visited = {{0, 7}, {20, 23}};
+      channel->push(bucket + 1, push, std::vector<float>(bucket == 5 ? 2 : 4, 1.0F));
+    }
+    ASSERT_TRUE(until(
+        [&] { return !channel->heard.empty() && std::holds_alternative<Parameters>(channel->heard.back().message); }));
+    std::ifstream log(folder_ + "/job-5.jsonl");
+    const std::string lines((std::istreambuf_iterator<char>(log)), std::istreambuf_iterator<char>());
+    EXPECT_EQ(lines,
+              "{\"generation\": 3, \"begins_after\": 0}\n{\"generation\": 3, \"step\": 1, \"visits\": "
+              "[{\"worker\": \"worker/0\", \"epoch\": 2, \"positions\": [[0, 7], [20, 23]]}]}\n");
+  }
+
+  const std::string folder_ = testing::TempDir() + "visited-" + std::to_string(::getpid());
+};
+
+TEST_F(VisitedLogOfAPs, HasTheRecordsOfAStepBeforeItIsAnswered) {
+  expect_line_of_a_step("async");
+}
+
+TEST_F(VisitedLogOfAPs, HasTheRecordsOfACommittedStepBeforeItIsAnswered) {
+  expect_line_of_a_step("sync");
+}
+
+TEST_F(VisitedLogOfAPs, AFolderThatIsNotThereIsAReasonWhyTheJobFails) {
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  chief_.send(order(1, 1, "async"));
+  std::optional<TaskFailed> failed;
+  ASSERT_TRUE(until([&] { return (failed = chief_.take<TaskFailed>()).has_value(); }));
+  EXPECT_EQ(failed->code, ErrorCode::kConfig);
+  EXPECT_THAT(failed->reason, HasSubstr("DISTTRAIN_VISITED_LOG must name a folder"));
 }
 
 TEST_F(PsShell, SyncOverTwoShardsWaitsForBothWorkers) {
