@@ -228,7 +228,7 @@ GenerationRecord read_generation(Reader& in) {
   record.roster = read_roster(in);
   record.restore_path = in.text();
   record.restore_step = Step(in.number<std::uint64_t>());
-  if (!in.is_whole()) record.recoveries = in.number<std::uint32_t>();  // the first records had none
+  record.recoveries = in.number<std::uint32_t>();
   return record;
 }
 
