@@ -118,7 +118,7 @@ Result<FolderAnswer> JobFolder::carry_out(const CommitAttempt& work) {
   FolderAnswer answer;
   answer.path = *path;
   const CheckpointSection& section = work.config.checkpoint;
-  const auto retained = checkpoint::retain(files_, path_, {section.keep, section.keep_every_steps});
+  const auto retained = checkpoint::retain(files_, path_, {section.keep, section.keep_every_steps, *path});
   if (!retained) answer.warning = "older checkpoints couldn't be removed: " + retained.error().message;
   return answer;
 }

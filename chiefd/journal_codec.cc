@@ -14,6 +14,7 @@ enum class Type : std::uint8_t {
   kTerm = 1,
   kSubmitted = 2,
   kState = 3,
+  kBareGeneration = 4,  // of the first version: a number only; not written any more
   kGrant = 5,
   kDescribed = 6,
   kGeneration = 7,
@@ -333,6 +334,9 @@ Result<Record> decode_record(std::span<const std::byte> bytes) {
       record = std::move(*described);
       break;
     }
+    case Type::kBareGeneration:
+      record = read_generation_of<GenerationRecord>(in);
+      break;
     case Type::kGeneration:
       record = read_generation(in);
       break;

@@ -93,7 +93,8 @@ Result<Recovered> recover(std::span<const std::byte> bytes, const std::string& p
   }
   if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
     return fail(ErrorCode::kData, path + " isn't a journal of chiefd; move it away to begin a new one");
-  if (const std::uint32_t version = get_u32(bytes.subspan(kMagic.size())); version > kJournalVersion)
+  const std::uint32_t version = get_u32(bytes.subspan(kMagic.size()));
+  if (version > kJournalVersion)
     return fail(ErrorCode::kConfig, path + " was written by a newer chiefd (journal version " +
                                         std::to_string(version) + ", this one knows up to " +
                                         std::to_string(kJournalVersion) + "): install that version again");

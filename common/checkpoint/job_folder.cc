@@ -83,6 +83,15 @@ bool verifies(Files& files, const std::string& path) {
   return open && verify_files(files, path, open->manifest);
 }
 
+bool has_its_sizes(Files& files, const std::string& path) {
+  const Result<OpenCheckpoint> open = open_checkpoint(files, path);
+  if (!open) return false;
+  return std::all_of(open->manifest.files.begin(), open->manifest.files.end(), [&](const FileEntry& entry) {
+    const auto file = files.open(path + "/" + entry.name);
+    return file && (*file)->size() == entry.bytes;
+  });
+}
+
 // False: somebody reads it.
 Result<bool> remove_checkpoint(Files& files, const std::string& path) {
   const std::string going = parent_of(path) + "/" + kGoing + name_in(path);
@@ -257,7 +266,10 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
   if (std::find(keep.begin(), keep.end(), false) == keep.end()) return removed;
   // One of those that stay must be good; if none is, the newest good one stays too.
   std::size_t good = 0;
-  while (good < found->size() && !(keep[good] && verifies(files, (*found)[good].path))) ++good;
+  const auto is_good = [&](const std::string& path) {
+    return path == retention.just_committed ? has_its_sizes(files, path) : verifies(files, path);
+  };
+  while (good < found->size() && !(keep[good] && is_good((*found)[good].path))) ++good;
   for (std::size_t i = 0; good == found->size() && i < found->size(); ++i)
     if (!keep[i] && verifies(files, (*found)[i].path)) {
       good = i;

@@ -75,6 +75,9 @@ Result<std::string> commit(Files& files, const std::string& job_folder, Manifest
 struct Retention {
   std::uint32_t keep = 1;              // newest ones, at least 1
   std::uint64_t keep_every_steps = 0;  // the first at or after each multiple stays for ever; 0: none
+  // Its path: written with checksums, synced and committed a moment ago. It is taken for good if its files have their
+  // sizes; reading it whole again would cost training as much as a tenth of writing it.
+  std::string just_committed;
 };
 // Removes what needn't be kept: never one that is being read, and never the last that verifies, for which it reads the
 // newest ones whole. Returns the paths that it removed.

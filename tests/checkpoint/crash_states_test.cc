@@ -27,7 +27,7 @@ class Explorer {
       const Layout& layout = attempt % 2 == 0 ? two_ : three_;
       EXPECT_TRUE(save(files_, "/c/job", layout, generation, step, 1, ++attempt));
       note(generation, step);
-      EXPECT_TRUE(retain(files_, "/c/job", Retention{2, 0}));
+      EXPECT_TRUE(retain(files_, "/c/job", Retention{2, 0, ""}));
     }
   }
 

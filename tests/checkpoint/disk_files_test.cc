@@ -33,7 +33,7 @@ TEST_F(DiskFilesTest, CheckpointsAreSavedKeptAndLoaded) {
     const Result<std::string> path = save(files_, job, layout, 1, step, 1, step);
     ASSERT_TRUE(path) << path.error().message;
   }
-  const auto removed = retain(files_, job, Retention{2, 0});
+  const auto removed = retain(files_, job, Retention{2, 0, ""});
   ASSERT_TRUE(removed) << removed.error().message;
   EXPECT_EQ(removed->size(), 2u);
   std::vector<std::string> broken;
@@ -58,6 +58,29 @@ TEST_F(DiskFilesTest, ErrorsNameThePathAndWhatToDo) {
   auto file = files_.create(folder_ + "/huge");
   ASSERT_TRUE(file);
   EXPECT_FALSE((*file)->reserve(std::uint64_t{1} << 62));
+}
+
+TEST_F(DiskFilesTest, FilesOfAnySizeAreWhatWasAppended) {
+  for (const std::size_t size : {0, 1, 4095, 4096, 4097, 100'000, 4 << 20, (4 << 20) + 1, 9'999'999}) {
+    std::vector<std::byte> content(size);
+    for (std::size_t i = 0; i < size; ++i) content[i] = static_cast<std::byte>(i * 2654435761u >> 13);
+    const std::string path = folder_ + "/" + std::to_string(size);
+    const auto file = files_.create(path);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE((*file)->reserve(size));
+    // Small pieces first, then all that is left.
+    for (std::size_t at = 0, piece = 1; at < size; piece *= 7) {
+      const std::size_t count = at > 20'000 ? size - at : std::min(piece, size - at);
+      ASSERT_TRUE((*file)->append(Bytes(content).subspan(at, count)));
+      at += count;
+    }
+    ASSERT_TRUE((*file)->sync());
+    const auto read = files_.open(path);
+    ASSERT_EQ((*read)->size(), size);
+    std::vector<std::byte> out(size);
+    ASSERT_TRUE((*read)->read_at(0, out));
+    EXPECT_TRUE(out == content) << size;
+  }
 }
 
 TEST_F(DiskFilesTest, AFileThatWasCutOffIsData) {

@@ -87,7 +87,7 @@ TEST_F(JobFolderTest, NewerFormatIsNotPassedOver) {
 
 TEST_F(JobFolderTest, RetentionKeepsTheNewestAndTheMultiples) {
   for (std::uint64_t step = 10; step <= 60; step += 10) saved(1, step);
-  const auto removed = retain(files_, "/job", Retention{2, 30});
+  const auto removed = retain(files_, "/job", Retention{2, 30, ""});
   ASSERT_TRUE(removed) << removed.error().message;
   EXPECT_EQ(removed->size(), 3u);
   EXPECT_EQ(names(), (std::vector<std::string>{"gen-1-step-00000000000000000060", "gen-1-step-00000000000000000050",
@@ -99,8 +99,20 @@ TEST_F(JobFolderTest, RetentionNeverRemovesTheLastGoodOne) {
   saved(1, 20);
   const std::string newest = saved(1, 30);
   files_.content(newest + "/shard-0-of-2.safetensors").back() ^= std::byte{1};
-  ASSERT_TRUE(retain(files_, "/job", Retention{1, 0}));
+  ASSERT_TRUE(retain(files_, "/job", Retention{1, 0, ""}));
   EXPECT_EQ(names(), (std::vector<std::string>{"gen-1-step-00000000000000000030", "gen-1-step-00000000000000000020"}));
+}
+
+TEST_F(JobFolderTest, OneThatWasJustCommittedIsGoodIfItsFilesHaveTheirSizes) {
+  saved(1, 10);
+  saved(1, 20);
+  const std::string newest = saved(1, 30);
+  files_.content(newest + "/shard-0-of-2.safetensors").pop_back();
+  ASSERT_TRUE(retain(files_, "/job", Retention{1, 0, newest}));
+  EXPECT_EQ(names().size(), 2u) << "the one before stays";
+  const std::string next = saved(1, 40);
+  ASSERT_TRUE(retain(files_, "/job", Retention{1, 0, next}));
+  EXPECT_EQ(names(), std::vector<std::string>{"gen-1-step-00000000000000000040"});
 }
 
 TEST_F(JobFolderTest, RetentionRemovesNothingThatIsBeingRead) {
@@ -109,10 +121,10 @@ TEST_F(JobFolderTest, RetentionRemovesNothingThatIsBeingRead) {
   {
     const Result<OpenCheckpoint> reader = open_checkpoint(files_, oldest);
     ASSERT_TRUE(reader);
-    EXPECT_TRUE(retain(files_, "/job", Retention{1, 0})->empty());
+    EXPECT_TRUE(retain(files_, "/job", Retention{1, 0, ""})->empty());
     EXPECT_TRUE(load(files_, *reader, layout_));
   }
-  EXPECT_EQ(retain(files_, "/job", Retention{1, 0})->size(), 1u);
+  EXPECT_EQ(retain(files_, "/job", Retention{1, 0, ""})->size(), 1u);
 }
 
 TEST_F(JobFolderTest, LeftoversAreClearedByTheNextAttempt) {

@@ -326,9 +326,9 @@ TEST(WeightsTest, ACheckpointThatIsOpenCantBeRemoved) {
   {
     const Result<Weights> weights = Weights::open(files, old);
     ASSERT_TRUE(weights);
-    EXPECT_TRUE(retain(files, "/job", Retention{1, 0})->empty());
+    EXPECT_TRUE(retain(files, "/job", Retention{1, 0, ""})->empty());
   }
-  EXPECT_EQ(*retain(files, "/job", Retention{1, 0}), std::vector<std::string>{old});
+  EXPECT_EQ(*retain(files, "/job", Retention{1, 0, ""}), std::vector<std::string>{old});
 }
 
 }  // namespace

@@ -106,6 +106,16 @@ TEST_F(JournalTest, CutOrForeignRecordsAreRefusedWhateverTheyHold) {
   EXPECT_FALSE(decode_record(std::vector<std::byte>{std::byte{99}}));
 }
 
+TEST_F(JournalTest, GenerationOfTheFirstVersionIsItsNumber) {
+  const GenerationRecord number{JobId(3), Generation(5), 0, {}, {}, "", Step(0), 0};
+  std::vector<std::byte> bytes = encode_record(number);
+  bytes.resize(1 + sizeof(std::uint32_t) + sizeof(std::uint64_t));
+  bytes[0] = std::byte{4};
+  const Result<Record> decoded = decode_record(bytes);
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(*decoded, Record(number));
+}
+
 TEST_F(JournalTest, MissingDirectoryIsMadeAndTheJournalIsNew) {
   directory_ += "/a/b";
   EXPECT_EQ(open().state, JournalState());
@@ -181,7 +191,7 @@ TEST_F(JournalTest, DamageBeforeTheTailIsAnErrorThatSaysWhatToDo) {
 TEST_F(JournalTest, NewerVersionIsRefusedWithASentence) {
   open();
   std::string bytes = content();
-  bytes[8] = 2;
+  bytes[8] = 3;
   replace(bytes);
   const Error error = open_error();
   EXPECT_EQ(error.code, ErrorCode::kConfig);
