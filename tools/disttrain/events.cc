@@ -81,7 +81,8 @@ Status show(ChiefClient& client, const ChiefTarget& target, const EventsOptions&
     print(fresh, options);
     if (!options.follow || is_over(fresh, options)) return {};
     list = next(client);
-    if (!list && find_chief_again(client, target, kChiefPatience, list.error())) list = ask(client, options);
+    // A chief may die again before it has answered.
+    while (!list && find_chief_again(client, target, kChiefPatience, list.error())) list = ask(client, options);
   }
   return tl::unexpected<Error>(list.error());
 }
