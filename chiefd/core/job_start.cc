@@ -5,6 +5,7 @@
 #include "chiefd/core/job.h"
 #include "chiefd/core/placement.h"
 #include "common/memory_plan.h"
+#include "common/mutant.h"
 #include "common/update/update_rule.h"
 
 namespace disttrain::chiefd {
@@ -225,6 +226,7 @@ void Job::begin_generation(Turn& turn) {
   deadline_ = turn.now + setup_.timeouts.setup;
   stage_ticket_ = turn.persist(GenerationRecord{id(), generation_, token_, owners_, roster_,
                                                 restore_ ? restore_->path : "", restore_ ? restore_->step : Step()});
+  if (DISTTRAIN_MUTANT(kGenerationNotDurable)) create_shards(turn);
 }
 
 // Memory is made for workers that may still come.
