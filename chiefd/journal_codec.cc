@@ -133,6 +133,7 @@ struct Encoder {
     roster(record.roster);
     out.text(record.restore_path);
     out.number(record.restore_step.value);
+    out.number(record.recoveries);
   }
   void operator()(const TrainingRecord& record) const {
     out.number(Type::kTraining);
@@ -227,6 +228,7 @@ GenerationRecord read_generation(Reader& in) {
   record.roster = read_roster(in);
   record.restore_path = in.text();
   record.restore_step = Step(in.number<std::uint64_t>());
+  record.recoveries = in.number<std::uint32_t>();
   return record;
 }
 

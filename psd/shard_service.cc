@@ -314,6 +314,7 @@ void ShardService::prepare_cut(std::uint64_t attempt) {
 }
 
 void ShardService::abandon_cut(std::uint64_t attempt) {
+  if (attempt >= attempt_) first_mark_.reset();
   handle(AttemptAbandoned{attempt});
 }
 

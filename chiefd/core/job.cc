@@ -12,6 +12,7 @@ Job::Job(Setup setup) : setup_(std::move(setup)) {}
 void Job::restore(const JournaledJob& journaled) {
   state_ = journaled.state;
   generation_ = journaled.generation.generation;
+  recoveries_ = journaled.generation.recoveries;
   newest_ = journaled.checkpoint;
   if (state_ == JobState::kQueued) return;
   reason_ = journaled.reason;

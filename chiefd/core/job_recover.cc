@@ -233,6 +233,7 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   newest_at_ = turn.now;
   described_ = journaled.described;
   generation_ = journaled.generation.generation;
+  recoveries_ = journaled.generation.recoveries;
   const bool is_ending = state == JobState::kStopping;
   if (!journaled.is_training || !described_) {
     if (is_ending) return close(turn, JobState::kStopped, "the chief was restarted while the job ended");
@@ -279,6 +280,9 @@ void Job::reclaim(Turn& turn, const TaskHello& hello) {
       if (member.task == hello.member.task) reclaimed_.insert(member);
   if (hello.job != id() || hello.generation != generation_ || !uses(hello.member)) return;
   reclaimed_.insert(hello.member);
+  // Workers that have marked their channels for the chief before would wait for those that never heard of it.
+  if (is_owner(hello.member))
+    send(turn, hello.member.task, AbandonCheckpoint{id(), generation_, turn.term.value << 32});
   if (awaited_.count(hello.member) != 0) repeat_roster(turn);
   finish_reclaim(turn);
 }

@@ -50,8 +50,9 @@ void Job::on_roster_applied(Turn& turn, const RosterApplied& applied) {
   if (applied.version != roster_.version) return;
   if (stage_ == Stage::kRoster && answered(pacer())) return start_training(turn);
   if (stage_ == Stage::kSettle && answered(pacer())) return final_cut(turn);
-  const bool trains = stage_ == Stage::kTrain || stage_ == Stage::kReclaim;
-  if (!trains || may_lend_) return;
+  // An answer to the chief before may still be under way: the tasks aren't together yet.
+  const bool is_reclaimed = stage_ == Stage::kReclaim && awaited_.count(pacer()) != 0;
+  if ((stage_ != Stage::kTrain && !is_reclaimed) || may_lend_) return;
   // The open step begins anew with this roster: what it takes is what the ledger lacks now.
   may_lend_ = true;
   if (stage_ == Stage::kReclaim) {

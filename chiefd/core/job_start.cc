@@ -224,8 +224,9 @@ void Job::begin_generation(Turn& turn) {
   stage_ = Stage::kGeneration;
   reason_ = "waits for the chief's own disk";
   deadline_ = turn.now + setup_.timeouts.setup;
-  stage_ticket_ = turn.persist(GenerationRecord{id(), generation_, token_, owners_, roster_,
-                                                restore_ ? restore_->path : "", restore_ ? restore_->step : Step()});
+  stage_ticket_ =
+      turn.persist(GenerationRecord{id(), generation_, token_, owners_, roster_, restore_ ? restore_->path : "",
+                                    restore_ ? restore_->step : Step(), recoveries_});
   if (DISTTRAIN_MUTANT(kGenerationNotDurable)) create_shards(turn);
 }
 

@@ -68,6 +68,7 @@ struct GenerationRecord {
   Roster roster;
   std::string restore_path;  // "": initial values
   Step restore_step;
+  std::uint32_t recoveries = 0;  // that the job has had so far
   bool operator==(const GenerationRecord&) const = default;
 };
 

@@ -195,11 +195,12 @@ void Tasks::tick(Instant now, Findings& findings, Actions& actions) {
     ++expected;
     if (task.state == TaskState::kSilent || now - task.last_heard > timeouts_.silent) late.push_back(&task);
   }
-  const bool suspects_itself = late.size() > 1 && late.size() * 2 > expected;
+  if (late.size() > 1 && late.size() * 2 > expected) suspected_ = now;
+  const bool suspects_itself = suspected_ && now - *suspected_ <= timeouts_.silent;
   for (Task* task : late) {
     if (task->state == TaskState::kSilent) continue;
     if (suspects_itself && now - task->last_heard <= timeouts_.silent_ps) {
-      task->reason = "silent, as most tasks are: the chief suspects its own host";
+      task->reason = "silent, as most tasks are or were: the chief suspects its own host";
       continue;
     }
     task->state = TaskState::kSilent;

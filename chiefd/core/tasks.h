@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,8 @@ class Tasks {
   // advertises may be wrong.
   void finish_probe(const Member& member, ProbeOutcome outcome, Findings& findings, Actions& actions);
   // Silence. A chief that missed its own ticks forgives the others as much, and one to which most tasks fall silent at
-  // once suspects itself: it removes nobody before Timeouts::silent_ps.
+  // once suspects itself: it removes nobody before Timeouts::silent_ps. When most are back the others have one timeout
+  // more, for they don't all come back at the same moment.
   // A task whose connection is away, or that is silent, is probed at each interval, and after Timeouts::silent_ps more
   // rarely: the first probe may have met a dying process whose port was still open, or may have been too slow.
   void tick(Instant now, Findings& findings, Actions& actions);
@@ -82,6 +84,7 @@ class Tasks {
   std::map<TaskId, Task> tasks_;
   Instant last_tick_;
   bool ticked_ = false;
+  std::optional<Instant> suspected_;  // when it suspected itself last
 };
 
 }  // namespace disttrain::chiefd

@@ -95,6 +95,7 @@ struct Fence {
 struct AttemptPrepared {
   std::uint64_t attempt = 0;
 };
+// This one and all before it.
 struct AttemptAbandoned {
   std::uint64_t attempt = 0;
 };

@@ -19,7 +19,7 @@ void ShardCore::on(Instant, const AttemptPrepared& event, Actions& actions) {
 }
 
 void ShardCore::on(Instant, const AttemptAbandoned& event, Actions& actions) {
-  if (event.attempt != attempt_ || attempt_ == 0) return;
+  if (attempt_ == 0 || event.attempt < attempt_) return;
   let_marked_go(actions);
   settled_ = attempt_;
   attempt_ = 0;

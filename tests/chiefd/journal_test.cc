@@ -65,7 +65,8 @@ Record some_record(int i) {
                               {Owner{Member{TaskId{Role::kPs, 1}, Incarnation(4)}, "host:1"}},
                               Roster{RosterVersion(2), {borrower}},
                               "/checkpoints/step-10",
-                              Step(10)};
+                              Step(10),
+                              3};
     case 4:
       return DescribedRecord{
           JobDescribed{job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, 784, 10},

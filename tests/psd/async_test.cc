@@ -339,5 +339,27 @@ TEST(Pacer, FailsAtTheFirstWhereAsked) {
   EXPECT_TRUE(pacer.verdict());
 }
 
+// A worker whose mark came waits for the others' marks, which the chief that asked for them can't order any more.
+TEST(AsyncShard, AnAttemptOfALaterTermThatIsGivenUpEndsThoseBeforeIt) {
+  ShardOptions options;
+  options.train.mode = Mode::kAsync;
+  options.roster = roster_of(2);
+  const Layout layout = small_layout(1);
+  ShardCore shard(layout, options);
+  Actions actions;
+  const std::uint64_t first = (std::uint64_t{1} << 32) + 7;
+  for (std::uint32_t w : {0U, 1U}) shard.step({}, ChannelOpened{ChannelId(w + 1), worker(w)}, actions);
+  shard.step({}, AttemptPrepared{first}, actions);
+  shard.step({}, MarkArrived{ChannelId(1), Mark{first}}, actions);
+  actions.clear();
+  shard.step({}, AttemptAbandoned{first - 1}, actions);
+  EXPECT_TRUE(actions.empty()) << "one before it";
+  shard.step({}, AttemptAbandoned{std::uint64_t{2} << 32}, actions);
+  ASSERT_EQ(actions.size(), 1U);
+  const auto* taken = std::get_if<SendMarkTaken>(&actions[0]);
+  ASSERT_NE(taken, nullptr);
+  EXPECT_EQ(taken->channel, ChannelId(1));
+}
+
 }  // namespace
 }  // namespace disttrain::psd::test

@@ -1,6 +1,5 @@
 """A dozen random kills and stops, in pairs too: the job finishes, and each record counted once. tools/bench/chaos, short."""
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -30,7 +29,7 @@ class ChaosTest(unittest.TestCase):
             try:
                 out, _ = chaos.communicate(timeout=5 * PATIENCE)
             except subprocess.TimeoutExpired:
-                chaos.send_signal(signal.SIGINT)  # it ends its daemons
+                chaos.terminate()  # it ends its daemons
                 out, _ = chaos.communicate()
             self.assertEqual(chaos.returncode, 0, out)
 

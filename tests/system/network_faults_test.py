@@ -3,7 +3,6 @@
 tools/bench/network_faults, short.
 """
 import os
-import signal
 import subprocess
 import tempfile
 import unittest
@@ -23,7 +22,7 @@ class NetworkFaultsTest(unittest.TestCase):
             try:
                 out, _ = faults.communicate(timeout=5 * PATIENCE)
             except subprocess.TimeoutExpired:
-                faults.send_signal(signal.SIGINT)  # it ends its daemons
+                faults.terminate()  # it ends its daemons
                 out, _ = faults.communicate()
         if faults.returncode == SKIPPED:
             self.skipTest(out)

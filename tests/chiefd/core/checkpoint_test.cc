@@ -101,6 +101,19 @@ TEST_F(CheckpointTest, LostPsGivesTheOpenOneUp) {
   EXPECT_EQ(sent<AbandonCheckpoint>(ps(0)).size(), 1u);
 }
 
+TEST_F(CheckpointTest, NewChiefGivesUpTheOneThatTheOldChiefHadOpen) {
+  train(every(100));
+  obedient_ = false;
+  report_pacer(100, 0);
+  const std::uint64_t open = sent<PrepareCheckpoint>(ps(0)).back().attempt;
+  restart_chief();
+  for (const std::uint32_t i : {0u, 1u}) hello_again(ps(i));
+  for (const std::uint32_t i : {0u, 1u}) {
+    ASSERT_EQ(sent<AbandonCheckpoint>(ps(i)).size(), 1u);
+    EXPECT_GE(sent<AbandonCheckpoint>(ps(i)).back().attempt, open);
+  }
+}
+
 TEST_F(CheckpointTest, LastOneIsTakenBeforeTheJobFinishes) {
   const JobId job = train(every(0), 1);
   lend_all(job);

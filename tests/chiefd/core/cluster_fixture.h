@@ -115,6 +115,7 @@ class ClusterTest : public testing::Test {
     }
   }
   void silence(TaskId task) { silenced_.insert(task); }
+  void hear_again(TaskId task) { silenced_.erase(task); }
   void kill(TaskId task) {
     silence(task);
     step(ConnectionLost{member(task), "reset"});

@@ -533,7 +533,7 @@ TEST(JournalStateTest, CompactedRecordsAddUpToTheSameState) {
     apply(state, SubmittedRecord{JobId(i), "job-" + std::to_string(i), "text", i});
     const Roster roster{RosterVersion(i), {Member{worker(0), Incarnation(i)}}};
     apply(state, DescribedRecord{JobDescribed{JobId(i), {}, i, 0}});
-    apply(state, GenerationRecord{JobId(i), Generation(1), i, {}, roster, "/checkpoint", Step(i)});
+    apply(state, GenerationRecord{JobId(i), Generation(1), i, {}, roster, "/checkpoint", Step(i), i});
     if (i % 2 == 0) apply(state, TrainingRecord{JobId(i), Generation(1)});
     apply(state, RosterRecord{JobId(i), Generation(1), Roster{RosterVersion(i + 1), {}}});
     apply(state, CheckpointRecord{JobId(i), Generation(1), Step(i), "/checkpoint"});

@@ -303,6 +303,36 @@ TEST_F(ReclaimTest, TasksThatHoldTheGenerationGoOnWithIt) {
   EXPECT_NE(event("reclaimed"), "no event of this kind");
 }
 
+TEST_F(ReclaimTest, RecoveriesThatAnEarlierChiefMadeCount) {
+  const JobId job = train(job_config("a"));
+  kill(ps(0));
+  restart(ps(0));
+  restart_chief_without({});
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(status(job).recoveries, 1u);
+  kill(ps(0));
+  restart(ps(0));
+  EXPECT_EQ(status(job).recoveries, 2u);
+}
+
+TEST_F(ReclaimTest, PacersLateAnswerToTheChiefBeforeEndsNothing) {
+  const JobId job = train(job_config("a"));
+  report_pacer(30, 0);
+  const Roster roster = sent<SetRoster>(ps(0)).back().roster;
+  restart_chief();
+  sent_.clear();
+  hello_again(ps(0));
+  say(ps(0), RosterApplied{job, Generation(1), roster.version, Step(30), pacer_});
+  for (const std::uint32_t i : {0u, 1u}) hello_again(worker(i));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  for (const std::uint32_t i : {0u, 1u}) {
+    EXPECT_EQ(sent<StartJob>(worker(i)).size(), 1u);
+    ASSERT_EQ(sent<PauseJob>(worker(i)).size(), 1u);
+    EXPECT_FALSE(sent<PauseJob>(worker(i)).back().paused) << "the chief before may have paused it";
+  }
+  EXPECT_NE(event("reclaimed"), "no event of this kind");
+}
+
 TEST_F(ReclaimTest, LeasesThatWereLentAreNotLentAgain) {
   JobConfig config = job_config("a");
   const JobId job = train(config);

@@ -158,6 +158,18 @@ TEST_F(WorkersTest, ChiefToWhichMostTasksFallSilentSuspectsItselfForAWhile) {
   EXPECT_NE(status(job).reason.find("0 of at least 1 workers"), std::string::npos) << status(job).reason;
 }
 
+TEST_F(WorkersTest, LastToReturnToAChiefThatSuspectedItselfIsWaitedForOneTimeoutMore) {
+  const JobId job = train(job_config("a"), 3);
+  for (std::uint32_t i = 0; i < 3; ++i) silence(worker(i));
+  pass(seconds(3));
+  for (const std::uint32_t i : {0u, 1u}) hear_again(worker(i));
+  pass(std::chrono::milliseconds(500));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).size(), 1u) << "worker/2 is a little later than the others";
+  pass(seconds(1));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).size(), 2u) << "worker/2 stays away";
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+}
+
 TEST_F(WorkersTest, DescriberThatDiesIsTriedAgainUpToMaxRestarts) {
   start_chief(1, 1);
   hello_all();
