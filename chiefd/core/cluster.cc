@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "common/mutant.h"
 
 namespace disttrain::chiefd {
 
@@ -34,6 +35,7 @@ Cluster::Cluster(Setup setup)
 }
 
 Actions Cluster::start(Instant now) {
+  now = awake(now);
   Actions actions;
   Turn turn = this->turn(now, actions);
   term_ticket_ = turn.persist(TermRecord{journal_, term_});
@@ -50,14 +52,24 @@ Actions Cluster::start(Instant now) {
       job->fail(turn, Error{ErrorCode::kConfig, "this version can't read the job: " + problem->second}, std::nullopt);
     }
   }
+  if (DISTTRAIN_MUTANT(kTermNotDurable)) actions.push_back(Listen{});
   return actions;
 }
 
 Actions Cluster::step(Instant now, const Event& event) {
+  now = awake(now);
   Actions actions;
   std::visit([&](const auto& e) { on(now, e, actions); }, event);
   advance_queue(now, actions);
   return actions;
+}
+
+// There is a tick within every interval.
+Instant Cluster::awake(Instant now) {
+  const Duration since = last_step_ ? now - *last_step_ : Duration::zero();
+  last_step_ = now;
+  if (since > 2 * timeouts_.interval) slept_ += since - timeouts_.interval;
+  return now - slept_;
 }
 
 Job::Setup Cluster::setup_of(JobId id, Submission submission) const {
@@ -355,7 +367,7 @@ TaskStatus Cluster::task_status(const Task& task, Instant now) const {
 
 std::vector<TaskStatus> Cluster::tasks(Instant now) const {
   std::vector<TaskStatus> statuses;
-  for (const auto& [id, task] : tasks_.all()) statuses.push_back(task_status(task, now));
+  for (const auto& [id, task] : tasks_.all()) statuses.push_back(task_status(task, now - slept_));
   return statuses;
 }
 
@@ -372,7 +384,7 @@ JobStatus Cluster::status(JobId id, Instant now) const {
 
 // The tasks forget the job's figures as soon as they close it, but those who ask later want them.
 void Cluster::freeze_tasks(Instant now) {
-  frozen_.try_emplace(*current_, tasks(now));
+  frozen_.try_emplace(*current_, tasks(now + slept_));
 }
 
 }  // namespace disttrain::chiefd

@@ -68,6 +68,9 @@ class Cluster {
   void on(Instant now, const FolderDone& event, Actions& actions);
   void on(Instant now, const Tick& event, Actions& actions);
 
+  // The time that counts. What the chief itself slept through (its process was stopped, its host suspended) is nobody's
+  // silence and nobody's delay: no limit runs meanwhile.
+  Instant awake(Instant now);
   Turn turn(Instant now, Actions& actions) { return Turn{now, term_, tasks_, last_ticket_, actions}; }
   Job* current();
   Status check_submission(const Submission& submission) const;
@@ -85,6 +88,8 @@ class Cluster {
   const Timeouts timeouts_;
   const std::uint64_t seed_;
 
+  std::optional<Instant> last_step_;
+  Duration slept_{};
   Term term_;
   JournalId journal_;
   Tasks tasks_;

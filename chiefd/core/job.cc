@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/mutant.h"
+
 namespace disttrain::chiefd {
 
 Job::Job(Setup setup) : setup_(std::move(setup)) {}
@@ -122,7 +124,9 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
            CloseJob{id(), heartbeat->generation, "the job goes on without this task: it was silent too long", true});
     return;
   }
-  const auto is_mine = [this](const auto& m) { return m.generation == generation_; };
+  const auto is_mine = [this](const auto& m) {
+    return m.generation == generation_ || DISTTRAIN_MUTANT(kOldGenerationHeard);
+  };
   const bool trains = stage_ == Stage::kTrain || stage_ == Stage::kReclaim;
   std::visit(Overloaded{
                  [&](const JobDescribed&) {},
@@ -248,6 +252,7 @@ void Job::on_tick(Turn& turn) {
   if (stage_ == Stage::kQueued || stage_ == Stage::kReleased) return;
   if (stage_ == Stage::kGather) gather(turn);
   if (stage_ == Stage::kRegather) regather(turn);
+  if (stage_ == Stage::kFind && find_again_ && turn.now >= *find_again_) ask_newest(turn);
   if (stage_ == Stage::kReclaim) finish_reclaim(turn);
   if (suspicion_) check_suspicion(turn);
   for (const auto& [task, since] : silent_ps_)
@@ -307,13 +312,13 @@ void Job::on_reconnect(Turn& turn, const TaskHello& hello) {
       break;
     case Stage::kRoster:
     case Stage::kSettle:
-      if (is_awaited) send(turn, member.task, SetRoster{id(), generation_, roster_});
+      if (is_awaited) repeat_roster(turn);
       break;
     case Stage::kTrain:
       repeat_training_requests(turn, member);
       break;
     case Stage::kFinalCut:
-      if (member == pacer()) send(turn, member.task, SetRoster{id(), generation_, roster_});
+      if (member == pacer()) repeat_roster(turn);
       break;
     case Stage::kEvaluate:
       if (is_awaited) send(turn, member.task, Evaluate{id(), generation_});

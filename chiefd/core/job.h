@@ -202,6 +202,8 @@ class Job {
   void grant(Turn& turn, const Lending::Loan& loan);
   void grant_again(Turn& turn, const Member& worker);
   bool is_being_written(const Member& worker, LeaseId lease) const;
+  // The newest roster once more, unless it is being written: then it comes by itself.
+  void repeat_roster(Turn& turn);
   void repeat_training_requests(Turn& turn, const Member& member);
   void on_worker_finished(Turn& turn, const Member& from, const WorkerFinished& finished);
   void check_end(Turn& turn);
@@ -236,6 +238,7 @@ class Job {
   bool regather_ps(Turn& turn, std::string& missing);
   bool regather_workers(Turn& turn, std::string& missing);
   void find_restore(Turn& turn);
+  void ask_newest(Turn& turn);
   void reclaim(Turn& turn, const TaskHello& hello);
   void finish_reclaim(Turn& turn);
 
@@ -326,6 +329,7 @@ class Job {
 
   // Recovery.
   std::optional<Recovery> recovery_;
+  std::optional<Instant> find_again_;  // the folder couldn't be read
   Restarts restarts_;
   std::uint32_t recoveries_ = 0;
   std::uint32_t fruitless_ = 0;  // recoveries since the last new step

@@ -4,6 +4,8 @@
 
 #include "chiefd/core/job.h"
 
+#include "common/mutant.h"
+
 namespace disttrain::chiefd {
 namespace {
 
@@ -84,6 +86,12 @@ void Job::on_folder(Turn& turn, const FolderDone& done) {
       note_broken(turn, done.answer->broken);
     }
     if (stage_ == Stage::kFolder || stage_ == Stage::kFind) {
+      // Whoever has trained waits for a disk that is full or fails; the stage's deadline bounds it.
+      if (!done.answer && stage_ == Stage::kFind && done.answer.error().code == ErrorCode::kFailed) {
+        reason_ = "waits for its checkpoints: " + done.answer.error().message;
+        find_again_ = turn.now + std::chrono::seconds(1);
+        return;
+      }
       if (!done.answer) return fail(turn, done.answer.error(), std::nullopt);
       deadline_.reset();
       restore_ = done.answer->newest;
@@ -135,6 +143,7 @@ void Job::commit_attempt(Turn& turn) {
   CommitAttempt commit{config(),    setup_.submission.toml, layout_, described_->train_records,
                        generation_, attempt_->number,       {}};
   for (const auto& [shard, entry] : attempt_->written) commit.shards.push_back(entry);
+  if (DISTTRAIN_MUTANT(kCursorOfAnotherStep)) commit.shards.front().pacer = pacer_report_;
   folder_work(turn, attempt_->ticket, std::move(commit));
 }
 

@@ -7,6 +7,8 @@
 #include "chiefd/core/job.h"
 #include "chiefd/core/placement.h"
 
+#include "common/mutant.h"
+
 namespace disttrain::chiefd {
 namespace {
 
@@ -208,6 +210,11 @@ void Job::find_restore(Turn& turn) {
   }
   stage_ = Stage::kFind;
   deadline_ = turn.now + setup_.timeouts.setup;
+  ask_newest(turn);
+}
+
+void Job::ask_newest(Turn& turn) {
+  find_again_.reset();
   stage_ticket_ = turn.next_ticket();
   if (is_folder_open_)
     folder_work(turn, stage_ticket_, FindNewest{token_});
@@ -247,7 +254,7 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   prepared_ = std::set<Member>(workers_.begin(), workers_.end());
   unfinished_ = std::set<Member>(workers_.begin(), workers_.end());
   if (waits_for_lost())
-    for (const Member& worker : roster_.members) ranks_.push_back(worker.task);
+    for (const Member& worker : journaled.generation.roster.members) ranks_.push_back(worker.task);
   reclaimed_grants_ = journaled.grants;
   if (journaled.generation.restore_path != "")
     restore_ =
@@ -268,12 +275,15 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
 
 // One of its tasks is back; it counts if it still holds the generation.
 void Job::reclaim(Turn& turn, const TaskHello& hello) {
+  if (DISTTRAIN_MUTANT(kNoRollbackOfSurvivors))
+    for (const Member& member : members())
+      if (member.task == hello.member.task) reclaimed_.insert(member);
   if (hello.job != id() || hello.generation != generation_ || !uses(hello.member)) return;
   reclaimed_.insert(hello.member);
   // Workers that have marked their channels for the chief before would wait for those that never heard of it.
   if (is_owner(hello.member))
     send(turn, hello.member.task, AbandonCheckpoint{id(), generation_, turn.term.value << 32});
-  if (awaited_.count(hello.member) != 0) send(turn, hello.member.task, SetRoster{id(), generation_, roster_});
+  if (awaited_.count(hello.member) != 0) repeat_roster(turn);
   finish_reclaim(turn);
 }
 

@@ -3,6 +3,8 @@
 
 #include "chiefd/core/job.h"
 
+#include "common/mutant.h"
+
 namespace disttrain::chiefd {
 namespace {
 
@@ -95,6 +97,8 @@ void Job::on_lease_request(Turn& turn, const Member& from, const LeaseRequest& r
 void Job::grant(Turn& turn, const Lending::Loan& loan) {
   if (loan.lease.ranks == 0) {
     const Ticket ticket = turn.persist(GrantRecord{id(), generation_, loan.to, loan.lease});
+    if (DISTTRAIN_MUTANT(kGrantNotDurable))
+      return send(turn, loan.to.front().task, LeaseGrant{id(), generation_, loan.lease, loan.last, {}});
     return hold(ticket,
                 Send{loan.to.front().task, LeaseGrant{id(), generation_, loan.lease, loan.last, {}}, std::nullopt});
   }
@@ -152,6 +156,15 @@ void Job::grant_again(Turn& turn, const Member& worker) {
   if (held.last) send(turn, worker.task, LeaseGrant{id(), generation_, std::nullopt, true, roster_.version});
 }
 
+void Job::repeat_roster(Turn& turn) {
+  for (const auto& [ticket, actions] : held_)
+    for (const Action& action : actions)
+      if (const Send* message = std::get_if<Send>(&action);
+          message && std::holds_alternative<SetRoster>(message->message))
+        return;
+  send(turn, pacer().task, SetRoster{id(), generation_, roster_});
+}
+
 void Job::repeat_training_requests(Turn& turn, const Member& member) {
   const auto send_to = [this, &turn, &member](ToTask message) { send(turn, member.task, std::move(message)); };
   // In the order of lose_worker().
@@ -159,7 +172,7 @@ void Job::repeat_training_requests(Turn& turn, const Member& member) {
     if (std::any_of(fence.owed.begin(), fence.owed.end(),
                     [&](ShardId shard) { return owners_[shard.value].ps == member; }))
       send_to(FenceWorker{id(), generation_, fence.worker});
-  if (member == pacer()) send_to(SetRoster{id(), generation_, roster_});
+  if (member == pacer()) repeat_roster(turn);
   if (unfinished_.count(member) == 0) return;
   send_to(StartJob{id(), generation_});
   send_to(PauseJob{id(), generation_, state_ == JobState::kPaused, reason_});

@@ -5,6 +5,7 @@
 #include "chiefd/core/job.h"
 #include "chiefd/core/placement.h"
 #include "common/memory_plan.h"
+#include "common/mutant.h"
 #include "common/update/update_rule.h"
 
 namespace disttrain::chiefd {
@@ -226,6 +227,7 @@ void Job::begin_generation(Turn& turn) {
   stage_ticket_ =
       turn.persist(GenerationRecord{id(), generation_, token_, owners_, roster_, restore_ ? restore_->path : "",
                                     restore_ ? restore_->step : Step(), recoveries_});
+  if (DISTTRAIN_MUTANT(kGenerationNotDurable)) create_shards(turn);
 }
 
 // Memory is made for workers that may still come.

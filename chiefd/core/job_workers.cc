@@ -3,6 +3,7 @@
 
 #include "chiefd/core/job.h"
 #include "common/memory_plan.h"
+#include "common/mutant.h"
 
 namespace disttrain::chiefd {
 
@@ -56,12 +57,15 @@ void Job::change_roster(Turn& turn, std::vector<Member> members, const std::opti
   const Ticket ticket = turn.persist(RosterRecord{id(), generation_, roster_});
   if (lost) fence(turn, *lost, ticket);
   hold(ticket, Send{pacer().task, SetRoster{id(), generation_, roster_}, std::nullopt});
+  if (DISTTRAIN_MUTANT(kRosterNotDurable)) send(turn, pacer().task, SetRoster{id(), generation_, roster_});
   // Blocks of steps are lent to a roster: those of this one are made from the ledger in the pacer's answer.
   if (is_sync()) may_lend_ = false;
 }
 
 void Job::advance_fences(Turn& turn) {
-  const auto is_done = [](const Fence& fence) { return fence.owed.empty() && fence.roster_applied; };
+  const auto is_done = [](const Fence& fence) {
+    return DISTTRAIN_MUTANT(kLentBeforeFence) || (fence.owed.empty() && fence.roster_applied);
+  };
   bool any = false;
   for (const Fence& fence : fences_) {
     if (!is_done(fence)) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/check.h"
+#include "common/mutant.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -129,8 +130,9 @@ void RecordLeases::give_back(const Member& from) {
     }
     const auto epoch = epochs_open_.find(it->second.epoch);
     if (epoch != epochs_open_.end()) {
-      for (const Interval& gap : lacking(it->second.positions, epoch->second.visited).to_vector())
-        epoch->second.free.insert(gap);
+      const IntervalSet none;
+      const IntervalSet& visited = DISTTRAIN_MUTANT(kWholeLeaseGivenBack) ? none : epoch->second.visited;
+      for (const Interval& gap : lacking(it->second.positions, visited).to_vector()) epoch->second.free.insert(gap);
     }
     it = held_.erase(it);
   }

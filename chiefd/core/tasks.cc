@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/mutant.h"
+
 namespace disttrain::chiefd {
 namespace {
 
@@ -85,7 +87,7 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
   if (std::find(task.superseded.begin(), task.superseded.end(), hello.member.incarnation) != task.superseded.end())
     return refuse(name + " is taken by process " + std::to_string(task.hello.pid) + " on " + task.hello.host +
                   ", which was started later: give each process its own index");
-  const bool is_new = task.member.incarnation != hello.member.incarnation;
+  const bool is_new = task.member.incarnation != hello.member.incarnation && !DISTTRAIN_MUTANT(kRestartUnseen);
   if (is_new && task.member.incarnation.value != 0) {
     task.superseded.push_back(task.member.incarnation);
     if (task.superseded.size() > kMaxSuperseded) task.superseded.pop_front();

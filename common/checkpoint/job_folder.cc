@@ -6,6 +6,7 @@
 
 #include "common/checkpoint/checksum.h"
 #include "common/checkpoint/shard_file.h"
+#include "common/mutant.h"
 
 namespace disttrain::checkpoint {
 namespace {
@@ -245,7 +246,7 @@ Result<std::string> commit(Files& files, const std::string& job_folder, Manifest
   if (done) done = write_text(files, attempt + "/" + kManifestName, to_json(manifest));
   if (done) done = files.sync_directory(attempt);
   if (done) done = files.rename(attempt, path);
-  if (done) done = files.sync_directory(job_folder);
+  if (done && !DISTTRAIN_MUTANT(kCommitNotSynced)) done = files.sync_directory(job_folder);
   if (!done) return tl::unexpected(done.error());
   return path;
 }
@@ -262,6 +263,7 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
     return (*found)[i].step.value / every > before / every;
   };
   for (std::size_t i = 0; i < found->size(); ++i) keep[i] = i < retention.keep || passes_a_multiple(i);
+  if (DISTTRAIN_MUTANT(kLastOneRemoved)) keep[0] = false;
   std::vector<std::string> removed;
   if (std::find(keep.begin(), keep.end(), false) == keep.end()) return removed;
   // One of those that stay must be good; if none is, the newest good one stays too.

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "common/mutant.h"
+
 namespace disttrain::psd {
 
 MemberState* MemberTable::find(const Member& member) {
   for (auto& state : members_)
-    if (state->member == member) return state.get();
+    if (state->member == member || (DISTTRAIN_MUTANT(kNoIncarnation) && state->member.task == member.task))
+      return state.get();
   return nullptr;
 }
 
@@ -64,6 +67,7 @@ bool MemberTable::set_roster(const Roster& roster, Leavings& leavings) {
 MemberState& MemberTable::fence(const Member& member) {
   MemberState* known = find(member);
   MemberState& state = known != nullptr ? *known : make(member);
+  if (DISTTRAIN_MUTANT(kNoFence)) return state;
   state.fenced = true;
   state.parked = {};
   state.channel = {};

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "common/mutant.h"
+
 namespace disttrain::psd {
 
 void RecentMean::add(double value) {
@@ -29,6 +31,7 @@ Pacer::Pacer(const NonfiniteConfig& nonfinite, std::uint64_t warmup_steps, std::
       examples_(restored.examples),
       late_(restored.late),
       skipped_(restored.skipped) {
+  if (DISTTRAIN_MUTANT(kRestoredLedgerLost)) return;
   ledger_.restore(restored.complete_epochs, restored.ledger);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/check.h"
+#include "common/mutant.h"
 #include "common/update/schedule.h"
 
 namespace disttrain::psd {
@@ -128,11 +129,15 @@ void ShardCore::on(Instant, const ChannelOpened& event, Actions& actions) {
   actions.push_back(Admit{event.channel, member->last});
 }
 
-void ShardCore::on(Instant, const ChannelClosed& event, Actions&) {
+void ShardCore::on(Instant, const ChannelClosed& event, [[maybe_unused]] Actions& actions) {
   MemberState* member = members_.find(event.channel);
   if (event.channel.value == 0 || member == nullptr) return;
   member->channel = {};
   member->parked = {};
+  if (DISTTRAIN_MUTANT(kLostConnectionFreesOthers)) {
+    clocks_.leave(member->member);
+    answer_within_bound(actions);
+  }
 }
 
 void ShardCore::close(MemberState& member, std::string reason, Actions& actions) {
@@ -147,7 +152,10 @@ void ShardCore::on(Instant now, const PushArrived& event, Actions& actions) {
   if (Status checked = check(*member, event.sequence, event.push, event.payload_bytes); !checked) {
     return close(*member, checked.error().message, actions);
   }
-  if (event.sequence <= member->last) return duplicate(*member, event.push, actions);
+  bool is_known = event.sequence <= member->last && !DISTTRAIN_MUTANT(kNoDeduplication);
+  if (DISTTRAIN_MUTANT(kShortDeduplicationKey))
+    is_known = event.sequence.value % 256 <= member->last.value % 256 && member->last.value != 0;
+  if (is_known) return duplicate(*member, event.push, actions);
   member->last = event.sequence;
   if (train_.mode == Mode::kSync) return push_sync(now, *member, event, actions);
   push_async(now, *member, event, actions);
@@ -258,7 +266,8 @@ void ShardCore::on(Instant now, const NewsArrived& event, Actions& actions) {
 }
 
 void ShardCore::on(Instant now, const Fence& event, Actions& actions) {
-  if (MemberState* member = members_.find(event.worker); member != nullptr && member->channel.value != 0)
+  if (MemberState* member = members_.find(event.worker);
+      member != nullptr && member->channel.value != 0 && !DISTTRAIN_MUTANT(kNoFence))
     close(*member, to_string(event.worker.task) + " was removed from the job", actions);
   const MemberState& member = members_.fence(event.worker);
   actions.push_back(Fenced{member.member, member.last, member.last_clock});

@@ -12,6 +12,7 @@
 
 #include "common/config/job_config.h"
 #include "common/layout.h"
+#include "common/mutant.h"
 #include "common/time.h"
 #include "psd/core/clocks.h"
 #include "psd/core/events.h"
@@ -117,7 +118,10 @@ class ShardCore {
   void tell_visits(const Commit& commit, Actions& actions) const;
   void count_sync(Instant now, const Commit& commit, Actions& actions);
   void begin_step_anew(Actions& actions);
-  bool is_void(const Push& push) const { return push.roster.value != 0 && push.roster < members_.roster().version; }
+  bool is_void(const Push& push) const {
+    if (DISTTRAIN_MUTANT(kVoidPushesCount)) return false;
+    return push.roster.value != 0 && push.roster < members_.roster().version;
+  }
 
   void cut(Actions& actions);
   void cut_if_ordered(Actions& actions);

@@ -6,6 +6,8 @@
 
 #include "psd/core/shard_core.h"
 
+#include "common/mutant.h"
+
 namespace disttrain::psd {
 
 void ShardCore::on(Instant, const AttemptPrepared& event, Actions& actions) {
@@ -53,6 +55,9 @@ void ShardCore::cut_if_ordered(Actions& actions) {
 void ShardCore::cut_if_all_marked(Actions& actions) {
   if (attempt_ == 0 || train_.mode == Mode::kSync) return;
   const auto& active = members_.active();
+  if (DISTTRAIN_MUTANT(kCutAtFirstMark) &&
+      std::any_of(active.begin(), active.end(), [this](const MemberState* m) { return m->marked == attempt_; }))
+    return cut(actions);
   if (std::all_of(active.begin(), active.end(), [this](const MemberState* m) { return m->marked == attempt_; }))
     cut(actions);
 }
@@ -64,7 +69,9 @@ void ShardCore::cut(Actions& actions) {
   for (const OwnBucket& bucket : buckets_) copy.entry.elements += bucket.bytes / sizeof(float);
   for (const MemberState* member : members_.active()) {
     // sync: what is staged isn't applied, and what is applied is the same everywhere.
-    const Step clock = train_.mode == Mode::kSync ? version_ : member->last_clock;
+    Step clock = train_.mode == Mode::kSync ? version_ : member->last_clock;
+    // Else the chief would see it.
+    if (DISTTRAIN_MUTANT(kCutAtFirstMark) || DISTTRAIN_MUTANT(kCutBeforeCommitCounts)) clock = Step(1);
     copy.entry.workers.push_back(WorkerEntry{member->member, member->last, clock});
   }
   std::sort(copy.entry.workers.begin(), copy.entry.workers.end(),

@@ -4,6 +4,8 @@
 
 #include "psd/core/shard_core.h"
 
+#include "common/mutant.h"
+
 namespace disttrain::psd {
 
 void ShardCore::push_sync(Instant now, MemberState& member, const PushArrived& event, Actions& actions) {
@@ -29,6 +31,7 @@ void ShardCore::push_sync(Instant now, MemberState& member, const PushArrived& e
   member.last_clock = push.clock;
   member.parked = ParkedReply{true, member.push_wants, push.clock, PushOutcome::kApplied};
   member.push_wants = false;
+  if (DISTTRAIN_MUTANT(kEarlyAcknowledgement)) answer_parked(member, actions);
   advance_sync(now, actions);
 }
 
@@ -37,6 +40,7 @@ void ShardCore::dropped_sync(MemberState& member, const Push& push, PushOutcome 
   if (!push.last) return acknowledge_some(member, actions);
   member.last_clock = push.clock;
   if (is_pacer() && outcome == PushOutcome::kLate) pacer_.late();
+  if (DISTTRAIN_MUTANT(kLatePushVisits) && is_pacer()) pacer_.ledger().visit(push.epoch, push.visited);
   member.parked = ParkedReply{true, member.push_wants, push.clock, outcome};
   member.push_wants = false;
   answer_parked(member, actions);
@@ -51,6 +55,10 @@ void ShardCore::advance_sync(Instant now, Actions& actions) {
     if (waits_for_lost_ && members_.active().size() < members_.roster().members.size()) return;
     if (auto staged = staged_set()) report_staged(*staged, actions);
     if (measuring_) return;  // goes on with NormMeasured
+    if (DISTTRAIN_MUTANT(kParticipantsPerShard) && !is_pacer() && reported_.step == version_.next()) {
+      const Commit own{reported_.step, reported_.members, 1.0, false, members_.roster()};
+      commit_sync(now, own, actions);
+    }
   } while (is_pacer() && decide_sync(now, actions));
 }
 
@@ -64,7 +72,8 @@ std::optional<Staged> ShardCore::staged_set() const {
   for (const MemberState* member : members_.active()) {
     const StagedPush* push = staging_.find(member->place, staged.step);
     if (push == nullptr || !push->complete) continue;
-    if (push->roster.value != 0 && push->roster != members_.roster().version) continue;  // of one that we'll hear of
+    if (push->roster.value != 0 && push->roster != members_.roster().version && !DISTTRAIN_MUTANT(kVoidPushesCount))
+      continue;  // of one that we'll hear of
     staged.members.push_back(member->member);
     staged.nonfinite = staged.nonfinite || push->nonfinite;
     empty += push->is_empty() ? 1 : 0;
@@ -121,6 +130,10 @@ bool ShardCore::decide_sync(Instant now, Actions& actions) {
   commit->roster = members_.roster();
   decider_.forget();
   if (shards_ > 1) actions.push_back(SendCommit{*commit});
+  if (DISTTRAIN_MUTANT(kCutBeforeCommitCounts) && cut_at_ && version_.next() >= *cut_at_) {
+    cut_at_ = version_;
+    cut_if_ordered(actions);
+  }
   if (!commit_sync(now, *commit, actions)) return false;
   cut_if_ordered(actions);
   return true;
@@ -128,6 +141,7 @@ bool ShardCore::decide_sync(Instant now, Actions& actions) {
 
 void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
   const Commit& commit = event.commit;
+  if (DISTTRAIN_MUTANT(kParticipantsPerShard) && commit.step <= version_) return;
   if (commit.step != version_.next())
     return fail_job(ErrorCode::kSoftware,
                     "shard " + std::to_string(shard_.value) + " at step " + std::to_string(version_.value) +
@@ -146,7 +160,7 @@ void ShardCore::begin_step_anew(Actions& actions) {
   if (is_pacer()) decider_.forget();
   const RosterVersion roster = members_.roster().version;
   for (MemberState* member : members_.active()) {
-    if (!staging_.drop_older(member->place, roster)) continue;
+    if (DISTTRAIN_MUTANT(kVoidPushesCount) || !staging_.drop_older(member->place, roster)) continue;
     member->last_clock = std::min(member->last_clock, version_);
     if (!member->parked.waiting || member->parked.clock <= version_) continue;
     member->parked.outcome = PushOutcome::kLate;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/mutant.h"
+
 namespace disttrain::psd {
 
 bool enough_members(std::size_t staged, std::size_t empty, std::size_t roster, std::uint32_t aggregate) {
@@ -19,7 +21,8 @@ bool contains(const std::vector<Member>& members, const Member& member) {
 }  // namespace
 
 void SyncDecider::staged(const Staged& report, Step open, RosterVersion roster) {
-  if (report.step != open || report.roster != roster || report.shard.value >= reports_.size()) return;
+  const bool is_old = report.step != open || report.roster != roster;
+  if ((is_old && !DISTTRAIN_MUTANT(kStaleStagedAccepted)) || report.shard.value >= reports_.size()) return;
   reports_[report.shard.value].push_back(report);
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/check.h"
 #include "common/initialize.h"
+#include "common/mutant.h"
 #include "common/update/vector.h"
 
 namespace disttrain::psd {
@@ -142,7 +143,7 @@ void ShardStore::weigh(const SumPlan& plan, BucketId bucket) {
   gradients_.clear();
   total_weight_ = 0.0;
   for (const SumTerm& term : plan.terms) {
-    const float weight = equal ? 1.0F : static_cast<float>(term.examples);
+    const float weight = equal || DISTTRAIN_MUTANT(kMeanOfMeans) ? 1.0F : static_cast<float>(term.examples);
     gradients_.push_back(update::WeightedGradient{landing(term.landing, bucket), weight});
     total_weight_ += static_cast<double>(weight);
   }

@@ -192,6 +192,16 @@ std::string MemoryFiles::fingerprint() const {
   return text;
 }
 
+void MemoryFiles::assume_durable() {
+  log_.clear();
+  for (NodeId node = 0; node < nodes_.size(); ++node) {
+    for (const auto& [name, child] : nodes_[node]->entries) log({Op::kCreate, node, name, "", child, 0});
+    if (!nodes_[node]->is_directory) log({Op::kAppend, node, "", "", 0, nodes_[node]->bytes.size()});
+  }
+  for (NodeId node = 0; node < nodes_.size(); ++node)
+    log({nodes_[node]->is_directory ? Op::kSyncDirectory : Op::kSync, node, "", "", 0, 0});
+}
+
 std::unique_ptr<MemoryFiles> MemoryFiles::after_crash(std::size_t operations, Random& random) const {
   auto left = std::make_unique<MemoryFiles>();
   while (left->nodes_.size() < nodes_.size()) left->add(nodes_[left->nodes_.size()]->is_directory);

@@ -33,6 +33,9 @@ class MemoryFiles final : public Files {
   // What a crash right after so many operations may leave.
   std::unique_ptr<MemoryFiles> after_crash(std::size_t operations, Random& random) const;
 
+  // All that is there is durable from now on: what a crash left is what the next one begins with.
+  void assume_durable();
+
   // For tests that damage files.
   std::vector<std::byte>& content(const std::string& path);
 

@@ -37,7 +37,7 @@ void TaskNode::redial_chief() {
 }
 
 void TaskNode::on_link_message(const Payload& payload) {
-  heard_ = world_.now();
+  heard_ = now();
   if (const auto* answer = std::get_if<wire::HelloAnswer>(&payload)) {
     const auto* welcome = std::get_if<Welcome>(answer);
     if (welcome == nullptr) return tell("is refused and ends"), void(++attempt_);
@@ -73,7 +73,7 @@ void TaskNode::tell_chief(wire::ControlMessage message) {
 }
 
 void TaskNode::beat() {
-  if (open_ && world_.now() - heard_ > 5 * timeouts_.silent) link_lost();
+  if (open_ && now() - heard_ > 5 * timeouts_.silent) link_lost();
   tell_chief(make_heartbeat());
   after(timeouts_.interval, [this] { beat(); });
 }

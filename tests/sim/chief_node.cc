@@ -11,8 +11,7 @@ void ChiefNode::start() {
     setup.jobs.emplace(id, chiefd::RecoveredJob{job, jobs_.read(job.submitted.toml)});
   cluster_ = std::make_unique<chiefd::Cluster>(std::move(setup));
   tell("begins, term " + std::to_string(cluster_->term().value));
-  for (const chiefd::Action& action : cluster_->start(world_.now()))
-    std::visit([this](const auto& a) { act(a); }, action);
+  for (const chiefd::Action& action : cluster_->start(now())) std::visit([this](const auto& a) { act(a); }, action);
   tick();
 }
 
@@ -22,7 +21,7 @@ void ChiefNode::tick() {
 }
 
 void ChiefNode::step(const chiefd::Event& event) {
-  for (const chiefd::Action& action : cluster_->step(world_.now(), event))
+  for (const chiefd::Action& action : cluster_->step(now(), event))
     std::visit([this](const auto& a) { act(a); }, action);
 }
 
@@ -72,6 +71,7 @@ void ChiefNode::act(const chiefd::Admit& action) {
   }
   connections_[action.member.task] = joining_;
   members_[joining_] = action.member;
+  laws_.welcomes(cluster_->term(), disk_.journal);
   Welcome welcome;
   welcome.term = cluster_->term();
   welcome.journal = cluster_->journal();
@@ -97,8 +97,11 @@ void ChiefNode::act(const chiefd::Disconnect& action) {
 void ChiefNode::act(const chiefd::Send& action) {
   const auto current = connections_.find(action.task);
   if (current == connections_.end()) return;
+  laws_.sends(action, disk_.journal);
   std::visit(
       [&](auto message) {
+        if constexpr (requires { message.layout; })
+          message.layout = in_small_buckets(message.layout, jobs_.bucket_elements);
         if constexpr (requires { message.layout; })
           if (action.train_steps) message.job_toml += "#" + std::to_string(*action.train_steps);
         send(current->second, wire::ControlMessage(std::move(message)));
@@ -121,12 +124,19 @@ void ChiefNode::act(const chiefd::Probe& action) {
 // In order. What isn't durable when the process dies is lost.
 void ChiefNode::act(const chiefd::Persist& action) {
   note(action.record);
-  written_ = std::max(written_, world_.now()) + world_.between(std::chrono::microseconds(50), disk_.slowest);
-  after(written_ - world_.now(), [this, action] {
+  const Duration takes = world_.between(std::chrono::microseconds(50), disk_.slowest);
+  if (world_.now() >= next_written_) {
+    written_ = next_written_ = world_.now() + takes;
+  } else {
+    // All that comes while it writes is written next, at once.
+    if (world_.now() >= written_) written_ = next_written_;
+    if (next_written_ == written_) next_written_ = written_ + takes;
+  }
+  after(next_written_ - world_.now(), [this, action] {
     chiefd::apply(disk_.journal, action.record);
     // Before it is durable nobody may have heard of it: a chief that dies then gives the number again.
     if (const auto* generation = std::get_if<chiefd::GenerationRecord>(&action.record))
-      laws_.generation_begins(generation->job, generation->generation, generation->restore_path);
+      laws_.generation_begins(*generation);
     step(chiefd::Persisted{action.ticket});
   });
 }
@@ -139,22 +149,35 @@ void ChiefNode::note(const chiefd::Record& record) {
   }
 }
 
-// What the file system does and what is heard of it are two things: a crash may lie between.
+namespace {
+
+// Its wall clock, which jumps both ways.
+thread_local std::int64_t wall_seconds = 1;
+
+}  // namespace
+
+// One after the other. What the file system does and what is heard of it are two things: a crash may lie between.
 void ChiefNode::act(const chiefd::FolderWork& action) {
-  after(world_.between(Duration::zero(), jobs_.slowest_disk), [this, action] {
+  folder_free_ = std::max(folder_free_, world_.now()) + jobs_.disk->delay();
+  after(folder_free_ - world_.now(), [this, action] {
+    wall_seconds = static_cast<std::int64_t>(world_.random().below(2000000000));
     if (folders_.count(action.job) == 0 && !std::holds_alternative<chiefd::OpenFolder>(action.work)) return;  // closed
     auto& folder = folders_[action.job];
     if (!folder)
       folder = std::make_unique<chiefd::JobFolder>(
-          *jobs_.files, +[] { return std::int64_t{1}; });
+          jobs_.disk->files(), +[] { return wall_seconds; });
     Result<chiefd::FolderAnswer> answer =
         std::visit([&](const auto& work) { return folder->carry_out(work); }, action.work);
     if (!answer) tell("its folder: " + answer.error().message);
     if (answer && std::holds_alternative<chiefd::CommitAttempt>(action.work)) {
       const auto& commit = std::get<chiefd::CommitAttempt>(action.work);
-      laws_.committed(commit.config, commit.layout, answer->path);
+      laws_.committed(commit, action.job, answer->path);
     }
-    after(world_.between(Duration::zero(), jobs_.slowest_disk),
+    const bool is_asked = std::holds_alternative<chiefd::OpenFolder>(action.work) ||
+                          std::holds_alternative<chiefd::FindNewest>(action.work);
+    if (answer && is_asked) laws_.found_newest("/c/" + cluster_->status(action.job, now()).name, answer->newest);
+    folder_free_ = std::max(folder_free_, world_.now() + jobs_.disk->delay());
+    after(folder_free_ - world_.now(),
           [this, done = chiefd::FolderDone{action.job, action.ticket, std::move(answer)}] { step(done); });
   });
 }

@@ -66,7 +66,9 @@ class ChiefNode final : public Node {
   std::map<TaskId, ConnectionId> connections_;
   std::map<ConnectionId, Member> members_;
   ConnectionId joining_ = 0;
-  Instant written_;  // when the disk is done with what it has
+  Instant written_;       // when the disk is done with what it writes
+  Instant next_written_;  // and with what comes after that
+  Instant folder_free_;   // when the shared one is
   std::set<std::string> accepted_;
   std::uint64_t last_client_ = 0;
   std::map<std::uint64_t, std::string> submitting_;

@@ -1,14 +1,15 @@
 // What the processes of a simulated cluster know of jobs: a job's text is a name, its meaning a table's entry.
 #pragma once
 
+#include <algorithm>
 #include <map>
-#include <memory>
 #include <string>
 
 #include "common/config/cluster_config.h"
 #include "common/config/job_config.h"
+#include "common/layout.h"
 #include "common/model.h"
-#include "tests/checkpoint/memory_files.h"
+#include "tests/sim/storage.h"
 
 namespace disttrain::sim {
 
@@ -17,8 +18,8 @@ struct Jobs {
   ModelSpec model;
   std::uint64_t records = 0;
   ClusterConfig cluster;
-  std::unique_ptr<checkpoint::MemoryFiles> files = std::make_unique<checkpoint::MemoryFiles>();  // that all share
-  Duration slowest_disk{};
+  Storage* disk = nullptr;            // that all share
+  std::uint64_t bucket_elements = 0;  // what the placement makes is cut into such buckets; 0: it isn't
 
   // The chief puts the effective number of steps behind the name.
   JobConfig read(const std::string& text) const {
@@ -28,6 +29,18 @@ struct Jobs {
     return config;
   }
 };
+
+// The same places of all elements, in small buckets.
+inline Layout in_small_buckets(const Layout& layout, std::uint64_t elements) {
+  if (elements == 0) return layout;
+  Layout small = layout;
+  small.buckets.clear();
+  for (const Bucket& bucket : layout.buckets)
+    for (std::uint64_t at = 0; at < bucket.elements; at += elements)
+      small.buckets.push_back(Bucket{bucket.shard, bucket.flat_begin + at, bucket.shard_begin + at,
+                                     std::min(elements, bucket.elements - at)});
+  return small;
+}
 
 // An example's value, and what it adds to each element of a gradient: integers, so that sums are exact.
 inline float value_of(std::uint64_t record) {

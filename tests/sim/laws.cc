@@ -1,54 +1,127 @@
 #include "tests/sim/laws.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "common/checkpoint/job_folder.h"
-#include "common/checkpoint/shard_file.h"
+#include "common/interval_set.h"
 
 namespace disttrain::sim {
 
-void Laws::generation_begins(JobId job, Generation generation, const std::string& restore_path) {
-  Generation& last = generations_[job];
-  if (generation <= last)
-    violated("I1: job " + std::to_string(job.value) + " begins generation " + std::to_string(generation.value) +
-             " after generation " + std::to_string(last.value));
-  last = generation;
-  is_any_worker_lost_ = unequal_.count(restore_path) != 0;
+namespace {
+
+std::string name_of(const RunId& run) {
+  return "job " + std::to_string(run.first.value) + ", generation " + std::to_string(run.second.value);
 }
 
-void Laws::committed(const JobConfig& job, const Layout& layout, const std::string& path) {
-  const auto open = checkpoint::open_checkpoint(*jobs_.files, path);
-  if (!open) return violated("I14: a checkpoint was committed that can't be opened: " + open.error().message);
-  if (Status whole = checkpoint::verify_files(*jobs_.files, path, open->manifest); !whole)
-    return violated("I14: a committed checkpoint doesn't verify: " + whole.error().message);
-  if (is_any_worker_lost_) {
-    unequal_.insert(path);
+}  // namespace
+
+void Laws::generation_begins(const chiefd::GenerationRecord& record) {
+  chiefd::GenerationRecord& last = generations_[record.job];
+  if (record.generation <= last.generation)
+    violated("I1: job " + std::to_string(record.job.value) + " begins generation " +
+             std::to_string(record.generation.value) + " after generation " + std::to_string(last.generation.value));
+  last = record;
+  is_any_worker_lost_ = unequal_.count(record.restore_path) != 0;
+}
+
+// ---- the chief's word
+
+void Laws::welcomes(Term term, const chiefd::JournalState& durable) {
+  if (durable.term < term)
+    violated("I1: the chief speaks of term " + std::to_string(term.value) + " before it is durable");
+}
+
+void Laws::sends(const chiefd::Send& send, const chiefd::JournalState& durable) {
+  const auto check = [&](JobId id, Generation generation) -> const chiefd::JournaledJob* {
+    const auto job = durable.jobs.find(id);
+    if (job != durable.jobs.end() && job->second.generation.generation >= generation) return &job->second;
+    violated("I1: the chief speaks of generation " + std::to_string(generation.value) + " before it is durable");
+    return nullptr;
+  };
+  if (const auto* create = std::get_if<CreateShards>(&send.message)) {
+    check(create->job, create->generation);
+  } else if (const auto* open = std::get_if<OpenJob>(&send.message)) {
+    check(open->job, open->generation);
+  } else if (const auto* set = std::get_if<SetRoster>(&send.message)) {
+    const chiefd::JournaledJob* job = check(set->job, set->generation);
+    if (job != nullptr && job->generation.generation == set->generation && job->roster.version < set->roster.version)
+      violated("the pacer hears of roster " + std::to_string(set->roster.version.value) + " before it is durable");
+  } else if (const auto* grant = std::get_if<LeaseGrant>(&send.message)) {
+    if (!grant->lease || grant->lease->ranks != 0) return;
+    const chiefd::JournaledJob* job = check(grant->job, grant->generation);
+    if (job != nullptr && job->generation.generation == grant->generation && job->grants.count(grant->lease->id) == 0)
+      violated("I12: lease " + std::to_string(grant->lease->id.value) + " is sent before it is durable");
+    lends({grant->job, grant->generation}, send.task, *grant->lease);
+  }
+}
+
+// async, ssp.
+void Laws::lends(const RunId& run, TaskId to, const Lease& lease) {
+  const auto grants = loans_[run].find(lease.id);
+  if (grants != loans_[run].end()) {
+    if (grants->second.borrower.task != to)
+      violated("I12: lease " + std::to_string(lease.id.value) + " has two owners");
     return;
   }
-  if (job.train.mode == Mode::kSync || job.data.sharding != Sharding::kLease) return;
-  float epoch = 0.0F;
-  for (std::uint64_t record = 0; record < jobs_.records; ++record) epoch += value_of(record);
-  float sum = epoch * static_cast<float>(open->manifest.pacer.complete_epochs);
-  for (const EpochLedger& entry : open->manifest.pacer.ledger)
-    for (const Interval& interval : entry.visited)
-      for (std::uint64_t record = interval.begin; record < interval.end; ++record) sum += value_of(record);
-  for (std::uint32_t shard = 0; shard < layout.shards; ++shard) {
-    std::vector<float> values(shard_elements(layout, ShardId(shard)));
-    if (Status read = checkpoint::read_shard(*jobs_.files, path, open->manifest, layout, ShardId(shard), values, {});
-        !read)
-      return violated("I14: " + read.error().message);
-    for (const BucketId id : buckets_of(layout, ShardId(shard))) {
-      const Bucket& bucket = layout.buckets[id.value];
-      for (std::uint64_t e = 0; e < bucket.elements; ++e) {
-        const float expected = -sum * coefficient(bucket.flat_begin + e);
-        if (values[bucket.shard_begin + e] != expected)
-          return violated("I10, I13, I17: " + path + ", element " + std::to_string(bucket.flat_begin + e) + " is " +
-                          std::to_string(values[bucket.shard_begin + e]) + "; the records of its ledger add up to " +
-                          std::to_string(expected));
-      }
-    }
+  IntervalSet wanted(lease.positions);
+  for (const auto& [id, loan] : loans_[run]) {
+    if (loan.epoch != lease.epoch) continue;
+    const bool overlaps = std::any_of(loan.positions.begin(), loan.positions.end(),
+                                      [&wanted](const Interval& i) { return !wanted.intersection(i).empty(); });
+    if (!overlaps) continue;
+    // Its borrower is known by its task alone: any process in its place that is fenced everywhere will do.
+    const std::size_t shards = generations_[run.first].owners.size();
+    const auto& fenced = fenced_[run];
+    const bool is_fenced = std::any_of(fenced.begin(), fenced.end(), [&, borrower = loan.borrower](const auto& entry) {
+      return entry.first.task == borrower.task && entry.second.size() == shards;
+    });
+    if (!is_fenced)
+      return violated("I11: records of lease " + std::to_string(id.value) + " of " + to_string(loan.borrower.task) +
+                      " are lent again before all shards have fenced it");
   }
+  loans_[run][lease.id] = Loan{Member{to, {}}, lease.epoch, lease.positions};
+}
+
+// ---- shards
+
+void Laws::owns(const RunId& run, ShardId shard, const Member& owner) {
+  const auto [entry, is_new] = owners_.emplace(std::pair(run, shard), owner);
+  if (!is_new && entry->second != owner)
+    violated("I2: " + name_of(run) + ": two processes have shard " + std::to_string(shard.value));
+}
+
+void Laws::begins_at(const RunId& run, ShardId shard, Step step) {
+  const chiefd::GenerationRecord& record = generations_[run.first];
+  if (record.generation == run.second && record.restore_step != step)
+    violated("I8: " + name_of(run) + ": shard " + std::to_string(shard.value) + " begins at step " +
+             std::to_string(step.value) + "; the rollback is to step " + std::to_string(record.restore_step.value));
+}
+
+void Laws::decided(const RunId& run, Step step, const std::vector<Member>& members) {
+  const auto [entry, is_new] = sets_[run].emplace(step, members);
+  if (!is_new) violated("I7: " + name_of(run) + ": step " + std::to_string(step.value) + " is decided twice");
+}
+
+const std::vector<Member>* Laws::set_of(const RunId& run, Step step) const {
+  const auto sets = sets_.find(run);
+  if (sets == sets_.end()) return nullptr;
+  const auto set = sets->second.find(step);
+  return set == sets->second.end() ? nullptr : &set->second;
+}
+
+void Laws::cut(const RunId& run, std::uint64_t attempt, ShardId shard, CutTaken cut) {
+  auto& [newest, shards] = cuts_[run];
+  if (attempt != newest) shards.clear();
+  newest = attempt;
+  shards[shard] = std::move(cut);
+}
+
+// ---- workers
+
+void Laws::computed_from(const std::string& who, const std::map<ShardId, Step>& versions) {
+  for (const auto& [shard, version] : versions)
+    if (version != versions.begin()->second)
+      violated("I10: " + who + " computes a synchronous step from parameters of several versions");
 }
 
 void Laws::final_parameters(const JobConfig& job, const Layout& layout, const std::vector<float>& flat) {
@@ -66,7 +139,7 @@ void Laws::final_parameters(const JobConfig& job, const Layout& layout, const st
 
 void Laws::computes(const std::string& job_and_generation, const JobConfig& job, std::uint32_t worker,
                     std::uint64_t clock) {
-  // With leases a worker that waits for one is out of the others' sight, and comes back with a clock of its own.
+  // With leases a worker that waits for one is out of the others' sight: ShardTwin looks at that.
   if (job.train.mode != Mode::kSsp || job.data.sharding == Sharding::kLease || is_any_worker_lost_) return;
   auto& clocks = clocks_[job_and_generation];
   const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
@@ -81,6 +154,15 @@ void Laws::computes(const std::string& job_and_generation, const JobConfig& job,
     violated("I9: worker " + std::to_string(worker) + " computes step " + std::to_string(clock) +
              " while the slowest is at " + std::to_string(slowest) + ", staleness " +
              std::to_string(job.train.staleness));
+}
+
+// ---- jobs
+
+void Laws::state_is(Instant now, chiefd::JobState state, const std::string& reason) {
+  if (state != chiefd::JobState::kPaused) return paused_since_.reset();
+  if (!paused_since_) paused_since_ = now;
+  if (reason.empty()) violated("L4: the job is paused without a reason");
+  if (now - *paused_since_ > std::chrono::seconds(200)) violated("L4: the job has been paused for 200 s: " + reason);
 }
 
 void Laws::finished(const JobConfig& job, std::uint64_t examples) {

@@ -1,14 +1,29 @@
-// What must hold, checked while a simulation runs. The first violation stands.
+// What must never happen (RELIABILITY.md section 1), checked while a simulation runs. The first violation stands.
+// ShardTwin has the laws of one shard; those in here go over several.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "chiefd/core/events.h"
+#include "common/checkpoint/manifest.h"
 #include "common/layout.h"
 #include "tests/sim/jobs.h"
 
 namespace disttrain::sim {
+
+using RunId = std::pair<JobId, Generation>;
+
+// What a shard had at a cut.
+struct CutTaken {
+  Step version;
+  std::vector<float> values;      // parameters, as a shard has them
+  std::map<Member, Step> clocks;  // of each worker's last whole push
+};
 
 class Laws {
  public:
@@ -22,28 +37,73 @@ class Laws {
   // A worker of the running generation is gone, or was taken for gone: its last push may be applied at some shards
   // only.
   void worker_lost() { is_any_worker_lost_ = true; }
-  // A generation is about to begin with this checkpoint, or with initial values.
-  void generation_begins(JobId job, Generation generation, const std::string& restore_path);
-  // I14, I10, I13: a checkpoint that can be seen is whole, and its parameters are the sum of what its ledger says.
-  void committed(const JobConfig& job, const Layout& layout, const std::string& path);
+  // A generation is durable: it is about to begin with this checkpoint, or with initial values.
+  void generation_begins(const chiefd::GenerationRecord& record);
+  // I1, I12: what the chief says is durable before; a lease has one owner, and its records come back only once all
+  // shards have fenced it.
+  void welcomes(Term term, const chiefd::JournalState& durable);
+  void sends(const chiefd::Send& message, const chiefd::JournalState& durable);
+
+  // Of shards. I2: in a generation one process has a shard.
+  void owns(const RunId& run, ShardId shard, const Member& owner);
+  void begins_at(const RunId& run, ShardId shard, Step step);
+  void fenced(const RunId& run, ShardId shard, const Member& worker) { fenced_[run][worker].insert(shard); }
+  // I7: the set that the pacer has decided on for a step, once.
+  void decided(const RunId& run, Step step, const std::vector<Member>& members);
+  const std::vector<Member>* set_of(const RunId& run, Step step) const;
+  void cut(const RunId& run, std::uint64_t attempt, ShardId shard, CutTaken cut);
+
+  // I10, I13, I14, I17, I18, I19: a checkpoint that can be seen is whole, of this generation, and what the shards had
+  // at one moment, in any layout.
+  void committed(const chiefd::CommitAttempt& commit, JobId job, const std::string& path);
+  // I15, I16: of those that could be seen the newest is still there and good. What follows a commit and a loss of
+  // power.
+  void folder_is_good(const std::string& when);
+  void power_lost();
+  // "Newest" goes by generation, then by step.
+  void found_newest(const std::string& folder, const std::optional<chiefd::RestorePoint>& newest);
 
   // async, ssp: a worker's gradient is its records' sum, so whatever the order, all of them add up to one number.
   void final_parameters(const JobConfig& job, const Layout& layout, const std::vector<float>& flat);
+  // sync: what a gradient was computed from is of one version.
+  void computed_from(const std::string& who, const std::map<ShardId, Step>& versions);
   // ssp: the clocks of the slowest and the fastest worker that compute now.
   void computes(const std::string& job_and_generation, const JobConfig& job, std::uint32_t worker, std::uint64_t clock);
   void leaves(const std::string& job_and_generation, std::uint32_t worker) {
     clocks_[job_and_generation].erase(worker);
   }
+  // L4: a pause ends, and says why it is.
+  void state_is(Instant now, chiefd::JobState state, const std::string& reason);
   // A finished job has visited each record of each epoch once.
   void finished(const JobConfig& job, std::uint64_t examples);
 
  private:
+  struct Loan {
+    Member borrower;
+    std::uint32_t epoch = 0;
+    std::vector<Interval> positions;
+  };
+  void lends(const RunId& run, TaskId to, const Lease& lease);
+  void is_as_cut(const chiefd::CommitAttempt& commit, const RunId& run, const checkpoint::Manifest& manifest,
+                 const std::string& path);
+  void restores_elsewhere(const Layout& layout, const std::map<ShardId, CutTaken>& cuts,
+                          const checkpoint::Manifest& manifest, const std::string& path);
+  void adds_up(const chiefd::CommitAttempt& commit, const checkpoint::Manifest& manifest, const std::string& path);
+
   const Jobs& jobs_;
   std::string violation_;
   bool is_any_worker_lost_ = false;
   std::map<std::string, std::map<std::uint32_t, std::uint64_t>> clocks_;
-  std::map<JobId, Generation> generations_;
+  std::map<JobId, chiefd::GenerationRecord> generations_;
   std::set<std::string> unequal_;  // checkpoints that were taken after a worker was lost
+
+  std::map<std::pair<RunId, ShardId>, Member> owners_;
+  std::map<RunId, std::map<Member, std::set<ShardId>>> fenced_;
+  std::map<RunId, std::map<LeaseId, Loan>> loans_;
+  std::map<RunId, std::map<Step, std::vector<Member>>> sets_;
+  std::map<RunId, std::pair<std::uint64_t, std::map<ShardId, CutTaken>>> cuts_;        // of the newest attempt
+  std::map<std::string, std::pair<std::pair<Generation, Step>, std::string>> newest_;  // by folder: its path
+  std::optional<Instant> paused_since_;
 };
 
 }  // namespace disttrain::sim

@@ -6,21 +6,23 @@
 #include <cstdlib>
 #include <typeinfo>
 
+#include "tests/sim/codec_trip.h"
+
 namespace disttrain::sim {
 
 void Node::after(Duration delay, std::function<void()> work) {
-  const std::string address = network_.address_of(*this);
-  const std::uint64_t life = network_.seats_.at(address).life;
-  world_.after(delay, [&network = network_, address, life, work = std::move(work)]() mutable {
-    network.run_on(address, life, std::move(work));
+  const std::uint64_t life = network_.seats_[seat_]->life;
+  world_.after(delay, [&network = network_, seat = seat_, life, work = std::move(work)]() mutable {
+    network.run_on(seat, life, std::move(work));
   });
 }
 
 void Node::dial(const std::string& address, const Hello& hello, Duration deadline,
                 std::function<void(std::optional<ConnectionId>, bool)> done) {
   Network& network = network_;
-  const std::string own = network.address_of(*this);
-  const std::uint64_t life = network.seats_.at(own).life;
+  const std::size_t own = seat_;
+  const std::size_t other = network.number(address);
+  const std::uint64_t life = network.seats_[own]->life;
   auto answered = std::make_shared<bool>(false);
   auto finish = [&network, own, life, answered, done = std::move(done)](std::optional<ConnectionId> id, bool refused) {
     network.run_on(own, life, [answered, done, id, refused] {
@@ -28,25 +30,40 @@ void Node::dial(const std::string& address, const Hello& hello, Duration deadlin
     });
   };
   world_.after(deadline, [finish] { finish(std::nullopt, false); });
-  if (network.blocked_.count({own, address}) != 0) return;
-  world_.after(world_.between(network.shortest, network.longest), [&network, own, life, address, hello, finish] {
-    Network::Seat& seat = network.seats_[address];
-    if (seat.host_down) return;
-    const bool refused = !seat.node || (!seat.paused && !seat.node->listens());
-    const Duration back = network.world_.between(network.shortest, network.longest);
-    if (refused) {
-      if (network.blocked_.count({address, own}) == 0)
-        network.world_.after(back, [finish] { finish(std::nullopt, true); });
-      return;
-    }
-    const std::uint64_t id = ++network.last_;
-    Network::Connection& connection = network.connections_[id];
-    // Nothing arrives over it before the dialler knows that it has it.
-    connection.sides[0] = {own, life, false, network.world_.now() + back};
-    connection.sides[1] = {address, seat.life, false, network.world_.now()};
-    network.world_.after(back, [finish, id] { finish(Network::end_of(id, 0), false); });
-    network.deliver(id, 1, [id, hello](Node& node) { node.on_arrival(Network::end_of(id, 1), hello); });
-  });
+  if (network.is_blocked(own, other)) return;
+  Hello sent = hello;
+  if (network.through_codec)
+    if (auto problem = through_codec(sent)) network.on_bad_message(*problem);
+  world_.after(world_.between(network.shortest, network.longest),
+               [&network, own, life, other, sent, finish] { network.arrive_hello(own, life, other, sent, finish); });
+}
+
+void Network::arrive_hello(std::size_t from, std::uint64_t life, std::size_t to, const Hello& hello,
+                           const std::function<void(std::optional<ConnectionId>, bool)>& finish) {
+  Seat& there = *seats_[to];
+  if (there.host_down) return;
+  const bool refused = !there.node || !there.node->listens();
+  const Duration back = world_.between(shortest, longest);
+  if (refused) {
+    if (!is_blocked(to, from)) world_.after(back, [finish] { finish(std::nullopt, true); });
+    return;
+  }
+  const std::uint64_t id = ++last_;
+  Connection& connection = connections_[id];
+  // Nothing arrives over it before the dialler knows that it has it.
+  connection.sides[0] = {from, life, false, false, world_.now() + back};
+  connection.sides[1] = {to, there.life, false, false, world_.now()};
+  deliver(id, {1, [id, hello](Node& node) { node.on_arrival(end_of(id, 1), hello); }, false});
+  if (ghosts != 0 && world_.chance(ghosts)) {
+    world_.tell(seats_[from]->address + " hears nothing of its hello to " + there.address);
+    connection.sides[0].closed = true;
+    // Its end comes late: the dialler has tried again.
+    world_.after(world_.between(std::chrono::milliseconds(1), std::chrono::seconds(2)),
+                 [this, id] { break_connection(id, 2); });
+    world_.after(world_.between(back, std::chrono::milliseconds(300)), [finish] { finish(std::nullopt, false); });
+    return;
+  }
+  world_.after(back, [finish, id] { finish(end_of(id, 0), false); });
 }
 
 namespace {
@@ -85,132 +102,192 @@ void Node::send(ConnectionId end, Payload payload) {
   const int from = static_cast<int>(end % 2);
   if (found == network_.connections_.end() || found->second.broken || found->second.sides[from].closed) return;
   if (world_.keeps_words())
-    world_.whisper("  " + to_string(self_.task) + " > " + found->second.sides[1 - from].address + " " +
-                   name_of(payload));
-  network_.deliver(end / 2, 1 - from,
-                   [other = end ^ 1, payload = std::move(payload)](Node& node) { node.on_message(other, payload); });
+    world_.whisper("  " + to_string(self_.task) + " > " + network_.seats_[found->second.sides[1 - from].seat]->address +
+                   " " + name_of(payload));
+  if (network_.through_codec)
+    if (auto problem = through_codec(payload)) network_.on_bad_message(name_of(payload) + ": " + *problem);
+  network_.deliver(
+      end / 2,
+      {1 - from, [other = end ^ 1, payload = std::move(payload)](Node& node) { node.on_message(other, payload); },
+       false});
 }
 
 void Node::close(ConnectionId end) {
   const auto found = network_.connections_.find(end / 2);
   if (found == network_.connections_.end()) return;
   const int from = static_cast<int>(end % 2);
-  if (std::exchange(found->second.sides[from].closed, true) || found->second.broken) return;
-  network_.deliver(
-      end / 2, 1 - from, [other = end ^ 1](Node& node) { node.on_closed(other); }, true);
+  if (!std::exchange(found->second.sides[from].closed, true) && !found->second.broken)
+    network_.tell_broken(end / 2, 1 - from);
+  network_.forget_if_over(end / 2);
 }
 
-void Network::run_on(const std::string& address, std::uint64_t life, std::function<void()> work) {
-  Seat& seat = seats_[address];
-  if (seat.life != life || !seat.node) return;
-  if (seat.paused)
-    seat.waiting.emplace_back(life, std::move(work));
+std::size_t Network::number(const std::string& address) {
+  const auto [found, is_new] = numbers_.emplace(address, seats_.size());
+  if (is_new) {
+    seats_.push_back(std::make_unique<Seat>());
+    seats_.back()->address = address;
+  }
+  return found->second;
+}
+
+void Network::run_on(std::size_t number, std::uint64_t life, std::function<void()> work) {
+  Seat& there = *seats_[number];
+  if (there.life != life || !there.node) return;
+  if (there.paused)
+    there.waiting.emplace_back(life, std::move(work));
   else
     work();
 }
 
 // In order; what is blocked waits, and all behind it.
-void Network::deliver(std::uint64_t id, int to, std::function<void(Node&)> call, bool is_close) {
+void Network::deliver(std::uint64_t id, Message message) {
   Connection& connection = connections_.at(id);
-  const auto arrive = [this, id, to, is_close, call = std::move(call)] {
-    const Connection& now = connections_.at(id);
-    if (!is_close && now.broken && now.loses) return;
-    const Side& side = now.sides[to];
-    run_on(side.address, side.life, [this, id, to, call] {
-      const Side& receiver = connections_.at(id).sides[to];
-      if (!receiver.closed) call(*seats_.at(receiver.address).node);
-    });
-  };
-  const bool is_blocked = blocked_.count({connection.sides[1 - to].address, connection.sides[to].address}) != 0;
+  const int to = message.to;
   const bool waits_behind =
-      std::any_of(connection.held.begin(), connection.held.end(), [to](const auto& held) { return held.first == to; });
-  if (is_blocked || waits_behind) return connection.held.emplace_back(to, arrive), void();
-  Side& side = connection.sides[to];
-  side.last = std::max(side.last + Duration(1), world_.now() + world_.between(shortest, longest));
-  world_.after(side.last - world_.now(), arrive);
+      std::any_of(connection.held.begin(), connection.held.end(), [to](const Message& held) { return held.to == to; });
+  if (waits_behind || is_blocked(connection.sides[1 - to].seat, connection.sides[to].seat))
+    return connection.held.push_back(std::move(message)), void();
+  set_off(id, connection, std::move(message));
 }
 
-// What is under way to the sides that are told arrives before they are, or is lost.
+void Network::set_off(std::uint64_t id, Connection& connection, Message message) {
+  Side& side = connection.sides[message.to];
+  side.last = std::max(side.last + Duration(1), world_.now() + world_.between(shortest, longest));
+  world_.after(side.last - world_.now(),
+               [this, id, message = std::move(message)]() mutable { arrive(id, std::move(message)); });
+}
+
+void Network::arrive(std::uint64_t id, Message message) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  Connection& connection = found->second;
+  if (!message.is_close && connection.broken && connection.loses) return;
+  const Side& side = connection.sides[message.to];
+  if (side.stalled) return connection.held.push_back(std::move(message)), void();
+  run_on(side.seat, side.life, [this, id, message = std::move(message)] { take(id, message); });
+}
+
+void Network::take(std::uint64_t id, const Message& message) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  Side& side = found->second.sides[message.to];
+  if (side.closed) return;
+  if (message.is_close) side.closed = true;
+  const std::size_t there = side.seat;
+  const bool is_trapped = trap_ && trap_->seat == there && trap_->messages-- == 0;
+  if (!is_trapped) {
+    message.call(*seats_[there]->node);
+  } else {
+    const Trap trap = std::move(*trap_);
+    trap_.reset();
+    if (!trap.before) message.call(*seats_[there]->node);
+    trap.work();
+  }
+  if (message.is_close) forget_if_over(id);
+}
+
+void Network::forget_if_over(std::uint64_t id) {
+  const auto found = connections_.find(id);
+  if (found != connections_.end() && found->second.sides[0].closed && found->second.sides[1].closed)
+    connections_.erase(found);
+}
+
+void Network::release(std::uint64_t id, int side) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  found->second.sides[side].stalled = false;
+  for (Message& message : std::exchange(found->second.held, {})) set_off(id, found->second, std::move(message));
+}
+
+void Network::tell_broken(std::uint64_t id, int side) {
+  deliver(id, {side, [end = end_of(id, side)](Node& node) { node.on_closed(end); }, true});
+}
+
+// What is under way to the sides that are told arrives before they are, or is lost, or comes late to one of them.
 void Network::break_connection(std::uint64_t id, int told) {
-  Connection& connection = connections_.at(id);
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  Connection& connection = found->second;
   if (std::exchange(connection.broken, true)) return;
   connection.held.clear();
-  connection.loses = world_.chance(500);
+  const bool is_late = late_breaks != 0 && world_.chance(late_breaks);
+  connection.loses = !is_late && world_.chance(500);
+  if (is_late) {
+    const int side = told == 3 ? static_cast<int>(world_.random().below(2)) : told == 2 ? 1 : 0;
+    connection.sides[side].stalled = true;
+    world_.after(world_.between(std::chrono::milliseconds(1), std::chrono::milliseconds(1000)),
+                 [this, id, side] { release(id, side); });
+  }
   for (const int side : {0, 1})
-    if ((told & (1 << side)) != 0)
-      deliver(
-          id, side,
-          [id, this, side](Node& node) {
-            connections_.at(id).sides[side].closed = true;
-            node.on_closed(end_of(id, side));
-          },
-          true);
+    if ((told & (1 << side)) != 0) tell_broken(id, side);
+  forget_if_over(id);
 }
 
 void Network::start(const std::string& address, std::unique_ptr<Node> node) {
-  Seat& seat = seats_[address];
-  seat.node = std::move(node);
-  seat.node->address_ = address;
-  ++seat.life;
-  seat.paused = false;
-  seat.host_down = false;
-  seat.waiting.clear();
-  seat.node->start();
+  const std::size_t index = number(address);
+  Seat& there = *seats_[index];
+  there.node = std::move(node);
+  there.node->seat_ = index;
+  ++there.life;
+  there.paused = false;
+  there.host_down = false;
+  there.waiting.clear();
+  there.node->start();
 }
 
 void Network::crash(const std::string& address, bool with_host) {
-  Seat& seat = seats_[address];
-  if (!seat.node) return;
+  const std::size_t index = number(address);
+  Seat& there = *seats_[index];
+  if (!there.node) return;
   world_.tell(address + (with_host ? " loses its host" : " is killed"));
-  for (auto& [id, connection] : connections_)
+  std::vector<std::pair<std::uint64_t, int>> ends;
+  for (const auto& [id, connection] : connections_)
     for (const int side : {0, 1})
-      if (connection.sides[side].address == address && connection.sides[side].life == seat.life) {
-        connection.sides[side].closed = true;
-        // A host that vanishes resets nothing; its peers hear of it when they try to reach it, after a while.
-        if (with_host) {
-          std::erase_if(connection.held, [side](const auto& held) { return held.first == 1 - side; });
-          const std::uint64_t broken = id;
-          const int other = 1 - side;
-          world_.after(std::chrono::seconds(20), [this, broken, other] { break_connection(broken, 1 << other); });
-        } else {
-          break_connection(id, 1 << (1 - side));
-        }
-      }
-  seat.node.reset();
-  ++seat.life;
-  seat.host_down = with_host;
-  seat.paused = false;
-  seat.waiting.clear();
+      if (connection.sides[side].seat == index && connection.sides[side].life == there.life)
+        ends.emplace_back(id, side);
+  for (const auto& [id, side] : ends) {
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) continue;
+    Connection& connection = found->second;
+    connection.sides[side].closed = true;
+    const int other = 1 - side;
+    if (!with_host) {
+      break_connection(id, 1 << other);
+      continue;
+    }
+    // A host that vanishes resets nothing; its peers hear of it when they try to reach it, after a while.
+    std::erase_if(connection.held, [other](const Message& held) { return held.to == other; });
+    world_.after(std::chrono::seconds(20), [this, broken = id, other] { break_connection(broken, 1 << other); });
+  }
+  there.node.reset();
+  ++there.life;
+  there.host_down = with_host;
+  there.paused = false;
+  there.waiting.clear();
 }
 
 void Network::pause(const std::string& address) {
   if (!is_alive(address)) return;
   world_.tell(address + " is paused");
-  seats_[address].paused = true;
+  seat(address).paused = true;
 }
 
 void Network::resume(const std::string& address) {
-  Seat& seat = seats_[address];
-  if (!seat.paused) return;
+  Seat& there = seat(address);
+  if (!there.paused) return;
   world_.tell(address + " goes on");
-  seat.paused = false;
-  while (!seat.paused && !seat.waiting.empty()) {
-    auto [life, work] = std::move(seat.waiting.front());
-    seat.waiting.pop_front();
-    if (life == seat.life && seat.node) work();
+  there.paused = false;
+  while (!there.paused && !there.waiting.empty()) {
+    auto [life, work] = std::move(there.waiting.front());
+    there.waiting.pop_front();
+    if (life == there.life && there.node) work();
   }
 }
 
 void Network::unblock_all() {
   blocked_.clear();
-  for (auto& [id, connection] : connections_) {
-    auto held = std::exchange(connection.held, {});
-    for (auto& [to, arrive] : held) {
-      Side& side = connection.sides[to];
-      side.last = std::max(side.last + Duration(1), world_.now() + world_.between(shortest, longest));
-      world_.after(side.last - world_.now(), arrive);
-    }
-  }
+  for (auto& [id, connection] : connections_)
+    for (Message& message : std::exchange(connection.held, {})) set_off(id, connection, std::move(message));
 }
 
 void Network::cut_one() {
@@ -220,8 +297,13 @@ void Network::cut_one() {
   if (open.empty()) return;
   const std::uint64_t id = open[world_.random().below(open.size())];
   const Connection& connection = connections_.at(id);
-  world_.tell("the connection of " + connection.sides[0].address + " and " + connection.sides[1].address + " breaks");
+  world_.tell("the connection of " + seats_[connection.sides[0].seat]->address + " and " +
+              seats_[connection.sides[1].seat]->address + " breaks");
   break_connection(id, 3);
+}
+
+void Network::trap(const std::string& address, std::uint64_t messages, bool before, std::function<void()> work) {
+  trap_ = Trap{number(address), messages, before, std::move(work)};
 }
 
 }  // namespace disttrain::sim

@@ -1,5 +1,6 @@
 // Processes and what goes between them: connections that keep order, take time, and break; addresses at which nobody or
-// somebody else may live by now. Like tcp: what was sent to a connection that breaks may or may not have arrived.
+// somebody else may live by now. Like tcp: what was sent to a connection that breaks may or may not have arrived, or
+// arrives when a newer connection of the same two is long open; a hello may arrive of which the dialler hears nothing.
 #pragma once
 
 #include <deque>
@@ -51,8 +52,12 @@ class Node {
   virtual void on_closed(ConnectionId connection) = 0;
   // False: it doesn't take connections yet.
   virtual bool listens() const { return true; }
+  // Its clock shows so much more, as after a suspend that its timers don't know of.
+  void jump(Duration by) { skew_ += by; }
 
  protected:
+  // What its own clock shows.
+  Instant now() const { return world_.now() + skew_; }
   // Runs on this process: not if it has died, later if it is paused.
   void after(Duration delay, std::function<void()> work);
   void dial(const std::string& address, const Hello& hello, Duration deadline,
@@ -67,7 +72,8 @@ class Node {
 
  private:
   friend class Network;
-  std::string address_;  // Network's
+  std::size_t seat_ = 0;  // Network's
+  Duration skew_{};
 };
 
 class Network {
@@ -77,24 +83,37 @@ class Network {
   // Latency of everything.
   Duration shortest = std::chrono::microseconds(20);
   Duration longest = std::chrono::microseconds(500);
+  // Of a thousand connections that break, so many are late: one side hears of it, and of what was under way to it, when
+  // the other may have a new connection.
+  std::uint64_t late_breaks = 0;
+  // Of a thousand hellos that arrive, so many are lost on the way back: the dialler hears nothing.
+  std::uint64_t ghosts = 0;
+  // Every message becomes bytes and a message again.
+  bool through_codec = false;
+  // Told of what the codec can't take.
+  std::function<void(const std::string& problem)> on_bad_message;
 
   // A process begins at this address, in place of a former one, which must have crashed.
   void start(const std::string& address, std::unique_ptr<Node> node);
   // Its connections are reset; or not at once, if the host goes with it.
   void crash(const std::string& address, bool with_host);
-  bool is_alive(const std::string& address) const { return seats_.count(address) != 0 && seats_.at(address).node; }
-  Node* at(const std::string& address) { return seats_.count(address) != 0 ? seats_[address].node.get() : nullptr; }
+  bool is_alive(const std::string& address) { return seat(address).node != nullptr; }
+  Node* at(const std::string& address) { return seat(address).node.get(); }
   void pause(const std::string& address);
   void resume(const std::string& address);
   // What `from` sends to `to` waits until it is let through.
-  void block(const std::string& from, const std::string& to) { blocked_.insert({from, to}); }
+  void block(const std::string& from, const std::string& to) { blocked_.insert({number(from), number(to)}); }
   void unblock_all();
   // Some connection that is open, drawn; it is reset.
   void cut_one();
+  // Calls `work`, once, right before or after the so manyth message from now arrives there.
+  void trap(const std::string& address, std::uint64_t messages, bool before, std::function<void()> work);
+  void disarm() { trap_.reset(); }
 
  private:
   friend class Node;
   struct Seat {
+    std::string address;
     std::unique_ptr<Node> node;
     std::uint64_t life = 0;  // grows with each process
     bool paused = false;
@@ -102,31 +121,57 @@ class Network {
     std::deque<std::pair<std::uint64_t, std::function<void()>>> waiting;  // while paused
   };
   struct Side {
-    std::string address;
+    std::size_t seat = 0;
     std::uint64_t life = 0;
-    bool closed = false;  // no calls any more
-    Instant last;         // of the last delivery to this side
+    bool closed = false;   // no calls any more
+    bool stalled = false;  // what comes waits
+    Instant last;          // of the last delivery to this side
+  };
+  struct Message {
+    int to = 0;
+    std::function<void(Node&)> call;
+    bool is_close = false;
   };
   struct Connection {
     Side sides[2];
-    std::deque<std::pair<int, std::function<void()>>> held;  // blocked: to which side
+    std::deque<Message> held;  // blocked or stalled
     bool broken = false;
     bool loses = false;  // what was under way when it broke
   };
+  struct Trap {
+    std::size_t seat = 0;
+    std::uint64_t messages = 0;
+    bool before = false;
+    std::function<void()> work;
+  };
 
-  static const std::string& address_of(const Node& node) { return node.address_; }
+  std::size_t number(const std::string& address);
+  Seat& seat(const std::string& address) { return *seats_[number(address)]; }
+  bool is_blocked(std::size_t from, std::size_t to) const {
+    return !blocked_.empty() && blocked_.count({from, to}) != 0;
+  }
+  void arrive_hello(std::size_t from, std::uint64_t life, std::size_t to, const Hello& hello,
+                    const std::function<void(std::optional<ConnectionId>, bool)>& finish);
   // The ends of connection `id` are 2 id and 2 id + 1.
   static ConnectionId end_of(std::uint64_t id, int side) { return 2 * id + static_cast<std::uint64_t>(side); }
   // Calls it on the process that lives there with that life.
-  void run_on(const std::string& address, std::uint64_t life, std::function<void()> work);
-  void deliver(std::uint64_t id, int to, std::function<void(Node&)> call, bool is_close = false);
+  void run_on(std::size_t seat, std::uint64_t life, std::function<void()> work);
+  void deliver(std::uint64_t id, Message message);
+  void set_off(std::uint64_t id, Connection& connection, Message message);
+  void arrive(std::uint64_t id, Message message);
+  void take(std::uint64_t id, const Message& message);
+  void release(std::uint64_t id, int side);
   void break_connection(std::uint64_t id, int told);
+  void tell_broken(std::uint64_t id, int side);
+  void forget_if_over(std::uint64_t id);
 
   World& world_;
-  std::map<std::string, Seat> seats_;
-  std::map<std::uint64_t, Connection> connections_;
+  std::vector<std::unique_ptr<Seat>> seats_;
+  std::map<std::string, std::size_t> numbers_;
+  std::map<std::uint64_t, Connection> connections_;  // that somebody may still hear of
   std::uint64_t last_ = 0;
-  std::set<std::pair<std::string, std::string>> blocked_;
+  std::set<std::pair<std::size_t, std::size_t>> blocked_;
+  std::optional<Trap> trap_;
 };
 
 }  // namespace disttrain::sim

@@ -89,8 +89,9 @@ void PsNode::create(const CreateShards& order) {
   facts->layout = order.layout;
   facts->checkpoint_folder = order.checkpoint_folder;
   facts->restore_path = order.restore_path;
+  facts->train_records = order.train_records;
   job_->facts = facts;
-  const Result<psd::ShardOrigin> origin = psd::ShardOrigin::open(*jobs_.files, *facts);
+  const Result<psd::ShardOrigin> origin = psd::ShardOrigin::open(jobs_.disk->files(), *facts);
   if (!origin) return fail(origin.error().code, origin.error().message);
   for (std::uint32_t s = 0; s < order.layout.shards; ++s) {
     if (order.owners[s].ps != self()) continue;
@@ -111,8 +112,10 @@ void PsNode::create(const CreateShards& order) {
     shard->ps = this;
     shard->id = ShardId(s);
     shard->shard = std::make_unique<psd::Shard>(order.layout, options, memory, [] {});
-    if (Status filled = origin->fill(*jobs_.files, *facts, ShardId(s), shard->shard->store(), [] {}); !filled)
+    if (Status filled = origin->fill(jobs_.disk->files(), *facts, ShardId(s), shard->shard->store(), [] {}); !filled)
       return fail(filled.error().code, filled.error().message);
+    shard->twin =
+        std::make_unique<ShardTwin>(laws_, *facts, *shard->shard, ShardId(s), self(), order.roster, origin->report());
     job_->shards.emplace(ShardId(s), std::move(shard));
   }
   if (job_->shards.empty()) {
@@ -134,13 +137,13 @@ void PsNode::fail_checkpoint(std::uint64_t attempt, const Error& error) {
 }
 
 void PsNode::prepare(const PrepareCheckpoint& order) {
-  after(world_.between(Duration::zero(), jobs_.slowest_disk), [this, order, opened = jobs_opened_] {
+  after(jobs_.disk->delay(), [this, order, opened = jobs_opened_] {
     if (opened != jobs_opened_ || !job_ || order.attempt < job_->attempt) return;
     job_->attempt = order.attempt;
     job_->folder = order.folder;
     job_->writers.clear();
     for (auto& [id, shard] : job_->shards) {
-      auto writer = checkpoint::ShardWriter::reserve(*jobs_.files, order.folder, job_->order.layout, id,
+      auto writer = checkpoint::ShardWriter::reserve(jobs_.disk->files(), order.folder, job_->order.layout, id,
                                                      static_cast<std::uint32_t>(shard->shard->store().slots()), {});
       if (!writer) return fail_checkpoint(order.attempt, writer.error());
       job_->writers.emplace(id, std::move(*writer));
@@ -162,11 +165,10 @@ void PsNode::carry_out(ShardHere& shard, const psd::CopyForCheckpoint& action) {
   shard.first_mark.reset();
   std::shared_ptr<const psd::ShardCopy> copy = shard.shard->store().copy();
   if (copy == nullptr) return fail_checkpoint(action.attempt, Error{ErrorCode::kTemporary, "the last copy is in use"});
-  after(world_.between(Duration::zero(), jobs_.slowest_disk),
-        [this, id = shard.id, action, copy = std::move(copy), opened = jobs_opened_]() mutable {
-          if (opened == jobs_opened_ && job_) write(id, action, copy);
-          copy.reset();
-        });
+  after(jobs_.disk->delay(), [this, id = shard.id, action, copy = std::move(copy), opened = jobs_opened_]() mutable {
+    if (opened == jobs_opened_ && job_) write(id, action, copy);
+    copy.reset();
+  });
 }
 
 void PsNode::write(ShardId shard, const psd::CopyForCheckpoint& cut,
@@ -179,7 +181,7 @@ void PsNode::write(ShardId shard, const psd::CopyForCheckpoint& cut,
   const Result<FileEntry> file = writer->second.write(content);
   job_->writers.erase(writer);
   if (!file) return fail_checkpoint(cut.attempt, file.error());
-  if (Status synced = jobs_.files->sync_directory(job_->folder); !synced)
+  if (Status synced = jobs_.disk->files().sync_directory(job_->folder); !synced)
     return fail_checkpoint(cut.attempt, synced.error());
   ShardWritten written;
   written.job = job_->order.job;
@@ -189,14 +191,14 @@ void PsNode::write(ShardId shard, const psd::CopyForCheckpoint& cut,
   written.entry = cut.entry;
   written.file = *file;
   written.pacer = cut.pacer;
-  after(world_.between(Duration::zero(), jobs_.slowest_disk), [this, written, opened = jobs_opened_] {
+  after(jobs_.disk->delay(), [this, written, opened = jobs_opened_] {
     if (opened == jobs_opened_ && job_) tell_chief(written);
   });
 }
 
 void PsNode::give_up_marks() {
   for (auto& [id, shard] : job_->shards) {
-    if (!shard->first_mark || world_.now() - *shard->first_mark < job_->config.job.stall_timeout / 4) continue;
+    if (!shard->first_mark || now() - *shard->first_mark < job_->config.job.stall_timeout / 4) continue;
     shard->first_mark.reset();
     handle(*shard, psd::AttemptAbandoned{job_->attempt});
     fail_checkpoint(job_->attempt, Error{ErrorCode::kTemporary, "marks are late"});
@@ -290,21 +292,11 @@ void PsNode::on_message(ConnectionId connection, const Payload& payload) {
     });
   }
   if (const auto* frame = std::get_if<PushFrame>(&payload)) {
-    const std::uint64_t bytes = frame->payload.size() * sizeof(float);
-    const auto landing = shard.shard->landing(use.channel, frame->sequence, frame->push, bytes);
-    if (!landing) {
-      tell("closes a channel: " + landing.error().message);
-      const psd::ChannelId channel = use.channel;
-      close_channel(shard, channel);
-      return handle(shard, psd::ChannelClosed{channel});
-    }
-    std::copy(frame->payload.begin(), frame->payload.end(), landing->begin());
-    psd::PushArrived event{use.channel, frame->sequence, frame->push, bytes, false};
-    shard.shard->handle_push(world_.now(), event, shard);
+    handle_push(shard, use.channel, *frame);
   } else if (const auto* pull = std::get_if<Pull>(&payload)) {
     handle(shard, psd::PullArrived{use.channel, *pull});
   } else if (const auto* mark = std::get_if<Mark>(&payload)) {
-    if (!shard.first_mark) shard.first_mark = world_.now();
+    if (!shard.first_mark) shard.first_mark = now();
     handle(shard, psd::MarkArrived{use.channel, *mark});
   } else if (const auto* cut = std::get_if<Cut>(&payload)) {
     handle(shard, psd::CutArrived{*cut});
@@ -315,6 +307,27 @@ void PsNode::on_message(ConnectionId connection, const Payload& payload) {
   } else if (const auto* news = std::get_if<PacerNews>(&payload)) {
     handle(shard, psd::NewsArrived{*news});
   }
+}
+
+void PsNode::handle(ShardHere& shard, const psd::Event& event) {
+  shard.twin->before(event);
+  shard.shard->handle(now(), event, shard);
+  shard.twin->after();
+}
+
+void PsNode::handle_push(ShardHere& shard, psd::ChannelId channel, const PushFrame& frame) {
+  const std::uint64_t bytes = frame.payload.size() * sizeof(float);
+  const auto landing = shard.shard->landing(channel, frame.sequence, frame.push, bytes);
+  if (!landing) {
+    tell("closes a channel: " + landing.error().message);
+    close_channel(shard, channel);
+    return handle(shard, psd::ChannelClosed{channel});
+  }
+  std::copy(frame.payload.begin(), frame.payload.end(), landing->begin());
+  const psd::PushArrived event{channel, frame.sequence, frame.push, bytes, false};
+  shard.twin->before_push(event, frame.payload);
+  shard.shard->handle_push(now(), event, shard);
+  shard.twin->after(shard.channels.count(channel) != 0);
 }
 
 void PsNode::on_closed(ConnectionId connection) {

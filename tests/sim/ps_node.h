@@ -10,13 +10,17 @@
 #include "psd/store/shard.h"
 #include "tests/sim/chief_link.h"
 #include "tests/sim/jobs.h"
+#include "tests/sim/laws.h"
+#include "tests/sim/shard_twin.h"
 
 namespace disttrain::sim {
 
 class PsNode final : public TaskNode {
  public:
-  PsNode(World& world, Network& network, Member self, const Jobs& jobs)
-      : TaskNode(world, network, self, jobs.cluster.chief.address, jobs.cluster.heartbeat.timeout), jobs_(jobs) {}
+  PsNode(World& world, Network& network, Member self, const Jobs& jobs, Laws& laws)
+      : TaskNode(world, network, self, jobs.cluster.chief.address, jobs.cluster.heartbeat.timeout),
+        jobs_(jobs),
+        laws_(laws) {}
 
   void start() override { open_link(); }
   void on_arrival(ConnectionId connection, const Hello& hello) override;
@@ -28,13 +32,19 @@ class PsNode final : public TaskNode {
     PsNode* ps = nullptr;
     ShardId id;
     std::unique_ptr<psd::Shard> shard;
+    std::unique_ptr<ShardTwin> twin;
     std::map<psd::ChannelId, ConnectionId> channels;
     std::map<ShardId, ConnectionId> peers;
     bool ready = false;
     std::optional<Instant> first_mark;
 
     void act(const psd::Action& action) override {
-      std::visit([this](const auto& a) { ps->carry_out(*this, a); }, action);
+      std::visit(
+          [this](const auto& a) {
+            if constexpr (requires { twin->says(a); }) twin->says(a);
+            ps->carry_out(*this, a);
+          },
+          action);
     }
     void before_update(BucketId) override {}
   };
@@ -73,7 +83,8 @@ class PsNode final : public TaskNode {
   }
   void dial_pacer(ShardId shard);
   void became_ready(ShardHere& shard);
-  void handle(ShardHere& shard, const psd::Event& event) { shard.shard->handle(world_.now(), event, shard); }
+  void handle(ShardHere& shard, const psd::Event& event);
+  void handle_push(ShardHere& shard, psd::ChannelId channel, const PushFrame& frame);
   void close_channel(ShardHere& shard, psd::ChannelId channel);
   void lost_peer(ShardHere& shard, ShardId peer);
   void fail(ErrorCode code, const std::string& reason);
@@ -102,6 +113,7 @@ class PsNode final : public TaskNode {
   void send_to_peers(ShardHere& shard, const Payload& payload);
 
   const Jobs& jobs_;
+  Laws& laws_;
   std::optional<OpenJob> job_;
   std::uint64_t jobs_opened_ = 0;  // what was set off for an earlier one is told by it
   std::map<ConnectionId, Use> uses_;

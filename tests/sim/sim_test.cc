@@ -6,7 +6,7 @@ namespace disttrain::sim {
 namespace {
 
 // Short here; tools/simulate runs as many as one likes.
-constexpr std::uint64_t kSeeds = 1500;
+constexpr std::uint64_t kSeeds = 3000;
 
 TEST(Simulation, AllLawsHold) {
   int finished = 0;
@@ -19,10 +19,10 @@ TEST(Simulation, AllLawsHold) {
   EXPECT_LT(finished, static_cast<int>(kSeeds)) << "no fault ever ends a job";
 }
 
-// Each once broke a law: a job finished before the pacer's last report, ssp beyond its bound while a connection was
-// away, a synchronous worker that missed a block of steps and waited for it for ever.
+// Each once broke a law: a chief that took a job up without workers crashed (25), clocks that jumped failed jobs (125,
+// 404, 516, 1595), the pacer heard of rosters that weren't durable (563, 705, 989).
 TEST(Simulation, SeedsThatBrokeALawOnceHoldNow) {
-  for (const std::uint64_t seed : {1042, 6766, 5139, 15890, 31607})
+  for (const std::uint64_t seed : {25, 125, 404, 516, 563, 705, 989, 1595, 6766, 15890})
     EXPECT_EQ(simulate(seed, false).violation, "") << "again: tools/simulate --replay " << seed;
 }
 

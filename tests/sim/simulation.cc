@@ -17,7 +17,10 @@ constexpr std::uint64_t kMostTurns = 1000000;
 
 class Simulation {
  public:
-  Simulation(std::uint64_t seed, bool keep_words) : world_(seed, keep_words), network_(world_), laws_(jobs_) {
+  Simulation(std::uint64_t seed, bool keep_words)
+      : world_(seed, keep_words), network_(world_), storage_(world_), laws_(jobs_) {
+    jobs_.disk = &storage_;
+    network_.on_bad_message = [this](const std::string& problem) { laws_.violated("wire: " + problem); };
     draw_cluster();
     draw_job();
     draw_faults();
@@ -36,7 +39,11 @@ class Simulation {
       outcome.finished = status.state == chiefd::JobState::kFinished;
       outcome.reason = status.reason;
       if (outcome.finished) laws_.finished(jobs_.configs.at("first"), status.examples);
-      if (!outcome.finished)
+      // It says so before it trains, or at its end: both are answers.
+      const bool may_fail =
+          storage_.has_failed() && ((status.recoveries == 0 && status.reason.starts_with("can't write")) ||
+                                    status.reason.find("the last checkpoint couldn't be taken") != std::string::npos);
+      if (!outcome.finished && !may_fail)
         laws_.violated("L1: the job is " + std::string(to_string(status.state)) + ": " + status.reason);
     }
     // Nothing that the first left behind may harm the next, once it is known who is there.
@@ -79,10 +86,13 @@ class Simulation {
     }
     jobs_.cluster.transport.credits = static_cast<std::uint32_t>(draw(1, 4));
     network_.longest = std::chrono::microseconds(draw(50, 3000));
-    disk_.slowest = milliseconds(draw(1, 50));
-    jobs_.slowest_disk = milliseconds(draw(1, 50));
-    if (!jobs_.files->make_directory("/c")) laws_.violated("the simulator's disk can't make a folder");
-    slowest_step_ = milliseconds(draw(1, 20));
+    disk_.slowest = quick_journal_ = milliseconds(draw(1, 50));
+    storage_.slowest = milliseconds(draw(1, 50));
+    if (!storage_.files().make_directory("/c") || !storage_.files().sync_directory(""))
+      laws_.violated("the simulator's disk can't make a folder");
+    network_.through_codec = draw(0, 7) == 0;
+    jobs_.bucket_elements = draw(0, 2) == 0 ? draw(1, 3) : 0;
+    slowest_step_ = milliseconds(draw(0, 3) == 0 ? draw(20, 100) : draw(1, 20));
   }
 
   void draw_job() {
@@ -154,6 +164,9 @@ class Simulation {
     is_faulty_ = draw(0, 9) != 0;
     for (std::uint64_t& weight : weights_) weight = draw(0, 2) == 0 ? draw(1, 10) : 0;
     fault_pause_ = milliseconds(draw(20, 2000));
+    if (!is_faulty_) return;
+    network_.late_breaks = draw(0, 2) == 0 ? draw(100, 1000) : 0;
+    network_.ghosts = draw(0, 3) == 0 ? draw(20, 300) : 0;
   }
 
   void start(TaskId task) {
@@ -164,7 +177,7 @@ class Simulation {
     if (task.role == Role::kChief)
       node = std::make_unique<ChiefNode>(world_, network_, incarnation, jobs_, laws_, disk_);
     else if (task.role == Role::kPs)
-      node = std::make_unique<PsNode>(world_, network_, Member{task, incarnation}, jobs_);
+      node = std::make_unique<PsNode>(world_, network_, Member{task, incarnation}, jobs_, laws_);
     else
       node = std::make_unique<WorkerNode>(world_, network_, Member{task, incarnation}, jobs_, laws_, slowest_step_);
     network_.start(address(task), std::move(node));
@@ -186,12 +199,21 @@ class Simulation {
     if (!chief()->cluster().find(wanted_)) chief()->submit(wanted_);
   }
 
+  void watch() {
+    if (chief() == nullptr || !chief()->listens()) return;
+    const auto job = chief()->cluster().find(wanted_);
+    if (!job) return;
+    const chiefd::JobStatus status = chief()->cluster().status(*job, world_.now());
+    laws_.state_is(world_.now(), status.state, status.reason);
+  }
+
   void until(Instant end, const std::function<bool()>& done) {
     Instant client = world_.now();
     wanted_ = wanted_.empty() ? "first" : wanted_;
     while (laws_.violation().empty() && !done()) {
       if (world_.now() >= client) {
         keep_submitting();
+        watch();
         client = world_.now() + milliseconds(100);
         world_.after(milliseconds(100), [] {});
       }
@@ -234,27 +256,62 @@ class Simulation {
     std::size_t kind = 0;
     for (; lot >= weights_[kind]; ++kind) lot -= weights_[kind];
     const TaskId task = tasks_[world_.random().below(tasks_.size())];
-    const TaskId other = tasks_[world_.random().below(tasks_.size())];
+    TaskId other = tasks_[world_.random().below(tasks_.size())];
     const TaskId worker{Role::kWorker, static_cast<std::uint32_t>(world_.random().below(jobs_.cluster.workers.size()))};
     // Restarts come faster than the heartbeat timeout, or long after it.
     const Duration away = world_.between(milliseconds(1), milliseconds(world_.chance(500) ? 100 : 4000));
-    switch (kind) {
-      case 0:
+    switch (static_cast<Fault>(kind)) {
+      case Fault::kCut:
+        for (std::uint64_t more = draw(0, 4); more > 0; --more)
+          world_.after(world_.between(milliseconds(0), milliseconds(50)), [this] { network_.cut_one(); });
         return network_.cut_one();
-      case 1:
+      case Fault::kWorkerCrash:
         return crash(worker, false, away);
-      case 2:
+      case Fault::kCrash:
         return crash(task, world_.chance(200), away);
-      case 3:
+      case Fault::kPause:
         network_.pause(address(task));
         return world_.after(away, [this, task] { network_.resume(address(task)); });
-      default:
+      case Fault::kPartition:
+        if (world_.chance(300)) other = TaskId{Role::kChief, 0};  // who is taken for lost, and works on
         if (task == other) return;
         world_.tell(to_string(task) + " can't reach " + to_string(other));
         network_.block(address(task), address(other));
         if (world_.chance(500)) network_.block(address(other), address(task));
         return world_.after(away, [this] { network_.unblock_all(); });
+      case Fault::kTrap:
+        return network_.trap(address(task), draw(0, 30), world_.chance(500),
+                             [this, task, away] { crash(task, false, away); });
+      case Fault::kClock:
+        return jump_clock(task);
+      case Fault::kDisk:
+        storage_.begin(static_cast<Storage::Trouble>(draw(1, 5)));
+        return world_.after(away, [this] { storage_.end(); });
+      case Fault::kPower:
+        return storage_.fail_power_in(draw(0, 20), [this, away] { lose_power(away); });
+      case Fault::kJournal:
+        world_.tell("the chief's own disk gets slow");
+        disk_.slowest = milliseconds(draw(100, 1500));
+        return world_.after(away, [this] { disk_.slowest = quick_journal_; });
+      case Fault::kFaults:
+        return;
     }
+  }
+
+  void jump_clock(TaskId task) {
+    if (!network_.is_alive(address(task))) return;
+    const Duration by = world_.between(milliseconds(1), milliseconds(world_.chance(500) ? 500 : 30000));
+    world_.tell("the clock of " + to_string(task) + " jumps by " +
+                std::to_string(std::chrono::duration_cast<milliseconds>(by).count()) + " ms");
+    network_.at(address(task))->jump(by);
+  }
+
+  // All who write to the shared disk go down with it.
+  void lose_power(Duration away) {
+    for (const TaskId task : tasks_)
+      if (task.role != Role::kWorker) crash(task, true, away);
+    storage_.lose_power();
+    laws_.power_lost();
   }
 
   void crash(TaskId task, bool with_host, Duration away) {
@@ -266,21 +323,42 @@ class Simulation {
     world_.tell("faults end");
     faults_are_over_ = true;
     network_.unblock_all();
+    network_.disarm();
+    network_.late_breaks = network_.ghosts = 0;
+    storage_.end();
+    storage_.cancel_power_failure();
+    disk_.slowest = quick_journal_;
     for (const TaskId task : tasks_) {
       network_.resume(address(task));
       start(task);
     }
   }
 
+  enum class Fault {
+    kCut,
+    kWorkerCrash,
+    kCrash,
+    kPause,
+    kPartition,
+    kTrap,  // a crash right before or after a message
+    kClock,
+    kDisk,
+    kPower,
+    kJournal,
+    kFaults  // how many there are
+  };
+
   World world_;
   Network network_;
+  Storage storage_;
   Jobs jobs_;
   Laws laws_;
   ChiefDisk disk_;
   std::vector<TaskId> tasks_;
   Duration slowest_step_{};
   bool is_faulty_ = false;
-  std::uint64_t weights_[5] = {};  // cut, worker crash, any crash, pause, partition
+  std::uint64_t weights_[static_cast<std::size_t>(Fault::kFaults)] = {};
+  Duration quick_journal_{};
   Duration fault_pause_{};
   bool faults_are_over_ = false;
   std::uint64_t last_incarnation_ = 1000;

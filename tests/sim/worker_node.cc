@@ -28,7 +28,7 @@ Heartbeat WorkerNode::make_heartbeat() {
   if (!core_) return beat;
   const workerd::Progress& progress = core_->progress();
   beat.phase = progress.phase;
-  beat.in_phase = world_.now() - progress.since;
+  beat.in_phase = now() - progress.since;
   beat.steps = progress.steps;
   beat.examples = progress.examples;
   return beat;
@@ -89,13 +89,15 @@ void WorkerNode::open(const OpenJob& order) {
   facts.credits = jobs_.cluster.transport.credits;
   facts.evaluates = order.evaluates;
   facts.clock = order.clock;
-  core_ = std::make_unique<workerd::WorkerCore>(std::move(facts), world_.now());
+  core_ = std::make_unique<workerd::WorkerCore>(std::move(facts), now());
   const std::vector<float> nothing(element_count(order.layout.model), 0.0F);
   parameters_.assign(core_->buffers(), nothing);
   gradients_.assign(core_->buffers(), nothing);
+  pulled_.clear();
+  pushed_whole_.clear();
   links_.assign(order.layout.shards, Link{});
   for (std::uint32_t s = 0; s < order.layout.shards; ++s) {
-    links_[s].patience = world_.now() + timeouts().silent_ps;
+    links_[s].patience = now() + timeouts().silent_ps;
     dial_shard(ShardId(s));
   }
 }
@@ -132,7 +134,7 @@ void WorkerNode::in_turn(std::function<void()> work) {
 
 void WorkerNode::feed_now(const workerd::Event& event) {
   workerd::Actions actions;
-  core_->step(world_.now(), event, actions);
+  core_->step(now(), event, actions);
   for (const workerd::Action& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
   supply();
 }
@@ -143,7 +145,7 @@ void WorkerNode::supply() {
     if (!wanted || ready_.count(*wanted) == 0) return;
     ready_.erase(*wanted);
     workerd::Actions actions;
-    core_->step(world_.now(), workerd::BatchReady{*wanted}, actions);
+    core_->step(now(), workerd::BatchReady{*wanted}, actions);
     for (const workerd::Action& action : actions) std::visit([this](const auto& a) { carry_out(a); }, action);
   }
 }
@@ -181,7 +183,7 @@ void WorkerNode::lost_shard(ShardId shard) {
     shards_.erase(link.connection);
     close(std::exchange(link.connection, 0));
   }
-  if (link.patience && world_.now() >= *link.patience)
+  if (link.patience && now() >= *link.patience)
     return feed(workerd::Broken{Error{ErrorCode::kUnavailable, "can't open a channel"}});
   link.pause = std::clamp(link.pause * 2, timeouts().reconnect_first, timeouts().reconnect_longest);
   after(link.pause, [this, shard, attempt = link.attempt, run = runs_] {
@@ -258,6 +260,17 @@ void WorkerNode::carry_out(const workerd::SendPush& action) {
   const Link& link = links_[action.shard.value];
   if (!link.open) return;
   PushFrame frame{action.sequence, action.push, {}};
+  if (config_.train.mode == Mode::kSync) {
+    // A push is whole on all channels before the next one begins on any.
+    if (pushed_whole_.count(action.shard) != 0 || action.push.clock != pushed_clock_) {
+      pulled_.clear();
+      pushed_whole_.clear();
+    }
+    pushed_clock_ = action.push.clock;
+    pulled_[action.shard] = action.push.pull_version;
+    if (action.push.last) pushed_whole_.insert(action.shard);
+    laws_.computed_from(to_string(self().task), pulled_);
+  }
   if (action.payload) {
     const Bucket& bucket = order_.layout.buckets[action.push.bucket.value];
     const auto begin = gradients_[action.gradients].begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin);

@@ -1,6 +1,24 @@
 #include "tests/sim/world.h"
 
+#include <algorithm>
+
 namespace disttrain::sim {
+
+void World::after(Duration delay, std::function<void()> work) {
+  queue_.push_back(Due{now_ + delay, ++last_, std::move(work)});
+  std::push_heap(queue_.begin(), queue_.end(), is_later);
+}
+
+bool World::turn(Instant end) {
+  if (queue_.empty() || queue_.front().at > end) return false;
+  std::pop_heap(queue_.begin(), queue_.end(), is_later);
+  const Due due = std::move(queue_.back());
+  queue_.pop_back();
+  now_ = due.at;
+  due.work();
+  ++turns_;
+  return true;
+}
 
 void World::tell(const std::string& line) {
   // FNV-1a over time and words.

@@ -4,8 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,18 +27,9 @@ class World {
                           random_.below(static_cast<std::uint64_t>((longest - shortest).count()) + 1)));
   }
 
-  void after(Duration delay, std::function<void()> work) {
-    queue_.emplace(std::pair(now_ + delay, ++last_), std::move(work));
-  }
+  void after(Duration delay, std::function<void()> work);
   // The next thing that is due; false: there is none before `end`.
-  bool turn(Instant end) {
-    if (queue_.empty() || queue_.begin()->first.first > end) return false;
-    auto next = queue_.extract(queue_.begin());
-    now_ = next.key().first;
-    next.mapped()();
-    ++turns_;
-    return true;
-  }
+  bool turn(Instant end);
 
   // One line of the story.
   void tell(const std::string& line);
@@ -52,6 +41,12 @@ class World {
   std::uint64_t turns() const { return turns_; }
 
  private:
+  struct Due {
+    Instant at;
+    std::uint64_t number = 0;  // in order of being set off, of what is due at one time
+    std::function<void()> work;
+  };
+  static bool is_later(const Due& a, const Due& b) { return a.at != b.at ? a.at > b.at : a.number > b.number; }
   void keep(const std::string& line);
 
   Instant now_{std::chrono::seconds(1000)};
@@ -59,7 +54,7 @@ class World {
   const bool keep_words_;
   std::uint64_t last_ = 0;
   std::uint64_t turns_ = 0;
-  std::map<std::pair<Instant, std::uint64_t>, std::function<void()>> queue_;
+  std::vector<Due> queue_;  // a heap, the next first
   std::uint64_t hash_ = 0xcbf29ce484222325u;
   std::vector<std::string> words_;
 };

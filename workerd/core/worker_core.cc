@@ -36,6 +36,7 @@ WorkerCore::WorkerCore(JobFacts facts, Instant now)
       rank_(rank_in(facts_.roster, facts_.self)),
       now_(now),
       moved_(now),
+      ticked_(now),
       started_at_(now),
       plan_(plan_options(facts_)),
       evaluates_(facts_.evaluates) {
@@ -181,6 +182,10 @@ void WorkerCore::on(const Broken& event, Actions& out) {
 void WorkerCore::on(const Tick&, Actions& out) {
   lease_refused_ = false;
   looked_ahead_ = false;
+  // We slept ourselves, or our clock jumped: no peer made us wait for so long.
+  constexpr Duration kLongestTick = std::chrono::seconds(3);
+  if (now_ - ticked_ > kLongestTick) moved_ = std::min(now_, moved_ + (now_ - ticked_));
+  ticked_ = now_;
   if (paused_) moved_ = now_;
   const bool waits = pulling_ || (started_ && !left_ && !computing_ && evaluation_ != Evaluation::kRun);
   if (!waits || now_ - moved_ <= facts_.config.job.stall_timeout) return;

@@ -131,7 +131,8 @@ class WorkerCore {
   Rank rank_;
 
   Instant now_;
-  Instant moved_;  // of the last event that shows progress
+  Instant moved_;   // of the last event that shows progress
+  Instant ticked_;  // of the last tick
   Instant started_at_;
   Progress progress_;
   std::vector<Channel> channels_;  // by shard

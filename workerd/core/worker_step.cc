@@ -5,6 +5,8 @@
 
 #include "workerd/core/worker_core.h"
 
+#include "common/mutant.h"
+
 namespace disttrain::workerd {
 namespace {
 
@@ -75,7 +77,7 @@ void WorkerCore::take_parameters(Actions& out) {
     const bool equal = std::all_of(channels_.begin(), channels_.end(), [this, version](const Channel& channel) {
       return version(channel) == version(channels_[0]);
     });
-    if (!equal) return begin_pull(true, out);
+    if (!equal && !DISTTRAIN_MUTANT(kMixedVersions)) return begin_pull(true, out);
   }
   if (pipeline_) fresh_ = 1 - fresh_;
   std::transform(channels_.begin(), channels_.end(), fresh_versions_.begin(), version);

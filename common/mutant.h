@@ -1,0 +1,55 @@
+// Bugs that are planted on purpose, to see that the simulator's laws catch them (tests/sim/mutants.cc has the list in
+// words). They exist only in code that is compiled with DISTTRAIN_MUTANTS, a second time and for that test alone:
+// elsewhere the condition is the constant false.
+#pragma once
+
+#ifdef DISTTRAIN_MUTANTS
+
+namespace disttrain {
+
+enum class Mutant {
+  kNone,
+  // psd
+  kNoDeduplication,
+  kShortDeduplicationKey,
+  kNoIncarnation,
+  kNoFence,
+  kEarlyAcknowledgement,
+  kParticipantsPerShard,
+  kStaleStagedAccepted,
+  kVoidPushesCount,
+  kLatePushVisits,
+  kLooseBound,
+  kLostConnectionFreesOthers,
+  kCutAtFirstMark,
+  kCutBeforeCommitCounts,
+  kMeanOfMeans,
+  kRestoredLedgerLost,
+  // chiefd
+  kTermNotDurable,
+  kGenerationNotDurable,
+  kRosterNotDurable,
+  kGrantNotDurable,
+  kRestartUnseen,
+  kLentBeforeFence,
+  kWholeLeaseGivenBack,
+  kCursorOfAnotherStep,
+  kOldGenerationHeard,
+  kNoRollbackOfSurvivors,
+  // workerd
+  kMixedVersions,
+  kArrivalAssumed,
+  // checkpoints
+  kFilesNotSynced,
+  kCommitNotSynced,
+  kLastOneRemoved,
+};
+
+inline Mutant planted_mutant = Mutant::kNone;
+
+}  // namespace disttrain
+
+#define DISTTRAIN_MUTANT(name) (::disttrain::planted_mutant == ::disttrain::Mutant::name)
+#else
+#define DISTTRAIN_MUTANT(name) false
+#endif

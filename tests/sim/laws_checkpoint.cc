@@ -1,0 +1,155 @@
+// The laws of checkpoints: see laws.h.
+#include <algorithm>
+#include <tuple>
+
+#include "chiefd/core/placement.h"
+#include "common/checkpoint/job_folder.h"
+#include "common/checkpoint/shard_file.h"
+#include "tests/sim/laws.h"
+
+namespace disttrain::sim {
+
+void Laws::committed(const chiefd::CommitAttempt& commit, JobId job, const std::string& path) {
+  const RunId run{job, commit.generation};
+  const auto open = checkpoint::open_checkpoint(jobs_.disk->files(), path);
+  if (!open) return violated("I14: a checkpoint was committed that can't be opened: " + open.error().message);
+  if (Status good = checkpoint::verify_files(jobs_.disk->files(), path, open->manifest); !good)
+    return violated("I14: a checkpoint was committed that doesn't verify: " + good.error().message);
+  if (generations_[job].generation != commit.generation)
+    return violated("I19: generation " + std::to_string(commit.generation.value) + " commits a checkpoint while " +
+                    std::to_string(generations_[job].generation.value) + " is the newest");
+  const std::string folder = path.substr(0, path.rfind('/'));
+  newest_[folder] = std::max(newest_[folder], {{commit.generation, open->manifest.step}, path});
+  folder_is_good("after a commit");
+  // One that is there already stays.
+  if (open->manifest.attempt != commit.attempt) return;
+  is_as_cut(commit, run, open->manifest, path);
+  adds_up(commit, open->manifest, path);
+}
+
+void Laws::is_as_cut(const chiefd::CommitAttempt& commit, const RunId& run, const checkpoint::Manifest& manifest,
+                     const std::string& path) {
+  const auto& [attempt, cuts] = cuts_[run];
+  if (attempt != commit.attempt || cuts.size() != commit.layout.shards || manifest.shards.size() != cuts.size())
+    return violated("I17: " + path + " isn't of one attempt");
+  if (manifest.step != cuts.at(ShardId(0)).version)
+    return violated("I13: " + path + " says another step than the pacer's cut");
+  for (const auto& [shard, cut] : cuts) {
+    std::vector<float> values(shard_elements(commit.layout, shard));
+    if (Status read = checkpoint::read_shard(jobs_.disk->files(), path, manifest, commit.layout, shard, values, {});
+        !read)
+      return violated("I14: " + read.error().message);
+    if (values != cut.values)
+      return violated("I18: " + path + ": shard " + std::to_string(shard.value) + " isn't what was cut");
+    if (commit.config.train.mode == Mode::kSync && cut.version != manifest.step)
+      return violated("I17: " + path + ": shard " + std::to_string(shard.value) + " is of another step");
+    for (const auto& [worker, clock] : cut.clocks) {
+      const auto there = cuts.at(ShardId(0)).clocks.find(worker);
+      const bool is_lost = fenced_[run].count(worker) != 0;
+      if (commit.config.train.mode == Mode::kSync || is_lost || there == cuts.at(ShardId(0)).clocks.end()) continue;
+      if (there->second != clock)
+        return violated("I17: " + path + ": the shards have different pushes of " + to_string(worker.task));
+    }
+  }
+  restores_elsewhere(commit.layout, cuts, manifest, path);
+}
+
+// I18: into one shard more or fewer, element by element.
+void Laws::restores_elsewhere(const Layout& layout, const std::map<ShardId, CutTaken>& cuts,
+                              const checkpoint::Manifest& manifest, const std::string& path) {
+  const std::uint32_t shards = layout.shards == 1 ? 2 : 1;
+  const auto other = chiefd::place(layout.model, Placement::kGreedy, shards);
+  if (!other) return;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, float> values;  // by variable and element
+  const auto each = [](const Layout& in, const auto& take) {
+    for (std::uint32_t id = 0; id < in.buckets.size(); ++id)
+      for (const Slice& slice : slices_of(in, BucketId(id)))
+        for (std::uint64_t e = 0; e < slice.elements; ++e)
+          take(in.buckets[id], slice.variable, slice.variable_begin + e,
+               in.buckets[id].shard_begin + slice.bucket_begin + e);
+  };
+  each(layout, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t element, std::uint64_t at) {
+    values[{variable, element}] = cuts.at(bucket.shard).values[at];
+  });
+  std::map<ShardId, std::vector<float>> read;
+  for (std::uint32_t s = 0; s < shards; ++s) {
+    std::vector<float>& into = read[ShardId(s)];
+    into.resize(shard_elements(*other, ShardId(s)));
+    if (Status ok = checkpoint::read_shard(jobs_.disk->files(), path, manifest, *other, ShardId(s), into, {}); !ok)
+      return violated("I18: into " + std::to_string(shards) + " shards: " + ok.error().message);
+  }
+  each(*other, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t element, std::uint64_t at) {
+    if (read[bucket.shard][at] != values[{variable, element}])
+      violated("I18: " + path + " is another one in " + std::to_string(shards) + " shards");
+  });
+}
+
+// I10, I11, I13: the ledger is what the parameters are made of.
+void Laws::adds_up(const chiefd::CommitAttempt& commit, const checkpoint::Manifest& manifest, const std::string& path) {
+  if (commit.config.data.sharding != Sharding::kLease) return;
+  std::uint64_t visited = jobs_.records * manifest.pacer.complete_epochs;
+  float epoch = 0.0F;
+  for (std::uint64_t record = 0; record < jobs_.records; ++record) epoch += value_of(record);
+  float sum = epoch * static_cast<float>(manifest.pacer.complete_epochs);
+  for (const EpochLedger& entry : manifest.pacer.ledger)
+    for (const Interval& interval : entry.visited) {
+      visited += interval.end - interval.begin;
+      for (std::uint64_t record = interval.begin; record < interval.end; ++record) sum += value_of(record);
+    }
+  if (visited != manifest.pacer.examples)
+    return violated("I11: " + path + " counts " + std::to_string(manifest.pacer.examples) +
+                    " examples; its ledger has " + std::to_string(visited));
+  if (is_any_worker_lost_) {
+    unequal_.insert(path);
+    return;
+  }
+  if (commit.config.train.mode == Mode::kSync) return;
+  for (std::uint32_t shard = 0; shard < commit.layout.shards; ++shard) {
+    std::vector<float> values(shard_elements(commit.layout, ShardId(shard)));
+    if (!checkpoint::read_shard(jobs_.disk->files(), path, manifest, commit.layout, ShardId(shard), values, {})) return;
+    for (const BucketId id : buckets_of(commit.layout, ShardId(shard))) {
+      const Bucket& bucket = commit.layout.buckets[id.value];
+      for (std::uint64_t e = 0; e < bucket.elements; ++e) {
+        const float expected = -sum * coefficient(bucket.flat_begin + e);
+        if (values[bucket.shard_begin + e] != expected)
+          return violated("I10, I13, I17: " + path + ", element " + std::to_string(bucket.flat_begin + e) + " is " +
+                          std::to_string(values[bucket.shard_begin + e]) + "; the records of its ledger add up to " +
+                          std::to_string(expected));
+      }
+    }
+  }
+}
+
+void Laws::folder_is_good(const std::string& when) {
+  // A disk that said that it had synced, and hadn't, keeps no promise of anybody.
+  if (jobs_.disk->has_lied()) return;
+  for (const auto& [folder, newest] : newest_) {
+    const auto open = checkpoint::open_checkpoint(jobs_.disk->files(), newest.second);
+    if (!open) violated("I15, I16: " + when + " " + newest.second + " is gone: " + open.error().message);
+    if (open && !checkpoint::verify_files(jobs_.disk->files(), newest.second, open->manifest))
+      violated("I15: " + when + " " + newest.second + " doesn't verify");
+  }
+}
+
+void Laws::power_lost() {
+  folder_is_good("after a loss of power");
+  for (const auto& [folder, newest] : newest_) {
+    const auto found = checkpoint::list_checkpoints(jobs_.disk->files(), folder);
+    for (std::size_t i = 0; found && i < found->size() && !jobs_.disk->has_lied(); ++i) {
+      const auto open = checkpoint::open_checkpoint(jobs_.disk->files(), (*found)[i].path);
+      if (!open || !checkpoint::verify_files(jobs_.disk->files(), (*found)[i].path, open->manifest))
+        violated("I14: after a loss of power " + (*found)[i].path + " can be seen and isn't whole");
+    }
+  }
+}
+
+void Laws::found_newest(const std::string& folder, const std::optional<chiefd::RestorePoint>& newest) {
+  const auto found = checkpoint::list_checkpoints(jobs_.disk->files(), folder);
+  if (!found) return;
+  std::optional<std::pair<Generation, Step>> best;
+  for (const checkpoint::Found& there : *found) best = std::max(best, {{there.generation, there.step}});
+  const auto said = newest ? std::optional(std::pair(newest->generation, newest->step)) : std::nullopt;
+  if (said != best) violated("the checkpoint that " + folder + " is restored from isn't its newest");
+}
+
+}  // namespace disttrain::sim

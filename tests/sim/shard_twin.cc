@@ -1,0 +1,291 @@
+#include "tests/sim/shard_twin.h"
+
+#include <algorithm>
+
+#include "common/update/schedule.h"
+#include "common/update/update_rule.h"
+
+namespace disttrain::sim {
+
+ShardTwin::ShardTwin(Laws& laws, const psd::ShardJob& job, const psd::Shard& shard, ShardId id, const Member& owner,
+                     const Roster& roster, const PacerReport& restored)
+    : laws_(laws),
+      job_(job),
+      shard_(shard),
+      id_(id),
+      run_{job.job, job.generation},
+      owner_(owner),
+      buckets_(buckets_of(job.layout, id)),
+      roster_(roster),
+      version_(restored.global_step),
+      complete_epochs_(restored.complete_epochs) {
+  for (const EpochLedger& epoch : restored.ledger) visited_[epoch.epoch] = IntervalSet(epoch.visited);
+  expected_ = values();
+  laws_.owns(run_, id_, owner_);
+  laws_.begins_at(run_, id_, version_);
+}
+
+std::string ShardTwin::name() const {
+  return "shard " + std::to_string(id_.value) + " of generation " + std::to_string(run_.second.value);
+}
+
+std::vector<float> ShardTwin::values() const {
+  std::vector<float> all;
+  for (const BucketId bucket : buckets_) {
+    const auto values = shard_.parameters(bucket);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+bool ShardTwin::is_active(const Member& worker) const {
+  return fenced_.count(worker) == 0 &&
+         std::find(roster_.members.begin(), roster_.members.end(), worker) != roster_.members.end();
+}
+
+void ShardTwin::take_roster(const Roster& roster) {
+  if (roster.version <= roster_.version) return;
+  roster_ = roster;
+  for (auto& [member, worker] : workers_)
+    if (!is_active(member)) worker.staged.clear();
+}
+
+void ShardTwin::before(const psd::Event& event) {
+  if (const auto* opened = std::get_if<psd::ChannelOpened>(&event)) {
+    channels_[opened->channel] = opened->worker;
+    Worker& worker = workers_[opened->worker];
+    if (worker.last.value == 0) worker.floor = slowest();
+  }
+  if (const auto* set = std::get_if<psd::RosterSet>(&event)) take_roster(set->roster);
+  if (const auto* news = std::get_if<psd::NewsArrived>(&event)) take_roster(news->news.roster);
+  if (const auto* commit = std::get_if<psd::CommitArrived>(&event)) next_roster_ = commit->commit.roster;
+  if (const auto* fence = std::get_if<psd::Fence>(&event)) fenced_.insert(fence->worker);
+}
+
+void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float> payload) {
+  problem_.clear();
+  const auto channel = channels_.find(event.channel);
+  if (channel == channels_.end()) return;
+  Worker& worker = workers_[channel->second];
+  if (event.sequence != worker.last.next()) return;  // a duplicate, or refused: nothing may change
+  before_ = Before{channel->second, worker, expected_, visited_, complete_epochs_};
+  if (!is_active(channel->second))
+    problem_ = "I3: " + name() + " takes a frame of " + to_string(channel->second.task) +
+               ", which isn't in its roster or is fenced";
+  taken(worker, event, payload);
+}
+
+void ShardTwin::after(bool is_open) {
+  if (before_ && !is_open) {
+    before_->worker.unsure = before_->worker.last.next();
+    workers_[before_->member] = std::move(before_->worker);
+    expected_ = std::move(before_->expected);
+    visited_ = std::move(before_->visited);
+    complete_epochs_ = before_->complete_epochs;
+  } else if (before_ && !problem_.empty()) {
+    laws_.violated(problem_);
+  }
+  before_.reset();
+  if (is_sync()) expect_steps();
+  if (next_roster_) take_roster(*std::exchange(next_roster_, std::nullopt));
+  if (values() != expected_)
+    laws_.violated(std::string(is_sync() ? "I7: " : "I3, I5: ") + name() + " at version " +
+                   std::to_string(shard_.core().version().value) + " has other parameters than its frames make");
+  if (shard_.core().version() < version_) laws_.violated("I8: the version of " + name() + " goes back");
+  version_ = shard_.core().version();
+}
+
+void ShardTwin::taken(Worker& worker, const psd::PushArrived& event, std::span<const float> payload) {
+  const Push& push = event.push;
+  worker.last = event.sequence;
+  if (is_sync()) return stage(worker, push, payload);
+  std::size_t at = 0;
+  for (const BucketId bucket : buckets_) {
+    const std::size_t elements = job_.layout.buckets[bucket.value].elements;
+    for (std::size_t i = 0; bucket == push.bucket && i < payload.size(); ++i) expected_[at + i] -= payload[i];
+    at += elements;
+  }
+  if (!push.last) return;
+  worker.clock = push.clock;
+  worker.ever_away = worker.ever_away || worker.is_away;
+  worker.is_away = push.final;
+  if (push.examples > 0 && problem_.empty()) problem_ = visit(push);
+}
+
+// ---- sync
+
+void ShardTwin::stage(Worker& worker, const Push& push, std::span<const float> payload) {
+  Staged& staged = worker.staged[push.clock];
+  if (!worker.is_in_push) staged = Staged();
+  worker.is_in_push = !push.last;
+  staged.clock = push.clock;
+  staged.roster = push.roster;
+  if (!payload.empty()) staged.payloads[push.bucket] = std::vector<float>(payload.begin(), payload.end());
+  if (!push.last) return;
+  staged.last = push;
+  worker.clock = push.clock;
+}
+
+// With one shard no message tells of the set: it is all who are there.
+std::vector<Member> ShardTwin::whole_set(Step step) const {
+  std::vector<Member> members;
+  for (const Member& member : roster_.members) {
+    const auto worker = workers_.find(member);
+    if (!is_active(member) || worker == workers_.end()) continue;
+    const auto staged = worker->second.staged.find(step);
+    if (staged == worker->second.staged.end() || !staged->second.last) continue;
+    if (staged->second.roster.value == 0 || staged->second.roster == roster_.version) members.push_back(member);
+  }
+  return members;
+}
+
+void ShardTwin::expect_steps() {
+  for (Step step = version_.next(); step <= shard_.core().version(); step = step.next()) {
+    if (job_.layout.shards == 1) laws_.decided(run_, step, whole_set(step));
+    const std::vector<Member>* members = laws_.set_of(run_, step);
+    if (members == nullptr)
+      return laws_.violated("I7: " + name() + " does step " + std::to_string(step.value) +
+                            ", of which the pacer has said nothing");
+    add_step(step, *members);
+  }
+}
+
+void ShardTwin::add_step(Step step, const std::vector<Member>& members) {
+  std::vector<const Staged*> parts;
+  for (const Member& member : members) {
+    const Staged& staged = workers_[member].staged[step];
+    if (!staged.last)
+      return laws_.violated("I7: " + name() + " does step " + std::to_string(step.value) + " with " +
+                            to_string(member.task) + ", whose push it doesn't have");
+    if (staged.roster.value != 0 && staged.roster != roster_.version)
+      return laws_.violated("I11: " + name() + " does step " + std::to_string(step.value) +
+                            " with records that were lent to another roster");
+    if (staged.last->examples > 0) parts.push_back(&staged);
+    if (id_.value == 0 && staged.last->examples > 0)
+      if (const std::string problem = visit(*staged.last); !problem.empty()) return laws_.violated(problem);
+  }
+  const auto equal = [&parts](const Staged* part) { return part->last->examples == parts.front()->last->examples; };
+  const bool is_plain = std::all_of(parts.begin(), parts.end(), equal);
+  const update::UpdateRule rule(job_.config.train);
+  std::size_t at = 0;
+  for (const BucketId bucket : buckets_) {
+    const std::size_t elements = job_.layout.buckets[bucket.value].elements;
+    std::vector<update::WeightedGradient> gradients;
+    double total = 0.0;
+    for (const Staged* part : parts) {
+      const auto payload = part->payloads.find(bucket);
+      if (payload == part->payloads.end())
+        return laws_.violated("I7: " + name() + " does step " + std::to_string(step.value) + " without all buckets");
+      const float weight = is_plain ? 1.0F : static_cast<float>(part->last->examples);
+      gradients.push_back({payload->second, weight});
+      total += static_cast<double>(weight);
+    }
+    const double rate = update::learning_rate(job_.config.train, step.value - 1, roster_.members.size());
+    if (!gradients.empty())
+      rule.apply_sum({rate, step.value - 1, 1.0 / total}, std::span(expected_).subspan(at, elements), gradients, {});
+    at += elements;
+  }
+  for (auto& [member, worker] : workers_)
+    std::erase_if(worker.staged, [step](const auto& staged) { return staged.first < step; });
+}
+
+// ---- ssp
+
+Step ShardTwin::slowest() const {
+  std::optional<Step> least;
+  for (const auto& [member, worker] : workers_) {
+    if (!is_active(member) || worker.clock.value == 0 || worker.is_away) continue;
+    const Step clock = std::max(worker.clock, worker.floor);
+    least = std::min(least.value_or(clock), clock);
+  }
+  return least.value_or(Step());
+}
+
+// ---- data
+
+std::string ShardTwin::visit(const Push& push) {
+  if (id_.value != 0 || push.lease.value == 0) return "";
+  IntervalSet& visited = visited_[push.epoch];
+  for (const Interval& interval : push.visited) {
+    const std::uint64_t added = visited.insert(interval);
+    if (push.epoch >= complete_epochs_ && added == interval.end - interval.begin) continue;
+    return "I11: records [" + std::to_string(interval.begin) + ", " + std::to_string(interval.end) + ") of epoch " +
+           std::to_string(push.epoch) + " are visited twice";
+  }
+  while (visited_.count(complete_epochs_) != 0 && visited_[complete_epochs_].size() == job_.train_records)
+    visited_.erase(complete_epochs_++);
+  return "";
+}
+
+// ---- what the shard says
+
+void ShardTwin::acknowledged(const Member& worker, Sequence upto) {
+  laws_.owns(run_, id_, owner_);
+  if (upto > workers_[worker].last)
+    laws_.violated("I5: " + name() + " acknowledges frame " + std::to_string(upto.value) + " of " +
+                   to_string(worker.task) + ", which it doesn't have");
+}
+
+void ShardTwin::says(const psd::Admit& action) {
+  const Member& worker = channels_.at(action.channel);
+  if (action.last_sequence == workers_[worker].unsure) workers_[worker].last = action.last_sequence;
+  if (action.last_sequence != workers_[worker].last)
+    laws_.violated("I5: " + name() + " welcomes " + to_string(worker.task) + " after frame " +
+                   std::to_string(action.last_sequence.value) + "; it has taken " +
+                   std::to_string(workers_[worker].last.value));
+  if (!is_active(worker)) laws_.violated("I3: " + name() + " admits " + to_string(worker.task) + ", which is out");
+}
+
+void ShardTwin::says(const psd::Reply& action) {
+  const Member& from = channels_.at(action.channel);
+  const Parameters& message = action.message;
+  acknowledged(from, message.acknowledged);
+  const Step clock = workers_[from].clock;
+  if (is_sync() && message.outcome == PushOutcome::kApplied && message.version < clock)
+    laws_.violated("I5: " + name() + " says that step " + std::to_string(clock.value) + " is done; it is at version " +
+                   std::to_string(message.version.value));
+  if (job_.config.train.mode != Mode::kSsp || message.pull_id != 0 || message.finished) return;
+  for (const auto& [other, state] : workers_)
+    if (other != from && is_active(other) && state.clock.value != 0 && !state.is_away && !state.ever_away &&
+        clock.value > std::max(state.clock, state.floor).value + job_.config.train.staleness)
+      laws_.violated("I9: " + name() + " lets " + to_string(from.task) + " go on from clock " +
+                     std::to_string(clock.value) + " while " + to_string(other.task) + " is at " +
+                     std::to_string(state.clock.value) + ", staleness " + std::to_string(job_.config.train.staleness));
+}
+
+void ShardTwin::says(const psd::SendAcknowledge& action) {
+  acknowledged(channels_.at(action.channel), action.message.acknowledged);
+}
+
+void ShardTwin::says(const psd::SendCommit& action) {
+  laws_.decided(run_, action.message.step, action.message.members);
+}
+
+void ShardTwin::says(const psd::Fenced& action) {
+  laws_.fenced(run_, id_, action.worker);
+}
+
+void ShardTwin::says(const psd::CopyForCheckpoint& action) {
+  CutTaken cut;
+  cut.version = action.entry.version;
+  cut.values = values();
+  for (const WorkerEntry& entry : action.entry.workers) cut.clocks[entry.worker] = workers_[entry.worker].clock;
+  laws_.cut(run_, action.attempt, id_, std::move(cut));
+  if (id_.value != 0) return;
+  // In sync the commit's own records are entered at its end.
+  if (is_sync()) return;
+  std::vector<EpochLedger> open;
+  for (const auto& [epoch, visited] : visited_)
+    if (!visited.empty()) open.push_back(EpochLedger{epoch, visited.to_vector()});
+  std::vector<EpochLedger> said = action.pacer->ledger;
+  std::erase_if(said, [](const EpochLedger& epoch) { return epoch.visited.empty(); });
+  const auto same = [](const EpochLedger& a, const EpochLedger& b) {
+    return a.epoch == b.epoch && a.visited == b.visited;
+  };
+  if (action.pacer->global_step != action.entry.version || action.pacer->complete_epochs != complete_epochs_ ||
+      !std::equal(open.begin(), open.end(), said.begin(), said.end(), same))
+    laws_.violated("I13: the ledger in the cut of attempt " + std::to_string(action.attempt) +
+                   " isn't that of the pushes that are in it");
+}
+
+}  // namespace disttrain::sim

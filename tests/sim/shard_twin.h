@@ -1,0 +1,101 @@
+// What a shard must do, worked out anew and plainly beside the real one: after each event its parameters must be what
+// the frames that it took make of them, bit by bit. Gradients are small integers, so sums are exact.
+//
+//   async, ssp   each frame changes its bucket once, by itself, or not at all (I3, I5, I6)
+//   sync         step k is the mean over the set that the pacer has recorded, in rank order (I7)
+//   all          records are visited once (I11); answers say what is so (I5, I9); a cut is of one moment (I13)
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "common/interval_set.h"
+#include "psd/shard_job.h"
+#include "psd/store/shard.h"
+#include "tests/sim/laws.h"
+
+namespace disttrain::sim {
+
+class ShardTwin {
+ public:
+  // `shard` as it begins, at the end of its making. All outlive the twin.
+  ShardTwin(Laws& laws, const psd::ShardJob& job, const psd::Shard& shard, ShardId id, const Member& owner,
+            const Roster& roster, const PacerReport& restored);
+
+  // Around each event. `payload`: of a push.
+  void before(const psd::Event& event);
+  void before_push(const psd::PushArrived& event, std::span<const float> payload);
+  // is_open: the push's channel still is.
+  void after(bool is_open = true);
+
+  // What the shard says.
+  void says(const psd::Admit& action);
+  void says(const psd::Reply& action);
+  void says(const psd::SendAcknowledge& action);
+  void says(const psd::SendCommit& action);
+  void says(const psd::Fenced& action);
+  void says(const psd::CopyForCheckpoint& action);
+
+ private:
+  struct Staged {
+    Step clock;
+    RosterVersion roster;
+    std::map<BucketId, std::vector<float>> payloads;
+    std::optional<Push> last;  // its last frame, once it is there
+  };
+  struct Worker {
+    Sequence last;    // frame taken
+    Sequence unsure;  // taken, or not, by a channel that was closed for it
+    Step clock;       // of the last whole push
+    Step floor;       // ssp: who comes later begins at the slowest of the others
+    bool is_in_push = false;
+    bool is_away = false;    // ssp: said that it pushes no more
+    bool ever_away = false;  // and came back with a clock that isn't its own
+    std::map<Step, Staged> staged;
+  };
+
+  bool is_sync() const { return job_.config.train.mode == Mode::kSync; }
+  std::string name() const;
+  void take_roster(const Roster& roster);
+  bool is_active(const Member& worker) const;
+  void taken(Worker& worker, const psd::PushArrived& event, std::span<const float> payload);
+  void stage(Worker& worker, const Push& push, std::span<const float> payload);
+  Step slowest() const;
+  std::string visit(const Push& push);
+  void expect_steps();
+  std::vector<Member> whole_set(Step step) const;
+  void add_step(Step step, const std::vector<Member>& members);
+  void acknowledged(const Member& worker, Sequence upto);
+  std::vector<float> values() const;
+
+  Laws& laws_;
+  const psd::ShardJob& job_;
+  const psd::Shard& shard_;
+  const ShardId id_;
+  const RunId run_;
+  const Member owner_;
+  const std::vector<BucketId> buckets_;
+  Roster roster_;
+  std::optional<Roster> next_roster_;  // sync, not the pacer: with the commit
+  std::map<psd::ChannelId, Member> channels_;
+  std::map<Member, Worker> workers_;
+  std::set<Member> fenced_;
+  std::vector<float> expected_;  // parameters of all its buckets, one after the other
+  Step version_;
+  std::map<std::uint32_t, IntervalSet> visited_;  // pacer: of epochs that aren't complete
+  std::uint32_t complete_epochs_ = 0;
+  // The push under way is taken already; if its channel is closed for it, it wasn't.
+  struct Before {
+    Member member;
+    Worker worker;
+    std::vector<float> expected;
+    std::map<std::uint32_t, IntervalSet> visited;
+    std::uint32_t complete_epochs = 0;
+  };
+  std::optional<Before> before_;
+  std::string problem_;  // with it
+};
+
+}  // namespace disttrain::sim

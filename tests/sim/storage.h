@@ -1,0 +1,62 @@
+// The disk that all tasks share: slow, full, failing or lying for a while, and what is left of it when its host loses
+// power.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tests/checkpoint/memory_files.h"
+#include "tests/sim/world.h"
+
+namespace disttrain::sim {
+
+class Storage {
+ public:
+  explicit Storage(World& world);
+
+  enum class Trouble {
+    kNone,
+    kSlow,
+    kFull,        // no room for anything new
+    kWriteFails,  // now and then
+    kSyncFails,   // now and then; what it was for isn't durable
+    kLies,        // says that it has synced
+  };
+  void begin(Trouble trouble);
+  void end() { trouble_ = Trouble::kNone; }
+
+  // Valid until lose_power().
+  checkpoint::MemoryFiles& files() { return *files_; }
+  // What an operation takes now.
+  Duration delay();
+  Duration slowest = std::chrono::milliseconds(5);
+
+  // After so many more operations none is done any more; `work` is called at once, and is to kill whoever writes and
+  // then to call lose_power().
+  void fail_power_in(std::uint64_t operations, std::function<void()> work);
+  void cancel_power_failure() { operations_left_.reset(); }
+  // What wasn't synced is there, or isn't, or in part.
+  void lose_power();
+  // It did lose what it had said was durable, or may have.
+  bool has_lied() const { return has_lied_; }
+  // Something failed, ever.
+  bool has_failed() const { return has_failed_; }
+
+ private:
+  std::optional<Error> fault(checkpoint::MemoryFiles::Op op, const std::string& path);
+  void install();
+
+  World& world_;
+  Trouble trouble_ = Trouble::kNone;
+  std::unique_ptr<checkpoint::MemoryFiles> files_;
+  std::vector<std::unique_ptr<checkpoint::MemoryFiles>> former_;  // files of it may still be open
+  std::optional<std::uint64_t> operations_left_;
+  std::function<void()> on_power_;
+  bool is_dark_ = false;
+  bool has_lied_ = false;
+  bool has_failed_ = false;
+};
+
+}  // namespace disttrain::sim
