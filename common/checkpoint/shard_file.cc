@@ -6,8 +6,8 @@
 #include "common/check.h"
 #include "common/checkpoint/checksum.h"
 #include "common/checkpoint/safetensors.h"
-#include "common/mutant.h"
 #include "common/checkpoint/verified_file.h"
+#include "common/mutant.h"
 
 namespace disttrain::checkpoint {
 namespace {
