@@ -40,6 +40,12 @@ class WorkerCoreTest : public ::testing::Test {
 
   void give(const Event& event) { core_->step(now_, event, actions_); }
   void wait(Duration time) { now_ += time; }
+  void wait_in_ticks(int ticks) {
+    for (int i = 0; i < ticks; ++i) {
+      wait(std::chrono::seconds(1));
+      give(Tick{});
+    }
+  }
 
   // Removes and returns the actions of one kind.
   template <typename T>
@@ -435,8 +441,7 @@ TEST_F(WorkerCoreTest, StalledWaitNamesTheShardThatDoesNotAnswer) {
   begin_and_pull();
   give(Computed{0.5F});
   answer_push(ShardId(0), Sequence(2), Step(1));
-  wait(std::chrono::seconds(61));
-  give(Tick{});
+  wait_in_ticks(61);
   const auto failed = take<Fail>();
   ASSERT_EQ(failed.size(), 1U);
   EXPECT_NE(failed[0].error.message.find("shard 1 (ps/1)"), std::string::npos) << failed[0].error.message;
@@ -444,11 +449,22 @@ TEST_F(WorkerCoreTest, StalledWaitNamesTheShardThatDoesNotAnswer) {
   EXPECT_NE(failed[0].error.message.find("60 s"), std::string::npos) << failed[0].error.message;
 }
 
+// Its clock jumped, or it was stopped: nobody made it wait.
+TEST_F(WorkerCoreTest, TimeThatTheWorkerSleptIsNobodysStall) {
+  facts_.config.data.sharding = Sharding::kLease;
+  begin_and_pull();
+  wait_in_ticks(2);
+  wait(std::chrono::seconds(61));
+  give(Tick{});
+  EXPECT_TRUE(take<Fail>().empty());
+  wait_in_ticks(61);
+  EXPECT_EQ(take<Fail>().size(), 1U);
+}
+
 TEST_F(WorkerCoreTest, StalledInputNamesTheLease) {
   facts_.config.data.sharding = Sharding::kLease;
   begin_and_pull();
-  wait(std::chrono::seconds(61));
-  give(Tick{});
+  wait_in_ticks(61);
   EXPECT_NE(take<Fail>().at(0).error.message.find("lease"), std::string::npos);
 }
 
