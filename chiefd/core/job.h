@@ -186,6 +186,7 @@ class Job {
   void create_shards(Turn& turn);
   void ask_to_create(Turn& turn, const Member& ps);
   void open(Turn& turn);
+  OpenJob order_to_open(const Member& worker) const;
   void ask_to_open(Turn& turn, const Member& worker);
   Step clock_of(const Member& worker) const;
   void start_training(Turn& turn);
@@ -203,6 +204,8 @@ class Job {
   void grant_again(Turn& turn, const Member& worker);
   bool is_being_written(const Member& worker, LeaseId lease) const;
   // The newest roster once more, unless it is being written: then it comes by itself.
+  template <typename Message>
+  bool is_held_for(TaskId task) const;
   void repeat_roster(Turn& turn);
   void repeat_training_requests(Turn& turn, const Member& member);
   void on_worker_finished(Turn& turn, const Member& from, const WorkerFinished& finished);

@@ -156,13 +156,20 @@ void Job::grant_again(Turn& turn, const Member& worker) {
   if (held.last) send(turn, worker.task, LeaseGrant{id(), generation_, std::nullopt, true, roster_.version});
 }
 
-void Job::repeat_roster(Turn& turn) {
+// What waits for its record comes by itself.
+template <typename Message>
+bool Job::is_held_for(TaskId task) const {
   for (const auto& [ticket, actions] : held_)
     for (const Action& action : actions)
       if (const Send* message = std::get_if<Send>(&action);
-          message && std::holds_alternative<SetRoster>(message->message))
-        return;
-  send(turn, pacer().task, SetRoster{id(), generation_, roster_});
+          message != nullptr && message->task == task && std::holds_alternative<Message>(message->message))
+        return true;
+  return false;
+}
+
+
+void Job::repeat_roster(Turn& turn) {
+  if (!is_held_for<SetRoster>(pacer().task)) send(turn, pacer().task, SetRoster{id(), generation_, roster_});
 }
 
 void Job::repeat_training_requests(Turn& turn, const Member& member) {
@@ -174,6 +181,10 @@ void Job::repeat_training_requests(Turn& turn, const Member& member) {
       send_to(FenceWorker{id(), generation_, fence.worker});
   if (member == pacer()) repeat_roster(turn);
   if (unfinished_.count(member) == 0) return;
+  if (joining_.count(member) != 0) {
+    if (!is_held_for<OpenJob>(member.task)) ask_to_open(turn, member);
+    return;
+  }
   send_to(StartJob{id(), generation_});
   send_to(PauseJob{id(), generation_, state_ == JobState::kPaused, reason_});
   if (evaluator_ == member && config().evaluate.every_steps != 0) send_to(SetEvaluator{id(), generation_});

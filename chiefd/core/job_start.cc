@@ -287,19 +287,21 @@ Step Job::clock_of(const Member& worker) const {
   return pacer_report_.global_step;
 }
 
+OpenJob Job::order_to_open(const Member& worker) const {
+  return OpenJob{.job = id(),
+                 .generation = generation_,
+                 .token = token_,
+                 .job_toml = setup_.submission.toml,
+                 .layout = layout_,
+                 .owners = owners_,
+                 .roster = roster_,
+                 .train_records = described_->train_records,
+                 .evaluates = evaluator_ == worker,
+                 .clock = clock_of(worker)};
+}
+
 void Job::ask_to_open(Turn& turn, const Member& worker) {
-  send(turn, worker.task,
-       OpenJob{.job = id(),
-               .generation = generation_,
-               .token = token_,
-               .job_toml = setup_.submission.toml,
-               .layout = layout_,
-               .owners = owners_,
-               .roster = roster_,
-               .train_records = described_->train_records,
-               .evaluates = worker == *evaluator_,
-               .clock = clock_of(worker)},
-       effective_steps());
+  send(turn, worker.task, order_to_open(worker), effective_steps());
 }
 
 void Job::start_training(Turn& turn) {

@@ -149,18 +149,7 @@ void Job::join(Turn& turn, const Member& worker) {
   change_roster(turn, std::move(members), std::nullopt);
   choose_evaluator(turn);
   // Its channels are refused until the pacer has the roster, and dialled again until they aren't.
-  hold(turn.last_ticket, Send{worker.task,
-                              OpenJob{.job = id(),
-                                      .generation = generation_,
-                                      .token = token_,
-                                      .job_toml = setup_.submission.toml,
-                                      .layout = layout_,
-                                      .owners = owners_,
-                                      .roster = roster_,
-                                      .train_records = described_->train_records,
-                                      .evaluates = evaluator_ == worker,
-                                      .clock = clock_of(worker)},
-                              effective_steps()});
+  hold(turn.last_ticket, Send{worker.task, order_to_open(worker), effective_steps()});
   check_quorum(turn);
 }
 
