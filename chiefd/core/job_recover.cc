@@ -303,6 +303,14 @@ void Job::finish_reclaim(Turn& turn) {
   std::vector<Member> members = roster_.members;
   for (const Member& worker : roster_.members) {
     if (!is_missing(worker)) continue;
+    // It lives but holds nothing: the order to open went down with the former chief.
+    const Task* task = turn.tasks.find(worker.task);
+    if (turn.tasks.is_current(worker) && task->connected && task->hello.job.value == 0 &&
+        task->heartbeat.job.value == 0) {
+      joining_[worker] = turn.now;
+      ask_to_open(turn, worker);
+      continue;
+    }
     lost_.insert(worker);
     unfinished_.erase(worker);
     prepared_.erase(worker);

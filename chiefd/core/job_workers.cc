@@ -135,6 +135,9 @@ void Job::join_prepared(Turn& turn) {
 
 void Job::join(Turn& turn, const Member& worker) {
   std::vector<Member> members = roster_.members;
+  // Who has finished makes no more steps; what a lost worker left is done without it.
+  if (is_sync() && !waits_for_lost())
+    std::erase_if(members, [this](const Member& member) { return unfinished_.count(member) == 0; });
   const auto predecessor = std::find_if(members.begin(), members.end(),
                                         [&worker](const Member& member) { return member.task == worker.task; });
   if (predecessor != members.end())
