@@ -167,7 +167,6 @@ bool Job::is_held_for(TaskId task) const {
   return false;
 }
 
-
 void Job::repeat_roster(Turn& turn) {
   if (!is_held_for<SetRoster>(pacer().task)) send(turn, pacer().task, SetRoster{id(), generation_, roster_});
 }
