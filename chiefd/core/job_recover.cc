@@ -307,8 +307,7 @@ void Job::finish_reclaim(Turn& turn) {
     const Task* task = turn.tasks.find(worker.task);
     if (turn.tasks.is_current(worker) && task->connected && task->hello.job.value == 0 &&
         task->heartbeat.job.value == 0) {
-      joining_[worker] = turn.now;
-      ask_to_open(turn, worker);
+      joining_[worker] = turn.now;  // once the pacer has said where the job is
       continue;
     }
     lost_.insert(worker);

@@ -64,6 +64,7 @@ void Job::on_roster_applied(Turn& turn, const RosterApplied& applied) {
     // What the chief before lent may have been lost with its connections. Before anything newer: workers go by the
     // leases' numbers.
     for (const Member& worker : unfinished_) grant_again(turn, worker);
+    for (const auto& [worker, since] : joining_) ask_to_open(turn, worker);
     for (const auto& [worker, rate] : std::exchange(early_requests_, {}))
       if (unfinished_.count(worker) != 0) lending_.request(worker, rate);
     progress_at_ = turn.now;

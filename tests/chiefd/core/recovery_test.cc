@@ -400,6 +400,38 @@ TEST_F(ReclaimTest, WorkerThatIsGoneIsFencedAndItsRecordsAreLentAgain) {
   EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u);
 }
 
+TEST_F(ReclaimTest, WorkerThatHoldsNothingIsAskedToOpenAtTheStepWhereTheJobIs) {
+  const JobId job = train(job_config("a", Mode::kSync));
+  report_pacer(30, 0);
+  heartbeats_[worker(1)] = Heartbeat{};
+  sent_.clear();
+  restart_chief_without({});
+  pass(seconds(3));
+  ASSERT_EQ(sent<OpenJob>(worker(1)).size(), 1u);
+  EXPECT_EQ(sent<OpenJob>(worker(1)).back().clock, Step(30));
+  EXPECT_EQ(sent<OpenJob>(worker(0)).size(), 0u);
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
+TEST_F(ReclaimTest, WorkerThatJoinsIsAskedAgainWhenItReconnects) {
+  const JobId job = train(job_config("a"));
+  kill(worker(1));
+  restart(worker(1));
+  pass(seconds(1));
+  kill(worker(1));
+  obedient_ = false;
+  restart(worker(1));
+  say(worker(1), JobDescribed{job, model_, records_, 0});
+  pass(seconds(2));
+  say(ps(0), RosterApplied{job, Generation(1), sent<SetRoster>(ps(0)).back().roster.version, Step(0), pacer_});
+  pass(seconds(2));
+  const std::size_t asked = sent<OpenJob>(worker(1)).size();
+  ASSERT_GE(asked, 2u);
+  step(ConnectionLost{member(worker(1)), "reset"});
+  hello(worker(1));
+  EXPECT_EQ(sent<OpenJob>(worker(1)).size(), asked + 1);
+}
+
 TEST_F(ReclaimTest, JobThatHadNotBegunToTrainBeginsAgain) {
   start_chief(2, 1);
   hello_all();
