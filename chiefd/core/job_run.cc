@@ -70,8 +70,10 @@ void Job::on_roster_applied(Turn& turn, const RosterApplied& applied) {
     progress_at_ = turn.now;
     std::set<Member> borrowers;
     for (const auto& [lease, grant] : std::exchange(reclaimed_grants_, {})) borrowers.insert(grant.borrowers.front());
+    for (const Fence& fence : fences_) borrowers.erase(fence.worker);
     for (const Member& borrower : borrowers)
       if (!is_in_roster(borrower)) fence(turn, borrower, std::nullopt);
+    advance_fences(turn);
   } else {
     lending_.change_roster(roster_, pacer_report_);
   }

@@ -63,6 +63,7 @@ void Job::change_roster(Turn& turn, std::vector<Member> members, const std::opti
 }
 
 void Job::advance_fences(Turn& turn) {
+  if (stage_ == Stage::kReclaim) return;  // what is lent isn't known yet
   const auto is_done = [](const Fence& fence) {
     return DISTTRAIN_MUTANT(kLentBeforeFence) || (fence.owed.empty() && fence.roster_applied);
   };

@@ -367,6 +367,22 @@ TEST_F(ReclaimTest, LeaseThatALostWorkerLeftAndAnotherGotIsNotTheLostOnesAgain) 
   EXPECT_EQ(fresh, 0u) << "worker/1 holds all that there is";
 }
 
+TEST_F(ReclaimTest, WorkerThatIsLostBeforeTheTasksAreTogetherLeavesTheOthersLeasesInTheJournal) {
+  const JobId job = train(job_config("a"));
+  ask(job, worker(0));
+  ask(job, worker(1));
+  const LeaseId held = sent<LeaseGrant>(worker(1)).back().lease->id;
+  obedient_ = false;
+  restart_chief_without({});
+  kill(worker(0));
+  for (const std::uint32_t s : {0u, 1u})
+    say(ps(s), WorkerFenced{job, Generation(1), ShardId(s), member(worker(0)), Sequence(0), Step(0)});
+  const RosterVersion newest = sent<SetRoster>(ps(0)).back().roster.version;
+  say(ps(0), RosterApplied{job, Generation(1), newest, Step(0), pacer_});
+  ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(journal_.jobs.at(job).grants.count(held), 1u) << "a later chief would lend these records again";
+}
+
 TEST_F(ReclaimTest, PsThatIsGoneMeansARollback) {
   const JobId job = train(job_config("a"));
   restart_chief_without({ps(0)});
