@@ -21,7 +21,8 @@ void Laws::generation_begins(const chiefd::GenerationRecord& record) {
     violated("I1: job " + std::to_string(record.job.value) + " begins generation " +
              std::to_string(record.generation.value) + " after generation " + std::to_string(last.generation.value));
   last = record;
-  is_any_worker_lost_ = unequal_.count(record.restore_path) != 0;
+  // Of a checkpoint that was committed as its chief died nobody has looked at the sums.
+  is_any_worker_lost_ = was_any_worker_lost_ && !record.restore_path.empty() && equal_.count(record.restore_path) == 0;
 }
 
 // ---- the chief's word
@@ -118,10 +119,11 @@ void Laws::cut(const RunId& run, std::uint64_t attempt, ShardId shard, CutTaken 
 
 // ---- workers
 
-void Laws::computed_from(const std::string& who, const std::map<ShardId, Step>& versions) {
-  for (const auto& [shard, version] : versions)
-    if (version != versions.begin()->second)
-      violated("I10: " + who + " computes a synchronous step from parameters of several versions");
+void Laws::computed_from(const std::string& who, const std::map<BucketId, Step>& versions, std::size_t buckets) {
+  const auto differs = [&versions](const auto& entry) { return entry.second != versions.begin()->second; };
+  if (versions.size() != buckets) violated("I10: " + who + " computes from parameters that haven't all come");
+  if (std::any_of(versions.begin(), versions.end(), differs))
+    violated("I10: " + who + " computes a synchronous step from parameters of several versions");
 }
 
 void Laws::final_parameters(const JobConfig& job, const Layout& layout, const std::vector<float>& flat) {

@@ -36,7 +36,7 @@ class Laws {
 
   // A worker of the running generation is gone, or was taken for gone: its last push may be applied at some shards
   // only.
-  void worker_lost() { is_any_worker_lost_ = true; }
+  void worker_lost() { is_any_worker_lost_ = was_any_worker_lost_ = true; }
   // A generation is durable: it is about to begin with this checkpoint, or with initial values.
   void generation_begins(const chiefd::GenerationRecord& record);
   // I1, I12: what the chief says is durable before; a lease has one owner, and its records come back only once all
@@ -65,8 +65,8 @@ class Laws {
 
   // async, ssp: a worker's gradient is its records' sum, so whatever the order, all of them add up to one number.
   void final_parameters(const JobConfig& job, const Layout& layout, const std::vector<float>& flat);
-  // sync: what a gradient was computed from is of one version.
-  void computed_from(const std::string& who, const std::map<ShardId, Step>& versions);
+  // sync: what a gradient is computed from is of one version, all of `buckets`.
+  void computed_from(const std::string& who, const std::map<BucketId, Step>& versions, std::size_t buckets);
   // ssp: the clocks of the slowest and the fastest worker that compute now.
   void computes(const std::string& job_and_generation, const JobConfig& job, std::uint32_t worker, std::uint64_t clock);
   void leaves(const std::string& job_and_generation, std::uint32_t worker) {
@@ -93,9 +93,10 @@ class Laws {
   const Jobs& jobs_;
   std::string violation_;
   bool is_any_worker_lost_ = false;
+  bool was_any_worker_lost_ = false;  // in whatever generation
   std::map<std::string, std::map<std::uint32_t, std::uint64_t>> clocks_;
   std::map<JobId, chiefd::GenerationRecord> generations_;
-  std::set<std::string> unequal_;  // checkpoints that were taken after a worker was lost
+  std::set<std::string> equal_;  // checkpoints that are what their ledgers' records add up to
 
   std::map<std::pair<RunId, ShardId>, Member> owners_;
   std::map<RunId, std::map<Member, std::set<ShardId>>> fenced_;

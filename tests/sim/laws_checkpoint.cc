@@ -99,10 +99,8 @@ void Laws::adds_up(const chiefd::CommitAttempt& commit, const checkpoint::Manife
   if (visited != manifest.pacer.examples)
     return violated("I11: " + path + " counts " + std::to_string(manifest.pacer.examples) +
                     " examples; its ledger has " + std::to_string(visited));
-  if (is_any_worker_lost_) {
-    unequal_.insert(path);
-    return;
-  }
+  if (is_any_worker_lost_) return;
+  equal_.insert(path);
   if (commit.config.train.mode == Mode::kSync) return;
   for (std::uint32_t shard = 0; shard < commit.layout.shards; ++shard) {
     std::vector<float> values(shard_elements(commit.layout, ShardId(shard)));

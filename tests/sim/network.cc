@@ -87,8 +87,15 @@ std::string name_of(const Payload& payload) {
     return text;
   };
   if (const auto* push = std::get_if<PushFrame>(&payload))
-    return "PushFrame " + std::to_string(push->sequence.value) + ", lease " + std::to_string(push->push.lease.value) +
-           ", epoch " + std::to_string(push->push.epoch) + positions(push->push.visited);
+    return "PushFrame " + std::to_string(push->sequence.value) + ", clock " + std::to_string(push->push.clock.value) +
+           ", from version " + std::to_string(push->push.pull_version.value) + ", lease " +
+           std::to_string(push->push.lease.value) + ", epoch " + std::to_string(push->push.epoch) +
+           positions(push->push.visited);
+  if (const auto* frame = std::get_if<ParametersFrame>(&payload))
+    return "ParametersFrame of version " + std::to_string(frame->parameters.version.value) + ", acknowledges " +
+           std::to_string(frame->parameters.acknowledged.value) + ", roster " +
+           std::to_string(frame->parameters.roster.value) + ", outcome " +
+           std::to_string(static_cast<int>(frame->parameters.outcome));
   if (const auto* grant = control != nullptr ? std::get_if<LeaseGrant>(control) : nullptr; grant && grant->lease)
     return "LeaseGrant " + std::to_string(grant->lease->id.value) + ", epoch " + std::to_string(grant->lease->epoch) +
            positions(grant->lease->positions);

@@ -20,9 +20,10 @@ TEST(Simulation, AllLawsHold) {
 }
 
 // Each once broke a law: a chief that took a job up without workers crashed (25), clocks that jumped failed jobs (125,
-// 404, 516, 1595), the pacer heard of rosters that weren't durable (563, 705, 989).
+// 404, 516, 1595), the pacer heard of rosters that weren't durable (563, 705, 989), a chief that took a job up forgot
+// in its journal what others were lent (14026).
 TEST(Simulation, SeedsThatBrokeALawOnceHoldNow) {
-  for (const std::uint64_t seed : {25, 125, 404, 516, 563, 705, 989, 1595, 6766, 15890})
+  for (const std::uint64_t seed : {25, 125, 404, 516, 563, 705, 989, 1595, 6766, 14026, 15890})
     EXPECT_EQ(simulate(seed, false).violation, "") << "again: tools/simulate --replay " << seed;
 }
 

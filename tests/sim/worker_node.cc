@@ -93,8 +93,7 @@ void WorkerNode::open(const OpenJob& order) {
   const std::vector<float> nothing(element_count(order.layout.model), 0.0F);
   parameters_.assign(core_->buffers(), nothing);
   gradients_.assign(core_->buffers(), nothing);
-  pulled_.clear();
-  pushed_whole_.clear();
+  versions_.assign(core_->buffers(), {});
   links_.assign(order.layout.shards, Link{});
   for (std::uint32_t s = 0; s < order.layout.shards; ++s) {
     links_[s].patience = now() + timeouts().silent_ps;
@@ -217,6 +216,7 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
       const Bucket& bucket = order_.layout.buckets[frame.parameters.bucket.value];
       std::copy(frame.payload.begin(), frame.payload.end(),
                 parameters_[core_->landing()].begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin));
+      versions_[core_->landing()][frame.parameters.bucket] = frame.parameters.version;
       feed_now(workerd::ParametersArrived{shard, frame.parameters});
     });
   } else if (const auto* taken = std::get_if<MarkTaken>(&payload)) {
@@ -260,17 +260,6 @@ void WorkerNode::carry_out(const workerd::SendPush& action) {
   const Link& link = links_[action.shard.value];
   if (!link.open) return;
   PushFrame frame{action.sequence, action.push, {}};
-  if (config_.train.mode == Mode::kSync) {
-    // A push is whole on all channels before the next one begins on any.
-    if (pushed_whole_.count(action.shard) != 0 || action.push.clock != pushed_clock_) {
-      pulled_.clear();
-      pushed_whole_.clear();
-    }
-    pushed_clock_ = action.push.clock;
-    pulled_[action.shard] = action.push.pull_version;
-    if (action.push.last) pushed_whole_.insert(action.shard);
-    laws_.computed_from(to_string(self().task), pulled_);
-  }
   if (action.payload) {
     const Bucket& bucket = order_.layout.buckets[action.push.bucket.value];
     const auto begin = gradients_[action.gradients].begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin);
@@ -283,6 +272,8 @@ void WorkerNode::carry_out(const workerd::Compute& action) {
   busy_ = true;
   world_.whisper("  " + to_string(self_.task) + " computes step " + std::to_string(action.step));
   laws_.computes(name_of_run(), config_, self().task.index, action.step);
+  if (config_.train.mode == Mode::kSync)
+    laws_.computed_from(to_string(self().task), versions_[action.parameters], order_.layout.buckets.size());
   after(world_.between(microseconds(100), slowest_step_), [this, action, run = runs_] {
     if (run != runs_) return;
     float sum = 0.0F;

@@ -94,11 +94,9 @@ class WorkerNode final : public TaskNode {
   std::map<workerd::BatchTicket, workerd::BatchOrder> batches_;
   std::set<workerd::BatchTicket> ready_;
   std::vector<std::vector<float>> parameters_;
+  std::vector<std::map<BucketId, Step>> versions_;  // of what stands in parameters_
   std::vector<std::vector<float>> gradients_;
   std::optional<CloseJob> closing_;  // while busy
-  Step pushed_clock_;                // sync: of the newest push
-  std::set<ShardId> pushed_whole_;   // sync: shards that have the newest push
-  std::map<ShardId, Step> pulled_;   // what it was computed from
   void close_job(const CloseJob& order);
 };
 
