@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -81,6 +82,14 @@ class DiskOutput final : public OutputFile {
     if (buffer_ == nullptr && bytes.size() < kAlignment) return write_all(bytes);
     if (buffer_ == nullptr) begin_buffer();
     while (!bytes.empty()) {
+      if (can_go_straight(bytes)) {
+        const std::size_t aligned = bytes.size() / kAlignment * kAlignment;
+        Status written = write_buffer();
+        if (written) written = write_all(bytes.first(aligned));
+        if (!written) return written;
+        bytes = bytes.subspan(aligned);
+        continue;
+      }
       const std::size_t count = std::min(bytes.size(), kBufferBytes - buffered_);
       std::memcpy(buffer_.get() + buffered_, bytes.data(), count);
       buffered_ += count;
@@ -105,6 +114,11 @@ class DiskOutput final : public OutputFile {
     void operator()(std::byte* bytes) const { std::free(bytes); }
   };
 
+  // From where it lies, without a copy; what waits in the buffer first.
+  bool can_go_straight(Bytes bytes) const {
+    return bytes.size() >= kBufferBytes / 4 && buffered_ % kAlignment == 0 &&
+           reinterpret_cast<std::uintptr_t>(bytes.data()) % kAlignment == 0;
+  }
   void begin_buffer() {
     buffer_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, kBufferBytes)));
     if (buffer_ == nullptr) throw std::bad_alloc();

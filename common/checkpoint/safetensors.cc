@@ -169,8 +169,10 @@ std::string encode_header(const std::vector<Tensor>& tensors, const std::map<std
     text += (text.size() > 1 ? "," : "") + Json(tensor.name).dump() + ":" + entry.dump();
   }
   text += "}";
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  const std::uint64_t length = text.size();
+  std::uint64_t length = text.size();
+  const std::uint64_t whole = (sizeof(length) + length + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
+  length = whole - sizeof(length);
+  text.resize(length, ' ');
   std::string header(sizeof(length), '\0');
   std::memcpy(header.data(), &length, sizeof(length));
   return header + text;

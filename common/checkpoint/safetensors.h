@@ -58,8 +58,11 @@ std::uint64_t bytes_of(DType dtype);
 // "BF16".
 const char* name_of(DType dtype);
 
-// The first bytes of the file, up to the data, which begins at a multiple of 8. `tensors` lie one after the other from
-// 0 and have different names.
+// A file system's page, so that data which lies in memory as in the file can be written without being copied.
+inline constexpr std::uint64_t kDataAlignment = 4096;
+
+// The first bytes of the file, up to the data, which begins at a multiple of kDataAlignment. `tensors` lie one after
+// the other from 0 and have different names.
 std::string encode_header(const std::vector<Tensor>& tensors, const std::map<std::string, std::string>& metadata);
 
 // Reads and checks the header of a file. kData: a rule is broken, or the file is longer or shorter than it says. A

@@ -46,7 +46,7 @@ std::vector<Tensor> tensors_of(const Layout& layout, ShardId shard, std::uint32_
   return tensors;
 }
 
-// Cuts what is given to it into chunks, and writes each when it is whole: straight from where it lies if it can.
+// Cuts what is given to it into chunks; those that are whole are written straight from where they lie, several at once.
 class ChunkWriter {
  public:
   ChunkWriter(OutputFile& file, const IsCancelled& is_cancelled, FileEntry& entry)
@@ -55,26 +55,36 @@ class ChunkWriter {
   }
 
   Status write(Bytes bytes) {
+    constexpr std::size_t kChunksAtOnce = 4;
     while (!bytes.empty()) {
-      const bool is_direct = rest_.empty() && bytes.size() >= kChunkBytes;
-      const std::size_t count = std::min<std::size_t>(bytes.size(), kChunkBytes - rest_.size());
-      if (!is_direct) rest_.insert(rest_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
-      if (is_direct || rest_.size() == kChunkBytes)
-        if (Status put = put_chunk(is_direct ? bytes.first(count) : Bytes(rest_)); !put) return put;
+      std::size_t count = std::min<std::size_t>(bytes.size() / kChunkBytes, kChunksAtOnce) * kChunkBytes;
+      Status put;
+      if (rest_.empty() && count > 0) {
+        put = put_chunks(bytes.first(count));
+      } else {
+        count = std::min<std::size_t>(bytes.size(), kChunkBytes - rest_.size());
+        rest_.insert(rest_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
+        if (rest_.size() == kChunkBytes) put = put_rest();
+      }
+      if (!put) return put;
       bytes = bytes.subspan(count);
     }
     return {};
   }
-  Status finish() { return rest_.empty() ? Status() : put_chunk(rest_); }
+  Status finish() { return rest_.empty() ? Status() : put_rest(); }
 
  private:
-  Status put_chunk(Bytes chunk) {
-    if (is_cancelled_ && is_cancelled_()) return fail(ErrorCode::kTemporary, entry_.name + ": writing was cancelled");
-    entry_.chunks.push_back(checksum_of(chunk));
-    entry_.bytes += chunk.size();
-    Status appended = file_.append(chunk);
+  Status put_rest() {
+    Status put = put_chunks(rest_);
     rest_.clear();
-    return appended;
+    return put;
+  }
+  Status put_chunks(Bytes bytes) {
+    if (is_cancelled_ && is_cancelled_()) return fail(ErrorCode::kTemporary, entry_.name + ": writing was cancelled");
+    entry_.bytes += bytes.size();
+    for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes)
+      entry_.chunks.push_back(checksum_of(bytes.subspan(at, std::min<std::size_t>(kChunkBytes, bytes.size() - at))));
+    return file_.append(bytes);
   }
 
   OutputFile& file_;
