@@ -76,17 +76,26 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
     task.is_listed = false;
   }
   const auto found = tasks_.find(hello.member.task);
-  const auto refuse = [&actions, &hello](std::string reason) {
-    actions.push_back(RefuseTask{hello.member, Refused{ErrorCode::kConfig, std::move(reason)}});
+  const auto refuse = [&actions, &hello](std::string reason, ErrorCode code = ErrorCode::kConfig) {
+    actions.push_back(RefuseTask{hello.member, Refused{code, std::move(reason)}});
   };
   const std::string name = to_string(hello.member.task);
   if (found == tasks_.end())
     return refuse("the chief's cluster file has no " + name +
                   ": give all tasks the same cluster file, or set cluster.allow_unlisted_workers at the chief");
   Task& task = found->second;
-  if (std::find(task.superseded.begin(), task.superseded.end(), hello.member.incarnation) != task.superseded.end())
-    return refuse(name + " is taken by process " + std::to_string(task.hello.pid) + " on " + task.hello.host +
-                  ", which was started later: give each process its own index");
+  // Whose place another one took. But the other's hello may be one that came late, of a process that died before this
+  // one began: then its connection ends soon, or it stays silent.
+  const bool is_superseded =
+      std::find(task.superseded.begin(), task.superseded.end(), hello.member.incarnation) != task.superseded.end();
+  if (is_superseded && task.connected && task.is_there()) {
+    const std::string taken =
+        name + " is taken by process " + std::to_string(task.hello.pid) + " on " + task.hello.host;
+    if (task.spoke) return refuse(taken + ", which was started later: give each process its own index");
+    return refuse(taken + ", whose hello came later: try again, it hasn't shown yet that it lives",
+                  ErrorCode::kTemporary);
+  }
+  std::erase(task.superseded, hello.member.incarnation);
   const bool is_new = task.member.incarnation != hello.member.incarnation && !DISTTRAIN_MUTANT(kRestartUnseen);
   if (is_new && task.member.incarnation.value != 0) {
     task.superseded.push_back(task.member.incarnation);
@@ -100,6 +109,7 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
     task.joined = now;
     task.heartbeat = Heartbeat{};
     task.turned.clear();
+    task.spoke = false;
     task.probing = false;
   }
   const bool was_silent = task.state == TaskState::kSilent;
@@ -127,6 +137,7 @@ void Tasks::lose_connection(Instant, const Member& member, const std::string& wh
 void Tasks::hear(Instant now, const Member& member, const Heartbeat& heartbeat, Findings& findings) {
   if (!is_current(member)) return;
   Task& task = tasks_[member.task];
+  task.spoke = true;
   task.last_heartbeat = now;
   task.turned.resize(heartbeat.turns.size(), now);
   Instant heard = now;

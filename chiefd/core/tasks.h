@@ -24,6 +24,7 @@ struct Task {
   TaskHello hello;
   bool connected = false;
   bool probing = false;
+  bool spoke = false;  // since it was welcomed: it lives, and its hello wasn't one that came late
   Instant joined;      // this process
   Instant last_heard;  // alive in all its parts
   Instant silent_since;
@@ -56,6 +57,8 @@ class Tasks {
   bool is_current(const Member& member) const;
 
   // Each appends what it found and what is to be done.
+  // Of two processes with one place the one that said hello later has it, once it has spoken since; until then the
+  // other is asked to try again (kTemporary).
   void join(Instant now, const TaskHello& hello, Findings& findings, Actions& actions);
   void lose_connection(Instant now, const Member& member, const std::string& why, Findings& findings, Actions& actions);
   // A ps is heard only as far as all its shard threads move: a daemon whose main loop alone lives does no work.

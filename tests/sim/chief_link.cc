@@ -29,6 +29,15 @@ void TaskNode::link_lost() {
   });
 }
 
+// The real one ends, and nobody starts it again.
+void TaskNode::refused(const Refused& why) {
+  if (why.code == ErrorCode::kTemporary || why.code == ErrorCode::kUnavailable) return link_lost();
+  tell("is refused and ends: " + why.reason);
+  ++attempt_;
+  open_ = false;
+  close(std::exchange(link_, 0));
+}
+
 void TaskNode::redial_chief() {
   ++attempt_;
   open_ = false;
@@ -40,7 +49,7 @@ void TaskNode::on_link_message(const Payload& payload) {
   heard_ = now();
   if (const auto* answer = std::get_if<wire::HelloAnswer>(&payload)) {
     const auto* welcome = std::get_if<Welcome>(answer);
-    if (welcome == nullptr) return tell("is refused and ends"), void(++attempt_);
+    if (welcome == nullptr) return refused(std::get<Refused>(*answer));
     const bool is_other = journal_.value != 0 && journal_ != welcome->journal;
     if (!is_other && welcome->term < term_) return link_lost();
     term_ = welcome->term;

@@ -39,6 +39,7 @@ class TaskNode : public Node {
  private:
   void dial_chief();
   void link_lost();
+  void refused(const Refused& why);
   void beat();
 
   const std::string chief_;

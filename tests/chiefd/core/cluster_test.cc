@@ -30,9 +30,36 @@ TEST_F(ClusterTest, SupersededProcessIsRefused) {
   start_chief(1, 1);
   hello(worker(0), 1);
   hello(worker(0), 2);
+  pass(seconds(1));
   EXPECT_FALSE(task_refused_);
   hello(worker(0), 1);
-  EXPECT_TRUE(task_refused_);
+  ASSERT_TRUE(task_refused_);
+  EXPECT_EQ(task_refused_->code, ErrorCode::kConfig);
+}
+
+// A hello may be under way longer than its process lives.
+TEST_F(ClusterTest, ProcessWhosePlaceWentToADeadOnesLateHelloGetsItBack) {
+  start_chief(1, 1);
+  hello(worker(0), 2);
+  hello(worker(0), 1);
+  hello(worker(0), 2);
+  ASSERT_TRUE(task_refused_);
+  EXPECT_EQ(task_refused_->code, ErrorCode::kTemporary) << "the other may live";
+  task_refused_.reset();
+  step(ConnectionLost{Member{worker(0), Incarnation(1)}, "reset"});
+  hello(worker(0), 2);
+  EXPECT_FALSE(task_refused_);
+  EXPECT_TRUE(cluster_->tasks(now_).back().reason.empty());
+}
+
+TEST_F(ClusterTest, ProcessWhosePlaceWentToALateHelloThatNeverEndsGetsItBackAfterTheTimeout) {
+  start_chief(1, 1);
+  hello(worker(0), 2);
+  hello(worker(0), 1);
+  silence(worker(0));
+  pass(seconds(2));
+  hello(worker(0), 2);
+  EXPECT_FALSE(task_refused_);
 }
 
 TEST_F(ClusterTest, JobWaitsForTasksAndNamesThem) {
