@@ -192,16 +192,19 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
 }
 
 void Job::on_task_failed(Turn& turn, const Member& from, const TaskFailed& m) {
-  const bool is_invited = invited_.count(from) != 0;
   if (is_final(state_) || stage_ == Stage::kClose || stage_ == Stage::kQueued) return;
   const Error error{m.code, m.reason};
-  if (stage_ == Stage::kDescribe && awaited_.count(from) != 0) return fail(turn, error, from.task);
-  if (is_invited || joining_.count(from) != 0) {
+  // A description belongs to no generation. What is said of one that is over may come at any time, and is about
+  // nothing.
+  const bool is_of_description = m.generation.value == 0;
+  if (stage_ == Stage::kDescribe && is_of_description && awaited_.count(from) != 0) return fail(turn, error, from.task);
+  const bool is_invited = is_of_description && invited_.erase(from) > 0;
+  const bool is_joining = m.generation == generation_ && joining_.count(from) != 0;
+  if (is_invited || is_joining) {
     // The others do without it.
     tell(turn, "worker_refused", 2, to_string(from.task) + " can't take part: " + m.reason, from.task);
-    invited_.erase(from);
     prepared_.erase(from);
-    if (joining_.count(from) != 0) lose_worker(turn, from, m.reason);
+    if (is_joining) lose_worker(turn, from, m.reason);
     return;
   }
   // What fails while a generation is given up fails because of that.

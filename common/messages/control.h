@@ -225,7 +225,7 @@ struct JobClosed {
 // The job can't go on at this task; the task itself is well.
 struct TaskFailed {
   JobId job;
-  Generation generation;
+  Generation generation;  // 0: it couldn't do what DescribeJob asks for
   ErrorCode code = ErrorCode::kFailed;
   std::string reason;
 };

@@ -58,6 +58,32 @@ TEST_F(WorkersTest, WorkerThatFindsOtherDataIsRefusedAndTheOthersGoOn) {
   EXPECT_NE(event("worker_refused").find("999 training records"), std::string::npos) << event("worker_refused");
 }
 
+// What it says of a generation that it held may come late.
+TEST_F(WorkersTest, WorkerThatReadsTheDataAndComplainsOfAnOldGenerationJoinsAllTheSame) {
+  const JobId job = train(job_config("a"));
+  kill(ps(0));
+  restart(ps(0));
+  ASSERT_EQ(generation(job), Generation(2));
+  kill(worker(1));
+  obedient_ = false;
+  restart(worker(1));
+  say(worker(1), TaskFailed{job, Generation(1), ErrorCode::kUnavailable, "shard 0 is away"});
+  obedient_ = true;
+  say(worker(1), JobDescribed{job, model_, records_, 0});
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 2u);
+}
+
+TEST_F(WorkersTest, ComplaintOfAnOldGenerationIsNoAnswerToTheDescription) {
+  start_chief(1, 1);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  say(worker(0), TaskFailed{job, Generation(1), ErrorCode::kUnavailable, "shard 0 is away"});
+  EXPECT_EQ(status(job).state, JobState::kStarting) << status(job).reason;
+  say(worker(0), TaskFailed{job, Generation(0), ErrorCode::kData, "labels are corrupt"});
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+}
+
 TEST_F(WorkersTest, LastWorkerLostPausesTheJobUntilOneIsBack) {
   const JobId job = train(job_config("a"), 1);
   kill(worker(0));
