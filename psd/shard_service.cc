@@ -263,10 +263,14 @@ void ShardService::fence(const Member& worker) {
 }
 
 void ShardService::report(bool at_once) {
+  say(at_once);
+  give_up_marks();
+}
+
+void ShardService::say(bool at_once) {
   ShardSays says{id_, shard_.core().version(), std::nullopt, at_once};
   if (shard_.core().is_pacer()) says.pacer = shard_.core().report();
   place_.upward(says);
-  give_up_marks();
 }
 
 // Workers that have sent their marks wait for those that haven't, but not for long, and not for a chief that is away.
@@ -292,7 +296,7 @@ void ShardService::act_on(const RosterTaken& action) {
 }
 
 void ShardService::act_on(const ReportNow&) {
-  report(true);
+  say(true);
 }
 
 void ShardService::act_on(const StepCounted& action) {

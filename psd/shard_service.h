@@ -83,6 +83,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
  private:
   ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard, const PacerReport& restored, bool is_empty);
   void connect();
+  void say(bool at_once);
   void give_up_marks();
   void copy_on(std::shared_ptr<ShardCopied> news);
 

@@ -1,5 +1,7 @@
 #include "psd/store/shard.h"
 
+#include "common/check.h"
+
 namespace disttrain::psd {
 
 Result<std::span<float>> Shard::landing(ChannelId channel, Sequence sequence, const Push& push,
@@ -18,6 +20,9 @@ void Shard::handle_push(Instant now, PushArrived event, Outside& outside) {
 }
 
 void Shard::handle(Instant now, const Event& event, Outside& outside) {
+  // The actions of the first event, replies among them, would be lost.
+  DISTTRAIN_CHECK(!is_handling_);
+  is_handling_ = true;
   actions_.clear();
   core_.step(now, event, actions_);
   for (std::size_t i = 0; i < actions_.size(); ++i) {  // a measured norm adds to them
@@ -33,6 +38,7 @@ void Shard::handle(Instant now, const Event& event, Outside& outside) {
       outside.act(actions_[i]);
     }
   }
+  is_handling_ = false;
 }
 
 }  // namespace disttrain::psd

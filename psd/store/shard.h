@@ -49,6 +49,7 @@ class Shard {
   ShardCore core_;
   ShardStore store_;
   Actions actions_;  // of the event being handled; kept for its memory
+  bool is_handling_ = false;
 };
 
 }  // namespace disttrain::psd

@@ -48,6 +48,23 @@ TEST(Store, MoreMemoryThanThereIsIsAnError) {
   EXPECT_THROW(MemoryBlock(std::uint64_t{1} << 60), std::bad_alloc);
 }
 
+// What the first event asked for would be lost.
+TEST(ShardDeathTest, AnEventFromWithinAnotherIsABug) {
+  struct Reenters final : Outside {
+    Shard* shard = nullptr;
+    void act(const Action&) override { shard->handle(Instant(), AttemptAbandoned{1}, *this); }
+    void before_update(BucketId) override {}
+  };
+  ShardOptions options;
+  options.roster = roster_of(1);
+  StoreOptions memory;
+  memory.places = 1;
+  Shard shard(small_layout(1), options, memory, [] {});
+  Reenters outside;
+  outside.shard = &shard;
+  EXPECT_DEATH(shard.handle(Instant(), ChannelOpened{ChannelId(1), worker(0)}, outside), "check failed");
+}
+
 // v7 and v3 learn, v12 is state: a value, averaged in sync, mixed in by 1 / workers in async; no slots touched.
 class StoreWithState : public testing::Test {
  protected:

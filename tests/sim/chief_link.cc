@@ -83,6 +83,7 @@ void TaskNode::tell_chief(wire::ControlMessage message) {
 
 void TaskNode::beat() {
   if (open_ && now() - heard_ > 5 * timeouts_.silent) link_lost();
+  before_heartbeat();
   tell_chief(make_heartbeat());
   after(timeouts_.interval, [this] { beat(); });
 }

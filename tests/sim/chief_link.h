@@ -23,6 +23,7 @@ class TaskNode : public Node {
   virtual void on_other_journal() = 0;
   virtual void on_order(const wire::ControlMessage& message) = 0;
   virtual Heartbeat make_heartbeat() = 0;
+  virtual void before_heartbeat() {}  // of those that the timer sends
 
   void open_link() {
     dial_chief();

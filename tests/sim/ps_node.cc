@@ -29,7 +29,6 @@ Heartbeat PsNode::make_heartbeat() {
   Heartbeat beat;
   beat.turns = {++turns_};
   if (!job_) return beat;
-  give_up_marks();
   beat.job = job_->order.job;
   beat.generation = job_->order.generation;
   beat.phase = Phase::kWait;
@@ -62,7 +61,10 @@ void PsNode::on_order(const wire::ControlMessage& message) {
   } else if (const auto* abandoned = std::get_if<AbandonCheckpoint>(&message)) {
     if (is_open(abandoned->job, abandoned->generation)) {
       job_->writers.clear();
-      for (auto& [id, shard] : job_->shards) handle(*shard, psd::AttemptAbandoned{abandoned->attempt});
+      for (auto& [id, shard] : job_->shards) {
+        if (abandoned->attempt >= job_->attempt) shard->first_mark.reset();
+        handle(*shard, psd::AttemptAbandoned{abandoned->attempt});
+      }
     }
   } else if (const auto* close = std::get_if<CloseJob>(&message)) {
     if (job_ && job_->order.job == close->job) {
@@ -197,6 +199,7 @@ void PsNode::write(ShardId shard, const psd::CopyForCheckpoint& cut,
 }
 
 void PsNode::give_up_marks() {
+  if (!job_) return;
   for (auto& [id, shard] : job_->shards) {
     if (!shard->first_mark || now() - *shard->first_mark < job_->config.job.stall_timeout / 4) continue;
     shard->first_mark.reset();

@@ -75,6 +75,7 @@ class PsNode final : public TaskNode {
   void on_other_journal() override { drop_job(); }
   void on_order(const wire::ControlMessage& message) override;
   Heartbeat make_heartbeat() override;
+  void before_heartbeat() override { give_up_marks(); }
 
   void create(const CreateShards& order);
   void drop_job();
