@@ -282,7 +282,8 @@ void Job::check_suspicion(Turn& turn) {
   bool is_settled = true;
   for (const Member& member : members()) {
     const Task* task = turn.tasks.find(member.task);
-    if (member == suspicion.member || task->member != member || lost_.count(member) != 0) continue;
+    // None: a former chief knew it, and nothing is heard of it.
+    if (member == suspicion.member || task == nullptr || task->member != member || lost_.count(member) != 0) continue;
     if (!task->connected || task->last_heard <= suspicion.since) is_settled = false;
   }
   // A tick and a heartbeat may lie between a silence and its being known.

@@ -416,6 +416,22 @@ TEST_F(ReclaimTest, WorkerThatIsGoneIsFencedAndItsRecordsAreLentAgain) {
   EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u);
 }
 
+TEST_F(ReclaimTest, ComplaintIsHeardWhereTheRosterNamesAWorkerThatTheNewChiefDoesNotKnow) {
+  config_.allow_unlisted_workers = true;
+  const JobId job = train(job_config("a"));
+  hello(worker(7), 77);
+  ASSERT_EQ(count_sent<OpenJob>(), 3u);
+  restart_chief();
+  hello_again(ps(1));
+  hello_again(worker(0));
+  hello_again(worker(1));
+  say(worker(0), TaskFailed{job, generation(job), ErrorCode::kUnavailable, "lost shard 0 at ps/0"});
+  restart(ps(0));
+  pass(seconds(3));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(2));
+}
+
 TEST_F(ReclaimTest, WorkerThatHoldsNothingIsAskedToOpenAtTheStepWhereTheJobIs) {
   const JobId job = train(job_config("a", Mode::kSync));
   report_pacer(30, 0);
