@@ -27,8 +27,12 @@ void Job::save(Turn& turn, ClientId client) {
   };
   if (!takes_checkpoints())
     return refuse(ErrorCode::kConfig, "it takes no checkpoints: checkpoint.directory isn't set");
-  if (stage_ != Stage::kTrain || stopping_)
+  if (stage_ != Stage::kTrain || state_ != JobState::kRunning)
     return refuse(ErrorCode::kTemporary, "it is " + std::string(to_string(state_)) + ": " + reason_);
+  if (!is_folder_open_)
+    return refuse(
+        ErrorCode::kTemporary,
+        config().checkpoint.directory + " couldn't be opened when the chief took the job up (see: disttrain events)");
   savers_.push_back(client);
   next_try_ = turn.now;
   advance_attempt(turn);

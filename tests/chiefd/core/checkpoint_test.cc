@@ -151,5 +151,29 @@ TEST_F(CheckpointTest, SaveTakesOneNow) {
   EXPECT_FALSE(refused_);
 }
 
+TEST_F(CheckpointTest, SaveIsRefusedWithTheReasonWhileTheJobIsPaused) {
+  train(every(0));
+  report_pacer(5, 0);
+  silence(ps(1));
+  pass(seconds(2));
+  step(Save{ClientId(3), ""});
+  ASSERT_TRUE(refused_);
+  EXPECT_EQ(refused_->code, ErrorCode::kTemporary);
+  EXPECT_NE(refused_->reason.find("paused: ps/1: no heartbeat"), std::string::npos) << refused_->reason;
+}
+
+TEST_F(CheckpointTest, SaveIsRefusedWhereTheFolderCouldNotBeOpened) {
+  const JobId job = train(every(0));
+  report_pacer(5, 0);
+  folder_error_ = Error{ErrorCode::kNoInput, "can't make the folder"};
+  restart_chief();
+  for (const TaskId task : {ps(0), ps(1), worker(0), worker(1)}) hello_again(task);
+  ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  step(Save{ClientId(3), ""});
+  ASSERT_TRUE(refused_);
+  EXPECT_EQ(refused_->code, ErrorCode::kTemporary);
+  EXPECT_NE(refused_->reason.find("/checkpoints"), std::string::npos) << refused_->reason;
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd
