@@ -22,6 +22,13 @@ std::string silence_of(const Task& task, Instant now) {
   return "no heartbeat for " + milliseconds(now - task.last_heard);
 }
 
+// A process that was removed comes back as another incarnation: it isn't another process.
+std::string place_taken(const TaskHello& before, const TaskHello& now) {
+  const std::string process = "pid " + std::to_string(now.pid) + " on " + now.host;
+  if (before.pid == now.pid && before.host == now.host) return "it begins anew (" + process + ")";
+  return "another process (" + process + ") took its place";
+}
+
 bool is_given_up(TaskState state) {
   return state == TaskState::kWaiting || state == TaskState::kDead || state == TaskState::kLeft;
 }
@@ -100,9 +107,7 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
   if (is_new && task.member.incarnation.value != 0) {
     task.superseded.push_back(task.member.incarnation);
     if (task.superseded.size() > kMaxSuperseded) task.superseded.pop_front();
-    if (!is_given_up(task.state))
-      lose(task, "another process (pid " + std::to_string(hello.pid) + " on " + hello.host + ") took its place",
-           findings, actions);
+    if (!is_given_up(task.state)) lose(task, place_taken(task.hello, hello), findings, actions);
   }
   const bool was_given_up = is_given_up(task.state);
   if (is_new || was_given_up) {

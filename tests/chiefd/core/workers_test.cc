@@ -142,6 +142,18 @@ TEST_F(WorkersTest, WaitKeepsTheRankForTheSuccessor) {
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, (std::vector<Member>{member(worker(0)), member(worker(1))}));
 }
 
+TEST_F(WorkersTest, RemovedProcessThatComesBackIsNotTakenForAnother) {
+  train(job_config("a"));
+  TaskHello again = hello_of(worker(1));
+  again.member.incarnation = Incarnation(999);
+  step(TaskJoined{again});
+  EXPECT_EQ(event("task_lost"), "worker/1: it begins anew (pid 1001 on host)");
+  again.member.incarnation = Incarnation(1000);
+  again.pid = 2000;
+  step(TaskJoined{again});
+  EXPECT_EQ(event("task_lost"), "worker/1: another process (pid 2000 on host) took its place");
+}
+
 TEST_F(WorkersTest, UnlistedWorkerJoinsWhereTheClusterAllowsIt) {
   config_.allow_unlisted_workers = true;
   const JobId job = train(job_config("a"));
