@@ -297,6 +297,7 @@ class Job {
   // Its workers.
   Roster roster_;
   std::vector<Member> workers_;         // all that were in a roster of this generation
+  std::uint32_t first_workers_ = 0;     // how many this generation began with
   std::vector<TaskId> ranks_;           // on_worker_loss = "wait": who has which rank
   std::set<Member> prepared_;           // have read the data and built the model
   std::map<Member, Instant> invited_;   // asked to do so

@@ -251,6 +251,7 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   token_ = journaled.generation.token;
   roster_ = journaled.roster;
   workers_ = roster_.members;
+  first_workers_ = static_cast<std::uint32_t>(journaled.generation.roster.members.size());
   prepared_ = std::set<Member>(workers_.begin(), workers_.end());
   unfinished_ = std::set<Member>(workers_.begin(), workers_.end());
   if (waits_for_lost())

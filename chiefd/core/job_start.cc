@@ -216,6 +216,7 @@ void Job::begin_generation(Turn& turn) {
   generation_ = std::max(generation_, folder_generation_).next();
   roster_.version = RosterVersion(1);
   workers_ = roster_.members;
+  first_workers_ = static_cast<std::uint32_t>(workers_.size());
   lost_.clear();
   unfinished_.clear();
   joining_.clear();
@@ -233,8 +234,7 @@ void Job::begin_generation(Turn& turn) {
 // Memory is made for workers that may still come.
 std::uint32_t Job::places() const {
   constexpr std::uint32_t kUnlisted = 16;
-  const auto now = static_cast<std::uint32_t>(roster_.members.size());
-  return std::max(now, setup_.listed_workers) + (setup_.takes_unlisted ? kUnlisted : 0);
+  return std::max(first_workers_, setup_.listed_workers) + (setup_.takes_unlisted ? kUnlisted : 0);
 }
 
 void Job::create_shards(Turn& turn) {

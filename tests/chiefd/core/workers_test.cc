@@ -142,6 +142,20 @@ TEST_F(WorkersTest, WaitKeepsTheRankForTheSuccessor) {
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, (std::vector<Member>{member(worker(0)), member(worker(1))}));
 }
 
+TEST_F(WorkersTest, NoMoreWorkersJoinThanTheShardsHaveMemoryFor) {
+  config_.allow_unlisted_workers = true;
+  const JobId job = train(job_config("a"));
+  const std::uint32_t places = sent<CreateShards>(ps(0)).back().places;
+  for (std::uint32_t i = 2; i < places + 2; ++i) hello(worker(i), 500 + i);
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), places);
+  restart_chief();
+  for (const std::uint32_t i : {0u, 1u}) hello_again(ps(i));
+  for (std::uint32_t i = 0; i < places + 2; ++i) hello_again(worker(i));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), places);
+}
+
 TEST_F(WorkersTest, RemovedProcessThatComesBackIsNotTakenForAnother) {
   train(job_config("a"));
   TaskHello again = hello_of(worker(1));
