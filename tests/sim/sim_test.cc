@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "tests/sim/simulation.h"
 
 namespace disttrain::sim {
@@ -19,37 +23,23 @@ TEST(Simulation, AllLawsHold) {
   EXPECT_LT(finished, static_cast<int>(kSeeds)) << "no fault ever ends a job";
 }
 
-struct BrokenOnce {
-  std::uint64_t seed;
-  const char* what;
-};
-constexpr BrokenOnce kBrokenOnce[] = {
-    {25, "a chief that took a job up without workers crashed"},
-    {125, "a clock that jumped failed the job"},
-    {404, "a clock that jumped failed the job"},
-    {516, "a clock that jumped failed the job"},
-    {563, "the pacer heard of a roster that wasn't durable"},
-    {705, "the pacer heard of a roster that wasn't durable"},
-    {989, "the pacer heard of a roster that wasn't durable"},
-    {1595, "a clock that jumped failed the job"},
-    {6766, "a member of the roster idled"},
-    {8967, "the late hello of a dead process shut out the living one"},
-    {9714, "a mark was given up in the middle of an event"},
-    {14026, "a chief that took a job up forgot in its journal what others were lent"},
-    {15890, "a member of the roster idled"},
-    {16697, "the late hello of a dead process shut out the living one"},
-    {18814, "the failure of an old generation was taken for an answer"},
-    {21764, "the failure of an old generation was taken for an answer"},
-    {36435, "the failure of an old generation was taken for an answer"},
-    {44838, "the failure of an old generation was taken for an answer"},
-    {46161, "the late hello of a dead process shut out the living one"},
-    {47368, "the late hello of a dead process shut out the living one"},
+// Each once broke a law, by this. A changed story may not come to that place any more: what matters has a test of its
+// core, too.
+const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
+    {"a chief that took up a job without workers crashed", {25}},
+    {"clocks that jumped failed jobs", {125, 404, 516, 1595}},
+    {"the pacer heard of rosters that weren't durable", {563, 705, 989}},
+    {"losses and restarts of many kinds", {6766, 15890}},
+    {"the late hello of a dead process shut out the living one", {8967, 16697, 46161, 47368}},
+    {"a chief that took a job up forgot in its journal what others were lent", {14026}},
+    {"a failure of an old generation was taken for the description's", {18814, 21764, 36435, 44838}},
+    {"a shard that gave up waiting for marks amid a push lost the push's answer", {14805}},
 };
 
 TEST(Simulation, SeedsThatBrokeALawOnceHoldNow) {
-  for (const BrokenOnce& once : kBrokenOnce)
-    EXPECT_EQ(simulate(once.seed, false).violation, "")
-        << once.what << "; again: tools/simulate --replay " << once.seed;
+  for (const auto& [what, seeds] : kOnceBroken)
+    for (const std::uint64_t seed : seeds)
+      EXPECT_EQ(simulate(seed, false).violation, "") << what << "; again: tools/simulate --replay " << seed;
 }
 
 TEST(Simulation, TheSameSeedIsTheSameStory) {
