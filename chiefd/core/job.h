@@ -250,6 +250,7 @@ class Job {
   bool is_checkpoint_due(const Turn& turn, Step& at) const;
   void begin_attempt(Turn& turn, Step at);
   void folder_work(Turn& turn, Ticket ticket, decltype(FolderWork::work) work);
+  void cut_now(Turn& turn);
   void on_prepared(Turn& turn, const Member& from, const CheckpointPrepared& prepared);
   void on_written(Turn& turn, const ShardWritten& written);
   void commit_attempt(Turn& turn);

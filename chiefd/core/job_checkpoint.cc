@@ -53,7 +53,8 @@ bool Job::is_checkpoint_due(const Turn& turn, Step& at) const {
 
 void Job::advance_attempt(Turn& turn) {
   if (attempt_) {
-    if (turn.now >= attempt_->deadline) abandon_attempt(turn, "it took too long", true);
+    if (turn.now >= attempt_->deadline) return abandon_attempt(turn, "it took too long", true);
+    if (unfinished_.empty()) cut_now(turn);
     return;
   }
   if (!takes_checkpoints() || !is_folder_open_ || turn.now < next_try_) return;
@@ -115,6 +116,14 @@ void Job::on_folder(Turn& turn, const FolderDone& done) {
     attempt_->owed.insert(ps);
     send(turn, ps.task, PrepareCheckpoint{id(), generation_, attempt_->number, done.answer->path});
   }
+}
+
+// Where nobody makes steps, the one that the cut waits for doesn't come; and who would join waits for the cut.
+void Job::cut_now(Turn& turn) {
+  if (attempt_->at == Step()) return;
+  attempt_->at = Step();
+  if (is_sync() && attempt_->phase == Attempt::Phase::kCut)
+    send(turn, pacer().task, TakeCut{id(), generation_, attempt_->number, attempt_->at});
 }
 
 void Job::on_prepared(Turn& turn, const Member& from, const CheckpointPrepared& prepared) {
@@ -222,13 +231,8 @@ void Job::final_cut(Turn& turn) {
     failed_attempts_ = 0;
     deadline_.reset();
     reason_ = "takes the last checkpoint";
-    // One that waits for a step that won't come: now. The next tick sees whether it was of the last step.
-    if (attempt_ && is_sync() && attempt_->phase == Attempt::Phase::kCut)
-      send(turn, pacer().task, TakeCut{id(), generation_, attempt_->number, Step()});
-    if (attempt_) {
-      attempt_->at = Step();
-      return;
-    }
+    // The next tick sees whether it was of the last step.
+    if (attempt_) return cut_now(turn);
   }
   begin_attempt(turn, Step());
 }

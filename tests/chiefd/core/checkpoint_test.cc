@@ -59,6 +59,24 @@ TEST_F(CheckpointTest, SyncAsksThePacerForTheStepItself) {
   EXPECT_EQ(sent<TakeCut>(ps(0)).back().at, Step(100));
 }
 
+// Else who would make the step, and joins after the cut, waits for it in vain.
+TEST_F(CheckpointTest, SyncCutOfAStepThatNobodyMakesIsTakenAtOnce) {
+  const JobId job = train(every(100, Mode::kSync));
+  obedient_ = false;
+  report_pacer(100, 0);
+  const PrepareCheckpoint prepare = sent<PrepareCheckpoint>(ps(0)).back();
+  for (const std::uint32_t i : {0u, 1u})
+    say(ps(i), CheckpointPrepared{prepare.job, prepare.generation, prepare.attempt});
+  finish(job, worker(0));
+  pass(seconds(1));
+  ASSERT_EQ(sent<TakeCut>(ps(0)).size(), 1u);
+  finish(job, worker(1));
+  pass(seconds(1));
+  ASSERT_EQ(sent<TakeCut>(ps(0)).size(), 2u);
+  EXPECT_EQ(sent<TakeCut>(ps(0)).back().at, Step(0));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
 TEST_F(CheckpointTest, OneThatFailsIsGivenUpAndTriedAgainWhileTrainingGoesOn) {
   const JobId job = train(every(100));
   folder_error_ = Error{ErrorCode::kFailed, "/checkpoints: no space left on device"};
