@@ -255,7 +255,7 @@ void Job::on_tick(Turn& turn) {
   if (stage_ == Stage::kQueued || stage_ == Stage::kReleased) return;
   if (stage_ == Stage::kGather) gather(turn);
   if (stage_ == Stage::kRegather) regather(turn);
-  if (stage_ == Stage::kFind && find_again_ && turn.now >= *find_again_) ask_newest(turn);
+  if (find_again_ && turn.now >= *find_again_) ask_newest(turn);
   if (stage_ == Stage::kReclaim) finish_reclaim(turn);
   if (suspicion_) check_suspicion(turn);
   for (const auto& [task, since] : silent_ps_)
@@ -356,10 +356,14 @@ void Job::on_deadline(Turn& turn) {
       return give_up("didn't read the data and build the model");
     case Stage::kFolder:
     case Stage::kFind:
-      return fail(turn,
-                  Error{ErrorCode::kFailed, config().checkpoint.directory + " hasn't been read within " + limit +
-                                                ": does its file system hang?"},
-                  std::nullopt);
+    case Stage::kFinalCut:
+      return fail(
+          turn,
+          Error{ErrorCode::kFailed, folder_error_.empty()
+                                        ? config().checkpoint.directory + " hasn't been read within " + limit +
+                                              ": does its file system hang?"
+                                        : "no use of its checkpoints' folder for " + limit + ": " + folder_error_},
+          std::nullopt);
     case Stage::kGeneration:
       return fail(turn, Error{ErrorCode::kFailed, "the chief's disk hasn't taken the job's generation within " + limit},
                   std::nullopt);
@@ -384,7 +388,6 @@ void Job::on_deadline(Turn& turn) {
             Note{2, to_string(member.task) + " didn't release job " + name() + " in time: left behind"});
       return finish_closing(turn);
     case Stage::kReclaim:
-    case Stage::kFinalCut:
     case Stage::kQueued:
     case Stage::kReleased:
       break;

@@ -241,7 +241,6 @@ class Job {
   bool regather_ps(Turn& turn, std::string& missing);
   bool regather_workers(Turn& turn, std::string& missing);
   void find_restore(Turn& turn);
-  void ask_newest(Turn& turn);
   void reclaim(Turn& turn, const TaskHello& hello);
   void finish_reclaim(Turn& turn);
 
@@ -250,6 +249,9 @@ class Job {
   bool is_checkpoint_due(const Turn& turn, Step& at) const;
   void begin_attempt(Turn& turn, Step at);
   void folder_work(Turn& turn, Ticket ticket, decltype(FolderWork::work) work);
+  void ask_newest(Turn& turn);
+  void on_newest(Turn& turn, const Result<FolderAnswer>& answer);
+  void on_newest_failed(Turn& turn, const Error& error, bool is_waited_for);
   void cut_now(Turn& turn);
   void on_prepared(Turn& turn, const Member& from, const CheckpointPrepared& prepared);
   void on_written(Turn& turn, const ShardWritten& written);
@@ -334,7 +336,6 @@ class Job {
 
   // Recovery.
   std::optional<Recovery> recovery_;
-  std::optional<Instant> find_again_;  // the folder couldn't be read
   Restarts restarts_;
   std::uint32_t recoveries_ = 0;
   std::uint32_t fruitless_ = 0;  // recoveries since the last new step
@@ -346,7 +347,9 @@ class Job {
 
   // Checkpoints.
   bool is_folder_open_ = false;
-  Generation folder_generation_;  // the newest in it
+  std::optional<Instant> find_again_;  // it couldn't be opened or read
+  std::string folder_error_;           // why, since it last could
+  Generation folder_generation_;       // the newest in it
   std::optional<Attempt> attempt_;
   std::uint64_t last_attempt_ = 0;
   std::vector<ClientId> savers_;

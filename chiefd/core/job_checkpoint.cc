@@ -83,31 +83,48 @@ void Job::begin_attempt(Turn& turn, Step at) {
   folder_work(turn, attempt_->ticket, BeginAttempt{generation_, attempt_->number});
 }
 
+// What is in the folder, which is opened first where it isn't open yet.
+void Job::ask_newest(Turn& turn) {
+  find_again_.reset();
+  stage_ticket_ = turn.next_ticket();
+  if (is_folder_open_) return folder_work(turn, stage_ticket_, FindNewest{token_});
+  const bool must_be_empty = config().checkpoint.restore == Restore::kNone && generation_.value == 0;
+  folder_work(turn, stage_ticket_, OpenFolder{config().checkpoint.directory, name(), must_be_empty, token_});
+}
+
+void Job::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
+  if (is_closing() || is_final(state_)) return;
+  const bool is_waited_for = stage_ == Stage::kFolder || stage_ == Stage::kFind || stage_ == Stage::kFinalCut;
+  if (!answer) return on_newest_failed(turn, answer.error(), is_waited_for);
+  is_folder_open_ = true;
+  folder_error_.clear();
+  folder_generation_ = std::max(folder_generation_, answer->newest_generation);
+  note_broken(turn, answer->broken);
+  if (!is_waited_for) return;
+  deadline_.reset();
+  if (stage_ == Stage::kFinalCut) return final_cut(turn);
+  restore_ = answer->newest;
+  if (restore_) newest_ = CheckpointRecord{id(), restore_->generation, restore_->step, restore_->path};
+  if (stage_ == Stage::kFolder) return place_model(turn);
+  if (Status status = check_restore(); !status) return fail(turn, status.error(), std::nullopt);
+  begin_generation(turn);
+}
+
+// A disk that is full or fails may do better in a while: it is asked again each second, and the stage's deadline bounds
+// the wait. A folder that isn't there, or not ours, stays so until somebody changes it: that is said at once.
+void Job::on_newest_failed(Turn& turn, const Error& error, bool is_waited_for) {
+  const bool may_pass = error.code == ErrorCode::kFailed;
+  if (is_waited_for && !may_pass) return fail(turn, error, std::nullopt);
+  if (may_pass) find_again_ = turn.now + std::chrono::seconds(1);
+  const bool is_new = std::exchange(folder_error_, error.message) != error.message;
+  if (is_waited_for) reason_ = "waits for its checkpoints: " + error.message;
+  if (!is_new) return;
+  tell(turn, "checkpoint_failed", 2,
+       (is_waited_for ? "waits for the folder of its checkpoints: " : "no checkpoints can be taken: ") + error.message);
+}
+
 void Job::on_folder(Turn& turn, const FolderDone& done) {
-  if (done.ticket == stage_ticket_) {
-    if (done.answer) {
-      is_folder_open_ = true;
-      folder_generation_ = std::max(folder_generation_, done.answer->newest_generation);
-      note_broken(turn, done.answer->broken);
-    }
-    if (stage_ == Stage::kFolder || stage_ == Stage::kFind) {
-      // Whoever has trained waits for a disk that is full or fails; the stage's deadline bounds it.
-      if (!done.answer && stage_ == Stage::kFind && done.answer.error().code == ErrorCode::kFailed) {
-        reason_ = "waits for its checkpoints: " + done.answer.error().message;
-        find_again_ = turn.now + std::chrono::seconds(1);
-        return;
-      }
-      if (!done.answer) return fail(turn, done.answer.error(), std::nullopt);
-      deadline_.reset();
-      restore_ = done.answer->newest;
-      if (restore_) newest_ = CheckpointRecord{id(), restore_->generation, restore_->step, restore_->path};
-      if (stage_ == Stage::kFolder) return place_model(turn);
-      if (Status status = check_restore(); !status) return fail(turn, status.error(), std::nullopt);
-      return begin_generation(turn);
-    }
-    if (!done.answer) tell(turn, "checkpoint_failed", 2, "no checkpoints can be taken: " + done.answer.error().message);
-    return;
-  }
+  if (done.ticket == stage_ticket_) return on_newest(turn, done.answer);
   if (!attempt_ || done.ticket != attempt_->ticket) return;
   if (!done.answer) return abandon_attempt(turn, done.answer.error().message, true);
   if (attempt_->phase == Attempt::Phase::kCommit) return on_committed(turn, *done.answer);
@@ -224,8 +241,7 @@ void Job::note_broken(Turn& turn, const std::vector<std::string>& broken) {
 void Job::final_cut(Turn& turn) {
   const bool is_taken = newest_ && newest_->generation == generation_ && newest_->step == pacer_report_.global_step;
   const bool is_same = restore_ && restore_->step == pacer_report_.global_step;
-  if (!takes_checkpoints() || !config().checkpoint.at_end || !is_folder_open_ || is_taken || is_same)
-    return evaluate(turn);
+  if (!takes_checkpoints() || !config().checkpoint.at_end || is_taken || is_same) return evaluate(turn);
   if (stage_ != Stage::kFinalCut) {
     stage_ = Stage::kFinalCut;
     failed_attempts_ = 0;
@@ -234,7 +250,9 @@ void Job::final_cut(Turn& turn) {
     // The next tick sees whether it was of the last step.
     if (attempt_) return cut_now(turn);
   }
-  begin_attempt(turn, Step());
+  if (is_folder_open_) return begin_attempt(turn, Step());
+  deadline_ = turn.now + setup_.timeouts.setup;
+  ask_newest(turn);
 }
 
 }  // namespace disttrain::chiefd

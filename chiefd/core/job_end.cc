@@ -73,8 +73,10 @@ void Job::on_evaluated(Turn& turn, const Evaluated& evaluated) {
 
 void Job::close(Turn& turn, JobState end, const std::string& reason) {
   abandon_attempt(turn, "the job ends");
-  if (is_folder_open_) turn.actions.push_back(CloseFolder{id()});
+  // It may be about to be opened, too.
+  if (takes_checkpoints()) turn.actions.push_back(CloseFolder{id()});
   is_folder_open_ = false;
+  find_again_.reset();
   for (const ClientId client : std::exchange(savers_, {}))
     turn.actions.push_back(AnswerClient{client, Refused{ErrorCode::kTemporary, "the job ends"}});
   stage_ = Stage::kClose;

@@ -109,6 +109,7 @@ void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root
 // Nothing that belongs to it is of use any more.
 void Job::drop_generation(Turn& turn) {
   abandon_attempt(turn, "the job rolls back");
+  find_again_.reset();
   for (auto& [ticket, actions] : held_)
     std::erase_if(actions, [](const Action& action) { return std::holds_alternative<Send>(action); });
   past_seconds_ += to_seconds(pacer_report_.training);
@@ -213,15 +214,6 @@ void Job::find_restore(Turn& turn) {
   ask_newest(turn);
 }
 
-void Job::ask_newest(Turn& turn) {
-  find_again_.reset();
-  stage_ticket_ = turn.next_ticket();
-  if (is_folder_open_)
-    folder_work(turn, stage_ticket_, FindNewest{token_});
-  else
-    folder_work(turn, stage_ticket_, OpenFolder{config().checkpoint.directory, name(), false, token_});
-}
-
 // ---- the chief was away
 
 // The tasks go on with what they hold; the chief waits until they have said hello.
@@ -266,10 +258,7 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   stage_ = Stage::kReclaim;
   deadline_ = turn.now + 2 * setup_.timeouts.silent;
   progress_at_ = turn.now;
-  if (takes_checkpoints()) {
-    stage_ticket_ = turn.next_ticket();
-    folder_work(turn, stage_ticket_, OpenFolder{config().checkpoint.directory, name(), false, token_});
-  }
+  if (takes_checkpoints()) ask_newest(turn);
   if (config().checkpoint.every_steps != 0) next_due_ = config().checkpoint.every_steps;
   tell(turn, "taken_up", 1, "a new chief waits for the job's tasks");
 }

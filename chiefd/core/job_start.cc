@@ -128,10 +128,7 @@ void Job::ask_folder(Turn& turn) {
   stage_ = Stage::kFolder;
   reason_ = "the chief looks for checkpoints in " + config().checkpoint.directory;
   deadline_ = turn.now + setup_.timeouts.setup;
-  stage_ticket_ = turn.next_ticket();
-  const bool must_be_empty = config().checkpoint.restore == Restore::kNone && generation_.value == 0;
-  if (is_folder_open_) return folder_work(turn, stage_ticket_, FindNewest{token_});
-  folder_work(turn, stage_ticket_, OpenFolder{config().checkpoint.directory, name(), must_be_empty, token_});
+  ask_newest(turn);
 }
 
 // The ledger of a checkpoint is of no use with other records.

@@ -182,6 +182,10 @@ void ChiefNode::act(const chiefd::FolderWork& action) {
   });
 }
 
+void ChiefNode::act(const chiefd::CloseFolder& action) {
+  after(std::max(folder_free_, world_.now()) - world_.now(), [this, job = action.job] { folders_.erase(job); });
+}
+
 void ChiefNode::act(const chiefd::AnswerClient& action) {
   const auto submitted = submitting_.extract(action.client.value);
   if (submitted.empty()) return;

@@ -50,7 +50,7 @@ class ChiefNode final : public Node {
   void act(const chiefd::Probe& action);
   void act(const chiefd::Persist& action);
   void act(const chiefd::FolderWork& action);
-  void act(const chiefd::CloseFolder& action) { folders_.erase(action.job); }
+  void act(const chiefd::CloseFolder& action);
   void act(const chiefd::AnswerClient& action);
   void note(const chiefd::Record& record);
   void act(const chiefd::JobEnded&) {}

@@ -154,6 +154,71 @@ TEST_F(CheckpointTest, LastOneThatCannotBeTakenFailsTheJobAfterSomeTries) {
   EXPECT_NE(status(job).reason.find("no space left"), std::string::npos) << status(job).reason;
 }
 
+class CheckpointFolderTest : public CheckpointTest {
+ protected:
+  JobId submit_with(const Error& error) {
+    folder_error_ = error;
+    start_chief(2, 2);
+    hello_all();
+    return submit(every(100));
+  }
+};
+
+TEST_F(CheckpointFolderTest, FullDiskIsWaitedForAndTheStatusSaysSo) {
+  const JobId job = submit_with(Error{ErrorCode::kFailed, "/checkpoints: no space left on device"});
+  pass(seconds(30));
+  EXPECT_EQ(status(job).state, JobState::kStarting);
+  EXPECT_NE(status(job).reason.find("no space left"), std::string::npos) << status(job).reason;
+  EXPECT_NE(event("checkpoint_failed").find("no space left"), std::string::npos) << event("checkpoint_failed");
+  folder_error_.reset();
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
+TEST_F(CheckpointFolderTest, DiskThatStaysFullFailsTheJobWithTheCause) {
+  const JobId job = submit_with(Error{ErrorCode::kFailed, "/checkpoints: no space left on device"});
+  pass(seconds(121));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_NE(status(job).reason.find("no space left"), std::string::npos) << status(job).reason;
+}
+
+TEST_F(CheckpointFolderTest, OneThatTheChiefMayNotWriteIsSaidAtOnce) {
+  const JobId job = submit_with(Error{ErrorCode::kNoPermission, "can't create /checkpoints/a: Permission denied"});
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).code, ErrorCode::kNoPermission);
+}
+
+TEST_F(CheckpointFolderTest, NewChiefOpensItWhenTheDiskIsWellAgain) {
+  const JobId job = train(every(100));
+  folder_error_ = Error{ErrorCode::kFailed, "/checkpoints: no space left on device"};
+  restart_chief();
+  for (const std::uint32_t i : {0u, 1u}) hello_again(ps(i));
+  for (const std::uint32_t i : {0u, 1u}) hello_again(worker(i));
+  pass(seconds(3));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  folder_error_.reset();
+  pass(seconds(2));
+  report_pacer(100, 0);
+  EXPECT_EQ(count_work<CommitAttempt>(), 1u);
+}
+
+TEST_F(CheckpointFolderTest, NewChiefWaitsForItBeforeTheLastCheckpoint) {
+  const JobId job = train(every(0), 1);
+  lend_all(job);
+  folder_error_ = Error{ErrorCode::kFailed, "/checkpoints: no space left on device"};
+  restart_chief();
+  for (const std::uint32_t i : {0u, 1u}) hello_again(ps(i));
+  hello_again(worker(0));
+  report_pacer(7, 1);
+  finish(job, worker(0));
+  pass(seconds(20));
+  EXPECT_FALSE(is_final(status(job).state)) << status(job).reason;
+  folder_error_.reset();
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kFinished) << status(job).reason;
+  EXPECT_EQ(count_work<CommitAttempt>(), 1u);
+}
+
 TEST_F(CheckpointTest, SaveIsRefusedWithoutADirectory) {
   train(job_config("a"));
   step(Save{ClientId(3), ""});
