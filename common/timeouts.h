@@ -10,7 +10,7 @@ struct Timeouts {
   Duration silent;             // no heartbeat for so long: silent                          = timeout
   Duration interval;           // between heartbeats                                        = timeout / 10
   Duration probe;              // one reconnect attempt that proves a task dead             = timeout / 4
-  Duration silent_ps;          // a silent ps is waited for so long, then the job fails     = 5 * timeout
+  Duration silent_ps;          // a silent ps is waited for so long at least                = 5 * timeout
   Duration reconnect_first;    // first pause between attempts to reach the chief           = timeout / 20
   Duration reconnect_longest;  // the pauses double up to this                              = timeout
   Duration dial;               // one connection attempt, hello answered                    = 2 * timeout

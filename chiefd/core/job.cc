@@ -259,7 +259,7 @@ void Job::on_tick(Turn& turn) {
   if (stage_ == Stage::kReclaim) finish_reclaim(turn);
   if (suspicion_) check_suspicion(turn);
   for (const auto& [task, since] : silent_ps_)
-    if (turn.now - since > patience_with_ps(turn.now) && !is_final(state_))
+    if (turn.now - since > patience_with_ps(since) && !is_final(state_))
       return recover(turn,
                      to_string(task) + " has been silent for " +
                          std::to_string(static_cast<long>(to_seconds(turn.now - since))) + " s",

@@ -234,7 +234,7 @@ class Job {
   void lose_task(Turn& turn, const Finding& finding);
   void pause(Turn& turn, const Finding& finding);
   void resume(Turn& turn);
-  Duration patience_with_ps(Instant now) const;
+  Duration patience_with_ps(Instant silent_since) const;
   void recover(Turn& turn, const std::string& why, std::optional<TaskId> root);
   void drop_generation(Turn& turn);
   void regather(Turn& turn);

@@ -52,8 +52,8 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
 
 // ---- silence
 
-Duration Job::patience_with_ps(Instant now) const {
-  const Duration age = now - newest_at_;
+Duration Job::patience_with_ps(Instant silent_since) const {
+  const Duration age = silent_since - newest_at_;
   return std::clamp(age, setup_.timeouts.silent_ps, setup_.timeouts.silent * kMostPatience);
 }
 
