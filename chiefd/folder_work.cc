@@ -63,13 +63,27 @@ RestorePoint restore_point(const checkpoint::OpenCheckpoint& open) {
 
 }  // namespace
 
-Result<FolderAnswer> JobFolder::find(std::uint64_t token) {
+// A folder without any of the job's checkpoints may be a mount point without its file system: what was trained must not
+// begin anew for that, nor anything be made in it.
+Status JobFolder::check_mounted(const std::string& folder, const std::string& committed) const {
+  if (committed.empty() || checkpoint::is_set_aside(files_, committed)) return {};
+  const auto found = checkpoint::list_checkpoints(files_, folder);
+  if (!found) return tl::unexpected(found.error());
+  if (!found->empty()) return {};
+  return fail(ErrorCode::kFailed, "checkpoint " + committed + " was committed, and " + folder +
+                                      " has none: is its file system mounted? To begin anew, end the job and submit it again");
+}
+
+Result<FolderAnswer> JobFolder::find(std::uint64_t token, const std::string& committed) {
   if (Status written = checkpoint::write_token(files_, path_, token); !written) return tl::unexpected(written.error());
   FolderAnswer answer;
   const auto found = checkpoint::list_checkpoints(files_, path_);
   if (!found) return tl::unexpected(found.error());
   for (const checkpoint::Found& checkpoint : *found)
     answer.newest_generation = std::max(answer.newest_generation, checkpoint.generation);
+  const auto is_committed = [&committed](const checkpoint::Found& there) { return there.path == committed; };
+  if (!committed.empty() && std::ranges::none_of(*found, is_committed) && !checkpoint::is_set_aside(files_, committed))
+    answer.broken.push_back(committed + " was committed and isn't there any more");
   const auto newest = checkpoint::open_newest(files_, path_, answer.broken);
   if (!newest) return tl::unexpected(newest.error());
   if (*newest) answer.newest = restore_point(**newest);
@@ -77,6 +91,8 @@ Result<FolderAnswer> JobFolder::find(std::uint64_t token) {
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
+  if (Status mounted = check_mounted(work.directory + "/" + work.name, work.committed); !mounted)
+    return tl::unexpected(mounted.error());
   if (!lock_) {
     path_ = work.directory + "/" + work.name;
     auto lock = checkpoint::lock_job_folder(files_, work.directory, work.name);
@@ -91,17 +107,18 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
                                           " has checkpoints and checkpoint.restore is \"none\": set it to \"newest\" "
                                           "to go on from them, or give the job another name");
   }
-  return find(work.token);
+  return find(work.token, work.committed);
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const FindNewest& work) {
-  return find(work.token);
+  if (Status mounted = check_mounted(path_, work.committed); !mounted) return tl::unexpected(mounted.error());
+  return find(work.token, work.committed);
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const SetAside& work) {
   if (Status aside = checkpoint::set_aside(files_, work.path); !aside && aside.error().code != ErrorCode::kNoInput)
     return tl::unexpected(aside.error());
-  return find(work.token);
+  return find(work.token, "");
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const BeginAttempt& work) {

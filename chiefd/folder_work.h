@@ -23,7 +23,8 @@ class JobFolder {
   Result<FolderAnswer> carry_out(const CommitAttempt& work);
 
  private:
-  Result<FolderAnswer> find(std::uint64_t token);
+  Result<FolderAnswer> find(std::uint64_t token, const std::string& committed);
+  Status check_mounted(const std::string& folder, const std::string& committed) const;
 
   checkpoint::Files& files_;
   std::int64_t (*const wall_seconds_)();

@@ -89,7 +89,7 @@ struct RestorePoint {
 struct FolderAnswer {
   std::optional<RestorePoint> newest;  // OpenFolder, FindNewest
   Generation newest_generation;        // of all that is there, readable or not
-  std::vector<std::string> broken;     // what was set aside, and why
+  std::vector<std::string> broken;     // what was set aside or is gone, and why
   std::string path;                    // BeginAttempt: its folder; CommitAttempt: the checkpoint
   std::string warning;                 // it is done, but not all of what belongs to it
 };
@@ -140,9 +140,11 @@ struct OpenFolder {  // takes its lock; kConfig: another live job has it, or mus
   std::string name;
   bool must_be_empty = false;
   std::uint64_t token = 0;  // written into it, for the ps tasks to find
+  std::string committed;    // the newest that is known of; kFailed, and nothing is made: there is none at all
 };
 struct FindNewest {
   std::uint64_t token = 0;
+  std::string committed;
 };
 struct SetAside {  // it is damaged; then as FindNewest
   std::string path;

@@ -145,6 +145,7 @@ class Job {
     Instant began;
     Instant not_before;  // back-off
     Step step;           // that was reached
+    bool is_step_known = true;  // else it is the newest that this chief knows of
   };
 
   const JobConfig& config() const { return setup_.submission.config; }
@@ -325,6 +326,7 @@ class Job {
 
   // Progress.
   PacerReport pacer_report_;
+  bool heard_pacer_ = true;  // by this chief, in this generation
   Instant progress_at_;
   std::map<TaskId, Instant> silent_ps_;
   std::optional<Suspicion> suspicion_;

@@ -87,9 +87,10 @@ void Job::begin_attempt(Turn& turn, Step at) {
 void Job::ask_newest(Turn& turn) {
   find_again_.reset();
   stage_ticket_ = turn.next_ticket();
-  if (is_folder_open_) return folder_work(turn, stage_ticket_, FindNewest{token_});
+  const std::string committed = newest_ ? newest_->path : "";
+  if (is_folder_open_) return folder_work(turn, stage_ticket_, FindNewest{token_, committed});
   const bool must_be_empty = config().checkpoint.restore == Restore::kNone && generation_.value == 0;
-  folder_work(turn, stage_ticket_, OpenFolder{config().checkpoint.directory, name(), must_be_empty, token_});
+  folder_work(turn, stage_ticket_, OpenFolder{config().checkpoint.directory, name(), must_be_empty, token_, committed});
 }
 
 void Job::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
@@ -111,9 +112,10 @@ void Job::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
 }
 
 // A disk that is full or fails may do better in a while: it is asked again each second, and the stage's deadline bounds
-// the wait. A folder that isn't there, or not ours, stays so until somebody changes it: that is said at once.
+// the wait. A folder that isn't there, or not ours, is said at once to whoever has just submitted the job; one that was
+// in use may come back.
 void Job::on_newest_failed(Turn& turn, const Error& error, bool is_waited_for) {
-  const bool may_pass = error.code == ErrorCode::kFailed;
+  const bool may_pass = error.code == ErrorCode::kFailed || stage_ != Stage::kFolder;
   if (is_waited_for && !may_pass) return fail(turn, error, std::nullopt);
   if (may_pass) find_again_ = turn.now + std::chrono::seconds(1);
   const bool is_new = std::exchange(folder_error_, error.message) != error.message;
@@ -232,8 +234,8 @@ void Job::abandon_attempt(Turn& turn, const std::string& why, bool fails) {
 
 void Job::note_broken(Turn& turn, const std::vector<std::string>& broken) {
   for (const std::string& what : broken) {
-    warnings_.push_back("a checkpoint was set aside: " + what);
-    tell(turn, "checkpoint_broken", 3, "a checkpoint can't be used and was set aside: " + what);
+    warnings_.push_back("a checkpoint can't be used: " + what);
+    tell(turn, "checkpoint_broken", 3, "a checkpoint can't be used: " + what);
   }
 }
 

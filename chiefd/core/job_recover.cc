@@ -95,8 +95,9 @@ void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root
   }
   ++recoveries_;
   const Step reached = std::max(pacer_report_.global_step, recovery_ ? recovery_->step : Step());
+  const bool is_known = heard_pacer_ && (!recovery_ || recovery_->is_step_known);
   const Instant began = recovery_ ? recovery_->began : turn.now;
-  recovery_ = Recovery{why, root, began, turn.now + back_off(fruitless_), reached};
+  recovery_ = Recovery{why, root, began, turn.now + back_off(fruitless_), reached, is_known};
   ++fruitless_;
   drop_generation(turn);
   pause_workers(turn, true, why);
@@ -116,6 +117,7 @@ void Job::drop_generation(Turn& turn) {
   past_steps_ += pacer_report_.measured_steps;
   past_examples_ += pacer_report_.measured_examples;
   pacer_report_ = PacerReport();
+  heard_pacer_ = true;  // nothing was applied that nobody told
   awaited_.clear();
   fences_.clear();
   joining_.clear();
@@ -226,6 +228,8 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   described_ = journaled.described;
   generation_ = journaled.generation.generation;
   recoveries_ = journaled.generation.recoveries;
+  heard_pacer_ = false;
+  if (newest_) pacer_report_.global_step = newest_->step;  // at least
   const bool is_ending = state == JobState::kStopping;
   if (!journaled.is_training || !described_) {
     if (is_ending) return close(turn, JobState::kStopped, "the chief was restarted while the job ended");
@@ -268,6 +272,13 @@ void Job::reclaim(Turn& turn, const TaskHello& hello) {
   if (DISTTRAIN_MUTANT(kNoRollbackOfSurvivors))
     for (const Member& member : members())
       if (member.task == hello.member.task) reclaimed_.insert(member);
+  const std::vector<Member> ps = holders();
+  const auto was_replaced = [&hello](const Member& owner) {
+    return owner.task == hello.member.task && owner.incarnation != hello.member.incarnation;
+  };
+  if (std::any_of(ps.begin(), ps.end(), was_replaced) && hello.job.value == 0)
+    return recover(turn, to_string(hello.member.task) + ": it was restarted while the chief was away",
+                   hello.member.task);
   if (hello.job != id() || hello.generation != generation_ || !uses(hello.member)) return;
   reclaimed_.insert(hello.member);
   // Workers that have marked their channels for the chief before would wait for those that never heard of it.

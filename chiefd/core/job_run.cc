@@ -35,6 +35,7 @@ void Job::note_pacer(Turn& turn, const PacerReport& report) {
     fruitless_ = 0;
   }
   pacer_report_ = report;
+  heard_pacer_ = true;
   lending_.note_pacer(report);
   if (stage_ != Stage::kTrain) return;
   lend(turn);

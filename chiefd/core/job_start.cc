@@ -323,7 +323,11 @@ void Job::start_training(Turn& turn) {
     const std::uint64_t lost = recovery_->step.value > from ? recovery_->step.value - from : 0;
     tell(turn, "rolled_back", 2,
          "generation " + std::to_string(generation_.value) + " goes on at step " + std::to_string(from) + " (" +
-             (restore_ ? restore_->path : "initial values") + "), " + std::to_string(lost) + " steps are lost; " +
+             (restore_ ? restore_->path : "initial values") + "), " +
+             (recovery_->is_step_known ? std::to_string(lost) + " steps are lost; "
+                                       : "the steps since then are lost, " +
+                                             (lost > 0 ? "at least " + std::to_string(lost) : "how many isn't known") +
+                                             ": the chief was away; ") +
              milliseconds(turn.now - recovery_->began) + " after: " + recovery_->why,
          recovery_->root);
     recovery_.reset();

@@ -222,6 +222,11 @@ Status set_aside(Files& files, const std::string& path) {
   return files.sync_directory(folder);
 }
 
+bool is_set_aside(Files& files, const std::string& path) {
+  const auto names = files.list(parent_of(path));
+  return names && std::ranges::find(*names, kBroken + name_in(path)) != names->end();
+}
+
 std::string attempt_path(const std::string& job_folder, Generation generation, std::uint64_t attempt) {
   return job_folder + "/" + kAttempt + std::to_string(generation.value) + "-" + std::to_string(attempt);
 }

@@ -64,6 +64,7 @@ Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::strin
 
 // It doesn't verify: it is kept under another name, and no longer a checkpoint.
 Status set_aside(Files& files, const std::string& path);
+bool is_set_aside(Files& files, const std::string& path);
 
 std::string attempt_path(const std::string& job_folder, Generation generation, std::uint64_t attempt);
 // Clears away what older attempts left, and makes the attempt's folder.

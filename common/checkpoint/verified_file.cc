@@ -16,6 +16,8 @@ Result<VerifiedFile> VerifiedFile::open(Files& files, const std::string& folder,
                                         const std::function<void()>& turn) {
   const std::string path = folder + "/" + entry.name;
   Result<std::unique_ptr<InputFile>> file = files.open(path);
+  if (!file && file.error().code == ErrorCode::kNoInput)
+    return fail(ErrorCode::kData, path + " isn't there; its manifest names it: the checkpoint is damaged");
   if (!file) return tl::unexpected(file.error());
   if ((*file)->size() != entry.bytes)
     return fail(ErrorCode::kData, path + " has " + std::to_string((*file)->size()) + " bytes; its manifest says " +
