@@ -40,6 +40,8 @@ struct Push {
 // worker -> shard: parameters without a push: first step, joiners, evaluation.
 struct Pull {
   std::uint64_t id = 0;  // comes back in the answer
+  bool begins = false;   // ssp: what is computed on the answer is pushed: the others wait for this worker from now on
+  Step clock{};          // begins: of its last push
 };
 
 enum class PushOutcome : std::uint8_t {
@@ -61,6 +63,7 @@ struct Parameters {
   RosterVersion roster;   // in force for the next step: sync leases of another one are void
   std::uint64_t pull_id = 0;
   Sequence acknowledged;  // cumulative: frames up to here are applied or staged, their credits are back
+  Step clock;             // answers a pull that begins: the worker's from now on, not behind the slowest of the others
 };
 
 // shard -> worker: credits without parameters.

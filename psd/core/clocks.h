@@ -2,9 +2,10 @@
 // after push c it gets parameters, and so may compute on, only while c - slowest <= staleness (Ho et al., "More
 // Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013, section 3).
 //
-// Who pushes no more (it left the roster, it said so with its last push) holds nobody back. Who said so because it
-// waited for records comes back with its next push. A worker whose connection is away holds the others to the bound:
-// it comes back, or the chief takes it out of the roster.
+// A worker is at work, and holds the others to the bound, from the pull that begins (see Pull) to a push that is final
+// or to its leaving the roster: not while it loads, or waits for records to train on. Its clock is raised when
+// it begins, at both ends, so that it has nothing to make up for. One whose connection is away still is at work: it
+// comes back, or the chief takes it out of the roster.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +24,8 @@ class Clocks {
   explicit Clocks(std::uint64_t staleness) : staleness_(staleness) {}
 
   // A worker comes, or comes back: it starts at the slowest of the others, lest it hold them back for what it never
-  // did.
-  void enter(Member member, Step last_clock);
+  // did. The clock that it has now.
+  Step enter(Member member, Step last_clock);
   void leave(Member member) { clocks_.erase(member); }
   void pushed(Member member, Step clock);
 
@@ -40,15 +41,14 @@ class Clocks {
   std::map<Member, Step> clocks_;
 };
 
-inline void Clocks::enter(Member member, Step last_clock) {
+inline Step Clocks::enter(Member member, Step last_clock) {
   leave(member);
-  clocks_[member] = std::max(last_clock, slowest().value_or(last_clock));
+  return clocks_[member] = std::max(last_clock, slowest().value_or(last_clock));
 }
 
 inline void Clocks::pushed(Member member, Step clock) {
   const auto found = clocks_.find(member);
-  if (found == clocks_.end()) return enter(member, clock);
-  found->second = std::max(found->second, clock);
+  if (found != clocks_.end()) found->second = std::max(found->second, clock);
 }
 
 inline std::optional<Step> Clocks::slowest() const {

@@ -57,8 +57,8 @@ void ShardCore::answer_async(MemberState& member, const PushArrived& event, Push
     return;  // answer_within_bound() follows
   }
   const bool whole = push.want == Want::kAll || (push.want == Want::kBucket && event.payload_bytes == 0);
-  if (whole) return answer_all(member, outcome, 0, actions);
-  if (push.want == Want::kBucket) return answer_bucket(member, push.bucket, outcome, push.last, 0, actions);
+  if (whole) return answer_all(member, outcome, Pull{}, actions);
+  if (push.want == Want::kBucket) return answer_bucket(member, push.bucket, outcome, push.last, Pull{}, actions);
   if (push.last) return acknowledge(member, outcome, actions);
   acknowledge_some(member, actions);
 }

@@ -124,8 +124,6 @@ void ShardCore::on(Instant, const ChannelOpened& event, Actions& actions) {
   if (member->channel.value != 0) close(*member, who + " opened another channel", actions);
   member->channel = event.channel;
   member->acknowledged = member->last;
-  // Once. A worker that is back goes on with its clock, or stays away if it said that it pushes no more.
-  if (train_.mode == Mode::kSsp && member->last.value == 0) clocks_.enter(member->member, member->last_clock);
   actions.push_back(Admit{event.channel, member->last});
 }
 
@@ -165,8 +163,8 @@ void ShardCore::on(Instant now, const PushArrived& event, Actions& actions) {
 void ShardCore::duplicate(MemberState& member, const Push& push, Actions& actions) {
   if (push.want == Want::kNothing) return acknowledge(member, PushOutcome::kDuplicate, actions);
   if (train_.mode == Mode::kAsync) {
-    if (push.want == Want::kAll) return answer_all(member, PushOutcome::kDuplicate, 0, actions);
-    return answer_bucket(member, push.bucket, PushOutcome::kDuplicate, push.last, 0, actions);
+    if (push.want == Want::kAll) return answer_all(member, PushOutcome::kDuplicate, Pull{}, actions);
+    return answer_bucket(member, push.bucket, PushOutcome::kDuplicate, push.last, Pull{}, actions);
   }
   if (!push.last) return acknowledge(member, PushOutcome::kDuplicate, actions);
   member.parked = ParkedReply{true, true, push.clock, PushOutcome::kDuplicate};
@@ -182,13 +180,17 @@ void ShardCore::duplicate(MemberState& member, const Push& push, Actions& action
 void ShardCore::on(Instant, const PullArrived& event, Actions& actions) {
   MemberState* member = members_.find(event.channel);
   if (event.channel.value == 0 || member == nullptr) return;
-  answer_all(*member, PushOutcome::kNone, event.pull.id, actions);
+  Pull pull = event.pull;
+  const bool begins = pull.begins && train_.mode == Mode::kSsp;
+  pull.clock = begins ? clocks_.enter(member->member, std::max(pull.clock, member->last_clock)) : Step();
+  answer_all(*member, PushOutcome::kNone, pull, actions);
+  if (begins) answer_within_bound(actions);  // asked again after a lost connection, it is further now
 }
 
 // --- Answers
 
-void ShardCore::answer_bucket(MemberState& member, BucketId bucket, PushOutcome outcome, bool last,
-                              std::uint64_t pull_id, Actions& actions) {
+void ShardCore::answer_bucket(MemberState& member, BucketId bucket, PushOutcome outcome, bool last, const Pull& pull,
+                              Actions& actions) {
   if (member.channel.value == 0) return;
   member.acknowledged = member.last;
   actions.push_back(Reply{member.channel, Parameters{.bucket = bucket,
@@ -197,14 +199,14 @@ void ShardCore::answer_bucket(MemberState& member, BucketId bucket, PushOutcome 
                                                      .last = last,
                                                      .finished = finished(),
                                                      .roster = members_.roster().version,
-                                                     .pull_id = pull_id,
-                                                     .acknowledged = member.last}});
+                                                     .pull_id = pull.id,
+                                                     .acknowledged = member.last,
+                                                     .clock = pull.clock}});
 }
 
 // The first layer's buckets go first: they are the last of the layout, and the next step needs them first.
-void ShardCore::answer_all(MemberState& member, PushOutcome outcome, std::uint64_t pull_id, Actions& actions) {
-  for (std::size_t i = buckets_.size(); i-- > 0;)
-    answer_bucket(member, buckets_[i].id, outcome, i == 0, pull_id, actions);
+void ShardCore::answer_all(MemberState& member, PushOutcome outcome, const Pull& pull, Actions& actions) {
+  for (std::size_t i = buckets_.size(); i-- > 0;) answer_bucket(member, buckets_[i].id, outcome, i == 0, pull, actions);
 }
 
 void ShardCore::acknowledge(MemberState& member, PushOutcome outcome, Actions& actions) {
@@ -225,7 +227,7 @@ void ShardCore::answer_parked(MemberState& member, Actions& actions) {
   member.parked = {};
   if (!parked.waiting) return;
   if (parked.wants_parameters)
-    answer_all(member, parked.outcome, 0, actions);
+    answer_all(member, parked.outcome, Pull{}, actions);
   else
     acknowledge(member, parked.outcome, actions);
 }

@@ -84,8 +84,9 @@ class ShardCore {
   bool take_roster(const Roster& roster, Actions& actions);
   void look_again(Instant now, Actions& actions);
   void duplicate(MemberState& member, const Push& push, Actions& actions);
-  void answer_all(MemberState& member, PushOutcome outcome, std::uint64_t pull_id, Actions& actions);
-  void answer_bucket(MemberState& member, BucketId bucket, PushOutcome outcome, bool last, std::uint64_t pull_id,
+  // `pull`: what is answered, its clock that of the answer; of a push: Pull{}.
+  void answer_all(MemberState& member, PushOutcome outcome, const Pull& pull, Actions& actions);
+  void answer_bucket(MemberState& member, BucketId bucket, PushOutcome outcome, bool last, const Pull& pull,
                      Actions& actions);
   void acknowledge(MemberState& member, PushOutcome outcome, Actions& actions);
   void acknowledge_some(MemberState& member, Actions& actions);

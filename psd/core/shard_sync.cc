@@ -229,7 +229,7 @@ void ShardCore::apply_and_answer(const std::shared_ptr<const SumPlan>& plan, Act
     if (plan != nullptr) actions.push_back(SumAndApply{buckets_[i].id, plan});
     for (MemberState* member : members_.active())
       if (waits(*member) && member->parked.wants_parameters)
-        answer_bucket(*member, buckets_[i].id, member->parked.outcome, i == 0, 0, actions);
+        answer_bucket(*member, buckets_[i].id, member->parked.outcome, i == 0, Pull{}, actions);
   }
   for (MemberState* member : members_.active()) {
     if (!waits(*member)) continue;

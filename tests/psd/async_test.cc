@@ -34,6 +34,9 @@ struct Training {
     cluster.on_heard = [this](std::uint32_t shard, std::uint32_t w, const Heard& heard) {
       hear(cluster, models[w], shard, heard);
     };
+    if (train.mode != Mode::kSsp) return;
+    for (const WorkerModel& model : models) cluster.begin(model.index, Step());
+    cluster.deliver_all(this->random);
   }
 
   PacerReport report() { return cluster.node(0).shard.core().report(); }
@@ -296,26 +299,55 @@ TEST(Ssp, AWorkerWhoseConnectionIsAwayHoldsTheOthersToTheBound) {
   EXPECT_FALSE(run.models[1].ready());
 }
 
-TEST(Ssp, AWorkerThatComesBackAfterItsFarewellIsHeldAndHoldsAgain) {
+TEST(Ssp, AWorkerThatComesBackAfterItsFarewellHasNothingToMakeUpForAndIsWaitedFor) {
   TrainSection train = async_train(0);
   train.mode = Mode::kSsp;
   train.staleness = 1;
-  Training run(1, train, 2, 3);
-  Push farewell;
-  farewell.clock = Step(1);
-  farewell.last = farewell.final = true;
-  run.cluster.send(0, farewell, {});
+  Training run(2, train, 2, 3);
+  for (std::uint32_t bucket : {0U, 1U}) {
+    Push farewell;
+    farewell.bucket = BucketId(bucket);
+    farewell.clock = Step(1);
+    farewell.last = farewell.final = true;
+    run.cluster.send(0, farewell, {});
+  }
   const auto push = [&run](std::uint32_t worker, std::uint64_t clock) {
     push_all(run.cluster, run.models[worker], clock, random_gradient(1, worker, clock, 22), {});
     run.cluster.deliver_all(run.random);
     return run.models[worker].ready();
   };
   for (std::uint64_t clock = 1; clock <= 5; ++clock) EXPECT_TRUE(push(1, clock)) << "waits for nobody";
-  EXPECT_TRUE(push(0, 2)) << "behind all others";
-  EXPECT_TRUE(push(1, 6)) << "it came back at the slowest of the others, 5";
-  EXPECT_FALSE(push(1, 7)) << "it is at work, so it is waited for";
-  for (std::uint64_t clock = 3; clock <= 6; ++clock) EXPECT_TRUE(push(0, clock));
+  run.cluster.begin(0, Step(1));
+  run.cluster.deliver_all(run.random);
+  EXPECT_EQ(run.models[0].begun, (std::vector<std::uint64_t>{5, 5})) << "the slowest of the others";
+  EXPECT_TRUE(push(1, 6));
+  EXPECT_FALSE(push(1, 7)) << "the other is at work, so it is waited for";
+  EXPECT_TRUE(push(0, 6)) << "one step from where it began";
   EXPECT_TRUE(run.models[1].ready());
+}
+
+TEST(Ssp, AWorkerThatLoadsHoldsNobodyUntilItBegins) {
+  TrainSection train = async_train(0);
+  train.mode = Mode::kSsp;
+  train.staleness = 1;
+  Training run(1, train, 2, 3);
+  Roster roster = roster_of(3, 2);
+  roster.members.erase(roster.members.begin());
+  run.cluster.node(0).handle(RosterSet{roster});
+  run.cluster.open(2);
+  const auto push = [&run](std::uint64_t clock) {
+    push_all(run.cluster, run.models[1], clock, random_gradient(1, 1, clock, 22), {});
+    run.cluster.deliver_all(run.random);
+    return run.models[1].ready();
+  };
+  run.cluster.on_heard = [&run](std::uint32_t shard, std::uint32_t w, const Heard& heard) {
+    if (w == 1) hear(run.cluster, run.models[1], shard, heard);
+  };
+  run.cluster.pull(2, 0, 1);
+  for (std::uint64_t clock = 1; clock <= 5; ++clock) EXPECT_TRUE(push(clock)) << clock;
+  run.cluster.begin(2, Step(0));
+  EXPECT_TRUE(push(6));
+  EXPECT_FALSE(push(7));
 }
 
 TEST(Pacer, MeasuresFromTheLastStepOfWarmUp) {

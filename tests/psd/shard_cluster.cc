@@ -62,6 +62,11 @@ void ShardCluster::open(std::uint32_t worker_index) {
   }
 }
 
+void ShardCluster::begin(std::uint32_t worker_index, Step clock) {
+  for (std::uint32_t shard = 0; shard < shards(); ++shard)
+    node(shard).handle(PullArrived{channels_[{worker_index, shard}].id, Pull{1, true, clock}});
+}
+
 void ShardCluster::close(std::uint32_t worker_index) {
   for (std::uint32_t shard = 0; shard < shards(); ++shard) {
     Channel& channel = channels_[{worker_index, shard}];

@@ -37,6 +37,8 @@ class ShardCluster {
 
   // Opens a channel of the worker to each shard; FIFO like the real ones.
   void open(std::uint32_t worker_index);
+  // ssp: the worker pulls to begin; heard by on_heard as any answer.
+  void begin(std::uint32_t worker_index, Step clock);
   void close(std::uint32_t worker_index);
   // Queues a frame on the worker's channel to the shard that owns the bucket; sequence 0: the next one.
   void send(std::uint32_t worker_index, const Push& push, const std::vector<float>& gradient,

@@ -25,6 +25,7 @@ struct WorkerModel {
   std::uint32_t index = 0;
   std::uint64_t clock = 0;              // of the last push sent
   std::vector<std::uint64_t> versions;  // by shard, of the last answer
+  std::vector<std::uint64_t> begun;     // by shard: the clock in the answer to the last pull
   std::set<std::uint32_t> waits_for;    // shards
   std::vector<float> parameters;
   std::vector<PushOutcome> outcomes;  // by clock - 1, as shard 0 said
@@ -45,6 +46,7 @@ struct PushOptions {
 
 inline void start(ShardCluster& cluster, WorkerModel& model) {
   model.versions.assign(cluster.shards(), 0);
+  model.begun.assign(cluster.shards(), 0);
   model.parameters = cluster.model();
   cluster.open(model.index);
 }
@@ -88,6 +90,10 @@ inline void hear(ShardCluster& cluster, WorkerModel& model, std::uint32_t shard,
     std::copy(heard.values.begin(), heard.values.end(),
               model.parameters.begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin));
     model.versions[shard] = parameters->version.value;
+    if (parameters->pull_id != 0) {
+      model.begun[shard] = parameters->clock.value;
+      return;
+    }
     last = parameters->last;
     outcome = parameters->outcome;
     model.finished = model.finished || (last && parameters->finished);

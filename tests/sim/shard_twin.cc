@@ -53,8 +53,12 @@ void ShardTwin::take_roster(const Roster& roster) {
 void ShardTwin::before(const psd::Event& event) {
   if (const auto* opened = std::get_if<psd::ChannelOpened>(&event)) {
     channels_[opened->channel] = opened->worker;
-    Worker& worker = workers_[opened->worker];
-    if (worker.last.value == 0) worker.floor = slowest();
+  }
+  if (const auto* pull = std::get_if<psd::PullArrived>(&event); pull != nullptr && pull->pull.begins) {
+    Worker& worker = workers_[channels_.at(pull->channel)];
+    worker.is_at_work = false;
+    worker.floor = std::max({pull->pull.clock, worker.clock, slowest()});
+    worker.is_at_work = true;
   }
   if (const auto* set = std::get_if<psd::RosterSet>(&event)) take_roster(set->roster);
   if (const auto* news = std::get_if<psd::NewsArrived>(&event)) take_roster(news->news.roster);
@@ -107,8 +111,7 @@ void ShardTwin::taken(Worker& worker, const psd::PushArrived& event, std::span<c
   }
   if (!push.last) return;
   worker.clock = push.clock;
-  worker.ever_away = worker.ever_away || worker.is_away;
-  worker.is_away = push.final;
+  if (push.final) worker.is_at_work = false;
   if (push.examples > 0 && problem_.empty()) problem_ = visit(push);
 }
 
@@ -194,7 +197,7 @@ void ShardTwin::add_step(Step step, const std::vector<Member>& members) {
 Step ShardTwin::slowest() const {
   std::optional<Step> least;
   for (const auto& [member, worker] : workers_) {
-    if (!is_active(member) || worker.clock.value == 0 || worker.is_away) continue;
+    if (!is_active(member) || !worker.is_at_work) continue;
     const Step clock = std::max(worker.clock, worker.floor);
     least = std::min(least.value_or(clock), clock);
   }
@@ -246,7 +249,7 @@ void ShardTwin::says(const psd::Reply& action) {
                    std::to_string(message.version.value));
   if (job_.config.train.mode != Mode::kSsp || message.pull_id != 0 || message.finished) return;
   for (const auto& [other, state] : workers_)
-    if (other != from && is_active(other) && state.clock.value != 0 && !state.is_away && !state.ever_away &&
+    if (other != from && is_active(other) && state.is_at_work &&
         clock.value > std::max(state.clock, state.floor).value + job_.config.train.staleness)
       laws_.violated("I9: " + name() + " lets " + to_string(from.task) + " go on from clock " +
                      std::to_string(clock.value) + " while " + to_string(other.task) + " is at " +

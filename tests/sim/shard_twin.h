@@ -49,10 +49,9 @@ class ShardTwin {
     Sequence last;    // frame taken
     Sequence unsure;  // taken, or not, by a channel that was closed for it
     Step clock;       // of the last whole push
-    Step floor;       // ssp: who comes later begins at the slowest of the others
+    Step floor;       // ssp: where it began, not behind the slowest of the others
     bool is_in_push = false;
-    bool is_away = false;    // ssp: said that it pushes no more
-    bool ever_away = false;  // and came back with a clock that isn't its own
+    bool is_at_work = false;  // ssp: it began, and hasn't said that nothing follows
     std::map<Step, Staged> staged;
   };
 

@@ -89,11 +89,17 @@ Result<Push> decode_push(Bytes control) {
 }
 
 Bytes encode(const Pull& m, ScratchBuffer& scratch) {
-  return build_in<schema::Pull>(scratch, [&m](schema::Pull::Builder b) { b.setId(m.id); });
+  return build_in<schema::Pull>(scratch, [&m](schema::Pull::Builder b) {
+    b.setId(m.id);
+    b.setBegins(m.begins);
+    b.setClock(m.clock.value);
+  });
 }
 
 Result<Pull> decode_pull(Bytes control) {
-  return parse<schema::Pull>("Pull", control, [](schema::Pull::Reader r) { return Pull{r.getId()}; });
+  return parse<schema::Pull>("Pull", control, [](schema::Pull::Reader r) {
+    return Pull{r.getId(), r.getBegins(), Step(r.getClock())};
+  });
 }
 
 Bytes encode(const Parameters& m, ScratchBuffer& scratch) {
@@ -106,6 +112,7 @@ Bytes encode(const Parameters& m, ScratchBuffer& scratch) {
     b.setOutcome(write_enum<schema::PushOutcome>(m.outcome));
     b.setLast(m.last);
     b.setFinished(m.finished);
+    b.setClock(m.clock.value);
   });
 }
 
@@ -120,6 +127,7 @@ Result<Parameters> decode_parameters(Bytes control) {
     m.roster = RosterVersion(r.getRoster());
     m.pull_id = r.getPullId();
     m.acknowledged = Sequence(r.getAcknowledged());
+    m.clock = Step(r.getClock());
     return m;
   });
 }

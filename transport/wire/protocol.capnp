@@ -634,6 +634,8 @@ struct Push {
 # worker -> shard: parameters without a push. Answered by Parameters, one per bucket.
 struct Pull {
   id @0 :UInt64;
+  begins @1 :Bool;   # ssp: the others wait for the sender's push from now on
+  clock @2 :UInt64;  # begins: of its last push
 }
 
 # shard -> worker: one bucket of parameters of one version.
@@ -646,6 +648,7 @@ struct Parameters {
   outcome @5 :PushOutcome;
   last @6 :Bool;
   finished @7 :Bool;
+  clock @8 :UInt64;  # answers a pull that begins: the worker's from now on
 }
 
 # shard -> worker: credits without parameters.

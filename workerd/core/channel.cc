@@ -42,7 +42,7 @@ Status Channel::connect(Sequence last, Actions& out) {
   }
   if (mark_) mark_->sent = false;
   flush(out);
-  if (pull_id_ != 0) out.push_back(SendPull{shard_, Pull{pull_id_}});
+  if (!pull_complete()) out.push_back(SendPull{shard_, pull_});
   return {};
 }
 
@@ -84,7 +84,7 @@ void Channel::flush(Actions& out) {
 
 void Channel::begin_pull(Pull pull, Actions& out) {
   DISTTRAIN_CHECK(pull_complete());
-  pull_id_ = pull.id;
+  pull_ = pull;
   if (connected_) out.push_back(SendPull{shard_, pull});
 }
 
@@ -110,10 +110,10 @@ Status Channel::acknowledge(Sequence upto) {
 Status Channel::take(const Parameters& parameters, Actions& out) {
   if (Status ok = acknowledge(parameters.acknowledged); !ok) return ok;
   if (parameters.pull_id != 0) {
-    if (parameters.pull_id != pull_id_)
+    if (parameters.pull_id != pull_.id)
       return fail(ErrorCode::kUnavailable, to_string(shard_) + " answers pull " + std::to_string(parameters.pull_id) +
                                                ", which isn't under way");
-    if (parameters.last) pull_id_ = 0;
+    if (parameters.last) pull_ = Pull{};
   } else if (buckets_due_ > 0) {
     --buckets_due_;
   } else if (all_due_) {

@@ -47,7 +47,7 @@ class Channel {
   bool push_sent() const { return sent_ == frames_.size(); }
   // Every frame acknowledged, every answer here.
   bool push_complete() const;
-  bool pull_complete() const { return pull_id_ == 0; }
+  bool pull_complete() const { return pull_.id == 0; }
   // Of the newest answer.
   Step version() const { return version_; }
 
@@ -80,7 +80,7 @@ class Channel {
   std::uint64_t buckets_due_ = 0;  // answers to Want::kBucket
   bool all_due_ = false;           // the answer to Want::kAll
   bool ask_for_all_ = false;       // answers were lost: the last frame asks for everything
-  std::uint64_t pull_id_ = 0;      // of the pull under way, 0 = none
+  Pull pull_;                      // under way; id 0 = none
   std::optional<PendingMark> mark_;
   Step version_;
 };

@@ -119,7 +119,9 @@ void WorkerCore::on(const ParametersArrived& event, Actions& out) {
   const Parameters& parameters = event.parameters;
   if (Status ok = channels_.at(event.shard.value).take(parameters, out); !ok) return set_broken(ok.error(), out);
   if (parameters.finished || parameters.outcome == PushOutcome::kFinished) finished_ = true;
-  if (event.shard == ShardId(0)) pacer_roster_ = parameters.roster;
+  if (event.shard != ShardId(0)) return;
+  pacer_roster_ = parameters.roster;
+  clock_ = std::max(clock_, parameters.clock.value);
 }
 
 void WorkerCore::on(const AcknowledgeArrived& event, Actions& out) {

@@ -63,6 +63,7 @@ class WorkerCore {
     float loss = 0.0F;
     bool final = false;
   };
+  enum class PullOf { kAll, kLagging, kWork };  // all parameters; of shards that lag; all, and work begins on them
   enum class Evaluation { kNone, kPull, kRun };
 
   // Events.
@@ -97,7 +98,8 @@ class WorkerCore {
   void begin_push(Actions& out);
   void add_ready_frames(std::uint64_t ready_end, Actions& out);
   void add_last_frames(Actions& out);
-  void begin_pull(bool only_lagging, Actions& out);
+  void begin_pull(PullOf what, Actions& out);
+  void begin_work(Actions& out);
   bool evaluation_due();
   void begin_evaluation(Actions& out);
   void run_evaluation(Actions& out);
@@ -153,7 +155,7 @@ class WorkerCore {
   bool finished_ = false;        // a shard says that the job has all its steps
   bool left_ = false;            // ReportFinished is out
   std::optional<Error> broken_;  // Fail is out
-  bool told_final_ = false;      // ssp: the shards know that nothing follows, or not now
+  bool at_work_ = false;         // ssp: the others wait for our pushes, up to one that is final
 
   // The step.
   bool pulling_ = false;

@@ -22,7 +22,7 @@ void WorkerCore::advance(Actions& out) {
   if (pulling_) return enter(Phase::kPull);
   if (evaluation_ == Evaluation::kPull) return run_evaluation(out);
   if (left_) return final_wanted_ ? begin_evaluation(out) : enter(Phase::kIdle);
-  if (!have_parameters_ && !stopping_ && !finished_) begin_pull(false, out);
+  if (!have_parameters_ && !stopping_ && !finished_) begin_pull(PullOf::kAll, out);
   plan_batches(out);
   if (pulling_) return enter(Phase::kPull);
   if (paused_ && !stopping_) return enter(Phase::kWait);
@@ -44,13 +44,14 @@ void WorkerCore::advance(Actions& out) {
   }
   if (leaving) return leave(out);
   if (evaluation_due()) return begin_evaluation(out);
-  if (ssp() && leases() && planned_.empty() && !pushing_ && !told_final_) return say_farewell(out);
+  if (ssp() && leases() && planned_.empty() && !pushing_ && at_work_) return say_farewell(out);
   if (planned_.empty() && !pushing_ && must_look_ahead() && !looked_ahead_) {
     looked_ahead_ = true;
-    begin_pull(false, out);
+    begin_pull(PullOf::kAll, out);
     return enter(Phase::kPull);
   }
   if (planned_.empty() || !planned_.front().ready) return enter(Phase::kInput);
+  if (ssp() && !at_work_) return begin_work(out);
   begin_compute(out);
 }
 
@@ -77,7 +78,7 @@ void WorkerCore::take_parameters(Actions& out) {
     const bool equal = std::all_of(channels_.begin(), channels_.end(), [this, version](const Channel& channel) {
       return version(channel) == version(channels_[0]);
     });
-    if (!equal && !DISTTRAIN_MUTANT(kMixedVersions)) return begin_pull(true, out);
+    if (!equal && !DISTTRAIN_MUTANT(kMixedVersions)) return begin_pull(PullOf::kLagging, out);
   }
   if (pipeline_) fresh_ = 1 - fresh_;
   std::transform(channels_.begin(), channels_.end(), fresh_versions_.begin(), version);
@@ -157,7 +158,7 @@ void WorkerCore::begin_push(Actions& out) {
     for (Channel& channel : channels_) channel.begin_push();
   }
   computed_.final = ssp() && data_used_up();
-  told_final_ = computed_.final;  // after a farewell any other push says that it is back
+  if (computed_.final) at_work_ = false;
   pushing_ = true;
   farewell_ = false;
   computed_whole_ = false;
@@ -215,19 +216,28 @@ void WorkerCore::place_marks(Actions& out) {
   mark_wanted_.reset();
 }
 
-void WorkerCore::begin_pull(bool only_lagging, Actions& out) {
+void WorkerCore::begin_pull(PullOf what, Actions& out) {
   pulling_ = true;
-  const Pull pull{++last_pull_id_};
+  const Pull pull{++last_pull_id_, what == PullOf::kWork, Step(clock_)};
   Step newest;
   for (const Channel& channel : channels_) newest = std::max(newest, channel.version());
   for (Channel& channel : channels_)
-    if (!only_lagging || channel.version() < newest) channel.begin_pull(pull, out);
+    if (what != PullOf::kLagging || channel.version() < newest) channel.begin_pull(pull, out);
+}
+
+// ssp: the others wait for our clock from now on, so not before there is a batch; and what was pulled before that may
+// be older than the bound allows.
+void WorkerCore::begin_work(Actions& out) {
+  if (pushing_) return enter(Phase::kWait);
+  at_work_ = true;
+  begin_pull(PullOf::kWork, out);
+  enter(Phase::kPull);
 }
 
 // ssp: who pushes no more, or not before it gets a lease, says so with an empty push. Else the others would wait for a
 // clock that stands still; and the leases that they hold may be all that there is, so that nobody would ever move.
 void WorkerCore::say_farewell(Actions& out) {
-  told_final_ = true;
+  at_work_ = false;
   pushing_ = true;
   farewell_ = true;
   ++clock_;
@@ -245,7 +255,7 @@ void WorkerCore::say_farewell(Actions& out) {
 }
 
 void WorkerCore::leave(Actions& out) {
-  if (ssp() && !told_final_ && !finished_ && have_parameters_) return say_farewell(out);
+  if (ssp() && at_work_ && !finished_ && have_parameters_) return say_farewell(out);
   left_ = true;
   for (const Planned& planned : planned_) out.push_back(DropBatch{planned.order.ticket});
   planned_.clear();
@@ -267,7 +277,7 @@ bool WorkerCore::evaluation_due() {
 void WorkerCore::begin_evaluation(Actions& out) {
   if (sync() && !left_) return run_evaluation(out);
   if (pushing_ && !left_) return enter(Phase::kWait);
-  begin_pull(false, out);
+  begin_pull(PullOf::kAll, out);
   evaluation_ = Evaluation::kPull;
   enter(Phase::kPull);
 }
