@@ -83,13 +83,15 @@ class VerbsTest(SystemTest):
         self.assertEqual(tasks, {"worker/0"})
 
     def until_line(self, process, word):
-        """Reads the process's output up to the line that has the word."""
+        """The process's output up to the line that has the word."""
         patience = threading.Timer(PATIENCE, process.kill)
         patience.start()
         try:
+            lines = []
             for line in process.stdout:
+                lines.append(line)
                 if word in line:
-                    return
+                    return lines
         finally:
             patience.cancel()
         self.fail(f"{process.args} ended before it said {word!r}: {process.stderr.read()}")
@@ -102,6 +104,26 @@ class VerbsTest(SystemTest):
         self.until_line(process, "): stopped: ")
         process.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(process).code, 130)
+
+    def test_followers_go_on_with_the_next_chief_and_repeat_nothing(self):
+        number = self.verb("submit", "--detach", self.job("endless", train=LONG)).out.strip()
+        logs = self.start("disttrain", "logs", "-f", "--cluster", self.cluster)
+        status = self.start("disttrain", "status", "--watch", number, "--cluster", self.cluster)
+        self.until_line(logs, "): running: ")
+        self.until_line(status, "endless: running")
+        self.daemons[0].kill()
+        self.finish(self.daemons[0])
+        self.daemons[0] = self.start("chiefd", "--cluster", self.cluster)
+        self.until_line(logs, "chief/0")
+        self.assertEqual(self.verb("kill", number).code, 0)
+        told = self.until_line(logs, "): stopped: ")
+        self.assertEqual(sorted(told), sorted(set(told)))
+        self.until_line(status, "stopped")
+        watched = self.finish(status)
+        self.assertEqual((watched.code, watched.err.count("to reach it again")), (0, 1), str(watched))
+        logs.send_signal(signal.SIGINT)
+        followed = self.finish(logs)
+        self.assertEqual((followed.code, followed.err.count("to reach it again")), (130, 1), str(followed))
 
     def test_watched_status_goes_on_until_the_job_ends(self):
         number = self.verb("submit", "--detach", self.job("endless", train=LONG)).out.strip()

@@ -158,10 +158,10 @@ TEST(SeenEvents, AreToldOnceWhoeverTellsThem) {
   const Json second = event(2, "paused", "b");
   const Json third = event(3, "running", "c");
   Seen seen;
-  EXPECT_EQ(seen.take_new(Json::array({first})), Json::array({first}));
-  EXPECT_EQ(seen.take_new(Json::array({second})), Json::array({second}));
+  EXPECT_EQ(take_new(seen, Json::array({first})), Json::array({first}));
+  EXPECT_EQ(take_new(seen, Json::array({second})), Json::array({second}));
   // A new chief tells all that it knows.
-  EXPECT_EQ(seen.take_new(Json::array({first, second, third})), Json::array({third}));
+  EXPECT_EQ(take_new(seen, Json::array({first, second, third})), Json::array({third}));
 }
 
 TEST(SeenEvents, ThatANewChiefDoesntKnowHideNoneOfItsOwn) {
@@ -169,8 +169,8 @@ TEST(SeenEvents, ThatANewChiefDoesntKnowHideNoneOfItsOwn) {
   const Json lost = event(2, "paused", "b");
   const Json after = event(3, "running", "c");
   Seen seen;
-  seen.take_new(Json::array({durable, lost}));
-  EXPECT_EQ(seen.take_new(Json::array({durable, after})), Json::array({after}));
+  take_new(seen, Json::array({durable, lost}));
+  EXPECT_EQ(take_new(seen, Json::array({durable, after})), Json::array({after}));
 }
 
 TEST(Phases, AreShownPerWorkerWithTheirShares) {

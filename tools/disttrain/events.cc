@@ -21,8 +21,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kChiefPatience = 15s;
-
 // "2026-11-20 23:45:00.123", on this host's clock.
 std::string local_time(double unix_seconds) {
   if (!std::isfinite(unix_seconds)) return "-";
@@ -77,12 +75,10 @@ Status show(ChiefClient& client, const ChiefTarget& target, const EventsOptions&
   Seen seen;
   auto list = ask(client, options);
   while (list) {
-    const Json fresh = seen.take_new(*list);
+    const Json fresh = take_new(seen, *list);
     print(fresh, options);
     if (!options.follow || is_over(fresh, options)) return {};
-    list = next(client);
-    // A chief may die again before it has answered.
-    while (!list && find_chief_again(client, target, kChiefPatience, list.error())) list = ask(client, options);
+    list = or_again(client, target, next(client), [&client, &options] { return ask(client, options); });
   }
   return tl::unexpected<Error>(list.error());
 }
@@ -97,17 +93,11 @@ std::string event_line(const Json& event) {
   return local_time(number_of(event, "time")) + " " + task + " " + text_of(event, "text");
 }
 
-Json Seen::take_new(const Json& list) {
+Json take_new(Seen& seen, const Json& list) {
   std::vector<std::string> lines;
   for (const Json& event : list) lines.push_back(line_of(event));
-  std::size_t first = lines.size();
-  while (first > 0 && std::find(newest_.begin(), newest_.end(), lines[first - 1]) == newest_.end()) --first;
   Json fresh = Json::array();
-  for (std::size_t i = first; i < lines.size(); ++i) {
-    fresh.push_back(list[i]);
-    newest_.push_back(std::move(lines[i]));
-    if (newest_.size() > kMost) newest_.pop_front();
-  }
+  for (std::size_t i = seen.first_new(std::move(lines)); i < list.size(); ++i) fresh.push_back(list[i]);
   return fresh;
 }
 

@@ -19,6 +19,9 @@ bool is_final_state(const std::string& state);
 // How long one request may take that the chief answers at once.
 inline constexpr Duration kAnswerDeadline = std::chrono::seconds(10);
 
+// A chief that is lost may be started anew: who follows something looks for it for so long.
+inline constexpr Duration kChiefPatience = std::chrono::seconds(15);
+
 // The status of a job (number, name, "" = current or last): docs/json.md. Waits up to `wait` for its end.
 Result<Json> ask_status(ChiefClient& client, const std::string& job, bool all, Duration wait);
 
@@ -47,6 +50,14 @@ Result<std::string> submit_job(ChiefClient& client, const daemon::JobFile& job, 
 // After an error of the client: whether the chief, which may be starting anew, was reached again. Tells of it on
 // stderr.
 bool find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration patience, const Error& why);
+
+// What follows; where the chief is lost, what `ask` gets of the one that is found again.
+template <typename Answer, typename Ask>
+Result<Answer> or_again(ChiefClient& client, const ChiefTarget& target, Result<Answer> answer, const Ask& ask) {
+  // It may die again before it has answered.
+  while (!answer && find_chief_again(client, target, kChiefPatience, answer.error())) answer = ask();
+  return answer;
+}
 
 // Shows progress on stderr until the job has ended. A second signal ends the watching at once.
 Outcome follow(ChiefClient& client, Interrupts& interrupts, const JobRun& run);

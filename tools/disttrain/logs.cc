@@ -1,9 +1,12 @@
-// disttrain logs [JOB]: the log lines of all tasks, merged by time, from the chief, which keeps the last of each.
+// disttrain logs [JOB]: the log lines of all tasks, merged by time, from the chief, which keeps the last of each. A new
+// chief has none of those that the one before it had, and what was sent to that one while it died is lost.
 #include <algorithm>
 #include <asio/io_context.hpp>
 #include <charconv>
 #include <ctime>
 #include <iostream>
+#include <iterator>
+#include <map>
 
 #include "common/daemon/clock.h"
 #include "common/daemon/config_schema.h"
@@ -12,6 +15,7 @@
 #include "tools/disttrain/interrupts.h"
 #include "tools/disttrain/job_run.h"
 #include "tools/disttrain/running_cluster.h"
+#include "tools/disttrain/seen.h"
 #include "tools/disttrain/verbs.h"
 
 namespace disttrain::cli {
@@ -68,6 +72,19 @@ Result<LogsRequest> make_request(const LogsOptions& options) {
   return request;
 }
 
+// Without the lines that were seen.
+void drop_seen(std::map<TaskId, Seen>& seen, std::vector<LogLine>& lines) {
+  std::map<TaskId, std::vector<LogLine>> of_task;
+  for (LogLine& line : lines) of_task[line.task].push_back(std::move(line));
+  lines.clear();
+  for (auto& [task, said] : of_task) {
+    std::vector<std::string> texts;
+    for (const LogLine& line : said) texts.push_back(std::to_string(line.wall_nanoseconds) + line.text);
+    const std::size_t first = seen[task].first_new(std::move(texts));
+    std::move(said.begin() + static_cast<std::ptrdiff_t>(first), said.end(), std::back_inserter(lines));
+  }
+}
+
 void print(LogLines lines) {
   std::stable_sort(lines.lines.begin(), lines.lines.end(),
                    [](const LogLine& a, const LogLine& b) { return a.wall_nanoseconds < b.wall_nanoseconds; });
@@ -76,17 +93,26 @@ void print(LogLines lines) {
   std::cout << std::flush;
 }
 
-Status show(ChiefClient& client, const LogsRequest& request) {
-  auto lines = client.ask<LogLines>(request, kAnswerDeadline);
-  if (!lines) return tl::unexpected<Error>(std::move(lines.error()));
-  print(std::move(*lines));
-  while (request.follow) {
-    constexpr Duration kAnyLength = 24h * 365;  // a quiet cluster says nothing for as long as it likes
-    auto message = client.next(kAnyLength);
-    if (!message) return tl::unexpected<Error>(std::move(message.error()));
-    if (auto* more = std::get_if<LogLines>(&*message)) print(std::move(*more));
+// Those that arise next.
+Result<LogLines> next(ChiefClient& client) {
+  constexpr Duration kAnyLength = 24h * 365;  // a quiet cluster says nothing for as long as it likes
+  auto message = client.next(kAnyLength);
+  if (!message) return tl::unexpected<Error>(std::move(message.error()));
+  auto* more = std::get_if<LogLines>(&*message);
+  return more != nullptr ? std::move(*more) : LogLines();
+}
+
+Status show(ChiefClient& client, const ChiefTarget& target, const LogsRequest& request) {
+  std::map<TaskId, Seen> seen;
+  const auto ask = [&client, &request] { return client.ask<LogLines>(request, kAnswerDeadline); };
+  auto lines = ask();
+  while (lines) {
+    drop_seen(seen, lines->lines);
+    print(std::move(*lines));
+    if (!request.follow) return {};
+    lines = or_again(client, target, next(client), ask);
   }
-  return {};
+  return tl::unexpected<Error>(std::move(lines.error()));
 }
 
 }  // namespace
@@ -100,7 +126,7 @@ int logs(const LogsOptions& options) {
   Interrupts interrupts(loop);
   ChiefClient client(loop, [&interrupts] { return interrupts.count() > 0; });
   Status shown = client.connect(cluster->target, cluster->dial);
-  if (shown) shown = show(client, *request);
+  if (shown) shown = show(client, cluster->target, *request);
   if (interrupts.count() > 0) {
     std::cerr << "detached: nothing was stopped\n";
     return interrupts.exit_code();

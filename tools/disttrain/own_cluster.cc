@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kShownLogLines = 10;
 constexpr Duration kStartDeadline = 20s;  // until the chief answers
-constexpr Duration kChiefPatience = 30s;  // for as long as a chief that crashes is started again
+constexpr Duration kOwnChiefPatience = 30s;  // for as long as a chief that crashes is started again
 constexpr Duration kJustNow = 10s;
 constexpr TaskId kChief{Role::kChief, 0};
 
@@ -165,7 +165,7 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
 
   Watch watch(daemons, cluster.config().ps.size());
   const auto judge = [&watch](const Json& status) { return watch.judge(status); };
-  const Duration patience = options.no_restart ? Duration::zero() : kChiefPatience;
+  const Duration patience = options.no_restart ? Duration::zero() : kOwnChiefPatience;
   Outcome outcome = follow(client, interrupts, JobRun{target, *number, OnInterrupt::kStopJob, judge, patience});
   FinishedRun run = conclude(std::move(outcome), watch, daemons, name);
   const bool is_failed = text_of(run.status, "state") == "failed";

@@ -15,8 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kChiefPatience = 15s;
-
 void say_detached(const std::string& number, const std::string& name) {
   std::cerr << "detached: job " << number << " (" << name << ") goes on. See: disttrain status " << number
             << "; end it: disttrain stop " << number << '\n';

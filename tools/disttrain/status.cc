@@ -68,10 +68,12 @@ void print(const Json& status, bool is_all) {
   print_tasks(status);
 }
 
-Status show(ChiefClient& client, Interrupts& interrupts, const StatusOptions& options) {
+Status show(ChiefClient& client, const ChiefTarget& target, Interrupts& interrupts, const StatusOptions& options) {
   Duration wait{};
   while (true) {
-    auto status = ask_status(client, options.job, options.all, wait);
+    const auto ask = [&client, &options, &wait] { return ask_status(client, options.job, options.all, wait); };
+    auto status = ask();
+    if (options.watch) status = or_again(client, target, std::move(status), ask);
     if (!status) return tl::unexpected<Error>(std::move(status.error()));
     const bool is_redrawn = options.watch && !options.json && isatty(STDOUT_FILENO) != 0;
     if (is_redrawn) std::cout << "\x1b[H\x1b[2J";
@@ -96,7 +98,7 @@ int status(const StatusOptions& options) {
   Interrupts interrupts(loop);
   ChiefClient client(loop, [&interrupts] { return interrupts.count() > 0; });
   Status shown = client.connect(cluster->target, cluster->dial);
-  if (shown) shown = show(client, interrupts, options);
+  if (shown) shown = show(client, cluster->target, interrupts, options);
   if (interrupts.count() > 0) return interrupts.exit_code();
   if (!shown) return daemon::report("disttrain status", shown.error());
   return 0;
