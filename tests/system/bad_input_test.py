@@ -48,6 +48,13 @@ class BadInputTest(SystemTest):
     def test_missing_job_file(self):
         self.assert_refused(self.up(self.folder / "absent.toml"), 66, "absent.toml")
 
+    def test_verbs_that_arent_there(self):
+        self.assert_refused(self.run_program("disttrain", "stauts"), 64, "no verb 'stauts'; did you mean 'status'?")
+        self.assert_refused(self.run_program("disttrain", "checkpoint", "lst"), 64,
+                            "disttrain checkpoint: there is no verb 'lst'; did you mean 'list'?")
+        self.assert_refused(self.run_program("disttrain", "checkpoint", "zzzzzz"), 64, "expected one of save, list, inspect")
+        self.assert_refused(self.run_program("disttrain", ""), 64, "there is no verb ''")
+
     def test_unknown_option_is_a_usage_error(self):
         self.assert_refused(self.up(self.job(), "--wrokers", "2"), 64)
 
