@@ -57,7 +57,8 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
   });
   events_ = state.events;
   std::map<JobId, RecoveredJob> jobs = recovered_jobs(state);
-  cluster_ = std::make_unique<Cluster>(Cluster::Setup{config_, std::move(state), std::move(jobs), setup.seed});
+  cluster_ = std::make_unique<Cluster>(
+      Cluster::Setup{config_, std::move(state), std::move(jobs), setup.seed, daemon::wall_nanoseconds()});
   log_.set_listener([this, alive = std::weak_ptr<bool>(is_alive_)] {
     asio::post(loop_, [this, alive] {
       if (!alive.expired()) take_own_lines();

@@ -15,7 +15,9 @@ Cluster::Cluster(Setup setup)
       term_(setup.journal.term.next()),
       journal_(setup.journal.journal),
       tasks_(config_, timeouts_),
-      last_job_(setup.journal.last_job) {
+      last_job_(setup.journal.last_job),
+      past_events_(std::move(setup.journal.events)),
+      begun_wall_nanoseconds_(setup.wall_nanoseconds) {
   DISTTRAIN_CHECK_NE(journal_.value, 0u);
   for (const auto& [id, recovered] : setup.jobs) {
     Submission submission;
@@ -43,9 +45,11 @@ Actions Cluster::start(Instant now) {
       EventRecord{0, JobId(), "chief_started", "chief/0", 0, "the chief begins, term " + std::to_string(term_.value)});
   for (const auto& [id, journaled] : left_running_) {
     current_ = id;  // one at a time runs
+    jobs_.at(id)->count_past_losses(now, past_events_, begun_wall_nanoseconds_);
     jobs_.at(id)->take_up(turn, journaled);
   }
   left_running_.clear();
+  past_events_.clear();
   for (auto& [id, job] : jobs_) {
     if (is_final(job->state())) continue;
     if (const auto problem = unreadable_.find(id); problem != unreadable_.end()) {

@@ -5,6 +5,7 @@
 // hears of its job once the job is.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,7 +34,8 @@ class Cluster {
     ClusterConfig config;
     JournalState journal;  // journal.journal is drawn already, term is the last chief's
     std::map<JobId, RecoveredJob> jobs;
-    std::uint64_t seed = 0;  // of the tokens; random
+    std::uint64_t seed = 0;             // of the tokens; random
+    std::int64_t wall_nanoseconds = 0;  // now, on the clock of the journal's events
   };
   explicit Cluster(Setup setup);
 
@@ -99,7 +101,9 @@ class Cluster {
   JobId last_job_;
   std::map<JobId, std::unique_ptr<Job>> jobs_;
   std::optional<JobId> current_;
-  std::map<JobId, JournaledJob> left_running_;       // until start()
+  std::map<JobId, JournaledJob> left_running_;  // until start()
+  std::deque<EventRecord> past_events_;         // until start()
+  const std::int64_t begun_wall_nanoseconds_;
   std::map<JobId, std::string> unreadable_;          // queued jobs whose text this version can't read, and why
   std::map<JobId, std::vector<TaskStatus>> frozen_;  // tasks of jobs that ended, as they were then
 };

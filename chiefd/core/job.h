@@ -66,6 +66,9 @@ class Job {
 
   // A job that a former chief knew: queued, or ended.
   void restore(const JournaledJob& journaled);
+  // Those that former chiefs told of count on: a loop that kills the chief too must end. Before take_up(). `wall`: now,
+  // on the clock of the events.
+  void count_past_losses(Instant now, const std::deque<EventRecord>& events, std::int64_t wall);
   // One that a former chief ran.
   void take_up(Turn& turn, const JournaledJob& journaled);
 
@@ -143,8 +146,8 @@ class Job {
     std::string why;
     std::optional<TaskId> root;
     Instant began;
-    Instant not_before;  // back-off
-    Step step;           // that was reached
+    Instant not_before;         // back-off
+    Step step;                  // that was reached
     bool is_step_known = true;  // else it is the newest that this chief knows of
   };
 
@@ -237,6 +240,7 @@ class Job {
   void resume(Turn& turn);
   Duration patience_with_ps(Instant silent_since) const;
   void recover(Turn& turn, const std::string& why, std::optional<TaskId> root);
+  std::size_t count_loss(Turn& turn, const std::string& why, std::optional<TaskId> root);
   void drop_generation(Turn& turn);
   void regather(Turn& turn);
   bool regather_ps(Turn& turn, std::string& missing);
@@ -300,13 +304,13 @@ class Job {
 
   // Its workers.
   Roster roster_;
-  std::vector<Member> workers_;         // all that were in a roster of this generation
-  std::uint32_t first_workers_ = 0;     // how many this generation began with
-  std::vector<TaskId> ranks_;           // on_worker_loss = "wait": who has which rank
-  std::set<Member> prepared_;           // have read the data and built the model
-  std::map<Member, Instant> invited_;   // asked to do so
-  std::map<Member, Instant> joining_;   // in the roster, haven't opened their channels
-  std::map<TaskId, Restarts> rejoins_;  // how often each was lost
+  std::vector<Member> workers_;              // all that were in a roster of this generation
+  std::uint32_t first_workers_ = 0;          // how many this generation began with
+  std::vector<TaskId> ranks_;                // on_worker_loss = "wait": who has which rank
+  std::set<Member> prepared_;                // have read the data and built the model
+  std::map<Member, Instant> invited_;        // asked to do so
+  std::map<Member, Instant> joining_;        // in the roster, haven't opened their channels
+  std::map<std::string, Restarts> rejoins_;  // how often each was lost; by its name, as events have it
   std::set<Member> unfinished_;
   std::set<Member> lost_;
   std::map<TaskId, Step> lost_clocks_;  // own steps that a lost worker had done

@@ -79,7 +79,7 @@ void Job::resume(Turn& turn) {
 void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root) {
   if (is_final(state_) || stage_ == Stage::kClose || stage_ == Stage::kQueued) return;
   if (stopping_) return close(turn, JobState::kStopped, end_reason_ + "; " + why + " before the workers had ended");
-  const std::size_t times = restarts_.note(turn.now, config().job.restart_window);
+  const std::size_t times = count_loss(turn, why, root);
   if (times > config().job.max_restarts)
     return fail(turn,
                 Error{ErrorCode::kFailed, why + "; it is the loss number " + std::to_string(times) +
@@ -105,6 +105,27 @@ void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root
   deadline_ = turn.now + setup_.timeouts.setup;
   set_state(turn, JobState::kPaused, why + "; recovers");
   regather(turn);
+}
+
+// How many there were within the window, this one too. Told, so that the next chief knows of it.
+std::size_t Job::count_loss(Turn& turn, const std::string& why, std::optional<TaskId> root) {
+  const std::size_t times = restarts_.note(turn.now, config().job.restart_window);
+  tell(turn, kLossCounted, 2,
+       "loss number " + std::to_string(times) + " within job.restart_window, of at most " +
+           std::to_string(config().job.max_restarts) + ": " + why,
+       root);
+  return times;
+}
+
+void Job::count_past_losses(Instant now, const std::deque<EventRecord>& events, std::int64_t wall) {
+  const Duration window = config().job.restart_window;
+  for (const EventRecord& event : events) {
+    // A clock that was set back makes it a loss of just now.
+    const Duration age = std::max(Duration::zero(), Duration(wall - event.wall_nanoseconds));
+    if (event.job != id() || age > window) continue;
+    if (event.kind == kLossCounted) restarts_.note(now - age, window);
+    if (event.kind == kWorkerLost) rejoins_[event.task].note(now - age, window);
+  }
 }
 
 // Nothing that belongs to it is of use any more.
@@ -315,7 +336,7 @@ void Job::finish_reclaim(Turn& turn) {
     unfinished_.erase(worker);
     prepared_.erase(worker);
     if (!waits_for_lost()) std::erase(members, worker);
-    tell(turn, "worker_lost", 2, to_string(worker.task) + " was lost while the chief was away", worker.task);
+    tell(turn, kWorkerLost, 2, to_string(worker.task) + " was lost while the chief was away", worker.task);
   }
   // The pacer says where the job is. In sync what was lent before is void by this roster.
   const std::vector<Member> gone(lost_.begin(), lost_.end());

@@ -90,8 +90,7 @@ void Job::on_finding_while_describing(Turn& turn, const Finding& finding) {
   if (is_good || (member.task.role == Role::kWorker && !is_in_roster(member))) return;
   // A worker that dies of the job's data would die of it again, and again.
   const bool may_be_the_data = finding.what == Finding::What::kLost && awaited_.count(member) != 0;
-  const bool too_often =
-      may_be_the_data && restarts_.note(turn.now, config().job.restart_window) > config().job.max_restarts;
+  const bool too_often = may_be_the_data && count_loss(turn, finding.why, member.task) > config().job.max_restarts;
   if (turn.now >= gather_until_ || too_often)
     return fail(turn, Error{ErrorCode::kUnavailable, finding.why}, member.task);
   awaited_.clear();

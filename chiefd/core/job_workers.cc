@@ -20,9 +20,9 @@ void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why) 
       return message != nullptr && message->task == worker.task;
     });
   const bool had_finished = unfinished_.erase(worker) == 0;
-  rejoins_[worker.task].note(turn.now, config().job.restart_window);
+  rejoins_[to_string(worker.task)].note(turn.now, config().job.restart_window);
   warnings_.push_back("lost " + to_string(worker.task) + ": " + why);
-  tell(turn, "worker_lost", 2, "goes on without " + to_string(worker.task) + ": " + why, worker.task);
+  tell(turn, kWorkerLost, 2, "goes on without " + to_string(worker.task) + ": " + why, worker.task);
   // If it lives: as another incarnation it may come back. Not to the one that took its place.
   if (turn.tasks.is_current(worker))
     send(turn, worker.task, CloseJob{id(), generation_, "the job goes on without this task: " + why, true});
@@ -125,7 +125,7 @@ void Job::join_prepared(Turn& turn) {
     const Task* task = turn.tasks.find(worker.task);
     if (!task->is_there() || !task->connected) continue;
     // Who is lost again and again waits longer each time.
-    const auto lost = rejoins_.find(worker.task);
+    const auto lost = rejoins_.find(to_string(worker.task));
     const std::size_t losses = lost == rejoins_.end() ? 0 : lost->second.count(turn.now, config().job.restart_window);
     if (losses > config().job.max_restarts) continue;
     if (losses > 1 && turn.now - task->joined < back_off(static_cast<std::uint32_t>(losses - 1))) continue;

@@ -124,6 +124,10 @@ struct EventRecord {
   bool operator==(const EventRecord&) const = default;
 };
 
+// The kinds that a later chief counts.
+inline constexpr char kLossCounted[] = "loss_counted";
+inline constexpr char kWorkerLost[] = "worker_lost";
+
 using Record = std::variant<TermRecord, SubmittedRecord, StateRecord, GenerationRecord, GrantRecord, DescribedRecord,
                             TrainingRecord, RosterRecord, OpenGrantsRecord, CheckpointRecord, EventRecord>;
 

@@ -6,7 +6,7 @@ namespace disttrain::sim {
 
 void ChiefNode::start() {
   if (disk_.journal.journal.value == 0) disk_.journal.journal = JournalId(77);
-  chiefd::Cluster::Setup setup{jobs_.cluster, disk_.journal, {}, 42};
+  chiefd::Cluster::Setup setup{jobs_.cluster, disk_.journal, {}, 42, world_.now().time_since_epoch().count()};
   for (const auto& [id, job] : disk_.journal.jobs)
     setup.jobs.emplace(id, chiefd::RecoveredJob{job, jobs_.read(job.submitted.toml)});
   cluster_ = std::make_unique<chiefd::Cluster>(std::move(setup));
@@ -132,7 +132,10 @@ void ChiefNode::act(const chiefd::Persist& action) {
     if (world_.now() >= written_) written_ = next_written_;
     if (next_written_ == written_) next_written_ = written_ + takes;
   }
-  after(next_written_ - world_.now(), [this, action] {
+  chiefd::Persist stamped = action;
+  if (auto* event = std::get_if<chiefd::EventRecord>(&stamped.record))
+    event->wall_nanoseconds = world_.now().time_since_epoch().count();
+  after(next_written_ - world_.now(), [this, action = std::move(stamped)] {
     chiefd::apply(disk_.journal, action.record);
     // Before it is durable nobody may have heard of it: a chief that dies then gives the number again.
     if (const auto* generation = std::get_if<chiefd::GenerationRecord>(&action.record))

@@ -36,7 +36,7 @@ class ClusterTest : public testing::Test {
   // A new process on the same journal.
   void restart_chief() {
     journal_.journal = JournalId(7);
-    Cluster::Setup setup{config_, journal_, {}, 42};
+    Cluster::Setup setup{config_, journal_, {}, 42, now_.time_since_epoch().count()};
     for (const auto& [id, job] : journal_.jobs)
       setup.jobs.emplace(id, RecoveredJob{job, configs_.at(job.submitted.toml)});
     cluster_ = std::make_unique<Cluster>(std::move(setup));
@@ -183,8 +183,10 @@ class ClusterTest : public testing::Test {
   void on(const Disconnect&) {}
   void on(const Probe& probe) { probes_.push_back(probe); }
   void on(const Persist& persist) {
-    apply(journal_, persist.record);
-    records_written_.push_back(persist.record);
+    Record record = persist.record;
+    if (auto* event = std::get_if<EventRecord>(&record)) event->wall_nanoseconds = now_.time_since_epoch().count();
+    chiefd::apply(journal_, record);
+    records_written_.push_back(record);
     if (disk_is_held_)
       unwritten_.push_back(persist.ticket);
     else

@@ -129,6 +129,38 @@ TEST_F(RecoveryTest, MoreLossesThanMaxRestartsFailTheJobWithTheRootCause) {
   EXPECT_NE(status(job).reason.find("max_restarts is 3"), std::string::npos) << status(job).reason;
 }
 
+TEST_F(RecoveryTest, LossesUnderFormerChiefsCount) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 3;
+  const JobId job = train(config);
+  for (int loss = 1; loss <= 3; ++loss) {
+    kill(ps(0));
+    restart(ps(0));
+    pass(seconds(15));
+    restart_chief();
+    for (const TaskId task : {ps(0), worker(0), worker(1)}) hello_again(task);
+    ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  }
+  kill(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kFailed) << status(job).reason;
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
+TEST_F(RecoveryTest, LossesBeforeTheWindowDontCountWhateverChiefHadThem) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 1;
+  config.job.restart_window = seconds(30);
+  const JobId job = train(config);
+  kill(ps(0));
+  restart(ps(0));
+  pass(seconds(31));
+  restart_chief();
+  for (const TaskId task : {ps(0), worker(0), worker(1)}) hello_again(task);
+  ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  kill(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+}
+
 TEST_F(RecoveryTest, RecoveriesWithoutAStepBetweenThemWaitLongerEachTime) {
   const JobId job = train(job_config("a"));
   kill(ps(0));
