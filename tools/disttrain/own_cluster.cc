@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kShownLogLines = 10;
-constexpr Duration kStartDeadline = 20s;  // until the chief answers
+constexpr Duration kStartDeadline = 20s;     // until the chief answers
 constexpr Duration kOwnChiefPatience = 30s;  // for as long as a chief that crashes is started again
 constexpr Duration kJustNow = 10s;
 constexpr TaskId kChief{Role::kChief, 0};
