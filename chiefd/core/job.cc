@@ -88,6 +88,7 @@ bool Job::answered(const Member& member) {
 
 void Job::on_persisted(Turn& turn, Ticket ticket) {
   if (stage_ == Stage::kGeneration && ticket == stage_ticket_) create_shards(turn);
+  begin_deadlines(turn, ticket);
   auto held = held_.extract(ticket);
   if (held.empty()) return;
   for (Action& action : held.mapped()) {

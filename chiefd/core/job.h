@@ -132,7 +132,8 @@ class Job {
     std::set<ShardId> owed;
     RosterVersion roster;
     bool roster_applied = false;
-    Instant deadline;
+    std::optional<Ticket> held;  // until this is durable the shards haven't been asked
+    Instant deadline;            // from then on
   };
   // A task said it failed because another can't be reached: that one may be the root cause. All are probed, and until
   // each has been heard since, or is lost, or the time is up, nobody is blamed.
@@ -221,6 +222,7 @@ class Job {
   void lose_worker(Turn& turn, const Member& worker, const std::string& why);
   void fence(Turn& turn, const Member& worker, std::optional<Ticket> after);
   void change_roster(Turn& turn, std::vector<Member> members, const std::optional<Member>& lost);
+  void begin_deadlines(Turn& turn, Ticket persisted);
   void advance_fences(Turn& turn);
   void choose_evaluator(Turn& turn);
   void invite(Turn& turn, const Member& worker);

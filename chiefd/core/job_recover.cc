@@ -67,6 +67,7 @@ void Job::pause(Turn& turn, const Finding& finding) {
 
 void Job::resume(Turn& turn) {
   progress_at_ = turn.now;
+  for (Fence& fence : fences_) fence.deadline = turn.now + setup_.timeouts.silent_ps;
   if (state_ != JobState::kPaused || is_short_) return;
   pause_workers(turn, false, "all ps tasks are back");
   const bool trains = (stage_ == Stage::kTrain || stage_ == Stage::kReclaim) && !stopping_;

@@ -226,7 +226,7 @@ void Job::check_end(Turn& turn) {
 void Job::check_stall(Turn& turn) {
   if (!silent_ps_.empty() || is_short_) return;
   for (const Fence& fence : fences_) {
-    if (turn.now < fence.deadline) continue;
+    if (fence.held || turn.now < fence.deadline) continue;
     const Member& debtor = fence.owed.empty() ? pacer() : owners_[fence.owed.begin()->value].ps;
     return fail(turn,
                 Error{ErrorCode::kFailed, "it heartbeats, but didn't fence " + to_string(fence.worker.task) +

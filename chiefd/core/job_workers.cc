@@ -39,7 +39,7 @@ void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why) 
 
 // Before the roster, so that the ledger in the answer to the roster has all that the worker ever got applied.
 void Job::fence(Turn& turn, const Member& worker, std::optional<Ticket> after) {
-  Fence fence{worker, {}, roster_.version, !after, turn.now + setup_.timeouts.silent_ps};
+  Fence fence{worker, {}, roster_.version, !after, after, turn.now + setup_.timeouts.silent_ps};
   for (std::uint32_t s = 0; s < owners_.size(); ++s) fence.owed.insert(ShardId(s));
   fences_.push_back(std::move(fence));
   for (const Member& ps : holders()) {
@@ -47,6 +47,15 @@ void Job::fence(Turn& turn, const Member& worker, std::optional<Ticket> after) {
       hold(*after, Send{ps.task, FenceWorker{id(), generation_, worker}, std::nullopt});
     else
       send(turn, ps.task, FenceWorker{id(), generation_, worker});
+  }
+}
+
+// The time that the chief's own disk took is nobody else's fault.
+void Job::begin_deadlines(Turn& turn, Ticket persisted) {
+  for (Fence& fence : fences_) {
+    if (fence.held != persisted) continue;
+    fence.held.reset();
+    fence.deadline = turn.now + setup_.timeouts.silent_ps;
   }
 }
 

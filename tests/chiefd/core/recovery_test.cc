@@ -278,6 +278,36 @@ TEST_F(RecoveryTest, FenceThatIsNotAnsweredFailsTheJob) {
   EXPECT_EQ(status(job).root_cause->task, ps(0));
 }
 
+TEST_F(RecoveryTest, TimeThatTheJournalTakesIsNotCountedAgainstWhoIsToFence) {
+  const JobId job = train(job_config("a"));
+  disk_is_held_ = true;
+  kill(worker(0));
+  pass(seconds(10));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  answers_fence_ = false;
+  release_disk();
+  pass(seconds(4));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+}
+
+TEST_F(RecoveryTest, PsThatReturnsHasTheWholeTimeToFence) {
+  const JobId job = train(job_config("a"));
+  pass(seconds(30));
+  answers_fence_ = false;
+  silence(ps(0));
+  pass(seconds(2));
+  kill(worker(0));
+  pass(seconds(8));
+  ASSERT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+  hear_again(ps(0));
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  pass(seconds(4));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+}
+
 TEST_F(RecoveryTest, PacerThatDoesNotReportItsLastStepFailsTheJob) {
   const JobId job = train(job_config("a"), 1);
   lend_all(job);
