@@ -1,5 +1,7 @@
 #include "chiefd/folder_work.h"
 
+#include <algorithm>
+
 #include "common/checkpoint/job_folder.h"
 #include "common/checkpoint/manifest.h"
 #include "common/update/update_rule.h"
@@ -70,8 +72,9 @@ Status JobFolder::check_mounted(const std::string& folder, const std::string& co
   const auto found = checkpoint::list_checkpoints(files_, folder);
   if (!found) return tl::unexpected(found.error());
   if (!found->empty()) return {};
-  return fail(ErrorCode::kFailed, "checkpoint " + committed + " was committed, and " + folder +
-                                      " has none: is its file system mounted? To begin anew, end the job and submit it again");
+  return fail(ErrorCode::kFailed,
+              "checkpoint " + committed + " was committed, and " + folder +
+                  " has none: is its file system mounted? To begin anew, end the job and submit it again");
 }
 
 Result<FolderAnswer> JobFolder::find(std::uint64_t token, const std::string& committed) {

@@ -100,6 +100,16 @@ TEST_F(ShardFileTest, DamageIsFoundWhileItIsRead) {
   EXPECT_NE(load(files_, open, layout).error().message.find("bytes"), std::string::npos);
 }
 
+TEST_F(ShardFileTest, FileThatIsNotThereIsDamage) {
+  const Layout layout = layout_of(small_model(), 2, 5);
+  const OpenCheckpoint open = save_small(layout);
+  ASSERT_TRUE(files_.remove_file(open.path + "/" + open.manifest.files[1].name));
+  const Status loaded = load(files_, open, layout);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ErrorCode::kData) << "else the checkpoint before it wouldn't be taken";
+  EXPECT_FALSE(verify_files(files_, open.path, open.manifest));
+}
+
 TEST_F(ShardFileTest, AnotherModelIsRefusedWithTheVariable) {
   const OpenCheckpoint open = save_small(layout_of(small_model(), 1, 5));
   ModelSpec other = small_model();

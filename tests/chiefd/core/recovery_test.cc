@@ -193,6 +193,19 @@ TEST_F(RecoveryTest, DamagedCheckpointIsSetAsideAndTheOneBeforeTaken) {
   EXPECT_NE(event("checkpoint_broken"), "no event of this kind");
 }
 
+TEST_F(RecoveryTest, PsThatCannotReadTheCheckpointTriesAgain) {
+  const JobId job = train(with_checkpoints());
+  newest_ = restore_point(20);
+  kill(ps(0));
+  obedient_ = false;
+  restart(ps(0));
+  obedient_ = true;
+  say(ps(0), TaskFailed{job, Generation(2), ErrorCode::kFailed, "can't read: input/output error"});
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(3));
+}
+
 TEST_F(RecoveryTest, CheckpointOfOtherDataIsRefused) {
   newest_ = restore_point(20);
   newest_->records = 999;
@@ -461,9 +474,33 @@ TEST_F(ReclaimTest, PsThatWasRestartedMeanwhileMeansARollback) {
   const JobId job = train(job_config("a"));
   restart_chief_without({ps(0)});
   restart(ps(0));
-  pass(seconds(3));
+  pass(milliseconds(100));  // another process is there: the one before is gone for sure
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
   EXPECT_EQ(generation(job), Generation(2));
+  EXPECT_NE(event("rolled_back").find("how many isn't known"), std::string::npos) << event("rolled_back");
+}
+
+TEST_F(ReclaimTest, StepOfTheNewestCheckpointIsKnownBeforeThePacerHasSpoken) {
+  JobConfig config = with_checkpoints();
+  config.checkpoint.every_steps = 20;
+  const JobId job = train(config);
+  journal_.jobs.at(job).checkpoint = CheckpointRecord{job, Generation(1), Step(20), "/checkpoints/a/step"};
+  restart_chief();
+  EXPECT_EQ(status(job).global_step, 20u);
+  ASSERT_FALSE(folder_work_.empty());
+  EXPECT_EQ(std::get<OpenFolder>(folder_work_.back().work).committed, "/checkpoints/a/step");
+}
+
+TEST_F(ReclaimTest, FolderThatCannotBeOpenedIsAskedForAgain) {
+  const JobId job = train(with_checkpoints());
+  folder_error_ = Error{ErrorCode::kNoInput, "there is no /checkpoints"};
+  restart_chief_without({});
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  folder_error_.reset();
+  folder_work_.clear();
+  pass(seconds(2));
+  ASSERT_EQ(folder_work_.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<OpenFolder>(folder_work_.back().work));
 }
 
 TEST_F(ReclaimTest, WorkerThatIsGoneIsFencedAndItsRecordsAreLentAgain) {

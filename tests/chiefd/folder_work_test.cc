@@ -1,0 +1,71 @@
+#include "chiefd/folder_work.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/checkpoint/memory_files.h"
+#include "tests/checkpoint/small_job.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+// A job "small" whose checkpoints are in /c, and a chief that comes to it anew.
+class FolderWorkTest : public testing::Test {
+ protected:
+  FolderWorkTest() {
+    EXPECT_TRUE(files_.make_directory("/c"));
+    EXPECT_TRUE(files_.make_directory("/away"));
+  }
+  std::string saved(std::uint64_t step) {
+    EXPECT_TRUE(files_.make_directory("/c/small"));
+    const auto path = checkpoint::save(files_, "/c/small", layout_, 1, step, 1, step);
+    EXPECT_TRUE(path) << path.error().message;
+    return path.value_or("");
+  }
+  Result<FolderAnswer> open(const std::string& committed) {
+    return JobFolder(files_, [] { return std::int64_t{0}; }).carry_out(OpenFolder{"/c", "small", false, 7, committed});
+  }
+
+  checkpoint::MemoryFiles files_;
+  const Layout layout_ = checkpoint::layout_of(checkpoint::small_model(), 2, 5);
+};
+
+TEST_F(FolderWorkTest, NewestIsFoundWhateverWasKnownOfIt) {
+  const std::string path = saved(5);
+  for (const std::string& committed : {std::string(), path}) {
+    const auto answer = open(committed);
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(answer->newest->path, path);
+    EXPECT_TRUE(answer->broken.empty());
+  }
+}
+
+TEST_F(FolderWorkTest, FolderThatIsEmptyThoughSomethingWasCommittedIsTakenForOneThatIsNotMounted) {
+  const auto answer = open("/c/small/gen-1-step-00000000000000000005");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kFailed) << "else nobody would wait for it";
+  EXPECT_NE(answer.error().message.find("is its file system mounted?"), std::string::npos) << answer.error().message;
+  EXPECT_EQ(files_.list("/c")->size(), 0u) << "nothing is made where the file system will be";
+}
+
+TEST_F(FolderWorkTest, OneThatIsGoneIsToldAndTheOneBeforeTaken) {
+  const std::string older = saved(5);
+  const std::string newest = saved(9);
+  ASSERT_TRUE(checkpoint::remove_all(files_, newest));
+  const auto answer = open(newest);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->newest->path, older);
+  ASSERT_EQ(answer->broken.size(), 1u);
+  EXPECT_EQ(answer->broken[0], newest + " was committed and isn't there any more");
+}
+
+TEST_F(FolderWorkTest, OneThatWasSetAsideIsNotMissed) {
+  const std::string only = saved(5);
+  ASSERT_TRUE(checkpoint::set_aside(files_, only));
+  const auto answer = open(only);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_FALSE(answer->newest);
+  EXPECT_TRUE(answer->broken.empty());
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd
