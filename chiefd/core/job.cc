@@ -225,8 +225,7 @@ void Job::on_task_failed(Turn& turn, const Member& from, const TaskFailed& m) {
     return recover(turn, to_string(from.task) + ": " + m.reason, from.task);
   if (m.code != ErrorCode::kUnavailable) return fail(turn, error, from.task);
   // It may have lost another task of the job: that one is the root cause then.
-  if (suspicion_) return;
-  suspicion_ = Suspicion{error, from, turn.now};
+  if (!suspicions_.try_emplace(from, Suspicion{error, turn.now}).second) return;
   for (const Member& member : members())
     if (member != from) turn.tasks.accuse(member.task, turn.actions);
 }
@@ -261,7 +260,7 @@ void Job::on_tick(Turn& turn) {
   if (stage_ == Stage::kRegather) regather(turn);
   if (find_again_ && turn.now >= *find_again_) ask_newest(turn);
   if (stage_ == Stage::kReclaim) finish_reclaim(turn);
-  if (suspicion_) check_suspicion(turn);
+  check_suspicions(turn);
   for (const auto& [task, since] : silent_ps_)
     if (turn.now - since > patience_with_ps(since) && !is_final(state_))
       return recover(turn,
@@ -279,27 +278,31 @@ void Job::on_tick(Turn& turn) {
   advance_attempt(turn);
 }
 
-void Job::check_suspicion(Turn& turn) {
-  // A silent ps may explain it; but if that returns, the complaint stands: it isn't said twice.
+void Job::check_suspicions(Turn& turn) {
+  // A silent ps may explain them; but if that returns, the complaints stand.
   if (!silent_ps_.empty()) return;
-  const Suspicion suspicion = *suspicion_;
-  bool is_settled = true;
-  for (const Member& member : members()) {
+  for (const auto& [from, suspicion] : std::map(suspicions_)) {
+    if (!is_settled(turn, from, suspicion.since)) continue;
+    suspicions_.erase(from);
+    if (!uses(from)) continue;
+    // All are well but who complains: it may do better as another member, or with others.
+    if (!is_worker(from) || stage_ != Stage::kTrain)
+      return recover(turn, to_string(from.task) + ": " + suspicion.error.message, from.task);
+    lose_worker(turn, from, suspicion.error.message);
+  }
+}
+
+// All others have been heard since, or the time for that is up.
+bool Job::is_settled(const Turn& turn, const Member& from, Instant since) const {
+  // A tick and a heartbeat may lie between a silence and its being known.
+  if (turn.now - since >= setup_.timeouts.silent + 2 * setup_.timeouts.interval) return true;
+  const std::vector<Member> all = members();
+  return std::all_of(all.begin(), all.end(), [&](const Member& member) {
     const Task* task = turn.tasks.find(member.task);
     // None: a former chief knew it, and nothing is heard of it.
-    if (member == suspicion.member || task == nullptr || task->member != member || lost_.count(member) != 0) continue;
-    if (!task->connected || task->last_heard <= suspicion.since) is_settled = false;
-  }
-  // A tick and a heartbeat may lie between a silence and its being known.
-  const Duration longest = setup_.timeouts.silent + 2 * setup_.timeouts.interval;
-  if (!is_settled && turn.now - suspicion.since < longest) return;
-  suspicion_.reset();
-  if (!uses(suspicion.member)) return;
-  // All are well but who complains: it may do better as another member, or with others.
-  const TaskId task = suspicion.member.task;
-  if (is_worker(suspicion.member) && stage_ == Stage::kTrain)
-    return lose_worker(turn, suspicion.member, suspicion.error.message);
-  recover(turn, to_string(task) + ": " + suspicion.error.message, task);
+    if (member == from || task == nullptr || task->member != member || lost_.count(member) != 0) return true;
+    return task->connected && task->last_heard > since;
+  });
 }
 
 void Job::on_reconnect(Turn& turn, const TaskHello& hello) {

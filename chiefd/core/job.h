@@ -139,7 +139,6 @@ class Job {
   // each has been heard since, or is lost, or the time is up, nobody is blamed.
   struct Suspicion {
     Error error;
-    Member member;
     Instant since;
   };
   // What recovery is for, until it trains again.
@@ -174,7 +173,8 @@ class Job {
   bool answered(const Member& member);
   void on_deadline(Turn& turn);
   void on_task_failed(Turn& turn, const Member& from, const TaskFailed& failed);
-  void check_suspicion(Turn& turn);
+  void check_suspicions(Turn& turn);
+  bool is_settled(const Turn& turn, const Member& from, Instant since) const;
 
   // job_start.cc: from the queue to the first step.
   void gather(Turn& turn);
@@ -335,8 +335,8 @@ class Job {
   bool heard_pacer_ = true;  // by this chief, in this generation
   Instant progress_at_;
   std::map<TaskId, Instant> silent_ps_;
-  std::optional<Suspicion> suspicion_;
-  double evaluation_seconds_ = 0.0;  // that all waited for
+  std::map<Member, Suspicion> suspicions_;  // by who said so: nobody says it twice
+  double evaluation_seconds_ = 0.0;         // that all waited for
   std::optional<EvaluationStatus> evaluation_;
   std::optional<ErrorCode> code_;
   std::optional<RootCause> root_cause_;

@@ -33,7 +33,7 @@ void Job::kill(Turn& turn, const std::string& user) {
 
 void Job::fail(Turn& turn, Error error, std::optional<TaskId> root) {
   if (is_final(state_) || stage_ == Stage::kClose) return;
-  suspicion_.reset();
+  suspicions_.clear();
   if (root) root_cause_ = RootCause{*root, error.message};
   if (!opened_) code_ = error.code;
   set_state(turn, JobState::kFailed, root ? to_string(*root) + ": " + error.message : error.message);
@@ -82,7 +82,7 @@ void Job::close(Turn& turn, JobState end, const std::string& reason) {
   stage_ = Stage::kClose;
   // Who was waited for doesn't matter any more.
   silent_ps_.clear();
-  suspicion_.reset();
+  suspicions_.clear();
   end_ = end;
   end_reason_ = !reason.empty() ? reason : "trained " + std::to_string(pacer_report_.global_step.value) + " steps";
   if (end == JobState::kStopped) set_state(turn, JobState::kStopping, end_reason_);

@@ -144,7 +144,7 @@ void Job::drop_generation(Turn& turn) {
   fences_.clear();
   joining_.clear();
   silent_ps_.clear();
-  suspicion_.reset();
+  suspicions_.clear();
   is_short_ = false;
   lending_ = Lending();
   may_lend_ = false;

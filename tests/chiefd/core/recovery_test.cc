@@ -282,6 +282,23 @@ TEST_F(RecoveryTest, WorkerWhoseComplaintNothingExplainsLeavesTheJob) {
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(1))});
 }
 
+TEST_F(RecoveryTest, EachComplaintThatNothingExplainsCounts) {
+  const JobId job = train(job_config("a"), 3);
+  say(worker(0), TaskFailed{job, Generation(1), ErrorCode::kUnavailable, "shard 0 is away"});
+  say(worker(1), TaskFailed{job, Generation(1), ErrorCode::kUnavailable, "shard 0 is away"});
+  pass(seconds(1));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(2))});
+}
+
+TEST_F(RecoveryTest, ShardsComplaintAfterAWorkersIsHeardToo) {
+  const JobId job = train(job_config("a"));
+  say(worker(0), TaskFailed{job, Generation(1), ErrorCode::kUnavailable, "shard 0 is away"});
+  say(ps(0), TaskFailed{job, Generation(1), ErrorCode::kUnavailable, "shard 0 lost shard 1"});
+  pass(seconds(2));
+  EXPECT_EQ(generation(job), Generation(2));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
 TEST_F(RecoveryTest, FenceThatIsNotAnsweredFailsTheJob) {
   const JobId job = train(job_config("a"));
   answers_fence_ = false;
