@@ -7,8 +7,10 @@ namespace disttrain::sim {
 void ChiefNode::start() {
   if (disk_.journal.journal.value == 0) disk_.journal.journal = JournalId(77);
   chiefd::Cluster::Setup setup{jobs_.cluster, disk_.journal, {}, 42, world_.now().time_since_epoch().count()};
-  for (const auto& [id, job] : disk_.journal.jobs)
+  for (const auto& [id, job] : disk_.journal.jobs) {
     setup.jobs.emplace(id, chiefd::RecoveredJob{job, jobs_.read(job.submitted.toml)});
+    if (chiefd::is_final(job.state)) ended_before_.insert(job.submitted.name);
+  }
   cluster_ = std::make_unique<chiefd::Cluster>(std::move(setup));
   tell("begins, term " + std::to_string(cluster_->term().value));
   for (const chiefd::Action& action : cluster_->start(now())) std::visit([this](const auto& a) { act(a); }, action);

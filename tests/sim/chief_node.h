@@ -39,6 +39,8 @@ class ChiefNode final : public Node {
   const chiefd::Cluster& cluster() const { return *cluster_; }
   // Jobs that a client was told of.
   const std::set<std::string>& accepted() const { return accepted_; }
+  // The job ended under a chief before: the journal has that, but no figures.
+  bool knows_by_journal_alone(const std::string& name) const { return ended_before_.count(name) != 0; }
 
  private:
   void step(const chiefd::Event& event);
@@ -70,6 +72,7 @@ class ChiefNode final : public Node {
   Instant next_written_;  // and with what comes after that
   Instant folder_free_;   // when the shared one is
   std::set<std::string> accepted_;
+  std::set<std::string> ended_before_;
   std::uint64_t last_client_ = 0;
   std::map<std::uint64_t, std::string> submitting_;
 };

@@ -38,7 +38,8 @@ class Simulation {
       const chiefd::JobStatus status = status_of("first");
       outcome.finished = status.state == chiefd::JobState::kFinished;
       outcome.reason = status.reason;
-      if (outcome.finished) laws_.finished(jobs_.configs.at("first"), status.examples);
+      if (outcome.finished && !chief()->knows_by_journal_alone("first"))
+        laws_.finished(jobs_.configs.at("first"), status.examples);
       // Of a disk that fails a job may die at its end alone, after some tries, and it says so.
       const bool may_fail =
           storage_.has_failed() && status.reason.find("the last checkpoint couldn't be taken") != std::string::npos;
