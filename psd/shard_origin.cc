@@ -28,6 +28,8 @@ Result<ShardOrigin> ShardOrigin::open(checkpoint::Files& files, const ShardJob& 
       return tl::unexpected(shared.error());
   if (job.restore_path.empty()) return origin;
   Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files, job.restore_path);
+  // What the chief found, and isn't there now, is as damaged as what doesn't verify: the one before is to be tried.
+  if (!open && open.error().code == ErrorCode::kNoInput) return fail(ErrorCode::kData, open.error().message);
   if (!open) return tl::unexpected(open.error());
   if (Status fits = check_fits(open->manifest, job.restore_path, job); !fits) return tl::unexpected(fits.error());
   origin.checkpoint_ = std::move(*open);
