@@ -319,6 +319,7 @@ void PsNode::handle(ShardHere& shard, const psd::Event& event) {
 }
 
 void PsNode::handle_push(ShardHere& shard, psd::ChannelId channel, const PushFrame& frame) {
+  shard.twin->arrives(channel, frame.sequence);
   const std::uint64_t bytes = frame.payload.size() * sizeof(float);
   const auto landing = shard.shard->landing(channel, frame.sequence, frame.push, bytes);
   if (!landing) {

@@ -66,6 +66,17 @@ void ShardTwin::before(const psd::Event& event) {
   if (const auto* fence = std::get_if<psd::Fence>(&event)) fenced_.insert(fence->worker);
 }
 
+// A connection keeps order, and whoever reconnects is told where to go on: a gap is the worker's mistake, which the
+// shard survives by closing the channel.
+void ShardTwin::arrives(psd::ChannelId channel, Sequence sequence) {
+  const auto found = channels_.find(channel);
+  if (found == channels_.end()) return;
+  const Sequence last = workers_[found->second].last;
+  if (sequence > last.next())
+    laws_.violated("I6: " + to_string(found->second.task) + " sends frame " + std::to_string(sequence.value) + " to " +
+                   name() + ", which has taken " + std::to_string(last.value));
+}
+
 void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float> payload) {
   problem_.clear();
   const auto channel = channels_.find(event.channel);

@@ -24,6 +24,8 @@ class ShardTwin {
   ShardTwin(Laws& laws, const psd::ShardJob& job, const psd::Shard& shard, ShardId id, const Member& owner,
             const Roster& roster, const PacerReport& restored);
 
+  // A push's frame, before the shard has looked at it.
+  void arrives(psd::ChannelId channel, Sequence sequence);
   // Around each event. `payload`: of a push.
   void before(const psd::Event& event);
   void before_push(const psd::PushArrived& event, std::span<const float> payload);
