@@ -82,8 +82,7 @@ void Chief::give_events(Peer& client, const EventsRequest& request) {
 }
 
 void Chief::add_event(const EventRecord& event) {
-  events_.push_back(event);
-  if (events_.size() > kMaxEvents) events_.pop_front();
+  chiefd::add_event(events_, event);
   const std::vector<EventFollower> followers = event_followers_;
   for (const EventFollower& follower : followers)
     if (!follower.job || *follower.job == event.job) answer(follower.client, EventsAnswer{events_json({event})});

@@ -9,7 +9,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// Never renumbered. 4 was a generation's number alone.
+// Never renumbered.
 enum class Type : std::uint8_t {
   kTerm = 1,
   kSubmitted = 2,
@@ -17,12 +17,13 @@ enum class Type : std::uint8_t {
   kBareGeneration = 4,  // of the first version: a number only; not written any more
   kGrant = 5,
   kDescribed = 6,
-  kGeneration = 7,
+  kYoungGeneration = 7,  // of the second: without what was trained before it; not written any more
   kTraining = 8,
   kRoster = 9,
   kOpenGrants = 10,
   kCheckpoint = 11,
   kEvent = 12,
+  kGeneration = 13,
 };
 
 class Writer {
@@ -135,6 +136,9 @@ struct Encoder {
     out.text(record.restore_path);
     out.number(record.restore_step.value);
     out.number(record.recoveries);
+    out.number(static_cast<std::uint64_t>(record.before.time.count()));
+    out.number(record.before.steps);
+    out.number(record.before.examples);
   }
   void operator()(const TrainingRecord& record) const {
     out.number(Type::kTraining);
@@ -218,7 +222,7 @@ Record read_generation_of(Reader& in) {
   return record;
 }
 
-GenerationRecord read_generation(Reader& in) {
+GenerationRecord read_young_generation(Reader& in) {
   auto record = read_generation_of<GenerationRecord>(in);
   record.token = in.number<std::uint64_t>();
   record.owners.resize(in.count(kMemberBytes + 4));
@@ -230,6 +234,14 @@ GenerationRecord read_generation(Reader& in) {
   record.restore_path = in.text();
   record.restore_step = Step(in.number<std::uint64_t>());
   record.recoveries = in.number<std::uint32_t>();
+  return record;
+}
+
+GenerationRecord read_generation(Reader& in) {
+  GenerationRecord record = read_young_generation(in);
+  record.before.time = Duration(in.number<std::uint64_t>());
+  record.before.steps = in.number<std::uint64_t>();
+  record.before.examples = in.number<std::uint64_t>();
   return record;
 }
 
@@ -336,6 +348,9 @@ Result<Record> decode_record(std::span<const std::byte> bytes) {
     }
     case Type::kBareGeneration:
       record = read_generation_of<GenerationRecord>(in);
+      break;
+    case Type::kYoungGeneration:
+      record = read_young_generation(in);
       break;
     case Type::kGeneration:
       record = read_generation(in);

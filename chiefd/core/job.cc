@@ -425,10 +425,11 @@ JobStatus Job::status() const {
   if (newest_) status.checkpoint = newest_->path;
   status.global_step = pacer_report_.global_step.value;
   status.steps_target = steps_target();
-  status.seconds = std::max(0.0, past_seconds_ + to_seconds(pacer_report_.training) - evaluation_seconds_);
+  status.seconds = std::max(0.0, to_seconds(before_.time + pacer_report_.training) - evaluation_seconds_);
   if (status.seconds > 0.0) {
-    status.steps_per_second = static_cast<double>(past_steps_ + pacer_report_.measured_steps) / status.seconds;
-    status.examples_per_second = static_cast<double>(past_examples_ + pacer_report_.measured_examples) / status.seconds;
+    status.steps_per_second = static_cast<double>(before_.steps + pacer_report_.measured_steps) / status.seconds;
+    status.examples_per_second =
+        static_cast<double>(before_.examples + pacer_report_.measured_examples) / status.seconds;
   }
   status.examples = pacer_report_.examples;
   if (pacer_report_.global_step.value > 0) status.loss = pacer_report_.loss;

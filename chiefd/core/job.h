@@ -348,9 +348,7 @@ class Job {
   std::uint32_t recoveries_ = 0;
   std::uint32_t fruitless_ = 0;  // recoveries since the last new step
   Step furthest_;                // step ever reached
-  double past_seconds_ = 0.0;    // of training, in earlier generations
-  std::uint64_t past_steps_ = 0;
-  std::uint64_t past_examples_ = 0;
+  Training before_;              // in earlier generations
   std::set<Member> reclaimed_;
 
   // Checkpoints.

@@ -135,9 +135,9 @@ void Job::drop_generation(Turn& turn) {
   find_again_.reset();
   for (auto& [ticket, actions] : held_)
     std::erase_if(actions, [](const Action& action) { return std::holds_alternative<Send>(action); });
-  past_seconds_ += to_seconds(pacer_report_.training);
-  past_steps_ += pacer_report_.measured_steps;
-  past_examples_ += pacer_report_.measured_examples;
+  before_.time += pacer_report_.training;
+  before_.steps += pacer_report_.measured_steps;
+  before_.examples += pacer_report_.measured_examples;
   pacer_report_ = PacerReport();
   heard_pacer_ = true;  // nothing was applied that nobody told
   awaited_.clear();
@@ -250,6 +250,7 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   described_ = journaled.described;
   generation_ = journaled.generation.generation;
   recoveries_ = journaled.generation.recoveries;
+  before_ = journaled.generation.before;
   heard_pacer_ = false;
   if (newest_) pacer_report_.global_step = newest_->step;  // at least
   const bool is_ending = state == JobState::kStopping;

@@ -223,7 +223,7 @@ void Job::begin_generation(Turn& turn) {
   deadline_ = turn.now + setup_.timeouts.setup;
   stage_ticket_ =
       turn.persist(GenerationRecord{id(), generation_, token_, owners_, roster_, restore_ ? restore_->path : "",
-                                    restore_ ? restore_->step : Step(), recoveries_});
+                                    restore_ ? restore_->step : Step(), recoveries_, before_});
   if (DISTTRAIN_MUTANT(kGenerationNotDurable)) create_shards(turn);
 }
 

@@ -28,6 +28,17 @@ const char* to_string(JobState state) {
   return "unknown";
 }
 
+void add_event(std::deque<EventRecord>& events, const EventRecord& event) {
+  const auto is_of_checkpoint = [](const EventRecord& e) { return e.kind.rfind("checkpoint", 0) == 0; };
+  events.push_back(event);
+  if (is_of_checkpoint(event)) {
+    const auto count = std::count_if(events.begin(), events.end(), is_of_checkpoint);
+    if (count > static_cast<std::ptrdiff_t>(kMaxCheckpointEvents))
+      events.erase(std::find_if(events.begin(), events.end(), is_of_checkpoint));
+  }
+  if (events.size() > kMaxEvents) events.pop_front();
+}
+
 bool is_final(JobState state) {
   return state == JobState::kFinished || state == JobState::kFailed || state == JobState::kStopped;
 }
@@ -94,10 +105,7 @@ class Applier {
   void operator()(const CheckpointRecord& record) const {
     if (JournaledJob* job = find(record.job)) job->checkpoint = record;
   }
-  void operator()(const EventRecord& record) const {
-    state.events.push_back(record);
-    if (state.events.size() > kMaxEvents) state.events.pop_front();
-  }
+  void operator()(const EventRecord& record) const { add_event(state.events, record); }
 
  private:
   JournalState& state;

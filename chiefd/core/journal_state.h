@@ -59,6 +59,14 @@ struct DescribedRecord {
   bool operator==(const DescribedRecord&) const = default;
 };
 
+// What a job's rates are made of.
+struct Training {
+  Duration time{};
+  std::uint64_t steps = 0;
+  std::uint64_t examples = 0;
+  bool operator==(const Training&) const = default;
+};
+
 // A generation begins: who owns what, who is in its roster, and what its shards begin with.
 struct GenerationRecord {
   JobId job;
@@ -69,6 +77,7 @@ struct GenerationRecord {
   std::string restore_path;  // "": initial values
   Step restore_step;
   std::uint32_t recoveries = 0;  // that the job has had so far
+  Training before{};             // in earlier generations
   bool operator==(const GenerationRecord&) const = default;
 };
 
@@ -148,6 +157,11 @@ struct JournaledJob {
 // Jobs that ended, and events, are remembered only up to these numbers.
 inline constexpr std::size_t kMaxEndedJobs = 100;
 inline constexpr std::size_t kMaxEvents = 2000;
+// Of these no more are of checkpoints, which come so often that they would push out who died, and why.
+inline constexpr std::size_t kMaxCheckpointEvents = 500;
+
+// The newest within these numbers, oldest first.
+void add_event(std::deque<EventRecord>& events, const EventRecord& event);
 
 struct JournalState {
   JournalId journal;  // 0: nothing has been written yet

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace disttrain::checkpoint {
@@ -291,6 +292,7 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
 PacerReport report_of(const Manifest& manifest) {
   PacerReport report;
   report.global_step = manifest.step;
+  report.loss = std::numeric_limits<double>::quiet_NaN();  // isn't kept
   report.examples = manifest.pacer.examples;
   report.late = manifest.pacer.late;
   report.skipped = manifest.pacer.skipped;

@@ -66,7 +66,8 @@ Record some_record(int i) {
                               Roster{RosterVersion(2), {borrower}},
                               "/checkpoints/step-10",
                               Step(10),
-                              3};
+                              3,
+                              {std::chrono::seconds(4), 90, 900}};
     case 4:
       return DescribedRecord{
           JobDescribed{job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, 784, 10},
@@ -191,7 +192,7 @@ TEST_F(JournalTest, DamageBeforeTheTailIsAnErrorThatSaysWhatToDo) {
 TEST_F(JournalTest, NewerVersionIsRefusedWithASentence) {
   open();
   std::string bytes = content();
-  bytes[8] = 3;
+  bytes[8] = static_cast<char>(kJournalVersion + 1);
   replace(bytes);
   const Error error = open_error();
   EXPECT_EQ(error.code, ErrorCode::kConfig);

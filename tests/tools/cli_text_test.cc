@@ -113,8 +113,15 @@ TEST(Summary, SaysAccuracyTimeAndRate) {
   status["reason"] = "trained 500 steps";
   status["evaluation"] = {{"accuracy", 0.93125}, {"loss", 0.2}, {"examples", 1000}};
   EXPECT_THAT(said(print_summary, status), AllOf(HasSubstr("job mnist finished: trained 500 steps"),
-                                                 HasSubstr("500 steps in 5.0 s, 12,346 examples/s"),
+                                                 HasSubstr("500 steps, trained for 5.0 s, 12,346 examples/s"),
                                                  HasSubstr("test accuracy 0.9313, loss 0.2000 over 1,000 examples")));
+}
+
+TEST(Summary, SaysNothingOfWhatIsNotKnown) {
+  Json status = running();
+  status["seconds"] = 0.0;
+  status["loss"] = nullptr;
+  EXPECT_THAT(said(print_summary, status), AllOf(HasSubstr("  500 steps\n"), Not(HasSubstr("loss"))));
 }
 
 TEST(Summary, SaysRecoveriesAndTheNewestCheckpoint) {

@@ -53,9 +53,14 @@ void print_summary(std::ostream& out, const Json& status) {
     out << '\n';
   }
   if (number_of(status, "global_step") > 0) {
-    out << "  " << with_commas(number_of(status, "global_step")) << " steps in "
-        << fixed(number_of(status, "seconds"), 1) << " s, " << with_commas(number_of(status, "examples_per_second"))
-        << " examples/s, loss " << fixed(number_of(status, "loss"), 4) << '\n';
+    const double seconds = number_of(status, "seconds");
+    const double loss = number_of(status, "loss");
+    out << "  " << with_commas(number_of(status, "global_step")) << " steps";
+    if (seconds > 0)
+      out << ", trained for " << fixed(seconds, 1) << " s, " << with_commas(number_of(status, "examples_per_second"))
+          << " examples/s";
+    if (std::isfinite(loss)) out << ", loss " << fixed(loss, 4);
+    out << '\n';
   }
   if (const double recoveries = number_of(status, "recoveries"); recoveries > 0)
     out << "  " << with_commas(recoveries) << (recoveries == 1 ? " recovery" : " recoveries") << '\n';

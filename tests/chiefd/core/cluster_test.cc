@@ -553,6 +553,18 @@ TEST_F(TrainingTest, MessagesOfAnotherGenerationChangeNothing) {
   EXPECT_EQ(status(job).state, JobState::kRunning);
 }
 
+TEST(Journal, EventsOfCheckpointsDoNotPushOutTheOthers) {
+  JournalState state;
+  apply(state, EventRecord{0, JobId(1), "task_lost", "ps/0", 0, "died"});
+  for (std::uint32_t i = 1; i <= 5000; ++i)
+    apply(state, EventRecord{i, JobId(1), i % 2 == 0 ? "checkpoint" : "checkpoint_failed", "", i, "text"});
+  ASSERT_EQ(state.events.size(), 1 + kMaxCheckpointEvents);
+  EXPECT_EQ(state.events.front().kind, "task_lost");
+  EXPECT_EQ(state.events.back().step, 5000u);
+  for (std::uint32_t i = 0; i < 3000; ++i) apply(state, EventRecord{i, JobId(1), "task_lost", "ps/0", i, "died"});
+  EXPECT_EQ(state.events.size(), kMaxEvents);
+}
+
 TEST(JournalStateTest, CompactedRecordsAddUpToTheSameState) {
   JournalState state;
   apply(state, TermRecord{JournalId(3), Term(4)});
