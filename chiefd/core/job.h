@@ -212,6 +212,7 @@ class Job {
   template <typename Message>
   bool is_held_for(TaskId task) const;
   void repeat_roster(Turn& turn);
+  void repeat_ps_requests(Turn& turn, const Member& member);
   void repeat_training_requests(Turn& turn, const Member& member);
   void on_worker_finished(Turn& turn, const Member& from, const WorkerFinished& finished);
   void check_end(Turn& turn);

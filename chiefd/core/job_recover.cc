@@ -307,7 +307,7 @@ void Job::reclaim(Turn& turn, const TaskHello& hello) {
   // Workers that have marked their channels for the chief before would wait for those that never heard of it.
   if (is_owner(hello.member))
     send(turn, hello.member.task, AbandonCheckpoint{id(), generation_, turn.term.value << 32});
-  if (awaited_.count(hello.member) != 0) repeat_roster(turn);
+  if (!awaited_.empty()) repeat_ps_requests(turn, hello.member);
   finish_reclaim(turn);
 }
 

@@ -175,14 +175,18 @@ void Job::repeat_roster(Turn& turn) {
   if (!is_held_for<SetRoster>(pacer().task)) send(turn, pacer().task, SetRoster{id(), generation_, roster_});
 }
 
-void Job::repeat_training_requests(Turn& turn, const Member& member) {
-  const auto send_to = [this, &turn, &member](ToTask message) { send(turn, member.task, std::move(message)); };
-  // In the order of lose_worker().
+// In the order of lose_worker().
+void Job::repeat_ps_requests(Turn& turn, const Member& member) {
   for (const Fence& fence : fences_)
     if (std::any_of(fence.owed.begin(), fence.owed.end(),
                     [&](ShardId shard) { return owners_[shard.value].ps == member; }))
-      send_to(FenceWorker{id(), generation_, fence.worker});
+      send(turn, member.task, FenceWorker{id(), generation_, fence.worker});
   if (member == pacer()) repeat_roster(turn);
+}
+
+void Job::repeat_training_requests(Turn& turn, const Member& member) {
+  const auto send_to = [this, &turn, &member](ToTask message) { send(turn, member.task, std::move(message)); };
+  repeat_ps_requests(turn, member);
   if (unfinished_.count(member) == 0) return;
   if (joining_.count(member) != 0) {
     if (!is_held_for<OpenJob>(member.task)) ask_to_open(turn, member);

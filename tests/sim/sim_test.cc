@@ -32,6 +32,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"losses and restarts of many kinds", {6766, 15890}},
     {"the late hello of a dead process shut out the living one", {8967, 16697, 46161, 47368}},
     {"a chief that took a job up forgot in its journal what others were lent", {14026}},
+    {"an order to fence was lost with its connection while a new chief waited for the pacer", {4253}},
     {"a failure of an old generation was taken for the description's", {18814, 21764, 36435, 44838}},
     {"a shard that gave up waiting for marks amid a push lost the push's answer", {14805}},
     {"a cut waited for a step, the step for a worker, the worker for the cut", {9714}},
