@@ -224,7 +224,7 @@ Status verify_file(Files& files, const std::string& folder, const FileEntry& ent
   if (checksum_of(entry.chunks) != entry.checksum)
     return fail(ErrorCode::kData, folder + "/" + kManifestName + ": the checksums of " + entry.name +
                                       " don't agree with each other: the manifest is damaged");
-  std::vector<std::byte> chunk(kChunkBytes);
+  std::vector<std::byte> chunk(std::min(kChunkBytes, entry.bytes));
   for (std::uint64_t at = 0; at < entry.bytes; at += kChunkBytes) {
     if (is_cancelled && is_cancelled()) return fail(ErrorCode::kTemporary, folder + ": verifying was cancelled");
     const std::uint64_t size = std::min(kChunkBytes, entry.bytes - at);
