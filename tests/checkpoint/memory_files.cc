@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/checkpoint/checksum.h"
+
 namespace disttrain::checkpoint {
 namespace {
 
@@ -29,13 +31,13 @@ class MemoryOutput final : public OutputFile {
     if (Status ok = files_.check(MemoryFiles::Op::kAppend, path_); !ok) return ok;
     std::vector<std::byte>& content = files_.nodes_[node_]->bytes;
     content.insert(content.end(), bytes.begin(), bytes.end());
-    files_.log({MemoryFiles::Op::kAppend, node_, "", "", 0, bytes.size()});
+    files_.log({{MemoryFiles::Op::kAppend, path_, ""}, node_, 0, bytes.size()});
     return {};
   }
   Status sync() override {
     if (Status ok = files_.check(MemoryFiles::Op::kSync, path_); !ok) return ok;
     if (!files_.lies || !files_.lies(MemoryFiles::Op::kSync, path_))
-      files_.log({MemoryFiles::Op::kSync, node_, "", "", 0, 0});
+      files_.log({{MemoryFiles::Op::kSync, path_, ""}, node_, 0, 0});
     return {};
   }
 
@@ -111,7 +113,7 @@ Result<std::unique_ptr<OutputFile>> MemoryFiles::create(const std::string& path)
   if (find(path)) return fail(ErrorCode::kFailed, path + " is there already");
   const NodeId node = add(false);
   nodes_[*folder]->entries[name_in(path)] = node;
-  log({Op::kCreate, *folder, name_in(path), "", node, 0});
+  log({{Op::kCreate, path, ""}, *folder, node, 0});
   return std::make_unique<MemoryOutput>(*this, path, node);
 }
 
@@ -130,7 +132,7 @@ Status MemoryFiles::make_directory(const std::string& path) {
   if (find(path)) return {};
   const NodeId node = add(true);
   nodes_[*folder]->entries[name_in(path)] = node;
-  log({Op::kMakeDirectory, *folder, name_in(path), "", node, 0});
+  log({{Op::kMakeDirectory, path, ""}, *folder, node, 0});
   return {};
 }
 
@@ -150,7 +152,7 @@ Status MemoryFiles::rename(const std::string& from, const std::string& to) {
   if (find(to)) return fail(ErrorCode::kFailed, to + " is there already");
   nodes_[*folder]->entries.erase(name_in(from));
   nodes_[*folder]->entries[name_in(to)] = *node;
-  log({Op::kRename, *folder, name_in(from), name_in(to), *node, 0});
+  log({{Op::kRename, from, to}, *folder, *node, 0});
   return {};
 }
 
@@ -159,7 +161,7 @@ Status MemoryFiles::remove_file(const std::string& path) {
   const auto folder = find(parent_of(path));
   if (!folder || !find(path)) return missing(path);
   nodes_[*folder]->entries.erase(name_in(path));
-  log({Op::kRemove, *folder, name_in(path), "", 0, 0});
+  log({{Op::kRemove, path, ""}, *folder, 0, 0});
   return {};
 }
 
@@ -173,33 +175,59 @@ Status MemoryFiles::sync_directory(const std::string& path) {
   if (Status ok = check(Op::kSyncDirectory, path); !ok) return ok;
   const auto node = find(path);
   if (!node) return missing(path);
-  if (!lies || !lies(Op::kSyncDirectory, path)) log({Op::kSyncDirectory, *node, "", "", 0, 0});
+  if (!lies || !lies(Op::kSyncDirectory, path)) log({{Op::kSyncDirectory, path, ""}, *node, 0, 0});
   return {};
 }
 
-std::string MemoryFiles::fingerprint() const {
-  std::string text;
-  const std::function<void(NodeId)> append = [&](NodeId node) {
-    const auto& bytes = nodes_[node]->bytes;
-    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    for (const auto& [name, child] : nodes_[node]->entries) {
-      text += "/" + name + "\n";
-      append(child);
-    }
-    text += "\n..\n";
+std::uint64_t MemoryFiles::fingerprint(const std::string& folder) const {
+  const auto text = [](const std::string& name) { return checksum_of(std::as_bytes(std::span(name))); };
+  const std::function<std::uint64_t(NodeId)> of = [&](NodeId node) {
+    std::vector<std::uint64_t> parts = {checksum_of(nodes_[node]->bytes)};
+    for (const auto& [name, child] : nodes_[node]->entries) parts.insert(parts.end(), {text(name), of(child)});
+    return checksum_of(parts);
   };
-  append(0);
-  return text;
+  const auto node = find(folder);
+  return node ? of(*node) : 0;
+}
+
+// Of what wasn't synced: nothing, all, a part that ends anywhere, room that was never filled, or some pieces and not
+// others, whichever came first.
+void MemoryFiles::leave(std::vector<std::byte>& bytes, const Node& from, std::size_t durable, std::size_t written,
+                        Random& random) {
+  constexpr std::size_t kPiece = 64;
+  const std::size_t rest = written - durable;
+  enum Fate { kNothing, kAll, kZeros, kTorn, kPieces };
+  static constexpr Fate kFates[] = {kNothing, kAll, kZeros, kTorn, kTorn, kPieces, kPieces, kPieces};
+  const Fate fate = rest == 0 ? kNothing : kFates[random.below(std::size(kFates))];
+  const std::size_t length = durable + (fate == kNothing ? 0 : fate == kTorn ? random.below(rest + 1) : rest);
+  const auto at = [](auto& in, std::size_t i) { return in.begin() + static_cast<std::ptrdiff_t>(i); };
+  bytes.assign(from.bytes.begin(), at(from.bytes, length));
+  for (std::size_t piece = durable; piece < length && (fate == kZeros || fate == kPieces); piece += kPiece)
+    if (fate == kZeros || random.below(2) == 0)
+      std::fill(at(bytes, piece), at(bytes, std::min(piece + kPiece, length)), std::byte{0});
 }
 
 void MemoryFiles::assume_durable() {
   log_.clear();
+  std::vector<bool> is_there(nodes_.size(), false);
+  const std::function<void(NodeId)> mark = [&](NodeId node) {
+    is_there[node] = true;
+    for (const auto& [name, child] : nodes_[node]->entries) mark(child);
+  };
+  mark(0);
+  for (NodeId node = 0; node < nodes_.size(); ++node)
+    if (!is_there[node]) *nodes_[node] = Node();
   for (NodeId node = 0; node < nodes_.size(); ++node) {
-    for (const auto& [name, child] : nodes_[node]->entries) log({Op::kCreate, node, name, "", child, 0});
-    if (!nodes_[node]->is_directory) log({Op::kAppend, node, "", "", 0, nodes_[node]->bytes.size()});
+    for (const auto& [name, child] : nodes_[node]->entries) log({{Op::kCreate, "/" + name, ""}, node, child, 0});
+    if (!nodes_[node]->is_directory) log({{Op::kAppend, "", ""}, node, 0, nodes_[node]->bytes.size()});
   }
   for (NodeId node = 0; node < nodes_.size(); ++node)
-    log({nodes_[node]->is_directory ? Op::kSyncDirectory : Op::kSync, node, "", "", 0, 0});
+    log({{nodes_[node]->is_directory ? Op::kSyncDirectory : Op::kSync, "", ""}, node, 0, 0});
+}
+
+void MemoryFiles::put_off(std::size_t operation, std::size_t later) {
+  const auto at = [this](std::size_t i) { return log_.begin() + static_cast<std::ptrdiff_t>(i); };
+  std::rotate(at(operation), at(operation + 1), at(later + 1));
 }
 
 std::unique_ptr<MemoryFiles> MemoryFiles::after_crash(std::size_t operations, Random& random) const {
@@ -207,29 +235,29 @@ std::unique_ptr<MemoryFiles> MemoryFiles::after_crash(std::size_t operations, Ra
   while (left->nodes_.size() < nodes_.size()) left->add(nodes_[left->nodes_.size()]->is_directory);
   std::vector<std::size_t> synced(nodes_.size(), 0);  // operations before this one are durable, of each node
   for (std::size_t i = 0; i < operations; ++i)
-    if (log_[i].op == Op::kSync || log_[i].op == Op::kSyncDirectory) synced[log_[i].node] = i;
+    if (log_[i].done.op == Op::kSync || log_[i].done.op == Op::kSyncDirectory) synced[log_[i].node] = i;
   std::vector<std::size_t> durable(nodes_.size(), 0);  // bytes
   std::vector<std::size_t> written(nodes_.size(), 0);
   for (std::size_t i = 0; i < operations; ++i) {
     const Logged& entry = log_[i];
     const bool is_durable = i < synced[entry.node];
     auto& entries = left->nodes_[entry.node]->entries;
-    switch (entry.op) {
+    switch (entry.done.op) {
       case Op::kAppend:
         written[entry.node] += entry.bytes;
         if (is_durable) durable[entry.node] = written[entry.node];
         break;
       case Op::kCreate:
       case Op::kMakeDirectory:
-        if (is_durable || random.below(2) == 0) entries[entry.name] = entry.child;
+        if (is_durable || random.below(2) == 0) entries[name_in(entry.done.path)] = entry.child;
         break;
       case Op::kRename:
         if (!is_durable && random.below(2) == 0) break;
-        entries.erase(entry.name);
-        entries[entry.to] = entry.child;
+        entries.erase(name_in(entry.done.path));
+        entries[name_in(entry.done.to)] = entry.child;
         break;
       case Op::kRemove:
-        if (is_durable || random.below(2) == 0) entries.erase(entry.name);
+        if (is_durable || random.below(2) == 0) entries.erase(name_in(entry.done.path));
         break;
       default:
         break;
@@ -237,15 +265,7 @@ std::unique_ptr<MemoryFiles> MemoryFiles::after_crash(std::size_t operations, Ra
   }
   for (NodeId node = 0; node < nodes_.size(); ++node) {
     if (nodes_[node]->is_directory || written[node] == 0) continue;
-    // Of what wasn't synced: nothing, all, a part, or room that was never filled.
-    std::size_t length = durable[node];
-    const std::size_t rest = written[node] - durable[node];
-    const std::uint64_t fate = rest == 0 ? 0 : random.below(4);
-    if (fate == 1 || fate == 3) length += rest;
-    if (fate == 2) length += random.below(rest + 1);
-    std::vector<std::byte>& bytes = left->nodes_[node]->bytes;
-    bytes.assign(nodes_[node]->bytes.begin(), nodes_[node]->bytes.begin() + static_cast<std::ptrdiff_t>(length));
-    if (fate == 3) std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(durable[node]), bytes.end(), std::byte{0});
+    leave(left->nodes_[node]->bytes, *nodes_[node], durable[node], written[node], random);
   }
   return left;
 }

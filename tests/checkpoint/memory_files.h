@@ -25,11 +25,20 @@ class MemoryFiles final : public Files {
   // Asked of each sync; true: it says that it is done, and isn't.
   std::function<bool(Op, const std::string& path)> lies;
 
-  // Everything that can be reached, as bytes: equal where two states are.
-  std::string fingerprint() const;
+  // Of all that a folder holds, names and bytes: equal where two are. "": everything.
+  std::uint64_t fingerprint(const std::string& folder = "") const;
 
   // Operations so far that changed anything or made it durable.
   std::size_t operations() const { return log_.size(); }
+  struct Done {
+    Op op;
+    std::string path;
+    std::string to;  // kRename
+  };
+  Done done(std::size_t operation) const { return log_[operation].done; }
+  // As if `operation` had never been done, or right after `later`. For crashes only: what is there stays as it is.
+  void forget(std::size_t operation) { log_[operation].done.op = Op::kOpen; }
+  void put_off(std::size_t operation, std::size_t later);
   // What a crash right after so many operations may leave.
   std::unique_ptr<MemoryFiles> after_crash(std::size_t operations, Random& random) const;
 
@@ -60,16 +69,16 @@ class MemoryFiles final : public Files {
     bool writer = false;
   };
   struct Logged {
-    Op op;
+    Done done;
     NodeId node = 0;   // the file; of names: the folder
-    std::string name;  // that goes or comes
-    std::string to;    // kRename
     NodeId child = 0;  // kCreate, kMakeDirectory, kRename
     std::size_t bytes = 0;
   };
 
   std::optional<NodeId> find(const std::string& path) const;
   NodeId add(bool is_directory);
+  static void leave(std::vector<std::byte>& bytes, const Node& from, std::size_t durable, std::size_t written,
+                    Random& random);
   Status check(Op op, const std::string& path) const;
   void log(Logged entry) { log_.push_back(std::move(entry)); }
 
