@@ -41,8 +41,10 @@ class Simulation {
       if (outcome.finished && !chief()->knows_by_journal_alone("first"))
         laws_.finished(jobs_.configs.at("first"), status.examples);
       // Of a disk that fails a job may die at its end alone, after some tries, and it says so.
-      const bool may_fail =
-          storage_.has_failed() && status.reason.find("the last checkpoint couldn't be taken") != std::string::npos;
+      const auto says = [&status](const char* what) { return status.reason.find(what) != std::string::npos; };
+      // Or of one that lied, when nothing is left of what was committed to it.
+      const bool may_fail = (storage_.has_failed() && says("the last checkpoint couldn't be taken")) ||
+                            (storage_.has_lied() && says("was committed, and"));
       if (!outcome.finished && !may_fail)
         laws_.violated("L1: the job is " + std::string(to_string(status.state)) + ": " + status.reason);
     }
