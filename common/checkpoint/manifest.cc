@@ -6,6 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "common/checkpoint/checksum.h"
+
 namespace disttrain::checkpoint {
 namespace {
 
@@ -186,6 +188,13 @@ void check(const Manifest& manifest) {
   }
 }
 
+// How the text goes on after what the checksum is of.
+constexpr std::string_view kChecksumBegins = ",\n \"manifest_xxh3\": ";
+
+std::string end_of(const std::string& text) {
+  return std::string(kChecksumBegins) + "\"" + hex(checksum_of(std::as_bytes(std::span(text)))) + "\"\n}\n";
+}
+
 }  // namespace
 
 std::string shard_file_name(std::uint32_t shard, std::uint32_t shards) {
@@ -256,17 +265,23 @@ std::string to_json(const Manifest& manifest) {
                        {"complete_epochs", manifest.pacer.complete_epochs},
                        {"ledger", ledger}}},
                      {"job_toml", manifest.job_toml}};
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
+  text.resize(text.size() - std::string_view("\n}").size());
+  return text + end_of(text);
 }
 
 Result<Manifest> parse_manifest(const std::string& text, const std::string& path) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return fail(ErrorCode::kData, path + " isn't JSON: it is damaged");
+  const std::size_t end = text.rfind(kChecksumBegins);
+  if (end != std::string::npos && text.substr(end) != end_of(text.substr(0, end)))
+    return fail(ErrorCode::kData, path + ": its bytes aren't those that were written (XXH3 differs): it is damaged");
   try {
     const std::uint64_t format = number(json, "format");
     if (format > kFormat)
       return fail(ErrorCode::kConfig, path + " is of format " + std::to_string(format) + "; this version reads up to " +
                                           std::to_string(kFormat) + ": use the version that wrote it, or a newer one");
+    expect(format <= 1 || end != std::string::npos, "it lacks its checksum");
     Manifest manifest;
     manifest.job = text_of(json, "job");
     manifest.generation = Generation(number(json, "generation"));

@@ -2,6 +2,9 @@
 //
 // A shard's file holds its parameters as the shard keeps them (Layout: the shard's buckets one after the other), then
 // each slot in the same order; so a slice's place in a file is a sum.
+//
+// Its last line is the XXH3 of all the text before it: a ledger in which a bit has flipped would be as good to read as
+// the right one. Manifests of format 1 have no such line.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +20,7 @@
 namespace disttrain::checkpoint {
 
 // Of manifests: a newer one than this is refused.
-inline constexpr std::uint32_t kFormat = 1;
+inline constexpr std::uint32_t kFormat = 2;
 // Files are verified in pieces of so many bytes, from the file's begin; the last one may be shorter.
 inline constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 inline constexpr const char* kManifestName = "MANIFEST.json";

@@ -148,10 +148,38 @@ TEST(Manifest, ComesBackAsItWas) {
 }
 
 TEST(Manifest, NewerFormatIsRefusedWithASentence) {
-  const Result<Manifest> manifest = parse_manifest(R"({"format": 2})", "/m");
+  const Result<Manifest> manifest = parse_manifest(R"({"format": 3})", "/m");
   ASSERT_FALSE(manifest);
   EXPECT_EQ(manifest.error().code, ErrorCode::kConfig);
-  EXPECT_NE(manifest.error().message.find("format 2"), std::string::npos);
+  EXPECT_NE(manifest.error().message.find("format 3"), std::string::npos);
+}
+
+TEST(Manifest, AnyBitThatFlipsIsFound) {
+  MemoryFiles files;
+  ASSERT_TRUE(files.make_directory("/job"));
+  const std::string path = *save(files, "/job", layout_of(small_model(), 2, 5), 3, 12000);
+  const std::string text = *read_text(files, path + "/" + kManifestName, 1 << 20);
+  ASSERT_TRUE(parse_manifest(text, "/m"));
+  for (std::size_t bit = 0; bit < 8 * text.size(); ++bit) {
+    std::string damaged = text;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    const Result<Manifest> manifest = parse_manifest(damaged, "/m");
+    ASSERT_FALSE(manifest) << "bit " << bit % 8 << " of byte " << bit / 8;
+    ASSERT_EQ(manifest.error().code, ErrorCode::kData) << "the one before must be tried: bit " << bit;
+  }
+}
+
+TEST(Manifest, OneOfFormatOneNeedsNoChecksum) {
+  MemoryFiles files;
+  ASSERT_TRUE(files.make_directory("/job"));
+  const std::string path = *save(files, "/job", layout_of(small_model(), 2, 5), 3, 12000);
+  std::string text = *read_text(files, path + "/" + kManifestName, 1 << 20);
+  text = text.substr(0, text.rfind(",\n")) + "\n}\n";
+  EXPECT_FALSE(parse_manifest(text, "/m")) << "of format 2 it needs one";
+  text.replace(text.find("\"format\": 2"), 11, "\"format\": 1");
+  const Result<Manifest> manifest = parse_manifest(text, "/m");
+  ASSERT_TRUE(manifest) << manifest.error().message;
+  EXPECT_EQ(manifest->step, Step(12000));
 }
 
 TEST(Manifest, SizesThatPass64BitsAreRefused) {
