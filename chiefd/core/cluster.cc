@@ -1,6 +1,7 @@
 #include "chiefd/core/cluster.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "common/check.h"
@@ -178,12 +179,51 @@ void Cluster::on(Instant now, const ProbeDone& event, Actions& actions) {
   tell_job(now, findings, actions);
 }
 
-Status Cluster::check_submission(const Submission& submission) const {
-  const std::string& name = submission.config.job.name;
+namespace {
+
+bool is_same(const Submission& one, const Submission& other) {
+  return one.toml == other.toml && one.warmup_steps == other.warmup_steps;
+}
+
+// "`epochs = 60` there, `epochs = 5` here": the first lines that differ.
+std::string difference(std::string_view there, std::string_view here) {
+  const auto take_line = [](std::string_view& text) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    return line;
+  };
+  while (!there.empty() || !here.empty()) {
+    const std::string_view old_line = take_line(there);
+    const std::string_view new_line = take_line(here);
+    if (old_line != new_line) return "`" + std::string(old_line) + "` there, `" + std::string(new_line) + "` here";
+  }
+  return "other warm-up steps";
+}
+
+}  // namespace
+
+const Job* Cluster::unended(const std::string& name) const {
   for (const auto& [id, job] : jobs_)
-    if (!is_final(job->state()) && job->name() == name)
-      return fail(ErrorCode::kConfig, "job " + name + " is " + to_string(job->state()) + " already, as number " +
-                                          std::to_string(id.value) + ": wait for its end, stop it, or set job.name");
+    if (!is_final(job->state()) && job->name() == name) return job.get();
+  return nullptr;
+}
+
+Error Cluster::name_is_taken(const Job& by, const Submit& event) const {
+  const std::string is_there =
+      "job " + by.name() + " is " + to_string(by.state()) + " already, as number " + std::to_string(by.id().value);
+  if (!event.goes_on) return Error{ErrorCode::kConfig, is_there + ": wait for its end, stop it, or set job.name"};
+  return Error{
+      ErrorCode::kConfig,
+      is_there + ", and is another one (" + difference(by.submission().toml, event.submission.toml) +
+          "): set job.name for a job of its own, or give the text back to go on with the one that is there. To "
+          "be rid of that one, go on with it and `disttrain kill " +
+          by.name() + "`, or remove " + config_.chief.state_directory +
+          "/journal while no chief runs, which forgets every job of this cluster (not their checkpoints)"};
+}
+
+Status Cluster::check_submission(const Submit& event) const {
+  const Submission& submission = event.submission;
+  if (const Job* namesake = unended(submission.config.job.name)) return tl::unexpected(name_is_taken(*namesake, event));
   const auto waiting = std::count_if(jobs_.begin(), jobs_.end(),
                                      [](const auto& entry) { return entry.second->state() == JobState::kQueued; });
   // With none that runs, the first of them is about to.
@@ -201,19 +241,33 @@ Status Cluster::check_submission(const Submission& submission) const {
   return {};
 }
 
+std::uint32_t Cluster::ahead_of(const Job* job) const {
+  const auto end = job != nullptr ? jobs_.find(job->id()) : jobs_.end();
+  return static_cast<std::uint32_t>(
+      std::count_if(jobs_.begin(), end, [](const auto& entry) { return !is_final(entry.second->state()); }));
+}
+
 void Cluster::on(Instant now, const Submit& event, Actions& actions) {
-  if (Status status = check_submission(event.submission); !status) {
+  const Job* namesake = unended(event.submission.config.job.name);
+  if (event.goes_on && namesake != nullptr && is_same(namesake->submission(), event.submission)) {
+    const AnswerClient answer{event.client, JobSubmitted{namesake->id(), ahead_of(namesake), true}};
+    if (const auto ticket = ticket_of(namesake->id()))
+      answers_.emplace(*ticket, answer);
+    else
+      actions.push_back(answer);
+    return;
+  }
+  if (Status status = check_submission(event); !status) {
     actions.push_back(AnswerClient{event.client, Refused{status.error().code, status.error().message}});
     return;
   }
-  const auto ahead =
-      std::count_if(jobs_.begin(), jobs_.end(), [](const auto& entry) { return !is_final(entry.second->state()); });
+  const std::uint32_t ahead = ahead_of(nullptr);
   const JobId id = last_job_ = last_job_.next();
   const Submission& submission = event.submission;
   Turn turn = this->turn(now, actions);
   const Ticket ticket =
       turn.persist(SubmittedRecord{id, submission.config.job.name, submission.toml, submission.warmup_steps});
-  answers_.emplace(ticket, AnswerClient{event.client, JobSubmitted{id, static_cast<std::uint32_t>(ahead)}});
+  answers_.emplace(ticket, AnswerClient{event.client, JobSubmitted{id, ahead}});
   jobs_[id] = std::make_unique<Job>(setup_of(id, submission));
   forget_old_jobs();
 }
@@ -258,7 +312,8 @@ void Cluster::on(Instant now, const Persisted& event, Actions& actions) {
     term_ticket_.reset();
     actions.push_back(Listen{});
   }
-  if (auto answer = answers_.extract(event.ticket); !answer.empty()) actions.push_back(std::move(answer.mapped()));
+  for (auto answer = answers_.extract(event.ticket); !answer.empty(); answer = answers_.extract(event.ticket))
+    actions.push_back(std::move(answer.mapped()));
   Turn turn = this->turn(now, actions);
   for (auto& [id, job] : jobs_) job->on_persisted(turn, event.ticket);
 }
@@ -281,7 +336,7 @@ void Cluster::advance_queue(Instant now, Actions& actions) {
     if (term_ticket_) return;
     // A job that isn't durable yet has no business to begin.
     const auto next = std::find_if(jobs_.begin(), jobs_.end(), [this](const auto& entry) {
-      return entry.second->state() == JobState::kQueued && !is_being_written(entry.first);
+      return entry.second->state() == JobState::kQueued && !ticket_of(entry.first);
     });
     if (next == jobs_.end()) return;
     current_ = next->first;
@@ -290,11 +345,12 @@ void Cluster::advance_queue(Instant now, Actions& actions) {
   }
 }
 
-bool Cluster::is_being_written(JobId id) const {
-  return std::any_of(answers_.begin(), answers_.end(), [id](const auto& entry) {
+std::optional<Ticket> Cluster::ticket_of(JobId id) const {
+  const auto found = std::find_if(answers_.begin(), answers_.end(), [id](const auto& entry) {
     const JobSubmitted* submitted = std::get_if<JobSubmitted>(&entry.second.answer);
     return submitted != nullptr && submitted->job == id;
   });
+  return found == answers_.end() ? std::nullopt : std::optional(found->first);
 }
 
 void Cluster::forget_old_jobs() {

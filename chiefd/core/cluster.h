@@ -75,12 +75,18 @@ class Cluster {
   Instant awake(Instant now);
   Turn turn(Instant now, Actions& actions) { return Turn{now, term_, tasks_, last_ticket_, actions}; }
   Job* current();
-  Status check_submission(const Submission& submission) const;
+  Status check_submission(const Submit& event) const;
+  // The job of that name that hasn't ended. null: none.
+  const Job* unended(const std::string& name) const;
+  Error name_is_taken(const Job& by, const Submit& event) const;
   void tell_job(Instant now, const Findings& findings, Actions& actions);
   // Begins the next job when none runs.
   void advance_queue(Instant now, Actions& actions);
   Job::Setup setup_of(JobId id, Submission submission) const;
-  bool is_being_written(JobId id) const;
+  // Jobs that haven't ended: all (null), or those before this one.
+  std::uint32_t ahead_of(const Job* job) const;
+  // Of its submission, until that is durable.
+  std::optional<Ticket> ticket_of(JobId id) const;
   void freeze_tasks(Instant now);
   void forget_old_jobs();
   TaskStatus task_status(const Task& task, Instant now) const;
@@ -96,8 +102,8 @@ class Cluster {
   JournalId journal_;
   Tasks tasks_;
   Ticket last_ticket_;
-  std::optional<Ticket> term_ticket_;  // until it is durable
-  std::map<Ticket, AnswerClient> answers_;
+  std::optional<Ticket> term_ticket_;            // until it is durable
+  std::multimap<Ticket, AnswerClient> answers_;  // to be given when the ticket is durable
   JobId last_job_;
   std::map<JobId, std::unique_ptr<Job>> jobs_;
   std::optional<JobId> current_;

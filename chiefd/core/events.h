@@ -60,6 +60,7 @@ struct ProbeDone {
 struct Submit {
   ClientId client;
   Submission submission;
+  bool goes_on = false;  // the same job that hasn't ended is meant, if there is one
 };
 struct Stop {
   ClientId client;

@@ -74,6 +74,7 @@ class Job {
 
   JobId id() const { return setup_.id; }
   const std::string& name() const { return setup_.submission.config.job.name; }
+  const Submission& submission() const { return setup_.submission; }
   JobState state() const { return state_; }
   // It has ended, and the journal has that: the end may be told.
   bool is_end_durable() const { return is_final(state_) && held_.empty(); }

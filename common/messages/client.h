@@ -12,11 +12,13 @@ namespace disttrain {
 struct SubmitJob {
   std::string job_toml;            // whole and with absolute paths; --set already applied
   std::uint64_t warmup_steps = 0;  // bench: steps that aren't measured
+  bool goes_on = false;            // `up`: where the same job hasn't ended, that one is meant, and not another
 };
 
 struct JobSubmitted {
   JobId job;
   std::uint32_t ahead = 0;  // jobs that run or wait before it
+  bool was_there = false;   // it goes on
 };
 
 // `job`: number or name; "" = the running one, else the last.

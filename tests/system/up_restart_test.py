@@ -1,9 +1,10 @@
-"""kill -9 of each kind of daemon of `up`: it is started again, the job goes on and finishes, and events tell the story."""
+"""kill -9 of each kind of daemon of `up`, and of `up` itself: the job goes on and finishes, and events tell the story."""
 import json
 import os
 import signal
 import unittest
 
+from bad_input_test import CLUSTER, free_ports
 from harness import SystemTest
 
 EPOCHS = 100
@@ -143,6 +144,58 @@ class UpRestartTest(SystemTest):
         outcome = self.finish(process)
         self.assert_finished(outcome)
         self.assertIn("it stays down: it left by itself", outcome.err)
+
+
+class KilledUpTest(SystemTest):
+    """`up` with a cluster file: the chief's journal outlives it."""
+
+    def setUp(self):
+        super().setUp()
+        chief, ps, worker = free_ports(3)
+        self.cluster = self.folder / "cluster.toml"
+        self.cluster.write_text(CLUSTER.format(name="test", port=chief, ps=ps, worker=worker, folder=self.folder))
+        self.checkpoints = self.folder / "checkpoints"
+        self.checkpoints.mkdir()
+        self.training_job = self.job(train=f"epochs = {EPOCHS}")
+
+    def start(self, *command, **others):
+        if command[1] == "up":
+            command = (*command, "--set", f"checkpoint.directory={self.checkpoints}",
+                       "--set", "checkpoint.every_steps=500")
+        return super().start(*command, **others)
+
+    def up_of(self, job, *arguments):
+        return self.start("disttrain", "up", self.cluster, "--job", job, "--json", *arguments)
+
+    def kill_up(self):
+        """One whose job has taken a checkpoint."""
+        process = self.up_of(self.training_job)
+        self.until("a checkpoint", lambda: (self.status() or {}).get("checkpoint"))
+        process.kill()
+        self.until("its daemons to end", lambda: not self.processes_of_this_test())
+
+    def test_same_command_goes_on_with_the_job(self):
+        self.kill_up()
+        outcome = self.finish(self.up_of(self.training_job))
+        result = self.assert_finished(outcome)
+        self.assertEqual((result["id"], result["recoveries"]), (1, 1))
+        self.assertEqual(result["examples"], EPOCHS * 6000)
+        self.assertIn("job 1 (quick) is there already: going on with it", outcome.err)
+
+    def test_another_job_of_that_name_is_refused_before_anything_trains(self):
+        self.kill_up()
+        logs = set(self.folder.glob("disttrain-*/worker-*.log"))
+        outcome = self.finish(self.up_of(self.training_job, "--set", "train.epochs=3"))
+        self.assert_refused(outcome, 78, f"`epochs = {EPOCHS}` there, `epochs = 3` here", "disttrain kill quick",
+                            f"{self.folder}/chief/journal")
+        self.assertEqual(set(self.folder.glob("disttrain-*/worker-*.log")), logs, "no task was started")
+        self.assert_finished(self.finish(self.up_of(self.training_job)))
+
+    def test_without_its_journal_the_name_is_free(self):
+        self.kill_up()
+        (self.folder / "chief" / "journal").unlink()
+        result = self.assert_finished(self.finish(self.up_of(self.training_job, "--set", "train.epochs=200")))
+        self.assertEqual((result["id"], result["recoveries"]), (1, 0))
 
 
 class CheckpointSaveTest(SystemTest):

@@ -50,10 +50,14 @@ Result<Json> ask_status(ChiefClient& client, const std::string& job, bool all, D
   return json;
 }
 
-Result<std::string> submit_job(ChiefClient& client, const daemon::JobFile& job, std::uint64_t warmup_steps) {
-  auto submitted = client.ask<JobSubmitted>(SubmitJob{job.toml, warmup_steps}, kAnswerDeadline);
+Result<std::string> submit_job(ChiefClient& client, const daemon::JobFile& job, std::uint64_t warmup_steps,
+                               Namesake namesake) {
+  const SubmitJob request{job.toml, warmup_steps, namesake == Namesake::kGoesOn};
+  auto submitted = client.ask<JobSubmitted>(request, kAnswerDeadline);
   if (!submitted) return tl::unexpected<Error>(std::move(submitted.error()));
   const std::string number = std::to_string(submitted->job.value);
+  if (submitted->was_there)
+    std::cerr << "job " << number << " (" << job.config.job.name << ") is there already: going on with it\n";
   if (submitted->ahead > 0)
     std::cerr << "job " << number << " (" << job.config.job.name << ") waits: " << submitted->ahead << " before it\n";
   return number;

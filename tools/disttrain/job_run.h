@@ -45,7 +45,15 @@ struct JobRun {
   Duration chief_patience{};
 };
 
-Result<std::string> submit_job(ChiefClient& client, const daemon::JobFile& job, std::uint64_t warmup_steps);
+// What to make of a job of that name that hasn't ended.
+enum class Namesake {
+  kRefused,
+  kGoesOn,  // if it is the same job; the number is its
+};
+
+// The job's number.
+Result<std::string> submit_job(ChiefClient& client, const daemon::JobFile& job, std::uint64_t warmup_steps,
+                               Namesake namesake = Namesake::kRefused);
 
 // After an error of the client: whether the chief, which may be starting anew, was reached again. Tells of it on
 // stderr.

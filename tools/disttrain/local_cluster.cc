@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "common/daemon/config_reader.h"
 #include "common/daemon/host.h"
@@ -44,6 +45,19 @@ std::string generated_toml(const std::string& name, const fs::path& folder, cons
   return text;
 }
 
+// Daemons of an `up` that was killed a moment ago have their ports until the kernel is through with them.
+Result<ListeningSocket> bind_patiently(const std::string& address) {
+  constexpr std::chrono::seconds kPatience(1);
+  constexpr std::chrono::milliseconds kPause(10);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  auto listener = bind_listener(address);
+  while (!listener && listener.error().code == ErrorCode::kUnavailable && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kPause);
+    listener = bind_listener(address);
+  }
+  return listener;
+}
+
 std::vector<TaskId> tasks_of(std::size_t ps, std::size_t workers) {
   std::vector<TaskId> tasks = {TaskId{Role::kChief, 0}};
   for (std::uint32_t i = 0; i < ps; ++i) tasks.push_back(TaskId{Role::kPs, i});
@@ -61,7 +75,8 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::start(asio::io_context& loop
   if (!folder) return tl::unexpected<Error>(std::move(folder.error()));
   std::unique_ptr<LocalCluster> cluster(new LocalCluster(loop, *folder, options));
   if (Status made = cluster->make_config(options); !made) return tl::unexpected<Error>(std::move(made.error()));
-  if (Status started = cluster->spawn_all(); !started) return tl::unexpected<Error>(std::move(started.error()));
+  if (cluster->own_tasks_.front().role == Role::kChief)
+    if (Status started = cluster->spawn(0); !started) return tl::unexpected<Error>(std::move(started.error()));
   auto registration =
       Registration::make(options.name + "-" + std::to_string(getpid()), daemon::cluster_toml(cluster->config_));
   if (!registration) return tl::unexpected<Error>(std::move(registration.error()));
@@ -101,7 +116,7 @@ Status LocalCluster::make_config(const LocalClusterOptions& options) {
 
 Status LocalCluster::bind_all() {
   for (TaskId task : own_tasks_) {
-    auto listener = bind_listener(address_of(config_, task));
+    auto listener = bind_patiently(address_of(config_, task));
     if (!listener)
       return tl::unexpected<Error>(Error{listener.error().code, to_string(task) + ": " + listener.error().message});
     listeners_.push_back(std::move(*listener));
@@ -109,23 +124,24 @@ Status LocalCluster::bind_all() {
   return {};
 }
 
-Status LocalCluster::spawn_all() {
+Status LocalCluster::start_tasks() {
+  for (std::size_t i = 0; i < own_tasks_.size(); ++i)
+    if (own_tasks_[i].role != Role::kChief)
+      if (Status started = spawn(i); !started) return started;
+  return {};
+}
+
+Status LocalCluster::spawn(std::size_t i) {
   std::error_code error;
   const fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (std::size_t i = 0; i < own_tasks_.size(); ++i) {
-    const TaskId task = own_tasks_[i];
-    std::vector<std::string> arguments = {"--cluster", cluster_file_};
-    if (task.role != Role::kChief) {
-      arguments.push_back("--index");
-      arguments.push_back(std::to_string(task.index));
-    }
-    const Status started =
-        supervisor_.start(DaemonProgram{task, programs / program_of(task.role), arguments, folder_ / log_name(task)},
-                          std::move(listeners_[i]));
-    if (!started) return started;
+  const TaskId task = own_tasks_[i];
+  std::vector<std::string> arguments = {"--cluster", cluster_file_};
+  if (task.role != Role::kChief) {
+    arguments.push_back("--index");
+    arguments.push_back(std::to_string(task.index));
   }
-  listeners_.clear();
-  return {};
+  return supervisor_.start(DaemonProgram{task, programs / program_of(task.role), arguments, folder_ / log_name(task)},
+                           std::move(listeners_[i]));
 }
 
 LocalCluster::~LocalCluster() {

@@ -28,9 +28,12 @@ struct LocalClusterOptions {
 
 class LocalCluster {
  public:
-  // Binds every socket before any daemon starts, so that a port in use is told with nothing half-started. On an error
-  // all that was started is stopped again and the run folder is gone.
+  // Binds every socket before any daemon starts, so that a port in use is told with nothing half-started; then starts
+  // the chief, if it is this host's. On an error all that was started is stopped again and the run folder is gone.
   static Result<std::unique_ptr<LocalCluster>> start(asio::io_context& loop, const LocalClusterOptions& options);
+  // The others. Once the chief has taken the job: it may have another one in its journal, which would begin to train
+  // and be torn down again where ours is refused.
+  Status start_tasks();
   // Stops, as stop(). Removes the run folder unless keep_folder() was called.
   ~LocalCluster();
   LocalCluster(const LocalCluster&) = delete;
@@ -49,13 +52,13 @@ class LocalCluster {
   LocalCluster(asio::io_context& loop, std::filesystem::path folder, const LocalClusterOptions& options);
   Status make_config(const LocalClusterOptions& options);
   Status bind_all();
-  Status spawn_all();
+  Status spawn(std::size_t i);
 
   const std::filesystem::path folder_;
   std::string cluster_file_;
   ClusterConfig config_;
   std::vector<TaskId> own_tasks_;
-  std::vector<ListeningSocket> listeners_;  // as own_tasks_, until they are started
+  std::vector<ListeningSocket> listeners_;  // as own_tasks_; closed once its task has started
   Supervisor supervisor_;
   std::optional<Registration> registration_;
   bool is_folder_kept_ = false;

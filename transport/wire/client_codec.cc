@@ -5,19 +5,21 @@ namespace disttrain::wire {
 void write(const SubmitJob& m, schema::SubmitJob::Builder b) {
   b.setJobToml(text(m.job_toml));
   b.setWarmupSteps(m.warmup_steps);
+  b.setGoesOn(m.goes_on);
 }
 
 SubmitJob read(schema::SubmitJob::Reader r) {
-  return SubmitJob{string(r.getJobToml()), r.getWarmupSteps()};
+  return SubmitJob{string(r.getJobToml()), r.getWarmupSteps(), r.getGoesOn()};
 }
 
 void write(const JobSubmitted& m, schema::JobSubmitted::Builder b) {
   b.setJob(m.job.value);
   b.setAhead(m.ahead);
+  b.setWasThere(m.was_there);
 }
 
 JobSubmitted read(schema::JobSubmitted::Reader r) {
-  return JobSubmitted{JobId(r.getJob()), r.getAhead()};
+  return JobSubmitted{JobId(r.getJob()), r.getAhead(), r.getWasThere()};
 }
 
 void write(const StatusRequest& m, schema::StatusRequest::Builder b) {

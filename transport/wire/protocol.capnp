@@ -548,11 +548,13 @@ struct CheckpointFailed {
 struct SubmitJob {
   jobToml @0 :Text;  # whole, with absolute paths
   warmupSteps @1 :UInt64;
+  goesOn @2 :Bool;   # where a job of this name and text hasn't ended, that one is meant; else its name is taken
 }
 
 struct JobSubmitted {
   job @0 :UInt32;
   ahead @1 :UInt32;
+  wasThere @2 :Bool;  # it goes on
 }
 
 # client -> chief. Answered by StatusAnswer: at once, or when the job has ended.

@@ -86,12 +86,12 @@ class ClusterTest : public testing::Test {
   }
 
   // Returns the number of the job, or 0 when it is refused (see refused_).
-  JobId submit(const JobConfig& config) {
+  JobId submit(const JobConfig& config, bool goes_on = false) {
     const std::string toml = "# " + config.job.name;
     configs_.emplace(toml, config);
-    submitted_ = JobId(0);
-    step(Submit{ClientId(1), Submission{toml, config, 0}});
-    return submitted_;
+    const std::size_t answered = answers_.size();
+    step(Submit{ClientId(1), Submission{toml, config, 0}, goes_on});
+    return answers_.size() > answered ? answers_.back().job : JobId(0);
   }
 
   void step(const Event& event) {
@@ -158,6 +158,7 @@ class ClusterTest : public testing::Test {
   std::vector<Send> sent_;
   std::vector<std::string> notes_;
   std::vector<JobId> ended_;
+  std::vector<JobSubmitted> answers_;
   std::optional<Refused> refused_;
   std::optional<Refused> task_refused_;
   std::vector<Record> records_written_;
@@ -193,7 +194,7 @@ class ClusterTest : public testing::Test {
       later(Persisted{persist.ticket});
   }
   void on(const AnswerClient& answer) {
-    if (const auto* submitted = std::get_if<JobSubmitted>(&answer.answer)) submitted_ = submitted->job;
+    if (const auto* submitted = std::get_if<JobSubmitted>(&answer.answer)) answers_.push_back(*submitted);
     if (const auto* refused = std::get_if<Refused>(&answer.answer)) refused_ = *refused;
     if (std::holds_alternative<RequestDone>(answer.answer)) ++done_;
   }
@@ -297,7 +298,6 @@ class ClusterTest : public testing::Test {
   std::vector<Ticket> unwritten_;
   std::vector<Probe> probes_;
   std::map<std::string, JobConfig> configs_;
-  JobId submitted_;
 };
 
 // A job that trains: 2 ps, `workers` workers, all obedient.

@@ -450,6 +450,43 @@ TEST_F(TrainingTest, QueueHasALimitAndNamesAreUnique) {
   EXPECT_EQ(refused_->code, ErrorCode::kTemporary);
 }
 
+TEST_F(TrainingTest, SameJobGoesOnWhereItIsAskedFor) {
+  const JobId first = train(job_config("a"));
+  const JobId second = submit(job_config("b"));
+  EXPECT_EQ(submit(job_config("a"), true), first);
+  EXPECT_EQ(submit(job_config("b"), true), second);
+  EXPECT_EQ(answers_.back().ahead, 1u);
+  EXPECT_TRUE(answers_.back().was_there);
+  EXPECT_EQ(cluster_->jobs().size(), 2u);
+}
+
+TEST_F(TrainingTest, JobThatHasEndedBeginsAnew) {
+  const JobId first = train(job_config("a"));
+  step(chiefd::Stop{ClientId(2), "a", true, "ada"});
+  EXPECT_NE(submit(job_config("a"), true), first);
+  EXPECT_FALSE(answers_.back().was_there);
+}
+
+TEST_F(TrainingTest, AnotherTextUnderTheNameIsRefusedWithTheDifference) {
+  train(job_config("a"));
+  step(Submit{ClientId(1), Submission{"# a\nepochs = 2", job_config("a"), 0}, true});
+  ASSERT_TRUE(refused_);
+  EXPECT_EQ(refused_->code, ErrorCode::kConfig);
+  EXPECT_NE(refused_->reason.find("`` there, `epochs = 2` here"), std::string::npos) << refused_->reason;
+  EXPECT_NE(refused_->reason.find("disttrain kill a"), std::string::npos);
+}
+
+TEST_F(TrainingTest, NumberOfAJobThatGoesOnIsToldOnceItIsDurable) {
+  start_chief(1, 1);
+  hello_all();
+  disk_is_held_ = true;
+  submit(job_config("a"));
+  EXPECT_EQ(submit(job_config("a"), true), JobId(0));
+  release_disk();
+  ASSERT_EQ(answers_.size(), 2u);
+  EXPECT_EQ(answers_.back().job, answers_.front().job);
+}
+
 TEST_F(TrainingTest, QueueHasItsLimitWhileTheFirstJobIsStillBeingWritten) {
   config_.chief.max_queued_jobs = 1;
   start_chief(1, 1);
