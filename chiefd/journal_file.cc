@@ -26,12 +26,29 @@ constexpr std::uint32_t kMaxRecordBytes = 64 << 20;
 
 using Bytes = std::vector<std::byte>;
 
+// What to do about it.
+const char* advice(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return ": free space on that disk, and the chief goes on where it was";
+    case EACCES:
+    case EPERM:
+      return ": give this user the right, or set chief.state_directory";
+    case EROFS:
+      return ": mount it for writing (the kernel's log says whether the disk fails), or set chief.state_directory";
+    case EIO:
+      return ": the disk fails; look at the kernel's log";
+    default:
+      return "";
+  }
+}
+
 tl::unexpected<Error> failed(const std::string& what, const std::string& path) {
   const int code = errno;
   const bool denied = code == EACCES || code == EPERM || code == EROFS;
-  const std::string help = denied ? ": give this user the right, or set chief.state_directory" : "";
   return fail(denied ? ErrorCode::kNoPermission : ErrorCode::kUnavailable,
-              "can't " + what + " " + path + ": " + std::strerror(code) + help);
+              "can't " + what + " " + path + ": " + std::strerror(code) + advice(code));
 }
 
 void put_u32(Bytes& out, std::uint32_t value) {

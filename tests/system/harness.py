@@ -95,8 +95,11 @@ class SystemTest(unittest.TestCase):
 
     def start(self, *command, environment=None):
         """Starts one of our programs; it is killed at the end of the test at the latest."""
-        program, *arguments = map(str, command)
-        process = subprocess.Popen([str(BIN / program), *arguments], env={**self.environment, **(environment or {})},
+        program, *arguments = command
+        return self.start_command(BIN / program, *arguments, environment=environment)
+
+    def start_command(self, *command, environment=None):
+        process = subprocess.Popen(list(map(str, command)), env={**self.environment, **(environment or {})},
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)
         self.processes.append(process)
         return process

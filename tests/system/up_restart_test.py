@@ -3,9 +3,10 @@ import json
 import os
 import signal
 import unittest
+from pathlib import Path
 
 from bad_input_test import CLUSTER, free_ports
-from harness import SystemTest
+from harness import BIN, SystemTest, alive
 
 EPOCHS = 100
 LONG = "epochs = 1000000"
@@ -119,6 +120,46 @@ class UpRestartTest(SystemTest):
                 events = self.events_of(story)
                 self.assert_in_order(events, "running", "checkpoint", "taken_up", "reclaimed")
                 self.assertEqual(len(events), len({json.dumps(event) for event in events}), "each is told once")
+
+    def chief_after(self, status):
+        """The status once another chief answers and the job trains beyond the step of `status`."""
+        def came():
+            now = self.status()
+            is_other = now and self.pid_of(now, "chief/0") != self.pid_of(status, "chief/0")
+            return now if is_other and now["state"] == "running" and now["global_step"] > status["global_step"] else None
+        return self.until("another chief", came)
+
+    def stop_job(self, process):
+        self.assertEqual(self.run_program("disttrain", "stop").code, 0)
+        outcome = self.finish(process)
+        self.assertEqual(outcome.json["state"], "stopped", str(outcome))
+        return outcome
+
+    def test_chief_whose_disk_is_full_goes_on_when_it_has_room(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        ports = free_ports(3)
+        cluster = self.folder / "cluster.toml"
+        cluster.write_text(CLUSTER.format(name="test", port=ports[0], ps=ports[1], worker=ports[2], folder=disk))
+        script = f'mount -t tmpfs -o size=200k tmpfs {disk} && exec "$0" "$@"'
+        process = self.start_command("unshare", "--mount", "--map-root-user", "sh", "-c", script, BIN / "disttrain", "up",
+                                     cluster, "--job", self.job(train=LONG), "--json",
+                                     "--set", f"checkpoint.directory={self.folder}", "--set", "checkpoint.every_steps=500")
+        self.until("a cluster", lambda: process.poll() is not None or self.status("--cluster", cluster))
+        if process.poll() is not None:
+            self.skipTest("no mounts in a namespace of our own here: " + process.stderr.read())
+        status = self.until_steps(20)
+        fill = Path(f"/proc/{process.pid}/root{disk}/fill")  # seen by those in the namespace only
+        with self.assertRaises(OSError), open(fill, "wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 1000)
+        self.until("the chief's end", lambda: not alive(self.pid_of(status, "chief/0")))
+        fill.unlink()
+        self.chief_after(status)
+        outcome = self.stop_job(process)
+        self.assertEqual(outcome.json["recoveries"], 0)
+        self.assertRegex(outcome.err, r"ended with exit code 69 \(can't write .*/journal: No space left on device: free "
+                                      r"space on that disk, .*\); starting it again")
 
     def test_ps_killed_twice_costs_two_recoveries(self):
         process, story, status = self.start_job()

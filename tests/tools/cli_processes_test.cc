@@ -10,6 +10,7 @@
 
 #include "common/daemon/startup.h"
 #include "tools/disttrain/child.h"
+#include "tools/disttrain/log_tail.h"
 #include "tools/disttrain/runtime_folder.h"
 
 namespace disttrain::cli {
@@ -111,6 +112,27 @@ TEST_F(Processes, MissingProgramIsNamed) {
 
 TEST_F(Processes, LastLinesOfAMissingFileAreNone) {
   EXPECT_TRUE(last_lines(folder_ / "nothing", 5).empty());
+  EXPECT_EQ(last_error(folder_ / "nothing", 0), "");
+}
+
+TEST_F(Processes, LastErrorIsTheWholeSentenceInEachFormOfALog) {
+  const fs::path log = folder_ / "log";
+  const auto error_of = [&log](const std::string& lines) {
+    std::ofstream(log) << lines;
+    return last_error(log, 0);
+  };
+  EXPECT_EQ(error_of("chiefd: no room\n2026-11-20 23:45:01.123 info  chief/0 ends\n"), "no room");
+  EXPECT_EQ(error_of("psd: old\n2026-11-20 23:45:01.123 error ps/1 no room\n"), "ps/1 no room");
+  EXPECT_EQ(error_of(R"({"time": "2026-11-20T23:45:01Z", "level": "error", "task": "ps/1", "message": "no room"})"),
+            "no room");
+  EXPECT_EQ(error_of("2026-11-20 23:45:01.123 info  chief/0 no error \n{\n{}\n\n"), "");
+}
+
+TEST_F(Processes, ErrorsBeforeTheFirstByteThatIsAskedForDontCount) {
+  const std::string before = "chiefd: old\n";
+  std::ofstream(folder_ / "log") << before << "up\n";
+  EXPECT_EQ(last_error(folder_ / "log", before.size()), "");
+  EXPECT_EQ(last_error(folder_ / "log", 0), "old");
 }
 
 TEST_F(Processes, OptionThenVariableThenLiveUpTellTheCluster) {

@@ -11,10 +11,10 @@ using namespace std::chrono_literals;
 class Restarting : public testing::Test {
  protected:
   // The daemon runs for so long and ends; it is started again after the pause, if there is one.
-  RestartPolicy::Verdict runs_for(Duration life, std::optional<int> exit_code = std::nullopt) {
+  RestartPolicy::Verdict runs_for(Duration life, std::optional<int> exit_code = std::nullopt, bool is_missed = false) {
     policy_.on_start(now_);
     now_ += life;
-    RestartPolicy::Verdict verdict = policy_.on_end(now_, exit_code);
+    RestartPolicy::Verdict verdict = policy_.on_end(now_, exit_code, is_missed);
     now_ += verdict.pause.value_or(Duration::zero());
     return verdict;
   }
@@ -48,6 +48,16 @@ TEST_F(Restarting, LoopEndsAfterTenRestartsWithinAMinute) {
   const RestartPolicy::Verdict verdict = runs_for(1ms);
   EXPECT_EQ(verdict.pause, std::nullopt);
   EXPECT_EQ(verdict.why_not, "it was started again 10 times within a minute");
+}
+
+TEST_F(Restarting, MissedDaemonIsTriedForAsLongAsItTakesAtTheLongestPause) {
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(runs_for(1ms, 69, true).pause.has_value());
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(runs_for(1ms, 69, true).pause, 5s) << i;
+}
+
+TEST_F(Restarting, MissedDaemonThatCrashesOverAndOverStaysDown) {
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(runs_for(1ms, std::nullopt, true).pause.has_value());
+  EXPECT_EQ(runs_for(1ms, std::nullopt, true).pause, std::nullopt);
 }
 
 TEST_F(Restarting, RestartsOfLongAgoDontCount) {

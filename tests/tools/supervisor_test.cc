@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "tools/disttrain/log_tail.h"
 #include "tools/disttrain/watch.h"
 
 namespace disttrain::cli {
@@ -127,6 +128,21 @@ TEST_F(Supervised, WrongConfigurationStaysDown) {
   EXPECT_EQ(error_code_of(*supervisor_->first_that_stays_down()), ErrorCode::kConfig);
   EXPECT_THAT(said_, ElementsAre(HasSubstr("ended with exit code 78; it stays down: another start would end in the "
                                            "same way")));
+}
+
+TEST_F(Supervised, LastErrorIsToldBesideTheExitCode) {
+  begin(true);
+  start(kPs1, "echo 'psd: no room'; exit 78");
+  until([this] { return supervisor_->stays_down(kPs1); });
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("ended with exit code 78 (no room); it stays down")));
+}
+
+TEST_F(Supervised, ErrorOfTheProcessBeforeIsntTold) {
+  begin(true);
+  const std::string mark = (folder_ / "mark").string();
+  start(kPs1, "if [ -e " + mark + " ]; then exit 78; else touch " + mark + "; echo 'psd: no room'; exit 69; fi");
+  until([this] { return supervisor_->stays_down(kPs1); });
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("exit code 69 (no room); starting"), HasSubstr("exit code 78; it stays")));
 }
 
 TEST_F(Supervised, NothingIsStartedAgainWithoutRestarts) {

@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <deque>
-#include <fstream>
 
 extern char** environ;
 
@@ -138,22 +136,6 @@ std::string Child::how_it_ended() const {
 
 std::optional<int> Child::exit_code() const {
   return status_ && WIFEXITED(*status_) ? std::optional(WEXITSTATUS(*status_)) : std::nullopt;
-}
-
-std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t most) {
-  std::ifstream in(file, std::ios::binary | std::ios::ate);
-  constexpr std::streamoff kEnough = 64 * 1024;
-  const std::streamoff size = in.tellg();
-  if (size > kEnough)
-    in.seekg(size - kEnough);
-  else
-    in.seekg(0);
-  std::deque<std::string> lines;
-  for (std::string line; std::getline(in, line);) {
-    lines.push_back(line);
-    if (lines.size() > most) lines.pop_front();
-  }
-  return {lines.begin(), lines.end()};
 }
 
 }  // namespace disttrain::cli

@@ -61,7 +61,4 @@ constexpr bool is_sysexit(int code) {
   return code >= 64 && code <= 78;
 }
 
-// The last lines of a text file, at most `most`.
-std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t most);
-
 }  // namespace disttrain::cli

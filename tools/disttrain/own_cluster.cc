@@ -11,6 +11,7 @@
 #include "tools/disttrain/interrupts.h"
 #include "tools/disttrain/job_run.h"
 #include "tools/disttrain/local_cluster.h"
+#include "tools/disttrain/log_tail.h"
 #include "tools/disttrain/progress.h"
 #include "tools/disttrain/summary.h"
 #include "tools/disttrain/watch.h"

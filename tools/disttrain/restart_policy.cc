@@ -25,14 +25,16 @@ std::string reason_to_stay_down(std::optional<int> exit_code) {
 
 }  // namespace
 
-RestartPolicy::Verdict RestartPolicy::on_end(Instant now, std::optional<int> exit_code) {
+RestartPolicy::Verdict RestartPolicy::on_end(Instant now, std::optional<int> exit_code, bool is_missed) {
   if (!allowed_) return {std::nullopt, "--no-restart"};
   if (std::string reason = reason_to_stay_down(exit_code); !reason.empty()) return {std::nullopt, std::move(reason)};
   while (!restarts_.empty() && now - restarts_.front() >= kRestartWindow) restarts_.pop_front();
-  if (restarts_.size() >= kMostRestarts)
+  const bool is_loop = restarts_.size() >= kMostRestarts;
+  if (is_loop && !(is_missed && exit_code))
     return {std::nullopt, "it was started again " + std::to_string(kMostRestarts) + " times within a minute"};
   if (now - started_ >= kLongLife) short_lives_ = 0;
   Duration pause{};
+  if (is_loop) pause = kLongestPause;
   for (std::uint32_t i = 0; i < short_lives_; ++i) pause = std::clamp(pause * 2, kFirstPause, kLongestPause);
   ++short_lives_;
   restarts_.push_back(now);

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "common/daemon/clock.h"
+#include "tools/disttrain/log_tail.h"
 
 namespace disttrain::cli {
 
@@ -18,11 +19,14 @@ using namespace std::chrono_literals;
 constexpr Duration kPortPatience = 10s;
 constexpr Duration kPortPause = 100ms;
 
-std::string pause_text(Duration pause) {
-  if (pause == Duration::zero()) return "";
+std::string seconds_text(Duration duration) {
   char text[32];
-  std::snprintf(text, sizeof(text), " in %.1f s", to_seconds(pause));
+  std::snprintf(text, sizeof(text), "%.1f s", to_seconds(duration));
   return text;
+}
+
+std::string pause_text(Duration pause) {
+  return pause == Duration::zero() ? "" : " in " + seconds_text(pause);
 }
 
 }  // namespace
@@ -48,17 +52,21 @@ Supervisor::~Supervisor() {
 
 Status Supervisor::start(DaemonProgram daemon, ListeningSocket listener) {
   auto kept = std::make_unique<Kept>(Kept{std::move(daemon), listener.address, RestartPolicy(restarts_),
-                                          asio::steady_timer(loop_), Instant(), std::nullopt});
+                                          asio::steady_timer(loop_), Instant(), Instant(), 0, std::nullopt});
   if (Status spawned = spawn(*kept, listener); !spawned) return spawned;
   kept_.push_back(std::move(kept));
   return {};
 }
 
 Status Supervisor::spawn(Kept& kept, const ListeningSocket& listener) {
+  std::error_code is_new;
+  const std::uintmax_t logged = std::filesystem::file_size(kept.daemon.log, is_new);
+  kept.log_begins = is_new ? 0 : logged;
   auto child = Child::start(kept.daemon.task, kept.daemon.program, kept.daemon.arguments, listener, kept.daemon.log);
   if (!child) return tl::unexpected<Error>(std::move(child.error()));
   kept.child.emplace(std::move(*child));
-  kept.policy.on_start(daemon::now());
+  kept.started = daemon::now();
+  kept.policy.on_start(kept.started);
   return {};
 }
 
@@ -77,12 +85,17 @@ void Supervisor::reap_all() {
 
 void Supervisor::on_end(Kept& kept) {
   const Instant now = daemon::now();
-  const RestartPolicy::Verdict verdict = kept.policy.on_end(now, kept.child->exit_code());
-  ended_.push_back(EndedDaemon{kept.daemon.task, kept.child->pid(), kept.child->how_it_ended(), kept.child->exit_code(),
+  const std::optional<int> exit_code = kept.child->exit_code();
+  // Training goes on without the chief, and needs it at its end.
+  const bool is_missed = kept.daemon.task.role == Role::kChief && running() > 0;
+  const RestartPolicy::Verdict verdict = kept.policy.on_end(now, exit_code, is_missed);
+  const std::string error = exit_code.value_or(0) != 0 ? last_error(kept.daemon.log, kept.log_begins) : "";
+  ended_.push_back(EndedDaemon{kept.daemon.task, kept.child->pid(), kept.child->how_it_ended(), exit_code, error,
                                kept.daemon.log, now, !verdict.pause});
   if (ended_.size() > kMostEnded) ended_.pop_front();
-  if (!verdict.pause) return say_(described(ended_.back()) + "; it stays down: " + verdict.why_not);
-  say_(described(ended_.back()) + "; starting it again" + pause_text(*verdict.pause));
+  const std::string what = described(ended_.back()) + (error.empty() ? "" : " (" + error + ")");
+  if (!verdict.pause) return say_(what + "; it stays down: " + verdict.why_not);
+  say_(what + "; starting it again" + pause_text(*verdict.pause));
   kept.port_patience_ends = now + *verdict.pause + kPortPatience;
   start_after(kept, *verdict.pause);
 }

@@ -32,6 +32,7 @@ struct EndedDaemon {
   pid_t pid = 0;
   std::string how;               // "was killed by signal 9 (Killed)"
   std::optional<int> exit_code;  // none: a signal
+  std::string error;             // its own last one; "": it logged none
   std::filesystem::path log;
   Instant when;
   bool stays_down = false;
@@ -73,6 +74,8 @@ class Supervisor {
     RestartPolicy policy;
     asio::steady_timer timer;
     Instant port_patience_ends;
+    Instant started;
+    std::uintmax_t log_begins = 0;  // what this process logs
     std::optional<Child> child;
   };
   static constexpr std::size_t kMostEnded = 1000;
