@@ -135,6 +135,16 @@ class UpRestartTest(SystemTest):
         self.assertEqual(outcome.json["state"], "stopped", str(outcome))
         return outcome
 
+    def test_chief_that_says_nothing_is_killed_and_started_again(self):
+        process, story, status = self.start_job(train=LONG)
+        os.kill(self.pid_of(status, "chief/0"), signal.SIGSTOP)
+        self.until("its end", lambda: not alive(self.pid_of(status, "chief/0")))
+        self.chief_after(status)
+        outcome = self.stop_job(process)
+        self.assertEqual(outcome.json["recoveries"], 0)
+        self.assertRegex(outcome.err, r"chief/0 \(pid \d+\) hasn't answered for \d+\.\d s: killing it")
+        self.assertIn("taken_up", [event["kind"] for event in self.events_of(story)])
+
     def test_chief_whose_disk_is_full_goes_on_when_it_has_room(self):
         disk = self.folder / "disk"
         disk.mkdir()

@@ -145,6 +145,25 @@ TEST_F(Supervised, ErrorOfTheProcessBeforeIsntTold) {
   EXPECT_THAT(said_, ElementsAre(HasSubstr("exit code 69 (no room); starting"), HasSubstr("exit code 78; it stays")));
 }
 
+TEST_F(Supervised, SilentDaemonIsKilledAndStartedAgain) {
+  begin(true);
+  start(kChief, std::string("echo up; ") + kRun);
+  until([this] { return log_of(kChief).size() == 1; });
+  EXPECT_TRUE(supervisor_->end_silent(kChief, 1h)) << "one that has just been started is left alone";
+  EXPECT_TRUE(said_.empty());
+  EXPECT_TRUE(supervisor_->end_silent(kChief, Duration::zero()));
+  until([this] { return log_of(kChief).size() == 2; });
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("hasn't answered for 0.0 s: killing it"), HasSubstr("starting it again")));
+}
+
+TEST_F(Supervised, SilentDaemonThatWouldStayDownIsntKilled) {
+  begin(false);
+  start(kChief, kRun);
+  EXPECT_FALSE(supervisor_->end_silent(kChief, Duration::zero()));
+  EXPECT_FALSE(supervisor_->end_silent(kPs0, Duration::zero())) << "it isn't one of these";
+  EXPECT_TRUE(said_.empty());
+}
+
 TEST_F(Supervised, NothingIsStartedAgainWithoutRestarts) {
   begin(false);
   start(kPs1, crash_once());

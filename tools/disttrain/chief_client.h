@@ -51,6 +51,9 @@ class ChiefClient final : private transport::ConnectionHandler {
   // The next message that the chief sends by itself (logs -f).
   Result<wire::ControlMessage> next(Duration deadline);
 
+  // Whether the connection stands: after an answer that didn't come in time, the chief is there and says nothing.
+  bool is_connected() const { return connection_ != nullptr && hello_answer_.has_value() && !closed_; }
+
   // One turn of the loop, at the latest until `end`: for what else happens on it.
   void turn_until(std::chrono::steady_clock::time_point end);
 

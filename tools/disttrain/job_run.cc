@@ -29,12 +29,25 @@ std::optional<Error> ask_judge_patiently(ChiefClient& client, const JobRun& run,
   return verdict;
 }
 
+// Where the chief is the watcher's own, for as long as it is started again.
+bool reach_chief_again(ChiefClient& client, const Interrupts& interrupts, const JobRun& run, const Error& why) {
+  if (why.code == ErrorCode::kUnavailable && client.is_connected() && run.end_silent_chief)
+    run.end_silent_chief(kAnswerDeadline);
+  Status reached = find_chief_again(client, run.target, run.chief_patience, why);
+  while (!reached && reached.error().code == ErrorCode::kUnavailable && interrupts.count() == 0 &&
+         run.end_silent_chief && run.end_silent_chief(run.chief_patience)) {
+    const Error error = std::move(reached.error());
+    reached = find_chief_again(client, run.target, run.chief_patience, error);
+  }
+  return reached.has_value();
+}
+
 }  // namespace
 
-bool find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration patience, const Error& why) {
-  if (patience == Duration::zero() || why.code != ErrorCode::kUnavailable) return false;
+Status find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration patience, const Error& why) {
+  if (patience == Duration::zero() || why.code != ErrorCode::kUnavailable) return tl::unexpected<Error>(why);
   std::cerr << why.message << "; trying for " << to_seconds(patience) << " s to reach it again\n";
-  return client.connect(target, patience).has_value();
+  return client.connect(target, patience);
 }
 
 bool is_final_state(const std::string& state) {
@@ -77,7 +90,7 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const JobRun& run) {
     }
     if (!status && interrupts.count() == 0) {
       progress.end();
-      if (find_chief_again(client, run.target, run.chief_patience, status.error())) continue;
+      if (reach_chief_again(client, interrupts, run, status.error())) continue;
     }
     // It may know why the chief doesn't answer.
     if (auto verdict = status ? ask_judge(run, outcome) : ask_judge_patiently(client, run, outcome)) {

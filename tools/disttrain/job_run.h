@@ -43,6 +43,9 @@ struct JobRun {
   std::function<std::optional<Error>(const Json& status)> judge;
   // A chief that is lost is looked for again for so long: it may be starting anew. 0 = not at all.
   Duration chief_patience{};
+  // Ends a chief that has said nothing for so long, to be started anew, after which it is looked for again: training
+  // goes on without it. False: it won't be started. Empty: that is for somebody else to do.
+  std::function<bool(Duration silence)> end_silent_chief;
 };
 
 // What to make of a job of that name that hasn't ended.
@@ -55,9 +58,9 @@ enum class Namesake {
 Result<std::string> submit_job(ChiefClient& client, const daemon::JobFile& job, std::uint64_t warmup_steps,
                                Namesake namesake = Namesake::kRefused);
 
-// After an error of the client: whether the chief, which may be starting anew, was reached again. Tells of it on
-// stderr.
-bool find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration patience, const Error& why);
+// After an error of the client: reaches the chief again, which may be starting anew. Tells of it on stderr. `why` where
+// that makes no sense.
+Status find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration patience, const Error& why);
 
 // What follows; where the chief is lost, what `ask` gets of the one that is found again.
 template <typename Answer, typename Ask>

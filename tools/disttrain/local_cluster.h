@@ -45,6 +45,8 @@ class LocalCluster {
   void keep_folder() { is_folder_kept_ = true; }
 
   const Supervisor& daemons() const { return supervisor_; }
+  // As Supervisor's, of the chief.
+  bool end_silent_chief(Duration silence) { return supervisor_.end_silent(TaskId{Role::kChief, 0}, silence); }
   // As Supervisor's.
   void stop(Duration deadline) { supervisor_.stop(deadline); }
 

@@ -168,7 +168,9 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
   Watch watch(daemons, cluster.config().ps.size());
   const auto judge = [&watch](const Json& status) { return watch.judge(status); };
   const Duration patience = options.no_restart ? Duration::zero() : kOwnChiefPatience;
-  Outcome outcome = follow(client, interrupts, JobRun{target, *number, OnInterrupt::kStopJob, judge, patience});
+  const auto end_silent_chief = [&cluster](Duration silence) { return cluster.end_silent_chief(silence); };
+  Outcome outcome =
+      follow(client, interrupts, JobRun{target, *number, OnInterrupt::kStopJob, judge, patience, end_silent_chief});
   FinishedRun run = conclude(std::move(outcome), watch, daemons, name);
   const bool is_failed = text_of(run.status, "state") == "failed";
   if (is_failed) cluster.keep_folder();

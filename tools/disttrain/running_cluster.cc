@@ -54,7 +54,7 @@ Result<FinishedRun> run_on_running_cluster(const SubmitOptions& options) {
     return FinishedRun{Json(), 0};
   }
   Outcome outcome =
-      follow(client, interrupts, JobRun{cluster->target, *number, OnInterrupt::kDetach, {}, kChiefPatience});
+      follow(client, interrupts, JobRun{cluster->target, *number, OnInterrupt::kDetach, {}, kChiefPatience, {}});
   if (outcome.interrupted != 0) {
     say_detached(*number, job->config.job.name);
     return FinishedRun{Json(), outcome.interrupted};

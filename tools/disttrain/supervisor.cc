@@ -143,6 +143,19 @@ std::filesystem::path Supervisor::log_of(TaskId task) const {
   return {};
 }
 
+bool Supervisor::end_silent(TaskId task, Duration silence) {
+  const auto found =
+      std::find_if(kept_.begin(), kept_.end(), [task](const auto& kept) { return kept->daemon.task == task; });
+  if (!restarts_ || found == kept_.end() || stays_down(task)) return false;
+  const Child& child = *(*found)->child;
+  if (child.is_running() && daemon::now() - (*found)->started >= silence) {
+    say_(to_string(task) + " (pid " + std::to_string(child.pid()) + ") hasn't answered for " + seconds_text(silence) +
+         ": killing it, to start it anew");
+    child.send(SIGKILL);
+  }
+  return true;
+}
+
 void Supervisor::stop(Duration deadline) {
   if (!is_stopping_) reap_all();
   is_stopping_ = true;

@@ -64,6 +64,10 @@ class Supervisor {
   // The log of a daemon that was started; "" of any other.
   std::filesystem::path log_of(TaskId task) const;
 
+  // Kills a daemon that has run for at least `silence` and has said nothing for so long, as systemd's watchdog would;
+  // one that has just been started is left alone. False: it isn't started again, or isn't one of these.
+  bool end_silent(TaskId task, Duration silence);
+
   // TERM to all, and after `deadline` KILL to those that remain. Returns when none is left.
   void stop(Duration deadline);
 
