@@ -1,7 +1,9 @@
-// The examples in etc/ load, and etc/cluster.toml shows every key with its default.
+// The examples in etc/ load, and etc/cluster.toml and etc/job.toml show every key with its default.
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
+#include <regex>
 #include <sstream>
 
 #include "common/daemon/config_keys.h"
@@ -46,6 +48,63 @@ TEST(Examples, ClusterFileShowsEveryKeyThatWorks) {
   collect(write_table(cluster_keys(cluster)), expected);
   collect(*tree->as<TomlValue::Table>(), shown);
   EXPECT_EQ(shown, expected);
+}
+
+// "train.optimizer.rule" -> "\"sgd\"".
+void collect_values(const TomlValue::Table& table, const std::string& path,
+                    std::map<std::string, std::string>& values) {
+  for (const TomlEntry& entry : table) {
+    const auto* inner = entry.value.as<TomlValue::Table>();
+    if (inner != nullptr && !inner->empty())
+      collect_values(*inner, path + entry.key + ".", values);
+    else
+      values[path + entry.key] = to_toml(entry.value);
+  }
+}
+
+// What has no default, as etc/job.toml shows it.
+JobConfig job_of_defaults() {
+  JobConfig job;
+  job.job.name = "job";
+  job.model.builtin = "mlp";
+  job.model.layers = {784, 100, 10};
+  job.data.path = "../tests/data/mnist-mini";
+  job.data.files = "train-images-idx3-ubyte*";
+  job.train.batch_size = 50;
+  job.train.epochs = 15;
+  return job;
+}
+
+TEST(Examples, JobFileEqualsTheDefaults) {
+  auto job = read_job_file(kEtc + "job.toml", {});
+  ASSERT_TRUE(job) << job.error().message;
+  JobConfig defaults = job_of_defaults();
+  EXPECT_TRUE(std::ifstream(job->config.data.path + "/train-images-idx3-ubyte.gz").good());
+  defaults.data.path = job->config.data.path;
+  EXPECT_EQ(job_toml(job->config), job_toml(defaults));
+}
+
+TEST(Examples, JobFileShowsEveryKeyThatWorksWithItsDefault) {
+  // Also those behind a "#", which have a meaning only with another choice.
+  const std::string text =
+      std::regex_replace(text_of_file(kEtc + "job.toml"), std::regex("\n# ([a-z0-9_]+ = )"), "\n$1");
+  const auto tree = parse_toml(std::make_shared<const TomlSource>(TomlSource{"job.toml", text}));
+  ASSERT_TRUE(tree) << tree.error().what;
+  JobConfig defaults = job_of_defaults();
+  std::map<std::string, std::string> expected;
+  std::map<std::string, std::string> shown;
+  collect_values(write_table(job_keys(defaults)), "", expected);
+  expected["checkpoint.init_map"] = "{}";  // written only where it says something
+  collect_values(*tree->as<TomlValue::Table>(), "", shown);
+  EXPECT_EQ(shown, expected);
+}
+
+TEST(Examples, EveryKeyOfAJobIsExplained) {
+  std::istringstream lines(text_of_file(kEtc + "job.toml"));
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_key = std::regex_search(line, std::regex("^(# )?[a-z0-9_]+ = "));
+    EXPECT_TRUE(!is_key || std::regex_search(line, std::regex("[^ ] +# [^ ]"))) << line;
+  }
 }
 
 class ExampleJob : public testing::TestWithParam<const char*> {};
