@@ -220,8 +220,12 @@ void Job::on_task_failed(Turn& turn, const Member& from, const TaskFailed& m) {
     stage_ticket_ = turn.next_ticket();
     return folder_work(turn, stage_ticket_, SetAside{restore_->path, token_});
   }
-  // Its disk may do better the next time; max_restarts bounds it.
-  if (m.code == ErrorCode::kFailed && stage_ == Stage::kCreate && restore_ && is_owner(from))
+  // Its disk may do better the next time, and the folder, which was the right one before, may come back; max_restarts
+  // bounds it.
+  const bool may_pass =
+      takes_checkpoints() &&
+      (m.code == ErrorCode::kFailed || (recovery_ && (m.code == ErrorCode::kConfig || m.code == ErrorCode::kNoInput)));
+  if (may_pass && stage_ == Stage::kCreate && is_owner(from))
     return recover(turn, to_string(from.task) + ": " + m.reason, from.task);
   if (m.code != ErrorCode::kUnavailable) return fail(turn, error, from.task);
   // It may have lost another task of the job: that one is the root cause then.

@@ -234,7 +234,8 @@ class Job {
   bool has_work_for(TaskId worker) const;
   bool is_work_left() const;
   bool any_is_left() const;
-  std::string shortage() const;
+  bool is_lost_too_often(TaskId worker, Instant now) const;
+  std::string shortage(const Turn& turn) const;
   void check_quorum(Turn& turn);
   void pause_workers(Turn& turn, bool paused, const std::string& reason);
 
@@ -245,6 +246,7 @@ class Job {
   Duration patience_with_ps(Instant silent_since) const;
   void recover(Turn& turn, const std::string& why, std::optional<TaskId> root);
   std::size_t count_loss(Turn& turn, const std::string& why, std::optional<TaskId> root);
+  std::string too_many_losses(const std::string& why, std::size_t times) const;
   void drop_generation(Turn& turn);
   void regather(Turn& turn);
   bool regather_ps(Turn& turn, std::string& missing);

@@ -115,7 +115,7 @@ void Job::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
 // the wait. A folder that isn't there, or not ours, is said at once to whoever has just submitted the job; one that was
 // in use may come back.
 void Job::on_newest_failed(Turn& turn, const Error& error, bool is_waited_for) {
-  const bool may_pass = error.code == ErrorCode::kFailed || stage_ != Stage::kFolder;
+  const bool may_pass = error.code == ErrorCode::kFailed || stage_ != Stage::kFolder || generation_.value != 0;
   if (is_waited_for && !may_pass) return fail(turn, error, std::nullopt);
   if (may_pass) find_again_ = turn.now + std::chrono::seconds(1);
   const bool is_new = std::exchange(folder_error_, error.message) != error.message;

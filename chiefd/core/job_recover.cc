@@ -82,11 +82,7 @@ void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root
   if (stopping_) return close(turn, JobState::kStopped, end_reason_ + "; " + why + " before the workers had ended");
   const std::size_t times = count_loss(turn, why, root);
   if (times > config().job.max_restarts)
-    return fail(turn,
-                Error{ErrorCode::kFailed, why + "; it is the loss number " + std::to_string(times) +
-                                              " within job.restart_window, and " + "job.max_restarts is " +
-                                              std::to_string(config().job.max_restarts)},
-                root);
+    return fail(turn, Error{ErrorCode::kFailed, too_many_losses(why, times)}, root);
   // Nothing was placed yet: no generation to roll back.
   if (owners_.empty()) {
     awaited_.clear();
@@ -116,6 +112,11 @@ std::size_t Job::count_loss(Turn& turn, const std::string& why, std::optional<Ta
            std::to_string(config().job.max_restarts) + ": " + why,
        root);
   return times;
+}
+
+std::string Job::too_many_losses(const std::string& why, std::size_t times) const {
+  return why + "; it is the loss number " + std::to_string(times) +
+         " within job.restart_window, and job.max_restarts is " + std::to_string(config().job.max_restarts);
 }
 
 void Job::count_past_losses(Instant now, const std::deque<EventRecord>& events, std::int64_t wall) {

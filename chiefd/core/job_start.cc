@@ -90,9 +90,10 @@ void Job::on_finding_while_describing(Turn& turn, const Finding& finding) {
   if (is_good || (member.task.role == Role::kWorker && !is_in_roster(member))) return;
   // A worker that dies of the job's data would die of it again, and again.
   const bool may_be_the_data = finding.what == Finding::What::kLost && awaited_.count(member) != 0;
-  const bool too_often = may_be_the_data && count_loss(turn, finding.why, member.task) > config().job.max_restarts;
-  if (turn.now >= gather_until_ || too_often)
-    return fail(turn, Error{ErrorCode::kUnavailable, finding.why}, member.task);
+  const std::size_t times = may_be_the_data ? count_loss(turn, finding.why, member.task) : 0;
+  if (times > config().job.max_restarts)
+    return fail(turn, Error{ErrorCode::kUnavailable, too_many_losses(finding.why, times)}, member.task);
+  if (turn.now >= gather_until_) return fail(turn, Error{ErrorCode::kUnavailable, finding.why}, member.task);
   awaited_.clear();
   stage_ = Stage::kGather;
   deadline_ = gather_until_;

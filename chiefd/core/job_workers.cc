@@ -136,7 +136,7 @@ void Job::join_prepared(Turn& turn) {
     // Who is lost again and again waits longer each time.
     const auto lost = rejoins_.find(to_string(worker.task));
     const std::size_t losses = lost == rejoins_.end() ? 0 : lost->second.count(turn.now, config().job.restart_window);
-    if (losses > config().job.max_restarts) continue;
+    if (is_lost_too_often(worker.task, turn.now)) continue;
     if (losses > 1 && turn.now - task->joined < back_off(static_cast<std::uint32_t>(losses - 1))) continue;
     join(turn, worker);
     if (!may_lend_) return;  // one at a time where a roster takes its time
@@ -174,8 +174,13 @@ bool Job::is_work_left() const {
   return !any_has_ended && !pacer_report_.finished;
 }
 
+bool Job::is_lost_too_often(TaskId worker, Instant now) const {
+  const auto lost = rejoins_.find(to_string(worker));
+  return lost != rejoins_.end() && lost->second.count(now, config().job.restart_window) > config().job.max_restarts;
+}
+
 // Why the job can't train with the workers that it has. "": it can.
-std::string Job::shortage() const {
+std::string Job::shortage(const Turn& turn) const {
   if (stopping_ || !is_work_left()) return "";
   std::size_t living = 0;
   std::string missing;
@@ -185,16 +190,24 @@ std::string Job::shortage() const {
     else
       missing += (missing.empty() ? "" : ", ") + to_string(member.task);
   }
-  if (!missing.empty() && waits_for_lost()) return "waiting for " + missing + " (job.on_worker_loss is \"wait\")";
+  std::string banned;
+  for (const auto& [id, task] : turn.tasks.all())
+    if (id.role == Role::kWorker && is_lost_too_often(id, turn.now))
+      banned += "; " + to_string(id) +
+                " was lost too often within job.restart_window to be taken back: " + "job.max_restarts is " +
+                std::to_string(config().job.max_restarts);
+  if (!missing.empty() && waits_for_lost())
+    return "waiting for " + missing + " (job.on_worker_loss is \"wait\")" + banned;
   const std::size_t least = std::max<std::size_t>(config().job.min_workers, 1);
   if (living < least)
-    return std::to_string(living) + " of at least " + std::to_string(least) + " workers are there; waiting for others";
+    return std::to_string(living) + " of at least " + std::to_string(least) + " workers are there; waiting for others" +
+           banned;
   return "";
 }
 
 void Job::check_quorum(Turn& turn) {
   if (stage_ != Stage::kTrain) return;
-  const std::string problem = shortage();
+  const std::string problem = shortage(turn);
   if (problem.empty()) {
     if (!is_short_) return;
     is_short_ = false;

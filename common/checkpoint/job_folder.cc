@@ -148,6 +148,7 @@ Status write_token(Files& files, const std::string& job_folder, std::uint64_t to
 Status check_token(Files& files, const std::string& job_folder, std::uint64_t token) {
   const Result<std::string> found = read_text(files, job_folder + "/" + kToken, 32);
   if (found && *found == std::to_string(token)) return {};
+  if (!found && found.error().code == ErrorCode::kFailed) return tl::unexpected(found.error());
   return fail(ErrorCode::kConfig, "checkpoint.directory: " + job_folder +
                                       " isn't the folder that the chief sees under this name (" +
                                       (found ? "another mark is in it" : found.error().message) +

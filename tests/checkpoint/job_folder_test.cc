@@ -141,6 +141,15 @@ TEST_F(JobFolderTest, SecondCommitOfTheSameStepLeavesTheFirst) {
   EXPECT_EQ(files_.list("/job")->size(), 1u);
 }
 
+TEST_F(JobFolderTest, TokenThatCannotBeReadIsNoOtherFolder) {
+  ASSERT_TRUE(write_token(files_, "/job", 7));
+  EXPECT_TRUE(check_token(files_, "/job", 7));
+  EXPECT_EQ(check_token(files_, "/job", 8).error().code, ErrorCode::kConfig);
+  EXPECT_EQ(check_token(files_, "/elsewhere", 7).error().code, ErrorCode::kConfig);
+  fail_at(MemoryFiles::Op::kOpen);
+  EXPECT_EQ(check_token(files_, "/job", 7).error().code, ErrorCode::kFailed) << "it may do better in a while";
+}
+
 TEST_F(JobFolderTest, SecondJobOnTheFolderIsRefused) {
   auto first = lock_job_folder(files_, "", "job");
   ASSERT_TRUE(first) << first.error().message;

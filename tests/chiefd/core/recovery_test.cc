@@ -206,6 +206,33 @@ TEST_F(RecoveryTest, PsThatCannotReadTheCheckpointTriesAgain) {
   EXPECT_EQ(generation(job), Generation(3));
 }
 
+TEST_F(RecoveryTest, PsWhoseFolderIsAwayTriesAgainWhereItWasTheRightOneBefore) {
+  JobConfig config = with_checkpoints();
+  config.job.max_restarts = 2;
+  const JobId job = train(config);
+  kill(ps(0));
+  obedient_ = false;
+  restart(ps(0));
+  const Generation first = generation(job);
+  say(ps(0), TaskFailed{job, first, ErrorCode::kConfig, "/checkpoints/a isn't the folder that the chief sees"});
+  EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+  pass(seconds(1));
+  ASSERT_EQ(generation(job), first.next());
+  say(ps(0), TaskFailed{job, first.next(), ErrorCode::kConfig, "/checkpoints/a isn't the folder that the chief sees"});
+  EXPECT_EQ(status(job).state, JobState::kFailed) << "max_restarts bounds it";
+}
+
+TEST_F(RecoveryTest, PsThatSeesAnotherFolderIsSaidAtOnceWhenTheJobIsNew) {
+  start_chief(1, 2);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(with_checkpoints());
+  obedient_ = true;
+  say(worker(0), JobDescribed{job, model_, 1000, 0});
+  say(ps(0), TaskFailed{job, Generation(1), ErrorCode::kConfig, "/checkpoints/a isn't the folder that the chief sees"});
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+}
+
 TEST_F(RecoveryTest, CheckpointOfOtherDataIsRefused) {
   newest_ = restore_point(20);
   newest_->records = 999;
@@ -518,6 +545,20 @@ TEST_F(ReclaimTest, FolderThatCannotBeOpenedIsAskedForAgain) {
   pass(seconds(2));
   ASSERT_EQ(folder_work_.size(), 1u);
   EXPECT_TRUE(std::holds_alternative<OpenFolder>(folder_work_.back().work));
+}
+
+TEST_F(ReclaimTest, FolderThatIsAwayIsWaitedForByAJobThatRolledBackAsTheChiefDied) {
+  const JobId job = train(with_checkpoints());
+  obedient_ = false;
+  kill(ps(0));
+  restart(ps(0));
+  obedient_ = true;
+  folder_error_ = Error{ErrorCode::kNoInput, "there is no /checkpoints"};
+  restart_chief_without({});
+  EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+  folder_error_.reset();
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
 }
 
 TEST_F(ReclaimTest, WorkerThatIsGoneIsFencedAndItsRecordsAreLentAgain) {

@@ -190,6 +190,20 @@ TEST_F(WorkersTest, WorkerThatDiesAgainAndAgainIsLeftOutWhileTheOthersTrain) {
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 1u);
 }
 
+TEST_F(WorkersTest, JobWithoutWorkersBecauseTheyWereLostTooOftenSaysSo) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 1;
+  const JobId job = train(config, 1);
+  for (int loss = 0; loss < 2; ++loss) {
+    kill(worker(0));
+    restart(worker(0));
+    pass(seconds(12));
+  }
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  EXPECT_NE(status(job).reason.find("worker/0 was lost too often"), std::string::npos) << status(job).reason;
+  EXPECT_NE(status(job).reason.find("job.max_restarts is 1"), std::string::npos) << status(job).reason;
+}
+
 TEST_F(WorkersTest, SilentWorkerIsRemovedAndToldSoWhenItReturns) {
   const JobId job = train(job_config("a"), 3);
   silence(worker(2));
@@ -237,6 +251,7 @@ TEST_F(WorkersTest, DescriberThatDiesIsTriedAgainUpToMaxRestarts) {
   kill(worker(0));
   EXPECT_EQ(status(job).state, JobState::kFailed);
   EXPECT_EQ(status(job).root_cause->task, worker(0));
+  EXPECT_NE(status(job).reason.find("job.max_restarts is 2"), std::string::npos) << status(job).reason;
 }
 
 TEST_F(WorkersTest, DescriptionBeginsAgainWithoutAWorkerThatComesAndGoes) {
