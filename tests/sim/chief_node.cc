@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace disttrain::sim {
+namespace {
+
+constexpr Duration kClientPatience = std::chrono::seconds(60);
+
+}  // namespace
 
 void ChiefNode::start() {
   if (disk_.journal.journal.value == 0) disk_.journal.journal = JournalId(77);
@@ -33,7 +38,19 @@ void ChiefNode::submit(const std::string& name) {
 }
 
 void ChiefNode::stop(const std::string& name, bool kill) {
-  step(chiefd::Stop{chiefd::ClientId(++last_client_), name, kill, "sim"});
+  asked_[++last_client_] = world_.now();
+  step(chiefd::Stop{chiefd::ClientId(last_client_), name, kill, "sim"});
+}
+
+void ChiefNode::save(const std::string& name) {
+  tell("a client wants a checkpoint");
+  asked_[++last_client_] = world_.now();
+  step(chiefd::Save{chiefd::ClientId(last_client_), name});
+}
+
+void ChiefNode::check_clients() {
+  for (const auto& [client, since] : asked_)
+    if (world_.now() - since > kClientPatience) laws_.violated("L2: a client has waited a minute for its answer");
 }
 
 void ChiefNode::on_arrival(ConnectionId connection, const Hello& hello) {
@@ -140,14 +157,19 @@ void ChiefNode::act(const chiefd::Persist& action) {
   after(next_written_ - world_.now(), [this, action = std::move(stamped)] {
     chiefd::apply(disk_.journal, action.record);
     // Before it is durable nobody may have heard of it: a chief that dies then gives the number again.
-    if (const auto* generation = std::get_if<chiefd::GenerationRecord>(&action.record))
+    if (const auto* generation = std::get_if<chiefd::GenerationRecord>(&action.record)) {
       laws_.generation_begins(*generation);
+      const std::string& name = disk_.journal.jobs.at(generation->job).submitted.name;
+      laws_.restarts(jobs_.configs.at(name), *generation, cluster_->term());
+      laws_.rolls_back(*generation, "/c/" + name);
+    }
     step(chiefd::Persisted{action.ticket});
   });
 }
 
 // What the laws go by.
 void ChiefNode::note(const chiefd::Record& record) {
+  if (std::holds_alternative<chiefd::TrainingRecord>(record)) laws_.trains();
   if (const auto* event = std::get_if<chiefd::EventRecord>(&record)) {
     tell("event " + event->kind + ": " + event->text);
     if (event->kind == "worker_lost") laws_.worker_lost();
@@ -192,6 +214,8 @@ void ChiefNode::act(const chiefd::CloseFolder& action) {
 }
 
 void ChiefNode::act(const chiefd::AnswerClient& action) {
+  asked_.erase(action.client.value);
+  if (const auto* saved = std::get_if<CheckpointSaved>(&action.answer)) laws_.saved(saved->path);
   const auto submitted = submitting_.extract(action.client.value);
   if (submitted.empty()) return;
   if (std::holds_alternative<JobSubmitted>(action.answer)) accepted_.insert(submitted.mapped());

@@ -35,6 +35,9 @@ class ChiefNode final : public Node {
   // As a command line would, with a job of the table.
   void submit(const std::string& name);
   void stop(const std::string& name, bool kill);
+  void save(const std::string& name);
+  // L2: each client has its answer within a bound.
+  void check_clients();
 
   const chiefd::Cluster& cluster() const { return *cluster_; }
   // Jobs that a client was told of.
@@ -75,6 +78,7 @@ class ChiefNode final : public Node {
   std::set<std::string> ended_before_;
   std::uint64_t last_client_ = 0;
   std::map<std::uint64_t, std::string> submitting_;
+  std::map<std::uint64_t, Instant> asked_;  // that a job be saved or ended, and since when
 };
 
 }  // namespace disttrain::sim

@@ -160,6 +160,13 @@ void Laws::computes(const std::string& job_and_generation, const JobConfig& job,
 
 // ---- jobs
 
+void Laws::restarts(const JobConfig& job, const chiefd::GenerationRecord& record, Term term) {
+  const std::uint64_t begun = ++begun_[record.job];
+  if (begun > 1 + job.job.max_restarts + damaged_.size() + term.value)
+    violated("L2: generation " + std::to_string(record.generation.value) + " is the " + std::to_string(begun) +
+             ". of a job with job.max_restarts " + std::to_string(job.job.max_restarts));
+}
+
 void Laws::state_is(Instant now, chiefd::JobState state, const std::string& reason) {
   if (state != chiefd::JobState::kPaused) return paused_since_.reset();
   if (!paused_since_) paused_since_ = now;

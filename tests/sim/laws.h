@@ -39,6 +39,9 @@ class Laws {
   void worker_lost() { is_any_worker_lost_ = was_any_worker_lost_ = true; }
   // A generation is durable: it is about to begin with this checkpoint, or with initial values.
   void generation_begins(const chiefd::GenerationRecord& record);
+  // Some generation has begun to train.
+  void trains() { has_trained_ = true; }
+  bool has_trained() const { return has_trained_; }
   // I1, I12: what the chief says is durable before; a lease has one owner, and its records come back only once all
   // shards have fenced it.
   void welcomes(Term term, const chiefd::JournalState& durable);
@@ -60,6 +63,16 @@ class Laws {
   // power.
   void folder_is_good(const std::string& when);
   void power_lost();
+  // Something was done to it that nobody promises to withstand, but to notice.
+  void damaged(const std::string& path) { damaged_.insert(path); }
+  bool is_any_damaged() const { return !damaged_.empty(); }
+  // A generation goes on from the newest that was committed and isn't damaged, and from what that was made of. `held`:
+  // a shard's parameters, in its order.
+  void rolls_back(const chiefd::GenerationRecord& record, const std::string& folder);
+  void begins_with(const RunId& run, const Layout& layout, ShardId shard, const std::vector<float>& held);
+  // A client was told of it.
+  void saved(const std::string& path);
+  void has_last_checkpoint(const JobConfig& job, Step step);
   // "Newest" goes by generation, then by step.
   void found_newest(const std::string& folder, const std::optional<chiefd::RestorePoint>& newest);
 
@@ -72,6 +85,8 @@ class Laws {
   void leaves(const std::string& job_and_generation, std::uint32_t worker) {
     clocks_[job_and_generation].erase(worker);
   }
+  // L2: never a loop: each generation is for a loss, a damaged checkpoint or a chief that died.
+  void restarts(const JobConfig& job, const chiefd::GenerationRecord& record, Term term);
   // L4: a pause ends, and says why it is.
   void state_is(Instant now, chiefd::JobState state, const std::string& reason);
   // A finished job has visited each record of each epoch once.
@@ -90,12 +105,16 @@ class Laws {
                           const checkpoint::Manifest& manifest, const std::string& path);
   void adds_up(const chiefd::CommitAttempt& commit, const checkpoint::Manifest& manifest, const std::string& path);
 
+  using ByElement = std::map<std::pair<std::uint32_t, std::uint64_t>, float>;  // variable, element
+
   const Jobs& jobs_;
   std::string violation_;
+  bool has_trained_ = false;
   bool is_any_worker_lost_ = false;
   bool was_any_worker_lost_ = false;  // in whatever generation
   std::map<std::string, std::map<std::uint32_t, std::uint64_t>> clocks_;
   std::map<JobId, chiefd::GenerationRecord> generations_;
+  std::map<JobId, std::uint64_t> begun_;  // generations
   std::set<std::string> equal_;  // checkpoints that are what their ledgers' records add up to
 
   std::map<std::pair<RunId, ShardId>, Member> owners_;
@@ -104,6 +123,8 @@ class Laws {
   std::map<RunId, std::map<Step, std::vector<Member>>> sets_;
   std::map<RunId, std::pair<std::uint64_t, std::map<ShardId, CutTaken>>> cuts_;        // of the newest attempt
   std::map<std::string, std::pair<std::pair<Generation, Step>, std::string>> newest_;  // by folder: its path
+  std::set<std::string> damaged_;
+  std::map<std::string, ByElement> values_of_;  // of each checkpoint, by its path
   std::optional<Instant> paused_since_;
 };
 

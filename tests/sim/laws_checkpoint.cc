@@ -8,12 +8,26 @@
 #include "tests/sim/laws.h"
 
 namespace disttrain::sim {
+namespace {
+
+// Each element of all shards: its bucket, variable, place in that, and place in its shard.
+template <typename Take>
+void each(const Layout& in, const Take& take) {
+  for (std::uint32_t id = 0; id < in.buckets.size(); ++id)
+    for (const Slice& slice : slices_of(in, BucketId(id)))
+      for (std::uint64_t e = 0; e < slice.elements; ++e)
+        take(in.buckets[id], slice.variable, slice.variable_begin + e,
+             in.buckets[id].shard_begin + slice.bucket_begin + e);
+}
+
+}  // namespace
 
 void Laws::committed(const chiefd::CommitAttempt& commit, JobId job, const std::string& path) {
   const RunId run{job, commit.generation};
-  const auto open = checkpoint::open_checkpoint(jobs_.disk->files(), path);
+  if (damaged_.count(path) != 0) return;  // one that is there already stays
+  const auto open = checkpoint::open_checkpoint(jobs_.disk->truth(), path);
   if (!open) return violated("I14: a checkpoint was committed that can't be opened: " + open.error().message);
-  if (Status good = checkpoint::verify_files(jobs_.disk->files(), path, open->manifest); !good)
+  if (Status good = checkpoint::verify_files(jobs_.disk->truth(), path, open->manifest); !good)
     return violated("I14: a checkpoint was committed that doesn't verify: " + good.error().message);
   if (generations_[job].generation != commit.generation)
     return violated("I19: generation " + std::to_string(commit.generation.value) + " commits a checkpoint while " +
@@ -36,7 +50,7 @@ void Laws::is_as_cut(const chiefd::CommitAttempt& commit, const RunId& run, cons
     return violated("I13: " + path + " says another step than the pacer's cut");
   for (const auto& [shard, cut] : cuts) {
     std::vector<float> values(shard_elements(commit.layout, shard));
-    if (Status read = checkpoint::read_shard(jobs_.disk->files(), path, manifest, commit.layout, shard, values, {});
+    if (Status read = checkpoint::read_shard(jobs_.disk->truth(), path, manifest, commit.layout, shard, values, {});
         !read)
       return violated("I14: " + read.error().message);
     if (values != cut.values)
@@ -60,14 +74,7 @@ void Laws::restores_elsewhere(const Layout& layout, const std::map<ShardId, CutT
   const std::uint32_t shards = layout.shards == 1 ? 2 : 1;
   const auto other = chiefd::place(layout.model, Placement::kGreedy, shards);
   if (!other) return;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, float> values;  // by variable and element
-  const auto each = [](const Layout& in, const auto& take) {
-    for (std::uint32_t id = 0; id < in.buckets.size(); ++id)
-      for (const Slice& slice : slices_of(in, BucketId(id)))
-        for (std::uint64_t e = 0; e < slice.elements; ++e)
-          take(in.buckets[id], slice.variable, slice.variable_begin + e,
-               in.buckets[id].shard_begin + slice.bucket_begin + e);
-  };
+  ByElement& values = values_of_[path];
   each(layout, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t element, std::uint64_t at) {
     values[{variable, element}] = cuts.at(bucket.shard).values[at];
   });
@@ -75,7 +82,7 @@ void Laws::restores_elsewhere(const Layout& layout, const std::map<ShardId, CutT
   for (std::uint32_t s = 0; s < shards; ++s) {
     std::vector<float>& into = read[ShardId(s)];
     into.resize(shard_elements(*other, ShardId(s)));
-    if (Status ok = checkpoint::read_shard(jobs_.disk->files(), path, manifest, *other, ShardId(s), into, {}); !ok)
+    if (Status ok = checkpoint::read_shard(jobs_.disk->truth(), path, manifest, *other, ShardId(s), into, {}); !ok)
       return violated("I18: into " + std::to_string(shards) + " shards: " + ok.error().message);
   }
   each(*other, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t element, std::uint64_t at) {
@@ -104,7 +111,7 @@ void Laws::adds_up(const chiefd::CommitAttempt& commit, const checkpoint::Manife
   if (commit.config.train.mode == Mode::kSync) return;
   for (std::uint32_t shard = 0; shard < commit.layout.shards; ++shard) {
     std::vector<float> values(shard_elements(commit.layout, ShardId(shard)));
-    if (!checkpoint::read_shard(jobs_.disk->files(), path, manifest, commit.layout, ShardId(shard), values, {})) return;
+    if (!checkpoint::read_shard(jobs_.disk->truth(), path, manifest, commit.layout, ShardId(shard), values, {})) return;
     for (const BucketId id : buckets_of(commit.layout, ShardId(shard))) {
       const Bucket& bucket = commit.layout.buckets[id.value];
       for (std::uint64_t e = 0; e < bucket.elements; ++e) {
@@ -122,9 +129,10 @@ void Laws::folder_is_good(const std::string& when) {
   // A disk that said that it had synced, and hadn't, keeps no promise of anybody.
   if (jobs_.disk->has_lied()) return;
   for (const auto& [folder, newest] : newest_) {
-    const auto open = checkpoint::open_checkpoint(jobs_.disk->files(), newest.second);
+    if (damaged_.count(newest.second) != 0) continue;
+    const auto open = checkpoint::open_checkpoint(jobs_.disk->truth(), newest.second);
     if (!open) violated("I15, I16: " + when + " " + newest.second + " is gone: " + open.error().message);
-    if (open && !checkpoint::verify_files(jobs_.disk->files(), newest.second, open->manifest))
+    if (open && !checkpoint::verify_files(jobs_.disk->truth(), newest.second, open->manifest))
       violated("I15: " + when + " " + newest.second + " doesn't verify");
   }
 }
@@ -132,22 +140,61 @@ void Laws::folder_is_good(const std::string& when) {
 void Laws::power_lost() {
   folder_is_good("after a loss of power");
   for (const auto& [folder, newest] : newest_) {
-    const auto found = checkpoint::list_checkpoints(jobs_.disk->files(), folder);
+    const auto found = checkpoint::list_checkpoints(jobs_.disk->truth(), folder);
     for (std::size_t i = 0; found && i < found->size() && !jobs_.disk->has_lied(); ++i) {
-      const auto open = checkpoint::open_checkpoint(jobs_.disk->files(), (*found)[i].path);
-      if (!open || !checkpoint::verify_files(jobs_.disk->files(), (*found)[i].path, open->manifest))
+      if (damaged_.count((*found)[i].path) != 0) continue;
+      const auto open = checkpoint::open_checkpoint(jobs_.disk->truth(), (*found)[i].path);
+      if (!open || !checkpoint::verify_files(jobs_.disk->truth(), (*found)[i].path, open->manifest))
         violated("I14: after a loss of power " + (*found)[i].path + " can be seen and isn't whole");
     }
   }
 }
 
 void Laws::found_newest(const std::string& folder, const std::optional<chiefd::RestorePoint>& newest) {
-  const auto found = checkpoint::list_checkpoints(jobs_.disk->files(), folder);
+  const auto found = checkpoint::list_checkpoints(jobs_.disk->truth(), folder);
   if (!found) return;
   std::optional<std::pair<Generation, Step>> best;
   for (const checkpoint::Found& there : *found) best = std::max(best, {{there.generation, there.step}});
   const auto said = newest ? std::optional(std::pair(newest->generation, newest->step)) : std::nullopt;
   if (said != best) violated("the checkpoint that " + folder + " is restored from isn't its newest");
+}
+
+void Laws::rolls_back(const chiefd::GenerationRecord& record, const std::string& folder) {
+  const auto found = checkpoint::list_checkpoints(jobs_.disk->truth(), folder);
+  // What has been damaged may have been found before.
+  if (!found || jobs_.disk->has_lied() || damaged_.count(record.restore_path) != 0) return;
+  for (const checkpoint::Found& there : *found) {
+    if (there.path == record.restore_path) return;
+    if (damaged_.count(there.path) == 0)
+      return violated("I15: generation " + std::to_string(record.generation.value) + " begins with " +
+                      (record.restore_path.empty() ? "initial values" : record.restore_path) + ", not with " +
+                      there.path);
+  }
+}
+
+void Laws::begins_with(const RunId& run, const Layout& layout, ShardId shard, const std::vector<float>& held) {
+  const auto saved = values_of_.find(generations_[run.first].restore_path);
+  if (generations_[run.first].generation != run.second || saved == values_of_.end()) return;
+  each(layout, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t element, std::uint64_t at) {
+    if (bucket.shard == shard && held[at] != saved->second.at({variable, element}))
+      violated("I18: shard " + std::to_string(shard.value) + " of generation " + std::to_string(run.second.value) +
+               " begins with other values than " + saved->first + " was made of");
+  });
+}
+
+void Laws::saved(const std::string& path) {
+  if (jobs_.disk->has_lied() || damaged_.count(path) != 0) return;
+  if (const auto open = checkpoint::open_checkpoint(jobs_.disk->truth(), path); !open)
+    violated("I15: a client was told of " + path + ": " + open.error().message);
+}
+
+void Laws::has_last_checkpoint(const JobConfig& job, Step step) {
+  if (job.checkpoint.directory.empty() || !job.checkpoint.at_end) return;
+  if (jobs_.disk->has_lied() || !damaged_.empty()) return;
+  const auto found = checkpoint::list_checkpoints(jobs_.disk->truth(), job.checkpoint.directory + "/" + job.job.name);
+  const auto is_it = [step](const checkpoint::Found& there) { return there.step == step; };
+  if (!found || std::none_of(found->begin(), found->end(), is_it))
+    violated("the job has finished and has no checkpoint of its last step, " + std::to_string(step.value));
 }
 
 }  // namespace disttrain::sim

@@ -23,6 +23,7 @@ ShardTwin::ShardTwin(Laws& laws, const psd::ShardJob& job, const psd::Shard& sha
   expected_ = values();
   laws_.owns(run_, id_, owner_);
   laws_.begins_at(run_, id_, version_);
+  laws_.begins_with(run_, job.layout, id_, expected_);
 }
 
 std::string ShardTwin::name() const {

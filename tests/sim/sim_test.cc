@@ -39,6 +39,9 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"of several complaints only the first was looked into", {67401, 91397}},
     {"a job that ended under the chief before has no figures", {63937}},
     {"a checkpoint that lacked a file failed the job, though there was one before", {89491}},
+    {"a folder that couldn't be read was taken for another one", {411, 928, 1138, 1476, 1504, 1637, 1798, 2136, 2910}},
+    {"a folder that was away as a job began anew failed it", {696}},
+    {"workers that were lost too often weren't named", {935, 1028, 1841, 13327, 15112}},
     {"a disk that failed while the job's folder was opened failed the job",
      {17346, 17564, 19165, 22337, 27896, 32258, 33310, 34531, 39116, 48232}},
 };

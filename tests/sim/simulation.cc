@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/sim/chief_node.h"
+#include "tests/sim/mishaps.h"
 #include "tests/sim/ps_node.h"
 #include "tests/sim/worker_node.h"
 
@@ -18,36 +19,28 @@ constexpr std::uint64_t kMostTurns = 1000000;
 class Simulation {
  public:
   Simulation(std::uint64_t seed, bool keep_words)
-      : world_(seed, keep_words), network_(world_), storage_(world_), laws_(jobs_) {
+      : world_(seed, keep_words),
+        network_(world_),
+        storage_(world_),
+        laws_(jobs_),
+        mishaps_(seed, world_, storage_, laws_, disk_) {
     jobs_.disk = &storage_;
     network_.on_bad_message = [this](const std::string& problem) { laws_.violated("wire: " + problem); };
     draw_cluster();
     draw_job();
     draw_faults();
+    mishaps_.draw(jobs_.configs.at("first"));
   }
 
   Outcome run() {
     for (const TaskId task : tasks_) start(task);
     const Instant faults_end = world_.now() + world_.between(seconds(1), seconds(8));
-    if (is_faulty_) next_fault(faults_end);
+    if (is_faulty_) begin_faults(faults_end);
     until(faults_end, [this] { return is_over("first"); });
     heal();
     Outcome outcome;
     expect_end("first", seconds(400));
-    if (is_over("first")) {
-      const chiefd::JobStatus status = status_of("first");
-      outcome.finished = status.state == chiefd::JobState::kFinished;
-      outcome.reason = status.reason;
-      if (outcome.finished && !chief()->knows_by_journal_alone("first"))
-        laws_.finished(jobs_.configs.at("first"), status.examples);
-      // Of a disk that fails a job may die at its end alone, after some tries, and it says so.
-      const auto says = [&status](const char* what) { return status.reason.find(what) != std::string::npos; };
-      // Or of one that lied, when nothing is left of what was committed to it.
-      const bool may_fail = (storage_.has_failed() && says("the last checkpoint couldn't be taken")) ||
-                            (storage_.has_lied() && says("was committed, and"));
-      if (!outcome.finished && !may_fail)
-        laws_.violated("L1: the job is " + std::string(to_string(status.state)) + ": " + status.reason);
-    }
+    if (is_over("first")) judge_first(outcome);
     // Nothing that the first left behind may harm the next, once it is known who is there.
     wanted_ = "first";
     until(world_.now() + seconds(5), [] { return false; });
@@ -68,6 +61,30 @@ class Simulation {
   }
 
  private:
+  void judge_first(Outcome& outcome) {
+    const JobConfig& job = jobs_.configs.at("first");
+    const chiefd::JobStatus status = status_of("first");
+    outcome.finished = status.state == chiefd::JobState::kFinished;
+    outcome.reason = status.reason;
+    if (outcome.finished && !chief()->knows_by_journal_alone("first")) {
+      laws_.finished(job, status.examples);
+      laws_.has_last_checkpoint(job, Step(status.global_step));
+    }
+    const bool may_end = outcome.finished || (status.state == chiefd::JobState::kStopped && mishaps_.is_stopped()) ||
+                         (status.state == chiefd::JobState::kFailed && may_fail(job, status.reason));
+    if (!may_end) laws_.violated("L1: the job is " + std::string(to_string(status.state)) + ": " + status.reason);
+  }
+  // Of what it can't be blamed for, and says.
+  bool may_fail(const JobConfig& job, const std::string& reason) const {
+    const auto says = [&reason](const std::string& what) { return reason.find(what) != std::string::npos; };
+    // Of a disk that fails a job may die at its end alone, after some tries; or of one that lied, when nothing is left
+    // of what was committed to it; or where it isn't there as the job begins.
+    return ((storage_.has_failed() || storage_.was_away()) && says("the last checkpoint couldn't be taken")) ||
+           ((storage_.has_lied() || laws_.is_any_damaged()) && says("was committed, and")) ||
+           (storage_.was_away() && says("the disk is away") && !laws_.has_trained()) ||
+           says("job.max_restarts is " + std::to_string(job.job.max_restarts));
+  }
+
   std::uint64_t draw(std::uint64_t least, std::uint64_t most) {
     return least + world_.random().below(most - least + 1);
   }
@@ -90,7 +107,7 @@ class Simulation {
     network_.longest = std::chrono::microseconds(draw(50, 3000));
     disk_.slowest = quick_journal_ = milliseconds(draw(1, 50));
     storage_.slowest = milliseconds(draw(1, 50));
-    if (!storage_.files().make_directory("/c") || !storage_.files().sync_directory(""))
+    if (!storage_.truth().make_directory("/c") || !storage_.truth().sync_directory(""))
       laws_.violated("the simulator's disk can't make a folder");
     network_.through_codec = draw(0, 7) == 0;
     jobs_.bucket_elements = draw(0, 2) == 0 ? draw(1, 3) : 0;
@@ -203,6 +220,7 @@ class Simulation {
 
   void watch() {
     if (chief() == nullptr || !chief()->listens()) return;
+    chief()->check_clients();
     const auto job = chief()->cluster().find(wanted_);
     if (!job) return;
     const chiefd::JobStatus status = chief()->cluster().status(*job, world_.now());
@@ -240,6 +258,17 @@ class Simulation {
     laws_.violated("L1: the " + name + " job hasn't ended within " +
                    std::to_string(std::chrono::duration_cast<seconds>(within).count()) + " s after the faults; it is " +
                    state);
+  }
+
+  void begin_faults(Instant end) {
+    next_fault(end);
+    mishaps_.begin(
+        jobs_.configs.at("first"), end - world_.now(),
+        [this] { return chief() != nullptr && chief()->listens() ? chief() : nullptr; },
+        [this] {
+          const auto ps = static_cast<std::uint32_t>(world_.random().below(jobs_.cluster.ps.size()));
+          crash(TaskId{Role::kPs, ps}, false, world_.between(milliseconds(1), milliseconds(4000)));
+        });
   }
 
   void next_fault(Instant end) {
@@ -327,6 +356,7 @@ class Simulation {
     network_.unblock_all();
     network_.disarm();
     network_.late_breaks = network_.ghosts = 0;
+    mishaps_.end();
     storage_.end();
     storage_.cancel_power_failure();
     disk_.slowest = quick_journal_;
@@ -356,6 +386,7 @@ class Simulation {
   Jobs jobs_;
   Laws laws_;
   ChiefDisk disk_;
+  Mishaps mishaps_;
   std::vector<TaskId> tasks_;
   Duration slowest_step_{};
   bool is_faulty_ = false;

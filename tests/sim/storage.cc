@@ -1,11 +1,19 @@
 #include "tests/sim/storage.h"
 
+#include "common/checkpoint/job_folder.h"
+
 namespace disttrain::sim {
 
 using checkpoint::MemoryFiles;
 
 Storage::Storage(World& world) : world_(world), files_(std::make_unique<MemoryFiles>()) {
   install();
+  shared_.disk = [this]() -> checkpoint::Files& {
+    if (reach_ == Reach::kUnmounted) return mount_point_;
+    return *files_;
+  };
+  shared_.trouble = [this](const std::string& path, bool reads) { return trouble_with(path, reads); };
+  if (!mount_point_.make_directory("/c")) world_.tell("there is no mount point");
 }
 
 void Storage::install() {
@@ -20,6 +28,44 @@ void Storage::begin(Trouble trouble) {
   static const char* const kWords[] = {"is well", "gets slow", "is full", "fails to write", "fails to sync", "lies"};
   world_.tell(std::string("the disk ") + kWords[static_cast<std::size_t>(trouble)]);
   trouble_ = trouble;
+}
+
+void Storage::lose(Reach how) {
+  static const char* const kWords[] = {"is there", "can't be read", "is away", "isn't mounted"};
+  world_.tell(std::string("the disk ") + kWords[static_cast<std::size_t>(how)]);
+  reach_ = how;
+  was_away_ = was_away_ || how != Reach::kHere;
+}
+
+std::optional<Error> Storage::trouble_with(const std::string& path, bool reads) {
+  if (reach_ == Reach::kAway) return Error{ErrorCode::kNoInput, path + " isn't there: the disk is away"};
+  if (reach_ == Reach::kUnreadable && reads && world_.chance(300))
+    return Error{ErrorCode::kFailed, "can't read " + path + ": input/output error"};
+  return std::nullopt;
+}
+
+std::optional<std::string> Storage::damage(const std::string& folder, Random& random) {
+  const auto found = checkpoint::list_checkpoints(*files_, folder);
+  if (!found || found->empty()) return std::nullopt;
+  const std::size_t which = random.below(3) == 0 ? random.below(found->size()) : 0;
+  const std::string path = (*found)[which].path;
+  const Result<std::vector<std::string>> names = files_->list(path);
+  if (!names || names->empty()) return std::nullopt;
+  const std::string file = path + "/" + (*names)[random.below(names->size())];
+  const std::uint64_t how = random.below(4);
+  // The last one is never taken whole: it would be waited for.
+  if (how == 0 && found->size() > 1) {
+    world_.tell(path + " vanishes");
+    if (!checkpoint::remove_all(*files_, path)) return path;
+  } else if (how == 1 || files_->content(file).empty()) {
+    world_.tell(file + " vanishes");
+    if (!files_->remove_file(file)) return path;
+  } else {
+    world_.tell("a bit flips in " + file);
+    std::vector<std::byte>& bytes = files_->content(file);
+    bytes[random.below(bytes.size())] ^= std::byte(1 << random.below(8));
+  }
+  return path;
 }
 
 Duration Storage::delay() {

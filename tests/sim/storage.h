@@ -1,13 +1,15 @@
-// The disk that all tasks share: slow, full, failing or lying for a while, and what is left of it when its host loses
-// power.
+// The disk that all tasks share: slow, full, failing, lying or away for a while, and what is left of it when its host
+// loses power.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tests/checkpoint/memory_files.h"
+#include "tests/sim/shared_files.h"
 #include "tests/sim/world.h"
 
 namespace disttrain::sim {
@@ -25,10 +27,23 @@ class Storage {
     kLies,        // says that it has synced
   };
   void begin(Trouble trouble);
-  void end() { trouble_ = Trouble::kNone; }
+  void end() {
+    trouble_ = Trouble::kNone;
+    reach_ = Reach::kHere;
+  }
 
-  // Valid until lose_power().
-  checkpoint::MemoryFiles& files() { return *files_; }
+  enum class Reach {
+    kHere,
+    kUnreadable,  // now and then
+    kAway,        // no path of it is there
+    kUnmounted,   // an empty folder is in its place
+  };
+  void lose(Reach how);
+
+  // As tasks see it.
+  checkpoint::Files& files() { return shared_; }
+  // As it is. Valid until lose_power().
+  checkpoint::MemoryFiles& truth() { return *files_; }
   // What an operation takes now.
   Duration delay();
   Duration slowest = std::chrono::milliseconds(5);
@@ -39,16 +54,26 @@ class Storage {
   void cancel_power_failure() { operations_left_.reset(); }
   // What wasn't synced is there, or isn't, or in part.
   void lose_power();
+  // Does something to a checkpoint in the folder, most often to the newest; says to which.
+  std::optional<std::string> damage(const std::string& folder, Random& random);
   // It did lose what it had said was durable, or may have.
   bool has_lied() const { return has_lied_; }
   // Something failed, ever.
   bool has_failed() const { return has_failed_; }
+  // It couldn't be reached or read, ever.
+  bool was_away() const { return was_away_; }
 
  private:
   std::optional<Error> fault(checkpoint::MemoryFiles::Op op, const std::string& path);
   void install();
 
+  std::optional<Error> trouble_with(const std::string& path, bool reads);
+
   World& world_;
+  SharedFiles shared_;
+  checkpoint::MemoryFiles mount_point_;
+  Reach reach_ = Reach::kHere;
+  bool was_away_ = false;
   Trouble trouble_ = Trouble::kNone;
   std::unique_ptr<checkpoint::MemoryFiles> files_;
   std::vector<std::unique_ptr<checkpoint::MemoryFiles>> former_;  // files of it may still be open

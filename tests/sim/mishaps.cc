@@ -1,0 +1,64 @@
+#include "tests/sim/mishaps.h"
+
+#include <algorithm>
+
+namespace disttrain::sim {
+
+using std::chrono::milliseconds;
+
+void Mishaps::draw(JobConfig& job) {
+  if (one_in(12)) job.job.max_restarts = static_cast<std::uint32_t>(between(0, 3));
+}
+
+void Mishaps::begin(const JobConfig& job, Duration within, std::function<ChiefNode*()> chief,
+                    std::function<void()> lose_a_ps) {
+  chief_ = std::move(chief);
+  lose_a_ps_ = [this, lose = std::move(lose_a_ps)] {
+    if (!is_over_) lose();
+  };
+  for (const Storage::Reach how : {Storage::Reach::kUnreadable, Storage::Reach::kAway, Storage::Reach::kUnmounted})
+    for (std::uint64_t times = one_in(8) ? between(1, 3) : 0; times > 0; --times)
+      at_some_time(within, [this, how] { lose_folder(how); });
+  for (std::uint64_t times = one_in(5) ? between(1, 3) : 0; times > 0; --times)
+    at_some_time(within, [this, job] { damage(job); });
+  for (std::uint64_t times = one_in(4) ? between(1, 5) : 0; times > 0; --times)
+    at_some_time(within, [this, name = job.job.name] {
+      if (ChiefNode* const node = chief_()) node->save(name);
+    });
+  if (!one_in(25)) return;
+  at_some_time(within, [this, name = job.job.name, kill = one_in(2)] {
+    ChiefNode* const node = chief_();
+    if (node == nullptr || !node->cluster().find(name)) return;
+    world_.tell(kill ? "a client kills the job" : "a client stops the job");
+    is_stopped_ = true;
+    node->stop(name, kill);
+  });
+}
+
+void Mishaps::at_some_time(Duration within, std::function<void()> work) {
+  const Duration when(static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(within.count()))));
+  world_.after(when, [this, work = std::move(work)] {
+    if (!is_over_) work();
+  });
+}
+
+void Mishaps::lose_folder(Storage::Reach how) {
+  // What is made in an empty mount point before anything was committed is a job's first folder as any other.
+  const auto is_known = [](const auto& entry) { return entry.second.checkpoint.has_value(); };
+  const auto& known = journal_.journal.jobs;
+  if (how == Storage::Reach::kUnmounted && std::none_of(known.begin(), known.end(), is_known))
+    how = Storage::Reach::kAway;
+  storage_.lose(how);
+  world_.after(milliseconds(between(1, one_in(2) ? 100 : 4000)), [this] { storage_.lose(Storage::Reach::kHere); });
+  if (one_in(2)) world_.after(milliseconds(between(0, 500)), lose_a_ps_);
+}
+
+// And what it is for may be needed soon.
+void Mishaps::damage(const JobConfig& job) {
+  const std::optional<std::string> path = storage_.damage(job.checkpoint.directory + "/" + job.job.name, random_);
+  if (!path) return;
+  laws_.damaged(*path);
+  if (one_in(2)) world_.after(milliseconds(between(0, 500)), lose_a_ps_);
+}
+
+}  // namespace disttrain::sim

@@ -1,0 +1,48 @@
+// What else happens to a job while faults do: its folder is away or can't be read for a while, a checkpoint is damaged,
+// a client wants a checkpoint, or the job's end. All of it is drawn apart, so that a seed without any has the story
+// that it would have without this file.
+#pragma once
+
+#include <functional>
+
+#include "common/random.h"
+#include "tests/sim/chief_node.h"
+#include "tests/sim/laws.h"
+#include "tests/sim/storage.h"
+#include "tests/sim/world.h"
+
+namespace disttrain::sim {
+
+class Mishaps {
+ public:
+  Mishaps(std::uint64_t seed, World& world, Storage& storage, Laws& laws, const ChiefDisk& journal)
+      : world_(world), storage_(storage), laws_(laws), journal_(journal), random_(seed, stream_of("mishaps")) {}
+
+  // Before the job begins: some are allowed few restarts.
+  void draw(JobConfig& job);
+  // From now on, within so long. `chief`: null where it doesn't listen. `lose_a_ps`: kills one.
+  void begin(const JobConfig& job, Duration within, std::function<ChiefNode*()> chief, std::function<void()> lose_a_ps);
+  void end() { is_over_ = true; }
+
+  // A client was told that the job will be.
+  bool is_stopped() const { return is_stopped_; }
+
+ private:
+  std::uint64_t between(std::uint64_t least, std::uint64_t most) { return least + random_.below(most - least + 1); }
+  bool one_in(std::uint64_t n) { return random_.below(n) == 0; }
+  void at_some_time(Duration within, std::function<void()> work);
+  void lose_folder(Storage::Reach how);
+  void damage(const JobConfig& job);
+
+  World& world_;
+  Storage& storage_;
+  Laws& laws_;
+  const ChiefDisk& journal_;
+  Random random_;
+  std::function<ChiefNode*()> chief_;
+  std::function<void()> lose_a_ps_;
+  bool is_over_ = false;
+  bool is_stopped_ = false;
+};
+
+}  // namespace disttrain::sim

@@ -1,0 +1,35 @@
+// The disk that all tasks share as they see it: what is on it, where it can be reached and read just now. The laws look
+// at the disk itself.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/files.h"
+
+namespace disttrain::sim {
+
+class SharedFiles final : public checkpoint::Files {
+ public:
+  // Asked anew each time: the disk, which lasts as long as any file of it; and, before anything is read (else: written,
+  // or made), what is wrong with the path.
+  std::function<checkpoint::Files&()> disk;
+  std::function<std::optional<Error>(const std::string& path, bool reads)> trouble;
+
+  Result<std::unique_ptr<checkpoint::OutputFile>> create(const std::string& path) override;
+  Result<std::unique_ptr<checkpoint::InputFile>> open(const std::string& path) override;
+  Status make_directory(const std::string& path) override;
+  Result<std::vector<std::string>> list(const std::string& path) override;
+  Status rename(const std::string& from, const std::string& to) override;
+  Status remove_file(const std::string& path) override;
+  Status remove_directory(const std::string& path) override;
+  Status sync_directory(const std::string& path) override;
+
+ private:
+  Status check(const std::string& path, bool reads) const;
+};
+
+}  // namespace disttrain::sim
