@@ -253,7 +253,9 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   recoveries_ = journaled.generation.recoveries;
   before_ = journaled.generation.before;
   heard_pacer_ = false;
-  if (newest_) pacer_report_.global_step = newest_->step;  // at least
+  // At least. A checkpoint of a generation before may be beyond it: damaged, it wasn't gone on from.
+  const bool is_of_this = newest_ && newest_->generation == generation_;
+  pacer_report_.global_step = is_of_this ? newest_->step : journaled.generation.restore_step;
   const bool is_ending = state == JobState::kStopping;
   if (!journaled.is_training || !described_) {
     if (is_ending) return close(turn, JobState::kStopped, "the chief was restarted while the job ended");

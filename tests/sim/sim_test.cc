@@ -40,6 +40,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"a job that ended under the chief before has no figures", {63937}},
     {"a checkpoint that lacked a file failed the job, though there was one before", {89491}},
     {"a folder that couldn't be read was taken for another one", {411, 928, 1138, 1476, 1504, 1637, 1798, 2136, 2910}},
+    {"a new chief took the step of a damaged checkpoint for the job's", {33574}},
     {"a folder that was away as a job began anew failed it", {696}},
     {"workers that were lost too often weren't named", {935, 1028, 1841, 13327, 15112}},
     {"a disk that failed while the job's folder was opened failed the job",

@@ -535,6 +535,15 @@ TEST_F(ReclaimTest, StepOfTheNewestCheckpointIsKnownBeforeThePacerHasSpoken) {
   EXPECT_EQ(std::get<OpenFolder>(folder_work_.back().work).committed, "/checkpoints/a/step");
 }
 
+TEST_F(ReclaimTest, StepOfADamagedCheckpointOfAGenerationBeforeIsNotTheJobs) {
+  const JobId job = train(with_checkpoints());
+  journal_.jobs.at(job).checkpoint = CheckpointRecord{job, Generation(1), Step(20), "/checkpoints/a/step"};
+  journal_.jobs.at(job).generation.generation = Generation(2);
+  journal_.jobs.at(job).generation.restore_step = Step(10);
+  restart_chief();
+  EXPECT_EQ(status(job).global_step, 10u);
+}
+
 TEST_F(ReclaimTest, FolderThatCannotBeOpenedIsAskedForAgain) {
   const JobId job = train(with_checkpoints());
   folder_error_ = Error{ErrorCode::kNoInput, "there is no /checkpoints"};
