@@ -18,8 +18,8 @@ Duration cpu_time_of_thread() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// Keeps the thread at a fourteenth of a CPU, so that training beside it keeps nine tenths of its speed on two. A slow disk
-// gives as much rest by itself. By CPU time, not by the clock: what waits takes nothing from anybody.
+// Keeps the thread at a fourteenth of a CPU, so that training beside it keeps nine tenths of its speed on two. A slow
+// disk gives as much rest by itself. By CPU time, not by the clock: what waits takes nothing from anybody.
 class Pace {
  public:
   void rest() const {

@@ -115,7 +115,7 @@ class Laws {
   std::map<std::string, std::map<std::uint32_t, std::uint64_t>> clocks_;
   std::map<JobId, chiefd::GenerationRecord> generations_;
   std::map<JobId, std::uint64_t> begun_;  // generations
-  std::set<std::string> equal_;  // checkpoints that are what their ledgers' records add up to
+  std::set<std::string> equal_;           // checkpoints that are what their ledgers' records add up to
 
   std::map<std::pair<RunId, ShardId>, Member> owners_;
   std::map<RunId, std::map<Member, std::set<ShardId>>> fenced_;
