@@ -14,10 +14,10 @@ enum class Type : std::uint8_t {
   kTerm = 1,
   kSubmitted = 2,
   kState = 3,
-  kBareGeneration = 4,  // of the first version: a number only; not written any more
+  kBareGeneration = 4,  // a number only; not written any more
   kGrant = 5,
   kDescribed = 6,
-  kYoungGeneration = 7,  // of the second: without what was trained before it; not written any more
+  kYoungGeneration = 7,  // without what was trained before it, first without recoveries too; not written any more
   kTraining = 8,
   kRoster = 9,
   kOpenGrants = 10,
@@ -222,7 +222,7 @@ Record read_generation_of(Reader& in) {
   return record;
 }
 
-GenerationRecord read_young_generation(Reader& in) {
+GenerationRecord read_generation_head(Reader& in) {
   auto record = read_generation_of<GenerationRecord>(in);
   record.token = in.number<std::uint64_t>();
   record.owners.resize(in.count(kMemberBytes + 4));
@@ -233,12 +233,18 @@ GenerationRecord read_young_generation(Reader& in) {
   record.roster = read_roster(in);
   record.restore_path = in.text();
   record.restore_step = Step(in.number<std::uint64_t>());
-  record.recoveries = in.number<std::uint32_t>();
+  return record;
+}
+
+GenerationRecord read_young_generation(Reader& in) {
+  GenerationRecord record = read_generation_head(in);
+  if (!in.is_whole()) record.recoveries = in.number<std::uint32_t>();
   return record;
 }
 
 GenerationRecord read_generation(Reader& in) {
-  GenerationRecord record = read_young_generation(in);
+  GenerationRecord record = read_generation_head(in);
+  record.recoveries = in.number<std::uint32_t>();
   record.before.time = Duration(in.number<std::uint64_t>());
   record.before.steps = in.number<std::uint64_t>();
   record.before.examples = in.number<std::uint64_t>();

@@ -107,7 +107,7 @@ TEST_F(JournalTest, CutOrForeignRecordsAreRefusedWhateverTheyHold) {
   EXPECT_FALSE(decode_record(std::vector<std::byte>{std::byte{99}}));
 }
 
-TEST_F(JournalTest, GenerationOfTheFirstVersionIsItsNumber) {
+TEST_F(JournalTest, GenerationThatWasANumberAloneIsRead) {
   const GenerationRecord number{JobId(3), Generation(5), 0, {}, {}, "", Step(0), 0};
   std::vector<std::byte> bytes = encode_record(number);
   bytes.resize(1 + sizeof(std::uint32_t) + sizeof(std::uint64_t));
@@ -115,6 +115,21 @@ TEST_F(JournalTest, GenerationOfTheFirstVersionIsItsNumber) {
   const Result<Record> decoded = decode_record(bytes);
   ASSERT_TRUE(decoded) << decoded.error().message;
   EXPECT_EQ(*decoded, Record(number));
+}
+
+TEST_F(JournalTest, GenerationsThatEarlierVersionsWroteAreRead) {
+  GenerationRecord expected = std::get<GenerationRecord>(some_record(3));
+  std::vector<std::byte> bytes = encode_record(expected);
+  bytes[0] = std::byte{7};
+  expected.before = {};
+  bytes.resize(bytes.size() - 3 * sizeof(std::uint64_t));
+  for (const std::uint32_t recoveries : {expected.recoveries, 0u}) {
+    expected.recoveries = recoveries;
+    const Result<Record> decoded = decode_record(bytes);
+    ASSERT_TRUE(decoded) << decoded.error().message;
+    EXPECT_EQ(*decoded, Record(expected));
+    bytes.resize(bytes.size() - sizeof(std::uint32_t));
+  }
 }
 
 TEST_F(JournalTest, MissingDirectoryIsMadeAndTheJournalIsNew) {
