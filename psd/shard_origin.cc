@@ -19,6 +19,14 @@ Status check_fits(const checkpoint::Manifest& manifest, const std::string& path,
   return {};
 }
 
+// Of a folder that went away meanwhile nothing can be said: a checkpoint isn't damaged for that, and may not be set
+// aside.
+Error judged(checkpoint::Files& files, const ShardJob& job, Error error) {
+  if (error.code != ErrorCode::kData || job.checkpoint_folder.empty()) return error;
+  const Status shared = checkpoint::check_token(files, job.checkpoint_folder, job.token);
+  return shared ? error : shared.error();
+}
+
 }  // namespace
 
 Result<ShardOrigin> ShardOrigin::open(checkpoint::Files& files, const ShardJob& job) {
@@ -29,8 +37,8 @@ Result<ShardOrigin> ShardOrigin::open(checkpoint::Files& files, const ShardJob& 
   if (job.restore_path.empty()) return origin;
   Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files, job.restore_path);
   // What the chief found, and isn't there now, is as damaged as what doesn't verify: the one before is to be tried.
-  if (!open && open.error().code == ErrorCode::kNoInput) return fail(ErrorCode::kData, open.error().message);
-  if (!open) return tl::unexpected(open.error());
+  if (!open && open.error().code == ErrorCode::kNoInput) open.error().code = ErrorCode::kData;
+  if (!open) return tl::unexpected(judged(files, job, open.error()));
   if (Status fits = check_fits(open->manifest, job.restore_path, job); !fits) return tl::unexpected(fits.error());
   origin.checkpoint_ = std::move(*open);
   return origin;
@@ -49,8 +57,9 @@ Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId 
                                        store.parameters());
   std::vector<std::span<float>> slots;
   for (std::size_t i = 0; i < store.slots(); ++i) slots.push_back(store.slot(i));
-  return checkpoint::read_shard(files, checkpoint_->path, checkpoint_->manifest, job.layout, shard, store.parameters(),
-                                slots, turn);
+  const Status read = checkpoint::read_shard(files, checkpoint_->path, checkpoint_->manifest, job.layout, shard,
+                                             store.parameters(), slots, turn);
+  return read ? read : tl::unexpected(judged(files, job, read.error()));
 }
 
 }  // namespace disttrain::psd

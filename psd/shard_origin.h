@@ -17,14 +17,14 @@ namespace disttrain::psd {
 class ShardOrigin {
  public:
   // Also finds out whether the job's checkpoint folder is the one that the chief sees. kConfig: it isn't, or the
-  // checkpoint is of another model or rule. kData: it is damaged.
+  // checkpoint is of another model or rule. kData: it is damaged, and the folder is there.
   static Result<ShardOrigin> open(checkpoint::Files& files, const ShardJob& job);
 
   // Of the checkpoint that is restored; as at the beginning without one.
   PacerReport report() const;
   // It brings all values, so that none need be drawn.
   bool fills() const { return checkpoint_.has_value(); }
-  // Reads the shard's values. `turn` is called between pieces.
+  // Reads the shard's values. `turn` is called between pieces. Errors as of open().
   Status fill(checkpoint::Files& files, const ShardJob& job, ShardId shard, ShardStore& store,
               const std::function<void()>& turn) const;
 

@@ -61,7 +61,7 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& 
 }
 
 bool ShardStore::begin_copy() {
-  if (copy_ == nullptr || is_copying_ || copy_.use_count() > 1) return false;
+  if (copy_ == nullptr || is_copying_ || copy_->is_lent()) return false;
   for (OwnBucket& bucket : buckets_) bucket.is_owed = bucket.elements > 0;
   next_to_copy_ = 0;
   is_copying_ = true;
@@ -78,7 +78,7 @@ std::shared_ptr<const ShardCopy> ShardStore::copy_bucket() {
     if (std::any_of(bucket, buckets_.end(), is_owed)) return nullptr;
   }
   is_copying_ = false;
-  return copy_;
+  return ShardCopy::lend(copy_);
 }
 
 std::shared_ptr<const ShardCopy> ShardStore::copy() {

@@ -3,6 +3,7 @@
 // constructor.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,7 +26,7 @@ struct StoreOptions {
   bool is_empty = false;     // parameters begin at 0: whoever made the store fills them
 };
 
-// Parameters and slots of one moment. Not written to as long as anybody but the store holds it.
+// Parameters and slots of one moment. Not written to as long as it is lent.
 class ShardCopy {
  public:
   ShardCopy(std::uint64_t elements, std::size_t slots) : elements_(elements), block_(elements * (1 + slots) * 4) {}
@@ -34,8 +35,17 @@ class ShardCopy {
   std::size_t arrays() const { return elements_ == 0 ? 0 : block_.floats().size() / elements_; }
   std::span<float> all() { return block_.floats(); }
 
+  // To readers on any thread; what they have read is read before is_lent() is false.
+  static std::shared_ptr<const ShardCopy> lend(const std::shared_ptr<ShardCopy>& copy) {
+    copy->is_lent_.store(true, std::memory_order_relaxed);
+    const auto give_back = [copy](const ShardCopy*) { copy->is_lent_.store(false, std::memory_order_release); };
+    return std::shared_ptr<const ShardCopy>(copy.get(), give_back);
+  }
+  bool is_lent() const { return is_lent_.load(std::memory_order_acquire); }
+
  private:
   const std::uint64_t elements_;
+  std::atomic<bool> is_lent_ = false;
   MemoryBlock block_;
 };
 

@@ -1,0 +1,90 @@
+#include "psd/shard_origin.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/checkpoint/memory_files.h"
+#include "tests/checkpoint/small_job.h"
+
+namespace disttrain::psd {
+namespace {
+
+using checkpoint::MemoryFiles;
+using testing::HasSubstr;
+
+constexpr std::uint64_t kToken = 77;
+const std::string kFolder = "/job";
+
+class ShardOriginTest : public testing::Test {
+ protected:
+  ShardOriginTest() {
+    EXPECT_TRUE(files_.make_directory(kFolder));
+    EXPECT_TRUE(checkpoint::write_token(files_, kFolder, kToken));
+    job_.token = kToken;
+    job_.layout = checkpoint::layout_of(checkpoint::small_model(), 2, 8);
+    job_.config.train.optimizer.rule = Rule::kMomentum;
+    job_.checkpoint_folder = kFolder;
+    const auto saved = checkpoint::save(files_, kFolder, job_.layout, 1, 10);
+    EXPECT_TRUE(saved);
+    job_.restore_path = *saved;
+    StoreOptions options;
+    options.train = job_.config.train;
+    options.places = 1;
+    options.is_empty = true;
+    store_ = std::make_unique<ShardStore>(job_.layout, ShardId(0), options, [] {});
+  }
+
+  Status restore(const std::function<void()>& turn = [] {}) {
+    const Result<ShardOrigin> origin = ShardOrigin::open(files_, job_);
+    if (!origin) return tl::unexpected(origin.error());
+    return origin->fill(files_, job_, ShardId(0), *store_, turn);
+  }
+  std::string shard_file() const { return job_.restore_path + "/shard-0-of-2.safetensors"; }
+
+  MemoryFiles files_;
+  ShardJob job_;
+  std::unique_ptr<ShardStore> store_;
+};
+
+TEST_F(ShardOriginTest, ValuesAndSlotsAreThoseOfTheCheckpoint) {
+  ASSERT_TRUE(restore());
+  const checkpoint::Held held = checkpoint::held_by(job_.layout, 0, 10, 1);
+  EXPECT_THAT(store_->parameters(), testing::ElementsAreArray(held.parameters));
+  EXPECT_THAT(store_->slot(0), testing::ElementsAreArray(held.slots[0]));
+}
+
+TEST_F(ShardOriginTest, FileThatTheManifestNamesAndIsNotThereIsDamage) {
+  ASSERT_TRUE(files_.remove_file(shard_file()));
+  const Status restored = restore();
+  ASSERT_FALSE(restored);
+  EXPECT_EQ(restored.error().code, ErrorCode::kData) << restored.error().message;
+}
+
+// The chief sets aside what a ps says is damaged, and this checkpoint is well where its file system is mounted.
+TEST_F(ShardOriginTest, FolderThatGoesAwayWhileItIsReadIsNotDamage) {
+  bool is_away = false;
+  files_.fault = [&is_away](MemoryFiles::Op op, const std::string& path) -> std::optional<Error> {
+    if (!is_away || op != MemoryFiles::Op::kOpen) return std::nullopt;
+    return Error{ErrorCode::kNoInput, path + ": no such file"};
+  };
+  const Result<ShardOrigin> origin = ShardOrigin::open(files_, job_);
+  ASSERT_TRUE(origin);
+  is_away = true;
+  const Status filled = origin->fill(files_, job_, ShardId(0), *store_, [] {});
+  ASSERT_FALSE(filled);
+  EXPECT_EQ(filled.error().code, ErrorCode::kConfig);
+  EXPECT_THAT(filled.error().message, HasSubstr("isn't the folder that the chief sees"));
+}
+
+TEST_F(ShardOriginTest, ManifestThatGoesAwayWithItsFolderIsNotDamage) {
+  int opened = 0;
+  files_.fault = [&opened](MemoryFiles::Op op, const std::string& path) -> std::optional<Error> {
+    if (op != MemoryFiles::Op::kOpen || ++opened == 1) return std::nullopt;  // the token, at first
+    return Error{ErrorCode::kNoInput, path + ": no such file"};
+  };
+  const Status restored = restore();
+  ASSERT_FALSE(restored);
+  EXPECT_EQ(restored.error().code, ErrorCode::kConfig) << restored.error().message;
+}
+
+}  // namespace
+}  // namespace disttrain::psd
