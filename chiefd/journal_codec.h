@@ -11,7 +11,7 @@
 
 namespace disttrain::chiefd {
 
-inline constexpr std::uint32_t kJournalVersion = 3;
+inline constexpr std::uint32_t kJournalVersion = 4;
 
 std::vector<std::byte> encode_record(const Record& record);
 // kData: what was found, of a record whose checksum is right. An unknown type is one of a newer version.

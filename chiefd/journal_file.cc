@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -20,9 +21,10 @@ namespace disttrain::chiefd {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'D', 'T', 'R', 'N', 'J', 'R', 'N', 'L'};
-constexpr std::size_t kFileHeaderBytes = 12;   // magic, u32 version
-constexpr std::size_t kRecordHeaderBytes = 8;  // u32 length, u32 crc32c of length and content
-constexpr std::uint32_t kMaxRecordBytes = 64 << 20;
+constexpr std::size_t kFileHeaderBytes = 12;  // magic, u32 version
+constexpr std::size_t kBatchHeaderBytes = 8;  // u32 length, u32 crc32c of length and content
+constexpr std::uint32_t kMaxBatchBytes = 64 << 20;
+constexpr std::uint32_t kBatches = 4;  // before this version a batch was one record, without a length of its own
 
 using Bytes = std::vector<std::byte>;
 
@@ -62,13 +64,25 @@ std::uint32_t get_u32(std::span<const std::byte> bytes) {
   return value;
 }
 
-void put_record(Bytes& out, const Record& record) {
-  const Bytes content = encode_record(record);
+void put_batch(Bytes& out, std::span<const std::byte> content) {
   const std::size_t begin = out.size();
   put_u32(out, static_cast<std::uint32_t>(content.size()));
   const std::uint32_t of_length = wire::crc32c(std::span(out).subspan(begin, 4));
   put_u32(out, wire::crc32c(content, of_length));
   out.insert(out.end(), content.begin(), content.end());
+}
+
+// As one batch, of several only where it would be too large.
+void put_records(Bytes& out, std::span<const Record> records) {
+  Bytes content;
+  for (const Record& record : records) {
+    const Bytes bytes = encode_record(record);
+    if (!content.empty() && content.size() + bytes.size() > kMaxBatchBytes / 2)
+      put_batch(out, std::exchange(content, {}));
+    put_u32(content, static_cast<std::uint32_t>(bytes.size()));
+    content.insert(content.end(), bytes.begin(), bytes.end());
+  }
+  if (!content.empty()) put_batch(out, content);
 }
 
 Status write_all(int fd, std::span<const std::byte> bytes, const std::string& path) {
@@ -99,8 +113,31 @@ struct Recovered {
   std::uint64_t cut_bytes = 0;
 };
 
-// Reads records up to the first that isn't whole. If whole records follow it, the file is damaged, not torn: a chief
-// that forgot decisions in its middle would break its promises.
+Status apply_record(JournalState& state, std::span<const std::byte> bytes, const std::string& path) {
+  const Result<Record> record = decode_record(bytes);
+  if (!record)
+    return fail(record.error().code,
+                path + ": " + record.error().message + "; if a newer chiefd wrote it, install that version again");
+  chiefd::apply(state, *record);
+  return {};
+}
+
+Status apply_batch(JournalState& state, std::span<const std::byte> content, std::uint32_t version,
+                   const std::string& path) {
+  if (version < kBatches) return apply_record(state, content, path);
+  while (!content.empty()) {
+    const std::size_t length = content.size() < 4 ? SIZE_MAX : get_u32(content);
+    if (length > content.size() || content.size() - 4 < length)
+      return fail(ErrorCode::kData,
+                  path + " has a record that is longer than its batch; move it away to begin a new one");
+    if (Status applied = apply_record(state, content.subspan(4, length), path); !applied) return applied;
+    content = content.subspan(4 + length);
+  }
+  return {};
+}
+
+// Reads batches up to the first that isn't whole. If whole ones follow it, the file is damaged, not torn: a chief that
+// forgot decisions in its middle would break its promises.
 Result<Recovered> recover(std::span<const std::byte> bytes, const std::string& path) {
   Recovered recovered;
   if (bytes.empty()) return recovered;
@@ -117,24 +154,20 @@ Result<Recovered> recover(std::span<const std::byte> bytes, const std::string& p
                                         std::to_string(kJournalVersion) + "): install that version again");
   bytes = bytes.subspan(kFileHeaderBytes);
   const auto length_of_first = [](std::span<const std::byte> rest) -> std::size_t {
-    if (rest.size() < kRecordHeaderBytes) return 0;
+    if (rest.size() < kBatchHeaderBytes) return 0;
     const std::uint32_t length = get_u32(rest);
-    if (length == 0 || length > kMaxRecordBytes || rest.size() - kRecordHeaderBytes < length) return 0;
+    if (length == 0 || length > kMaxBatchBytes || rest.size() - kBatchHeaderBytes < length) return 0;
     const std::uint32_t expected = get_u32(rest.subspan(4));
-    const std::uint32_t found =
-        wire::crc32c(rest.subspan(kRecordHeaderBytes, length), wire::crc32c(rest.subspan(0, 4)));
+    const std::uint32_t found = wire::crc32c(rest.subspan(kBatchHeaderBytes, length), wire::crc32c(rest.subspan(0, 4)));
     return found == expected ? length : 0;
   };
   while (const std::size_t length = length_of_first(bytes)) {
-    Result<Record> record = decode_record(bytes.subspan(kRecordHeaderBytes, length));
-    if (!record)
-      return fail(record.error().code,
-                  path + ": " + record.error().message + "; if a newer chiefd wrote it, install that version again");
-    chiefd::apply(recovered.state, *record);
-    bytes = bytes.subspan(kRecordHeaderBytes + length);
+    const std::span content = bytes.subspan(kBatchHeaderBytes, length);
+    if (Status applied = apply_batch(recovered.state, content, version, path); !applied)
+      return tl::unexpected(applied.error());
+    bytes = bytes.subspan(kBatchHeaderBytes + length);
   }
-  // What one write was torn out of is no more than the last records appended together; a whole record after the break
-  // shows that something else went wrong.
+  // One write was torn at most, that of the last batch, as each waited for the one before it to be durable.
   for (std::size_t skip = 1; skip < std::min<std::size_t>(bytes.size(), 1 << 20); ++skip)
     if (length_of_first(bytes.subspan(skip)) != 0)
       return fail(ErrorCode::kData,
@@ -168,7 +201,7 @@ Result<FileDescriptor> rewrite(const std::string& directory, const std::string& 
   Bytes bytes;
   for (char c : kMagic) bytes.push_back(static_cast<std::byte>(c));
   put_u32(bytes, kJournalVersion);
-  for (const Record& record : compacted(state)) put_record(bytes, record);
+  for (const Record& record : compacted(state)) put_records(bytes, std::span(&record, 1));
   if (Status status = write_all(fd.get(), bytes, beside); !status) return tl::unexpected(status.error());
   if (::rename(beside.c_str(), path.c_str()) != 0) return failed("put in place", path);
   if (Status status = sync_directory(directory); !status) return tl::unexpected(status.error());
@@ -224,10 +257,8 @@ Result<JournalFile::Opened> JournalFile::open(const std::string& directory) {
 
 Status JournalFile::append(std::span<const Record> records) {
   Bytes bytes;
-  for (const Record& record : records) {
-    put_record(bytes, record);
-    chiefd::apply(state_, record);
-  }
+  put_records(bytes, records);
+  for (const Record& record : records) chiefd::apply(state_, record);
   if (Status status = write_all(file_.get(), bytes, path_); !status) return status;
   bytes_ += bytes.size();
   return rewrite_if_far_grown();

@@ -1,6 +1,7 @@
-// The chief's journal on a disk: STATE_DIRECTORY/journal, records behind each other, each with its length and crc32c. A
-// torn tail (the chief or its host died while writing) is cut; damage before the tail is an error. At each start, and
-// when it has grown far, the journal is rewritten without what no longer matters and put in place by one rename.
+// The chief's journal on a disk: STATE_DIRECTORY/journal, batches behind each other, each with its length and crc32c:
+// the records of one append, so that what a crash tore is one batch, whichever of its pages came to the disk. A torn
+// tail (the chief or its host died while writing) is cut; damage before the tail is an error. At each start, and when
+// it has grown far, the journal is rewritten without what no longer matters and put in place by one rename.
 //
 // A lock file keeps a second chief out. Blocking; one owner, any one thread at a time.
 #pragma once

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "chiefd/journal_codec.h"
+#include "transport/wire/checksum.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -188,6 +189,49 @@ TEST_F(JournalTest, TornTailIsCutWhereverItIsTorn) {
     EXPECT_EQ(opened.state.term, Term(1));
     EXPECT_TRUE(opened.state.jobs.empty());
   }
+}
+
+// Many records are appended at once; which pages of them came to the disk before the crash is the disk's choice.
+TEST_F(JournalTest, BatchThatIsTornAnywhereInItIsCutWhole) {
+  std::size_t before = 0;
+  {
+    JournalFile::Opened opened = open();
+    append(opened, some_record(0));
+    before = content().size();
+    std::vector<Record> batch;
+    for (int i = 0; i < 10; ++i) batch.push_back(EventRecord{i, JobId(), "kind", "", 0, std::string(1000, 'a')});
+    ASSERT_TRUE(opened.file.append(batch));
+  }
+  const std::string whole = content();
+  constexpr std::size_t kPage = 512;
+  for (std::size_t lost = before; lost < whole.size(); lost += kPage) {
+    std::string torn = whole;
+    torn.replace(lost, std::min(kPage, whole.size() - lost), std::min(kPage, whole.size() - lost), '\0');
+    replace(torn);
+    const JournalFile::Opened opened = open();
+    EXPECT_EQ(opened.cut_bytes, whole.size() - before) << lost;
+    EXPECT_EQ(opened.state.term, Term(1));
+    EXPECT_TRUE(opened.state.events.empty());
+  }
+  replace(whole);
+  EXPECT_EQ(open().state.events.size(), 10u);
+}
+
+TEST_F(JournalTest, JournalOfTheVersionWithoutBatchesIsRead) {
+  const std::vector<std::byte> record = encode_record(some_record(0));
+  std::string bytes = "DTRNJRNL";
+  const auto put_u32 = [&bytes](std::uint32_t value) {
+    for (int i = 0; i < 4; ++i) bytes += static_cast<char>(value >> (8 * i));
+  };
+  put_u32(3);
+  const std::size_t begin = bytes.size();
+  put_u32(static_cast<std::uint32_t>(record.size()));
+  const std::string text(reinterpret_cast<const char*>(record.data()), record.size());
+  const std::string length = bytes.substr(begin);
+  const std::string head_and_text = length + text;
+  put_u32(wire::crc32c(std::as_bytes(std::span(head_and_text.data(), head_and_text.size()))));
+  replace(bytes + text);
+  EXPECT_EQ(open().state.term, Term(1));
 }
 
 TEST_F(JournalTest, DamageBeforeTheTailIsAnErrorThatSaysWhatToDo) {
