@@ -30,7 +30,7 @@ const char* advice(int error) {
       return ": let this program's user in, or choose another folder (checkpoint.directory)";
     case ENOENT:
     case ENOTDIR:
-      return ": is it there, and mounted? checkpoint.directory must be on every host";
+      return ": is it there, and mounted on this host?";
     case EIO:
       return ": the disk fails; look at the kernel's log";
     default:

@@ -219,8 +219,24 @@ Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::strin
 
 Status set_aside(Files& files, const std::string& path) {
   const std::string folder = parent_of(path);
-  if (Status renamed = files.rename(path, folder + "/" + kBroken + name_in(path)); !renamed) return renamed;
+  const Result<std::vector<std::string>> there = list_set_aside(files, folder);
+  if (!there) return tl::unexpected(there.error());
+  // A job that begins anew gives the same names again.
+  std::string aside = folder + "/" + kBroken + name_in(path);
+  for (int n = 2; std::find(there->begin(), there->end(), aside) != there->end(); ++n)
+    aside = folder + "/" + kBroken + name_in(path) + "-" + std::to_string(n);
+  if (Status renamed = files.rename(path, aside); !renamed) return renamed;
   return files.sync_directory(folder);
+}
+
+Result<std::vector<std::string>> list_set_aside(Files& files, const std::string& job_folder) {
+  const Result<std::vector<std::string>> names = files.list(job_folder);
+  if (!names && names.error().code == ErrorCode::kNoInput) return std::vector<std::string>();
+  if (!names) return tl::unexpected(names.error());
+  std::vector<std::string> paths;
+  for (const std::string& name : *names)
+    if (name.starts_with(kBroken)) paths.push_back(job_folder + "/" + name);
+  return paths;
 }
 
 bool is_set_aside(Files& files, const std::string& path) {

@@ -62,8 +62,11 @@ Result<OpenCheckpoint> open_named(Files& files, const std::string& path);
 Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::string& job_folder,
                                                   std::vector<std::string>& broken);
 
-// It doesn't verify: it is kept under another name, and no longer a checkpoint.
+// It doesn't verify: it is kept under another name, and no longer a checkpoint. Nothing removes it but a person, who
+// may want to see what went wrong with the disk.
 Status set_aside(Files& files, const std::string& path);
+// Paths of those that were set aside. No such folder: none.
+Result<std::vector<std::string>> list_set_aside(Files& files, const std::string& job_folder);
 bool is_set_aside(Files& files, const std::string& path);
 
 std::string attempt_path(const std::string& job_folder, Generation generation, std::uint64_t attempt);

@@ -156,7 +156,26 @@ TEST_F(CheckpointVerbs, ListOfNoFolderIsNoInputAndOfAnEmptyOneIsNone) {
   EXPECT_EQ(run("list nowhere").code, 66);
   const Ran empty = run("list " + job() + " --json");
   EXPECT_EQ(empty.code, 0);
-  EXPECT_EQ(empty.json(), Json::parse(R"({"checkpoints": []})"));
+  EXPECT_EQ(empty.json(), Json::parse(R"({"checkpoints": [], "set_aside": []})"));
+}
+
+TEST_F(CheckpointVerbs, ListShowsWhatWasSetAsideWithItsSize) {
+  saved(10);
+  const std::string name = fs::path(saved(20)).filename();
+  // A job that began anew gives the name again.
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(set_aside(files_, saved(20)));
+  for (const std::string folder : {"all", "all/small"}) {
+    const Json json = run("list " + folder + " --json").json();
+    EXPECT_EQ(json["checkpoints"].size(), 1u);
+    ASSERT_EQ(json["set_aside"].size(), 2u);
+    EXPECT_EQ(json["set_aside"][0]["path"], job() + "/.broken-" + name);
+    EXPECT_EQ(json["set_aside"][1]["path"], job() + "/.broken-" + name + "-2");
+    EXPECT_GT(json["set_aside"][0]["bytes"], 100);
+  }
+  const Ran ran = run("list all");
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("set aside, as it didn't verify: " + job() + "/.broken-" + name + " ("),
+                             HasSubstr("disttrain checkpoint verify")));
+  EXPECT_EQ(run("verify " + job() + "/.broken-" + name).code, 0) << "this one is well";
 }
 
 // ---- inspect

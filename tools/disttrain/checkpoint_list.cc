@@ -47,6 +47,26 @@ Json listed(checkpoint::Files& files, const checkpoint::Found& found) {
   return json;
 }
 
+// Of the job, or of all jobs in the folder.
+Json set_aside_in(checkpoint::Files& files, const std::string& folder) {
+  std::vector<std::string> folders = {folder};
+  if (const auto names = files.list(folder))
+    for (const std::string& name : *names) folders.push_back(folder + "/" + name);
+  Json list = Json::array();
+  for (const std::string& of_job : folders)
+    if (const auto paths = checkpoint::list_set_aside(files, of_job))
+      for (const std::string& path : *paths) list.push_back({{"path", path}, {"bytes", bytes_in(files, path)}});
+  return list;
+}
+
+void print_set_aside(const Json& set_aside) {
+  for (const Json& one : set_aside)
+    std::cout << "set aside, as it didn't verify: " << text_of(one, "path") << " ("
+              << bytes_text(one["bytes"].get<std::uint64_t>()) << ")\n";
+  if (!set_aside.empty())
+    std::cout << "Nothing uses or removes what is set aside: see `disttrain checkpoint verify PATH`, then remove it.\n";
+}
+
 void print(const Json& checkpoints, const std::string& folder) {
   if (checkpoints.empty()) {
     std::cout << "no checkpoints in " << folder << '\n';
@@ -74,10 +94,13 @@ int checkpoint_list(const CheckpointOptions& options) {
   if (!found) return daemon::report("disttrain checkpoint list", found.error());
   Json checkpoints = Json::array();
   for (const checkpoint::Found& one : *found) checkpoints.push_back(listed(files, one));
-  if (options.json)
-    std::cout << line_of({{"checkpoints", checkpoints}}) << '\n';
-  else
+  const Json set_aside = set_aside_in(files, folder);
+  if (options.json) {
+    std::cout << line_of({{"checkpoints", checkpoints}, {"set_aside", set_aside}}) << '\n';
+  } else {
     print(checkpoints, folder);
+    print_set_aside(set_aside);
+  }
   return 0;
 }
 
