@@ -30,9 +30,9 @@ void Job::save(Turn& turn, ClientId client) {
   if (stage_ != Stage::kTrain || state_ != JobState::kRunning)
     return refuse(ErrorCode::kTemporary, "it is " + std::string(to_string(state_)) + ": " + reason_);
   if (!is_folder_open_)
-    return refuse(
-        ErrorCode::kTemporary,
-        config().checkpoint.directory + " couldn't be opened when the chief took the job up (see: disttrain events)");
+    return refuse(ErrorCode::kTemporary, folder_error_.empty()
+                                             ? config().checkpoint.directory + " is still being opened"
+                                             : "no use of " + config().checkpoint.directory + ": " + folder_error_);
   savers_.push_back(client);
   next_try_ = turn.now;
   advance_attempt(turn);

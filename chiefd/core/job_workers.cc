@@ -134,9 +134,8 @@ void Job::join_prepared(Turn& turn) {
     const Task* task = turn.tasks.find(worker.task);
     if (!task->is_there() || !task->connected) continue;
     // Who is lost again and again waits longer each time.
-    const auto lost = rejoins_.find(to_string(worker.task));
-    const std::size_t losses = lost == rejoins_.end() ? 0 : lost->second.count(turn.now, config().job.restart_window);
-    if (is_lost_too_often(worker.task, turn.now)) continue;
+    const std::size_t losses = losses_of(worker.task, turn.now);
+    if (losses > config().job.max_restarts) continue;
     if (losses > 1 && turn.now - task->joined < back_off(static_cast<std::uint32_t>(losses - 1))) continue;
     join(turn, worker);
     if (!may_lend_) return;  // one at a time where a roster takes its time
@@ -174,9 +173,9 @@ bool Job::is_work_left() const {
   return !any_has_ended && !pacer_report_.finished;
 }
 
-bool Job::is_lost_too_often(TaskId worker, Instant now) const {
+std::size_t Job::losses_of(TaskId worker, Instant now) const {
   const auto lost = rejoins_.find(to_string(worker));
-  return lost != rejoins_.end() && lost->second.count(now, config().job.restart_window) > config().job.max_restarts;
+  return lost == rejoins_.end() ? 0 : lost->second.count(now, config().job.restart_window);
 }
 
 // Why the job can't train with the workers that it has. "": it can.
@@ -192,7 +191,7 @@ std::string Job::shortage(const Turn& turn) const {
   }
   std::string banned;
   for (const auto& [id, task] : turn.tasks.all())
-    if (id.role == Role::kWorker && is_lost_too_often(id, turn.now))
+    if (id.role == Role::kWorker && losses_of(id, turn.now) > config().job.max_restarts)
       banned += "; " + to_string(id) +
                 " was lost too often within job.restart_window to be taken back: " + "job.max_restarts is " +
                 std::to_string(config().job.max_restarts);
