@@ -100,6 +100,14 @@ class Matching {
 
 }  // namespace
 
+Status check_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,
+                        const ModelSpec& model) {
+  const Result<Weights> weights = Weights::open(files, path);
+  if (!weights) return tl::unexpected(weights.error());
+  const Result<std::vector<std::size_t>> matched = Matching(*weights, model).match(init_map);
+  return matched ? Status() : tl::unexpected(matched.error());
+}
+
 Status read_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,
                        const Layout& target, ShardId shard, std::span<float> parameters) {
   DISTTRAIN_CHECK_EQ(parameters.size(), shard_elements(target, shard));

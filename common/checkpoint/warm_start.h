@@ -21,4 +21,8 @@ namespace disttrain::checkpoint {
 Status read_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,
                        const Layout& target, ShardId shard, std::span<float> parameters);
 
+// What read_parameters() would say of names, shapes and dtypes; reads no values.
+Status check_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,
+                        const ModelSpec& model);
+
 }  // namespace disttrain::checkpoint

@@ -5,6 +5,8 @@
 
 #include "chiefd/core/placement.h"
 #include "common/builtin.h"
+#include "common/checkpoint/disk_files.h"
+#include "common/checkpoint/warm_start.h"
 #include "common/daemon/config_reader.h"
 #include "common/daemon/host.h"
 #include "common/daemon/startup.h"
@@ -43,6 +45,7 @@ struct Plan {
   std::string why;  // so many shards
   std::vector<ShardPlan> shards;
   std::uint64_t parameter_bytes = 0;
+  std::string init_from;  // what can't be said of it here
 };
 
 // shards = 0 means one thread per core given to psd. Its host's cores are known here only if that is this host.
@@ -91,12 +94,23 @@ std::string why_so_many(const JobConfig& job, const Layout& layout, std::uint64_
   return why;
 }
 
+// The ps read checkpoint.init_from; this host may not have it. What it has must fit.
+Status check_init_from(Plan& plan) {
+  const CheckpointSection& section = plan.job.checkpoint;
+  if (section.init_from.empty()) return {};
+  checkpoint::DiskFiles files;
+  const Status fits = checkpoint::check_parameters(files, section.init_from, section.init_map, plan.layout.model);
+  if (fits || fits.error().code != ErrorCode::kNoInput) return fits;
+  plan.init_from = "checkpoint.init_from can't be looked at here, only by the ps: " + fits.error().message;
+  return {};
+}
+
 Result<Plan> make_plan(const PlanOptions& options) {
   auto file = daemon::read_job_file(options.job, options.sets);
   if (!file) return tl::unexpected<Error>(std::move(file.error()));
   auto tasks = find_tasks(options);
   if (!tasks) return tl::unexpected<Error>(std::move(tasks.error()));
-  Plan plan{std::move(file->config), std::move(*tasks), {}, "", {}, 0};
+  Plan plan{std::move(file->config), std::move(*tasks), {}, "", {}, 0, ""};
   ClusterConfig counted;
   counted.workers.resize(plan.tasks.workers);
   if (Status fits = daemon::check_job_fits(plan.job, counted); !fits)
@@ -108,6 +122,7 @@ Result<Plan> make_plan(const PlanOptions& options) {
   auto layout = chiefd::place_on(*model, plan.job.job.placement, plan.job.job.shards, offered);
   if (!layout) return tl::unexpected<Error>(std::move(layout.error()));
   plan.layout = std::move(*layout);
+  if (Status fits = check_init_from(plan); !fits) return tl::unexpected<Error>(fits.error());
   plan.parameter_bytes = element_count(*model) * sizeof(float);
   plan.why = why_so_many(plan.job, plan.layout, plan.parameter_bytes, offered);
   const auto slots = static_cast<std::uint32_t>(update::UpdateRule(plan.job.train).slots());
@@ -142,6 +157,7 @@ std::vector<std::string> notes_of(const Plan& plan) {
     notes.push_back("clip = global_norm: workers clip before they send, so that no gradient leaves early");
   if (!plan.job.checkpoint.directory.empty())
     notes.push_back("COPY: of parameters and slots, so that training goes on while a checkpoint is written");
+  if (!plan.init_from.empty()) notes.push_back(plan.init_from);
   return notes;
 }
 

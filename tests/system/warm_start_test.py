@@ -1,0 +1,74 @@
+"""checkpoint.init_from: a job begins with the parameters of a checkpoint, or of a plain safetensors file."""
+import json
+import subprocess
+import sys
+import unittest
+
+from harness import ROOT, SystemTest
+
+PLAIN_SAFETENSORS = ROOT / "tests/checkpoint/plain_safetensors.py"
+# So little is learnt that no parameter changes.
+ONE_VOID_STEP = 'steps = 1\noptimizer = { rule = "sgd", learning_rate = 1e-30 }'
+
+
+class WarmStartTest(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.checkpoints = self.folder / "checkpoints"
+        self.checkpoints.mkdir()
+        trained = self.assert_finished(self.up(self.job(), "--set", f"checkpoint.directory={self.checkpoints}"))
+        self.hash = trained["evaluation"]["parameters_hash"]
+        self.exported = self.folder / "model.safetensors"
+        outcome = self.run_program("disttrain", "checkpoint", "export", self.checkpoints / "quick", self.exported)
+        self.assertEqual(outcome.code, 0, str(outcome))
+
+    def renamed(self):
+        """The exported file under other names, as somebody else's model has them, and the map back to ours."""
+        said = subprocess.run([sys.executable, PLAIN_SAFETENSORS, "read", self.exported], check=True,
+                              capture_output=True, text=True)
+        model = json.loads(said.stdout)
+        names = {f"theirs.{name}": name for name in model["tensors"]}
+        model["tensors"] = {theirs: model["tensors"][ours] for theirs, ours in names.items()}
+        description, file = self.folder / "theirs.json", self.folder / "theirs.safetensors"
+        description.write_text(json.dumps(model))
+        subprocess.run([sys.executable, PLAIN_SAFETENSORS, "write", file, description], check=True)
+        return file, names
+
+    def warm(self, init_from, init_map=None):
+        """The job and what it is started with."""
+        table = ", ".join(f'"{theirs}" = "{ours}"' for theirs, ours in (init_map or {}).items())
+        settings = ["--set", f"checkpoint.init_from={init_from}"]
+        if init_map:
+            settings += ["--set", f"checkpoint.init_map={{ {table} }}"]
+        return self.job(name="warm", train=ONE_VOID_STEP), *settings
+
+    def test_parameters_are_those_of_the_checkpoint_its_job_and_its_export(self):
+        newest = next(entry for entry in (self.checkpoints / "quick").iterdir() if entry.name.startswith("gen-"))
+        for source in (newest, self.checkpoints / "quick", self.exported):
+            for ps in (1, 2):
+                with self.subTest(f"{source}, {ps} ps"):
+                    result = self.assert_finished(self.up(*self.warm(source), ps=ps))
+                    self.assertEqual(result["evaluation"]["parameters_hash"], self.hash)
+
+    def test_names_of_others_are_mapped(self):
+        file, names = self.renamed()
+        result = self.assert_finished(self.up(*self.warm(file, names)))
+        self.assertEqual(result["evaluation"]["parameters_hash"], self.hash)
+
+    def test_names_that_do_not_fit_are_refused_by_plan_and_by_the_ps(self):
+        file, names = self.renamed()
+        wrong = {theirs: ours if i else ours + "x" for i, (theirs, ours) in enumerate(names.items())}
+        for outcome in (self.run_program("disttrain", "plan", *self.warm(file, wrong)),
+                        self.up(*self.warm(file, wrong))):
+            self.assert_refused(outcome, 78, "init_map", "did you mean")
+
+    def test_missing_file_is_no_input_and_plan_says_so(self):
+        missing = self.folder / "nowhere.safetensors"
+        self.assert_refused(self.up(*self.warm(missing)), 66, str(missing))
+        outcome = self.run_program("disttrain", "plan", *self.warm(missing))
+        self.assertEqual(outcome.code, 0, str(outcome))
+        self.assertIn(f"init_from can't be looked at here, only by the ps: can't open {missing}", outcome.out)
+
+
+if __name__ == "__main__":
+    unittest.main()
