@@ -286,7 +286,14 @@ void Cluster::on(Instant now, const chiefd::Stop& event, Actions& actions) {
     job.kill(turn, event.user);
   else
     job.stop(turn, event.user);
-  actions.push_back(AnswerClient{event.client, RequestDone{}});
+  // A chief that starts after this one must not go on with a job whose end was promised.
+  const AnswerClient answer{event.client, RequestDone{}};
+  const auto last = std::find_if(actions.rbegin(), actions.rend(),
+                                 [](const Action& action) { return std::holds_alternative<Persist>(action); });
+  if (last != actions.rend())
+    answers_.emplace(std::get<Persist>(*last).ticket, answer);
+  else
+    actions.push_back(answer);
 }
 
 void Cluster::on(Instant now, const Save& event, Actions& actions) {

@@ -377,24 +377,6 @@ TEST_F(TrainingTest, StallNamesWhoIsWaitedFor) {
   EXPECT_NE(status(job).reason.find("worker/1 is in compute"), std::string::npos) << status(job).reason;
 }
 
-TEST_F(TrainingTest, StopWaitsForTheWorkersAndSkipsTheEvaluation) {
-  evaluation_records_ = 10;
-  JobConfig config = job_config("a", Mode::kSync);
-  config.evaluate.files = "t*";
-  const JobId job = train(config);
-  step(chiefd::Stop{ClientId(2), "", false, "ada"});
-  EXPECT_EQ(done_, 1);
-  EXPECT_EQ(status(job).state, JobState::kStopping);
-  EXPECT_EQ(sent<StopJob>(worker(1)).size(), 1u);
-  finish(job, worker(0));
-  // worker/1 may wait in a step that worker/0 doesn't take part in.
-  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(1))});
-  finish(job, worker(1));
-  EXPECT_EQ(status(job).state, JobState::kStopped);
-  EXPECT_EQ(status(job).reason, "stopped by ada");
-  EXPECT_EQ(count_sent<Evaluate>(), 0u);
-}
-
 TEST_F(TrainingTest, FinishedWorkersStepsAreThoseThatItSaid) {
   const JobId job = train(job_config("a"), 1);
   lend_all(job);
@@ -402,115 +384,6 @@ TEST_F(TrainingTest, FinishedWorkersStepsAreThoseThatItSaid) {
   finish(job, worker(0));
   ASSERT_EQ(status(job).state, JobState::kFinished);
   EXPECT_EQ(status(job).tasks.back().step, 10u);
-}
-
-TEST_F(TrainingTest, StoppedJobIsReleasedByItsWorkersBeforeItsPs) {
-  const JobId job = train(job_config("a"));
-  answers_close_ = false;
-  step(chiefd::Stop{ClientId(2), "", false, "ada"});
-  finish(job, worker(0));
-  finish(job, worker(1));
-  EXPECT_EQ(count_sent<CloseJob>(), 2u);
-  EXPECT_EQ(sent<CloseJob>(ps(0)).size(), 0u);
-  say(worker(0), JobClosed{job});
-  say(worker(1), JobClosed{job});
-  EXPECT_EQ(sent<CloseJob>(ps(0)).size(), 1u);
-}
-
-TEST_F(TrainingTest, KillClosesAtOnceAndUnwillingTasksAreLeftBehind) {
-  const JobId job = train(job_config("a"));
-  answers_close_ = false;
-  step(chiefd::Stop{ClientId(2), "a", true, "ada"});
-  EXPECT_EQ(status(job).state, JobState::kStopping);
-  const JobId second = submit(job_config("b"));
-  EXPECT_EQ(status(second).state, JobState::kQueued);
-  pass(seconds(6));
-  EXPECT_EQ(status(job).state, JobState::kStopped);
-  EXPECT_EQ(status(second).state, JobState::kRunning);
-}
-
-TEST_F(TrainingTest, JobsRunOneAfterTheOther) {
-  const JobId first = train(job_config("a"));
-  const JobId second = submit(job_config("b"));
-  EXPECT_EQ(status(second).state, JobState::kQueued);
-  EXPECT_EQ(cluster_->find(""), first);
-  step(chiefd::Stop{ClientId(2), "a", true, "ada"});
-  EXPECT_EQ(status(second).state, JobState::kRunning);
-  EXPECT_EQ(cluster_->find(""), second);
-  EXPECT_EQ(cluster_->find("1"), first);
-}
-
-TEST_F(TrainingTest, QueueHasALimitAndNamesAreUnique) {
-  config_.chief.max_queued_jobs = 1;
-  train(job_config("a"));
-  EXPECT_EQ(submit(job_config("a")), JobId(0));
-  EXPECT_EQ(refused_->code, ErrorCode::kConfig);
-  EXPECT_NE(submit(job_config("b")), JobId(0));
-  EXPECT_EQ(submit(job_config("c")), JobId(0));
-  EXPECT_EQ(refused_->code, ErrorCode::kTemporary);
-}
-
-TEST_F(TrainingTest, SameJobGoesOnWhereItIsAskedFor) {
-  const JobId first = train(job_config("a"));
-  const JobId second = submit(job_config("b"));
-  EXPECT_EQ(submit(job_config("a"), true), first);
-  EXPECT_EQ(submit(job_config("b"), true), second);
-  EXPECT_EQ(answers_.back().ahead, 1u);
-  EXPECT_TRUE(answers_.back().was_there);
-  EXPECT_EQ(cluster_->jobs().size(), 2u);
-}
-
-TEST_F(TrainingTest, JobThatHasEndedBeginsAnew) {
-  const JobId first = train(job_config("a"));
-  step(chiefd::Stop{ClientId(2), "a", true, "ada"});
-  EXPECT_NE(submit(job_config("a"), true), first);
-  EXPECT_FALSE(answers_.back().was_there);
-}
-
-TEST_F(TrainingTest, AnotherTextUnderTheNameIsRefusedWithTheDifference) {
-  train(job_config("a"));
-  step(Submit{ClientId(1), Submission{"# a\nepochs = 2", job_config("a"), 0}, true});
-  ASSERT_TRUE(refused_);
-  EXPECT_EQ(refused_->code, ErrorCode::kConfig);
-  EXPECT_NE(refused_->reason.find("`` there, `epochs = 2` here"), std::string::npos) << refused_->reason;
-  EXPECT_NE(refused_->reason.find("disttrain kill a"), std::string::npos);
-}
-
-TEST_F(TrainingTest, NumberOfAJobThatGoesOnIsToldOnceItIsDurable) {
-  start_chief(1, 1);
-  hello_all();
-  disk_is_held_ = true;
-  submit(job_config("a"));
-  EXPECT_EQ(submit(job_config("a"), true), JobId(0));
-  release_disk();
-  ASSERT_EQ(answers_.size(), 2u);
-  EXPECT_EQ(answers_.back().job, answers_.front().job);
-}
-
-TEST_F(TrainingTest, QueueHasItsLimitWhileTheFirstJobIsStillBeingWritten) {
-  config_.chief.max_queued_jobs = 1;
-  start_chief(1, 1);
-  hello_all();
-  disk_is_held_ = true;
-  submit(job_config("a"));
-  submit(job_config("b"));
-  EXPECT_FALSE(refused_);
-  submit(job_config("c"));
-  ASSERT_TRUE(refused_);
-  EXPECT_EQ(refused_->code, ErrorCode::kTemporary);
-}
-
-TEST_F(TrainingTest, NumberOfAJobGoesBeforeAnothersName) {
-  const JobId first = train(job_config("a"));
-  submit(job_config("1"));
-  EXPECT_EQ(cluster_->find("1"), first);
-}
-
-TEST_F(TrainingTest, QueuedJobIsStoppedWithoutEverStarting) {
-  train(job_config("a"));
-  const JobId second = submit(job_config("b"));
-  step(chiefd::Stop{ClientId(2), "b", false, "ada"});
-  EXPECT_EQ(status(second).state, JobState::kStopped);
 }
 
 TEST_F(TrainingTest, SyncLendsBlocksToTheWholeRosterAhead) {
@@ -588,37 +461,6 @@ TEST_F(TrainingTest, MessagesOfAnotherGenerationChangeNothing) {
   const JobId job = train(job_config("a"), 1);
   say(worker(0), WorkerFinished{job, Generation(2), 10});
   EXPECT_EQ(status(job).state, JobState::kRunning);
-}
-
-TEST(Journal, EventsOfCheckpointsDoNotPushOutTheOthers) {
-  JournalState state;
-  apply(state, EventRecord{0, JobId(1), "task_lost", "ps/0", 0, "died"});
-  for (std::uint32_t i = 1; i <= 5000; ++i)
-    apply(state, EventRecord{i, JobId(1), i % 2 == 0 ? "checkpoint" : "checkpoint_failed", "", i, "text"});
-  ASSERT_EQ(state.events.size(), 1 + kMaxCheckpointEvents);
-  EXPECT_EQ(state.events.front().kind, "task_lost");
-  EXPECT_EQ(state.events.back().step, 5000u);
-  for (std::uint32_t i = 0; i < 3000; ++i) apply(state, EventRecord{i, JobId(1), "task_lost", "ps/0", i, "died"});
-  EXPECT_EQ(state.events.size(), kMaxEvents);
-}
-
-TEST(JournalStateTest, CompactedRecordsAddUpToTheSameState) {
-  JournalState state;
-  apply(state, TermRecord{JournalId(3), Term(4)});
-  for (std::uint32_t i = 1; i < 120; ++i) {
-    apply(state, SubmittedRecord{JobId(i), "job-" + std::to_string(i), "text", i});
-    const Roster roster{RosterVersion(i), {Member{worker(0), Incarnation(i)}}};
-    apply(state, DescribedRecord{JobDescribed{JobId(i), {}, i, 0}});
-    apply(state, GenerationRecord{JobId(i), Generation(1), i, {}, roster, "/checkpoint", Step(i), i});
-    if (i % 2 == 0) apply(state, TrainingRecord{JobId(i), Generation(1)});
-    apply(state, RosterRecord{JobId(i), Generation(1), Roster{RosterVersion(i + 1), {}}});
-    apply(state, CheckpointRecord{JobId(i), Generation(1), Step(i), "/checkpoint"});
-    apply(state, EventRecord{i, JobId(i), "kind", "ps/0", i, "text"});
-    apply(state, StateRecord{JobId(i), i % 3 == 0 ? JobState::kRunning : JobState::kFinished, "why"});
-  }
-  JournalState again;
-  for (const Record& record : compacted(state)) apply(again, record);
-  EXPECT_EQ(state, again);
 }
 
 }  // namespace

@@ -1,25 +1,11 @@
-// A ps is lost, or the chief itself was: the job begins another generation, or goes on with the one that trains.
-#include "tests/chiefd/core/cluster_fixture.h"
+// A ps is lost: the job begins another generation.
+#include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-class RecoveryTest : public TrainingTest {
- protected:
-  static JobConfig with_checkpoints(Mode mode = Mode::kAsync) {
-    JobConfig config = job_config("a", mode);
-    config.checkpoint.directory = "/checkpoints";
-    return config;
-  }
-  static RestorePoint restore_point(std::uint64_t step) {
-    PacerReport pacer;
-    pacer.global_step = Step(step);
-    return RestorePoint{"/checkpoints/a/step", Generation(1), Step(step), pacer, 1000, {}};
-  }
-};
 
 TEST_F(RecoveryTest, LostPsIsWaitedForAndTheJobBeginsAgainWithIt) {
   const JobId job = train(job_config("a"));
@@ -175,6 +161,30 @@ TEST_F(RecoveryTest, RecoveriesWithoutAStepBetweenThemWaitLongerEachTime) {
   kill(ps(0));
   restart(ps(0));
   EXPECT_EQ(status(job).state, JobState::kRunning) << "there was progress: at once again";
+}
+
+// The next one will go back less far, even if this one didn't come as far as the job had been.
+TEST_F(RecoveryTest, RecoveryAfterANewerCheckpointDoesNotWait) {
+  const JobId job = train(with_checkpoints());
+  report_pacer(50, 0);
+  step(chiefd::Save{ClientId(2), ""});
+  report_pacer(100, 0);
+  const auto lose = [this] {
+    kill(ps(0));
+    restart(ps(0));
+  };
+  lose();
+  ASSERT_EQ(status(job).state, JobState::kRunning);
+  report_pacer(50, 0);
+  step(chiefd::Save{ClientId(2), ""});
+  lose();
+  EXPECT_EQ(status(job).state, JobState::kPaused) << "that checkpoint is of the same step";
+  pass(milliseconds(300));
+  ASSERT_EQ(status(job).state, JobState::kRunning);
+  report_pacer(60, 0);
+  step(chiefd::Save{ClientId(2), ""});
+  lose();
+  EXPECT_EQ(status(job).state, JobState::kRunning);
 }
 
 TEST_F(RecoveryTest, DamagedCheckpointIsSetAsideAndTheOneBeforeTaken) {
@@ -394,258 +404,6 @@ TEST_F(RecoveryTest, PsThatComesAndGoesAtTheStartFailsTheJobInTheEnd) {
   kill(ps(0));
   EXPECT_EQ(status(job).state, JobState::kFailed);
   EXPECT_EQ(status(job).root_cause->task, ps(0));
-}
-
-// ---- the chief was away
-
-class ReclaimTest : public RecoveryTest {
- protected:
-  // A new chief; `lost` never come back.
-  void restart_chief_without(std::set<TaskId> lost) {
-    for (const TaskId task : lost) silence(task);
-    restart_chief();
-    for (std::uint32_t i = 0; i < config_.ps.size(); ++i)
-      if (lost.count(ps(i)) == 0) hello_again(ps(i));
-    for (std::uint32_t i = 0; i < config_.workers.size(); ++i)
-      if (lost.count(worker(i)) == 0) hello_again(worker(i));
-  }
-};
-
-TEST_F(ReclaimTest, TasksThatHoldTheGenerationGoOnWithIt) {
-  const JobId job = train(job_config("a"));
-  report_pacer(30, 0);
-  restart_chief_without({});
-  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-  EXPECT_EQ(generation(job), Generation(1));
-  EXPECT_EQ(status(job).global_step, 30u);
-  EXPECT_EQ(count_sent<CreateShards>(), 1u);
-  EXPECT_NE(event("reclaimed"), "no event of this kind");
-}
-
-TEST_F(ReclaimTest, RecoveriesThatAnEarlierChiefMadeCount) {
-  const JobId job = train(job_config("a"));
-  kill(ps(0));
-  restart(ps(0));
-  restart_chief_without({});
-  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-  EXPECT_EQ(status(job).recoveries, 1u);
-  kill(ps(0));
-  restart(ps(0));
-  EXPECT_EQ(status(job).recoveries, 2u);
-}
-
-TEST_F(ReclaimTest, PacersLateAnswerToTheChiefBeforeEndsNothing) {
-  const JobId job = train(job_config("a"));
-  report_pacer(30, 0);
-  const Roster roster = sent<SetRoster>(ps(0)).back().roster;
-  restart_chief();
-  sent_.clear();
-  hello_again(ps(0));
-  say(ps(0), RosterApplied{job, Generation(1), roster.version, Step(30), pacer_});
-  for (const std::uint32_t i : {0u, 1u}) hello_again(worker(i));
-  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-  for (const std::uint32_t i : {0u, 1u}) {
-    EXPECT_EQ(sent<StartJob>(worker(i)).size(), 1u);
-    ASSERT_EQ(sent<PauseJob>(worker(i)).size(), 1u);
-    EXPECT_FALSE(sent<PauseJob>(worker(i)).back().paused) << "the chief before may have paused it";
-  }
-  EXPECT_NE(event("reclaimed"), "no event of this kind");
-}
-
-TEST_F(ReclaimTest, LeasesThatWereLentAreNotLentAgain) {
-  JobConfig config = job_config("a");
-  const JobId job = train(config);
-  ask(job, worker(0));
-  ask(job, worker(1));
-  const std::uint64_t lent = records_of(sent<LeaseGrant>(worker(0))) + records_of(sent<LeaseGrant>(worker(1)));
-  sent_.clear();
-  restart_chief_without({});
-  for (int i = 0; i < 50; ++i) ask(job, worker(i % 2));
-  // A worker that says hello is sent again what it holds.
-  std::set<LeaseId> seen;
-  std::uint64_t after = 0;
-  for (const std::uint32_t w : {0u, 1u})
-    for (const LeaseGrant& grant : sent<LeaseGrant>(worker(w)))
-      if (grant.lease && grant.lease->id.value > (std::uint64_t{2} << 32) && seen.insert(grant.lease->id).second)
-        after += records_of({grant});
-  EXPECT_EQ(lent + after, 1000u);
-}
-
-TEST_F(ReclaimTest, LeaseThatALostWorkerLeftAndAnotherGotIsNotTheLostOnesAgain) {
-  const JobId job = train(job_config("a"));
-  ask(job, worker(0));
-  kill(worker(0));
-  lend_all_to(job, worker(1));
-  sent_.clear();
-  restart_chief_without({worker(0)});
-  pass(seconds(3));
-  for (int i = 0; i < 50; ++i) ask(job, worker(1));
-  std::uint64_t fresh = 0;
-  for (const LeaseGrant& grant : sent<LeaseGrant>(worker(1)))
-    if (grant.lease && grant.lease->id.value > (std::uint64_t{2} << 32)) fresh += records_of({grant});
-  EXPECT_EQ(fresh, 0u) << "worker/1 holds all that there is";
-}
-
-TEST_F(ReclaimTest, WorkerThatIsLostBeforeTheTasksAreTogetherLeavesTheOthersLeasesInTheJournal) {
-  const JobId job = train(job_config("a"));
-  ask(job, worker(0));
-  ask(job, worker(1));
-  const LeaseId held = sent<LeaseGrant>(worker(1)).back().lease->id;
-  obedient_ = false;
-  restart_chief_without({});
-  kill(worker(0));
-  for (const std::uint32_t s : {0u, 1u})
-    say(ps(s), WorkerFenced{job, Generation(1), ShardId(s), member(worker(0)), Sequence(0), Step(0)});
-  const RosterVersion newest = sent<SetRoster>(ps(0)).back().roster.version;
-  say(ps(0), RosterApplied{job, Generation(1), newest, Step(0), pacer_});
-  ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-  EXPECT_EQ(journal_.jobs.at(job).grants.count(held), 1u) << "a later chief would lend these records again";
-}
-
-TEST_F(ReclaimTest, PsThatIsGoneMeansARollback) {
-  const JobId job = train(job_config("a"));
-  restart_chief_without({ps(0)});
-  EXPECT_EQ(status(job).state, JobState::kRunning) << "others may have said hello already: nobody is blamed in a hurry";
-  pass(seconds(3));
-  EXPECT_EQ(status(job).state, JobState::kPaused);
-  restart(ps(0));
-  pass(seconds(1));
-  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-  EXPECT_EQ(generation(job), Generation(2));
-}
-
-TEST_F(ReclaimTest, PsThatWasRestartedMeanwhileMeansARollback) {
-  const JobId job = train(job_config("a"));
-  restart_chief_without({ps(0)});
-  restart(ps(0));
-  pass(milliseconds(100));  // another process is there: the one before is gone for sure
-  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-  EXPECT_EQ(generation(job), Generation(2));
-  EXPECT_NE(event("rolled_back").find("how many isn't known"), std::string::npos) << event("rolled_back");
-}
-
-TEST_F(ReclaimTest, StepOfTheNewestCheckpointIsKnownBeforeThePacerHasSpoken) {
-  JobConfig config = with_checkpoints();
-  config.checkpoint.every_steps = 20;
-  const JobId job = train(config);
-  journal_.jobs.at(job).checkpoint = CheckpointRecord{job, Generation(1), Step(20), "/checkpoints/a/step"};
-  restart_chief();
-  EXPECT_EQ(status(job).global_step, 20u);
-  ASSERT_FALSE(folder_work_.empty());
-  EXPECT_EQ(std::get<OpenFolder>(folder_work_.back().work).committed, "/checkpoints/a/step");
-}
-
-TEST_F(ReclaimTest, StepOfADamagedCheckpointOfAGenerationBeforeIsNotTheJobs) {
-  const JobId job = train(with_checkpoints());
-  journal_.jobs.at(job).checkpoint = CheckpointRecord{job, Generation(1), Step(20), "/checkpoints/a/step"};
-  journal_.jobs.at(job).generation.generation = Generation(2);
-  journal_.jobs.at(job).generation.restore_step = Step(10);
-  restart_chief();
-  EXPECT_EQ(status(job).global_step, 10u);
-}
-
-TEST_F(ReclaimTest, FolderThatCannotBeOpenedIsAskedForAgain) {
-  const JobId job = train(with_checkpoints());
-  folder_error_ = Error{ErrorCode::kNoInput, "there is no /checkpoints"};
-  restart_chief_without({});
-  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-  folder_error_.reset();
-  folder_work_.clear();
-  pass(seconds(2));
-  ASSERT_EQ(folder_work_.size(), 1u);
-  EXPECT_TRUE(std::holds_alternative<OpenFolder>(folder_work_.back().work));
-}
-
-TEST_F(ReclaimTest, FolderThatIsAwayIsWaitedForByAJobThatRolledBackAsTheChiefDied) {
-  const JobId job = train(with_checkpoints());
-  obedient_ = false;
-  kill(ps(0));
-  restart(ps(0));
-  obedient_ = true;
-  folder_error_ = Error{ErrorCode::kNoInput, "there is no /checkpoints"};
-  restart_chief_without({});
-  EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
-  folder_error_.reset();
-  pass(seconds(2));
-  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-}
-
-TEST_F(ReclaimTest, WorkerThatIsGoneIsFencedAndItsRecordsAreLentAgain) {
-  const JobId job = train(job_config("a"));
-  ask(job, worker(0));
-  restart_chief_without({worker(0)});
-  pass(seconds(3));
-  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-  EXPECT_EQ(generation(job), Generation(1));
-  EXPECT_EQ(sent<FenceWorker>(ps(0)).back().worker.task, worker(0));
-  for (int i = 0; i < 50; ++i) ask(job, worker(1));
-  EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u);
-}
-
-TEST_F(ReclaimTest, ComplaintIsHeardWhereTheRosterNamesAWorkerThatTheNewChiefDoesNotKnow) {
-  config_.allow_unlisted_workers = true;
-  const JobId job = train(job_config("a"));
-  hello(worker(7), 77);
-  ASSERT_EQ(count_sent<OpenJob>(), 3u);
-  restart_chief();
-  hello_again(ps(1));
-  hello_again(worker(0));
-  hello_again(worker(1));
-  say(worker(0), TaskFailed{job, generation(job), ErrorCode::kUnavailable, "lost shard 0 at ps/0"});
-  restart(ps(0));
-  pass(seconds(3));
-  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-  EXPECT_EQ(generation(job), Generation(2));
-}
-
-TEST_F(ReclaimTest, WorkerThatHoldsNothingIsAskedToOpenAtTheStepWhereTheJobIs) {
-  const JobId job = train(job_config("a", Mode::kSync));
-  report_pacer(30, 0);
-  heartbeats_[worker(1)] = Heartbeat{};
-  sent_.clear();
-  restart_chief_without({});
-  pass(seconds(3));
-  ASSERT_EQ(sent<OpenJob>(worker(1)).size(), 1u);
-  EXPECT_EQ(sent<OpenJob>(worker(1)).back().clock, Step(30));
-  EXPECT_EQ(sent<OpenJob>(worker(0)).size(), 0u);
-  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-}
-
-TEST_F(ReclaimTest, WorkerThatJoinsIsAskedAgainWhenItReconnects) {
-  const JobId job = train(job_config("a"));
-  kill(worker(1));
-  restart(worker(1));
-  pass(seconds(1));
-  kill(worker(1));
-  obedient_ = false;
-  restart(worker(1));
-  say(worker(1), JobDescribed{job, model_, records_, 0});
-  pass(seconds(2));
-  say(ps(0), RosterApplied{job, Generation(1), sent<SetRoster>(ps(0)).back().roster.version, Step(0), pacer_});
-  pass(seconds(2));
-  const std::size_t asked = sent<OpenJob>(worker(1)).size();
-  ASSERT_GE(asked, 2u);
-  step(ConnectionLost{member(worker(1)), "reset"});
-  hello(worker(1));
-  EXPECT_EQ(sent<OpenJob>(worker(1)).size(), asked + 1);
-}
-
-TEST_F(ReclaimTest, JobThatHadNotBegunToTrainBeginsAgain) {
-  start_chief(2, 1);
-  hello_all();
-  obedient_ = false;
-  const JobId job = submit(job_config("a"));
-  obedient_ = true;
-  restart_chief_without({});
-  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-}
-
-TEST_F(ReclaimTest, QueueIsKept) {
-  train(job_config("a"));
-  const JobId second = submit(job_config("b"));
-  restart_chief_without({});
-  EXPECT_EQ(status(second).state, JobState::kQueued);
-  EXPECT_EQ(submit(job_config("c")), JobId(3));
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+// A cluster in training whose job may have checkpoints, for tests of what comes after a loss.
+#pragma once
+
+#include "tests/chiefd/core/cluster_fixture.h"
+
+namespace disttrain::chiefd {
+
+class RecoveryTest : public TrainingTest {
+ protected:
+  static JobConfig with_checkpoints(Mode mode = Mode::kAsync) {
+    JobConfig config = job_config("a", mode);
+    config.checkpoint.directory = "/checkpoints";
+    return config;
+  }
+  static RestorePoint restore_point(std::uint64_t step) {
+    PacerReport pacer;
+    pacer.global_step = Step(step);
+    return RestorePoint{"/checkpoints/a/step", Generation(1), Step(step), pacer, 1000, {}};
+  }
+};
+
+}  // namespace disttrain::chiefd
