@@ -7,6 +7,13 @@
 
 namespace disttrain::chiefd {
 
+namespace {
+
+// A job that runs for weeks loses many a worker; `events` has them all.
+constexpr std::size_t kMaxWarnings = 100;
+
+}  // namespace
+
 Job::Job(Setup setup) : setup_(std::move(setup)) {}
 
 void Job::restore(const JournaledJob& journaled) {
@@ -64,6 +71,11 @@ void Job::tell(Turn& turn, const std::string& kind, std::uint8_t level, const st
                std::optional<TaskId> task) {
   turn.persist(EventRecord{0, id(), kind, task ? to_string(*task) : "", pacer_report_.global_step.value, text});
   turn.actions.push_back(Note{level, "job " + name() + " (" + std::to_string(id().value) + "): " + text});
+}
+
+void Job::warn(std::string text) {
+  if (warnings_.size() >= kMaxWarnings) warnings_.erase(warnings_.begin());
+  warnings_.push_back(std::move(text));
 }
 
 void Job::set_state(Turn& turn, JobState state, std::string reason) {

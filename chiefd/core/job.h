@@ -165,6 +165,7 @@ class Job {
   void send(Turn& turn, TaskId task, ToTask message, std::optional<std::uint64_t> train_steps = {});
   void send_to_workers(Turn& turn, const ToTask& message);
   void set_state(Turn& turn, JobState state, std::string reason);
+  void warn(std::string text);
   // For `disttrain events`, and the log.
   void tell(Turn& turn, const std::string& kind, std::uint8_t level, const std::string& text,
             std::optional<TaskId> task = {});
@@ -344,13 +345,13 @@ class Job {
   std::optional<EvaluationStatus> evaluation_;
   std::optional<ErrorCode> code_;
   std::optional<RootCause> root_cause_;
-  std::vector<std::string> warnings_;
+  std::vector<std::string> warnings_;  // the newest
 
   // Recovery.
   std::optional<Recovery> recovery_;
   Restarts restarts_;
   std::uint32_t recoveries_ = 0;
-  std::uint32_t fruitless_ = 0;  // recoveries since the last new step
+  std::uint32_t fruitless_ = 0;  // recoveries since a step or a checkpoint further than all before
   Step furthest_;                // step ever reached
   Training before_;              // in earlier generations
   std::set<Member> reclaimed_;

@@ -184,6 +184,7 @@ void Job::on_committed(Turn& turn, const FolderAnswer& answer) {
   attempt_.reset();
   failed_attempts_ = 0;
   const Step step = attempt.written.begin()->second.entry.version;
+  if (!newest_ || step > newest_->step) fruitless_ = 0;
   newest_ = CheckpointRecord{id(), generation_, step, answer.path};
   newest_at_ = attempt.began;
   turn.persist(*newest_);
@@ -234,7 +235,7 @@ void Job::abandon_attempt(Turn& turn, const std::string& why, bool fails) {
 
 void Job::note_broken(Turn& turn, const std::vector<std::string>& broken) {
   for (const std::string& what : broken) {
-    warnings_.push_back("a checkpoint can't be used: " + what);
+    warn("a checkpoint can't be used: " + what);
     tell(turn, "checkpoint_broken", 3, "a checkpoint can't be used: " + what);
   }
 }

@@ -71,7 +71,7 @@ void Job::gather(Turn& turn) {
   }
   if (!complete_enough_at_) complete_enough_at_ = turn.now;
   if (turn.now - *complete_enough_at_ < 2 * setup_.timeouts.silent) return;
-  warnings_.push_back("began without " + missing);
+  warn("began without " + missing);
   describe(turn, workers);
 }
 

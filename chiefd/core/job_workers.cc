@@ -21,7 +21,7 @@ void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why) 
     });
   const bool had_finished = unfinished_.erase(worker) == 0;
   rejoins_[to_string(worker.task)].note(turn.now, config().job.restart_window);
-  warnings_.push_back("lost " + to_string(worker.task) + ": " + why);
+  warn("lost " + to_string(worker.task) + ": " + why);
   tell(turn, kWorkerLost, 2, "goes on without " + to_string(worker.task) + ": " + why, worker.task);
   // If it lives: as another incarnation it may come back. Not to the one that took its place.
   if (turn.tasks.is_current(worker))
