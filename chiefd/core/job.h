@@ -235,6 +235,7 @@ class Job {
   bool has_work_for(TaskId worker) const;
   bool is_work_left() const;
   bool any_is_left() const;
+  void forget_predecessors(const Member& worker);
   std::size_t losses_of(TaskId worker, Instant now) const;  // within job.restart_window
   std::string shortage(const Turn& turn) const;
   void check_quorum(Turn& turn);

@@ -7,7 +7,21 @@
 
 namespace disttrain::chiefd {
 
+// Of each task the last incarnation that was lost is enough to know: nothing is heard of those before it.
+void Job::forget_predecessors(const Member& worker) {
+  std::erase_if(lost_, [&](const Member& member) {
+    const bool is_before = member.task == worker.task && member != worker && !is_in_roster(member);
+    const bool owes = std::any_of(fences_.begin(), fences_.end(), [&](const Fence& f) { return f.worker == member; });
+    if (!is_before || owes) return false;
+    std::erase(workers_, member);
+    worker_steps_.erase(member);
+    warmup_times_.erase(member);
+    return true;
+  });
+}
+
 void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why) {
+  forget_predecessors(worker);
   lost_.insert(worker);
   joining_.erase(worker);
   prepared_.erase(worker);

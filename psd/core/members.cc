@@ -61,7 +61,18 @@ bool MemberTable::set_roster(const Roster& roster, Leavings& leavings) {
     *free = true;
   }
   refresh_active();
+  forget_the_dead();
   return true;
+}
+
+// Workers that come and go for weeks must not make every search longer. Who is forgotten is refused still: it isn't in
+// the roster.
+void MemberTable::forget_the_dead() {
+  const std::size_t most = taken_.size() + kMostDead;
+  if (members_.size() <= most) return;
+  const auto is_dead = [](const auto& state) { return state->fenced && !state->in_roster; };
+  std::size_t excess = members_.size() - most;
+  std::erase_if(members_, [&](const auto& state) { return is_dead(state) && excess > 0 && excess-- > 0; });
 }
 
 MemberState& MemberTable::fence(const Member& member) {

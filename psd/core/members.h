@@ -66,12 +66,15 @@ class MemberTable {
   MemberState& fence(const Member& member);
 
  private:
+  static constexpr std::size_t kMostDead = 256;
+
   MemberState& make(const Member& member);
   void refresh_active();
+  void forget_the_dead();
 
   Roster roster_;
   std::vector<bool> taken_;                            // by Place
-  std::vector<std::unique_ptr<MemberState>> members_;  // few: searched in turn
+  std::vector<std::unique_ptr<MemberState>> members_;  // the oldest first; few: searched in turn
   std::vector<MemberState*> active_;
 };
 

@@ -1,0 +1,35 @@
+#include "psd/core/members.h"
+
+#include <gtest/gtest.h>
+
+namespace disttrain::psd {
+namespace {
+
+Member worker(std::uint32_t index, std::uint64_t incarnation) {
+  return Member{TaskId{Role::kWorker, index}, Incarnation(incarnation)};
+}
+
+TEST(MemberTable, WorkersThatComeAndGoForWeeksAreForgottenTheOldestFirst) {
+  MemberTable table(2);
+  MemberTable::Leavings leavings;
+  Roster roster{RosterVersion(1), {worker(0, 1), worker(1, 1)}};
+  ASSERT_TRUE(table.set_roster(roster, leavings));
+  // Lost before all others, but waited for: its place is its successor's.
+  table.fence(worker(0, 1));
+  constexpr std::uint64_t kLosses = 5000;
+  for (std::uint64_t i = 2; i <= kLosses; ++i) {
+    table.fence(roster.members[1]);
+    roster.members[1] = worker(1, i);
+    roster.version = roster.version.next();
+    ASSERT_TRUE(table.set_roster(roster, leavings));
+  }
+  EXPECT_EQ(table.find(worker(1, 1)), nullptr);
+  EXPECT_EQ(table.find(worker(1, kLosses - 1000)), nullptr);
+  ASSERT_NE(table.find(worker(1, kLosses - 1)), nullptr);
+  EXPECT_TRUE(table.find(worker(1, kLosses - 1))->fenced);
+  EXPECT_TRUE(table.find(worker(0, 1))->in_roster);
+  EXPECT_EQ(table.active(), std::vector<MemberState*>{table.find(worker(1, kLosses))});
+}
+
+}  // namespace
+}  // namespace disttrain::psd
