@@ -297,7 +297,7 @@ TEST_F(ChiefTest, SubmittedJobIsShownAndKilledAndItsEndIsTold) {
   const json after = json::parse(waiting.last<StatusAnswer>()->json);
   EXPECT_EQ(after["state"], "stopped");
   EXPECT_EQ(after["reason"], "killed by ada");
-  EXPECT_TRUE(other.has<RequestDone>());
+  until("the answer", [&other] { return other.has<RequestDone>(); });
 }
 
 TEST_F(ChiefTest, DeadTaskIsTheRootCauseWithItsLastWords) {
