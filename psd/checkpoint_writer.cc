@@ -18,12 +18,12 @@ Duration cpu_time_of_thread() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// Keeps the thread at a fourteenth of a CPU, so that training beside it keeps nine tenths of its speed on two. A slow
+// Keeps the thread at a fifteenth of a CPU, so that training beside it keeps nine tenths of its speed on two. A slow
 // disk gives as much rest by itself. By CPU time, not by the clock: what waits takes nothing from anybody.
 class Pace {
  public:
   void rest() const {
-    constexpr int kShare = 14;
+    constexpr int kShare = 15;
     constexpr Duration kLongest = std::chrono::milliseconds(50);  // a cancelled writer ends soon
     const Duration due = (cpu_time_of_thread() - cpu_at_begin_) * kShare - (daemon::now() - begin_);
     if (due > Duration::zero()) std::this_thread::sleep_for(std::min(due, kLongest));

@@ -1,7 +1,9 @@
 #include "common/checkpoint/checksum.h"
 
-#define XXH_INLINE_ALL
 #include <xxhash.h>
+#ifdef __x86_64__
+#include <xxh_x86dispatch.h>  // takes the place of XXH3_64bits: the widest vectors that the CPU has
+#endif
 
 namespace disttrain::checkpoint {
 

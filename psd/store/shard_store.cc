@@ -6,6 +6,7 @@
 #include "common/initialize.h"
 #include "common/mutant.h"
 #include "common/update/vector.h"
+#include "psd/store/stream_copy.h"
 
 namespace disttrain::psd {
 
@@ -90,8 +91,8 @@ std::shared_ptr<const ShardCopy> ShardStore::copy() {
 void ShardStore::copy_owed(OwnBucket& bucket) {
   bucket.is_owed = false;
   const auto part = [&bucket](std::span<float> values) { return values.subspan(bucket.begin, bucket.elements); };
-  std::ranges::copy(part(parameters()), part(copy_->array(0)).begin());
-  for (std::size_t i = 0; i < slots(); ++i) std::ranges::copy(part(slot(i)), part(copy_->array(1 + i)).begin());
+  stream_copy(part(parameters()), part(copy_->array(0)));
+  for (std::size_t i = 0; i < slots(); ++i) stream_copy(part(slot(i)), part(copy_->array(1 + i)));
 }
 
 void ShardStore::initialize_all(const Layout& layout, std::uint64_t seed, const std::function<void()>& turn) {
