@@ -257,8 +257,11 @@ Result<std::string> commit(Files& files, const std::string& job_folder, Manifest
   const std::string attempt = attempt_path(job_folder, manifest.generation, manifest.attempt);
   const std::string path = job_folder + "/" + checkpoint_name(manifest.generation, manifest.step);
   if (files.open(path + "/" + kManifestName)) {
-    if (Status removed = remove_all(files, attempt); !removed) return tl::unexpected(removed.error());
-    return path;
+    if (verifies(files, path)) {
+      if (Status removed = remove_all(files, attempt); !removed) return tl::unexpected(removed.error());
+      return path;
+    }
+    if (Status aside = set_aside(files, path); !aside) return tl::unexpected(aside.error());
   }
   Status done;
   if (const std::optional<std::string> index = index_of(manifest)) {

@@ -73,7 +73,8 @@ std::string attempt_path(const std::string& job_folder, Generation generation, s
 // Clears away what older attempts left, and makes the attempt's folder.
 Status begin_attempt(Files& files, const std::string& job_folder, Generation generation, std::uint64_t attempt);
 // Writes the index and the manifest, syncs, and renames the attempt's folder: that is the commit. Returns the path of
-// the checkpoint. Where one of that generation and step is there already, it stays and the attempt goes.
+// the checkpoint. Where one of that generation and step is there already and verifies, it stays and the attempt goes;
+// one that doesn't is set aside.
 Result<std::string> commit(Files& files, const std::string& job_folder, Manifest manifest);
 
 struct Retention {

@@ -141,6 +141,16 @@ TEST_F(JobFolderTest, SecondCommitOfTheSameStepLeavesTheFirst) {
   EXPECT_EQ(files_.list("/job")->size(), 1u);
 }
 
+TEST_F(JobFolderTest, SecondCommitOfTheSameStepTakesThePlaceOfADamagedOne) {
+  const std::string path = saved(1, 10);
+  files_.content(path + "/shard-0-of-2.safetensors").back() ^= std::byte{1};
+  EXPECT_EQ(saved(1, 10), path);
+  const auto open = open_checkpoint(files_, path);
+  ASSERT_TRUE(open) << open.error().message;
+  EXPECT_TRUE(load(files_, *open, layout_));
+  EXPECT_EQ(list_set_aside(files_, "/job")->size(), 1u);
+}
+
 TEST_F(JobFolderTest, TokenThatCannotBeReadIsNoOtherFolder) {
   ASSERT_TRUE(write_token(files_, "/job", 7));
   EXPECT_TRUE(check_token(files_, "/job", 7));
