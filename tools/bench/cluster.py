@@ -81,7 +81,7 @@ class Cluster:
     def start(self, task):
         role, index = task.split("/")
         command = [self.build / PROGRAMS[role], "--cluster", self.file] + ([] if role == "chief" else ["--index", index])
-        # As `up` and the unit do: a dead worker's sockets are closed sooner.
+        # As `up` does: a dead worker's sockets are closed sooner.
         environment = os.environ | ({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"} if role == "worker" else {})
         with open(self.log_of(task), "ab") as log:
             self.processes[task] = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, env=environment)

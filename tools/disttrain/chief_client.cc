@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <iostream>
+
+#include "tools/disttrain/units.h"
 
 namespace disttrain::cli {
 
@@ -16,12 +17,6 @@ using namespace std::chrono_literals;
 // Between attempts to reach a chief that may be starting just now; they double.
 constexpr Duration kFirstPause = 50ms;
 constexpr Duration kLongestPause = 1s;
-
-std::string seconds_text(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f s", to_seconds(duration));
-  return text;
-}
 
 std::string user_name() {
   const passwd* entry = getpwuid(geteuid());
@@ -111,7 +106,8 @@ Status ChiefClient::wait(Duration deadline, const std::function<bool()>& is_done
   while (!is_done()) {
     if (closed_) return fail(ErrorCode::kUnavailable, "lost chief/0 at " + target_.address + ": " + closed_->message);
     if (give_up_ && give_up_()) return fail(ErrorCode::kTemporary, "interrupted while waiting for " + for_what);
-    if (is_late) return fail(ErrorCode::kUnavailable, "waited " + seconds_text(deadline) + " for " + for_what);
+    if (is_late)
+      return fail(ErrorCode::kUnavailable, "waited " + seconds_text(to_seconds(deadline)) + " for " + for_what);
     // This process may have been stopped for a while: what has arrived meanwhile is in time.
     is_late = std::chrono::steady_clock::now() >= end;
     if (is_late) {

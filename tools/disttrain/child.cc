@@ -60,7 +60,7 @@ void prepare(Exec& exec, Role role, const std::filesystem::path& program, const 
     if (std::strncmp(*variable, "LISTEN_", 7) != 0) exec.environment.emplace_back(*variable);
   exec.environment.emplace_back("LISTEN_FDS=1");
   // A killed process keeps its sockets until its memory is freed, and huge pages are freed at once: a worker with
-  // libtorch in it is known to be dead in less than half the time. The last of two settings would not count.
+  // libtorch in it is known to be dead in less than half the time. Who has set the variable keeps what they set.
   if (role == Role::kWorker && std::getenv("GLIBC_TUNABLES") == nullptr)
     exec.environment.emplace_back("GLIBC_TUNABLES=glibc.malloc.hugetlb=1");
   for (std::string& argument : exec.arguments) exec.argv.push_back(argument.data());

@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include <asio/io_context.hpp>
-#include <cstdio>
+#include <cmath>
 #include <iostream>
 
 #include "common/daemon/startup.h"
@@ -12,6 +12,7 @@
 #include "tools/disttrain/running_cluster.h"
 #include "tools/disttrain/summary.h"
 #include "tools/disttrain/table.h"
+#include "tools/disttrain/units.h"
 #include "tools/disttrain/verbs.h"
 
 namespace disttrain::cli {
@@ -21,13 +22,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kRefresh = 1s;
-
-std::string seconds_text(double seconds) {
-  if (!std::isfinite(seconds)) return "-";
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f s", seconds);
-  return text;
-}
 
 void print_jobs(const Json& all) {
   Table table({"ID", "JOB", "STATE", "STEP", "EXAMPLES/S", "LOSS"});

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 
 #include "common/daemon/clock.h"
 #include "tools/disttrain/log_tail.h"
+#include "tools/disttrain/units.h"
 
 namespace disttrain::cli {
 
@@ -19,14 +19,8 @@ using namespace std::chrono_literals;
 constexpr Duration kPortPatience = 10s;
 constexpr Duration kPortPause = 100ms;
 
-std::string seconds_text(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f s", to_seconds(duration));
-  return text;
-}
-
 std::string pause_text(Duration pause) {
-  return pause == Duration::zero() ? "" : " in " + seconds_text(pause);
+  return pause == Duration::zero() ? "" : " in " + seconds_text(to_seconds(pause));
 }
 
 }  // namespace
@@ -149,8 +143,8 @@ bool Supervisor::end_silent(TaskId task, Duration silence) {
   if (!restarts_ || found == kept_.end() || stays_down(task)) return false;
   const Child& child = *(*found)->child;
   if (child.is_running() && daemon::now() - (*found)->started >= silence) {
-    say_(to_string(task) + " (pid " + std::to_string(child.pid()) + ") hasn't answered for " + seconds_text(silence) +
-         ": killing it, to start it anew");
+    say_(to_string(task) + " (pid " + std::to_string(child.pid()) + ") hasn't answered for " +
+         seconds_text(to_seconds(silence)) + ": killing it, to start it anew");
     child.send(SIGKILL);
   }
   return true;

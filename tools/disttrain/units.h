@@ -1,6 +1,7 @@
 // Sizes and times as people read them.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -17,6 +18,14 @@ inline std::string bytes_text(std::uint64_t bytes) {
     std::snprintf(text, sizeof(text), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
   else
     std::snprintf(text, sizeof(text), "%.1f KiB", static_cast<double>(bytes) / 1024);
+  return text;
+}
+
+// "1.5 s"; "-" where it isn't known (NaN).
+inline std::string seconds_text(double seconds) {
+  if (!std::isfinite(seconds)) return "-";
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f s", seconds);
   return text;
 }
 
