@@ -118,6 +118,17 @@ Result<FolderAnswer> JobFolder::carry_out(const FindNewest& work) {
   return find(work.token, work.committed);
 }
 
+Result<FolderAnswer> JobFolder::carry_out(const FindInit& work) {
+  FolderAnswer answer;
+  answer.path = work.path;
+  auto named = checkpoint::open_named(files_, work.path);
+  if (!named && named.error().code != ErrorCode::kNoInput) return tl::unexpected(named.error());
+  if (!named) return answer;
+  answer.path = named->path;
+  init_lock_ = std::move(named->lock);
+  return answer;
+}
+
 Result<FolderAnswer> JobFolder::carry_out(const SetAside& work) {
   if (Status aside = checkpoint::set_aside(files_, work.path); !aside && aside.error().code != ErrorCode::kNoInput)
     return tl::unexpected(aside.error());

@@ -18,6 +18,7 @@ class JobFolder {
 
   Result<FolderAnswer> carry_out(const OpenFolder& work);
   Result<FolderAnswer> carry_out(const FindNewest& work);
+  Result<FolderAnswer> carry_out(const FindInit& work);
   Result<FolderAnswer> carry_out(const SetAside& work);
   Result<FolderAnswer> carry_out(const BeginAttempt& work);
   Result<FolderAnswer> carry_out(const CommitAttempt& work);
@@ -30,6 +31,7 @@ class JobFolder {
   std::int64_t (*const wall_seconds_)();
   std::string path_;
   std::unique_ptr<checkpoint::InputFile> lock_;
+  std::unique_ptr<checkpoint::InputFile> init_lock_;  // of the checkpoint that the first parameters are from
 };
 
 }  // namespace disttrain::chiefd

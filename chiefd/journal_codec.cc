@@ -23,7 +23,8 @@ enum class Type : std::uint8_t {
   kOpenGrants = 10,
   kCheckpoint = 11,
   kEvent = 12,
-  kGeneration = 13,
+  kOlderGeneration = 13,  // without where its initial values are read; not written any more
+  kGeneration = 14,
 };
 
 class Writer {
@@ -139,6 +140,7 @@ struct Encoder {
     out.number(static_cast<std::uint64_t>(record.before.time.count()));
     out.number(record.before.steps);
     out.number(record.before.examples);
+    out.text(record.init_path);
   }
   void operator()(const TrainingRecord& record) const {
     out.number(Type::kTraining);
@@ -242,12 +244,18 @@ GenerationRecord read_young_generation(Reader& in) {
   return record;
 }
 
-GenerationRecord read_generation(Reader& in) {
+GenerationRecord read_older_generation(Reader& in) {
   GenerationRecord record = read_generation_head(in);
   record.recoveries = in.number<std::uint32_t>();
   record.before.time = Duration(in.number<std::uint64_t>());
   record.before.steps = in.number<std::uint64_t>();
   record.before.examples = in.number<std::uint64_t>();
+  return record;
+}
+
+GenerationRecord read_generation(Reader& in) {
+  GenerationRecord record = read_older_generation(in);
+  record.init_path = in.text();
   return record;
 }
 
@@ -357,6 +365,9 @@ Result<Record> decode_record(std::span<const std::byte> bytes) {
       break;
     case Type::kYoungGeneration:
       record = read_young_generation(in);
+      break;
+    case Type::kOlderGeneration:
+      record = read_older_generation(in);
       break;
     case Type::kGeneration:
       record = read_generation(in);

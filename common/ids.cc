@@ -1,5 +1,7 @@
 #include "common/ids.h"
 
+#include <charconv>
+
 namespace disttrain {
 
 std::string to_string(Role role) {
@@ -16,6 +18,20 @@ std::string to_string(Role role) {
 
 std::string to_string(TaskId task) {
   return to_string(task.role) + "/" + std::to_string(task.index);
+}
+
+std::optional<TaskId> parse_task_id(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) return std::nullopt;
+  TaskId task;
+  const char* const end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data() + slash + 1, end, task.index);
+  if (error != std::errc() || read != end) return std::nullopt;
+  for (const Role role : {Role::kChief, Role::kPs, Role::kWorker}) {
+    task.role = role;
+    if (text.substr(0, slash) == to_string(role)) return task;
+  }
+  return std::nullopt;
 }
 
 }  // namespace disttrain

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -63,6 +64,8 @@ struct TaskId {
 std::string to_string(Role role);
 // "ps/1".
 std::string to_string(TaskId task);
+// And back. None: it is no task's name.
+std::optional<TaskId> parse_task_id(const std::string& text);
 inline std::ostream& operator<<(std::ostream& out, TaskId task) {
   return out << to_string(task);
 }

@@ -183,6 +183,7 @@ void PsDaemon::create(const CreateShards& order) {
   facts->places = order.places;
   facts->checkpoint_folder = order.checkpoint_folder;
   facts->restore_path = order.restore_path;
+  facts->init_path = order.init_path;
   facts->visited_folder = VisitedLog::folder();
   facts->self = self_;
   facts->cluster = startup_.cluster.name;

@@ -27,6 +27,7 @@ struct ShardJob {
   std::uint32_t places = 0;
   std::string checkpoint_folder;  // "": none are taken
   std::string restore_path;       // "": none
+  std::string init_path;          // "": none
   std::string visited_folder;     // of VisitedLog; "": none is kept
 
   // Of this ps.

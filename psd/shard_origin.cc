@@ -19,6 +19,17 @@ Status check_fits(const checkpoint::Manifest& manifest, const std::string& path,
   return {};
 }
 
+// Which one is a job's newest may change between two shards: the chief names it, where it sees the folder.
+Status check_init(checkpoint::Files& files, const std::string& path) {
+  if (path.empty()) return {};
+  const auto found = checkpoint::list_checkpoints(files, path);
+  if (!found || found->empty()) return {};
+  return fail(ErrorCode::kConfig, "checkpoint.init_from = \"" + path +
+                                      "\" is the folder of a job's checkpoints, and the chief doesn't see it: name one "
+                                      "of the checkpoints in it, such as " +
+                                      found->front().path);
+}
+
 // Of a folder that went away meanwhile nothing can be said: a checkpoint isn't damaged for that, and may not be set
 // aside.
 Error judged(checkpoint::Files& files, const ShardJob& job, Error error) {
@@ -34,7 +45,10 @@ Result<ShardOrigin> ShardOrigin::open(checkpoint::Files& files, const ShardJob& 
   if (!job.checkpoint_folder.empty())
     if (Status shared = checkpoint::check_token(files, job.checkpoint_folder, job.token); !shared)
       return tl::unexpected(shared.error());
-  if (job.restore_path.empty()) return origin;
+  if (job.restore_path.empty()) {
+    if (Status one = check_init(files, job.init_path); !one) return tl::unexpected(one.error());
+    return origin;
+  }
   Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files, job.restore_path);
   // What the chief found, and isn't there now, is as damaged as what doesn't verify: the one before is to be tried.
   if (!open && open.error().code == ErrorCode::kNoInput) open.error().code = ErrorCode::kData;
@@ -50,10 +64,9 @@ PacerReport ShardOrigin::report() const {
 
 Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId shard, ShardStore& store,
                          const std::function<void()>& turn) const {
-  const CheckpointSection& section = job.config.checkpoint;
-  if (!checkpoint_ && section.init_from.empty()) return {};
+  if (!checkpoint_ && job.init_path.empty()) return {};
   if (!checkpoint_)
-    return checkpoint::read_parameters(files, section.init_from, section.init_map, job.layout, shard,
+    return checkpoint::read_parameters(files, job.init_path, job.config.checkpoint.init_map, job.layout, shard,
                                        store.parameters());
   std::vector<std::span<float>> slots;
   for (std::size_t i = 0; i < store.slots(); ++i) slots.push_back(store.slot(i));

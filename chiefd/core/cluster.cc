@@ -46,7 +46,7 @@ Actions Cluster::start(Instant now) {
       EventRecord{0, JobId(), "chief_started", "chief/0", 0, "the chief begins, term " + std::to_string(term_.value)});
   for (const auto& [id, journaled] : left_running_) {
     current_ = id;  // one at a time runs
-    jobs_.at(id)->count_past_losses(now, past_events_, begun_wall_nanoseconds_);
+    jobs_.at(id)->recall(now, past_events_, begun_wall_nanoseconds_);
     jobs_.at(id)->take_up(turn, journaled);
   }
   left_running_.clear();
@@ -426,6 +426,7 @@ TaskStatus Cluster::task_status(const Task& task, Instant now) const {
     if (task.member.task.role == Role::kWorker) status.step = std::max(status.step, job.steps_of(task.member));
   }
   if (!current_ || task.state != TaskState::kReady) return status;
+  if (status.reason.empty()) status.reason = jobs_.at(*current_)->why_kept_out(task.member.task);
   const std::vector<Member> members = jobs_.at(*current_)->members();
   if (std::find(members.begin(), members.end(), task.member) != members.end() && task.heartbeat.job == *current_)
     status.state = TaskState::kRunning;

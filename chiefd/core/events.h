@@ -91,7 +91,7 @@ struct FolderAnswer {
   std::optional<RestorePoint> newest;  // OpenFolder, FindNewest
   Generation newest_generation;        // of all that is there, readable or not
   std::vector<std::string> broken;     // what was set aside or is gone, and why
-  std::string path;                    // BeginAttempt: its folder; CommitAttempt: the checkpoint
+  std::string path;                    // BeginAttempt: its folder; CommitAttempt, FindInit: the checkpoint
   std::string warning;                 // it is done, but not all of what belongs to it
 };
 struct FolderDone {
@@ -147,6 +147,11 @@ struct FindNewest {
   std::uint64_t token = 0;
   std::string committed;
 };
+// Where the first parameters are: of a job's folder, its newest checkpoint, which is kept from being removed. A path
+// that names no checkpoint, or that the chief doesn't see, is left to the ps tasks.
+struct FindInit {
+  std::string path;
+};
 struct SetAside {  // it is damaged; then as FindNewest
   std::string path;
   std::uint64_t token = 0;
@@ -167,7 +172,7 @@ struct CommitAttempt {  // and retention
 struct FolderWork {
   JobId job;
   Ticket ticket;
-  std::variant<OpenFolder, FindNewest, SetAside, BeginAttempt, CommitAttempt> work;
+  std::variant<OpenFolder, FindNewest, FindInit, SetAside, BeginAttempt, CommitAttempt> work;
 };
 // Drops the folder's lock. No answer.
 struct CloseFolder {

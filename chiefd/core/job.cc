@@ -79,6 +79,8 @@ void Job::warn(std::string text) {
 }
 
 void Job::set_state(Turn& turn, JobState state, std::string reason) {
+  // Another chief knows by its state alone that the job is to stop.
+  if (stopping_ && state == JobState::kPaused) state = JobState::kStopping;
   const bool is_new = state != state_;
   state_ = state;
   reason_ = std::move(reason);
@@ -377,6 +379,12 @@ void Job::on_deadline(Turn& turn) {
       return fail(turn, Error{ErrorCode::kUnavailable, reason_ + " for " + limit}, recovery_->root);
     case Stage::kDescribe:
       return give_up("didn't read the data and build the model");
+    case Stage::kInit:
+      return fail(
+          turn,
+          Error{ErrorCode::kFailed, config().checkpoint.init_from + " (checkpoint.init_from) hasn't been read " +
+                                        "within " + limit + ": does its file system hang?"},
+          std::nullopt);
     case Stage::kFolder:
     case Stage::kFind:
     case Stage::kFinalCut:
@@ -415,49 +423,6 @@ void Job::on_deadline(Turn& turn) {
     case Stage::kReleased:
       break;
   }
-}
-
-std::uint64_t Job::steps_of(const Member& worker) const {
-  const auto steps = worker_steps_.find(worker);
-  return steps == worker_steps_.end() ? 0 : steps->second;
-}
-
-PhaseTimes Job::measured_times(const Member& worker, PhaseTimes times) const {
-  const auto before = warmup_times_.find(worker);
-  if (before == warmup_times_.end()) return times;
-  for (std::size_t i = 0; i < std::min(times.size(), before->second.size()); ++i) times[i] -= before->second[i];
-  return times;
-}
-
-JobStatus Job::status() const {
-  JobStatus status;
-  status.job = id();
-  status.name = name();
-  status.mode = config().train.mode;
-  status.state = state_;
-  status.reason = reason_;
-  status.generation = generation_;
-  status.recoveries = recoveries_;
-  if (newest_) status.checkpoint = newest_->path;
-  status.global_step = pacer_report_.global_step.value;
-  status.steps_target = steps_target();
-  status.seconds = std::max(0.0, to_seconds(before_.time + pacer_report_.training) - evaluation_seconds_);
-  if (status.seconds > 0.0) {
-    status.steps_per_second = static_cast<double>(before_.steps + pacer_report_.measured_steps) / status.seconds;
-    status.examples_per_second =
-        static_cast<double>(before_.examples + pacer_report_.measured_examples) / status.seconds;
-  }
-  status.examples = pacer_report_.examples;
-  if (pacer_report_.global_step.value > 0) status.loss = pacer_report_.loss;
-  status.epoch = pacer_report_.complete_epochs;
-  status.late = pacer_report_.late;
-  status.skipped = pacer_report_.skipped;
-  status.staleness = pacer_report_.staleness;
-  status.evaluation = evaluation_;
-  status.code = code_;
-  status.root_cause = root_cause_;
-  status.warnings = warnings_;
-  return status;
 }
 
 }  // namespace disttrain::chiefd

@@ -1,8 +1,9 @@
 // The life of one job, from the queue to its end. A machine: Cluster gives it what happens and it says what to do.
 //
 //   queued
-//   starting    gather (tasks are there) -> describe (one worker) -> folder (of its checkpoints) -> generation (is
-//               written) -> create (every ps that owns a shard) -> open (every worker) -> roster (pacer)
+//   starting    gather (tasks are there) -> describe (one worker) -> folder (of its checkpoints) -> init (the first
+//               parameters) -> generation (is written) -> create (every ps that owns a shard) -> open (every worker)
+//               -> roster (pacer)
 //   running     until every worker has finished; workers leave and join on the way
 //   paused      a ps is silent, or workers are too few; or a ps is lost: regather (a ps is back, or the others take its
 //               shards) -> find (the newest checkpoint) -> generation -> ... as at the start
@@ -66,9 +67,9 @@ class Job {
 
   // A job that a former chief knew: queued, or ended.
   void restore(const JournaledJob& journaled);
-  // Those that former chiefs told of count on: a loop that kills the chief too must end. Before take_up(). `wall`: now,
-  // on the clock of the events.
-  void count_past_losses(Instant now, const std::deque<EventRecord>& events, std::int64_t wall);
+  // Losses that former chiefs told of count on: a loop that kills the chief too must end. Before take_up(). `wall`:
+  // now, on the clock of the events.
+  void recall(Instant now, const std::deque<EventRecord>& events, std::int64_t wall);
   // One that a former chief ran.
   void take_up(Turn& turn, const JournaledJob& journaled);
 
@@ -88,6 +89,8 @@ class Job {
   std::uint64_t steps_of(const Member& worker) const;
   // Of a worker's phase times those since the end of warm-up.
   PhaseTimes measured_times(const Member& worker, PhaseTimes times) const;
+  // Why the job does without a worker that is there: "isn't taken back: ...". "": it may take part.
+  std::string why_kept_out(TaskId task) const;
   // The tasks that it uses; for status after its end, too.
   std::vector<Member> members() const;
 
@@ -113,6 +116,7 @@ class Job {
     kGather,
     kDescribe,
     kFolder,
+    kInit,
     kRegather,
     kFind,
     kGeneration,  // its number is being written
@@ -147,6 +151,7 @@ class Job {
     std::string why;
     std::optional<TaskId> root;
     Instant began;
+    Instant gathers_since;      // by this chief
     Instant not_before;         // back-off
     Step step;                  // that was reached
     bool is_step_known = true;  // else it is the newest that this chief knows of
@@ -154,8 +159,10 @@ class Job {
 
   const JobConfig& config() const { return setup_.submission.config; }
   bool takes_checkpoints() const { return !config().checkpoint.directory.empty(); }
+  bool has_init() const { return !config().checkpoint.init_from.empty(); }
   bool waits_for_lost() const { return config().job.on_worker_loss == OnWorkerLoss::kWait; }
   bool is_sync() const { return config().train.mode == Mode::kSync; }
+  bool holds_workers() const { return !silent_ps_.empty() || is_short_; }
   bool uses(const Member& member) const;
   bool is_owner(const Member& member) const;
   bool is_worker(const Member& member) const;
@@ -184,6 +191,8 @@ class Job {
   void on_finding_while_describing(Turn& turn, const Finding& finding);
   void on_described(Turn& turn, const Member& from, const JobDescribed& described);
   void ask_folder(Turn& turn);
+  void find_init(Turn& turn);
+  void on_init(Turn& turn, const Result<FolderAnswer>& answer);
   Status check_described(const JobDescribed& described) const;
   Status check_restore() const;
   Status check_memory(const Tasks& tasks) const;
@@ -237,16 +246,19 @@ class Job {
   bool any_is_left() const;
   void forget_predecessors(const Member& worker);
   std::size_t losses_of(TaskId worker, Instant now) const;  // within job.restart_window
+  void keep_out(Turn& turn, TaskId worker, std::size_t losses);
+  std::string training_reason() const;
   std::string shortage(const Turn& turn) const;
   void check_quorum(Turn& turn);
   void pause_workers(Turn& turn, bool paused, const std::string& reason);
 
-  // job_recover.cc: a ps is lost, or the chief itself was.
+  // job_recover.cc: a ps is silent, or lost.
   void lose_task(Turn& turn, const Finding& finding);
   void pause(Turn& turn, const Finding& finding);
   void resume(Turn& turn);
   Duration patience_with_ps(Instant silent_since) const;
   void recover(Turn& turn, const std::string& why, std::optional<TaskId> root);
+  void roll_back(Turn& turn);
   std::size_t count_loss(Turn& turn, const std::string& why, std::optional<TaskId> root);
   std::string too_many_losses(const std::string& why, std::size_t times) const;
   void drop_generation(Turn& turn);
@@ -254,16 +266,20 @@ class Job {
   bool regather_ps(Turn& turn, std::string& missing);
   bool regather_workers(Turn& turn, std::string& missing);
   void find_restore(Turn& turn);
+
+  // job_reclaim.cc: the chief itself was away.
   void reclaim(Turn& turn, const TaskHello& hello);
   void finish_reclaim(Turn& turn);
 
   // job_checkpoint.cc
   void advance_attempt(Turn& turn);
   bool is_checkpoint_due(const Turn& turn, Step& at) const;
+  void set_next_due(Step after);
   void begin_attempt(Turn& turn, Step at);
   void folder_work(Turn& turn, Ticket ticket, decltype(FolderWork::work) work);
   void ask_newest(Turn& turn);
   void on_newest(Turn& turn, const Result<FolderAnswer>& answer);
+  Error nothing_left(const FolderAnswer& answer) const;
   void on_newest_failed(Turn& turn, const Error& error, bool is_waited_for);
   void cut_now(Turn& turn);
   void on_prepared(Turn& turn, const Member& from, const CheckpointPrepared& prepared);
@@ -276,6 +292,7 @@ class Job {
   void final_cut(Turn& turn);
 
   // job_end.cc: after the last step.
+  void end_steps(Turn& turn);
   void on_all_finished(Turn& turn);
   void evaluate(Turn& turn);
   void on_evaluated(Turn& turn, const Evaluated& evaluated);
@@ -308,6 +325,7 @@ class Job {
   std::uint64_t token_ = 0;
   Generation generation_;
   std::optional<RestorePoint> restore_;  // what this generation began with; none: initial values
+  std::string init_path_;                // where the initial values are read; "": drawn, or not resolved yet
   bool opened_ = false;
 
   // Its workers.
@@ -319,6 +337,7 @@ class Job {
   std::map<Member, Instant> invited_;        // asked to do so
   std::map<Member, Instant> joining_;        // in the roster, haven't opened their channels
   std::map<std::string, Restarts> rejoins_;  // how often each was lost; by its name, as events have it
+  std::map<TaskId, std::string> kept_out_;   // lost too often: why
   std::set<Member> unfinished_;
   std::set<Member> lost_;
   std::map<TaskId, Step> lost_clocks_;  // own steps that a lost worker had done
@@ -338,7 +357,8 @@ class Job {
 
   // Progress.
   PacerReport pacer_report_;
-  bool heard_pacer_ = true;  // by this chief, in this generation
+  bool heard_pacer_ = true;     // by this chief, in this generation
+  std::optional<double> loss_;  // the newest that a pacer told
   Instant progress_at_;
   std::map<TaskId, Instant> silent_ps_;
   std::map<Member, Suspicion> suspicions_;  // by who said so: nobody says it twice

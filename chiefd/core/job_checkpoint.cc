@@ -51,6 +51,11 @@ bool Job::is_checkpoint_due(const Turn& turn, Step& at) const {
   return pacer_report_.global_step.value + ahead >= next_due_ && pacer_report_.global_step.value > 0;
 }
 
+void Job::set_next_due(Step after) {
+  const std::uint64_t every = config().checkpoint.every_steps;
+  if (every != 0) next_due_ = (after.value / every + 1) * every;
+}
+
 void Job::advance_attempt(Turn& turn) {
   if (attempt_) {
     if (turn.now >= attempt_->deadline) return abandon_attempt(turn, "it took too long", true);
@@ -104,11 +109,21 @@ void Job::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
   if (!is_waited_for) return;
   deadline_.reset();
   if (stage_ == Stage::kFinalCut) return final_cut(turn);
+  if (!answer->newest && (newest_ || !answer->broken.empty())) return fail(turn, nothing_left(*answer), std::nullopt);
   restore_ = answer->newest;
   if (restore_) newest_ = CheckpointRecord{id(), restore_->generation, restore_->step, restore_->path};
-  if (stage_ == Stage::kFolder) return place_model(turn);
+  if (stage_ == Stage::kFolder) return find_init(turn);
   if (Status status = check_restore(); !status) return fail(turn, status.error(), std::nullopt);
   begin_generation(turn);
+}
+
+// To begin anew would throw away what was promised to be kept, and maybe for a file that somebody has a copy of.
+Error Job::nothing_left(const FolderAnswer& answer) const {
+  std::string what = answer.broken.empty() ? newest_->path + " is gone" : answer.broken.back();
+  return Error{ErrorCode::kData, "no checkpoint in " + config().checkpoint.directory + "/" + name() +
+                                     " can be used any more (" + what +
+                                     "): put a good copy back and submit the job again to go on from it, or submit it "
+                                     "as it is to begin anew; what was set aside stays there as .broken-*"};
 }
 
 // A disk that is full or fails may do better in a while: it is asked again each second, and the stage's deadline bounds
@@ -126,7 +141,10 @@ void Job::on_newest_failed(Turn& turn, const Error& error, bool is_waited_for) {
 }
 
 void Job::on_folder(Turn& turn, const FolderDone& done) {
-  if (done.ticket == stage_ticket_) return on_newest(turn, done.answer);
+  if (done.ticket == stage_ticket_) {
+    if (stage_ == Stage::kInit) return on_init(turn, done.answer);
+    return on_newest(turn, done.answer);
+  }
   if (!attempt_ || done.ticket != attempt_->ticket) return;
   if (!done.answer) return abandon_attempt(turn, done.answer.error().message, true);
   if (attempt_->phase == Attempt::Phase::kCommit) return on_committed(turn, *done.answer);
@@ -188,8 +206,7 @@ void Job::on_committed(Turn& turn, const FolderAnswer& answer) {
   newest_ = CheckpointRecord{id(), generation_, step, answer.path};
   newest_at_ = attempt.began;
   turn.persist(*newest_);
-  if (config().checkpoint.every_steps != 0)
-    next_due_ = (step.value / config().checkpoint.every_steps + 1) * config().checkpoint.every_steps;
+  set_next_due(step);
   Duration cut{};
   Duration parked{};
   Duration writing{};

@@ -13,10 +13,28 @@ void Job::stop(Turn& turn, const std::string& user) {
     stage_ = Stage::kReleased;
     return set_state(turn, JobState::kStopped, reason);
   }
-  if (stage_ != Stage::kTrain) return close(turn, JobState::kStopped, reason);
+  // What a job that trains holds is kept first: by the last checkpoint, which may be under way, or when a new chief has
+  // heard of its tasks.
+  const bool ends_by_itself = stage_ == Stage::kReclaim || stage_ == Stage::kSettle || stage_ == Stage::kFinalCut;
+  if (stage_ != Stage::kTrain && !ends_by_itself) {
+    const std::string when = stage_ == Stage::kEvaluate ? " during its last evaluation"
+                             : recovery_                ? " while it recovered"
+                                                        : " before it trained";
+    return close(turn, JobState::kStopped, reason + when);
+  }
   stopping_ = true;
   end_reason_ = reason;
-  set_state(turn, JobState::kStopping, reason + "; waits for the workers to end their step");
+  const std::string at = reason_;
+  set_state(turn, JobState::kStopping, reason);
+  if (ends_by_itself)
+    reason_ += "; " + at;
+  else
+    end_steps(turn);
+}
+
+// The workers end the step that they are in.
+void Job::end_steps(Turn& turn) {
+  reason_ = end_reason_ + "; waits for the workers to end their step";
   deadline_ = turn.now + std::max(setup_.timeouts.close, config().job.stall_timeout);
   if (is_short_) check_quorum(turn);
   for (const Member& worker : unfinished_) send(turn, worker.task, StopJob{id(), generation_});
@@ -74,7 +92,7 @@ void Job::on_evaluated(Turn& turn, const Evaluated& evaluated) {
 void Job::close(Turn& turn, JobState end, const std::string& reason) {
   abandon_attempt(turn, "the job ends");
   // It may be about to be opened, too.
-  if (takes_checkpoints()) turn.actions.push_back(CloseFolder{id()});
+  if (takes_checkpoints() || has_init()) turn.actions.push_back(CloseFolder{id()});
   is_folder_open_ = false;
   find_again_.reset();
   for (const ClientId client : std::exchange(savers_, {}))

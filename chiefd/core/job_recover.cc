@@ -1,4 +1,4 @@
-// A ps is lost, or the chief itself was: see job.h.
+// A ps is silent, or lost: see job.h.
 //
 // A rollback is a start with another generation: all shards are made anew, from one checkpoint, by whoever is there;
 // workers open the job anew; what belongs to the generation before is refused by its number.
@@ -68,11 +68,12 @@ void Job::pause(Turn& turn, const Finding& finding) {
 void Job::resume(Turn& turn) {
   progress_at_ = turn.now;
   for (Fence& fence : fences_) fence.deadline = turn.now + setup_.timeouts.silent_ps;
-  if (state_ != JobState::kPaused || is_short_) return;
+  if ((state_ != JobState::kPaused && !stopping_) || is_short_) return;
   pause_workers(turn, false, "all ps tasks are back");
   const bool trains = (stage_ == Stage::kTrain || stage_ == Stage::kReclaim) && !stopping_;
   if (trains) return set_state(turn, JobState::kRunning, "all ps tasks are back");
-  set_state(turn, stopping_ ? JobState::kStopping : JobState::kEvaluating, "all ps tasks are back");
+  if (stopping_) return set_state(turn, JobState::kStopping, end_reason_ + "; all ps tasks are back");
+  set_state(turn, JobState::kEvaluating, "all ps tasks are back");
 }
 
 // ---- rollback
@@ -90,26 +91,32 @@ void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root
     deadline_ = gather_until_;
     return gather(turn);
   }
-  ++recoveries_;
   const Step reached = std::max(pacer_report_.global_step, recovery_ ? recovery_->step : Step());
   const bool is_known = heard_pacer_ && (!recovery_ || recovery_->is_step_known);
   const Instant began = recovery_ ? recovery_->began : turn.now;
-  recovery_ = Recovery{why, root, began, turn.now + back_off(fruitless_), reached, is_known};
+  const Instant gathers_since = recovery_ ? recovery_->gathers_since : turn.now;
+  recovery_ = Recovery{why, root, began, gathers_since, turn.now + back_off(fruitless_), reached, is_known};
+  roll_back(turn);
+}
+
+// What recovery_ is for has been counted.
+void Job::roll_back(Turn& turn) {
+  ++recoveries_;
   ++fruitless_;
   drop_generation(turn);
-  pause_workers(turn, true, why);
+  pause_workers(turn, true, recovery_->why);
   stage_ = Stage::kRegather;
   deadline_ = turn.now + setup_.timeouts.setup;
-  set_state(turn, JobState::kPaused, why + "; recovers");
+  set_state(turn, JobState::kPaused, recovery_->why + "; recovers");
   regather(turn);
 }
 
-// How many there were within the window, this one too. Told, so that the next chief knows of it.
+// How many there were within the window, this one too. Told, so that the next chief knows of it: recall().
 std::size_t Job::count_loss(Turn& turn, const std::string& why, std::optional<TaskId> root) {
   const std::size_t times = restarts_.note(turn.now, config().job.restart_window);
   tell(turn, kLossCounted, 2,
        "loss number " + std::to_string(times) + " within job.restart_window, of at most " +
-           std::to_string(config().job.max_restarts) + ": " + why,
+           std::to_string(config().job.max_restarts) + kCauseFollows + why,
        root);
   return times;
 }
@@ -117,17 +124,6 @@ std::size_t Job::count_loss(Turn& turn, const std::string& why, std::optional<Ta
 std::string Job::too_many_losses(const std::string& why, std::size_t times) const {
   return why + "; it is the loss number " + std::to_string(times) +
          " within job.restart_window, and job.max_restarts is " + std::to_string(config().job.max_restarts);
-}
-
-void Job::count_past_losses(Instant now, const std::deque<EventRecord>& events, std::int64_t wall) {
-  const Duration window = config().job.restart_window;
-  for (const EventRecord& event : events) {
-    // A clock that was set back makes it a loss of just now.
-    const Duration age = std::max(Duration::zero(), Duration(wall - event.wall_nanoseconds));
-    if (event.job != id() || age > window) continue;
-    if (event.kind == kLossCounted) restarts_.note(now - age, window);
-    if (event.kind == kWorkerLost) rejoins_[event.task].note(now - age, window);
-  }
 }
 
 // Nothing that belongs to it is of use any more.
@@ -185,7 +181,7 @@ bool Job::regather_ps(Turn& turn, std::string& missing) {
     }
     return true;
   }
-  if (turn.now - recovery_->began < setup_.timeouts.silent_ps) return false;
+  if (turn.now - recovery_->gathers_since < setup_.timeouts.silent_ps) return false;
   const std::vector<Owner> before = owners_;
   const Layout layout_before = layout_;
   if (place_on_all(turn.tasks)) return true;
@@ -237,129 +233,6 @@ void Job::find_restore(Turn& turn) {
   stage_ = Stage::kFind;
   deadline_ = turn.now + setup_.timeouts.setup;
   ask_newest(turn);
-}
-
-// ---- the chief was away
-
-// The tasks go on with what they hold; the chief waits until they have said hello.
-void Job::take_up(Turn& turn, const JournaledJob& journaled) {
-  const JobState state = journaled.state;
-  state_ = state;
-  reason_ = journaled.reason;
-  newest_ = journaled.checkpoint;
-  newest_at_ = turn.now;
-  described_ = journaled.described;
-  generation_ = journaled.generation.generation;
-  recoveries_ = journaled.generation.recoveries;
-  before_ = journaled.generation.before;
-  heard_pacer_ = false;
-  // At least. A checkpoint of a generation before may be beyond it: damaged, it wasn't gone on from.
-  const bool is_of_this = newest_ && newest_->generation == generation_;
-  pacer_report_.global_step = is_of_this ? newest_->step : journaled.generation.restore_step;
-  const bool is_ending = state == JobState::kStopping;
-  if (!journaled.is_training || !described_) {
-    if (is_ending) return close(turn, JobState::kStopped, "the chief was restarted while the job ended");
-    // No step is lost by beginning again.
-    stage_ = Stage::kGather;
-    deadline_ = gather_until_ = turn.now + setup_.timeouts.setup;
-    described_.reset();
-    reason_ = "the chief was restarted: gathers its tasks again";
-    return;
-  }
-  opened_ = true;
-  stopping_ = is_ending;
-  end_reason_ = journaled.reason;
-  owners_ = journaled.generation.owners;
-  token_ = journaled.generation.token;
-  roster_ = journaled.roster;
-  workers_ = roster_.members;
-  first_workers_ = static_cast<std::uint32_t>(journaled.generation.roster.members.size());
-  prepared_ = std::set<Member>(workers_.begin(), workers_.end());
-  unfinished_ = std::set<Member>(workers_.begin(), workers_.end());
-  if (waits_for_lost())
-    for (const Member& worker : journaled.generation.roster.members) ranks_.push_back(worker.task);
-  reclaimed_grants_ = journaled.grants;
-  if (journaled.generation.restore_path != "")
-    restore_ =
-        RestorePoint{journaled.generation.restore_path, Generation(), journaled.generation.restore_step, {}, 0, {}};
-  Result<Layout> layout = place(described_->model, config().job.placement, static_cast<std::uint32_t>(owners_.size()));
-  if (!layout) return fail(turn, layout.error(), std::nullopt);
-  layout_ = std::move(*layout);
-  stage_ = Stage::kReclaim;
-  deadline_ = turn.now + 2 * setup_.timeouts.silent;
-  progress_at_ = turn.now;
-  if (takes_checkpoints()) ask_newest(turn);
-  if (config().checkpoint.every_steps != 0) next_due_ = config().checkpoint.every_steps;
-  tell(turn, "taken_up", 1, "a new chief waits for the job's tasks");
-}
-
-// One of its tasks is back; it counts if it still holds the generation.
-void Job::reclaim(Turn& turn, const TaskHello& hello) {
-  if (DISTTRAIN_MUTANT(kNoRollbackOfSurvivors))
-    for (const Member& member : members())
-      if (member.task == hello.member.task) reclaimed_.insert(member);
-  const std::vector<Member> ps = holders();
-  const auto was_replaced = [&hello](const Member& owner) {
-    return owner.task == hello.member.task && owner.incarnation != hello.member.incarnation;
-  };
-  if (std::any_of(ps.begin(), ps.end(), was_replaced) && hello.job.value == 0)
-    return recover(turn, to_string(hello.member.task) + ": it was restarted while the chief was away",
-                   hello.member.task);
-  if (hello.job != id() || hello.generation != generation_ || !uses(hello.member)) return;
-  reclaimed_.insert(hello.member);
-  // Workers that have marked their channels for the chief before would wait for those that never heard of it.
-  if (is_owner(hello.member))
-    send(turn, hello.member.task, AbandonCheckpoint{id(), generation_, turn.term.value << 32});
-  if (!awaited_.empty()) repeat_ps_requests(turn, hello.member);
-  finish_reclaim(turn);
-}
-
-void Job::finish_reclaim(Turn& turn) {
-  const auto is_missing = [this](const Member& member) { return reclaimed_.count(member) == 0; };
-  const std::vector<Member> ps = holders();
-  const bool all =
-      std::none_of(ps.begin(), ps.end(), is_missing) && std::none_of(workers_.begin(), workers_.end(), is_missing);
-  if (!awaited_.empty()) {
-    if (turn.now < *deadline_) return;
-    return recover(turn, to_string(pacer().task) + ": it heartbeats, but didn't say where the job is", pacer().task);
-  }
-  if (!all && turn.now < *deadline_) return;
-  for (const Member& member : ps)
-    if (is_missing(member))
-      return recover(turn, to_string(member.task) + ": it was lost while the chief was away", member.task);
-  std::vector<Member> members = roster_.members;
-  for (const Member& worker : roster_.members) {
-    if (!is_missing(worker)) continue;
-    // It lives but holds nothing: the order to open went down with the former chief.
-    const Task* task = turn.tasks.find(worker.task);
-    if (turn.tasks.is_current(worker) && task->connected && task->hello.job.value == 0 &&
-        task->heartbeat.job.value == 0) {
-      joining_[worker] = turn.now;  // once the pacer has said where the job is
-      continue;
-    }
-    lost_.insert(worker);
-    unfinished_.erase(worker);
-    prepared_.erase(worker);
-    if (!waits_for_lost()) std::erase(members, worker);
-    tell(turn, kWorkerLost, 2, to_string(worker.task) + " was lost while the chief was away", worker.task);
-  }
-  // The pacer says where the job is. In sync what was lent before is void by this roster.
-  const std::vector<Member> gone(lost_.begin(), lost_.end());
-  change_roster(turn, std::move(members), std::nullopt);
-  may_lend_ = false;
-  for (const Member& worker : gone) fence(turn, worker, turn.last_ticket);
-  evaluator_.reset();
-  choose_evaluator(turn);
-  await({pacer()}, turn.now + setup_.timeouts.silent_ps);
-  if (state_ == JobState::kPaused) set_state(turn, JobState::kRunning, "the chief is back");
-  for (const Member& worker : unfinished_) {
-    send(turn, worker.task, StartJob{id(), generation_});
-    send(turn, worker.task, PauseJob{id(), generation_, false, "the chief is back"});
-    if (stopping_) send(turn, worker.task, StopJob{id(), generation_});
-  }
-  tell(turn, "reclaimed", 1,
-       "a new chief goes on with it: " + std::to_string(unfinished_.size()) + " workers, " + std::to_string(ps.size()) +
-           " ps");
 }
 
 }  // namespace disttrain::chiefd

@@ -36,6 +36,8 @@ void Job::note_pacer(Turn& turn, const PacerReport& report) {
   }
   pacer_report_ = report;
   heard_pacer_ = true;
+  // Before its first step a shard knows of none.
+  if (report.global_step > (restore_ ? restore_->step : Step())) loss_ = report.loss;
   lending_.note_pacer(report);
   if (stage_ != Stage::kTrain) return;
   lend(turn);
@@ -81,6 +83,8 @@ void Job::on_roster_applied(Turn& turn, const RosterApplied& applied) {
   lend(turn);
   check_quorum(turn);
   invite_all(turn);
+  // Asked for while the chief before, or nobody, could carry it out.
+  if (stopping_ && stage_ == Stage::kTrain && !deadline_) return end_steps(turn);
   check_end(turn);
 }
 
@@ -193,7 +197,7 @@ void Job::repeat_training_requests(Turn& turn, const Member& member) {
     return;
   }
   send_to(StartJob{id(), generation_});
-  send_to(PauseJob{id(), generation_, state_ == JobState::kPaused, reason_});
+  send_to(PauseJob{id(), generation_, holds_workers(), reason_});
   if (evaluator_ == member && config().evaluate.every_steps != 0) send_to(SetEvaluator{id(), generation_});
   if (stopping_) return send_to(StopJob{id(), generation_});
   grant_again(turn, member);

@@ -46,15 +46,15 @@ void Job::begin(Turn& turn) {
   gather(turn);
 }
 
-// Waits for all tasks of the cluster file, but for not much longer than min_workers and every ps need.
+// Waits for all tasks of the cluster file, but for not much longer than min_workers, every ps and every rank need.
 void Job::gather(Turn& turn) {
   std::string missing;
   std::size_t missing_count = 0;
   bool has_all_ps = true;
-  std::vector<Member> workers;
+  std::map<TaskId, Member> there;
   for (const auto& [id, task] : turn.tasks.all()) {
     if (task.is_there() && task.connected) {
-      if (id.role == Role::kWorker) workers.push_back(task.member);
+      if (id.role == Role::kWorker) there.emplace(id, task.member);
       continue;
     }
     if (!task.is_listed) continue;
@@ -62,10 +62,23 @@ void Job::gather(Turn& turn) {
     missing += (missing.empty() ? "" : ", ") + to_string(id);
     ++missing_count;
   }
-  if (missing_count == 0 && workers.size() >= config().job.min_workers) return describe(turn, workers);
+  // Those that have ranks are the ones that it trains with, in that order.
+  std::vector<Member> workers;
+  for (const TaskId rank : ranks_) {
+    if (there.count(rank) != 0) {
+      workers.push_back(there.at(rank));
+    } else if (const Task* task = turn.tasks.find(rank); task == nullptr || !task->is_listed) {
+      missing += (missing.empty() ? "" : ", ") + to_string(rank);
+      ++missing_count;
+    }
+  }
+  const bool has_all_ranks = workers.size() == ranks_.size();
+  if (ranks_.empty())
+    for (const auto& [id, member] : there) workers.push_back(member);
+  if (missing_count == 0 && has_all_ranks && workers.size() >= config().job.min_workers) return describe(turn, workers);
   reason_ = "waiting for " + std::to_string(missing_count) + " of " + std::to_string(turn.tasks.all().size()) +
             " tasks: " + missing;
-  if (!has_all_ps || workers.size() < config().job.min_workers || workers.empty()) {
+  if (!has_all_ps || !has_all_ranks || workers.size() < config().job.min_workers || workers.empty()) {
     complete_enough_at_.reset();
     return;
   }
@@ -121,7 +134,7 @@ void Job::on_described(Turn& turn, const Member& from, const JobDescribed& descr
   token_ = mix(mix(setup_.seed) ^ (std::uint64_t{id().value} << 32) ^ turn.term.value);
   workers_ = roster_.members;
   if (takes_checkpoints()) return ask_folder(turn);
-  place_model(turn);
+  find_init(turn);
 }
 
 void Job::ask_folder(Turn& turn) {
@@ -129,6 +142,27 @@ void Job::ask_folder(Turn& turn) {
   reason_ = "the chief looks for checkpoints in " + config().checkpoint.directory;
   deadline_ = turn.now + setup_.timeouts.setup;
   ask_newest(turn);
+}
+
+// Named once, for all shards and all generations.
+void Job::find_init(Turn& turn) {
+  if (restore_ || !has_init() || !init_path_.empty()) return place_model(turn);
+  stage_ = Stage::kInit;
+  reason_ = "the chief looks for the parameters to begin with in " + config().checkpoint.init_from;
+  deadline_ = turn.now + setup_.timeouts.setup;
+  stage_ticket_ = turn.next_ticket();
+  folder_work(turn, stage_ticket_, FindInit{config().checkpoint.init_from});
+}
+
+void Job::on_init(Turn& turn, const Result<FolderAnswer>& answer) {
+  deadline_.reset();
+  if (!answer) {
+    Error error = answer.error();
+    error.message = "checkpoint.init_from: " + error.message;
+    return fail(turn, std::move(error), std::nullopt);
+  }
+  init_path_ = answer->path;
+  place_model(turn);
 }
 
 // The ledger of a checkpoint is of no use with other records.
@@ -203,7 +237,7 @@ void Job::place_model(Turn& turn) {
   }
   if (Status status = check_restore(); !status) return fail(turn, status.error(), std::nullopt);
   if (Status status = place_on_all(turn.tasks); !status) return fail(turn, status.error(), std::nullopt);
-  if (waits_for_lost())
+  if (waits_for_lost() && ranks_.empty())
     for (const Member& worker : roster_.members) ranks_.push_back(worker.task);
   begin_generation(turn);
 }
@@ -224,7 +258,7 @@ void Job::begin_generation(Turn& turn) {
   deadline_ = turn.now + setup_.timeouts.setup;
   stage_ticket_ =
       turn.persist(GenerationRecord{id(), generation_, token_, owners_, roster_, restore_ ? restore_->path : "",
-                                    restore_ ? restore_->step : Step(), recoveries_, before_});
+                                    restore_ ? restore_->step : Step(), recoveries_, before_, init_path_});
   if (DISTTRAIN_MUTANT(kGenerationNotDurable)) create_shards(turn);
 }
 
@@ -237,7 +271,7 @@ std::uint32_t Job::places() const {
 void Job::create_shards(Turn& turn) {
   stage_ = Stage::kCreate;
   reason_ = "the ps tasks create " + std::to_string(layout_.shards) + (layout_.shards == 1 ? " shard" : " shards") +
-            (restore_ ? " from " + restore_->path : "");
+            (restore_ || !init_path_.empty() ? " from " + (restore_ ? restore_->path : init_path_) : "");
   await(holders(), turn.now + setup_.timeouts.setup);
   for (const Member& ps : holders()) ask_to_create(turn, ps);
 }
@@ -255,7 +289,8 @@ void Job::ask_to_create(Turn& turn, const Member& ps) {
                     .train_records = described_->train_records,
                     .places = places(),
                     .checkpoint_folder = takes_checkpoints() ? config().checkpoint.directory + "/" + name() : "",
-                    .restore_path = restore_ ? restore_->path : ""},
+                    .restore_path = restore_ ? restore_->path : "",
+                    .init_path = restore_ ? "" : init_path_},
        effective_steps());
 }
 
@@ -311,17 +346,16 @@ void Job::start_training(Turn& turn) {
   may_lend_ = true;
   early_requests_.clear();
   if (!newest_at_.time_since_epoch().count()) newest_at_ = turn.now;
-  if (config().checkpoint.every_steps != 0)
-    next_due_ =
-        (pacer_report_.global_step.value / config().checkpoint.every_steps + 1) * config().checkpoint.every_steps;
-  turn.persist(TrainingRecord{id(), generation_});
+  set_next_due(pacer_report_.global_step);
   if (restore_ && !recovery_)
     tell(turn, "restored", 1,
          "begins at step " + std::to_string(restore_->step.value) + " of the checkpoint " + restore_->path);
+  if (!restore_ && !recovery_ && !init_path_.empty())
+    tell(turn, "warm_start", 1, "begins with the parameters of " + init_path_);
   if (recovery_) {
     const std::uint64_t from = restore_ ? restore_->step.value : 0;
     const std::uint64_t lost = recovery_->step.value > from ? recovery_->step.value - from : 0;
-    tell(turn, "rolled_back", 2,
+    tell(turn, kRolledBack, 2,
          "generation " + std::to_string(generation_.value) + " goes on at step " + std::to_string(from) + " (" +
              (restore_ ? restore_->path : "initial values") + "), " +
              (recovery_->is_step_known ? std::to_string(lost) + " steps are lost; "
@@ -332,9 +366,9 @@ void Job::start_training(Turn& turn) {
          recovery_->root);
     recovery_.reset();
   }
-  set_state(
-      turn, JobState::kRunning,
-      "trains with " + std::to_string(roster_.members.size()) + (roster_.members.size() == 1 ? " worker" : " workers"));
+  // After what was told: a chief that finds it has no recovery to end.
+  turn.persist(TrainingRecord{id(), generation_});
+  set_state(turn, JobState::kRunning, training_reason());
   send_to_workers(turn, StartJob{id(), generation_});
   lend(turn);
   invite_all(turn);

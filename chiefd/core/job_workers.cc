@@ -149,11 +149,22 @@ void Job::join_prepared(Turn& turn) {
     if (!task->is_there() || !task->connected) continue;
     // Who is lost again and again waits longer each time.
     const std::size_t losses = losses_of(worker.task, turn.now);
-    if (losses > config().job.max_restarts) continue;
+    if (losses > config().job.max_restarts) {
+      keep_out(turn, worker.task, losses);
+      continue;
+    }
+    kept_out_.erase(worker.task);
     if (losses > 1 && turn.now - task->joined < back_off(static_cast<std::uint32_t>(losses - 1))) continue;
     join(turn, worker);
     if (!may_lend_) return;  // one at a time where a roster takes its time
   }
+}
+
+void Job::keep_out(Turn& turn, TaskId worker, std::size_t losses) {
+  const std::string why = "isn't taken back: it was lost " + std::to_string(losses) +
+                          (losses == 1 ? " time" : " times") + " within job.restart_window, and job.max_restarts is " +
+                          std::to_string(config().job.max_restarts);
+  if (kept_out_.emplace(worker, why).second) tell(turn, "worker_refused", 2, to_string(worker) + " " + why, worker);
 }
 
 void Job::join(Turn& turn, const Member& worker) {

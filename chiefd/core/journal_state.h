@@ -78,6 +78,7 @@ struct GenerationRecord {
   Step restore_step;
   std::uint32_t recoveries = 0;  // that the job has had so far
   Training before{};             // in earlier generations
+  std::string init_path{};       // where the initial values are read; "": drawn
   bool operator==(const GenerationRecord&) const = default;
 };
 
@@ -133,9 +134,13 @@ struct EventRecord {
   bool operator==(const EventRecord&) const = default;
 };
 
-// The kinds that a later chief counts.
+// The kinds that a later chief goes by.
 inline constexpr char kLossCounted[] = "loss_counted";
+inline constexpr char kCauseFollows[] = ": ";  // the first in its text
 inline constexpr char kWorkerLost[] = "worker_lost";
+inline constexpr char kRolledBack[] = "rolled_back";
+inline constexpr char kTakenUp[] = "taken_up";
+inline constexpr char kReclaimed[] = "reclaimed";
 
 using Record = std::variant<TermRecord, SubmittedRecord, StateRecord, GenerationRecord, GrantRecord, DescribedRecord,
                             TrainingRecord, RosterRecord, OpenGrantsRecord, CheckpointRecord, EventRecord>;

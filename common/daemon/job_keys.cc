@@ -116,7 +116,8 @@ Keys identity_keys(JobSection& job) {
       {"on_worker_loss",
        choice<OnWorkerLoss>(job.on_worker_loss, {{"shrink", OnWorkerLoss::kShrink}, {"wait", OnWorkerLoss::kWait}}),
        "what a lost worker means"},
-      {"max_restarts", integer(job.max_restarts, 0, kAnyCount), "recoveries within the window; one more fails the job"},
+      {"max_restarts", integer(job.max_restarts, 0, kAnyCount),
+       "recoveries within the window; one more fails the job. A worker lost more often isn't taken back"},
       {"restart_window", duration(job.restart_window, 1s, 720h), "see max_restarts"},
       {"stall_timeout", duration(job.stall_timeout, 1s, 24h), "no step for so long: the chief says why"},
   };

@@ -75,7 +75,8 @@ struct CreateShards {
   std::uint64_t train_records = 0;  // length of an epoch, for the ledger
   std::uint32_t places = 0;         // workers that memory is made for, at least the roster's
   std::string checkpoint_folder;    // the job's; "": it takes none. The folder has the token's file in it
-  std::string restore_path;         // a checkpoint; "": initial values, or what checkpoint.init_from names
+  std::string restore_path;         // a checkpoint; "": initial values
+  std::string init_path;            // then: where their parameters are read; "": they are drawn
 };
 
 struct ShardsCreated {

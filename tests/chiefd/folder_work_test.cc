@@ -58,6 +58,28 @@ TEST_F(FolderWorkTest, OneThatIsGoneIsToldAndTheOneBeforeTaken) {
   EXPECT_EQ(answer->broken[0], newest + " was committed and isn't there any more");
 }
 
+TEST_F(FolderWorkTest, InitIsTheNewestOfAJobsFolderAndIsKeptWhileTheJobLives) {
+  const std::string first = saved(5);
+  auto folder = std::make_unique<JobFolder>(files_, [] { return std::int64_t{0}; });
+  const auto answer = folder->carry_out(FindInit{"/c/small"});
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->path, first);
+  const std::string second = saved(9);
+  ASSERT_TRUE(checkpoint::retain(files_, "/c/small", {1, 0, second}));
+  EXPECT_TRUE(files_.list(first)) << "its parameters may be read once more";
+  folder.reset();
+  ASSERT_TRUE(checkpoint::retain(files_, "/c/small", {1, 0, second}));
+  EXPECT_FALSE(files_.list(first));
+}
+
+TEST_F(FolderWorkTest, InitThatIsNoCheckpointOrIsNotSeenIsLeftToThePs) {
+  for (const std::string path : {"/away", "/nowhere/model.safetensors"}) {
+    const auto answer = JobFolder(files_, [] { return std::int64_t{0}; }).carry_out(FindInit{path});
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(answer->path, path);
+  }
+}
+
 TEST_F(FolderWorkTest, OneThatWasSetAsideIsNotMissed) {
   const std::string only = saved(5);
   ASSERT_TRUE(checkpoint::set_aside(files_, only));

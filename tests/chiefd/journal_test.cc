@@ -68,7 +68,8 @@ Record some_record(int i) {
                               "/checkpoints/step-10",
                               Step(10),
                               3,
-                              {std::chrono::seconds(4), 90, 900}};
+                              {std::chrono::seconds(4), 90, 900},
+                              "/models/first"};
     case 4:
       return DescribedRecord{
           JobDescribed{job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, 784, 10},
@@ -121,6 +122,12 @@ TEST_F(JournalTest, GenerationThatWasANumberAloneIsRead) {
 TEST_F(JournalTest, GenerationsThatEarlierVersionsWroteAreRead) {
   GenerationRecord expected = std::get<GenerationRecord>(some_record(3));
   std::vector<std::byte> bytes = encode_record(expected);
+  bytes.resize(bytes.size() - sizeof(std::uint32_t) - expected.init_path.size());
+  expected.init_path.clear();
+  bytes[0] = std::byte{13};
+  const Result<Record> older = decode_record(bytes);
+  ASSERT_TRUE(older) << older.error().message;
+  EXPECT_EQ(*older, Record(expected));
   bytes[0] = std::byte{7};
   expected.before = {};
   bytes.resize(bytes.size() - 3 * sizeof(std::uint64_t));

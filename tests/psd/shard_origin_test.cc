@@ -59,6 +59,22 @@ TEST_F(ShardOriginTest, FileThatTheManifestNamesAndIsNotThereIsDamage) {
   EXPECT_EQ(restored.error().code, ErrorCode::kData) << restored.error().message;
 }
 
+TEST_F(ShardOriginTest, ParametersAreThoseOfTheCheckpointThatTheChiefNames) {
+  job_.init_path = std::exchange(job_.restore_path, "");
+  ASSERT_TRUE(restore());
+  EXPECT_THAT(store_->parameters(), testing::ElementsAreArray(checkpoint::held_by(job_.layout, 0, 10, 1).parameters));
+}
+
+// Another shard might find another newest one.
+TEST_F(ShardOriginTest, JobsFolderOfWhichTheChiefNamedNoCheckpointIsRefused) {
+  job_.restore_path = "";
+  job_.init_path = kFolder;
+  const Status restored = restore();
+  ASSERT_FALSE(restored);
+  EXPECT_EQ(restored.error().code, ErrorCode::kConfig);
+  EXPECT_THAT(restored.error().message, HasSubstr("name one of the checkpoints in it"));
+}
+
 // The chief sets aside what a ps says is damaged, and this checkpoint is well where its file system is mounted.
 TEST_F(ShardOriginTest, FolderThatGoesAwayWhileItIsReadIsNotDamage) {
   bool is_away = false;

@@ -188,7 +188,9 @@ void ChiefNode::act(const chiefd::FolderWork& action) {
   folder_free_ = std::max(folder_free_, world_.now()) + jobs_.disk->delay();
   after(folder_free_ - world_.now(), [this, action] {
     wall_seconds = static_cast<std::int64_t>(world_.random().below(2000000000));
-    if (folders_.count(action.job) == 0 && !std::holds_alternative<chiefd::OpenFolder>(action.work)) return;  // closed
+    if (folders_.count(action.job) == 0 && !std::holds_alternative<chiefd::OpenFolder>(action.work) &&
+        !std::holds_alternative<chiefd::FindInit>(action.work))
+      return;  // closed
     auto& folder = folders_[action.job];
     if (!folder)
       folder = std::make_unique<chiefd::JobFolder>(

@@ -194,7 +194,7 @@ void Laws::has_last_checkpoint(const JobConfig& job, Step step) {
   const auto found = checkpoint::list_checkpoints(jobs_.disk->truth(), job.checkpoint.directory + "/" + job.job.name);
   const auto is_it = [step](const checkpoint::Found& there) { return there.step == step; };
   if (!found || std::none_of(found->begin(), found->end(), is_it))
-    violated("the job has finished and has no checkpoint of its last step, " + std::to_string(step.value));
+    violated("the job has ended and has no checkpoint of its last step, " + std::to_string(step.value));
 }
 
 }  // namespace disttrain::sim

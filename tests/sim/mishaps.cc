@@ -25,7 +25,7 @@ void Mishaps::begin(const JobConfig& job, Duration within, std::function<ChiefNo
     at_some_time(within, [this, name = job.job.name] {
       if (ChiefNode* const node = chief_()) node->save(name);
     });
-  if (!one_in(25)) return;
+  if (!one_in(12)) return;
   at_some_time(within, [this, name = job.job.name, kill = one_in(2)] {
     ChiefNode* const node = chief_();
     if (node == nullptr || !node->cluster().find(name)) return;

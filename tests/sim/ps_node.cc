@@ -91,6 +91,7 @@ void PsNode::create(const CreateShards& order) {
   facts->layout = order.layout;
   facts->checkpoint_folder = order.checkpoint_folder;
   facts->restore_path = order.restore_path;
+  facts->init_path = order.init_path;
   facts->train_records = order.train_records;
   job_->facts = facts;
   const Result<psd::ShardOrigin> origin = psd::ShardOrigin::open(jobs_.disk->files(), *facts);

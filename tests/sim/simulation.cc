@@ -70,6 +70,10 @@ class Simulation {
       laws_.finished(job, status.examples);
       laws_.has_last_checkpoint(job, Step(status.global_step));
     }
+    // In good order: what it had learnt is kept.
+    const bool was_stopped = status.state == chiefd::JobState::kStopped && status.reason == "stopped by sim";
+    if (was_stopped && status.global_step > 0 && !chief()->knows_by_journal_alone("first"))
+      laws_.has_last_checkpoint(job, Step(status.global_step));
     const bool may_end = outcome.finished || (status.state == chiefd::JobState::kStopped && mishaps_.is_stopped()) ||
                          (status.state == chiefd::JobState::kFailed && may_fail(job, status.reason));
     if (!may_end) laws_.violated("L1: the job is " + std::string(to_string(status.state)) + ": " + status.reason);
@@ -80,7 +84,8 @@ class Simulation {
     // Of a disk that fails a job may die at its end alone, after some tries; or of one that lied, when nothing is left
     // of what was committed to it; or where it isn't there as the job begins.
     return ((storage_.has_failed() || storage_.was_away()) && says("the last checkpoint couldn't be taken")) ||
-           ((storage_.has_lied() || laws_.is_any_damaged()) && says("was committed, and")) ||
+           ((storage_.has_lied() || laws_.is_any_damaged()) &&
+            (says("was committed, and") || says("can be used any more"))) ||
            (storage_.was_away() && says("the disk is away") && !laws_.has_trained()) ||
            says("job.max_restarts is " + std::to_string(job.job.max_restarts));
   }

@@ -24,21 +24,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// "worker/1", or "worker" for all of them where their number is known: here only single tasks.
-Result<TaskId> parse_task(const std::string& text) {
-  const std::size_t slash = text.find('/');
-  TaskId task;
-  bool is_role = false;
-  for (const Role role : {Role::kChief, Role::kPs, Role::kWorker})
-    if (text.substr(0, slash) == to_string(role)) {
-      task.role = role;
-      is_role = true;
-    }
-  const char* const begin = text.data() + (slash == std::string::npos ? text.size() : slash + 1);
-  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), task.index);
-  if (!is_role || error != std::errc() || end != text.data() + text.size())
-    return fail(ErrorCode::kUsage, "--task " + text + ": expected a task such as chief/0, ps/1 or worker/2");
-  return task;
+Result<TaskId> task_of(const std::string& text) {
+  const std::optional<TaskId> task = parse_task_id(text);
+  if (!task) return fail(ErrorCode::kUsage, "--task " + text + ": expected a task such as chief/0, ps/1 or worker/2");
+  return *task;
 }
 
 // "10m" ago, or a time "2026-11-20T23:45:00" in UTC, as the lines show it.
@@ -59,7 +48,7 @@ Result<LogsRequest> make_request(const LogsOptions& options) {
   request.job = options.job;
   request.follow = options.follow;
   for (const std::string& text : options.tasks) {
-    auto task = parse_task(text);
+    auto task = task_of(text);
     if (!task) return tl::unexpected<Error>(std::move(task.error()));
     request.tasks.push_back(*task);
   }

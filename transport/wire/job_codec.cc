@@ -57,6 +57,7 @@ void write(const CreateShards& m, schema::CreateShards::Builder b) {
   b.setPlaces(m.places);
   b.setCheckpointFolder(text(m.checkpoint_folder));
   b.setRestorePath(text(m.restore_path));
+  b.setInitPath(text(m.init_path));
 }
 
 CreateShards read(schema::CreateShards::Reader r) {
@@ -65,6 +66,7 @@ CreateShards read(schema::CreateShards::Reader r) {
   m.places = r.getPlaces();
   m.checkpoint_folder = string(r.getCheckpointFolder());
   m.restore_path = string(r.getRestorePath());
+  m.init_path = string(r.getInitPath());
   return m;
 }
 

@@ -233,6 +233,7 @@ struct CreateShards {
   places @9 :UInt32;
   checkpointFolder @10 :Text;
   restorePath @11 :Text;
+  initPath @12 :Text;
 }
 
 struct ShardsCreated {

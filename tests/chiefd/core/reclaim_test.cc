@@ -1,4 +1,6 @@
 // The chief was away: its successor goes on with what the tasks hold.
+#include <cmath>
+
 #include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {
@@ -237,6 +239,88 @@ TEST_F(ReclaimTest, WorkerThatJoinsIsAskedAgainWhenItReconnects) {
   step(ConnectionLost{member(worker(1)), "reset"});
   hello(worker(1));
   EXPECT_EQ(sent<OpenJob>(worker(1)).size(), asked + 1);
+}
+
+TEST_F(ReclaimTest, RankThatIsAwayIsWaitedForThoughTheChiefDiedAsTheJobRecovered) {
+  JobConfig config = job_config("a", Mode::kSync);
+  config.job.on_worker_loss = OnWorkerLoss::kWait;
+  const JobId job = train(config);
+  for (const bool is_written : {false, true}) {
+    kill(ps(0));
+    obedient_ = false;
+    if (is_written) restart(ps(0));  // the generation that comes is in the journal, and nobody has opened it
+    restart_chief_without({worker(1)});
+    obedient_ = true;
+    if (!is_written) restart(ps(0));
+    pass(seconds(10));
+    EXPECT_NE(status(job).state, JobState::kRunning) << "without worker/1 it isn't the same training";
+    EXPECT_NE(status(job).reason.find("worker/1"), std::string::npos) << status(job).reason;
+    restart(worker(1));
+    pass(seconds(1));
+    ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+    EXPECT_EQ(journal_.jobs.at(job).roster.members, (std::vector<Member>{member(worker(0)), member(worker(1))}));
+  }
+}
+
+TEST_F(ReclaimTest, RecoveryThatTheChiefBeforeBeganIsEndedAndTold) {
+  const JobId job = train(job_config("a"));
+  for (const bool is_written : {false, true}) {
+    report_pacer(30, 0);
+    const auto losses = [this] {
+      return std::count_if(journal_.events.begin(), journal_.events.end(),
+                           [](const EventRecord& event) { return event.kind == kLossCounted; });
+    };
+    const auto before = losses();
+    obedient_ = false;
+    kill(ps(0));
+    if (is_written) restart(ps(0));
+    pass(seconds(2));
+    obedient_ = true;
+    pacer_ = PacerReport();
+    heartbeats_[ps(0)].pacer.reset();
+    if (is_written) {
+      restart_chief_without({});
+    } else {
+      restart_chief_without({ps(0)});
+      EXPECT_EQ(status(job).global_step, 30u);
+      restart(ps(0));
+    }
+    pass(seconds(1));
+    ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+    EXPECT_EQ(losses(), before + 1) << "one outage is one loss";
+    const std::string told = event("rolled_back");
+    EXPECT_NE(told.find("30 steps are lost"), std::string::npos) << told;
+    EXPECT_NE(told.find("after: ps/0: "), std::string::npos) << told;
+  }
+}
+
+TEST_F(ReclaimTest, LossIsNotToldBeforeAPacerHasSpoken) {
+  JobConfig config = with_checkpoints();
+  const JobId job = train(config);
+  journal_.jobs.at(job).checkpoint = CheckpointRecord{job, Generation(1), Step(20), "/checkpoints/a/step"};
+  pacer_.loss = 0.5;
+  report_pacer(30, 0);
+  EXPECT_EQ(status(job).loss, 0.5);
+  restart_chief();
+  EXPECT_TRUE(std::isnan(status(job).loss)) << status(job).loss;
+}
+
+TEST_F(ReclaimTest, NextCheckpointIsDueWhereItWas) {
+  JobConfig config = with_checkpoints();
+  config.job.shards = 2;
+  config.checkpoint.every_steps = 20;
+  train(config);
+  report_pacer(20, 0);
+  const auto commits = [this] {
+    return std::count_if(folder_work_.begin(), folder_work_.end(),
+                         [](const FolderWork& work) { return std::holds_alternative<CommitAttempt>(work.work); });
+  };
+  ASSERT_EQ(commits(), 1);
+  restart_chief_without({});
+  report_pacer(39, 0);
+  EXPECT_EQ(commits(), 1);
+  report_pacer(40, 0);
+  EXPECT_EQ(commits(), 2);
 }
 
 TEST_F(ReclaimTest, JobThatHadNotBegunToTrainBeginsAgain) {

@@ -14,6 +14,7 @@ TEST_F(RecoveryTest, LostPsIsWaitedForAndTheJobBeginsAgainWithIt) {
   EXPECT_EQ(status(job).state, JobState::kPaused);
   EXPECT_NE(status(job).reason.find("ps/0"), std::string::npos) << status(job).reason;
   EXPECT_TRUE(sent<PauseJob>(worker(0)).back().paused);
+  EXPECT_EQ(status(job).global_step, 30u) << "what it had reached";
   pacer_ = PacerReport();
   restart(ps(0));
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
@@ -201,6 +202,68 @@ TEST_F(RecoveryTest, DamagedCheckpointIsSetAsideAndTheOneBeforeTaken) {
   EXPECT_EQ(std::get<SetAside>(folder_work_.back().work).path, "/checkpoints/a/step");
   EXPECT_EQ(sent<CreateShards>(ps(0)).back().restore_path, "/checkpoints/a/before");
   EXPECT_NE(event("checkpoint_broken"), "no event of this kind");
+}
+
+TEST_F(RecoveryTest, NoCheckpointThatVerifiesFailsTheJobInsteadOfBeginningAnew) {
+  const JobId job = train(with_checkpoints());
+  newest_ = restore_point(20);
+  kill(ps(0));
+  obedient_ = false;
+  restart(ps(0));
+  newest_.reset();
+  say(ps(0), TaskFailed{job, Generation(2), ErrorCode::kData, "bucket 3 has another checksum"});
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_NE(status(job).reason.find("no checkpoint in /checkpoints/a can be used any more"), std::string::npos)
+      << status(job).reason;
+  EXPECT_EQ(sent<CreateShards>(ps(0)).back().restore_path, "/checkpoints/a/step") << "nothing begins at step 0";
+}
+
+TEST_F(RecoveryTest, FirstParametersAreThoseThatTheChiefNamedForAllShardsAndGenerations) {
+  JobConfig config = job_config("a");
+  config.job.shards = 2;
+  config.checkpoint.init_from = "/checkpoints/other";
+  const JobId job = train(config);
+  ASSERT_EQ(folder_work_.size(), 1u);
+  EXPECT_EQ(std::get<FindInit>(folder_work_.back().work).path, "/checkpoints/other");
+  for (const std::uint32_t i : {0u, 1u}) EXPECT_EQ(sent<CreateShards>(ps(i)).back().init_path, "/attempt") << i;
+  EXPECT_NE(event("warm_start").find("/attempt"), std::string::npos) << event("warm_start");
+  kill(ps(0));
+  restart(ps(0));
+  ASSERT_EQ(generation(job), Generation(2));
+  EXPECT_EQ(sent<CreateShards>(ps(1)).back().init_path, "/attempt");
+  EXPECT_EQ(folder_work_.size(), 1u);
+  restart_chief();
+  for (const std::uint32_t i : {0u, 1u}) hello_again(worker(i));
+  hello_again(ps(1));
+  restart(ps(0));
+  pass(milliseconds(200));
+  ASSERT_EQ(generation(job), Generation(3));
+  EXPECT_EQ(sent<CreateShards>(ps(1)).back().init_path, "/attempt");
+  EXPECT_EQ(std::get<FindInit>(folder_work_.back().work).path, "/attempt") << "it is kept from being removed";
+  // And by a chief that finds a generation which nobody has begun to train.
+  obedient_ = false;
+  kill(ps(0));
+  restart(ps(0));
+  pass(seconds(2));
+  ASSERT_EQ(generation(job), Generation(4));
+  obedient_ = true;
+  restart_chief();
+  hello_all();
+  ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  for (std::size_t i = 1; i < folder_work_.size(); ++i)
+    EXPECT_EQ(std::get<FindInit>(folder_work_[i].work).path, "/attempt");
+}
+
+TEST_F(RecoveryTest, FirstParametersThatCannotBeReadFailTheJob) {
+  start_chief(2, 1);
+  hello_all();
+  JobConfig config = job_config("a");
+  config.checkpoint.init_from = "/checkpoints/other";
+  folder_error_ = Error{ErrorCode::kData, "/checkpoints/other/step: its manifest is damaged"};
+  const JobId job = submit(config);
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).code, ErrorCode::kData);
+  EXPECT_NE(status(job).reason.find("checkpoint.init_from: "), std::string::npos) << status(job).reason;
 }
 
 TEST_F(RecoveryTest, PsThatCannotReadTheCheckpointTriesAgain) {

@@ -142,6 +142,24 @@ TEST_F(WorkersTest, WaitKeepsTheRankForTheSuccessor) {
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, (std::vector<Member>{member(worker(0)), member(worker(1))}));
 }
 
+TEST_F(WorkersTest, WorkerThatWasLostTooOftenIsNotTakenBackAndItIsSaidWhy) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 1;
+  const JobId job = train(config);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(status(job).reason, "trains with 2 workers");
+    kill(worker(1));
+    EXPECT_EQ(status(job).reason, "trains with 1 worker");
+    restart(worker(1));
+    pass(seconds(2));
+  }
+  const std::string why = "isn't taken back: it was lost 2 times within job.restart_window, and job.max_restarts is 1";
+  EXPECT_EQ(status(job).reason, "trains with 1 worker; worker/1 " + why);
+  EXPECT_EQ(event("worker_refused"), "worker/1 " + why);
+  EXPECT_EQ(status(job).tasks.back().task, worker(1));
+  EXPECT_EQ(status(job).tasks.back().reason, why);
+}
+
 TEST_F(WorkersTest, NoMoreWorkersJoinThanTheShardsHaveMemoryFor) {
   config_.allow_unlisted_workers = true;
   const JobId job = train(job_config("a"));

@@ -1,0 +1,164 @@
+// The chief itself was away: what its journal says of the job, and how its tasks are gathered again. See job.h.
+#include <algorithm>
+
+#include "chiefd/core/job.h"
+#include "chiefd/core/placement.h"
+
+#include "common/mutant.h"
+
+namespace disttrain::chiefd {
+
+// What was lost, and not gone on from, is a recovery that this chief ends.
+void Job::recall(Instant now, const std::deque<EventRecord>& events, std::int64_t wall) {
+  const Duration window = config().job.restart_window;
+  bool is_step_known = true;
+  for (const EventRecord& event : events) {
+    if (event.job != id()) continue;
+    // A clock that was set back makes it a loss of just now.
+    const Duration age = std::max(Duration::zero(), Duration(wall - event.wall_nanoseconds));
+    if (event.kind == kLossCounted) {
+      restarts_.note(now - age, window);
+      const Step reached = std::max(Step(event.step), recovery_ ? recovery_->step : Step());
+      const Instant began = recovery_ ? recovery_->began : now - age;
+      recovery_ = Recovery{event.text.substr(event.text.find(kCauseFollows) + std::string(kCauseFollows).size()),
+                           parse_task_id(event.task),
+                           began,
+                           now,
+                           now,
+                           reached,
+                           is_step_known};
+    }
+    if (event.kind == kWorkerLost && age <= window) rejoins_[event.task].note(now - age, window);
+    if (event.kind == kRolledBack) recovery_.reset();
+    // Until it has heard of the job's pacer a chief knows but its own checkpoints.
+    if (event.kind == kTakenUp) is_step_known = false;
+    if (event.kind == kReclaimed || event.kind == kRolledBack) is_step_known = true;
+  }
+}
+
+// The tasks go on with what they hold; the chief waits until they have said hello.
+void Job::take_up(Turn& turn, const JournaledJob& journaled) {
+  const JobState state = journaled.state;
+  state_ = state;
+  reason_ = journaled.reason;
+  newest_ = journaled.checkpoint;
+  newest_at_ = turn.now;
+  described_ = journaled.described;
+  generation_ = journaled.generation.generation;
+  recoveries_ = journaled.generation.recoveries;
+  before_ = journaled.generation.before;
+  heard_pacer_ = false;
+  // At least. A checkpoint of a generation before may be beyond it: damaged, it wasn't gone on from.
+  const bool is_of_this = newest_ && newest_->generation == generation_;
+  pacer_report_.global_step = is_of_this ? newest_->step : journaled.generation.restore_step;
+  stopping_ = state == JobState::kStopping;
+  end_reason_ = journaled.reason;
+  init_path_ = journaled.generation.init_path;
+  if (!init_path_.empty()) folder_work(turn, turn.next_ticket(), FindInit{init_path_});  // keeps it
+  if (generation_.value == 0) recovery_.reset();                                         // nothing was placed yet
+  if (waits_for_lost())
+    for (const Member& worker : journaled.generation.roster.members) ranks_.push_back(worker.task);
+  if (!journaled.is_training || !described_) {
+    if (stopping_) return close(turn, JobState::kStopped, end_reason_ + "; the chief was restarted before it trained");
+    // No step is lost by beginning again.
+    stage_ = Stage::kGather;
+    deadline_ = gather_until_ = turn.now + setup_.timeouts.setup;
+    described_.reset();
+    reason_ = "the chief was restarted: gathers its tasks again";
+    return;
+  }
+  opened_ = true;
+  owners_ = journaled.generation.owners;
+  token_ = journaled.generation.token;
+  roster_ = journaled.roster;
+  workers_ = roster_.members;
+  first_workers_ = static_cast<std::uint32_t>(journaled.generation.roster.members.size());
+  prepared_ = std::set<Member>(workers_.begin(), workers_.end());
+  unfinished_ = std::set<Member>(workers_.begin(), workers_.end());
+  reclaimed_grants_ = journaled.grants;
+  if (journaled.generation.restore_path != "")
+    restore_ =
+        RestorePoint{journaled.generation.restore_path, Generation(), journaled.generation.restore_step, {}, 0, {}};
+  Result<Layout> layout = place(described_->model, config().job.placement, static_cast<std::uint32_t>(owners_.size()));
+  if (!layout) return fail(turn, layout.error(), std::nullopt);
+  layout_ = std::move(*layout);
+  progress_at_ = turn.now;
+  tell(turn, kTakenUp, 1, "a new chief waits for the job's tasks");
+  // It was lost already; the generation that comes isn't written yet.
+  if (recovery_ && !stopping_) return roll_back(turn);
+  stage_ = Stage::kReclaim;
+  deadline_ = turn.now + 2 * setup_.timeouts.silent;
+  if (takes_checkpoints()) ask_newest(turn);
+  set_next_due(pacer_report_.global_step);
+}
+
+// One of its tasks is back; it counts if it still holds the generation.
+void Job::reclaim(Turn& turn, const TaskHello& hello) {
+  if (DISTTRAIN_MUTANT(kNoRollbackOfSurvivors))
+    for (const Member& member : members())
+      if (member.task == hello.member.task) reclaimed_.insert(member);
+  const std::vector<Member> ps = holders();
+  const auto was_replaced = [&hello](const Member& owner) {
+    return owner.task == hello.member.task && owner.incarnation != hello.member.incarnation;
+  };
+  if (std::any_of(ps.begin(), ps.end(), was_replaced) && hello.job.value == 0)
+    return recover(turn, to_string(hello.member.task) + ": it was restarted while the chief was away",
+                   hello.member.task);
+  if (hello.job != id() || hello.generation != generation_ || !uses(hello.member)) return;
+  reclaimed_.insert(hello.member);
+  // Workers that have marked their channels for the chief before would wait for those that never heard of it.
+  if (is_owner(hello.member))
+    send(turn, hello.member.task, AbandonCheckpoint{id(), generation_, turn.term.value << 32});
+  if (!awaited_.empty()) repeat_ps_requests(turn, hello.member);
+  finish_reclaim(turn);
+}
+
+void Job::finish_reclaim(Turn& turn) {
+  const auto is_missing = [this](const Member& member) { return reclaimed_.count(member) == 0; };
+  const std::vector<Member> ps = holders();
+  const bool all =
+      std::none_of(ps.begin(), ps.end(), is_missing) && std::none_of(workers_.begin(), workers_.end(), is_missing);
+  if (!awaited_.empty()) {
+    if (turn.now < *deadline_) return;
+    return recover(turn, to_string(pacer().task) + ": it heartbeats, but didn't say where the job is", pacer().task);
+  }
+  if (!all && turn.now < *deadline_) return;
+  for (const Member& member : ps)
+    if (is_missing(member))
+      return recover(turn, to_string(member.task) + ": it was lost while the chief was away", member.task);
+  std::vector<Member> members = roster_.members;
+  for (const Member& worker : roster_.members) {
+    if (!is_missing(worker)) continue;
+    // It lives but holds nothing: the order to open went down with the former chief.
+    const Task* task = turn.tasks.find(worker.task);
+    if (turn.tasks.is_current(worker) && task->connected && task->hello.job.value == 0 &&
+        task->heartbeat.job.value == 0) {
+      joining_[worker] = turn.now;  // once the pacer has said where the job is
+      continue;
+    }
+    lost_.insert(worker);
+    unfinished_.erase(worker);
+    prepared_.erase(worker);
+    if (!waits_for_lost()) std::erase(members, worker);
+    tell(turn, kWorkerLost, 2, to_string(worker.task) + " was lost while the chief was away", worker.task);
+  }
+  // The pacer says where the job is. In sync what was lent before is void by this roster.
+  const std::vector<Member> gone(lost_.begin(), lost_.end());
+  change_roster(turn, std::move(members), std::nullopt);
+  may_lend_ = false;
+  for (const Member& worker : gone) fence(turn, worker, turn.last_ticket);
+  evaluator_.reset();
+  choose_evaluator(turn);
+  await({pacer()}, turn.now + setup_.timeouts.silent_ps);
+  if (state_ == JobState::kPaused && !holds_workers()) set_state(turn, JobState::kRunning, "the chief is back");
+  for (const Member& worker : unfinished_) {
+    send(turn, worker.task, StartJob{id(), generation_});
+    send(turn, worker.task, PauseJob{id(), generation_, holds_workers(), "the chief is back"});
+    if (stopping_) send(turn, worker.task, StopJob{id(), generation_});
+  }
+  tell(turn, kReclaimed, 1,
+       "a new chief goes on with it: " + std::to_string(unfinished_.size()) + " workers, " + std::to_string(ps.size()) +
+           " ps");
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,66 @@
+// What a job tells of itself. See job.h and status.h.
+#include <algorithm>
+
+#include "chiefd/core/job.h"
+
+namespace disttrain::chiefd {
+
+std::uint64_t Job::steps_of(const Member& worker) const {
+  const auto steps = worker_steps_.find(worker);
+  return steps == worker_steps_.end() ? 0 : steps->second;
+}
+
+PhaseTimes Job::measured_times(const Member& worker, PhaseTimes times) const {
+  const auto before = warmup_times_.find(worker);
+  if (before == warmup_times_.end()) return times;
+  for (std::size_t i = 0; i < std::min(times.size(), before->second.size()); ++i) times[i] -= before->second[i];
+  return times;
+}
+
+// Who trains it now, and who may not.
+std::string Job::training_reason() const {
+  const auto count = std::count_if(roster_.members.begin(), roster_.members.end(), [this](const Member& member) {
+    return lost_.count(member) == 0 && joining_.count(member) == 0;
+  });
+  std::string reason = "trains with " + std::to_string(count) + (count == 1 ? " worker" : " workers");
+  for (const auto& [task, why] : kept_out_) reason += "; " + to_string(task) + " " + why;
+  return reason;
+}
+
+std::string Job::why_kept_out(TaskId task) const {
+  const auto found = kept_out_.find(task);
+  return found == kept_out_.end() ? "" : found->second;
+}
+
+JobStatus Job::status() const {
+  JobStatus status;
+  status.job = id();
+  status.name = name();
+  status.mode = config().train.mode;
+  status.state = state_;
+  status.reason = state_ == JobState::kRunning ? training_reason() : reason_;
+  status.generation = generation_;
+  status.recoveries = recoveries_;
+  if (newest_) status.checkpoint = newest_->path;
+  status.global_step = (recovery_ ? recovery_->step : pacer_report_.global_step).value;
+  status.steps_target = steps_target();
+  status.seconds = std::max(0.0, to_seconds(before_.time + pacer_report_.training) - evaluation_seconds_);
+  if (status.seconds > 0.0) {
+    status.steps_per_second = static_cast<double>(before_.steps + pacer_report_.measured_steps) / status.seconds;
+    status.examples_per_second =
+        static_cast<double>(before_.examples + pacer_report_.measured_examples) / status.seconds;
+  }
+  status.examples = pacer_report_.examples;
+  if (loss_) status.loss = *loss_;
+  status.epoch = pacer_report_.complete_epochs;
+  status.late = pacer_report_.late;
+  status.skipped = pacer_report_.skipped;
+  status.staleness = pacer_report_.staleness;
+  status.evaluation = evaluation_;
+  status.code = code_;
+  status.root_cause = root_cause_;
+  status.warnings = warnings_;
+  return status;
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,97 @@
+// A job that is told to stop keeps what it has learnt, wherever it is at.
+#include "tests/chiefd/core/recovery_fixture.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+using std::chrono::seconds;
+
+class StopTest : public RecoveryTest {
+ protected:
+  // All records of the only epoch are lent: when the worker finishes, so does the job.
+  JobId train_one() {
+    JobConfig config = with_checkpoints();
+    config.job.shards = 2;
+    const JobId job = train(config, 1);
+    lend_all(job);
+    report_pacer(7, 1);
+    return job;
+  }
+  void stop() { step(chiefd::Stop{ClientId(2), "", false, "ada"}); }
+  void everybody_says_hello_again() {
+    for (const TaskId task : {ps(0), ps(1), worker(0)}) hello_again(task);
+  }
+  std::size_t commits() const {
+    return static_cast<std::size_t>(std::count_if(folder_work_.begin(), folder_work_.end(), [](const FolderWork& work) {
+      return std::holds_alternative<CommitAttempt>(work.work);
+    }));
+  }
+};
+
+TEST_F(StopTest, NewChiefThatWaitsForItsTasksStopsThemWhenTheyAreThere) {
+  const JobId job = train_one();
+  restart_chief();
+  stop();
+  EXPECT_EQ(status(job).state, JobState::kStopping) << status(job).reason;
+  everybody_says_hello_again();
+  ASSERT_GE(sent<StopJob>(worker(0)).size(), 1u);
+  finish(job, worker(0));
+  EXPECT_EQ(commits(), 1u);
+  EXPECT_EQ(status(job).state, JobState::kStopped) << status(job).reason;
+  EXPECT_EQ(status(job).reason, "stopped by ada");
+}
+
+TEST_F(StopTest, LastCheckpointThatIsUnderWayIsTaken) {
+  const JobId job = train_one();
+  folder_error_ = Error{ErrorCode::kFailed, "/checkpoints: no space left on device"};
+  finish(job, worker(0));
+  stop();
+  EXPECT_EQ(status(job).state, JobState::kStopping) << status(job).reason;
+  EXPECT_EQ(commits(), 0u);
+  folder_error_.reset();
+  pass(seconds(2));
+  EXPECT_EQ(commits(), 1u);
+  EXPECT_EQ(status(job).state, JobState::kStopped) << status(job).reason;
+}
+
+TEST_F(StopTest, IsNotForgottenByTheNextChiefThoughAPsWasSilent) {
+  const JobId job = train_one();
+  stop();
+  silence(ps(1));
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kStopping) << status(job).reason;
+  EXPECT_TRUE(sent<PauseJob>(worker(0)).back().paused) << "nobody answers its pushes";
+  const std::size_t told = sent<StopJob>(worker(0)).size();
+  hear_again(ps(1));
+  restart_chief();
+  everybody_says_hello_again();
+  EXPECT_EQ(status(job).state, JobState::kStopping) << status(job).reason;
+  ASSERT_GT(sent<StopJob>(worker(0)).size(), told);
+  finish(job, worker(0));
+  EXPECT_EQ(status(job).state, JobState::kStopped) << status(job).reason;
+  EXPECT_EQ(status(job).reason, "stopped by ada");
+}
+
+TEST_F(StopTest, PsThatReturnsLetsTheWorkersEndTheirSteps) {
+  const JobId job = train_one();
+  stop();
+  silence(ps(1));
+  pass(seconds(2));
+  hear_again(ps(1));
+  pass(seconds(1));
+  EXPECT_FALSE(sent<PauseJob>(worker(0)).back().paused);
+  EXPECT_EQ(status(job).state, JobState::kStopping) << status(job).reason;
+}
+
+TEST_F(StopTest, NewChiefDoesNotWaitForEverForAStepThatDoesNotEnd) {
+  const JobId job = train_one();
+  stop();
+  restart_chief();
+  everybody_says_hello_again();
+  pass(config_.heartbeat.timeout + job_config("a").job.stall_timeout + seconds(30));
+  EXPECT_EQ(status(job).state, JobState::kStopped) << status(job).reason;
+  EXPECT_NE(status(job).reason.find("not every worker"), std::string::npos) << status(job).reason;
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd
