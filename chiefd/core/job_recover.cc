@@ -5,9 +5,6 @@
 #include <algorithm>
 
 #include "chiefd/core/job.h"
-#include "chiefd/core/placement.h"
-
-#include "common/mutant.h"
 
 namespace disttrain::chiefd {
 namespace {
