@@ -222,6 +222,10 @@ Result<std::vector<std::string>> DiskFiles::list(const std::string& path) {
 Status DiskFiles::rename(const std::string& from, const std::string& to) {
   // Onto a folder that is there and empty, the system's rename would go.
   if (::access(to.c_str(), F_OK) == 0) return failed("rename " + from + " to", to, EEXIST);
+  return replace(from, to);
+}
+
+Status DiskFiles::replace(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) return failed("rename " + from + " to", to, errno);
   return {};
 }

@@ -57,6 +57,8 @@ class Files {
   virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
   // Within one file system. `to` isn't there.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
+  // The same of a file, in the place of the one that is `to`, if there is one: a crash leaves one or the other.
+  virtual Status replace(const std::string& from, const std::string& to) = 0;
   virtual Status remove_file(const std::string& path) = 0;
   // An empty one.
   virtual Status remove_directory(const std::string& path) = 0;

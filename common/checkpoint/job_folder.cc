@@ -141,8 +141,10 @@ Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::stri
 
 Status write_token(Files& files, const std::string& job_folder, std::uint64_t token) {
   const std::string path = job_folder + "/" + kToken;
-  if (Status removed = files.remove_file(path); !removed && removed.error().code != ErrorCode::kNoInput) return removed;
-  return write_text(files, path, std::to_string(token));
+  const std::string beside = path + "-new";
+  if (Status left = files.remove_file(beside); !left && left.error().code != ErrorCode::kNoInput) return left;
+  if (Status written = write_text(files, beside, std::to_string(token)); !written) return written;
+  return files.replace(beside, path);
 }
 
 Status check_token(Files& files, const std::string& job_folder, std::uint64_t token) {

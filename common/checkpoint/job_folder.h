@@ -37,7 +37,8 @@ std::string checkpoint_name(Generation generation, Step step);
 Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job);
 
 // The folder must be one that the chief and every ps see: the chief puts a random number into it, which each ps finds
-// there, or says that it doesn't (kConfig), or can't be read (kFailed).
+// there, or says that it doesn't (kConfig), or can't be read (kFailed). Until it is there, and after a crash meanwhile,
+// the one before is.
 Status write_token(Files& files, const std::string& job_folder, std::uint64_t token);
 Status check_token(Files& files, const std::string& job_folder, std::uint64_t token);
 

@@ -44,6 +44,15 @@ TEST_F(DiskFilesTest, CheckpointsAreSavedKeptAndLoaded) {
   EXPECT_TRUE(loaded) << loaded.error().message;
 }
 
+TEST_F(DiskFilesTest, FileTakesThePlaceOfTheOneBefore) {
+  ASSERT_TRUE(write_text(files_, folder_ + "/f", "old"));
+  ASSERT_TRUE(write_text(files_, folder_ + "/g", "new"));
+  const Status replaced = files_.replace(folder_ + "/g", folder_ + "/f");
+  ASSERT_TRUE(replaced) << replaced.error().message;
+  EXPECT_EQ(read_text(files_, folder_ + "/f", 10).value_or(""), "new");
+  EXPECT_EQ(files_.list(folder_)->size(), 1u);
+}
+
 TEST_F(DiskFilesTest, ErrorsNameThePathAndWhatToDo) {
   ASSERT_TRUE(write_text(files_, folder_ + "/f", "text"));
   EXPECT_FALSE(files_.create(folder_ + "/f")) << "nothing is overwritten";

@@ -160,6 +160,32 @@ TEST_F(JobFolderTest, TokenThatCannotBeReadIsNoOtherFolder) {
   EXPECT_EQ(check_token(files_, "/job", 7).error().code, ErrorCode::kFailed) << "it may do better in a while";
 }
 
+TEST_F(JobFolderTest, CrashWhileTheTokenIsWrittenLeavesTheOldOneOrTheNew) {
+  ASSERT_TRUE(write_token(files_, "/job", 7));
+  files_.assume_durable();
+  const std::size_t before = files_.operations();
+  ASSERT_TRUE(write_token(files_, "/job", 8));
+  for (std::uint64_t seed = 0; seed < 50; ++seed)
+    for (std::size_t done = before; done <= files_.operations(); ++done) {
+      Random random(seed);
+      const auto left = files_.after_crash(done, random);
+      EXPECT_TRUE(check_token(*left, "/job", 7) || check_token(*left, "/job", 8)) << "seed " << seed;
+      ASSERT_TRUE(write_token(*left, "/job", 9)) << "whatever is left is no obstacle";
+      EXPECT_TRUE(check_token(*left, "/job", 9));
+    }
+}
+
+TEST_F(JobFolderTest, TokenThatCannotBeWrittenLeavesTheOldOne) {
+  using Op = MemoryFiles::Op;
+  ASSERT_TRUE(write_token(files_, "/job", 7));
+  for (const Op op : {Op::kCreate, Op::kAppend, Op::kSync, Op::kRename}) {
+    fail_at(op);
+    EXPECT_FALSE(write_token(files_, "/job", 8));
+    files_.fault = {};
+    EXPECT_TRUE(check_token(files_, "/job", 7)) << static_cast<int>(op);
+  }
+}
+
 TEST_F(JobFolderTest, SecondJobOnTheFolderIsRefused) {
   auto first = lock_job_folder(files_, "", "job");
   ASSERT_TRUE(first) << first.error().message;

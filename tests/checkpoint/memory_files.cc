@@ -145,11 +145,15 @@ Result<std::vector<std::string>> MemoryFiles::list(const std::string& path) {
 }
 
 Status MemoryFiles::rename(const std::string& from, const std::string& to) {
+  if (find(to)) return fail(ErrorCode::kFailed, to + " is there already");
+  return replace(from, to);
+}
+
+Status MemoryFiles::replace(const std::string& from, const std::string& to) {
   if (Status ok = check(Op::kRename, from); !ok) return ok;
   const auto folder = find(parent_of(from));
   const auto node = find(from);
   if (!folder || !node) return missing(from);
-  if (find(to)) return fail(ErrorCode::kFailed, to + " is there already");
   nodes_[*folder]->entries.erase(name_in(from));
   nodes_[*folder]->entries[name_in(to)] = *node;
   log({{Op::kRename, from, to}, *folder, *node, 0});

@@ -53,6 +53,7 @@ class MemoryFiles final : public Files {
   Status make_directory(const std::string& path) override;
   Result<std::vector<std::string>> list(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
+  Status replace(const std::string& from, const std::string& to) override;
   Status remove_file(const std::string& path) override;
   Status remove_directory(const std::string& path) override;
   Status sync_directory(const std::string& path) override;

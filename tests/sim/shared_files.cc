@@ -58,6 +58,11 @@ Status SharedFiles::rename(const std::string& from, const std::string& to) {
   return disk().rename(from, to);
 }
 
+Status SharedFiles::replace(const std::string& from, const std::string& to) {
+  if (Status well = check(from, false); !well) return well;
+  return disk().replace(from, to);
+}
+
 Status SharedFiles::remove_file(const std::string& path) {
   if (Status well = check(path, false); !well) return well;
   return disk().remove_file(path);
