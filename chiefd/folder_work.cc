@@ -77,8 +77,19 @@ Status JobFolder::check_mounted(const std::string& folder, const std::string& co
                   " has none: is its file system mounted? To begin anew, end the job and submit it again");
 }
 
-Result<FolderAnswer> JobFolder::find(std::uint64_t token, const std::string& committed) {
-  if (Status written = checkpoint::write_token(files_, path_, token); !written) return tl::unexpected(written.error());
+Status JobFolder::mark(std::uint64_t token) const {
+  if (Status written = checkpoint::write_token(files_, path_, token); !written) return written;
+  // A commit is as durable as the folder that it is in.
+  return files_.sync_directory(directory_);
+}
+
+Status JobFolder::mark_or_read(std::uint64_t token) const {
+  Status marked = mark(token);
+  const bool is_there = marked || marked.error().code != ErrorCode::kNoInput;
+  return is_there ? Status() : marked;
+}
+
+Result<FolderAnswer> JobFolder::find(const std::string& committed) const {
   FolderAnswer answer;
   const auto found = checkpoint::list_checkpoints(files_, path_);
   if (!found) return tl::unexpected(found.error());
@@ -87,7 +98,7 @@ Result<FolderAnswer> JobFolder::find(std::uint64_t token, const std::string& com
   const auto is_committed = [&committed](const checkpoint::Found& there) { return there.path == committed; };
   if (!committed.empty() && std::ranges::none_of(*found, is_committed) && !checkpoint::is_set_aside(files_, committed))
     answer.broken.push_back(committed + " was committed and isn't there any more");
-  const auto newest = checkpoint::open_newest(files_, path_, answer.broken);
+  const auto newest = checkpoint::open_newest(files_, path_, answer.broken, damaged_);
   if (!newest) return tl::unexpected(newest.error());
   if (*newest) answer.newest = restore_point(**newest);
   return answer;
@@ -97,7 +108,8 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   if (Status mounted = check_mounted(work.directory + "/" + work.name, work.committed); !mounted)
     return tl::unexpected(mounted.error());
   if (!lock_) {
-    path_ = work.directory + "/" + work.name;
+    directory_ = work.directory;
+    path_ = directory_ + "/" + work.name;
     auto lock = checkpoint::lock_job_folder(files_, work.directory, work.name);
     if (!lock) return tl::unexpected(lock.error());
     lock_ = std::move(*lock);
@@ -110,12 +122,16 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
                                           " has checkpoints and checkpoint.restore is \"none\": set it to \"newest\" "
                                           "to go on from them, or give the job another name");
   }
-  return find(work.token, work.committed);
+  // To a job that was just submitted it is said at once that no checkpoints can be taken.
+  if (Status marked = work.committed.empty() ? mark(work.token) : mark_or_read(work.token); !marked)
+    return tl::unexpected(marked.error());
+  return find(work.committed);
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const FindNewest& work) {
   if (Status mounted = check_mounted(path_, work.committed); !mounted) return tl::unexpected(mounted.error());
-  return find(work.token, work.committed);
+  if (Status marked = mark_or_read(work.token); !marked) return tl::unexpected(marked.error());
+  return find(work.committed);
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const FindInit& work) {
@@ -130,9 +146,13 @@ Result<FolderAnswer> JobFolder::carry_out(const FindInit& work) {
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const SetAside& work) {
-  if (Status aside = checkpoint::set_aside(files_, work.path); !aside && aside.error().code != ErrorCode::kNoInput)
+  const Status aside = checkpoint::set_aside(files_, work.path);
+  if (!aside && aside.error().code == ErrorCode::kNoPermission)
+    damaged_.insert(work.path);
+  else if (!aside && aside.error().code != ErrorCode::kNoInput)
     return tl::unexpected(aside.error());
-  return find(work.token, "");
+  if (Status marked = mark_or_read(work.token); !marked) return tl::unexpected(marked.error());
+  return find("");
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const BeginAttempt& work) {

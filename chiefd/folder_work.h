@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "chiefd/core/events.h"
@@ -24,14 +25,21 @@ class JobFolder {
   Result<FolderAnswer> carry_out(const CommitAttempt& work);
 
  private:
-  Result<FolderAnswer> find(std::uint64_t token, const std::string& committed);
+  // Makes the folder ready for commits, and known to the ps tasks.
+  Status mark(std::uint64_t token) const;
+  // As mark(); but where only writing fails, what is there can still be restored, and attempts at checkpoints will say
+  // what is wrong.
+  Status mark_or_read(std::uint64_t token) const;
+  Result<FolderAnswer> find(const std::string& committed) const;
   Status check_mounted(const std::string& folder, const std::string& committed) const;
 
   checkpoint::Files& files_;
   std::int64_t (*const wall_seconds_)();
+  std::string directory_;
   std::string path_;
   std::unique_ptr<checkpoint::InputFile> lock_;
   std::unique_ptr<checkpoint::InputFile> init_lock_;  // of the checkpoint that the first parameters are from
+  std::set<std::string> damaged_;  // that couldn't be set aside: nothing can be written there
 };
 
 }  // namespace disttrain::chiefd

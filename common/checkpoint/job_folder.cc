@@ -17,6 +17,7 @@ constexpr const char* kAttempt = ".tmp-";
 constexpr const char* kGoing = ".del-";
 constexpr const char* kBroken = ".broken-";
 constexpr const char* kToken = ".token";
+constexpr const char* kLock = ".lock";
 
 std::string parent_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
@@ -93,6 +94,16 @@ bool has_its_sizes(Files& files, const std::string& path) {
   });
 }
 
+// By whoever holds it as a job's.
+Result<bool> is_locked(Files& files, const std::string& job_folder) {
+  const Result<std::unique_ptr<InputFile>> lock = files.open(job_folder + "/" + kLock);
+  if (!lock && lock.error().code == ErrorCode::kFailed) return tl::unexpected(lock.error());
+  if (!lock) return false;
+  const Result<bool> is_free = (*lock)->try_lock(LockKind::kShared);
+  if (!is_free) return is_free;
+  return !*is_free;
+}
+
 // False: somebody reads it.
 Result<bool> remove_checkpoint(Files& files, const std::string& path) {
   const std::string going = parent_of(path) + "/" + kGoing + name_in(path);
@@ -120,7 +131,7 @@ std::string checkpoint_name(Generation generation, Step step) {
 
 Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job) {
   const std::string folder = directory + "/" + job;
-  const std::string path = folder + "/.lock";
+  const std::string path = folder + "/" + kLock;
   if (Status made = files.make_directory(folder); !made) return tl::unexpected(made.error());
   Result<std::unique_ptr<InputFile>> lock = files.open(path);
   if (!lock && lock.error().code == ErrorCode::kNoInput) {
@@ -128,8 +139,6 @@ Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::stri
     lock = files.open(path);
   }
   if (!lock) return lock;
-  // A commit is as durable as the folder that it is in.
-  if (Status synced = files.sync_directory(directory); !synced) return tl::unexpected(synced.error());
   const Result<bool> locked = (*lock)->try_lock(LockKind::kExclusive);
   if (!locked) return tl::unexpected(locked.error());
   if (!*locked)
@@ -151,10 +160,13 @@ Status check_token(Files& files, const std::string& job_folder, std::uint64_t to
   const Result<std::string> found = read_text(files, job_folder + "/" + kToken, 32);
   if (found && *found == std::to_string(token)) return {};
   if (!found && found.error().code == ErrorCode::kFailed) return tl::unexpected(found.error());
-  return fail(ErrorCode::kConfig, "checkpoint.directory: " + job_folder +
-                                      " isn't the folder that the chief sees under this name (" +
-                                      (found ? "another mark is in it" : found.error().message) +
-                                      "): it must be on a file system that the chief and every ps share");
+  const Result<bool> locked = is_locked(files, job_folder);
+  if (!locked) return tl::unexpected(locked.error());
+  if (*locked) return {};
+  return fail(ErrorCode::kConfig,
+              "checkpoint.directory: " + job_folder + " isn't the folder that the chief sees under this name (" +
+                  (found ? "another mark is in it" : found.error().message) +
+                  ", and no chief holds its lock): it must be on a file system that the chief and every ps share");
 }
 
 Result<std::vector<Found>> list_checkpoints(Files& files, const std::string& job_folder) {
@@ -205,16 +217,20 @@ Result<OpenCheckpoint> open_named(Files& files, const std::string& path) {
 }
 
 Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::string& job_folder,
-                                                  std::vector<std::string>& broken) {
+                                                  std::vector<std::string>& broken,
+                                                  const std::set<std::string>& damaged) {
   const Result<std::vector<Found>> found = list_checkpoints(files, job_folder);
   if (!found) return tl::unexpected(found.error());
   for (const Found& checkpoint : *found) {
+    if (damaged.count(checkpoint.path) != 0) continue;
     Result<OpenCheckpoint> open = open_checkpoint(files, checkpoint.path);
     if (open) return std::optional(std::move(*open));
     if (open.error().code != ErrorCode::kData && open.error().code != ErrorCode::kNoInput)
       return tl::unexpected(open.error());
     broken.push_back(open.error().message);
-    if (Status aside = set_aside(files, checkpoint.path); !aside) return tl::unexpected(aside.error());
+    const Status aside = set_aside(files, checkpoint.path);
+    // Where nothing can be written, it stays, and is passed over.
+    if (!aside && aside.error().code != ErrorCode::kNoPermission) return tl::unexpected(aside.error());
   }
   return std::optional<OpenCheckpoint>();
 }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,12 +34,13 @@ struct Found {
 std::string checkpoint_name(Generation generation, Step step);
 
 // Makes the folder where it is missing, and holds it: a second job on it is an error (kConfig) until the lock is
-// dropped.
+// dropped. Writes nothing where the job has had it before.
 Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job);
 
 // The folder must be one that the chief and every ps see: the chief puts a random number into it, which each ps finds
 // there, or says that it doesn't (kConfig), or can't be read (kFailed). Until it is there, and after a crash meanwhile,
-// the one before is.
+// the one before is. Into a folder that is full, or can't be written any more, no number comes: there each ps sees that
+// the chief holds the folder's lock.
 Status write_token(Files& files, const std::string& job_folder, std::uint64_t token);
 Status check_token(Files& files, const std::string& job_folder, std::uint64_t token);
 
@@ -58,10 +60,12 @@ Result<OpenCheckpoint> open_checkpoint(Files& files, const std::string& path);
 // manifest can't be read is an error, and stays where it is. kNoInput: there is none.
 Result<OpenCheckpoint> open_named(Files& files, const std::string& path);
 
-// The newest whose manifest can be read; those before it that can't are set aside and named in `broken`. None: there is
-// none. kConfig: the newest is of a newer format, which isn't passed over.
+// The newest whose manifest can be read; those before it that can't are named in `broken` and set aside, unless nothing
+// can be written there. Paths of `damaged` are passed over. None: there is none. kConfig: the newest is of a newer
+// format, which isn't passed over.
 Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::string& job_folder,
-                                                  std::vector<std::string>& broken);
+                                                  std::vector<std::string>& broken,
+                                                  const std::set<std::string>& damaged = {});
 
 // It doesn't verify: it is kept under another name, and no longer a checkpoint. Nothing removes it but a person, who
 // may want to see what went wrong with the disk.

@@ -44,6 +44,15 @@ TEST_F(DiskFilesTest, CheckpointsAreSavedKeptAndLoaded) {
   EXPECT_TRUE(loaded) << loaded.error().message;
 }
 
+TEST_F(DiskFilesTest, FolderWithoutTheTokenIsTheChiefsIfItsLockIsHeld) {
+  auto lock = lock_job_folder(files_, folder_, "job");
+  ASSERT_TRUE(lock) << lock.error().message;
+  EXPECT_TRUE(check_token(files_, folder_ + "/job", 7));
+  lock->reset();
+  EXPECT_EQ(check_token(files_, folder_ + "/job", 7).error().code, ErrorCode::kConfig);
+  EXPECT_TRUE(lock_job_folder(files_, folder_, "job")) << "who has looked holds nothing";
+}
+
 TEST_F(DiskFilesTest, FileTakesThePlaceOfTheOneBefore) {
   ASSERT_TRUE(write_text(files_, folder_ + "/f", "old"));
   ASSERT_TRUE(write_text(files_, folder_ + "/g", "new"));

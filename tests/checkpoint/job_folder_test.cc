@@ -160,6 +160,22 @@ TEST_F(JobFolderTest, TokenThatCannotBeReadIsNoOtherFolder) {
   EXPECT_EQ(check_token(files_, "/job", 7).error().code, ErrorCode::kFailed) << "it may do better in a while";
 }
 
+TEST_F(JobFolderTest, FolderWithAnotherTokenIsTheChiefsWhileItsLockIsHeld) {
+  ASSERT_TRUE(write_token(files_, "/job", 7));
+  auto lock = lock_job_folder(files_, "", "job");
+  ASSERT_TRUE(lock) << lock.error().message;
+  EXPECT_TRUE(check_token(files_, "/job", 8));
+  files_.fault = [](MemoryFiles::Op op, const std::string& path) -> std::optional<Error> {
+    if (op != MemoryFiles::Op::kOpen || !path.ends_with("/.lock")) return std::nullopt;
+    return Error{ErrorCode::kFailed, "can't open " + path};
+  };
+  EXPECT_EQ(check_token(files_, "/job", 8).error().code, ErrorCode::kFailed) << "it may do better in a while";
+  files_.fault = {};
+  lock->reset();
+  EXPECT_EQ(check_token(files_, "/job", 8).error().code, ErrorCode::kConfig);
+  EXPECT_TRUE(lock_job_folder(files_, "", "job")) << "who has looked holds nothing";
+}
+
 TEST_F(JobFolderTest, CrashWhileTheTokenIsWrittenLeavesTheOldOneOrTheNew) {
   ASSERT_TRUE(write_token(files_, "/job", 7));
   files_.assume_durable();

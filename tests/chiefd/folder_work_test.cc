@@ -25,6 +25,15 @@ class FolderWorkTest : public testing::Test {
     return JobFolder(files_, [] { return std::int64_t{0}; }).carry_out(OpenFolder{"/c", "small", false, 7, committed});
   }
 
+  // As where it is mounted anew for reading only, or its owner has changed; `error`: or it is full.
+  void let_nothing_be_written(ErrorCode error = ErrorCode::kNoPermission) {
+    files_.fault = [error](checkpoint::MemoryFiles::Op op, const std::string& path) -> std::optional<Error> {
+      using Op = checkpoint::MemoryFiles::Op;
+      if (op == Op::kOpen || (op == Op::kMakeDirectory && path == "/c/small")) return std::nullopt;
+      return Error{error, "can't write " + path};
+    };
+  }
+
   checkpoint::MemoryFiles files_;
   const Layout layout_ = checkpoint::layout_of(checkpoint::small_model(), 2, 5);
 };
@@ -87,6 +96,61 @@ TEST_F(FolderWorkTest, OneThatWasSetAsideIsNotMissed) {
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_FALSE(answer->newest);
   EXPECT_TRUE(answer->broken.empty());
+}
+
+// ---- a folder that can't be written any more
+
+TEST_F(FolderWorkTest, NewestIsFoundByReadingByAChiefThatWorksInIt) {
+  JobFolder folder(files_, [] { return std::int64_t{0}; });
+  const std::string path = saved(5);
+  ASSERT_TRUE(folder.carry_out(OpenFolder{"/c", "small", false, 7, ""}));
+  for (const ErrorCode why : {ErrorCode::kNoPermission, ErrorCode::kFailed}) {
+    let_nothing_be_written(why);
+    const auto answer = folder.carry_out(FindNewest{8, path});
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(answer->newest->path, path);
+    EXPECT_TRUE(checkpoint::check_token(files_, "/c/small", 8)) << "each ps sees that it is the chief's";
+    const auto attempt = folder.carry_out(BeginAttempt{Generation(2), 1});
+    ASSERT_FALSE(attempt);
+    EXPECT_EQ(attempt.error().message, "can't write /c/small/.tmp-2-1");
+  }
+}
+
+TEST_F(FolderWorkTest, NewestIsFoundByReadingByAChiefThatComesToItAnew) {
+  const std::string path = saved(5);
+  ASSERT_TRUE(open(""));
+  let_nothing_be_written();
+  const auto answer = open(path);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->newest->path, path);
+}
+
+TEST_F(FolderWorkTest, JobThatIsNewIsToldAtOnceThatItsFolderCannotBeWritten) {
+  saved(5);
+  ASSERT_TRUE(open(""));
+  let_nothing_be_written();
+  const auto answer = open("");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kNoPermission) << answer.error().message;
+}
+
+TEST_F(FolderWorkTest, DamagedOneThatCannotBeSetAsideIsPassedOver) {
+  JobFolder folder(files_, [] { return std::int64_t{0}; });
+  const std::string oldest = saved(5);
+  const std::string older = saved(7);
+  const std::string newest = saved(9);
+  ASSERT_TRUE(folder.carry_out(OpenFolder{"/c", "small", false, 7, ""}));
+  files_.content(newest + "/" + checkpoint::kManifestName).resize(10);
+  let_nothing_be_written();
+  const auto without_manifest = folder.carry_out(FindNewest{8, newest});
+  ASSERT_TRUE(without_manifest) << without_manifest.error().message;
+  EXPECT_EQ(without_manifest->newest->path, older);
+  EXPECT_EQ(without_manifest->broken.size(), 1u);
+  // A ps has found this one damaged.
+  const auto told = folder.carry_out(SetAside{older, 9});
+  ASSERT_TRUE(told) << told.error().message;
+  EXPECT_EQ(told->newest->path, oldest);
+  EXPECT_EQ(folder.carry_out(FindNewest{10, newest})->newest->path, oldest);
 }
 
 }  // namespace

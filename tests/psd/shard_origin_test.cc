@@ -102,5 +102,19 @@ TEST_F(ShardOriginTest, ManifestThatGoesAwayWithItsFolderIsNotDamage) {
   EXPECT_EQ(restored.error().code, ErrorCode::kConfig) << restored.error().message;
 }
 
+// A chief that can't write into the folder leaves an older mark there, and holds the lock.
+TEST_F(ShardOriginTest, FolderWithAnOlderMarkIsReadIfTheChiefHoldsItsLock) {
+  ASSERT_TRUE(checkpoint::write_token(files_, kFolder, kToken - 1));
+  auto lock = checkpoint::lock_job_folder(files_, "", "job");
+  ASSERT_TRUE(lock) << lock.error().message;
+  const Status restored = restore();
+  EXPECT_TRUE(restored) << restored.error().message;
+  lock->reset();
+  const Status refused = restore();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kConfig);
+  EXPECT_THAT(refused.error().message, HasSubstr("isn't the folder that the chief sees"));
+}
+
 }  // namespace
 }  // namespace disttrain::psd
