@@ -65,9 +65,6 @@ class PsDaemon {
   void take(const SetRoster& order);
   void take(const FenceWorker& order);
   void take(const CloseJob& order);
-  void take(const PrepareCheckpoint& order);
-  void take(const AbandonCheckpoint& order);
-  void take(const TakeCut& order);
   template <typename Other>
   void take(const Other&) {}  // not for a ps
   void create(const CreateShards& order);
@@ -75,15 +72,20 @@ class PsDaemon {
   void drop_job(std::function<void()> then);
   bool is_open(JobId job, Generation generation) const;
   void fail_job(JobId job, Generation generation, const Error& error);
-  void fail_checkpoint(std::uint64_t attempt, const Error& error);
 
   // What shards say; on the main loop.
   void on_news(const ShardNews& news);
   void hear(const ShardReady& ready);
   void hear(const ShardSays& says);
+  void hear(const wire::ControlMessage& message);
+
+  // Checkpoints, orders and what shards say (ps_checkpoints.cc).
+  void take(const PrepareCheckpoint& order);
+  void take(const AbandonCheckpoint& order);
+  void take(const TakeCut& order);
   void hear(const ShardPrepared& prepared);
   void hear(const ShardCopied& copied);
-  void hear(const wire::ControlMessage& message);
+  void fail_checkpoint(std::uint64_t attempt, const Error& error);
 
   // Peers that say hello.
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
@@ -96,8 +98,14 @@ class PsDaemon {
   void heartbeat();
   void send_heartbeat();
   void send_logs();
+  // On the shard's thread; dropped where the shard isn't there any more.
   template <typename Task>
-  void on_shard(ShardId shard, Task task);
+  void on_shard(ShardId shard, Task task) {
+    threads_[job_->threads.at(shard)]->run([shard, work = std::move(task)](ShardThread& on) mutable {
+      const auto service = on.services().find(shard);
+      if (service != on.services().end()) work(*service->second);
+    });
+  }
   // Runs on the main loop, unless the daemon has ended by then. Any thread.
   template <typename Task>
   void post(Task task);

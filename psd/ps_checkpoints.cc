@@ -1,0 +1,74 @@
+// What the chief orders for a checkpoint, and what the shards and the writer answer. See ps_daemon.h.
+#include "psd/ps_daemon.h"
+
+namespace disttrain::psd {
+
+void PsDaemon::fail_checkpoint(std::uint64_t attempt, const Error& error) {
+  log_.error("job " + std::to_string(job_->facts->job.value) + ", checkpoint attempt " + std::to_string(attempt) +
+             ": " + error.message);
+  chief_.tell(CheckpointFailed{job_->facts->job, job_->facts->generation, attempt, error.code, error.message});
+}
+
+void PsDaemon::take(const PrepareCheckpoint& order) {
+  if (!is_open(order.job, order.generation)) return;
+  if (writer_.is_busy())
+    return fail_checkpoint(order.attempt, Error{ErrorCode::kTemporary, to_string(startup_.task) +
+                                                                           " is still writing an earlier checkpoint: "
+                                                                           "its disk is slower than they are taken"});
+  std::vector<ShardId> shards;
+  for (const auto& [shard, thread] : job_->threads) shards.push_back(shard);
+  writer_.prepare(job_->facts, order.attempt, order.folder, shards, [this, order](Status prepared) {
+    if (!is_open(order.job, order.generation)) return;
+    if (!prepared) return fail_checkpoint(order.attempt, prepared.error());
+    job_->preparing = order.attempt;
+    for (const auto& [shard, thread] : job_->threads) {
+      job_->unprepared.insert(shard);
+      on_shard(shard, [attempt = order.attempt](ShardService& service) { service.prepare_cut(attempt); });
+    }
+  });
+}
+
+// The chief hears of it when all shards know: a mark that overtakes the order would be let go as one of no attempt, and
+// the workers whose marks come later would wait for it.
+void PsDaemon::hear(const ShardPrepared& prepared) {
+  if (!job_ || dropping_ || prepared.attempt != job_->preparing) return;
+  if (job_->unprepared.erase(prepared.shard) == 0 || !job_->unprepared.empty()) return;
+  chief_.tell(CheckpointPrepared{job_->facts->job, job_->facts->generation, prepared.attempt});
+}
+
+void PsDaemon::take(const AbandonCheckpoint& order) {
+  if (!is_open(order.job, order.generation)) return;
+  writer_.cancel();
+  for (const auto& [shard, thread] : job_->threads)
+    on_shard(shard, [attempt = order.attempt](ShardService& service) { service.abandon_cut(attempt); });
+}
+
+void PsDaemon::take(const TakeCut& order) {
+  if (!is_open(order.job, order.generation) || !job_->threads.contains(ShardId(0))) return;
+  on_shard(ShardId(0), [order](ShardService& pacer) { pacer.order_cut(order.attempt, order.at); });
+}
+
+void PsDaemon::hear(const ShardCopied& copied) {
+  if (!job_ || dropping_) return;
+  if (!copied.copy)
+    return fail_checkpoint(copied.attempt, Error{ErrorCode::kTemporary, "shard " + std::to_string(copied.shard.value) +
+                                                                            "'s last copy is still being written"});
+  ShardWritten written;
+  written.job = job_->facts->job;
+  written.generation = job_->facts->generation;
+  written.attempt = copied.attempt;
+  written.shard = copied.shard;
+  written.entry = copied.entry;
+  written.pacer = copied.pacer;
+  written.cut = copied.cut;
+  written.parked = copied.parked;
+  writer_.write(copied.attempt, copied.shard, copied.copy, [this, written](Result<WrittenShard> done) mutable {
+    if (!is_open(written.job, written.generation)) return;
+    if (!done) return fail_checkpoint(written.attempt, done.error());
+    written.file = std::move(done->file);
+    written.writing = done->took;
+    chief_.tell(written);
+  });
+}
+
+}  // namespace disttrain::psd
