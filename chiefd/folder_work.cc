@@ -101,6 +101,11 @@ Result<FolderAnswer> JobFolder::find(const std::string& committed) const {
   const auto newest = checkpoint::open_newest(files_, path_, answer.broken, damaged_);
   if (!newest) return tl::unexpected(newest.error());
   if (*newest) answer.newest = restore_point(**newest);
+  if (answer.newest || !answer.broken.empty()) return answer;
+  const auto aside = checkpoint::list_set_aside(files_, path_);
+  if (!aside) return tl::unexpected(aside.error());
+  for (const std::string& path : *aside) answer.broken.push_back(path + " was damaged and set aside earlier");
+  for (const std::string& path : damaged_) answer.broken.push_back(path + " is damaged");
   return answer;
 }
 

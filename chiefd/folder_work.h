@@ -17,6 +17,8 @@ class JobFolder {
   // `files` outlives it. `wall_seconds`: Unix time, for manifests.
   JobFolder(checkpoint::Files& files, std::int64_t (*wall_seconds)()) : files_(files), wall_seconds_(wall_seconds) {}
 
+  // Of OpenFolder, FindNewest and SetAside: an answer without `newest` names in `broken` whatever the folder has had
+  // and can't be used, those that were set aside long ago too. So with nothing named, there never was a checkpoint.
   Result<FolderAnswer> carry_out(const OpenFolder& work);
   Result<FolderAnswer> carry_out(const FindNewest& work);
   Result<FolderAnswer> carry_out(const FindInit& work);

@@ -90,12 +90,49 @@ TEST_F(FolderWorkTest, InitThatIsNoCheckpointOrIsNotSeenIsLeftToThePs) {
 }
 
 TEST_F(FolderWorkTest, OneThatWasSetAsideIsNotMissed) {
-  const std::string only = saved(5);
-  ASSERT_TRUE(checkpoint::set_aside(files_, only));
-  const auto answer = open(only);
+  saved(3);
+  const std::string newest = saved(5);
+  ASSERT_TRUE(checkpoint::set_aside(files_, newest));
+  const auto answer = open(newest);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->newest->step, Step(3));
+  EXPECT_TRUE(answer->broken.empty());
+}
+
+// ---- none that can be used: whether there ever was one shows in what is named as broken
+
+TEST_F(FolderWorkTest, FolderWithoutAnyNamesNoneAsBroken) {
+  const auto answer = open("");
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_FALSE(answer->newest);
   EXPECT_TRUE(answer->broken.empty());
+}
+
+TEST_F(FolderWorkTest, ThoseThatWereSetAsideEarlierAreNamedWhereNoOtherIsThere) {
+  const std::string older = saved(3);
+  const std::string newest = saved(5);
+  for (const std::string& path : {older, newest}) files_.content(path + "/" + checkpoint::kManifestName).resize(10);
+  const auto at_first = open("");
+  ASSERT_TRUE(at_first) << at_first.error().message;
+  EXPECT_FALSE(at_first->newest);
+  EXPECT_EQ(at_first->broken.size(), 2u);
+  for (const std::string& committed : {std::string(), newest}) {
+    const auto answer = open(committed);
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_FALSE(answer->newest);
+    ASSERT_EQ(answer->broken.size(), 2u);
+    EXPECT_EQ(answer->broken[0], "/c/small/.broken-gen-1-step-00000000000000000003 was damaged and set aside earlier");
+  }
+}
+
+TEST_F(FolderWorkTest, LastOneThatAPsFindsDamagedIsNamed) {
+  JobFolder folder(files_, [] { return std::int64_t{0}; });
+  const std::string only = saved(5);
+  ASSERT_TRUE(folder.carry_out(OpenFolder{"/c", "small", false, 7, ""}));
+  const auto answer = folder.carry_out(SetAside{only, 8});
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_FALSE(answer->newest);
+  EXPECT_EQ(answer->broken.size(), 1u);
 }
 
 // ---- a folder that can't be written any more
@@ -151,6 +188,10 @@ TEST_F(FolderWorkTest, DamagedOneThatCannotBeSetAsideIsPassedOver) {
   ASSERT_TRUE(told) << told.error().message;
   EXPECT_EQ(told->newest->path, oldest);
   EXPECT_EQ(folder.carry_out(FindNewest{10, newest})->newest->path, oldest);
+  const auto last = folder.carry_out(SetAside{oldest, 11});
+  ASSERT_TRUE(last) << last.error().message;
+  EXPECT_FALSE(last->newest);
+  EXPECT_FALSE(last->broken.empty());
 }
 
 }  // namespace
