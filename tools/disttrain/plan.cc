@@ -1,6 +1,11 @@
 // disttrain plan JOB: what the chief would decide, without starting anything: shards and why, who owns them, memory per
 // task, bytes per step.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
 
 #include "chiefd/core/placement.h"
@@ -105,6 +110,29 @@ Status check_init_from(Plan& plan) {
   return {};
 }
 
+// What keeps a task on this host from using a folder; "": nothing.
+std::string problem_with(const std::string& folder) {
+  std::error_code ignored;
+  if (::access(folder.c_str(), F_OK) != 0)
+    return errno == ENOENT ? " isn't there" : " can't be looked at: " + std::string(std::strerror(errno));
+  if (!std::filesystem::is_directory(folder, ignored)) return " isn't a folder";
+  if (::access(folder.c_str(), R_OK | W_OK | X_OK) != 0)
+    return " can't be written by this user: " + std::string(std::strerror(errno));
+  return "";
+}
+
+// The chief and the ps use checkpoint.directory, on their hosts.
+std::string note_on_directory(const JobConfig& job) {
+  const std::string& directory = job.checkpoint.directory;
+  if (directory.empty()) return "";
+  const std::string of_job = directory + "/" + job.job.name;
+  const std::string& used = ::access(of_job.c_str(), F_OK) == 0 ? of_job : directory;
+  const std::string problem = problem_with(used);
+  if (problem.empty()) return "";
+  return "checkpoint.directory can't be used on this host: " + used + problem +
+         "; the chief and every ps must find a folder there that they can write into";
+}
+
 Result<Plan> make_plan(const PlanOptions& options) {
   auto file = daemon::read_job_file(options.job, options.sets);
   if (!file) return tl::unexpected<Error>(std::move(file.error()));
@@ -157,6 +185,7 @@ std::vector<std::string> notes_of(const Plan& plan) {
     notes.push_back("clip = global_norm: workers clip before they send, so that no gradient leaves early");
   if (!plan.job.checkpoint.directory.empty())
     notes.push_back("COPY: of parameters and slots, so that training goes on while a checkpoint is written");
+  if (const std::string note = note_on_directory(plan.job); !note.empty()) notes.push_back(note);
   if (!plan.init_from.empty()) notes.push_back(plan.init_from);
   return notes;
 }
