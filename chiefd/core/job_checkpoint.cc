@@ -120,10 +120,11 @@ void Job::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
 // To begin anew would throw away what was promised to be kept, and maybe for a file that somebody has a copy of.
 Error Job::nothing_left(const FolderAnswer& answer) const {
   std::string what = answer.broken.empty() ? newest_->path + " is gone" : answer.broken.back();
-  return Error{ErrorCode::kData, "no checkpoint in " + config().checkpoint.directory + "/" + name() +
-                                     " can be used any more (" + what +
-                                     "): put a good copy back and submit the job again to go on from it, or submit it "
-                                     "as it is to begin anew; what was set aside stays there as .broken-*"};
+  const std::string folder = config().checkpoint.directory + "/" + name();
+  return Error{ErrorCode::kData, "no checkpoint in " + folder + " can be used any more (" + what +
+                                     "): put a good copy of one there and submit the job again to go on from it; to "
+                                     "begin anew, remove " +
+                                     folder + " or give the job another name"};
 }
 
 // A disk that is full or fails may do better in a while: it is asked again each second, and the stage's deadline bounds
