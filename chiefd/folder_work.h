@@ -41,7 +41,7 @@ class JobFolder {
   std::string path_;
   std::unique_ptr<checkpoint::InputFile> lock_;
   std::unique_ptr<checkpoint::InputFile> init_lock_;  // of the checkpoint that the first parameters are from
-  std::set<std::string> damaged_;  // that couldn't be set aside: nothing can be written there
+  std::set<std::string> damaged_;                     // that couldn't be set aside: nothing can be written there
 };
 
 }  // namespace disttrain::chiefd
