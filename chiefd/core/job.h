@@ -282,6 +282,7 @@ class Job {
   Error nothing_left(const FolderAnswer& answer) const;
   void on_newest_failed(Turn& turn, const Error& error, bool is_waited_for);
   void cut_now(Turn& turn);
+  void order_cut(Turn& turn);
   void on_prepared(Turn& turn, const Member& from, const CheckpointPrepared& prepared);
   void on_written(Turn& turn, const ShardWritten& written);
   void commit_attempt(Turn& turn);

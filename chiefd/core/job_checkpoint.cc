@@ -60,7 +60,7 @@ void Job::advance_attempt(Turn& turn) {
   if (attempt_) {
     if (turn.now >= attempt_->deadline) return abandon_attempt(turn, "it took too long", true);
     if (unfinished_.empty()) cut_now(turn);
-    return;
+    return order_cut(turn);
   }
   if (!takes_checkpoints() || !is_folder_open_ || turn.now < next_try_) return;
   if (stage_ == Stage::kFinalCut) return final_cut(turn);
@@ -109,7 +109,9 @@ void Job::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
   if (!is_waited_for) return;
   deadline_.reset();
   if (stage_ == Stage::kFinalCut) return final_cut(turn);
-  if (!answer->newest && (newest_ || !answer->broken.empty())) return fail(turn, nothing_left(*answer), std::nullopt);
+  // Who sets checkpoint.restore = "none" doesn't want those of before.
+  const bool had_some = newest_ || (!answer->broken.empty() && config().checkpoint.restore != Restore::kNone);
+  if (!answer->newest && had_some) return fail(turn, nothing_left(*answer), std::nullopt);
   restore_ = answer->newest;
   if (restore_) newest_ = CheckpointRecord{id(), restore_->generation, restore_->step, restore_->path};
   if (stage_ == Stage::kFolder) return find_init(turn);
@@ -123,8 +125,7 @@ Error Job::nothing_left(const FolderAnswer& answer) const {
   const std::string folder = config().checkpoint.directory + "/" + name();
   return Error{ErrorCode::kData, "no checkpoint in " + folder + " can be used any more (" + what +
                                      "): put a good copy of one there and submit the job again to go on from it; to "
-                                     "begin anew, remove " +
-                                     folder + " or give the job another name"};
+                                     "begin anew, set checkpoint.restore to \"none\""};
 }
 
 // A disk that is full or fails may do better in a while: it is asked again each second, and the stage's deadline bounds
@@ -166,7 +167,14 @@ void Job::cut_now(Turn& turn) {
 
 void Job::on_prepared(Turn& turn, const Member& from, const CheckpointPrepared& prepared) {
   if (!attempt_ || attempt_->phase != Attempt::Phase::kPrepare || prepared.attempt != attempt_->number) return;
-  if (attempt_->owed.erase(from) == 0 || !attempt_->owed.empty()) return;
+  attempt_->owed.erase(from);
+  order_cut(turn);
+}
+
+// Who has begun to join meanwhile couldn't mark channels that it hasn't opened, and the shards would wait for it.
+void Job::order_cut(Turn& turn) {
+  if (attempt_->phase != Attempt::Phase::kPrepare || !attempt_->owed.empty()) return;
+  if (!is_sync() && !joining_.empty()) return;
   attempt_->phase = Attempt::Phase::kCut;
   if (is_sync())
     send(turn, pacer().task, TakeCut{id(), generation_, attempt_->number, attempt_->at});

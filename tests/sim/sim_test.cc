@@ -43,6 +43,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"a new chief took the step of a damaged checkpoint for the job's", {33574}},
     {"a folder that was away as a job began anew failed it", {696}},
     {"workers that were lost too often weren't named", {935, 1028, 1841, 13327, 15112}},
+    {"a worker that had begun to join was asked to mark channels that it hadn't opened", {33646}},
     {"a disk that failed while the job's folder was opened failed the job",
      {17346, 17564, 19165, 22337, 27896, 32258, 33310, 34531, 39116, 48232}},
 };

@@ -51,6 +51,24 @@ TEST_F(CheckpointTest, EveryPsHasRoomBeforeAnybodyMarksOrCuts) {
   EXPECT_EQ(count_sent<MarkChannels>(), 2u);
 }
 
+// It has no channels to mark yet, and the shards would wait for it.
+TEST_F(CheckpointTest, WorkerThatBeginsToJoinMeanwhileIsAskedToMarkWhenItHasOpened) {
+  const JobId job = train(every(100));
+  kill(worker(1));
+  obedient_ = false;
+  report_pacer(100, 0);
+  const PrepareCheckpoint prepare = sent<PrepareCheckpoint>(ps(0)).back();
+  restart(worker(1));
+  say(worker(1), JobDescribed{job, model_, records_, 0});
+  ASSERT_EQ(sent<OpenJob>(worker(1)).size(), 2u);
+  for (const std::uint32_t i : {0u, 1u})
+    say(ps(i), CheckpointPrepared{prepare.job, prepare.generation, prepare.attempt});
+  EXPECT_EQ(count_sent<MarkChannels>(), 0u);
+  say(worker(1), JobOpened{job, Generation(1)});
+  pass(seconds(1));
+  for (const std::uint32_t i : {0u, 1u}) EXPECT_EQ(sent<MarkChannels>(worker(i)).size(), 1u) << i;
+}
+
 TEST_F(CheckpointTest, SyncAsksThePacerForTheStepItself) {
   train(every(100, Mode::kSync));
   report_pacer(100, 0);
