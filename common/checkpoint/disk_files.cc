@@ -165,8 +165,17 @@ class DiskInput final : public InputFile {
     }
     return {};
   }
+  // NFS gives an exclusive lock only to who has the file open for writing (flock(2)). One that can't be written may be
+  // on a file system where that doesn't matter.
   Result<bool> try_lock(LockKind kind) override {
-    while (::flock(fd_.get(), (kind == LockKind::kShared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
+    const bool is_shared = kind == LockKind::kShared;
+    if (!is_shared && !writable_) {
+      writable_ = std::make_unique<Descriptor>(
+          ::open(("/proc/self/fd/" + std::to_string(fd_.get())).c_str(), O_RDWR | O_CLOEXEC));
+      if (writable_->get() < 0) writable_.reset();
+    }
+    const int fd = !is_shared && writable_ ? writable_->get() : fd_.get();
+    while (::flock(fd, (is_shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
       if (errno == EWOULDBLOCK) return false;
       return failed("lock", path_, errno);
@@ -178,6 +187,7 @@ class DiskInput final : public InputFile {
   const std::string path_;
   const Descriptor fd_;
   const std::uint64_t size_;
+  std::unique_ptr<Descriptor> writable_;  // holds the exclusive lock, where the file can be written
 };
 
 }  // namespace

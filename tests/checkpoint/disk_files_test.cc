@@ -1,6 +1,7 @@
 // On the real disk of this machine.
 #include "common/checkpoint/disk_files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -42,6 +43,20 @@ TEST_F(DiskFilesTest, CheckpointsAreSavedKeptAndLoaded) {
   EXPECT_EQ((*newest)->manifest.step, Step(40));
   const Status loaded = load(files_, **newest, layout_of(small_model(), 3, 4));
   EXPECT_TRUE(loaded) << loaded.error().message;
+}
+
+// By flock(2) NFS refuses it to others.
+TEST_F(DiskFilesTest, ExclusiveLockIsThatOfAFileOpenForWriting) {
+  const auto lock = lock_job_folder(files_, folder_, "job");
+  ASSERT_TRUE(lock) << lock.error().message;
+  bool is_found = false;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry, gone) != folder_ + "/job/.lock") continue;
+    const int flags = ::fcntl(std::stoi(entry.path().filename()), F_GETFL);
+    is_found = is_found || (flags & O_ACCMODE) == O_RDWR;
+  }
+  EXPECT_TRUE(is_found);
 }
 
 TEST_F(DiskFilesTest, FolderWithoutTheTokenIsTheChiefsIfItsLockIsHeld) {
