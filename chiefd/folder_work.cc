@@ -83,14 +83,17 @@ Status JobFolder::mark(std::uint64_t token) const {
   return files_.sync_directory(directory_);
 }
 
-Status JobFolder::mark_or_read(std::uint64_t token) const {
-  Status marked = mark(token);
-  const bool is_there = marked || marked.error().code != ErrorCode::kNoInput;
-  return is_there ? Status() : marked;
+Result<std::uint64_t> JobFolder::mark_or_read(std::uint64_t token) const {
+  const Status marked = mark(token);
+  if (marked) return token;
+  if (marked.error().code == ErrorCode::kNoInput) return tl::unexpected(marked.error());
+  const Result<std::uint64_t> there = checkpoint::read_token(files_, path_);
+  return there ? there : tl::unexpected(marked.error());
 }
 
-Result<FolderAnswer> JobFolder::find(const std::string& committed) const {
+Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& committed) const {
   FolderAnswer answer;
+  answer.mark = mark;
   const auto found = checkpoint::list_checkpoints(files_, path_);
   if (!found) return tl::unexpected(found.error());
   for (const checkpoint::Found& checkpoint : *found)
@@ -128,21 +131,27 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
                                           "to go on from them, or give the job another name");
   }
   // To a job that was just submitted it is said at once that no checkpoints can be taken.
-  if (Status marked = work.committed.empty() ? mark(work.token) : mark_or_read(work.token); !marked)
-    return tl::unexpected(marked.error());
-  return find(work.committed);
+  if (work.committed.empty()) {
+    if (Status marked = mark(work.token); !marked) return tl::unexpected(marked.error());
+    return find(work.token, work.committed);
+  }
+  const Result<std::uint64_t> marked = mark_or_read(work.token);
+  return marked ? find(*marked, work.committed) : tl::unexpected(marked.error());
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const FindNewest& work) {
   if (Status mounted = check_mounted(path_, work.committed); !mounted) return tl::unexpected(mounted.error());
-  if (Status marked = mark_or_read(work.token); !marked) return tl::unexpected(marked.error());
-  return find(work.committed);
+  const Result<std::uint64_t> marked = mark_or_read(work.token);
+  return marked ? find(*marked, work.committed) : tl::unexpected(marked.error());
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const FindInit& work) {
   FolderAnswer answer;
   answer.path = work.path;
-  auto named = checkpoint::open_named(files_, work.path);
+  // What a link names may change between two shards.
+  const Result<std::string> path = files_.follow_links(work.path);
+  if (path) answer.path = *path;
+  auto named = checkpoint::open_named(files_, answer.path);
   if (!named && named.error().code != ErrorCode::kNoInput) return tl::unexpected(named.error());
   if (!named) return answer;
   answer.path = named->path;
@@ -156,8 +165,8 @@ Result<FolderAnswer> JobFolder::carry_out(const SetAside& work) {
     damaged_.insert(work.path);
   else if (!aside && aside.error().code != ErrorCode::kNoInput)
     return tl::unexpected(aside.error());
-  if (Status marked = mark_or_read(work.token); !marked) return tl::unexpected(marked.error());
-  return find("");
+  const Result<std::uint64_t> marked = mark_or_read(work.token);
+  return marked ? find(*marked, "") : tl::unexpected(marked.error());
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const BeginAttempt& work) {

@@ -27,12 +27,12 @@ class JobFolder {
   Result<FolderAnswer> carry_out(const CommitAttempt& work);
 
  private:
-  // Makes the folder ready for commits, and known to the ps tasks.
+  // Makes the folder ready for commits, and known to the ps tasks by the number.
   Status mark(std::uint64_t token) const;
   // As mark(); but where only writing fails, what is there can still be restored, and attempts at checkpoints will say
-  // what is wrong.
-  Status mark_or_read(std::uint64_t token) const;
-  Result<FolderAnswer> find(const std::string& committed) const;
+  // what is wrong. Returns the number that is in the folder.
+  Result<std::uint64_t> mark_or_read(std::uint64_t token) const;
+  Result<FolderAnswer> find(std::uint64_t mark, const std::string& committed) const;
   Status check_mounted(const std::string& folder, const std::string& committed) const;
 
   checkpoint::Files& files_;

@@ -1,5 +1,7 @@
 #include "chiefd/journal_codec.h"
 
+#include <bit>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -25,6 +27,7 @@ enum class Type : std::uint8_t {
   kEvent = 12,
   kOlderGeneration = 13,  // without where its initial values are read; not written any more
   kGeneration = 14,
+  kEnd = 15,
 };
 
 class Writer {
@@ -105,9 +108,23 @@ struct Encoder {
     out.number(record.state);
     out.text(record.reason);
   }
+  void task(TaskId task) const {
+    out.number(task.role);
+    out.number(task.index);
+  }
+  void real(double value) const { out.number(std::bit_cast<std::uint64_t>(value)); }
+  template <typename T, typename Write>
+  void maybe(const std::optional<T>& value, const Write& write) const {
+    out.number(static_cast<std::uint8_t>(value.has_value()));
+    if (value) write(*value);
+  }
+  void training(const Training& training) const {
+    out.number(static_cast<std::uint64_t>(training.time.count()));
+    out.number(training.steps);
+    out.number(training.examples);
+  }
   void member(const Member& member) const {
-    out.number(member.task.role);
-    out.number(member.task.index);
+    task(member.task);
     out.number(member.incarnation.value);
   }
   void roster(const Roster& roster) const {
@@ -137,9 +154,7 @@ struct Encoder {
     out.text(record.restore_path);
     out.number(record.restore_step.value);
     out.number(record.recoveries);
-    out.number(static_cast<std::uint64_t>(record.before.time.count()));
-    out.number(record.before.steps);
-    out.number(record.before.examples);
+    training(record.before);
     out.text(record.init_path);
   }
   void operator()(const TrainingRecord& record) const {
@@ -166,6 +181,35 @@ struct Encoder {
     out.number(record.generation.value);
     out.number(record.step.value);
     out.text(record.path);
+  }
+  void operator()(const EndRecord& record) const {
+    out.number(Type::kEnd);
+    out.number(record.job.value);
+    out.number(record.state);
+    out.text(record.reason);
+    out.number(record.generation.value);
+    out.number(record.step.value);
+    out.number(record.steps_target);
+    out.number(record.examples);
+    training(record.training);
+    out.number(record.epochs);
+    out.number(record.late);
+    out.number(record.skipped);
+    real(record.staleness);
+    maybe(record.loss, [this](double loss) { real(loss); });
+    maybe(record.evaluation, [this](const EvaluationStatus& evaluation) {
+      out.number(evaluation.step.value);
+      real(evaluation.loss);
+      maybe(evaluation.accuracy, [this](double accuracy) { real(accuracy); });
+      out.number(evaluation.examples);
+      out.number(static_cast<std::uint8_t>(evaluation.final));
+      out.number(evaluation.parameters_hash);
+    });
+    maybe(record.code, [this](ErrorCode code) { out.number(static_cast<std::uint8_t>(code)); });
+    maybe(record.root_cause, [this](const RootCause& cause) {
+      task(cause.task);
+      out.text(cause.reason);
+    });
   }
   void operator()(const EventRecord& record) const {
     out.number(Type::kEvent);
@@ -199,10 +243,16 @@ struct Encoder {
 
 constexpr std::size_t kMemberBytes = 13;
 
+TaskId read_task(Reader& in) {
+  TaskId task;
+  task.role = static_cast<Role>(in.number<std::uint8_t>());
+  task.index = in.number<std::uint32_t>();
+  return task;
+}
+
 Member read_member(Reader& in) {
   Member member;
-  member.task.role = static_cast<Role>(in.number<std::uint8_t>());
-  member.task.index = in.number<std::uint32_t>();
+  member.task = read_task(in);
   member.incarnation = Incarnation(in.number<std::uint64_t>());
   return member;
 }
@@ -221,6 +271,59 @@ Record read_generation_of(Reader& in) {
   Record record;
   record.job = JobId(in.number<std::uint32_t>());
   record.generation = Generation(in.number<std::uint64_t>());
+  return record;
+}
+
+Training read_training(Reader& in) {
+  Training training;
+  training.time = Duration(in.number<std::uint64_t>());
+  training.steps = in.number<std::uint64_t>();
+  training.examples = in.number<std::uint64_t>();
+  return training;
+}
+
+double read_real(Reader& in) {
+  return std::bit_cast<double>(in.number<std::uint64_t>());
+}
+
+template <typename Read>
+auto read_maybe(Reader& in, const Read& read) -> std::optional<decltype(read(in))> {
+  if (in.number<std::uint8_t>() == 0) return std::nullopt;
+  return read(in);
+}
+
+EvaluationStatus read_evaluation(Reader& in) {
+  EvaluationStatus evaluation;
+  evaluation.step = Step(in.number<std::uint64_t>());
+  evaluation.loss = read_real(in);
+  evaluation.accuracy = read_maybe(in, read_real);
+  evaluation.examples = in.number<std::uint64_t>();
+  evaluation.final = in.number<std::uint8_t>() != 0;
+  evaluation.parameters_hash = in.number<std::uint64_t>();
+  return evaluation;
+}
+
+EndRecord read_end(Reader& in) {
+  EndRecord record;
+  record.job = JobId(in.number<std::uint32_t>());
+  record.state = static_cast<JobState>(in.number<std::uint8_t>());
+  record.reason = in.text();
+  record.generation = Generation(in.number<std::uint64_t>());
+  record.step = Step(in.number<std::uint64_t>());
+  record.steps_target = in.number<std::uint64_t>();
+  record.examples = in.number<std::uint64_t>();
+  record.training = read_training(in);
+  record.epochs = in.number<std::uint32_t>();
+  record.late = in.number<std::uint64_t>();
+  record.skipped = in.number<std::uint64_t>();
+  record.staleness = read_real(in);
+  record.loss = read_maybe(in, read_real);
+  record.evaluation = read_maybe(in, read_evaluation);
+  record.code = read_maybe(in, [](Reader& r) { return static_cast<ErrorCode>(r.number<std::uint8_t>()); });
+  record.root_cause = read_maybe(in, [](Reader& r) {
+    const TaskId task = read_task(r);
+    return RootCause{task, r.text()};
+  });
   return record;
 }
 
@@ -247,9 +350,7 @@ GenerationRecord read_young_generation(Reader& in) {
 GenerationRecord read_older_generation(Reader& in) {
   GenerationRecord record = read_generation_head(in);
   record.recoveries = in.number<std::uint32_t>();
-  record.before.time = Duration(in.number<std::uint64_t>());
-  record.before.steps = in.number<std::uint64_t>();
-  record.before.examples = in.number<std::uint64_t>();
+  record.before = read_training(in);
   return record;
 }
 
@@ -387,6 +488,13 @@ Result<Record> decode_record(std::span<const std::byte> bytes) {
     case Type::kCheckpoint:
       record = read_checkpoint(in);
       break;
+    case Type::kEnd: {
+      EndRecord end = read_end(in);
+      if (!is_final(end.state))
+        return fail(ErrorCode::kData, "a record of a job's end has state " + std::string(to_string(end.state)));
+      record = std::move(end);
+      break;
+    }
     case Type::kEvent:
       record = read_event(in);
       break;

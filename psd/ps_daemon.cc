@@ -182,6 +182,7 @@ void PsDaemon::create(const CreateShards& order) {
   facts->train_records = order.train_records;
   facts->places = order.places;
   facts->checkpoint_folder = order.checkpoint_folder;
+  facts->checkpoint_mark = order.checkpoint_mark;
   facts->restore_path = order.restore_path;
   facts->init_path = order.init_path;
   facts->visited_folder = VisitedLog::folder();

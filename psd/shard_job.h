@@ -26,9 +26,10 @@ struct ShardJob {
   std::uint64_t train_records = 0;
   std::uint32_t places = 0;
   std::string checkpoint_folder;  // "": none are taken
-  std::string restore_path;       // "": none
-  std::string init_path;          // "": none
-  std::string visited_folder;     // of VisitedLog; "": none is kept
+  std::uint64_t checkpoint_mark = 0;
+  std::string restore_path;    // "": none
+  std::string init_path;       // "": none
+  std::string visited_folder;  // of VisitedLog; "": none is kept
 
   // Of this ps.
   Member self;

@@ -21,7 +21,6 @@ Status check_fits(const checkpoint::Manifest& manifest, const std::string& path,
 
 // Which one is a job's newest may change between two shards: the chief names it, where it sees the folder.
 Status check_init(checkpoint::Files& files, const std::string& path) {
-  if (path.empty()) return {};
   const auto found = checkpoint::list_checkpoints(files, path);
   if (!found || found->empty()) return {};
   return fail(ErrorCode::kConfig, "checkpoint.init_from = \"" + path +
@@ -34,7 +33,7 @@ Status check_init(checkpoint::Files& files, const std::string& path) {
 // aside.
 Error judged(checkpoint::Files& files, const ShardJob& job, Error error) {
   if (error.code != ErrorCode::kData || job.checkpoint_folder.empty()) return error;
-  const Status shared = checkpoint::check_token(files, job.checkpoint_folder, job.token);
+  const Status shared = checkpoint::check_token(files, job.checkpoint_folder, job.checkpoint_mark);
   return shared ? error : shared.error();
 }
 
@@ -43,10 +42,13 @@ Error judged(checkpoint::Files& files, const ShardJob& job, Error error) {
 Result<ShardOrigin> ShardOrigin::open(checkpoint::Files& files, const ShardJob& job) {
   ShardOrigin origin;
   if (!job.checkpoint_folder.empty())
-    if (Status shared = checkpoint::check_token(files, job.checkpoint_folder, job.token); !shared)
+    if (Status shared = checkpoint::check_token(files, job.checkpoint_folder, job.checkpoint_mark); !shared)
       return tl::unexpected(shared.error());
   if (job.restore_path.empty()) {
+    if (job.init_path.empty()) return origin;
     if (Status one = check_init(files, job.init_path); !one) return tl::unexpected(one.error());
+    // What isn't a checkpoint nobody removes by rule.
+    if (auto init = checkpoint::open_checkpoint(files, job.init_path)) origin.init_lock_ = std::move(init->lock);
     return origin;
   }
   Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files, job.restore_path);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "common/checkpoint/files.h"
@@ -24,12 +25,15 @@ class ShardOrigin {
   PacerReport report() const;
   // It brings all values, so that none need be drawn.
   bool fills() const { return checkpoint_.has_value(); }
+  // Keeps the checkpoint that the first parameters are from, for the next generation: held as long as the shard lives.
+  std::unique_ptr<checkpoint::InputFile> take_init_lock() { return std::move(init_lock_); }
   // Reads the shard's values. `turn` is called between pieces. Errors as of open().
   Status fill(checkpoint::Files& files, const ShardJob& job, ShardId shard, ShardStore& store,
               const std::function<void()>& turn) const;
 
  private:
   std::optional<checkpoint::OpenCheckpoint> checkpoint_;
+  std::unique_ptr<checkpoint::InputFile> init_lock_;
 };
 
 }  // namespace disttrain::psd

@@ -63,6 +63,7 @@ Result<std::unique_ptr<ShardService>> ShardService::make(const ShardPlace& place
     if (!log) return tl::unexpected(log.error());
     service->visited_.emplace(std::move(*log));
   }
+  service->init_lock_ = origin->take_init_lock();
   service->connect();
   return service;
 }

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/checkpoint/files.h"
 #include "common/daemon/log.h"
 #include "psd/peer_link.h"
 #include "psd/shard_job.h"
@@ -141,6 +142,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   // Owned by the loop.
   Shard shard_;
   std::optional<VisitedLog> visited_;  // pacer, where one is kept
+  std::unique_ptr<checkpoint::InputFile> init_lock_;
   std::unique_ptr<wire::ScratchBuffer> scratch_;
   std::vector<std::unique_ptr<WorkerChannel>> channels_;
   std::map<ShardId, std::unique_ptr<PeerLink>> peers_;  // pacer: the others; else: the pacer

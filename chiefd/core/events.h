@@ -90,6 +90,7 @@ struct RestorePoint {
 struct FolderAnswer {
   std::optional<RestorePoint> newest;  // OpenFolder, FindNewest
   Generation newest_generation;        // of all that is there, readable or not
+  std::uint64_t mark = 0;              // likewise: the number in the folder, for the ps tasks to find
   std::vector<std::string> broken;     // what was set aside or is gone, and why
   std::string path;                    // BeginAttempt: its folder; CommitAttempt, FindInit: the checkpoint
   std::string warning;                 // it is done, but not all of what belongs to it

@@ -21,6 +21,7 @@ void Job::restore(const JournaledJob& journaled) {
   generation_ = journaled.generation.generation;
   recoveries_ = journaled.generation.recoveries;
   newest_ = journaled.checkpoint;
+  if (journaled.ended) recall_end(*journaled.ended);
   if (state_ == JobState::kQueued) return;
   reason_ = journaled.reason;
   stage_ = Stage::kReleased;
@@ -69,7 +70,7 @@ void Job::send_to_workers(Turn& turn, const ToTask& message) {
 
 void Job::tell(Turn& turn, const std::string& kind, std::uint8_t level, const std::string& text,
                std::optional<TaskId> task) {
-  turn.persist(EventRecord{0, id(), kind, task ? to_string(*task) : "", pacer_report_.global_step.value, text});
+  turn.persist(EventRecord{0, id(), kind, task ? to_string(*task) : "", reached().value, text});
   turn.actions.push_back(Note{level, "job " + name() + " (" + std::to_string(id().value) + "): " + text});
 }
 
@@ -227,7 +228,8 @@ void Job::on_task_failed(Turn& turn, const Member& from, const TaskFailed& m) {
       stage_ == Stage::kRegather || stage_ == Stage::kFind || stage_ == Stage::kGeneration || stage_ == Stage::kFolder;
   if (!uses(from) || m.generation != generation_ || is_giving_up) return;
   if (m.code == ErrorCode::kData && stage_ == Stage::kCreate && restore_ && is_owner(from)) {
-    note_broken(turn, {to_string(from.task) + ": " + m.reason});
+    damage_ = to_string(from.task) + ": " + m.reason;
+    note_broken(turn, {damage_});
     stage_ = Stage::kFind;
     awaited_.clear();
     deadline_ = turn.now + setup_.timeouts.setup;

@@ -248,6 +248,7 @@ class Job {
   std::size_t losses_of(TaskId worker, Instant now) const;  // within job.restart_window
   void keep_out(Turn& turn, TaskId worker, std::size_t losses);
   std::string training_reason() const;
+  Step reached() const;  // while it recovers, what it had come to
   std::string shortage(const Turn& turn) const;
   void check_quorum(Turn& turn);
   void pause_workers(Turn& turn, bool paused, const std::string& reason);
@@ -259,7 +260,7 @@ class Job {
   Duration patience_with_ps(Instant silent_since) const;
   void recover(Turn& turn, const std::string& why, std::optional<TaskId> root);
   void roll_back(Turn& turn);
-  std::size_t count_loss(Turn& turn, const std::string& why, std::optional<TaskId> root);
+  std::size_t count_loss(Turn& turn, const std::string& kind, const std::string& why, std::optional<TaskId> root);
   std::string too_many_losses(const std::string& why, std::size_t times) const;
   void drop_generation(Turn& turn);
   void regather(Turn& turn);
@@ -268,6 +269,8 @@ class Job {
   void find_restore(Turn& turn);
 
   // job_reclaim.cc: the chief itself was away.
+  void recall_end(const EndRecord& end);
+  EndRecord end_record() const;
   void reclaim(Turn& turn, const TaskHello& hello);
   void finish_reclaim(Turn& turn);
 
@@ -367,7 +370,9 @@ class Job {
   std::optional<EvaluationStatus> evaluation_;
   std::optional<ErrorCode> code_;
   std::optional<RootCause> root_cause_;
-  std::vector<std::string> warnings_;  // the newest
+  std::optional<std::uint64_t> steps_at_end_;  // steps_target(), of a job that ended under another chief
+  std::string damage_;                         // what a ps said of the checkpoint that was set aside last
+  std::vector<std::string> warnings_;          // the newest
 
   // Recovery.
   std::optional<Recovery> recovery_;
@@ -383,6 +388,7 @@ class Job {
   std::optional<Instant> find_again_;  // it couldn't be opened or read
   std::string folder_error_;           // why, since it last could
   Generation folder_generation_;       // the newest in it
+  std::uint64_t folder_mark_ = 0;      // the number in it
   std::optional<Attempt> attempt_;
   std::uint64_t last_attempt_ = 0;
   std::vector<ClientId> savers_;
@@ -390,6 +396,8 @@ class Job {
   Instant newest_at_;                  // when it was taken, or training began
   std::uint64_t next_due_ = 0;         // global step
   std::uint32_t failed_attempts_ = 0;  // in a row
+  std::string attempt_error_;          // of the last of them
+  Instant final_until_;                // the last checkpoint is tried again until then
   Instant next_try_;
 };
 

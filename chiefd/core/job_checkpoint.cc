@@ -11,7 +11,8 @@ namespace {
 
 // A whole attempt; a disk may be slow.
 constexpr int kLongestAttempt = 600;  // heartbeat timeouts
-constexpr std::uint32_t kFinalTries = 3;
+// The last checkpoint is worth waiting for somebody who makes room: the parameters are safe at the ps tasks meanwhile.
+constexpr int kFinalPatience = 5;  // setup timeouts
 // sync: the order for a cut at a step is given when the step is so near.
 constexpr double kSecondsAhead = 0.5;
 
@@ -104,6 +105,7 @@ void Job::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
   if (!answer) return on_newest_failed(turn, answer.error(), is_waited_for);
   is_folder_open_ = true;
   folder_error_.clear();
+  folder_mark_ = answer->mark;
   folder_generation_ = std::max(folder_generation_, answer->newest_generation);
   note_broken(turn, answer->broken);
   if (!is_waited_for) return;
@@ -111,7 +113,11 @@ void Job::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
   if (stage_ == Stage::kFinalCut) return final_cut(turn);
   // Who sets checkpoint.restore = "none" doesn't want those of before.
   const bool had_some = newest_ || (!answer->broken.empty() && config().checkpoint.restore != Restore::kNone);
-  if (!answer->newest && had_some) return fail(turn, nothing_left(*answer), std::nullopt);
+  if (!answer->newest && had_some) {
+    Error error = nothing_left(*answer);
+    newest_.reset();
+    return fail(turn, std::move(error), std::nullopt);
+  }
   restore_ = answer->newest;
   if (restore_) newest_ = CheckpointRecord{id(), restore_->generation, restore_->step, restore_->path};
   if (stage_ == Stage::kFolder) return find_init(turn);
@@ -122,6 +128,7 @@ void Job::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
 // To begin anew would throw away what was promised to be kept, and maybe for a file that somebody has a copy of.
 Error Job::nothing_left(const FolderAnswer& answer) const {
   std::string what = answer.broken.empty() ? newest_->path + " is gone" : answer.broken.back();
+  if (!damage_.empty()) what = damage_;
   const std::string folder = config().checkpoint.directory + "/" + name();
   return Error{ErrorCode::kData, "no checkpoint in " + folder + " can be used any more (" + what +
                                      "): put a good copy of one there and submit the job again to go on from it; to "
@@ -210,6 +217,7 @@ void Job::on_committed(Turn& turn, const FolderAnswer& answer) {
   const Attempt attempt = std::move(*attempt_);
   attempt_.reset();
   failed_attempts_ = 0;
+  attempt_error_.clear();
   const Step step = attempt.written.begin()->second.entry.version;
   if (!newest_ || step > newest_->step) fruitless_ = 0;
   newest_ = CheckpointRecord{id(), generation_, step, answer.path};
@@ -230,7 +238,7 @@ void Job::on_committed(Turn& turn, const FolderAnswer& answer) {
     return std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(d).count() / 1000.0).substr(0, 6) +
            " ms";
   };
-  tell(turn, "checkpoint", 1,
+  tell(turn, kCheckpointTaken, 1,
        "checkpoint of step " + std::to_string(step.value) + ": " + answer.path + ", " + std::to_string(bytes) +
            " bytes; the largest of each shard: copy " + ms(cut) + " at a time, parking " + ms(parked) + ", writing " +
            ms(writing) + "; whole " + ms(turn.now - attempt.began));
@@ -248,11 +256,14 @@ void Job::abandon_attempt(Turn& turn, const std::string& why, bool fails) {
   attempt_.reset();
   for (const Member& ps : holders()) send(turn, ps.task, AbandonCheckpoint{id(), generation_, attempt.number});
   if (fails) ++failed_attempts_;
+  if (fails) attempt_error_ = why;
   next_try_ = turn.now + std::max<Duration>(std::chrono::seconds(1), back_off(failed_attempts_));
   tell(turn, "checkpoint_failed", 2, "a checkpoint was given up, the one before stays: " + why);
   for (const ClientId client : std::exchange(savers_, {}))
     turn.actions.push_back(AnswerClient{client, Refused{ErrorCode::kFailed, "the checkpoint was given up: " + why}});
-  if (stage_ != Stage::kFinalCut || failed_attempts_ < kFinalTries) return;
+  if (stage_ != Stage::kFinalCut) return;
+  if (fails) reason_ = (stopping_ ? end_reason_ + "; " : "") + "waits to take the last checkpoint: " + why;
+  if (!fails || turn.now < final_until_) return;
   fail(turn,
        Error{ErrorCode::kFailed, "trained " + std::to_string(pacer_report_.global_step.value) +
                                      " steps, but the last checkpoint couldn't be taken: " + why},
@@ -274,13 +285,14 @@ void Job::final_cut(Turn& turn) {
   if (stage_ != Stage::kFinalCut) {
     stage_ = Stage::kFinalCut;
     failed_attempts_ = 0;
+    final_until_ = turn.now + kFinalPatience * setup_.timeouts.setup;
     deadline_.reset();
-    reason_ = "takes the last checkpoint";
+    reason_ = (stopping_ ? end_reason_ + "; " : "") + "takes the last checkpoint";
     // The next tick sees whether it was of the last step.
     if (attempt_) return cut_now(turn);
   }
   if (is_folder_open_) return begin_attempt(turn, Step());
-  deadline_ = turn.now + setup_.timeouts.setup;
+  deadline_ = final_until_;
   ask_newest(turn);
 }
 

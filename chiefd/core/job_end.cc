@@ -54,7 +54,8 @@ void Job::fail(Turn& turn, Error error, std::optional<TaskId> root) {
   suspicions_.clear();
   if (root) root_cause_ = RootCause{*root, error.message};
   if (!opened_) code_ = error.code;
-  set_state(turn, JobState::kFailed, root ? to_string(*root) + ": " + error.message : error.message);
+  const std::string who = root ? to_string(*root) + ": " : "";
+  set_state(turn, JobState::kFailed, error.message.rfind(who, 0) == 0 ? error.message : who + error.message);
   close(turn, JobState::kFailed, reason_);
 }
 
@@ -103,12 +104,15 @@ void Job::close(Turn& turn, JobState end, const std::string& reason) {
   suspicions_.clear();
   end_ = end;
   end_reason_ = !reason.empty() ? reason : "trained " + std::to_string(pacer_report_.global_step.value) + " steps";
+  pacer_report_.global_step = reached();
+  recovery_.reset();
+  // Written before anybody is told to close: a chief that finds tasks which have closed knows why.
+  turn.persist(end_record());
   if (end == JobState::kStopped) set_state(turn, JobState::kStopping, end_reason_);
   // What is still being written and lends records is void.
   for (auto& [ticket, actions] : held_)
     std::erase_if(actions, [](const Action& action) { return std::holds_alternative<Send>(action); });
   // In good order the workers go first, so that none sees its shards vanish. In bad order nobody waits for anybody.
-  recovery_.reset();
   const bool in_order = end == JobState::kFinished || stopping_;
   std::vector<Member> first;
   for (const Member& member : members())

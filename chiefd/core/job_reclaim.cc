@@ -16,8 +16,8 @@ void Job::recall(Instant now, const std::deque<EventRecord>& events, std::int64_
     if (event.job != id()) continue;
     // A clock that was set back makes it a loss of just now.
     const Duration age = std::max(Duration::zero(), Duration(wall - event.wall_nanoseconds));
+    if (event.kind == kLossCounted || event.kind == kLostAtStart) restarts_.note(now - age, window);
     if (event.kind == kLossCounted) {
-      restarts_.note(now - age, window);
       const Step reached = std::max(Step(event.step), recovery_ ? recovery_->step : Step());
       const Instant began = recovery_ ? recovery_->began : now - age;
       recovery_ = Recovery{event.text.substr(event.text.find(kCauseFollows) + std::string(kCauseFollows).size()),
@@ -30,19 +30,71 @@ void Job::recall(Instant now, const std::deque<EventRecord>& events, std::int64_
     }
     if (event.kind == kWorkerLost && age <= window) rejoins_[event.task].note(now - age, window);
     if (event.kind == kRolledBack) recovery_.reset();
+    // A checkpoint is due by its time, however often the chief is restarted.
+    const bool is_first_start = event.kind == to_string(JobState::kRunning) && !newest_at_.time_since_epoch().count();
+    if (event.kind == kCheckpointTaken || is_first_start) newest_at_ = now - age;
     // Until it has heard of the job's pacer a chief knows but its own checkpoints.
     if (event.kind == kTakenUp) is_step_known = false;
     if (event.kind == kReclaimed || event.kind == kRolledBack) is_step_known = true;
   }
 }
 
+// What it had come to. Its end was decided, whether its tasks have heard of that or not.
+void Job::recall_end(const EndRecord& end) {
+  generation_ = end.generation;
+  pacer_report_.global_step = end.step;
+  pacer_report_.examples = end.examples;
+  pacer_report_.training = end.training.time;
+  pacer_report_.measured_steps = end.training.steps;
+  pacer_report_.measured_examples = end.training.examples;
+  pacer_report_.complete_epochs = end.epochs;
+  pacer_report_.late = end.late;
+  pacer_report_.skipped = end.skipped;
+  pacer_report_.staleness = end.staleness;
+  loss_ = end.loss;
+  steps_at_end_ = end.steps_target;
+  evaluation_ = end.evaluation;
+  code_ = end.code;
+  root_cause_ = end.root_cause;
+}
+
+EndRecord Job::end_record() const {
+  const JobStatus status = this->status();
+  EndRecord end;
+  end.job = id();
+  end.state = end_;
+  end.reason = end_reason_;
+  end.generation = generation_;
+  end.step = Step(status.global_step);
+  end.steps_target = status.steps_target;
+  end.examples = status.examples;
+  end.training = before_;
+  end.training.time +=
+      pacer_report_.training - std::chrono::duration_cast<Duration>(std::chrono::duration<double>(evaluation_seconds_));
+  end.training.steps += pacer_report_.measured_steps;
+  end.training.examples += pacer_report_.measured_examples;
+  end.epochs = status.epoch;
+  end.late = status.late;
+  end.skipped = status.skipped;
+  end.staleness = status.staleness;
+  end.loss = loss_;
+  end.evaluation = evaluation_;
+  end.code = code_;
+  end.root_cause = root_cause_;
+  return end;
+}
+
 // The tasks go on with what they hold; the chief waits until they have said hello.
 void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   const JobState state = journaled.state;
   state_ = state;
+  if (journaled.ended) {
+    recall_end(*journaled.ended);
+    return close(turn, journaled.ended->state, journaled.ended->reason);
+  }
   reason_ = journaled.reason;
   newest_ = journaled.checkpoint;
-  newest_at_ = turn.now;
+  if (!newest_at_.time_since_epoch().count()) newest_at_ = turn.now;
   described_ = journaled.described;
   generation_ = journaled.generation.generation;
   recoveries_ = journaled.generation.recoveries;
@@ -58,8 +110,9 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   if (generation_.value == 0) recovery_.reset();                                         // nothing was placed yet
   if (waits_for_lost())
     for (const Member& worker : journaled.generation.roster.members) ranks_.push_back(worker.task);
-  if (!journaled.is_training || !described_) {
-    if (stopping_) return close(turn, JobState::kStopped, end_reason_ + "; the chief was restarted before it trained");
+  if (!journaled.is_training && stopping_)
+    return close(turn, JobState::kStopped, end_reason_ + "; the chief was restarted before it trained");
+  if (!described_ || (!journaled.is_training && !recovery_)) {
     // No step is lost by beginning again.
     stage_ = Stage::kGather;
     deadline_ = gather_until_ = turn.now + setup_.timeouts.setup;
@@ -84,9 +137,11 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   layout_ = std::move(*layout);
   progress_at_ = turn.now;
   tell(turn, kTakenUp, 1, "a new chief waits for the job's tasks");
-  // It was lost already; the generation that comes isn't written yet.
+  // It was lost already. The generation that was to come may be written, and the recovery counted with it.
+  if (!journaled.is_training && recoveries_ > 0) --recoveries_;
   if (recovery_ && !stopping_) return roll_back(turn);
   stage_ = Stage::kReclaim;
+  reason_ = "a new chief waits for the job's tasks";
   deadline_ = turn.now + 2 * setup_.timeouts.silent;
   if (takes_checkpoints()) ask_newest(turn);
   set_next_due(pacer_report_.global_step);

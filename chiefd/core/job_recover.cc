@@ -78,7 +78,7 @@ void Job::resume(Turn& turn) {
 void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root) {
   if (is_final(state_) || stage_ == Stage::kClose || stage_ == Stage::kQueued) return;
   if (stopping_) return close(turn, JobState::kStopped, end_reason_ + "; " + why + " before the workers had ended");
-  const std::size_t times = count_loss(turn, why, root);
+  const std::size_t times = count_loss(turn, owners_.empty() ? kLostAtStart : kLossCounted, why, root);
   if (times > config().job.max_restarts)
     return fail(turn, Error{ErrorCode::kFailed, too_many_losses(why, times)}, root);
   // Nothing was placed yet: no generation to roll back.
@@ -109,9 +109,9 @@ void Job::roll_back(Turn& turn) {
 }
 
 // How many there were within the window, this one too. Told, so that the next chief knows of it: recall().
-std::size_t Job::count_loss(Turn& turn, const std::string& why, std::optional<TaskId> root) {
+std::size_t Job::count_loss(Turn& turn, const std::string& kind, const std::string& why, std::optional<TaskId> root) {
   const std::size_t times = restarts_.note(turn.now, config().job.restart_window);
-  tell(turn, kLossCounted, 2,
+  tell(turn, kind, 2,
        "loss number " + std::to_string(times) + " within job.restart_window, of at most " +
            std::to_string(config().job.max_restarts) + kCauseFollows + why,
        root);
@@ -181,9 +181,11 @@ bool Job::regather_ps(Turn& turn, std::string& missing) {
   if (turn.now - recovery_->gathers_since < setup_.timeouts.silent_ps) return false;
   const std::vector<Owner> before = owners_;
   const Layout layout_before = layout_;
-  if (place_on_all(turn.tasks)) return true;
+  const Status placed = place_on_all(turn.tasks);
+  if (placed) return true;
   owners_ = before;
   layout_ = layout_before;
+  missing += " (the others can't take its shards: " + placed.error().message + ")";
   return false;
 }
 
@@ -193,7 +195,11 @@ bool Job::regather_workers(Turn& turn, std::string& missing) {
   std::set<TaskId> tasks;
   for (const auto& [id, task] : turn.tasks.all()) {
     if (id.role != Role::kWorker || !task.is_there() || !task.connected) continue;
-    if (prepared_.count(task.member) != 0) {
+    const std::size_t losses = losses_of(id, turn.now);
+    if (losses > config().job.max_restarts && !waits_for_lost()) {
+      keep_out(turn, id, losses);
+    } else if (prepared_.count(task.member) != 0) {
+      kept_out_.erase(id);
       ready.push_back(task.member);
       tasks.insert(id);
     } else {
@@ -214,6 +220,7 @@ bool Job::regather_workers(Turn& turn, std::string& missing) {
   const std::size_t least = std::max<std::size_t>(config().job.min_workers, 1);
   if (ready.size() < least) {
     add(std::to_string(least - ready.size()) + (ready.size() + 1 == least ? " more worker" : " more workers"));
+    for (const auto& [task, why] : kept_out_) missing += "; " + to_string(task) + " " + why;
     return false;
   }
   roster_.members = ready;

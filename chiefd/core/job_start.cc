@@ -103,7 +103,7 @@ void Job::on_finding_while_describing(Turn& turn, const Finding& finding) {
   if (is_good || (member.task.role == Role::kWorker && !is_in_roster(member))) return;
   // A worker that dies of the job's data would die of it again, and again.
   const bool may_be_the_data = finding.what == Finding::What::kLost && awaited_.count(member) != 0;
-  const std::size_t times = may_be_the_data ? count_loss(turn, finding.why, member.task) : 0;
+  const std::size_t times = may_be_the_data ? count_loss(turn, kLostAtStart, finding.why, member.task) : 0;
   if (times > config().job.max_restarts)
     return fail(turn, Error{ErrorCode::kUnavailable, too_many_losses(finding.why, times)}, member.task);
   if (turn.now >= gather_until_) return fail(turn, Error{ErrorCode::kUnavailable, finding.why}, member.task);
@@ -289,6 +289,7 @@ void Job::ask_to_create(Turn& turn, const Member& ps) {
                     .train_records = described_->train_records,
                     .places = places(),
                     .checkpoint_folder = takes_checkpoints() ? config().checkpoint.directory + "/" + name() : "",
+                    .checkpoint_mark = folder_mark_,
                     .restore_path = restore_ ? restore_->path : "",
                     .init_path = restore_ ? "" : init_path_},
        effective_steps());

@@ -17,13 +17,19 @@ PhaseTimes Job::measured_times(const Member& worker, PhaseTimes times) const {
   return times;
 }
 
-// Who trains it now, and who may not.
+Step Job::reached() const {
+  return recovery_ ? recovery_->step : pacer_report_.global_step;
+}
+
+// Who trains it now, who may not, and what fails beside it.
 std::string Job::training_reason() const {
   const auto count = std::count_if(roster_.members.begin(), roster_.members.end(), [this](const Member& member) {
     return lost_.count(member) == 0 && joining_.count(member) == 0;
   });
   std::string reason = "trains with " + std::to_string(count) + (count == 1 ? " worker" : " workers");
   for (const auto& [task, why] : kept_out_) reason += "; " + to_string(task) + " " + why;
+  const std::string& problem = !folder_error_.empty() ? folder_error_ : attempt_error_;
+  if (!problem.empty()) reason += "; no checkpoint can be taken: " + problem;
   return reason;
 }
 
@@ -38,12 +44,12 @@ JobStatus Job::status() const {
   status.name = name();
   status.mode = config().train.mode;
   status.state = state_;
-  status.reason = state_ == JobState::kRunning ? training_reason() : reason_;
+  status.reason = state_ == JobState::kRunning && stage_ == Stage::kTrain ? training_reason() : reason_;
   status.generation = generation_;
   status.recoveries = recoveries_;
   if (newest_) status.checkpoint = newest_->path;
-  status.global_step = (recovery_ ? recovery_->step : pacer_report_.global_step).value;
-  status.steps_target = steps_target();
+  status.global_step = reached().value;
+  status.steps_target = steps_at_end_ ? *steps_at_end_ : steps_target();
   status.seconds = std::max(0.0, to_seconds(before_.time + pacer_report_.training) - evaluation_seconds_);
   if (status.seconds > 0.0) {
     status.steps_per_second = static_cast<double>(before_.steps + pacer_report_.measured_steps) / status.seconds;

@@ -160,6 +160,7 @@ void Job::join_prepared(Turn& turn) {
   }
 }
 
+// It is there, and isn't taken.
 void Job::keep_out(Turn& turn, TaskId worker, std::size_t losses) {
   const std::string why = "isn't taken back: it was lost " + std::to_string(losses) +
                           (losses == 1 ? " time" : " times") + " within job.restart_window, and job.max_restarts is " +

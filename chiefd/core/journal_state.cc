@@ -105,6 +105,9 @@ class Applier {
   void operator()(const CheckpointRecord& record) const {
     if (JournaledJob* job = find(record.job)) job->checkpoint = record;
   }
+  void operator()(const EndRecord& record) const {
+    if (JournaledJob* job = find(record.job)) job->ended = record;
+  }
   void operator()(const EventRecord& record) const { add_event(state.events, record); }
 
  private:
@@ -138,6 +141,7 @@ std::vector<Record> compacted(const JournalState& state) {
       records.push_back(RosterRecord{id, job.generation.generation, job.roster});
     for (const auto& [lease, grant] : job.grants) records.push_back(grant);
     if (job.checkpoint) records.push_back(*job.checkpoint);
+    if (job.ended) records.push_back(*job.ended);
     if (job.state != JobState::kQueued) records.push_back(StateRecord{id, job.state, job.reason});
   }
   if (state.jobs.empty() ? state.last_job.value != 0 : state.last_job > state.jobs.rbegin()->first)

@@ -114,6 +114,44 @@ struct OpenGrantsRecord {
   bool operator==(const OpenGrantsRecord&) const = default;
 };
 
+struct EvaluationStatus {
+  Step step;
+  double loss = 0.0;
+  std::optional<double> accuracy;
+  std::uint64_t examples = 0;
+  bool final = false;
+  std::uint64_t parameters_hash = 0;  // equal where the parameters are, bit for bit
+  bool operator==(const EvaluationStatus&) const = default;
+};
+
+struct RootCause {
+  TaskId task;
+  std::string reason;
+  bool operator==(const RootCause&) const = default;
+};
+
+// What a job had come to when it was decided that, and how, it ends: for those who ask later, and for a chief that
+// finds tasks which have closed it.
+struct EndRecord {
+  JobId job;
+  JobState state = JobState::kFinished;
+  std::string reason;
+  Generation generation;
+  Step step;
+  std::uint64_t steps_target = 0;
+  std::uint64_t examples = 0;
+  Training training{};  // in all its generations
+  std::uint32_t epochs = 0;
+  std::uint64_t late = 0;
+  std::uint64_t skipped = 0;
+  double staleness = 0.0;
+  std::optional<double> loss;
+  std::optional<EvaluationStatus> evaluation;
+  std::optional<ErrorCode> code;
+  std::optional<RootCause> root_cause;
+  bool operator==(const EndRecord&) const = default;
+};
+
 // A checkpoint was committed. The folder is the truth; this is what status and events know of it.
 struct CheckpointRecord {
   JobId job;
@@ -135,15 +173,17 @@ struct EventRecord {
 };
 
 // The kinds that a later chief goes by.
-inline constexpr char kLossCounted[] = "loss_counted";
-inline constexpr char kCauseFollows[] = ": ";  // the first in its text
+inline constexpr char kLossCounted[] = "loss_counted";   // the job rolls back for it
+inline constexpr char kLostAtStart[] = "lost_at_start";  // nothing was placed yet
+inline constexpr char kCauseFollows[] = ": ";            // the first in its text
 inline constexpr char kWorkerLost[] = "worker_lost";
 inline constexpr char kRolledBack[] = "rolled_back";
 inline constexpr char kTakenUp[] = "taken_up";
 inline constexpr char kReclaimed[] = "reclaimed";
+inline constexpr char kCheckpointTaken[] = "checkpoint";
 
 using Record = std::variant<TermRecord, SubmittedRecord, StateRecord, GenerationRecord, GrantRecord, DescribedRecord,
-                            TrainingRecord, RosterRecord, OpenGrantsRecord, CheckpointRecord, EventRecord>;
+                            TrainingRecord, RosterRecord, OpenGrantsRecord, CheckpointRecord, EventRecord, EndRecord>;
 
 struct JournaledJob {
   SubmittedRecord submitted;
@@ -155,6 +195,7 @@ struct JournaledJob {
   bool is_training = false;               // that generation has begun to
   std::map<LeaseId, GrantRecord> grants;  // of that generation, not known to be used up
   std::optional<CheckpointRecord> checkpoint;
+  std::optional<EndRecord> ended;
 
   bool operator==(const JournaledJob&) const = default;
 };

@@ -34,20 +34,6 @@ struct TaskStatus {
   PhaseTimes phase_times;  // workers
 };
 
-struct EvaluationStatus {
-  Step step;
-  double loss = 0.0;
-  std::optional<double> accuracy;
-  std::uint64_t examples = 0;
-  bool final = false;
-  std::uint64_t parameters_hash = 0;  // equal where the parameters are, bit for bit
-};
-
-struct RootCause {
-  TaskId task;
-  std::string reason;
-};
-
 struct JobStatus {
   JobId job;
   std::string name;

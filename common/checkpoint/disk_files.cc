@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <utility>
 
@@ -255,6 +256,23 @@ Status DiskFiles::sync_directory(const std::string& path) {
   if (fd.get() < 0) return failed("open the folder", path, errno);
   if (::fsync(fd.get()) != 0) return failed("sync the folder", path, errno);
   return {};
+}
+
+Result<std::string> DiskFiles::follow_links(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the kernel's
+  std::filesystem::path at = path;
+  if (!at.has_filename()) at = at.parent_path();  // of a name that ends in "/"
+  for (int links = 0; links < kMostLinks; ++links) {
+    std::error_code error;
+    const std::filesystem::file_status status = std::filesystem::symlink_status(at, error);
+    if (error) return failed("look at", at.string(), error.value());
+    if (status.type() != std::filesystem::file_type::symlink) return at.string();
+    const std::filesystem::path target = std::filesystem::read_symlink(at, error);
+    if (error) return failed("read the link", at.string(), error.value());
+    at = (at.parent_path() / target).lexically_normal();
+    if (!at.has_filename()) at = at.parent_path();
+  }
+  return failed("follow the links of", path, ELOOP);
 }
 
 }  // namespace disttrain::checkpoint

@@ -16,6 +16,7 @@ class DiskFiles final : public Files {
   Status remove_file(const std::string& path) override;
   Status remove_directory(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
+  Result<std::string> follow_links(const std::string& path) override;
 };
 
 }  // namespace disttrain::checkpoint

@@ -63,6 +63,9 @@ class Files {
   // An empty one.
   virtual Status remove_directory(const std::string& path) = 0;
   virtual Status sync_directory(const std::string& path) = 0;
+  // What `path` names once it is no symbolic link any more. Links in the folders above it stay: another host may see
+  // the same files by other ones. kNoInput, kFailed.
+  virtual Result<std::string> follow_links(const std::string& path) = 0;
 };
 
 // Removes a folder and the files in it. It holds no folders.

@@ -94,16 +94,6 @@ bool has_its_sizes(Files& files, const std::string& path) {
   });
 }
 
-// By whoever holds it as a job's.
-Result<bool> is_locked(Files& files, const std::string& job_folder) {
-  const Result<std::unique_ptr<InputFile>> lock = files.open(job_folder + "/" + kLock);
-  if (!lock && lock.error().code == ErrorCode::kFailed) return tl::unexpected(lock.error());
-  if (!lock) return false;
-  const Result<bool> is_free = (*lock)->try_lock(LockKind::kShared);
-  if (!is_free) return is_free;
-  return !*is_free;
-}
-
 // False: somebody reads it.
 Result<bool> remove_checkpoint(Files& files, const std::string& path) {
   const std::string going = parent_of(path) + "/" + kGoing + name_in(path);
@@ -160,13 +150,21 @@ Status check_token(Files& files, const std::string& job_folder, std::uint64_t to
   const Result<std::string> found = read_text(files, job_folder + "/" + kToken, 32);
   if (found && *found == std::to_string(token)) return {};
   if (!found && found.error().code == ErrorCode::kFailed) return tl::unexpected(found.error());
-  const Result<bool> locked = is_locked(files, job_folder);
-  if (!locked) return tl::unexpected(locked.error());
-  if (*locked) return {};
-  return fail(ErrorCode::kConfig,
-              "checkpoint.directory: " + job_folder + " isn't the folder that the chief sees under this name (" +
-                  (found ? "another mark is in it" : found.error().message) +
-                  ", and no chief holds its lock): it must be on a file system that the chief and every ps share");
+  return fail(ErrorCode::kConfig, "checkpoint.directory: " + job_folder +
+                                      " isn't the folder that the chief sees under this name (" +
+                                      (found ? "another mark is in it" : found.error().message) +
+                                      "): it must be on a file system that the chief and every ps share");
+}
+
+Result<std::uint64_t> read_token(Files& files, const std::string& job_folder) {
+  const std::string path = job_folder + "/" + kToken;
+  const Result<std::string> found = read_text(files, path, 32);
+  if (!found) return tl::unexpected(found.error());
+  std::uint64_t token = 0;
+  const auto [end, error] = std::from_chars(found->data(), found->data() + found->size(), token);
+  if (error != std::errc() || end != found->data() + found->size())
+    return fail(ErrorCode::kData, path + " holds no number");
+  return token;
 }
 
 Result<std::vector<Found>> list_checkpoints(Files& files, const std::string& job_folder) {

@@ -39,9 +39,9 @@ Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::stri
 
 // The folder must be one that the chief and every ps see: the chief puts a random number into it, which each ps finds
 // there, or says that it doesn't (kConfig), or can't be read (kFailed). Until it is there, and after a crash meanwhile,
-// the one before is. Into a folder that is full, or can't be written any more, no number comes: there each ps sees that
-// the chief holds the folder's lock.
+// the one before is: where nothing can be written any more, the chief reads that, and each ps looks for it.
 Status write_token(Files& files, const std::string& job_folder, std::uint64_t token);
+Result<std::uint64_t> read_token(Files& files, const std::string& job_folder);
 Status check_token(Files& files, const std::string& job_folder, std::uint64_t token);
 
 // Newest first: by generation, then by step, so that a branch that was rolled back never wins. No such folder: none.

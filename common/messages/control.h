@@ -69,14 +69,15 @@ struct CreateShards {
   std::uint64_t token = 0;  // channels and shard peers show it
   std::string job_toml;
   Layout layout;
-  std::vector<Owner> owners;        // of each shard in turn; the receiver makes those whose ps is itself
-  Roster roster;                    // expected workers: memory is made for them
-  std::uint64_t warmup_steps = 0;   // PacerReport::training is counted from this global step on
-  std::uint64_t train_records = 0;  // length of an epoch, for the ledger
-  std::uint32_t places = 0;         // workers that memory is made for, at least the roster's
-  std::string checkpoint_folder;    // the job's; "": it takes none. The folder has the token's file in it
-  std::string restore_path;         // a checkpoint; "": initial values
-  std::string init_path;            // then: where their parameters are read; "": they are drawn
+  std::vector<Owner> owners;          // of each shard in turn; the receiver makes those whose ps is itself
+  Roster roster;                      // expected workers: memory is made for them
+  std::uint64_t warmup_steps = 0;     // PacerReport::training is counted from this global step on
+  std::uint64_t train_records = 0;    // length of an epoch, for the ledger
+  std::uint32_t places = 0;           // workers that memory is made for, at least the roster's
+  std::string checkpoint_folder;      // the job's; "": it takes none
+  std::uint64_t checkpoint_mark = 0;  // the number that is in that folder, if it is the one that the chief sees
+  std::string restore_path;           // a checkpoint; "": initial values
+  std::string init_path;              // then: where their parameters are read; "": they are drawn
 };
 
 struct ShardsCreated {

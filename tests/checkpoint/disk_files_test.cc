@@ -59,13 +59,17 @@ TEST_F(DiskFilesTest, ExclusiveLockIsThatOfAFileOpenForWriting) {
   EXPECT_TRUE(is_found);
 }
 
-TEST_F(DiskFilesTest, FolderWithoutTheTokenIsTheChiefsIfItsLockIsHeld) {
-  auto lock = lock_job_folder(files_, folder_, "job");
-  ASSERT_TRUE(lock) << lock.error().message;
-  EXPECT_TRUE(check_token(files_, folder_ + "/job", 7));
-  lock->reset();
-  EXPECT_EQ(check_token(files_, folder_ + "/job", 7).error().code, ErrorCode::kConfig);
-  EXPECT_TRUE(lock_job_folder(files_, folder_, "job")) << "who has looked holds nothing";
+TEST_F(DiskFilesTest, LinksAreFollowedToWhatTheyNameAndThoseAboveItStay) {
+  std::filesystem::create_directories(folder_ + "/there/one");
+  std::filesystem::create_symlink("there", folder_ + "/above");
+  std::filesystem::create_symlink("one", folder_ + "/there/newest");
+  std::filesystem::create_symlink(folder_ + "/there/newest", folder_ + "/latest");
+  for (const char* path : {"/latest", "/latest/", "/there/newest", "/there/one"})
+    EXPECT_EQ(files_.follow_links(folder_ + path).value_or(""), folder_ + "/there/one") << path;
+  EXPECT_EQ(files_.follow_links(folder_ + "/above/newest").value_or(""), folder_ + "/above/one");
+  EXPECT_FALSE(files_.follow_links(folder_ + "/nowhere"));
+  std::filesystem::create_symlink("round", folder_ + "/round");
+  EXPECT_FALSE(files_.follow_links(folder_ + "/round"));
 }
 
 TEST_F(DiskFilesTest, FileTakesThePlaceOfTheOneBefore) {

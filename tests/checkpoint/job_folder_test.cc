@@ -160,20 +160,12 @@ TEST_F(JobFolderTest, TokenThatCannotBeReadIsNoOtherFolder) {
   EXPECT_EQ(check_token(files_, "/job", 7).error().code, ErrorCode::kFailed) << "it may do better in a while";
 }
 
-TEST_F(JobFolderTest, FolderWithAnotherTokenIsTheChiefsWhileItsLockIsHeld) {
-  ASSERT_TRUE(write_token(files_, "/job", 7));
-  auto lock = lock_job_folder(files_, "", "job");
-  ASSERT_TRUE(lock) << lock.error().message;
-  EXPECT_TRUE(check_token(files_, "/job", 8));
-  files_.fault = [](MemoryFiles::Op op, const std::string& path) -> std::optional<Error> {
-    if (op != MemoryFiles::Op::kOpen || !path.ends_with("/.lock")) return std::nullopt;
-    return Error{ErrorCode::kFailed, "can't open " + path};
-  };
-  EXPECT_EQ(check_token(files_, "/job", 8).error().code, ErrorCode::kFailed) << "it may do better in a while";
-  files_.fault = {};
-  lock->reset();
-  EXPECT_EQ(check_token(files_, "/job", 8).error().code, ErrorCode::kConfig);
-  EXPECT_TRUE(lock_job_folder(files_, "", "job")) << "who has looked holds nothing";
+TEST_F(JobFolderTest, TokenIsReadAsItWasWritten) {
+  ASSERT_TRUE(write_token(files_, "/job", ~std::uint64_t{0}));
+  EXPECT_EQ(read_token(files_, "/job").value_or(0), ~std::uint64_t{0});
+  files_.content("/job/.token").push_back(std::byte{'x'});
+  EXPECT_EQ(read_token(files_, "/job").error().code, ErrorCode::kData);
+  EXPECT_EQ(read_token(files_, "/elsewhere").error().code, ErrorCode::kNoInput);
 }
 
 TEST_F(JobFolderTest, CrashWhileTheTokenIsWrittenLeavesTheOldOneOrTheNew) {

@@ -183,6 +183,10 @@ Status MemoryFiles::sync_directory(const std::string& path) {
   return {};
 }
 
+Result<std::string> MemoryFiles::follow_links(const std::string& path) {
+  return path;
+}
+
 std::uint64_t MemoryFiles::fingerprint(const std::string& folder) const {
   const auto text = [](const std::string& name) { return checksum_of(std::as_bytes(std::span(name))); };
   const std::function<std::uint64_t(NodeId)> of = [&](NodeId node) {

@@ -57,6 +57,7 @@ class MemoryFiles final : public Files {
   Status remove_file(const std::string& path) override;
   Status remove_directory(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
+  Result<std::string> follow_links(const std::string& path) override;
 
  private:
   friend class MemoryOutput;

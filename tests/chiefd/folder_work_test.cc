@@ -146,7 +146,8 @@ TEST_F(FolderWorkTest, NewestIsFoundByReadingByAChiefThatWorksInIt) {
     const auto answer = folder.carry_out(FindNewest{8, path});
     ASSERT_TRUE(answer) << answer.error().message;
     EXPECT_EQ(answer->newest->path, path);
-    EXPECT_TRUE(checkpoint::check_token(files_, "/c/small", 8)) << "each ps sees that it is the chief's";
+    EXPECT_TRUE(checkpoint::check_token(files_, "/c/small", answer->mark)) << "each ps sees that it is the chief's";
+    EXPECT_EQ(answer->mark, 7u) << "the one that could be written";
     const auto attempt = folder.carry_out(BeginAttempt{Generation(2), 1});
     ASSERT_FALSE(attempt);
     EXPECT_EQ(attempt.error().message, "can't write /c/small/.tmp-2-1");

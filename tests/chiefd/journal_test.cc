@@ -46,7 +46,7 @@ class JournalTest : public testing::Test {
   std::string directory_;
 };
 
-constexpr int kKinds = 11;
+constexpr int kKinds = 12;
 static_assert(kKinds == std::variant_size_v<Record>);
 
 Record some_record(int i) {
@@ -84,6 +84,26 @@ Record some_record(int i) {
       return CheckpointRecord{job, Generation(5), Step(20), "/checkpoints/step-20"};
     case 9:
       return EventRecord{1'700'000'000'000'000'000, job, "task_lost", "ps/1", 20, "ps/1 is dead"};
+    case 10: {
+      EndRecord end;
+      end.job = job;
+      end.state = JobState::kFailed;
+      end.reason = "ps/1: out of memory";
+      end.generation = Generation(5);
+      end.step = Step(20);
+      end.steps_target = 90;
+      end.examples = 2000;
+      end.training = {std::chrono::seconds(4), 90, 900};
+      end.epochs = 2;
+      end.late = 3;
+      end.skipped = 4;
+      end.staleness = 1.5;
+      end.loss = 0.25;
+      end.evaluation = EvaluationStatus{Step(20), 0.5, 0.75, 100, true, 77};
+      end.code = ErrorCode::kUnavailable;
+      end.root_cause = RootCause{TaskId{Role::kPs, 1}, "out of memory"};
+      return end;
+    }
     default:
       return GrantRecord{job,
                          Generation(2),

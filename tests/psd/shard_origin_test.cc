@@ -19,7 +19,7 @@ class ShardOriginTest : public testing::Test {
   ShardOriginTest() {
     EXPECT_TRUE(files_.make_directory(kFolder));
     EXPECT_TRUE(checkpoint::write_token(files_, kFolder, kToken));
-    job_.token = kToken;
+    job_.checkpoint_mark = kToken;
     job_.layout = checkpoint::layout_of(checkpoint::small_model(), 2, 8);
     job_.config.train.optimizer.rule = Rule::kMomentum;
     job_.checkpoint_folder = kFolder;
@@ -63,6 +63,20 @@ TEST_F(ShardOriginTest, ParametersAreThoseOfTheCheckpointThatTheChiefNames) {
   job_.init_path = std::exchange(job_.restore_path, "");
   ASSERT_TRUE(restore());
   EXPECT_THAT(store_->parameters(), testing::ElementsAreArray(checkpoint::held_by(job_.layout, 0, 10, 1).parameters));
+}
+
+TEST_F(ShardOriginTest, CheckpointThatTheChiefNamesIsKeptForTheNextGeneration) {
+  job_.init_path = std::exchange(job_.restore_path, "");
+  Result<ShardOrigin> origin = ShardOrigin::open(files_, job_);
+  ASSERT_TRUE(origin);
+  std::unique_ptr<checkpoint::InputFile> lock = origin->take_init_lock();
+  const auto newest = checkpoint::save(files_, kFolder, job_.layout, 1, 20, 1, 20);
+  ASSERT_TRUE(newest);
+  ASSERT_TRUE(checkpoint::retain(files_, kFolder, {1, 0, *newest}));
+  EXPECT_TRUE(files_.list(job_.init_path));
+  lock.reset();
+  ASSERT_TRUE(checkpoint::retain(files_, kFolder, {1, 0, *newest}));
+  EXPECT_FALSE(files_.list(job_.init_path));
 }
 
 // Another shard might find another newest one.

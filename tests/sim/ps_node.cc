@@ -90,6 +90,7 @@ void PsNode::create(const CreateShards& order) {
   facts->config = job_->config;
   facts->layout = order.layout;
   facts->checkpoint_folder = order.checkpoint_folder;
+  facts->checkpoint_mark = order.checkpoint_mark;
   facts->restore_path = order.restore_path;
   facts->init_path = order.init_path;
   facts->train_records = order.train_records;

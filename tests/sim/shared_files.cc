@@ -78,4 +78,8 @@ Status SharedFiles::sync_directory(const std::string& path) {
   return disk().sync_directory(path);
 }
 
+Result<std::string> SharedFiles::follow_links(const std::string& path) {
+  return path;
+}
+
 }  // namespace disttrain::sim

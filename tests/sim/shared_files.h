@@ -28,6 +28,7 @@ class SharedFiles final : public checkpoint::Files {
   Status remove_file(const std::string& path) override;
   Status remove_directory(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
+  Result<std::string> follow_links(const std::string& path) override;
 
  private:
   Status check(const std::string& path, bool reads) const;

@@ -56,6 +56,7 @@ void write(const CreateShards& m, schema::CreateShards::Builder b) {
   b.setWarmupSteps(m.warmup_steps);
   b.setPlaces(m.places);
   b.setCheckpointFolder(text(m.checkpoint_folder));
+  b.setCheckpointMark(m.checkpoint_mark);
   b.setRestorePath(text(m.restore_path));
   b.setInitPath(text(m.init_path));
 }
@@ -65,6 +66,7 @@ CreateShards read(schema::CreateShards::Reader r) {
   m.warmup_steps = r.getWarmupSteps();
   m.places = r.getPlaces();
   m.checkpoint_folder = string(r.getCheckpointFolder());
+  m.checkpoint_mark = r.getCheckpointMark();
   m.restore_path = string(r.getRestorePath());
   m.init_path = string(r.getInitPath());
   return m;

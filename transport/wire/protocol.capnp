@@ -234,6 +234,7 @@ struct CreateShards {
   checkpointFolder @10 :Text;
   restorePath @11 :Text;
   initPath @12 :Text;
+  checkpointMark @13 :UInt64;
 }
 
 struct ShardsCreated {

@@ -294,6 +294,96 @@ TEST_F(ReclaimTest, RecoveryThatTheChiefBeforeBeganIsEndedAndTold) {
   }
 }
 
+TEST_F(ReclaimTest, LossBeforeTheJobTrainedIsNoRecovery) {
+  start_chief(2, 2);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  kill(worker(0));  // it was reading the data
+  obedient_ = true;
+  restart(worker(0));
+  ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  report_pacer(3144, 0);
+  restart_chief_without({});
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(status(job).global_step, 3144u);
+  EXPECT_EQ(generation(job), Generation(1));
+}
+
+TEST_F(ReclaimTest, PsThatIsGoneForGoodIsDoneWithoutThoughTheChiefDiedAsTheOthersTookItsShards) {
+  JobConfig config = job_config("a");
+  config.job.shards = 2;
+  const JobId job = train(config);
+  kill(ps(1));
+  obedient_ = false;
+  pass(seconds(10));
+  ASSERT_EQ(generation(job), Generation(2));
+  ASSERT_FALSE(journal_.jobs.at(job).is_training);
+  obedient_ = true;
+  restart_chief_without({ps(1)});
+  pass(seconds(10));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(status(job).recoveries, 1u);
+}
+
+TEST_F(ReclaimTest, CheckpointIsDueByItsTimeHoweverOftenTheChiefIsRestarted) {
+  JobConfig config = with_checkpoints();
+  config.job.shards = 2;
+  config.checkpoint.every = seconds(10);
+  train(config);
+  for (int i = 0; i < 3; ++i) {
+    pass(seconds(4));
+    restart_chief_without({});
+  }
+  report_pacer(30, 0);
+  EXPECT_TRUE(std::any_of(folder_work_.begin(), folder_work_.end(),
+                          [](const FolderWork& work) { return std::holds_alternative<BeginAttempt>(work.work); }));
+}
+
+TEST_F(ReclaimTest, WhatAJobHadComeToIsKnownToLaterChiefs) {
+  JobConfig config = job_config("a");
+  config.evaluate.files = "t";
+  evaluation_records_ = 10;
+  const JobId job = train(config, 1);
+  lend_all(job);
+  pacer_.loss = 0.25;
+  pacer_.examples = 1000;
+  report_pacer(100, 1);
+  finish(job, worker(0));
+  Evaluated evaluated;
+  evaluated.job = job;
+  evaluated.generation = Generation(1);
+  evaluated.step = Step(100);
+  evaluated.accuracy = 0.75;
+  evaluated.final = true;
+  say(worker(0), evaluated);
+  for (int i = 0; i < 2; ++i) {
+    const JobStatus known = status(job);
+    ASSERT_EQ(known.state, JobState::kFinished) << known.reason;
+    EXPECT_EQ(known.global_step, 100u);
+    EXPECT_EQ(known.steps_target, 100u);
+    EXPECT_EQ(known.examples, 1000u);
+    EXPECT_EQ(known.loss, 0.25);
+    ASSERT_TRUE(known.evaluation);
+    EXPECT_EQ(known.evaluation->accuracy, 0.75);
+    restart_chief();
+  }
+}
+
+TEST_F(ReclaimTest, EndThatWasDecidedIsNotUndoneWhereSomeTasksHaveClosed) {
+  const JobId job = train(job_config("a"), 1);
+  lend_all(job);
+  report_pacer(100, 1);
+  answers_close_ = false;
+  finish(job, worker(0));
+  ASSERT_FALSE(is_final(status(job).state));
+  restart_chief();
+  hello_all();
+  EXPECT_EQ(status(job).state, JobState::kFinished) << status(job).reason;
+  EXPECT_EQ(status(job).global_step, 100u);
+}
+
 TEST_F(ReclaimTest, LossIsNotToldBeforeAPacerHasSpoken) {
   JobConfig config = with_checkpoints();
   const JobId job = train(config);

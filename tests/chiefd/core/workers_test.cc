@@ -158,6 +158,9 @@ TEST_F(WorkersTest, WorkerThatWasLostTooOftenIsNotTakenBackAndItIsSaidWhy) {
   EXPECT_EQ(event("worker_refused"), "worker/1 " + why);
   EXPECT_EQ(status(job).tasks.back().task, worker(1));
   EXPECT_EQ(status(job).tasks.back().reason, why);
+  kill(ps(0));
+  restart(ps(0));
+  EXPECT_EQ(status(job).reason, "trains with 1 worker; worker/1 " + why) << "a rollback takes nobody back either";
 }
 
 TEST_F(WorkersTest, NoMoreWorkersJoinThanTheShardsHaveMemoryFor) {
