@@ -224,8 +224,8 @@ void Job::on_task_failed(Turn& turn, const Member& from, const TaskFailed& m) {
     return;
   }
   // What fails while a generation is given up fails because of that.
-  const bool is_giving_up =
-      stage_ == Stage::kRegather || stage_ == Stage::kFind || stage_ == Stage::kGeneration || stage_ == Stage::kFolder;
+  const bool is_giving_up = stage_ == Stage::kRegather || stage_ == Stage::kFind || stage_ == Stage::kGeneration ||
+                            stage_ == Stage::kFolder || stage_ == Stage::kInit;
   if (!uses(from) || m.generation != generation_ || is_giving_up) return;
   if (m.code == ErrorCode::kData && stage_ == Stage::kCreate && restore_ && is_owner(from)) {
     damage_ = to_string(from.task) + ": " + m.reason;
@@ -387,9 +387,12 @@ void Job::on_deadline(Turn& turn) {
           Error{ErrorCode::kFailed, config().checkpoint.init_from + " (checkpoint.init_from) hasn't been read " +
                                         "within " + limit + ": does its file system hang?"},
           std::nullopt);
+    case Stage::kFinalCut:
+      return fail_final_cut(turn, folder_error_.empty()
+                                      ? config().checkpoint.directory + " hasn't been read: does its file system hang?"
+                                      : folder_error_);
     case Stage::kFolder:
     case Stage::kFind:
-    case Stage::kFinalCut:
       return fail(
           turn,
           Error{ErrorCode::kFailed, folder_error_.empty()

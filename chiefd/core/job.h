@@ -270,7 +270,6 @@ class Job {
 
   // job_reclaim.cc: the chief itself was away.
   void recall_end(const EndRecord& end);
-  EndRecord end_record() const;
   void reclaim(Turn& turn, const TaskHello& hello);
   void finish_reclaim(Turn& turn);
 
@@ -294,12 +293,14 @@ class Job {
   void abandon_attempt(Turn& turn, const std::string& why, bool fails = false);
   void note_broken(Turn& turn, const std::vector<std::string>& broken);
   void final_cut(Turn& turn);
+  void fail_final_cut(Turn& turn, const std::string& why);
 
   // job_end.cc: after the last step.
   void end_steps(Turn& turn);
   void on_all_finished(Turn& turn);
   void evaluate(Turn& turn);
   void on_evaluated(Turn& turn, const Evaluated& evaluated);
+  EndRecord end_record() const;
   void close(Turn& turn, JobState end, const std::string& reason);
   void tell_to_close(Turn& turn, std::vector<Member> members);
   void finish_closing(Turn& turn);

@@ -264,6 +264,10 @@ void Job::abandon_attempt(Turn& turn, const std::string& why, bool fails) {
   if (stage_ != Stage::kFinalCut) return;
   if (fails) reason_ = (stopping_ ? end_reason_ + "; " : "") + "waits to take the last checkpoint: " + why;
   if (!fails || turn.now < final_until_) return;
+  fail_final_cut(turn, why);
+}
+
+void Job::fail_final_cut(Turn& turn, const std::string& why) {
   fail(turn,
        Error{ErrorCode::kFailed, "trained " + std::to_string(pacer_report_.global_step.value) +
                                      " steps, but the last checkpoint couldn't be taken: " + why},

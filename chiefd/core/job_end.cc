@@ -90,6 +90,32 @@ void Job::on_evaluated(Turn& turn, const Evaluated& evaluated) {
                                  evaluated.examples, evaluated.final, evaluated.parameters_hash};
 }
 
+EndRecord Job::end_record() const {
+  const JobStatus status = this->status();
+  EndRecord end;
+  end.job = id();
+  end.state = end_;
+  end.reason = end_reason_;
+  end.generation = generation_;
+  end.step = Step(status.global_step);
+  end.steps_target = status.steps_target;
+  end.examples = status.examples;
+  end.training = before_;
+  end.training.time +=
+      pacer_report_.training - std::chrono::duration_cast<Duration>(std::chrono::duration<double>(evaluation_seconds_));
+  end.training.steps += pacer_report_.measured_steps;
+  end.training.examples += pacer_report_.measured_examples;
+  end.epochs = status.epoch;
+  end.late = status.late;
+  end.skipped = status.skipped;
+  end.staleness = status.staleness;
+  end.loss = loss_;
+  end.evaluation = evaluation_;
+  end.code = code_;
+  end.root_cause = root_cause_;
+  return end;
+}
+
 void Job::close(Turn& turn, JobState end, const std::string& reason) {
   abandon_attempt(turn, "the job ends");
   // It may be about to be opened, too.

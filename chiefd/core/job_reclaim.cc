@@ -58,46 +58,21 @@ void Job::recall_end(const EndRecord& end) {
   root_cause_ = end.root_cause;
 }
 
-EndRecord Job::end_record() const {
-  const JobStatus status = this->status();
-  EndRecord end;
-  end.job = id();
-  end.state = end_;
-  end.reason = end_reason_;
-  end.generation = generation_;
-  end.step = Step(status.global_step);
-  end.steps_target = status.steps_target;
-  end.examples = status.examples;
-  end.training = before_;
-  end.training.time +=
-      pacer_report_.training - std::chrono::duration_cast<Duration>(std::chrono::duration<double>(evaluation_seconds_));
-  end.training.steps += pacer_report_.measured_steps;
-  end.training.examples += pacer_report_.measured_examples;
-  end.epochs = status.epoch;
-  end.late = status.late;
-  end.skipped = status.skipped;
-  end.staleness = status.staleness;
-  end.loss = loss_;
-  end.evaluation = evaluation_;
-  end.code = code_;
-  end.root_cause = root_cause_;
-  return end;
-}
-
 // The tasks go on with what they hold; the chief waits until they have said hello.
 void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   const JobState state = journaled.state;
   state_ = state;
+  reason_ = journaled.reason;
+  newest_ = journaled.checkpoint;
+  recoveries_ = journaled.generation.recoveries;
   if (journaled.ended) {
+    recovery_.reset();
     recall_end(*journaled.ended);
     return close(turn, journaled.ended->state, journaled.ended->reason);
   }
-  reason_ = journaled.reason;
-  newest_ = journaled.checkpoint;
   if (!newest_at_.time_since_epoch().count()) newest_at_ = turn.now;
   described_ = journaled.described;
   generation_ = journaled.generation.generation;
-  recoveries_ = journaled.generation.recoveries;
   before_ = journaled.generation.before;
   heard_pacer_ = false;
   // At least. A checkpoint of a generation before may be beyond it: damaged, it wasn't gone on from.

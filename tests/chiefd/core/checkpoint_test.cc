@@ -15,6 +15,14 @@ class CheckpointTest : public TrainingTest {
     config.checkpoint.every_steps = steps;
     return config;
   }
+  JobId finish_on_a_full_disk() {
+    const JobId job = train(every(0), 1);
+    lend_all(job);
+    report_pacer(7, 1);
+    folder_error_ = Error{ErrorCode::kFailed, "/checkpoints: no space left on device"};
+    finish(job, worker(0));
+    return job;
+  }
   template <typename Work>
   std::size_t count_work() const {
     return static_cast<std::size_t>(std::count_if(folder_work_.begin(), folder_work_.end(), [](const FolderWork& work) {
@@ -163,11 +171,7 @@ TEST_F(CheckpointTest, LastOneIsTakenBeforeTheJobFinishes) {
 }
 
 TEST_F(CheckpointTest, LastOneThatCannotBeTakenIsTriedForMinutesAndThenFailsTheJob) {
-  const JobId job = train(every(0), 1);
-  lend_all(job);
-  report_pacer(7, 1);
-  folder_error_ = Error{ErrorCode::kFailed, "/checkpoints: no space left on device"};
-  finish(job, worker(0));
+  const JobId job = finish_on_a_full_disk();
   pass(seconds(100));
   EXPECT_FALSE(is_final(status(job).state)) << "somebody may make room";
   EXPECT_NE(status(job).reason.find("no space left"), std::string::npos) << status(job).reason;
@@ -177,11 +181,7 @@ TEST_F(CheckpointTest, LastOneThatCannotBeTakenIsTriedForMinutesAndThenFailsTheJ
 }
 
 TEST_F(CheckpointTest, LastOneIsTakenWhenThereIsRoomAgain) {
-  const JobId job = train(every(0), 1);
-  lend_all(job);
-  report_pacer(7, 1);
-  folder_error_ = Error{ErrorCode::kFailed, "/checkpoints: no space left on device"};
-  finish(job, worker(0));
+  const JobId job = finish_on_a_full_disk();
   pass(seconds(100));
   folder_error_.reset();
   pass(seconds(11));

@@ -372,7 +372,9 @@ TEST_F(ReclaimTest, WhatAJobHadComeToIsKnownToLaterChiefs) {
 }
 
 TEST_F(ReclaimTest, EndThatWasDecidedIsNotUndoneWhereSomeTasksHaveClosed) {
-  const JobId job = train(job_config("a"), 1);
+  JobConfig config = with_checkpoints();
+  config.job.shards = 2;
+  const JobId job = train(config, 1);
   lend_all(job);
   report_pacer(100, 1);
   answers_close_ = false;
@@ -382,6 +384,7 @@ TEST_F(ReclaimTest, EndThatWasDecidedIsNotUndoneWhereSomeTasksHaveClosed) {
   hello_all();
   EXPECT_EQ(status(job).state, JobState::kFinished) << status(job).reason;
   EXPECT_EQ(status(job).global_step, 100u);
+  EXPECT_NE(status(job).checkpoint, "");
 }
 
 TEST_F(ReclaimTest, LossIsNotToldBeforeAPacerHasSpoken) {
