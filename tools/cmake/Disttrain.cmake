@@ -45,6 +45,7 @@ add_compile_definitions(ASIO_DISABLE_STD_ALIGNED_ALLOC)
 include_directories(${CMAKE_SOURCE_DIR})
 
 find_package(Threads REQUIRED)
+include(GNUInstallDirs)  # install() takes its folders; each component is a package of the same name
 
 # disttrain_library(NAME SOURCES file... [LINKS target...] [PRIVATE_LINKS target...])
 # A room's library. LINKS are the arrows of the room: what its headers may include.

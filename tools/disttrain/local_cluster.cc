@@ -133,8 +133,10 @@ Status LocalCluster::start_tasks() {
 
 Status LocalCluster::spawn(std::size_t i) {
   std::error_code error;
-  const fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
   const TaskId task = own_tasks_[i];
+  // Beside this program; or, where it is installed, /usr/sbin beside /usr/bin.
+  fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
+  if (!fs::exists(programs / program_of(task.role), error)) programs = programs.parent_path() / "sbin";
   std::vector<std::string> arguments = {"--cluster", cluster_file_};
   if (task.role != Role::kChief) {
     arguments.push_back("--index");

@@ -1,0 +1,104 @@
+"""The units as `cmake --install` puts them into a root: they parse, and they are as hard as was promised."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("BUILD", SOURCE / "build/release"))
+UNITS = "usr/lib/systemd/system"
+STOPPED_FOR_GOOD = ["USAGE", "DATAERR", "NOINPUT", "NOPERM", "CONFIG"]
+
+
+def run(*command):
+    return subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+class UnitsTest(unittest.TestCase):
+    def setUp(self):
+        self.root = Path(tempfile.mkdtemp(prefix="disttrain-units-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        # The units that ours name, and stand-ins for the programs, which need not be built for this.
+        shutil.copytree("/usr/lib/systemd/system", self.root / UNITS, symlinks=True)
+        for program in ("usr/sbin/chiefd", "usr/sbin/psd", "usr/sbin/workerd", "bin/kill"):
+            path = self.root / program
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("#!/bin/sh\n")
+            path.chmod(0o755)
+        outcome = run("env", f"DESTDIR={self.root}", "cmake", "-DCMAKE_INSTALL_PREFIX=/usr", "-P",
+                      BUILD / "systemd/cmake_install.cmake")
+        self.assertEqual(outcome.returncode, 0, outcome.stdout)
+
+    def drop_in(self, unit, name):
+        """What the drop-in's first line tells the operator to do."""
+        folder = self.root / UNITS / f"{unit}.d"
+        folder.mkdir()
+        shutil.copy(self.root / "usr/share/disttrain/systemd" / name, folder)
+
+    def settings(self, unit):
+        lines = (self.root / UNITS / unit).read_text().splitlines()
+        return [line for line in lines if line and not line.startswith("#")]
+
+    def assert_exposure(self, unit, most):
+        outcome = run("systemd-analyze", "security", "--offline=true", f"--root={self.root}", f"--threshold={most}", unit)
+        self.assertEqual(outcome.returncode, 0, outcome.stdout)
+        self.assertIn(f"Overall exposure level for {unit}", outcome.stdout)
+
+    def test_units_parse_without_a_complaint(self):
+        self.drop_in("psd.service", "psd-rdma.conf")
+        self.drop_in("workerd.service", "workerd-cuda.conf")
+        outcome = run("systemd-analyze", "verify", "--man=no", f"--root={self.root}", "chiefd.service", "psd.service",
+                      "psd@1.service", "workerd.service", "workerd@2.service", "disttrain.target")
+        self.assertEqual((outcome.returncode, outcome.stdout), (0, ""))
+
+    def test_exposure_is_within_its_bound(self):
+        for unit, most in [("chiefd.service", 13), ("psd.service", 14), ("psd@0.service", 14), ("workerd.service", 18),
+                           ("workerd@0.service", 18)]:
+            with self.subTest(unit):
+                self.assert_exposure(unit, most)
+
+    def test_exposure_with_hardware_is_within_its_bound(self):
+        self.drop_in("psd.service", "psd-rdma.conf")
+        self.drop_in("workerd.service", "workerd-cuda.conf")
+        for unit in ("psd.service", "workerd.service"):
+            with self.subTest(unit):
+                self.assert_exposure(unit, 21)
+
+    def test_instances_differ_from_the_plain_unit_in_their_index_only(self):
+        for role in ("psd", "workerd"):
+            with self.subTest(role):
+                instance = [line.replace(" --index %i", "").replace(" %i", "").replace(" psd@%i.service", "")
+                            for line in self.settings(f"{role}@.service")]
+                self.assertEqual(instance, self.settings(f"{role}.service"))
+
+    def test_what_another_start_does_not_mend_is_not_started_again(self):
+        for unit in ("chiefd.service", "psd.service", "workerd.service"):
+            with self.subTest(unit):
+                settings = self.settings(unit)
+                self.assertIn("RestartPreventExitStatus=" + " ".join(STOPPED_FOR_GOOD), settings)
+                checks = [line for line in settings if line.startswith("ExecReload=")]
+                self.assertTrue(checks[0].endswith("--check"), checks)
+                self.assertIn("-HUP", checks[1])
+
+    def test_user_and_folders_are_made(self):
+        if shutil.which("systemd-sysusers") is None:
+            self.skipTest("no systemd-sysusers here")
+        for tool in ("systemd-sysusers", "systemd-tmpfiles"):
+            if tool == "systemd-tmpfiles" and os.geteuid() != 0:
+                continue  # folders of others can be made by root alone
+            arguments = ["--create"] if tool == "systemd-tmpfiles" else []
+            outcome = run(tool, f"--root={self.root}", *arguments, "disttrain.conf")
+            self.assertEqual(outcome.returncode, 0, outcome.stdout)
+        self.assertIn("disttrain:", (self.root / "etc/passwd").read_text())
+        if os.geteuid() == 0:
+            self.assertTrue((self.root / "var/lib/disttrain/checkpoints").is_dir())
+
+
+if __name__ == "__main__":
+    if shutil.which("systemd-analyze") is None:
+        print("SKIPPED: there is no systemd-analyze here (Debian's package systemd)")
+        sys.exit(77)
+    unittest.main()
