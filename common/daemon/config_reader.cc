@@ -49,8 +49,7 @@ Result<ClusterConfig> cluster_of(const TomlValue& tree) {
   suggest_other_sections(names_of(keys), reading);
   check_cluster_rules(cluster, reading);
   if (!reading.problems.empty()) return tl::unexpected<Error>(to_error(std::move(reading.problems)));
-  cluster.hash = 14695981039346656037u;  // FNV-1a, 64 bits
-  for (unsigned char c : cluster_toml(cluster)) cluster.hash = (cluster.hash ^ c) * 1099511628211u;
+  cluster.hash = hash_of(cluster);
   return cluster;
 }
 
@@ -161,6 +160,12 @@ Result<FileKind> kind_of_file(const std::string& path) {
 std::string cluster_toml(const ClusterConfig& cluster) {
   ClusterConfig copy = cluster;  // rows are bound to what they could also read into
   return to_toml_document(write_table(cluster_keys(copy)));
+}
+
+std::uint64_t hash_of(const ClusterConfig& cluster) {
+  std::uint64_t hash = 14695981039346656037u;  // FNV-1a, 64 bits
+  for (unsigned char c : cluster_toml(cluster)) hash = (hash ^ c) * 1099511628211u;
+  return hash;
 }
 
 std::string job_toml(const JobConfig& job) {

@@ -5,6 +5,7 @@
 // for a --set that isn't section.key=value. Loading never changes a value that the file gives.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,8 @@ Result<FileKind> kind_of_file(const std::string& path);
 // All keys with their values, as a document: equal for equal meaning. A job's says more than a job file may: the keys
 // that its rule, kind or mode doesn't use are there too.
 std::string cluster_toml(const ClusterConfig& cluster);
+// ClusterConfig::hash of that document.
+std::uint64_t hash_of(const ClusterConfig& cluster);
 std::string job_toml(const JobConfig& job);
 
 }  // namespace disttrain::daemon

@@ -1,8 +1,6 @@
 #include "common/daemon/host.h"
 
-#include <ifaddrs.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,21 +12,14 @@ namespace disttrain::daemon {
 
 namespace {
 
-bool is_same_host(const sockaddr* a, const sockaddr* b) {
-  if (a == nullptr || b == nullptr || a->sa_family != b->sa_family) return false;
-  if (a->sa_family == AF_INET)
-    return reinterpret_cast<const sockaddr_in*>(a)->sin_addr.s_addr ==
-           reinterpret_cast<const sockaddr_in*>(b)->sin_addr.s_addr;
-  if (a->sa_family == AF_INET6)
-    return std::memcmp(&reinterpret_cast<const sockaddr_in6*>(a)->sin6_addr,
-                       &reinterpret_cast<const sockaddr_in6*>(b)->sin6_addr, sizeof(in6_addr)) == 0;
-  return false;
-}
-
-// All of 127.0.0.0/8 is this host, though interfaces list 127.0.0.1 only.
-bool is_loopback(const sockaddr* address) {
-  return address->sa_family == AF_INET &&
-         (ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24) == 127;
+// A socket can be bound to this host's own addresses only. Unlike a list of its interfaces this needs no netlink, which
+// the units of our daemons don't have.
+bool can_bind(const addrinfo& address) {
+  const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const bool is_bound = bind(fd, address.ai_addr, address.ai_addrlen) == 0;
+  close(fd);
+  return is_bound;
 }
 
 std::uint32_t tasks_of(const ClusterConfig& cluster, Role role) {
@@ -62,14 +53,8 @@ bool is_own_address(const std::string& address) {
   addrinfo* found = nullptr;
   if (getaddrinfo(host_part(address).c_str(), nullptr, &hints, &found) != 0) return false;
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> names(found, freeaddrinfo);
-  ifaddrs* listed = nullptr;
-  if (getifaddrs(&listed) != 0) return false;
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> interfaces(listed, freeifaddrs);
-  for (const addrinfo* name = names.get(); name != nullptr; name = name->ai_next) {
-    if (is_loopback(name->ai_addr)) return true;
-    for (const ifaddrs* interface = interfaces.get(); interface != nullptr; interface = interface->ifa_next)
-      if (is_same_host(name->ai_addr, interface->ifa_addr)) return true;
-  }
+  for (const addrinfo* name = names.get(); name != nullptr; name = name->ai_next)
+    if (can_bind(*name)) return true;
   return false;
 }
 

@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <ctime>
 #include <deque>
 #include <map>
@@ -52,6 +53,8 @@ class RateLimit {
  public:
   explicit RateLimit(std::uint32_t lines_per_second) : lines_per_second_(lines_per_second) {}
 
+  void change(std::uint32_t lines_per_second) { lines_per_second_ = lines_per_second; }
+
   struct Verdict {
     bool passes = false;
     std::uint64_t left_out_before = 0;  // of this place, since its last line that passed
@@ -76,7 +79,7 @@ class RateLimit {
     std::uint32_t lines = 0;
     std::uint64_t left_out = 0;
   };
-  const std::uint32_t lines_per_second_;
+  std::uint32_t lines_per_second_;
   std::map<std::pair<const char*, std::uint_least32_t>, Place> places_;  // bounded by the calls in the program
 };
 
@@ -117,7 +120,7 @@ struct Log::State {
       : task(t), least(level_of(config.level)), is_json(config.format == "json"), limit(config.rate) {}
 
   const TaskId task;
-  const Level least;
+  std::atomic<Level> least;
   const bool is_json;
   spdlog::sinks::stderr_sink_mt sink;
 
@@ -133,6 +136,12 @@ Log::Log(TaskId task, const LogConfig& config) : state_(std::make_unique<State>(
 }
 
 Log::~Log() = default;
+
+void Log::change(const LogConfig& config) {
+  state_->least = level_of(config.level);
+  const std::lock_guard lock(state_->mutex);
+  state_->limit.change(config.rate);
+}
 
 void Log::write(Level level, const std::string& text, std::source_location place) {
   if (level < state_->least) return;

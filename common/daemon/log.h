@@ -36,6 +36,9 @@ class Log {
   Log(TaskId task, const LogConfig& config);
   ~Log();
 
+  // Takes level and rate; the format stays. Any thread.
+  void change(const LogConfig& config);
+
   void write(Level level, const std::string& text, std::source_location place = std::source_location::current());
   void debug(const std::string& text, std::source_location place = std::source_location::current()) {
     write(Level::kDebug, text, place);

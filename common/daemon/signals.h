@@ -10,7 +10,8 @@ namespace disttrain::daemon {
 // A write to a closed socket is an error of that write, not the end of the process. Call at the start of main.
 void ignore_broken_pipes();
 
-// TERM and INT, each time one comes. Belongs to the loop.
+// TERM and INT, each time one comes: the first asks for an end in good order, the second for one at once. Belongs to
+// the loop.
 class StopSignals {
  public:
   StopSignals(asio::io_context& loop, std::function<void(int signal)> on_signal);

@@ -7,6 +7,7 @@
 #include "common/daemon/config_reader.h"
 #include "common/daemon/host.h"
 #include "common/daemon/random.h"
+#include "common/daemon/service.h"
 #include "common/daemon/signals.h"
 
 namespace disttrain::daemon {
@@ -77,7 +78,7 @@ Result<Startup> find_place(Role role, const Options& options) {
   if (Status added = add_unlisted(*cluster, options); !added) return tl::unexpected(added.error());
   auto task = find_own_task(*cluster, role, options.index);
   if (!task) return tl::unexpected<Error>(Error{task.error().code, options.cluster_file + ": " + task.error().message});
-  Startup startup{std::move(*cluster), *task, draw_incarnation(), "", ""};
+  Startup startup{std::move(*cluster), *task, draw_incarnation(), "", "", {}};
   startup.address = address_of(startup.cluster, startup.task);
   startup.listen_address = startup.address;
   return startup;
@@ -89,6 +90,7 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
   ignore_broken_pipes();
   const auto options = parse(role, argc, argv, exit_code);
   if (!options) return std::nullopt;
+  if (options->is_check) unsetenv("NOTIFY_SOCKET");  // it says nothing of the daemon that runs
   auto startup = find_place(role, *options);
   if (!startup) {
     exit_code = report(program_of(role), startup.error());
@@ -101,11 +103,17 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
     return std::nullopt;
   }
   if (auto inherited = inherited_listener()) startup->listen_address = *inherited;
+  startup->read_file = [role, options = *options]() -> Result<ClusterConfig> {
+    Result<Startup> anew = find_place(role, options);
+    if (!anew) return tl::unexpected<Error>(std::move(anew.error()));
+    return std::move(anew->cluster);
+  };
   return std::move(*startup);
 }
 
 int report(const char* program, const Error& error) {
   std::cerr << program << ": " << error.message << '\n';
+  tell_status(error.message);
   return static_cast<int>(error.code);
 }
 

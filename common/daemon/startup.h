@@ -1,6 +1,7 @@
 // What every daemon does first: options, the cluster file, its place in it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,8 @@ struct Startup {
   Incarnation incarnation;
   std::string address;         // where others reach it, as in the cluster file
   std::string listen_address;  // what to listen on: the same, or a socket that was passed ("fd:3")
+  // The cluster file as it is now, or what --check says of it.
+  std::function<Result<ClusterConfig>()> read_file = {};
 };
 
 // `--cluster FILE` (else $DISTTRAIN_CLUSTER, else /etc/disttrain/cluster.toml), `--index N` (not for the chief),
@@ -26,7 +29,7 @@ struct Startup {
 // said.
 std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_code);
 
-// "psd: message" to stderr; the exit code that goes with it.
+// "psd: message" to stderr, and to systemd as the status; the exit code that goes with it.
 int report(const char* program, const Error& error);
 
 }  // namespace disttrain::daemon

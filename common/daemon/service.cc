@@ -1,0 +1,142 @@
+#include "common/daemon/service.h"
+
+#include <systemd/sd-daemon.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "common/daemon/clock.h"
+
+namespace disttrain::daemon {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::size_t kMaxStatusBytes = 400;
+constexpr Duration kAskEvery = seconds(1);
+constexpr Duration kAskEveryUntilReady = milliseconds(50);
+// Said anew each time that the daemon is asked.
+constexpr Duration kBusyExtension = seconds(15);
+
+std::string microseconds(Duration duration) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(duration).count());
+}
+
+std::string one_line(const std::string& text) {
+  std::string line = text.substr(0, text.find('\n'));
+  if (line.size() > kMaxStatusBytes) line = line.substr(0, kMaxStatusBytes) + "...";
+  return line;
+}
+
+void notify(const std::string& state) {
+  sd_notify(0, state.c_str());
+}
+
+// A loop is looked at so often that a watchdog hears of all of them at least twice in its time.
+Duration check_interval() {
+  std::uint64_t watchdog = 0;
+  if (sd_watchdog_enabled(0, &watchdog) <= 0) return Duration::zero();
+  return std::chrono::microseconds(watchdog) / 4;
+}
+
+}  // namespace
+
+bool is_service() {
+  return std::getenv("NOTIFY_SOCKET") != nullptr;
+}
+
+void tell_status(const std::string& text) {
+  notify("STATUS=" + one_line(text));
+}
+
+Status listen_patiently(const std::function<Status()>& listen) {
+  constexpr int kTries = 5;
+  Duration pause = milliseconds(200);
+  for (int tries = 1;; ++tries, pause *= 2) {
+    Status listens = listen();
+    if (listens || listens.error().code != ErrorCode::kUnavailable || !is_service() || tries == kTries) return listens;
+    tell_status(listens.error().message + "; tries again in " + std::to_string(pause / milliseconds(1)) +
+                " ms, for the time number " + std::to_string(tries + 1) + " of " + std::to_string(kTries));
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+Service::Service(asio::io_context& loop, Log& log, std::vector<WatchedLoop> loops, std::function<ServiceState()> state)
+    : log_(log), state_(std::move(state)), state_timer_(loop), watchdog_timer_(loop) {
+  if (!is_service()) return;
+  check_every_ = check_interval();
+  for (WatchedLoop& watched : loops)
+    watched_.push_back(Watched{std::move(watched), std::make_shared<std::atomic<std::uint64_t>>(0)});
+  state_timer_.expires_after(Duration::zero());
+  state_timer_.async_wait([this](asio::error_code cancelled) {
+    if (!cancelled) ask_state();
+  });
+  if (check_every_ > Duration::zero()) check_loops();
+}
+
+void Service::ask_state() {
+  const ServiceState state = state_();
+  const std::string status = one_line(state.status);
+  std::string message;
+  if (state.is_ready && !std::exchange(is_ready_, true)) message += "READY=1\n";
+  if (std::exchange(status_, status) != status) message += "STATUS=" + status + "\n";
+  if (state.is_busy) message += "EXTEND_TIMEOUT_USEC=" + microseconds(kBusyExtension) + "\n";
+  if (!message.empty()) notify(message);
+  state_timer_.expires_after(is_ready_ ? kAskEvery : kAskEveryUntilReady);
+  state_timer_.async_wait([this](asio::error_code cancelled) {
+    if (!cancelled) ask_state();
+  });
+}
+
+// Counted in checks and not in time: what the whole process slept through is no loop's fault.
+bool Service::has_moved(Watched& watched) const {
+  const std::uint64_t answers = watched.answers->load();
+  const std::uint64_t turns = watched.loop.turns ? watched.loop.turns() : 0;
+  const bool has_answered = answers == watched.asked;
+  const bool has_turned = std::exchange(watched.turns, turns) != turns;
+  if (has_answered) {
+    ++watched.asked;
+    watched.loop.post([count = watched.answers] { count->fetch_add(1); });
+  }
+  return has_answered || has_turned;
+}
+
+void Service::check_loops() {
+  bool are_well = true;
+  for (Watched& watched : watched_) {
+    watched.still = has_moved(watched) ? 0 : watched.still + 1;
+    const Duration patience = std::max(watched.loop.patience, 2 * check_every_);
+    const bool is_hung = watched.still * check_every_ >= patience;
+    if (is_hung && !watched.is_hung)
+      log_.error("the thread " + watched.loop.name + " hasn't turned for " +
+                 std::to_string(static_cast<long>(to_seconds(watched.still * check_every_))) +
+                 " s: systemd's watchdog isn't told any more that this daemon is well");
+    watched.is_hung = is_hung;
+    are_well = are_well && !is_hung;
+  }
+  if (are_well) notify("WATCHDOG=1");
+  watchdog_timer_.expires_after(check_every_);
+  watchdog_timer_.async_wait([this](asio::error_code cancelled) {
+    if (!cancelled) check_loops();
+  });
+}
+
+void Service::reloading() {
+  notify("RELOADING=1\nMONOTONIC_USEC=" + microseconds(now().time_since_epoch()));
+}
+
+void Service::reloaded() {
+  notify("READY=1\nSTATUS=" + status_);
+}
+
+void Service::stopping() {
+  if (!is_service()) return;
+  notify("STOPPING=1\n");
+  ask_state();
+}
+
+}  // namespace disttrain::daemon

@@ -1,0 +1,206 @@
+#include "common/daemon/service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include <asio/post.hpp>
+
+#include "common/daemon/clock.h"
+
+namespace disttrain::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// Stands in for systemd.
+class ServiceTest : public testing::Test {
+ protected:
+  ServiceTest() {
+    LogConfig config;
+    config.level = "error";
+    log_ = std::make_unique<Log>(TaskId{Role::kPs, 0}, config);
+    fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    // An abstract name; sd_notify writes "@" for its first byte.
+    const std::string name = "disttrain-service-test-" + std::to_string(getpid());
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), length), 0);
+    setenv("NOTIFY_SOCKET", ("@" + name).c_str(), 1);
+  }
+  ~ServiceTest() override {
+    close(fd_);
+    unsetenv("NOTIFY_SOCKET");
+    unsetenv("WATCHDOG_USEC");
+  }
+
+  void start(std::vector<WatchedLoop> loops = {}) {
+    service_ = std::make_unique<Service>(loop_, *log_, std::move(loops), [this] { return state_; });
+  }
+  void watch(Duration every) {
+    setenv("WATCHDOG_USEC", std::to_string(every / std::chrono::microseconds(1)).c_str(), 1);
+  }
+
+  // What came since the last call.
+  std::vector<std::string> heard() {
+    std::vector<std::string> messages;
+    char text[4096];
+    for (ssize_t size; (size = recv(fd_, text, sizeof(text), 0)) >= 0;)
+      messages.emplace_back(text, static_cast<std::size_t>(size));
+    return messages;
+  }
+  // All that came until one of them has this in it; fails after a while.
+  std::vector<std::string> hear_until(const std::string& what) {
+    std::vector<std::string> all;
+    for (const Instant end = now() + seconds(10); now() < end;) {
+      loop_.run_one_for(milliseconds(10));
+      for (std::string& message : heard()) all.push_back(std::move(message));
+      for (const std::string& message : all)
+        if (message.find(what) != std::string::npos) return all;
+    }
+    ADD_FAILURE() << "nobody said " << what;
+    return all;
+  }
+
+  asio::io_context loop_{1};
+  std::unique_ptr<Log> log_;
+  ServiceState state_{"makes its shards", false, false};
+  std::unique_ptr<Service> service_;
+  int fd_ = -1;
+};
+
+TEST_F(ServiceTest, ReadinessIsToldOnceAndAfterTheStatusBeforeIt) {
+  start();
+  EXPECT_THAT(hear_until("STATUS"), ElementsAre("STATUS=makes its shards\n"));
+  state_ = ServiceState{"job mnist, step 1", true, false};
+  EXPECT_THAT(hear_until("READY=1"), ElementsAre("READY=1\nSTATUS=job mnist, step 1\n"));
+  state_.status = "job mnist, step 2";
+  EXPECT_THAT(hear_until("step 2"), ElementsAre("STATUS=job mnist, step 2\n"));
+}
+
+TEST_F(ServiceTest, StatusIsOneLineOfBoundedLength) {
+  state_.status = "first\nREADY=1";
+  start();
+  EXPECT_THAT(hear_until("STATUS"), ElementsAre("STATUS=first\n"));
+  tell_status(std::string(10'000, 'x'));
+  EXPECT_LT(heard().front().size(), 1000u);
+}
+
+TEST_F(ServiceTest, BusyDaemonAsksForMoreTime) {
+  state_.is_busy = true;
+  start();
+  EXPECT_THAT(hear_until("STATUS").front(), HasSubstr("EXTEND_TIMEOUT_USEC="));
+}
+
+TEST_F(ServiceTest, WatchdogHearsOfLoopsThatTurn) {
+  watch(milliseconds(40));
+  start({{"shard-0", [this](const std::function<void()>& task) { asio::post(loop_, task); }, {}}});
+  hear_until("WATCHDOG=1");
+  hear_until("WATCHDOG=1");
+}
+
+TEST_F(ServiceTest, WatchdogHearsNothingOnceALoopHangs) {
+  watch(milliseconds(40));
+  bool hangs = false;
+  start({{"shard-0",
+          [this, &hangs](const std::function<void()>& task) {
+            if (!hangs) asio::post(loop_, task);
+          },
+          {}}});
+  hear_until("WATCHDOG=1");
+  hangs = true;
+  std::string said;
+  log_->set_listener([this, &said] { said = log_->take(1).lines.front().text; });
+  testing::internal::CaptureStderr();
+  while (said.empty()) {
+    loop_.run_one_for(milliseconds(10));
+    heard();  // a full socket would hold up who notifies
+  }
+  testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("the thread shard-0 hasn't turned"));
+  for (int i = 0; i < 10; ++i) {
+    loop_.run_for(milliseconds(20));
+    EXPECT_THAT(heard(), Not(Contains(HasSubstr("WATCHDOG=1"))));
+  }
+}
+
+TEST_F(ServiceTest, LoopThatIsAtOneLongTaskIsWellAsLongAsItCountsTurns) {
+  watch(milliseconds(40));
+  std::uint64_t turns = 0;
+  start({{"shard-0", [](const std::function<void()>&) {}, [&turns] { return ++turns; }}});
+  for (int i = 0; i < 10; ++i) hear_until("WATCHDOG=1");
+}
+
+TEST_F(ServiceTest, ReloadIsToldWithItsTimeAndItsEnd) {
+  start();
+  hear_until("STATUS");
+  const auto before = now().time_since_epoch() / std::chrono::microseconds(1);
+  service_->reloading();
+  service_->reloaded();
+  const std::vector<std::string> messages = heard();
+  ASSERT_EQ(messages.size(), 2u);
+  const std::string begin = "RELOADING=1\nMONOTONIC_USEC=";
+  ASSERT_EQ(messages[0].substr(0, begin.size()), begin);
+  EXPECT_GE(std::stoll(messages[0].substr(begin.size())), before);
+  EXPECT_EQ(messages[1], "READY=1\nSTATUS=makes its shards");
+}
+
+TEST_F(ServiceTest, EndIsToldWithWhatItWaitsFor) {
+  start();
+  hear_until("STATUS");
+  state_ = ServiceState{"told to end", true, true};
+  service_->stopping();
+  const std::vector<std::string> messages = heard();
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_EQ(messages[0], "STOPPING=1\n");
+  EXPECT_THAT(messages[1], HasSubstr("STATUS=told to end"));
+}
+
+TEST_F(ServiceTest, ProcessThatIsNoServiceSaysNothing) {
+  const std::string name = std::getenv("NOTIFY_SOCKET");
+  unsetenv("NOTIFY_SOCKET");
+  watch(milliseconds(40));
+  start();
+  service_->reloading();
+  service_->reloaded();
+  service_->stopping();
+  loop_.run_for(milliseconds(50));
+  setenv("NOTIFY_SOCKET", name.c_str(), 1);
+  EXPECT_THAT(heard(), ElementsAre());
+}
+
+TEST_F(ServiceTest, PortInUseIsAskedForAgainAndTheStatusSaysSo) {
+  int tries = 0;
+  const Status listens = listen_patiently([&tries]() -> Status {
+    if (++tries < 2) return fail(ErrorCode::kUnavailable, "can't listen on 127.0.0.1:7110: Address already in use");
+    return {};
+  });
+  EXPECT_TRUE(listens);
+  EXPECT_EQ(tries, 2);
+  EXPECT_THAT(heard(), ElementsAre(HasSubstr("Address already in use; tries again in")));
+}
+
+TEST_F(ServiceTest, OtherProblemsOfListeningAreFinal) {
+  int tries = 0;
+  const Status listens = listen_patiently([&tries]() -> Status {
+    ++tries;
+    return fail(ErrorCode::kNoPermission, "no");
+  });
+  EXPECT_FALSE(listens);
+  EXPECT_EQ(tries, 1);
+}
+
+}  // namespace
+}  // namespace disttrain::daemon
