@@ -16,6 +16,7 @@ struct Timeouts {
   Duration dial;               // one connection attempt, hello answered                    = 2 * timeout
   Duration setup;              // one stage of a job's start at a task that heartbeats      = 120 * timeout
   Duration close;              // tasks release a closed job, then are left behind          = 5 * timeout
+  Duration leave;              // a task that was told to end waits to be let go            = 60 * timeout
 };
 
 constexpr Timeouts derive_timeouts(Duration heartbeat_timeout) {
@@ -29,6 +30,7 @@ constexpr Timeouts derive_timeouts(Duration heartbeat_timeout) {
       .dial = heartbeat_timeout * 2,
       .setup = heartbeat_timeout * 120,
       .close = heartbeat_timeout * 5,
+      .leave = heartbeat_timeout * 60,
   };
 }
 

@@ -106,6 +106,7 @@ void ChiefLink::on_message(wire::ControlMessage message) {
   heard_ = std::chrono::steady_clock::now();
   if (const auto* answer = std::get_if<HeartbeatAnswer>(&message)) {
     term_ = std::max(term_, answer->term);
+    if (answer->heartbeat_timeout > Duration::zero()) timeouts_ = derive_timeouts(answer->heartbeat_timeout);
     return;
   }
   handlers_.on_message(std::move(message));

@@ -65,8 +65,13 @@ class ChiefLink final : private ControlHandler {
   // unless has_room(): they are said again.
   void tell(wire::ControlMessage message);
 
+  bool is_open() const { return open_; }
   const Timeouts& timeouts() const { return timeouts_; }  // the chief's, once it is known
-  JournalId journal() const { return journal_; }          // of the chief that we know, 0 = none yet
+  // Those of this task's own file have changed. They hold where no chief says others.
+  void set_own_timeouts(const Timeouts& timeouts) {
+    if (!open_) timeouts_ = timeouts;
+  }
+  JournalId journal() const { return journal_; }  // of the chief that we know, 0 = none yet
 
  private:
   void on_answer(const wire::HelloAnswer& answer) override;

@@ -22,6 +22,7 @@ struct Attempt {
   Ticket ticket;          // of the folder's work
   std::set<Member> owed;  // kPrepare: of whom an answer is due
   Step at;                // sync: the step that is wanted; 0 = now
+  bool holds = false;     // the last that is seen of its generation: nothing is applied after the cut
   std::map<ShardId, ShardWritten> written;
   Instant began;
   Instant deadline;

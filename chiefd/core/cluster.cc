@@ -11,8 +11,8 @@ namespace disttrain::chiefd {
 
 Cluster::Cluster(Setup setup)
     : config_(std::move(setup.config)),
-      timeouts_(derive_timeouts(config_.heartbeat.timeout)),
       seed_(setup.seed),
+      timeouts_(derive_timeouts(config_.heartbeat.timeout)),
       term_(setup.journal.term.next()),
       journal_(setup.journal.journal),
       tasks_(config_, timeouts_),
@@ -65,6 +65,7 @@ Actions Cluster::step(Instant now, const Event& event) {
   now = awake(now);
   Actions actions;
   std::visit([&](const auto& e) { on(now, e, actions); }, event);
+  let_leavers_go(now, actions);
   advance_queue(now, actions);
   return actions;
 }
@@ -103,6 +104,8 @@ const char* kind_of(Finding::What what) {
       return "task_silent";
     case Finding::What::kLost:
       return "task_lost";
+    case Finding::What::kLeft:
+      return "task_left";
   }
   return "unknown";
 }
@@ -111,7 +114,7 @@ const char* kind_of(Finding::What what) {
 
 void Cluster::tell_job(Instant now, const Findings& findings, Actions& actions) {
   for (const Finding& finding : findings) {
-    const bool is_good = finding.what == Finding::What::kJoined || finding.what == Finding::What::kReturned;
+    const bool is_good = finding.what != Finding::What::kSilent && finding.what != Finding::What::kLost;
     const std::string text = to_string(finding.member.task) + ": " + finding.why;
     actions.push_back(Note{static_cast<std::uint8_t>(is_good ? 1 : 2), text});
     Turn turn = this->turn(now, actions);
@@ -149,17 +152,19 @@ struct JobOf {
   JobId operator()(const Message& message) const {
     return message.job;
   }
+  JobId operator()(const LeaveRequest&) const { return JobId(); }
 };
 
 }  // namespace
 
 void Cluster::on(Instant now, const TaskMessage& event, Actions& actions) {
   if (!tasks_.is_current(event.from)) return;
+  if (std::holds_alternative<LeaveRequest>(event.message)) return begin_leave(now, event.from, actions);
   Findings findings;
   const Heartbeat* heartbeat = std::get_if<Heartbeat>(&event.message);
   if (heartbeat != nullptr) {
     tasks_.hear(now, event.from, *heartbeat, findings);
-    tasks_.send(Send{event.from.task, HeartbeatAnswer{term_}, std::nullopt}, actions);
+    tasks_.send(Send{event.from.task, HeartbeatAnswer{term_, timeouts_.silent}, std::nullopt}, actions);
   }
   tell_job(now, findings, actions);
   const JobId id = std::visit(JobOf{}, event.message);
@@ -171,6 +176,32 @@ void Cluster::on(Instant now, const TaskMessage& event, Actions& actions) {
                      std::nullopt},
                 actions);
   }
+}
+
+void Cluster::begin_leave(Instant now, const Member& member, Actions& actions) {
+  const bool is_new = tasks_.begin_leave(member);
+  Turn turn = this->turn(now, actions);
+  if (is_new) {
+    const std::string text = to_string(member.task) + " was told to end";
+    actions.push_back(Note{1, text});
+    turn.persist(EventRecord{0, current_.value_or(JobId()), "task_leaves", to_string(member.task), 0, text});
+  }
+  if (Job* job = current()) job->advance_leavers(turn);
+}
+
+void Cluster::let_leavers_go(Instant now, Actions& actions) {
+  for (const Member& member : tasks_.leaving()) {
+    const Job* job = current();
+    if (job != nullptr && !job->may_go(member)) continue;
+    Findings findings;
+    tasks_.let_go(member, findings, actions);
+    tell_job(now, findings, actions);
+  }
+}
+
+void Cluster::on(Instant now, const Reconfigured& event, Actions&) {
+  const Timeouts before = std::exchange(timeouts_, derive_timeouts(event.heartbeat_timeout));
+  tasks_.forgive_change(now, before);
 }
 
 void Cluster::on(Instant now, const ProbeDone& event, Actions& actions) {

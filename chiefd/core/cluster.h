@@ -38,6 +38,7 @@ class Cluster {
     std::int64_t wall_nanoseconds = 0;  // now, on the clock of the journal's events
   };
   explicit Cluster(Setup setup);
+  Cluster(const Cluster&) = delete;
 
   // The first step: takes the next term, takes up what a former chief left running.
   Actions start(Instant now);
@@ -68,7 +69,11 @@ class Cluster {
   void on(Instant now, const Save& event, Actions& actions);
   void on(Instant now, const Persisted& event, Actions& actions);
   void on(Instant now, const FolderDone& event, Actions& actions);
+  void on(Instant now, const Reconfigured& event, Actions& actions);
   void on(Instant now, const Tick& event, Actions& actions);
+  void begin_leave(Instant now, const Member& member, Actions& actions);
+  // Who was told to end goes as soon as nothing hangs on it.
+  void let_leavers_go(Instant now, Actions& actions);
 
   // The time that counts. What the chief itself slept through (its process was stopped, its host suspended) is nobody's
   // silence and nobody's delay: no limit runs meanwhile.
@@ -92,10 +97,10 @@ class Cluster {
   TaskStatus task_status(const Task& task, Instant now) const;
 
   // Constant.
-  const ClusterConfig config_;
-  const Timeouts timeouts_;
+  const ClusterConfig config_;  // but for the heartbeat timeout, see timeouts_
   const std::uint64_t seed_;
 
+  Timeouts timeouts_;  // its tasks and jobs go by it
   std::optional<Instant> last_step_;
   Duration slept_{};
   Term term_;

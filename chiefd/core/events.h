@@ -26,10 +26,10 @@ using Ticket = StrongId<struct TicketTag, std::uint64_t>;
 
 using FromTask = std::variant<JobDescribed, ShardsCreated, JobOpened, RosterApplied, LeaseRequest, WorkerFenced,
                               WorkerFinished, Evaluated, JobClosed, TaskFailed, Accusation, Heartbeat,
-                              CheckpointPrepared, ShardWritten, CheckpointFailed>;
+                              CheckpointPrepared, ShardWritten, CheckpointFailed, LeaveRequest>;
 using ToTask = std::variant<DescribeJob, CreateShards, OpenJob, StartJob, SetRoster, FenceWorker, LeaseGrant, StopJob,
                             SetEvaluator, Evaluate, CloseJob, HeartbeatAnswer, PauseJob, PrepareCheckpoint, TakeCut,
-                            MarkChannels, AbandonCheckpoint>;
+                            MarkChannels, AbandonCheckpoint, LeaveGranted>;
 
 // A job as it was submitted: the text that travels to the tasks, and what it means.
 struct Submission {
@@ -100,11 +100,15 @@ struct FolderDone {
   Ticket ticket;
   Result<FolderAnswer> answer;
 };
+// The operator has changed what may change while the chief runs.
+struct Reconfigured {
+  Duration heartbeat_timeout{};
+};
 // At least every Timeouts::interval.
 struct Tick {};
 
 using Event = std::variant<TaskJoined, ConnectionLost, TaskMessage, ProbeDone, Submit, chiefd::Stop, Save, Persisted,
-                           FolderDone, Tick>;
+                           FolderDone, Reconfigured, Tick>;
 
 // ---- actions
 

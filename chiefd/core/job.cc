@@ -147,6 +147,7 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
   std::visit(Overloaded{
                  [&](const JobDescribed&) {},
                  [&](const TaskFailed&) {},
+                 [&](const LeaveRequest&) {},  // Cluster's
                  [&](const ShardsCreated& m) {
                    if (is_mine(m) && stage_ == Stage::kCreate && answered(from)) open(turn);
                  },
@@ -263,10 +264,10 @@ void Job::on_finding(Turn& turn, const Finding& finding) {
       break;
   }
   const Member& member = finding.member;
-  const bool is_gone = finding.what == Finding::What::kSilent || finding.what == Finding::What::kLost;
+  const bool is_gone = finding.what != Finding::What::kJoined && finding.what != Finding::What::kReturned;
   if (is_gone) {
     invited_.erase(member);
-    if (finding.what == Finding::What::kLost) prepared_.erase(member);
+    if (finding.what != Finding::What::kSilent) prepared_.erase(member);
     return lose_task(turn, finding);
   }
   if (finding.what == Finding::What::kReturned && silent_ps_.erase(member.task) > 0 && silent_ps_.empty()) resume(turn);
@@ -293,6 +294,7 @@ void Job::on_tick(Turn& turn) {
       if (turn.now - task > setup_.timeouts.setup) lose_worker(turn, member, "it didn't open the job in time");
     join_prepared(turn);
     check_quorum(turn);
+    advance_leavers(turn);
     if (stage_ == Stage::kTrain) check_stall(turn);
   }
   advance_attempt(turn);

@@ -57,7 +57,7 @@ class Job {
   struct Setup {
     JobId id;
     Submission submission;
-    Timeouts timeouts;
+    const Timeouts& timeouts;  // the cluster's, which outlive it and may change
     std::uint32_t credits = 4;
     std::uint32_t listed_workers = 0;  // of the cluster file: memory is made for so many
     bool takes_unlisted = false;       // and for some more
@@ -109,6 +109,11 @@ class Job {
   void on_persisted(Turn& turn, Ticket ticket);
   void on_folder(Turn& turn, const FolderDone& done);
   void on_tick(Turn& turn);
+
+  // Tasks that were told to end. Nothing hangs on this one (any more).
+  bool may_go(const Member& member) const;
+  // Sees to it that they may go soon.
+  void advance_leavers(Turn& turn);
 
  private:
   enum class Stage {
@@ -162,7 +167,7 @@ class Job {
   bool has_init() const { return !config().checkpoint.init_from.empty(); }
   bool waits_for_lost() const { return config().job.on_worker_loss == OnWorkerLoss::kWait; }
   bool is_sync() const { return config().train.mode == Mode::kSync; }
-  bool holds_workers() const { return !silent_ps_.empty() || is_short_; }
+  bool holds_workers(const Tasks& tasks) const { return !silent_ps_.empty() || is_short_ || leaving_owner(tasks); }
   bool uses(const Member& member) const;
   bool is_owner(const Member& member) const;
   bool is_worker(const Member& member) const;
@@ -231,7 +236,7 @@ class Job {
   RootCause who_is_waited_for(const Tasks& tasks) const;
 
   // job_workers.cc: workers are lost and join.
-  void lose_worker(Turn& turn, const Member& worker, const std::string& why);
+  void lose_worker(Turn& turn, const Member& worker, const std::string& why, bool is_loss = true);
   void fence(Turn& turn, const Member& worker, std::optional<Ticket> after);
   void change_roster(Turn& turn, std::vector<Member> members, const std::optional<Member>& lost);
   void begin_deadlines(Turn& turn, Ticket persisted);
@@ -258,8 +263,8 @@ class Job {
   void pause(Turn& turn, const Finding& finding);
   void resume(Turn& turn);
   Duration patience_with_ps(Instant silent_since) const;
-  void recover(Turn& turn, const std::string& why, std::optional<TaskId> root);
-  void roll_back(Turn& turn);
+  void recover(Turn& turn, const std::string& why, std::optional<TaskId> root, bool is_loss = true);
+  void roll_back(Turn& turn, bool is_loss = true);
   std::size_t count_loss(Turn& turn, const std::string& kind, const std::string& why, std::optional<TaskId> root);
   std::string too_many_losses(const std::string& why, std::size_t times) const;
   void drop_generation(Turn& turn);
@@ -272,6 +277,9 @@ class Job {
   void recall_end(const EndRecord& end);
   void reclaim(Turn& turn, const TaskHello& hello);
   void finish_reclaim(Turn& turn);
+
+  // job_leave.cc
+  std::optional<TaskId> leaving_owner(const Tasks& tasks) const;
 
   // job_checkpoint.cc
   void advance_attempt(Turn& turn);
@@ -351,6 +359,8 @@ class Job {
   std::map<Member, PhaseTimes> warmup_times_;  // phase times at the end of warm-up
   bool is_short_ = false;                      // of workers: paused
   Instant short_since_;
+  std::set<Member> told_to_stop_;  // as they leave
+  std::set<Member> stopped_;       // and these have
 
   // Data.
   Lending lending_;
@@ -400,6 +410,8 @@ class Job {
   std::string attempt_error_;          // of the last of them
   Instant final_until_;                // the last checkpoint is tried again until then
   Instant next_try_;
+  bool is_saved_ = false;           // nothing is applied in this generation after newest_
+  std::uint32_t failed_saves_ = 0;  // attempts at that
 };
 
 }  // namespace disttrain::chiefd

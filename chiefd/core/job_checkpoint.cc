@@ -1,6 +1,7 @@
 // A job's checkpoints, from the chief's side: when one is due, what each is asked in turn, what becomes of it. See
 // job.h and common/messages/checkpoint.h.
 #include <algorithm>
+#include <utility>
 
 #include "chiefd/core/job.h"
 
@@ -19,7 +20,7 @@ constexpr double kSecondsAhead = 0.5;
 }  // namespace
 
 void Job::folder_work(Turn& turn, Ticket ticket, decltype(FolderWork::work) work) {
-  turn.actions.push_back(FolderWork{id(), ticket, std::move(work)});
+  turn.actions.emplace_back(std::in_place_type<FolderWork>, id(), ticket, std::move(work));
 }
 
 void Job::save(Turn& turn, ClientId client) {
@@ -65,9 +66,10 @@ void Job::advance_attempt(Turn& turn) {
   }
   if (!takes_checkpoints() || !is_folder_open_ || turn.now < next_try_) return;
   if (stage_ == Stage::kFinalCut) return final_cut(turn);
-  if (stage_ != Stage::kTrain || state_ != JobState::kRunning || !joining_.empty() || !may_lend_) return;
+  if (stage_ != Stage::kTrain || !joining_.empty() || !may_lend_ || is_saved_) return;
   Step at;
-  if (!is_checkpoint_due(turn, at)) return;
+  if (leaving_owner(turn.tasks)) return silent_ps_.empty() ? begin_attempt(turn, at) : void();
+  if (state_ != JobState::kRunning || !is_checkpoint_due(turn, at)) return;
   // Who evaluates marks its channels late, and the others would wait for it.
   const bool evaluates = std::any_of(unfinished_.begin(), unfinished_.end(), [&turn](const Member& worker) {
     const Task* task = turn.tasks.find(worker.task);
@@ -82,6 +84,7 @@ void Job::begin_attempt(Turn& turn, Step at) {
   Attempt attempt;
   attempt.number = last_attempt_;
   attempt.at = at;
+  attempt.holds = leaving_owner(turn.tasks).has_value();
   attempt.ticket = turn.next_ticket();
   attempt.began = turn.now;
   attempt.deadline = turn.now + setup_.timeouts.silent * kLongestAttempt;
@@ -160,7 +163,7 @@ void Job::on_folder(Turn& turn, const FolderDone& done) {
   attempt_->phase = Attempt::Phase::kPrepare;
   for (const Member& ps : holders()) {
     attempt_->owed.insert(ps);
-    send(turn, ps.task, PrepareCheckpoint{id(), generation_, attempt_->number, done.answer->path});
+    send(turn, ps.task, PrepareCheckpoint{id(), generation_, attempt_->number, done.answer->path, attempt_->holds});
   }
 }
 
@@ -246,6 +249,7 @@ void Job::on_committed(Turn& turn, const FolderAnswer& answer) {
   for (const ClientId client : std::exchange(savers_, {}))
     turn.actions.push_back(AnswerClient{client, CheckpointSaved{answer.path, step}});
   if (stage_ == Stage::kFinalCut) return final_cut(turn);
+  is_saved_ = attempt.holds;
   join_prepared(turn);
 }
 
@@ -257,6 +261,7 @@ void Job::abandon_attempt(Turn& turn, const std::string& why, bool fails) {
   for (const Member& ps : holders()) send(turn, ps.task, AbandonCheckpoint{id(), generation_, attempt.number});
   if (fails) ++failed_attempts_;
   if (fails) attempt_error_ = why;
+  if (fails && attempt.holds) ++failed_saves_;
   next_try_ = turn.now + std::max<Duration>(std::chrono::seconds(1), back_off(failed_attempts_));
   tell(turn, "checkpoint_failed", 2, "a checkpoint was given up, the one before stays: " + why);
   for (const ClientId client : std::exchange(savers_, {}))

@@ -180,10 +180,11 @@ void Job::finish_reclaim(Turn& turn) {
   evaluator_.reset();
   choose_evaluator(turn);
   await({pacer()}, turn.now + setup_.timeouts.silent_ps);
-  if (state_ == JobState::kPaused && !holds_workers()) set_state(turn, JobState::kRunning, "the chief is back");
+  if (state_ == JobState::kPaused && !holds_workers(turn.tasks))
+    set_state(turn, JobState::kRunning, "the chief is back");
   for (const Member& worker : unfinished_) {
     send(turn, worker.task, StartJob{id(), generation_});
-    send(turn, worker.task, PauseJob{id(), generation_, holds_workers(), "the chief is back"});
+    send(turn, worker.task, PauseJob{id(), generation_, holds_workers(turn.tasks), "the chief is back"});
     if (stopping_) send(turn, worker.task, StopJob{id(), generation_});
   }
   tell(turn, kReclaimed, 1,

@@ -19,6 +19,7 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
   if (stage_ == Stage::kRegather) return regather(turn);
   if (!uses(member)) return;
   const bool is_silent = finding.what == Finding::What::kSilent;
+  const bool is_loss = finding.what != Finding::What::kLeft;
   const bool has_trained = stage_ == Stage::kTrain || stage_ == Stage::kReclaim || stage_ == Stage::kSettle ||
                            stage_ == Stage::kFinalCut || stage_ == Stage::kEvaluate;
   if (stage_ == Stage::kClose) {
@@ -27,15 +28,15 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
   }
   if (is_owner(member)) {
     if (is_silent && has_trained) return pause(turn, finding);
-    return recover(turn, to_string(member.task) + ": " + finding.why, member.task);
+    return recover(turn, to_string(member.task) + ": " + finding.why, member.task, is_loss);
   }
-  if (stage_ == Stage::kTrain) return lose_worker(turn, member, finding.why);
+  if (stage_ == Stage::kTrain) return lose_worker(turn, member, finding.why, is_loss);
   if (stage_ == Stage::kReclaim) {
     if (!awaited_.empty()) return lose_worker(turn, member, finding.why);
     reclaimed_.erase(member);  // seen at its end
     return;
   }
-  if (!has_trained) return recover(turn, to_string(member.task) + ": " + finding.why, member.task);
+  if (!has_trained) return recover(turn, to_string(member.task) + ": " + finding.why, member.task, is_loss);
   lost_.insert(member);
   // The last cut doesn't wait for its marks.
   if (stage_ == Stage::kSettle || stage_ == Stage::kFinalCut) {
@@ -65,7 +66,7 @@ void Job::pause(Turn& turn, const Finding& finding) {
 void Job::resume(Turn& turn) {
   progress_at_ = turn.now;
   for (Fence& fence : fences_) fence.deadline = turn.now + setup_.timeouts.silent_ps;
-  if ((state_ != JobState::kPaused && !stopping_) || is_short_) return;
+  if ((state_ != JobState::kPaused && !stopping_) || is_short_ || leaving_owner(turn.tasks)) return;
   pause_workers(turn, false, "all ps tasks are back");
   const bool trains = (stage_ == Stage::kTrain || stage_ == Stage::kReclaim) && !stopping_;
   if (trains) return set_state(turn, JobState::kRunning, "all ps tasks are back");
@@ -75,10 +76,11 @@ void Job::resume(Turn& turn) {
 
 // ---- rollback
 
-void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root) {
+// is_loss: else a task left in good order, and nobody counts it.
+void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root, bool is_loss) {
   if (is_final(state_) || stage_ == Stage::kClose || stage_ == Stage::kQueued) return;
   if (stopping_) return close(turn, JobState::kStopped, end_reason_ + "; " + why + " before the workers had ended");
-  const std::size_t times = count_loss(turn, owners_.empty() ? kLostAtStart : kLossCounted, why, root);
+  const std::size_t times = is_loss ? count_loss(turn, owners_.empty() ? kLostAtStart : kLossCounted, why, root) : 0;
   if (times > config().job.max_restarts)
     return fail(turn, Error{ErrorCode::kFailed, too_many_losses(why, times)}, root);
   // Nothing was placed yet: no generation to roll back.
@@ -93,13 +95,13 @@ void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root
   const Instant began = recovery_ ? recovery_->began : turn.now;
   const Instant gathers_since = recovery_ ? recovery_->gathers_since : turn.now;
   recovery_ = Recovery{why, root, began, gathers_since, turn.now + back_off(fruitless_), reached, is_known};
-  roll_back(turn);
+  roll_back(turn, is_loss);
 }
 
-// What recovery_ is for has been counted.
-void Job::roll_back(Turn& turn) {
+// What recovery_ is for has been counted, if it is a loss.
+void Job::roll_back(Turn& turn, bool is_loss) {
   ++recoveries_;
-  ++fruitless_;
+  if (is_loss) ++fruitless_;
   drop_generation(turn);
   pause_workers(turn, true, recovery_->why);
   stage_ = Stage::kRegather;
@@ -140,6 +142,10 @@ void Job::drop_generation(Turn& turn) {
   silent_ps_.clear();
   suspicions_.clear();
   is_short_ = false;
+  told_to_stop_.clear();
+  stopped_.clear();
+  is_saved_ = false;
+  failed_saves_ = 0;
   lending_ = Lending();
   may_lend_ = false;
   early_requests_.clear();
@@ -167,7 +173,7 @@ bool Job::regather_ps(Turn& turn, std::string& missing) {
   bool all = !owners_.empty();
   for (const Member& ps : holders()) {
     const Task* task = turn.tasks.find(ps.task);
-    if (task != nullptr && task->is_there() && task->connected) continue;
+    if (task != nullptr && task->takes_work()) continue;
     all = false;
     add(to_string(ps.task));
   }
@@ -194,7 +200,7 @@ bool Job::regather_workers(Turn& turn, std::string& missing) {
   std::vector<Member> ready;
   std::set<TaskId> tasks;
   for (const auto& [id, task] : turn.tasks.all()) {
-    if (id.role != Role::kWorker || !task.is_there() || !task.connected) continue;
+    if (id.role != Role::kWorker || !task.takes_work()) continue;
     const std::size_t losses = losses_of(id, turn.now);
     if (losses > config().job.max_restarts && !waits_for_lost()) {
       keep_out(turn, id, losses);

@@ -197,14 +197,16 @@ void Job::repeat_training_requests(Turn& turn, const Member& member) {
     return;
   }
   send_to(StartJob{id(), generation_});
-  send_to(PauseJob{id(), generation_, holds_workers(), reason_});
+  send_to(PauseJob{id(), generation_, holds_workers(turn.tasks), reason_});
   if (evaluator_ == member && config().evaluate.every_steps != 0) send_to(SetEvaluator{id(), generation_});
-  if (stopping_) return send_to(StopJob{id(), generation_});
+  if (stopping_ || told_to_stop_.count(member) != 0) return send_to(StopJob{id(), generation_});
   grant_again(turn, member);
 }
 
 void Job::on_worker_finished(Turn& turn, const Member& from, const WorkerFinished& finished) {
   worker_steps_[from] = finished.steps;
+  // Its part isn't done: the others, or its successor, go on with it.
+  if (told_to_stop_.count(from) != 0 && !stopping_) return void(stopped_.insert(from));
   if (unfinished_.erase(from) == 0) return;
   lending_.forget(from);
   early_requests_.erase(from);
@@ -233,6 +235,7 @@ void Job::check_end(Turn& turn) {
 
 void Job::check_stall(Turn& turn) {
   if (!silent_ps_.empty() || is_short_) return;
+  if (leaving_owner(turn.tasks)) progress_at_ = turn.now;
   for (const Fence& fence : fences_) {
     if (fence.held || turn.now < fence.deadline) continue;
     const Member& debtor = fence.owed.empty() ? pacer() : owners_[fence.owed.begin()->value].ps;

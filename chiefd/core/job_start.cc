@@ -53,7 +53,7 @@ void Job::gather(Turn& turn) {
   bool has_all_ps = true;
   std::map<TaskId, Member> there;
   for (const auto& [id, task] : turn.tasks.all()) {
-    if (task.is_there() && task.connected) {
+    if (task.takes_work()) {
       if (id.role == Role::kWorker) there.emplace(id, task.member);
       continue;
     }
@@ -206,7 +206,7 @@ Status Job::place_on_all(const Tasks& tasks) {
   std::vector<Offer> offers;
   std::uint64_t offered = 0;
   for (const auto& [id, task] : tasks.all()) {
-    if (id.role != Role::kPs || !task.is_there() || !task.connected) continue;
+    if (id.role != Role::kPs || !task.takes_work()) continue;
     const std::uint32_t threads = std::max(task.hello.shards, 1u);
     offers.push_back(Offer{id, threads});
     offered += threads;
@@ -228,8 +228,7 @@ void Job::place_model(Turn& turn) {
   // A ps that was lost meanwhile is waited for as at the beginning.
   const auto& tasks = turn.tasks.all();
   if (turn.now < gather_until_ && std::any_of(tasks.begin(), tasks.end(), [](const auto& entry) {
-        return entry.first.role == Role::kPs && entry.second.is_listed &&
-               !(entry.second.is_there() && entry.second.connected);
+        return entry.first.role == Role::kPs && entry.second.is_listed && !entry.second.takes_work();
       })) {
     stage_ = Stage::kGather;
     deadline_ = gather_until_;

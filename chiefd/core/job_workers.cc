@@ -20,7 +20,8 @@ void Job::forget_predecessors(const Member& worker) {
   });
 }
 
-void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why) {
+// is_loss: else it left in good order, and nobody counts it.
+void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why, bool is_loss) {
   forget_predecessors(worker);
   lost_.insert(worker);
   joining_.erase(worker);
@@ -34,9 +35,14 @@ void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why) 
       return message != nullptr && message->task == worker.task;
     });
   const bool had_finished = unfinished_.erase(worker) == 0;
-  rejoins_[to_string(worker.task)].note(turn.now, config().job.restart_window);
-  warn("lost " + to_string(worker.task) + ": " + why);
-  tell(turn, kWorkerLost, 2, "goes on without " + to_string(worker.task) + ": " + why, worker.task);
+  told_to_stop_.erase(worker);
+  stopped_.erase(worker);
+  if (is_loss) {
+    rejoins_[to_string(worker.task)].note(turn.now, config().job.restart_window);
+    warn("lost " + to_string(worker.task) + ": " + why);
+  }
+  tell(turn, is_loss ? kWorkerLost : kWorkerLeft, is_loss ? 2 : 1,
+       "goes on without " + to_string(worker.task) + ": " + why, worker.task);
   // If it lives: as another incarnation it may come back. Not to the one that took its place.
   if (turn.tasks.is_current(worker))
     send(turn, worker.task, CloseJob{id(), generation_, "the job goes on without this task: " + why, true});
@@ -134,19 +140,19 @@ void Job::invite(Turn& turn, const Member& worker) {
 
 void Job::invite_all(Turn& turn) {
   for (const auto& [id, task] : turn.tasks.all())
-    if (id.role == Role::kWorker && task.is_there()) invite(turn, task.member);
+    if (id.role == Role::kWorker && task.is_there() && !task.leaving) invite(turn, task.member);
   join_prepared(turn);
 }
 
 // All that are ready, but not while a checkpoint is cut: its workers are counted.
 void Job::join_prepared(Turn& turn) {
-  if (stage_ != Stage::kTrain || !may_lend_) return;
+  if (stage_ != Stage::kTrain || !may_lend_ || leaving_owner(turn.tasks)) return;
   if (attempt_ && attempt_->phase == Attempt::Phase::kCut) return;
   for (const Member& worker : std::set(prepared_)) {
     if (uses(worker) || lost_.count(worker) != 0 || !turn.tasks.is_current(worker) || !has_work_for(worker.task))
       continue;
     const Task* task = turn.tasks.find(worker.task);
-    if (!task->is_there() || !task->connected) continue;
+    if (!task->takes_work()) continue;
     // Who is lost again and again waits longer each time.
     const std::size_t losses = losses_of(worker.task, turn.now);
     if (losses > config().job.max_restarts) {
@@ -237,7 +243,7 @@ void Job::check_quorum(Turn& turn) {
     if (!is_short_) return;
     is_short_ = false;
     progress_at_ = turn.now;
-    if (silent_ps_.empty()) {
+    if (silent_ps_.empty() && !leaving_owner(turn.tasks)) {
       pause_workers(turn, false, "the workers are there");
       set_state(turn, stopping_ ? JobState::kStopping : JobState::kRunning, "the workers are there");
     }

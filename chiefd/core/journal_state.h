@@ -181,6 +181,7 @@ inline constexpr char kRolledBack[] = "rolled_back";
 inline constexpr char kTakenUp[] = "taken_up";
 inline constexpr char kReclaimed[] = "reclaimed";
 inline constexpr char kCheckpointTaken[] = "checkpoint";
+inline constexpr char kWorkerLeft[] = "worker_left";
 
 using Record = std::variant<TermRecord, SubmittedRecord, StateRecord, GenerationRecord, GrantRecord, DescribedRecord,
                             TrainingRecord, RosterRecord, OpenGrantsRecord, CheckpointRecord, EventRecord, EndRecord>;

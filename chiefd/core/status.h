@@ -16,7 +16,8 @@
 
 namespace disttrain::chiefd {
 
-// waiting: hasn't said hello yet. running: ready, and used by the current job. left: went while it was in no job.
+// waiting: hasn't said hello yet. running: ready, and used by the current job. left: went while it was in no job, or
+// in good order.
 enum class TaskState : std::uint8_t { kWaiting, kReady, kRunning, kSilent, kDead, kLeft };
 const char* to_string(TaskState state);
 

@@ -115,6 +115,7 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
     task.heartbeat = Heartbeat{};
     task.turned.clear();
     task.spoke = false;
+    task.leaving = false;
     task.probing = false;
   }
   const bool was_silent = task.state == TaskState::kSilent;
@@ -194,6 +195,34 @@ void Tasks::lose(Task& task, std::string why, Findings& findings, Actions& actio
   task.connected = false;
   actions.push_back(Disconnect{task.member});
   findings.push_back({Finding::What::kLost, task.member, std::move(why)});
+}
+
+bool Tasks::begin_leave(const Member& member) {
+  if (!is_current(member)) return false;
+  return !std::exchange(tasks_[member.task].leaving, true);
+}
+
+std::vector<Member> Tasks::leaving() const {
+  std::vector<Member> members;
+  for (const auto& [id, task] : tasks_)
+    if (task.leaving && !is_given_up(task.state)) members.push_back(task.member);
+  return members;
+}
+
+void Tasks::let_go(const Member& member, Findings& findings, Actions& actions) {
+  if (!is_current(member)) return;
+  Task& task = tasks_[member.task];
+  send(Send{member.task, LeaveGranted{}, std::nullopt}, actions);
+  task.state = TaskState::kLeft;
+  task.reason = "it was told to end";
+  task.connected = false;
+  findings.push_back({Finding::What::kLeft, member, task.reason});
+}
+
+// A task hears of the new one in the answer to its next heartbeat, when its timer for the one after is set already; and
+// so it is with the shard threads of a ps.
+void Tasks::forgive_change(Instant now, const Timeouts& before) {
+  for (auto& [id, task] : tasks_) task.last_heard = std::max(task.last_heard, now + 3 * before.interval);
 }
 
 void Tasks::tick(Instant now, Findings& findings, Actions& actions) {

@@ -24,9 +24,10 @@ struct Task {
   TaskHello hello;
   bool connected = false;
   bool probing = false;
-  bool spoke = false;  // since it was welcomed: it lives, and its hello wasn't one that came late
-  Instant joined;      // this process
-  Instant last_heard;  // alive in all its parts
+  bool spoke = false;    // since it was welcomed: it lives, and its hello wasn't one that came late
+  bool leaving = false;  // it was told to end, and waits to be let go
+  Instant joined;        // this process
+  Instant last_heard;    // alive in all its parts
   Instant silent_since;
   Instant probe_after;  // not before, while it is away or silent
   Heartbeat heartbeat;  // the last one
@@ -35,11 +36,13 @@ struct Task {
   std::deque<Incarnation> superseded;  // processes whose place another one took; the last few
 
   bool is_there() const { return state == TaskState::kReady; }
+  // Something new may be given to it.
+  bool takes_work() const { return is_there() && connected && !leaving; }
 };
 
 // What the clocks and connections say about one process.
 struct Finding {
-  enum class What { kJoined, kReturned, kSilent, kLost };
+  enum class What { kJoined, kReturned, kSilent, kLost, kLeft };  // kLeft: in good order
   What what = What::kJoined;
   Member member;
   std::string why;
@@ -48,6 +51,7 @@ using Findings = std::vector<Finding>;
 
 class Tasks {
  public:
+  // `timeouts` outlive it, and may change.
   Tasks(const ClusterConfig& cluster, const Timeouts& timeouts);
 
   const std::map<TaskId, Task>& all() const { return tasks_; }
@@ -74,6 +78,13 @@ class Tasks {
   // rarely: the first probe may have met a dying process whose port was still open, or may have been too slow.
   void tick(Instant now, Findings& findings, Actions& actions);
 
+  // It was told to end. False: that was known. Those that are still to be let go, and how one is.
+  bool begin_leave(const Member& member);
+  std::vector<Member> leaving() const;
+  void let_go(const Member& member, Findings& findings, Actions& actions);
+  // The heartbeat timeout was `before` until now: tasks go by it for some heartbeats more.
+  void forgive_change(Instant now, const Timeouts& before);
+
   // To a task whose connection is away: nothing. When it is back, whoever asked asks again.
   void send(Send message, Actions& actions) const;
 
@@ -82,7 +93,7 @@ class Tasks {
   void probe_again(Instant now, Task& task, Actions& actions);
   void lose(Task& task, std::string why, Findings& findings, Actions& actions);
 
-  const Timeouts timeouts_;
+  const Timeouts& timeouts_;
   const bool takes_unlisted_;
   std::map<TaskId, Task> tasks_;
   Instant last_tick_;

@@ -56,6 +56,8 @@ struct PrepareCheckpoint {
   Generation generation;
   std::uint64_t attempt = 0;
   std::string folder;  // the attempt's own
+  bool holds =
+      false;  // nothing is applied after the cut, until the attempt is abandoned: no step is lost by a rollback
 };
 
 struct CheckpointPrepared {

@@ -10,6 +10,7 @@
 //   chief -> one worker   Evaluate             -> Evaluated
 //   chief -> every worker PauseJob             (while a ps is away, or workers are too few)
 //   chief -> all          CloseJob             -> JobClosed
+//   any task -> chief     LeaveRequest         -> LeaveGranted (it was told to end)
 //
 // Every message names the job and its generation; another generation than the receiver's is ignored and counted (I3).
 #pragma once
@@ -297,7 +298,16 @@ struct Heartbeat {
 
 struct HeartbeatAnswer {
   Term term;
+  Duration heartbeat_timeout{};  // the chief's, which holds for all; it may change
 };
+
+// The task was told to end, and waits for LeaveGranted, though not for ever: a worker stops at its next push boundary
+// and its records are lent again; of a ps's shards a checkpoint is taken where the job takes any, and nothing is
+// applied after it. Said again to each chief.
+struct LeaveRequest {};
+
+// Nothing hangs on the task any more.
+struct LeaveGranted {};
 
 struct LogLine {
   std::int64_t wall_nanoseconds = 0;  // Unix time

@@ -94,6 +94,7 @@ struct Fence {
 // A checkpoint: the shell has the files of this attempt, and the memory for a copy is free.
 struct AttemptPrepared {
   std::uint64_t attempt = 0;
+  bool holds = false;  // after the cut nothing is applied, until the attempt is abandoned or another is prepared
 };
 // This one and all before it.
 struct AttemptAbandoned {

@@ -85,6 +85,9 @@ Status ShardCore::check(const MemberState& member, Sequence sequence, const Push
   if (attempt_ != 0 && member.marked == attempt_)
     return refuse(frame + " came after the mark of checkpoint attempt " + std::to_string(attempt_) +
                   " and before the cut");
+  if (held_ != 0 && member.marked == held_)
+    return refuse(frame + " came after the mark of checkpoint attempt " + std::to_string(held_) +
+                  ", after which nothing is applied");
   if (is_void(push)) return {};
   if (push.clock <= member.last_clock)
     return refuse(frame + " is for step " + std::to_string(push.clock.value) + " after a whole push for step " +

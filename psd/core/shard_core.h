@@ -127,7 +127,8 @@ class ShardCore {
   void cut(Actions& actions);
   void cut_if_ordered(Actions& actions);
   void cut_if_all_marked(Actions& actions);
-  void let_marked_go(Actions& actions);
+  void let_marked_go(std::uint64_t attempt, Actions& actions);
+  void end_hold(Actions& actions);
 
   // Constant.
   const ShardId shard_;
@@ -146,6 +147,8 @@ class ShardCore {
   std::uint64_t attempt_ = 0;    // of a checkpoint, prepared and not cut yet; 0 = none
   std::uint64_t settled_ = 0;    // the newest attempt that was cut or abandoned
   std::optional<Step> cut_at_;   // pacer, sync
+  bool holds_ = false;           // of attempt_
+  std::uint64_t held_ = 0;       // an attempt that was cut and holds; 0 = none
   bool pacer_finished_ = false;  // async, ssp, not the pacer: it said so
   Step version_;
   MemberTable members_;

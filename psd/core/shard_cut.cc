@@ -1,7 +1,8 @@
 // Checkpoints: when a shard takes its copy, so that all shards' copies hold the same pushes of every living worker.
 // sync: between two commits, at a place that the pacer names in the stream of its commits. async, ssp: when each worker
 // has sent its mark, after which it sends nothing before the cut (Chandy & Lamport, "Distributed Snapshots", 1985, with
-// the senders held instead of recorded channels).
+// the senders held instead of recorded channels). An attempt that holds is the last that is seen of a generation: the
+// senders stay held, and the pacer commits nothing.
 #include <algorithm>
 
 #include "psd/core/shard_core.h"
@@ -12,18 +13,30 @@ namespace disttrain::psd {
 
 void ShardCore::on(Instant, const AttemptPrepared& event, Actions& actions) {
   if (event.attempt <= settled_) return;
-  let_marked_go(actions);
+  end_hold(actions);
+  let_marked_go(attempt_, actions);
   attempt_ = event.attempt;
+  holds_ = event.holds;
   cut_at_.reset();
   if (members_.active().empty()) cut_if_all_marked(actions);
 }
 
-void ShardCore::on(Instant, const AttemptAbandoned& event, Actions& actions) {
+void ShardCore::on(Instant now, const AttemptAbandoned& event, Actions& actions) {
+  if (held_ != 0 && event.attempt >= held_) {
+    end_hold(actions);
+    if (train_.mode == Mode::kSync) advance_sync(now, actions);
+  }
   if (attempt_ == 0 || event.attempt < attempt_) return;
-  let_marked_go(actions);
+  let_marked_go(attempt_, actions);
   settled_ = attempt_;
   attempt_ = 0;
   cut_at_.reset();
+}
+
+void ShardCore::end_hold(Actions& actions) {
+  if (held_ == 0) return;
+  let_marked_go(held_, actions);
+  held_ = 0;
 }
 
 void ShardCore::on(Instant, const CutOrdered& event, Actions& actions) {
@@ -40,6 +53,10 @@ void ShardCore::on(Instant, const MarkArrived& event, Actions& actions) {
   MemberState* member = members_.find(event.channel);
   if (event.channel.value == 0 || member == nullptr) return;
   const std::uint64_t attempt = event.mark.attempt;
+  if (held_ != 0 && attempt == held_) {  // once more, over another connection
+    member->marked = attempt;
+    return;
+  }
   // One that is over, or that we know nothing of, holds nobody.
   if (attempt != attempt_) return actions.push_back(SendMarkTaken{member->channel, MarkTaken{attempt}});
   member->marked = attempt;
@@ -78,16 +95,19 @@ void ShardCore::cut(Actions& actions) {
             [](const WorkerEntry& a, const WorkerEntry& b) { return a.worker < b.worker; });
   if (is_pacer()) copy.pacer = report();
   actions.push_back(std::move(copy));
-  let_marked_go(actions);
+  if (holds_)
+    held_ = attempt_;
+  else
+    let_marked_go(attempt_, actions);
   settled_ = attempt_;
   attempt_ = 0;
   cut_at_.reset();
 }
 
-void ShardCore::let_marked_go(Actions& actions) {
+void ShardCore::let_marked_go(std::uint64_t attempt, Actions& actions) {
   for (MemberState* member : members_.active())
-    if (attempt_ != 0 && member->marked == attempt_ && member->channel.value != 0)
-      actions.push_back(SendMarkTaken{member->channel, MarkTaken{attempt_}});
+    if (attempt != 0 && member->marked == attempt && member->channel.value != 0)
+      actions.push_back(SendMarkTaken{member->channel, MarkTaken{attempt}});
 }
 
 }  // namespace disttrain::psd

@@ -118,6 +118,7 @@ void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
 
 // Pacer. True: a step was committed, another may be ready.
 bool ShardCore::decide_sync(Instant now, Actions& actions) {
+  if (held_ != 0) return false;
   std::vector<Member> active;
   std::vector<Member> empty;
   for (const MemberState* member : members_.active()) {

@@ -393,5 +393,34 @@ TEST(AsyncShard, AnAttemptOfALaterTermThatIsGivenUpEndsThoseBeforeIt) {
   EXPECT_EQ(taken->channel, ChannelId(1));
 }
 
+// The last that is seen of a generation: a push that came after it would be lost by the rollback.
+TEST(AsyncShard, AnAttemptThatHoldsKeepsTheMarkedUntilItIsGivenUp) {
+  ShardOptions options;
+  options.train.mode = Mode::kAsync;
+  options.roster = roster_of(2);
+  const Layout layout = small_layout(1);
+  ShardCore shard(layout, options);
+  Actions actions;
+  for (std::uint32_t w : {0U, 1U}) shard.step({}, ChannelOpened{ChannelId(w + 1), worker(w)}, actions);
+  shard.step({}, AttemptPrepared{5, true}, actions);
+  shard.step({}, MarkArrived{ChannelId(1), Mark{5}}, actions);
+  actions.clear();
+  shard.step({}, MarkArrived{ChannelId(2), Mark{5}}, actions);
+  ASSERT_EQ(actions.size(), 1U) << "the copy, and nobody is let go";
+  EXPECT_TRUE(std::holds_alternative<CopyForCheckpoint>(actions[0]));
+  actions.clear();
+  shard.step({}, MarkArrived{ChannelId(1), Mark{5}}, actions);
+  EXPECT_TRUE(actions.empty()) << "once more, after a reconnection";
+  Push push;
+  push.clock = Step(1);
+  push.last = true;
+  EXPECT_FALSE(shard.landing(ChannelId(1), Sequence(1), push, layout.buckets[0].elements * sizeof(float)));
+  shard.step({}, AttemptAbandoned{4}, actions);
+  EXPECT_TRUE(actions.empty()) << "one before it";
+  shard.step({}, AttemptAbandoned{5}, actions);
+  EXPECT_EQ(actions.size(), 2U);
+  EXPECT_TRUE(shard.landing(ChannelId(1), Sequence(1), push, layout.buckets[0].elements * sizeof(float)));
+}
+
 }  // namespace
 }  // namespace disttrain::psd::test

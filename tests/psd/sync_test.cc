@@ -236,6 +236,25 @@ TEST(SyncRoster, AWorkerThatLeavesIsNoLongerWaitedFor) {
   }
 }
 
+TEST(SyncCut, NothingIsCommittedAfterOneThatHoldsUntilItIsGivenUp) {
+  for (const std::uint32_t shards : {1U, 3U}) {
+    Training run(shards, sync_train(0), 2, 1);
+    push_all(run.cluster, run.models[0], 1, random_gradient(1, 0, 1, 22), {});
+    run.cluster.deliver_all(run.random);
+    for (std::uint32_t s = 0; s < shards; ++s) run.cluster.node(s).handle(AttemptPrepared{5, true});
+    run.cluster.node(0).handle(CutOrdered{5, Step()});
+    push_all(run.cluster, run.models[1], 1, random_gradient(1, 1, 1, 22), {});
+    run.cluster.deliver_all(run.random);
+    EXPECT_EQ(run.cluster.node(0).shard.core().version(), Step(0));
+    EXPECT_FALSE(run.models[0].ready());
+    for (std::uint32_t s = 0; s < shards; ++s) run.cluster.node(s).handle(AttemptAbandoned{5});
+    run.cluster.deliver_all(run.random);
+    EXPECT_EQ(run.cluster.node(shards - 1).shard.core().version(), Step(1));
+    EXPECT_TRUE(run.models[0].ready());
+    EXPECT_TRUE(run.models[1].ready());
+  }
+}
+
 TEST(SyncFrames, APushTooFarAheadClosesItsChannel) {
   Training run(1, sync_train(0), 2, 1);
   push_all(run.cluster, run.models[0], 2, random_gradient(1, 0, 2, 22), {});

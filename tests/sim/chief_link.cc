@@ -23,6 +23,7 @@ void TaskNode::link_lost() {
   ++attempt_;
   open_ = false;
   if (link_ != 0) close(std::exchange(link_, 0));
+  if (gone_) return end();
   pause_ = std::clamp(pause_ * 2, timeouts_.reconnect_first, timeouts_.reconnect_longest);
   after(pause_, [this, attempt = attempt_] {
     if (attempt == attempt_) dial_chief();
@@ -61,14 +62,34 @@ void TaskNode::on_link_message(const Payload& payload) {
       on_other_journal();
     }
     on_welcome();
+    if (gone_) tell_chief(LeaveRequest{});
     for (wire::ControlMessage& message : std::exchange(waiting_, {})) tell_chief(std::move(message));
     return;
   }
   const auto& message = std::get<wire::ControlMessage>(payload);
-  if (const auto* answer = std::get_if<HeartbeatAnswer>(&message))
+  if (const auto* answer = std::get_if<HeartbeatAnswer>(&message)) {
     term_ = std::max(term_, answer->term);
-  else if (open_)
+    timeouts_ = derive_timeouts(answer->heartbeat_timeout);
+  } else if (gone_ && std::holds_alternative<LeaveGranted>(message)) {
+    tell("is let go");
+    end();
+  } else if (open_) {
     on_order(message);
+  }
+}
+
+void TaskNode::leave(std::function<void()> gone) {
+  if (gone_) return;
+  gone_ = std::move(gone);
+  tell("is told to end");
+  after(timeouts_.leave, [this] { end(); });
+  if (!open_) return end();
+  tell_chief(LeaveRequest{});
+}
+
+// Not from within what is being done.
+void TaskNode::end() {
+  world_.after(Duration(), gone_);
 }
 
 void TaskNode::tell_chief(wire::ControlMessage message) {

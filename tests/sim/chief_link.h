@@ -17,6 +17,9 @@ class TaskNode : public Node {
         chief_(std::move(chief)),
         timeouts_(derive_timeouts(heartbeat)) {}
 
+  // As SIGTERM does. `gone` ends the process: once it is let go, or where nobody can do that.
+  void leave(std::function<void()> gone);
+
  protected:
   virtual Hello make_hello() = 0;
   virtual void on_welcome() = 0;
@@ -41,10 +44,12 @@ class TaskNode : public Node {
   void dial_chief();
   void link_lost();
   void refused(const Refused& why);
+  void end();
   void beat();
 
   const std::string chief_;
-  const Timeouts timeouts_;
+  Timeouts timeouts_;
+  std::function<void()> gone_;  // it was told to end
   ConnectionId link_ = 0;
   bool open_ = false;
   std::uint64_t attempt_ = 0;

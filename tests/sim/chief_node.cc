@@ -48,6 +48,11 @@ void ChiefNode::save(const std::string& name) {
   step(chiefd::Save{chiefd::ClientId(last_client_), name});
 }
 
+void ChiefNode::reconfigure(Duration heartbeat_timeout) {
+  tell("has another heartbeat timeout");
+  step(chiefd::Reconfigured{heartbeat_timeout});
+}
+
 void ChiefNode::check_clients() {
   for (const auto& [client, since] : asked_)
     if (world_.now() - since > kClientPatience) laws_.violated("L2: a client has waited a minute for its answer");
@@ -94,7 +99,7 @@ void ChiefNode::act(const chiefd::Admit& action) {
   Welcome welcome;
   welcome.term = cluster_->term();
   welcome.journal = cluster_->journal();
-  welcome.heartbeat_timeout = jobs_.cluster.heartbeat.timeout;
+  welcome.heartbeat_timeout = cluster_->timeouts().silent;
   send(joining_, wire::HelloAnswer(welcome));
 }
 
@@ -172,7 +177,8 @@ void ChiefNode::note(const chiefd::Record& record) {
   if (std::holds_alternative<chiefd::TrainingRecord>(record)) laws_.trains();
   if (const auto* event = std::get_if<chiefd::EventRecord>(&record)) {
     tell("event " + event->kind + ": " + event->text);
-    if (event->kind == "worker_lost") laws_.worker_lost();
+    if (event->kind == "task_left") laws_.left();
+    if (event->kind == "worker_lost" || event->kind == "worker_left") laws_.worker_lost();
   }
 }
 

@@ -36,6 +36,7 @@ class ChiefNode final : public Node {
   void submit(const std::string& name);
   void stop(const std::string& name, bool kill);
   void save(const std::string& name);
+  void reconfigure(Duration heartbeat_timeout);
   // L2: each client has its answer within a bound.
   void check_clients();
 

@@ -162,7 +162,7 @@ void Laws::computes(const std::string& job_and_generation, const JobConfig& job,
 
 void Laws::restarts(const JobConfig& job, const chiefd::GenerationRecord& record, Term term) {
   const std::uint64_t begun = ++begun_[record.job];
-  if (begun > 1 + job.job.max_restarts + damaged_.size() + term.value)
+  if (begun > 1 + job.job.max_restarts + damaged_.size() + term.value + left_)
     violated("L2: generation " + std::to_string(record.generation.value) + " is the " + std::to_string(begun) +
              ". of a job with job.max_restarts " + std::to_string(job.job.max_restarts));
 }

@@ -37,6 +37,8 @@ class Laws {
   // A worker of the running generation is gone, or was taken for gone: its last push may be applied at some shards
   // only.
   void worker_lost() { is_any_worker_lost_ = was_any_worker_lost_ = true; }
+  // A task left in good order: a new generation without it counts as no loss.
+  void left() { ++left_; }
   // A generation is durable: it is about to begin with this checkpoint, or with initial values.
   void generation_begins(const chiefd::GenerationRecord& record);
   // Some generation has begun to train.
@@ -110,6 +112,7 @@ class Laws {
   const Jobs& jobs_;
   std::string violation_;
   bool has_trained_ = false;
+  std::uint64_t left_ = 0;
   bool is_any_worker_lost_ = false;
   bool was_any_worker_lost_ = false;  // in whatever generation
   std::map<std::string, std::map<std::uint32_t, std::uint64_t>> clocks_;

@@ -11,7 +11,8 @@ void Mishaps::draw(JobConfig& job) {
 }
 
 void Mishaps::begin(const JobConfig& job, Duration within, std::function<ChiefNode*()> chief,
-                    std::function<void()> lose_a_ps) {
+                    std::function<void()> lose_a_ps, std::function<void(std::uint64_t, Duration)> end_a_task) {
+  draw_leaves(within, end_a_task);
   chief_ = std::move(chief);
   lose_a_ps_ = [this, lose = std::move(lose_a_ps)] {
     if (!is_over_) lose();
@@ -40,6 +41,24 @@ void Mishaps::at_some_time(Duration within, std::function<void()> work) {
   world_.after(when, [this, work = std::move(work)] {
     if (!is_over_) work();
   });
+}
+
+// An operator restarts daemons, and changes the heartbeat timeout.
+void Mishaps::draw_leaves(Duration within, const std::function<void(std::uint64_t, Duration)>& end_a_task) {
+  const auto at = [this, within](std::function<void()> work) {
+    const Duration when(static_cast<std::int64_t>(leaves_.below(static_cast<std::uint64_t>(within.count()))));
+    world_.after(when, [this, work = std::move(work)] {
+      if (!is_over_) work();
+    });
+  };
+  for (std::uint64_t times = leaves_.below(3) == 0 ? 1 + leaves_.below(5) : 0; times > 0; --times)
+    at([end_a_task, task = leaves_.below(1000), away = milliseconds(1 + leaves_.below(3000))] {
+      end_a_task(task, away);
+    });
+  for (std::uint64_t times = leaves_.below(8) == 0 ? 1 + leaves_.below(3) : 0; times > 0; --times)
+    at([this, timeout = milliseconds(500 + leaves_.below(1500))] {
+      if (ChiefNode* const node = chief_()) node->reconfigure(timeout);
+    });
 }
 
 void Mishaps::lose_folder(Storage::Reach how) {

@@ -3,6 +3,7 @@
 // that it would have without this file.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "common/random.h"
@@ -16,12 +17,19 @@ namespace disttrain::sim {
 class Mishaps {
  public:
   Mishaps(std::uint64_t seed, World& world, Storage& storage, Laws& laws, const ChiefDisk& journal)
-      : world_(world), storage_(storage), laws_(laws), journal_(journal), random_(seed, stream_of("mishaps")) {}
+      : world_(world),
+        storage_(storage),
+        laws_(laws),
+        journal_(journal),
+        random_(seed, stream_of("mishaps")),
+        leaves_(seed, stream_of("leaves")) {}
 
   // Before the job begins: some are allowed few restarts.
   void draw(JobConfig& job);
-  // From now on, within so long. `chief`: null where it doesn't listen. `lose_a_ps`: kills one.
-  void begin(const JobConfig& job, Duration within, std::function<ChiefNode*()> chief, std::function<void()> lose_a_ps);
+  // From now on, within so long. `chief`: null where it doesn't listen. `lose_a_ps`: kills one. `end_a_task`: tells the
+  // one of that number to end, and starts it again after so long.
+  void begin(const JobConfig& job, Duration within, std::function<ChiefNode*()> chief, std::function<void()> lose_a_ps,
+             std::function<void(std::uint64_t task, Duration away)> end_a_task);
   void end() { is_over_ = true; }
 
   // A client was told that the job will be.
@@ -33,12 +41,14 @@ class Mishaps {
   void at_some_time(Duration within, std::function<void()> work);
   void lose_folder(Storage::Reach how);
   void damage(const JobConfig& job);
+  void draw_leaves(Duration within, const std::function<void(std::uint64_t, Duration)>& end_a_task);
 
   World& world_;
   Storage& storage_;
   Laws& laws_;
   const ChiefDisk& journal_;
   Random random_;
+  Random leaves_;
   std::function<ChiefNode*()> chief_;
   std::function<void()> lose_a_ps_;
   bool is_over_ = false;

@@ -154,7 +154,7 @@ void PsNode::prepare(const PrepareCheckpoint& order) {
     }
     for (auto& [id, shard] : job_->shards) {
       shard->first_mark.reset();
-      handle(*shard, psd::AttemptPrepared{order.attempt});
+      handle(*shard, psd::AttemptPrepared{order.attempt, order.holds});
     }
     tell_chief(CheckpointPrepared{order.job, order.generation, order.attempt});
   });

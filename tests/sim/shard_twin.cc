@@ -65,6 +65,9 @@ void ShardTwin::before(const psd::Event& event) {
   if (const auto* news = std::get_if<psd::NewsArrived>(&event)) take_roster(news->news.roster);
   if (const auto* commit = std::get_if<psd::CommitArrived>(&event)) next_roster_ = commit->commit.roster;
   if (const auto* fence = std::get_if<psd::Fence>(&event)) fenced_.insert(fence->worker);
+  const auto* prepared = std::get_if<psd::AttemptPrepared>(&event);
+  if (prepared != nullptr) holds_ = prepared->holds;
+  if (prepared != nullptr || std::holds_alternative<psd::AttemptAbandoned>(event)) held_at_.reset();
 }
 
 // A connection keeps order, and whoever reconnects is told where to go on: a gap is the worker's mistake, which the
@@ -92,6 +95,10 @@ void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float
 }
 
 void ShardTwin::after(bool is_open) {
+  if (held_at_ && shard_.core().version() != *held_at_)
+    laws_.violated("I5: " + name() + " applies step " + std::to_string(shard_.core().version().value) +
+                   " after the checkpoint of step " + std::to_string(held_at_->value) +
+                   ", which was to be the last of its generation");
   if (before_ && !is_open) {
     before_->worker.unsure = before_->worker.last.next();
     workers_[before_->member] = std::move(before_->worker);
@@ -281,6 +288,7 @@ void ShardTwin::says(const psd::Fenced& action) {
 }
 
 void ShardTwin::says(const psd::CopyForCheckpoint& action) {
+  if (holds_) held_at_ = action.entry.version;
   CutTaken cut;
   cut.version = action.entry.version;
   cut.values = values();

@@ -3,7 +3,8 @@
 //
 //   async, ssp   each frame changes its bucket once, by itself, or not at all (I3, I5, I6)
 //   sync         step k is the mean over the set that the pacer has recorded, in rank order (I7)
-//   all          records are visited once (I11); answers say what is so (I5, I9); a cut is of one moment (I13)
+//   all          records are visited once (I11); answers say what is so (I5, I9); a cut is of one moment (I13), and if
+//                it holds the last one
 #pragma once
 
 #include <map>
@@ -96,7 +97,9 @@ class ShardTwin {
     std::uint32_t complete_epochs = 0;
   };
   std::optional<Before> before_;
-  std::string problem_;  // with it
+  bool holds_ = false;           // the attempt that is prepared is the last that is seen of the generation
+  std::optional<Step> held_at_;  // it was cut here: nothing is applied any more
+  std::string problem_;          // with it
 };
 
 }  // namespace disttrain::sim

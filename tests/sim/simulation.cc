@@ -273,6 +273,11 @@ class Simulation {
         [this] {
           const auto ps = static_cast<std::uint32_t>(world_.random().below(jobs_.cluster.ps.size()));
           crash(TaskId{Role::kPs, ps}, false, world_.between(milliseconds(1), milliseconds(4000)));
+        },
+        [this](std::uint64_t lot, Duration away) {
+          const TaskId task = tasks_[1 + lot % (tasks_.size() - 1)];  // the first is the chief, which just ends
+          if (!network_.is_alive(address(task))) return;
+          static_cast<TaskNode*>(network_.at(address(task)))->leave([this, task, away] { crash(task, false, away); });
         });
   }
 

@@ -28,6 +28,7 @@ class Chief final : public ControlHandler {
   wire::HelloAnswer answer = welcome_of(Term(1), JournalId(7));
   bool answers_hello = true;
   bool answers_heartbeats = true;
+  Duration timeout = milliseconds(100);
   int hellos = 0;
   std::vector<wire::ControlMessage> heard;
   std::unique_ptr<ControlLink> link;
@@ -48,7 +49,7 @@ class Chief final : public ControlHandler {
  private:
   void on_answer(const wire::HelloAnswer&) override {}
   void on_message(wire::ControlMessage message) override {
-    if (std::holds_alternative<Heartbeat>(message) && answers_heartbeats) link->send(HeartbeatAnswer{Term(1)});
+    if (std::holds_alternative<Heartbeat>(message) && answers_heartbeats) link->send(HeartbeatAnswer{Term(1), timeout});
     heard.push_back(std::move(message));
   }
   void on_closed(const Error&) override {}
@@ -105,6 +106,20 @@ TEST_F(ChiefLinkTest, DialsUntilTheChiefIsThereAndSaysOnceThatItIsAway) {
   ASSERT_TRUE(until([&] { return welcomes_ == 1; }));
   EXPECT_EQ(away_.size(), 1u);
   EXPECT_EQ(link_.journal(), JournalId(7));
+}
+
+TEST_F(ChiefLinkTest, TimeoutOfTheChiefHoldsAndMayChange) {
+  link_.set_own_timeouts(derive_timeouts(milliseconds(200)));
+  EXPECT_EQ(link_.timeouts().silent, milliseconds(200)) << "nobody says others";
+  start_chief();
+  link_.open();
+  ASSERT_TRUE(until([&] { return link_.is_open(); }));
+  EXPECT_EQ(link_.timeouts().silent, milliseconds(100));
+  link_.set_own_timeouts(derive_timeouts(milliseconds(300)));
+  EXPECT_EQ(link_.timeouts().silent, milliseconds(100));
+  chief_->timeout = milliseconds(700);
+  link_.tell(Heartbeat{});
+  EXPECT_TRUE(until([&] { return link_.timeouts().silent == milliseconds(700); }));
 }
 
 TEST_F(ChiefLinkTest, ReportsWaitForTheChiefAndWhatIsSaidAgainDoesNot) {

@@ -606,5 +606,32 @@ TEST_F(WorkerCoreTest, PhaseTimesAddUp) {
   EXPECT_EQ(of(Phase::kWait), std::chrono::milliseconds(1));
 }
 
+// A checkpoint waits for the mark, and the mark for the end of the push, some frames of which have left.
+TEST_F(WorkerCoreTest, PushThatHasBegunIsEndedInAPauseWhereAMarkWaitsForIt) {
+  facts_.config.train.mode = Mode::kAsync;
+  begin_and_pull();
+  ASSERT_EQ(take<Compute>().size(), 1U);
+  give(RangesReady{4});
+  take<SendPush>();
+  give(Paused{true});
+  give(MarkRequested{5});
+  EXPECT_TRUE(take<SendMark>().empty());
+  give(Computed{1.0F});
+  EXPECT_EQ(take<SendPush>().size(), 2U);
+  EXPECT_EQ(take<SendMark>().size(), 2U);
+  EXPECT_TRUE(take<Compute>().empty());
+}
+
+TEST_F(WorkerCoreTest, GradientThatIsComputedInAPauseWaitsForItsEnd) {
+  facts_.config.train.mode = Mode::kAsync;
+  begin_and_pull();
+  ASSERT_EQ(take<Compute>().size(), 1U);
+  give(Paused{true});
+  give(Computed{1.0F});
+  EXPECT_TRUE(take<SendPush>().empty());
+  give(Paused{false});
+  EXPECT_EQ(take<SendPush>().size(), 3U);
+}
+
 }  // namespace
 }  // namespace disttrain::workerd

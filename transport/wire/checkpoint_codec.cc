@@ -20,11 +20,13 @@ static Message read_attempt(Reader& r) {
 void write(const PrepareCheckpoint& m, schema::PrepareCheckpoint::Builder b) {
   write_attempt(m, b);
   b.setFolder(text(m.folder));
+  b.setHolds(m.holds);
 }
 
 PrepareCheckpoint read(schema::PrepareCheckpoint::Reader r) {
   auto m = read_attempt<PrepareCheckpoint>(r);
   m.folder = string(r.getFolder());
+  m.holds = r.getHolds();
   return m;
 }
 

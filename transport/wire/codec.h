@@ -81,7 +81,7 @@ using ControlMessage =
                  HeartbeatAnswer, LogLines, SubmitJob, JobSubmitted, StatusRequest, StatusAnswer, StopRequest,
                  RequestDone, LogsRequest, Refused, PauseJob, PrepareCheckpoint, CheckpointPrepared, TakeCut,
                  MarkChannels, AbandonCheckpoint, ShardWritten, CheckpointFailed, SaveRequest, CheckpointSaved,
-                 EventsRequest, EventsAnswer>;
+                 EventsRequest, EventsAnswer, LeaveRequest, LeaveGranted>;
 
 // A message of at most 64 KiB is the control part of a kControl frame, a bigger one the payload of a kBlob frame.
 struct EncodedControl {

@@ -53,6 +53,8 @@ struct WriteBody {
   void operator()(const CheckpointSaved& m) { write(m, b.initCheckpointSaved()); }
   void operator()(const EventsRequest& m) { write(m, b.initEventsRequest()); }
   void operator()(const EventsAnswer& m) { write(m, b.initEventsAnswer()); }
+  void operator()(const LeaveRequest&) { b.setLeaveRequest(); }
+  void operator()(const LeaveGranted&) { b.setLeaveGranted(); }
 };
 
 // Long because it is a table.
@@ -149,6 +151,10 @@ ControlMessage read_body(schema::ControlMessage::Reader r) {
       return read(r.getEventsRequest());
     case Which::EVENTS_ANSWER:
       return read(r.getEventsAnswer());
+    case Which::LEAVE_REQUEST:
+      return LeaveRequest{};
+    case Which::LEAVE_GRANTED:
+      return LeaveGranted{};
   }
   malformed("it is of kind " + std::to_string(static_cast<unsigned>(r.which())) + ", which this version doesn't know");
 }
@@ -199,6 +205,8 @@ struct NameOf {
   const char* operator()(const CheckpointSaved&) const { return "CheckpointSaved"; }
   const char* operator()(const EventsRequest&) const { return "EventsRequest"; }
   const char* operator()(const EventsAnswer&) const { return "EventsAnswer"; }
+  const char* operator()(const LeaveRequest&) const { return "LeaveRequest"; }
+  const char* operator()(const LeaveGranted&) const { return "LeaveGranted"; }
 };
 
 }  // namespace

@@ -201,6 +201,8 @@ struct ControlMessage {
     checkpointSaved @42 :CheckpointSaved;
     eventsRequest @43 :EventsRequest;
     eventsAnswer @44 :EventsAnswer;
+    leaveRequest @45 :Void;  # task -> chief: it was told to end. Answered by leaveGranted, when nothing hangs on it
+    leaveGranted @46 :Void;
   }
 }
 
@@ -449,6 +451,7 @@ struct Heartbeat {
 
 struct HeartbeatAnswer {
   term @0 :UInt64;
+  heartbeatTimeout @1 :Int64;  # nanoseconds; the chief's holds for all
 }
 
 struct LogLine {
@@ -475,6 +478,7 @@ struct PrepareCheckpoint {
   generation @1 :UInt64;
   attempt @2 :UInt64;
   folder @3 :Text;
+  holds @4 :Bool;  # nothing is applied after the cut
 }
 
 struct CheckpointPrepared {

@@ -123,10 +123,11 @@ Heartbeat read(schema::Heartbeat::Reader r) {
 
 void write(const HeartbeatAnswer& m, schema::HeartbeatAnswer::Builder b) {
   b.setTerm(m.term.value);
+  b.setHeartbeatTimeout(m.heartbeat_timeout.count());
 }
 
 HeartbeatAnswer read(schema::HeartbeatAnswer::Reader r) {
-  return HeartbeatAnswer{Term(r.getTerm())};
+  return HeartbeatAnswer{Term(r.getTerm()), Duration(r.getHeartbeatTimeout())};
 }
 
 void write(const LogLines& m, schema::LogLines::Builder b) {

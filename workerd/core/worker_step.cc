@@ -25,7 +25,8 @@ void WorkerCore::advance(Actions& out) {
   if (!have_parameters_ && !stopping_ && !finished_) begin_pull(PullOf::kAll, out);
   plan_batches(out);
   if (pulling_) return enter(Phase::kPull);
-  if (paused_ && !stopping_) return enter(Phase::kWait);
+  // A push that has begun goes on where a mark waits for its end.
+  if (paused_ && !stopping_ && !mark_wanted_) return enter(Phase::kWait);
 
   if (computed_whole_ && !pushing_) {
     if (finished_ || is_void(computed_)) {

@@ -169,6 +169,11 @@ class ClusterTest : public testing::Test {
   int listens_ = 0;
   int done_ = 0;
 
+  // As from shards that nobody had to be waited for.
+  void say_written(const PrepareCheckpoint& prepare) {
+    for (std::uint32_t i = 0; i < config_.ps.size(); ++i) write_shards(ps(i), prepare);
+  }
+
   void release_disk() {
     disk_is_held_ = false;
     for (Ticket ticket : std::exchange(unwritten_, {})) step(Persisted{ticket});
@@ -267,6 +272,7 @@ class ClusterTest : public testing::Test {
   void obey(TaskId, const Evaluate&) {}
   void obey(TaskId, const HeartbeatAnswer&) {}
   void obey(TaskId, const PauseJob&) {}
+  void obey(TaskId, const LeaveGranted&) {}
   void obey(TaskId task, const PrepareCheckpoint& m) {
     answer(task, CheckpointPrepared{m.job, m.generation, m.attempt});
   }
