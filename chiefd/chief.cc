@@ -36,11 +36,11 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
     : loop_(loop),
       transport_(transport),
       log_(log),
-      config_(std::move(setup.cluster)),
       listen_address_(std::move(setup.listen_address)),
       on_listening_(std::move(setup.on_listening)),
       on_failed_(std::move(setup.on_failed)),
       is_alive_(std::make_shared<bool>(true)),
+      config_(std::move(setup.cluster)),
       timer_(loop) {
   JournalState state = std::move(setup.journal.state);
   if (state.journal.value == 0) state.journal = JournalId(daemon::draw_number());
@@ -100,6 +100,35 @@ void Chief::on_tick() {
   });
 }
 
+void Chief::change(const ClusterConfig& cluster) {
+  const bool is_other_timeout = cluster.heartbeat.timeout != config_.heartbeat.timeout;
+  config_ = cluster;
+  if (is_other_timeout) step(Reconfigured{cluster.heartbeat.timeout});
+}
+
+daemon::ServiceState Chief::state() const {
+  daemon::ServiceState state;
+  state.is_ready = listener_ != nullptr;
+  if (!state.is_ready) {
+    state.status = "writes its term to the journal";
+    return state;
+  }
+  const Instant now = daemon::now();
+  std::size_t there = 0;
+  const std::vector<TaskStatus> tasks = cluster_->tasks(now);
+  for (const TaskStatus& task : tasks)
+    there += task.state == TaskState::kReady || task.state == TaskState::kRunning ? 1 : 0;
+  state.status = std::to_string(there) + " of " + std::to_string(tasks.size()) + " tasks are there";
+  const std::optional<JobId> id = cluster_->current_or_last();
+  if (!id) return state;
+  const JobStatus job = cluster_->status(*id, now);
+  const std::string steps = ", step " + std::to_string(job.global_step) +
+                            (job.steps_target != 0 ? " of " + std::to_string(job.steps_target) : std::string());
+  state.status = "job " + job.name + " is " + to_string(job.state) + steps +
+                 (job.state == JobState::kRunning || job.reason.empty() ? "" : ", " + job.reason) + "; " + state.status;
+  return state;
+}
+
 void Chief::take_own_lines() {
   while (true) {
     LogLines lines = log_.take(100);
@@ -132,7 +161,7 @@ Welcome Chief::make_welcome(std::uint64_t cluster_hash) const {
   Welcome welcome;
   welcome.term = cluster_->term();
   welcome.journal = cluster_->journal();
-  welcome.heartbeat_timeout = config_.heartbeat.timeout;
+  welcome.heartbeat_timeout = cluster_->timeouts().silent;
   if (cluster_hash != 0 && cluster_hash != config_.hash)
     welcome.warnings.push_back("this task's cluster file differs from the chief's: give all tasks the same");
   return welcome;
@@ -216,13 +245,20 @@ void Chief::on_message(PeerId id, const wire::ControlMessage& message) {
 
 // ---- what the core says
 
-void Chief::act(const Listen&) {
+Status Chief::listen() {
   Result<std::unique_ptr<transport::Listener>> listener =
       transport_.listen(loop_, listen_address_,
                         transport::ListenerLimits{config_.transport.max_connections, config_.transport.hello_timeout},
                         [this](std::unique_ptr<transport::Arrival> arrival) { on_arrival(std::move(arrival)); });
-  if (!listener) return on_failed_(listener.error());
+  if (!listener) return tl::unexpected(listener.error());
   listener_ = std::move(*listener);
+  return {};
+}
+
+// Nobody is connected yet whom the loop would keep waiting.
+void Chief::act(const Listen&) {
+  if (Status listens = daemon::listen_patiently([this] { return listen(); }); !listens)
+    return on_failed_(listens.error());
   log_.info("chief of cluster " + config_.name + " listens at " + listener_->address() + ", term " +
             std::to_string(cluster_->term().value) + ", transport " + transport_.name());
   if (on_listening_) on_listening_(listener_->address());

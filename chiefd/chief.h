@@ -25,6 +25,7 @@
 #include "chiefd/task_probe.h"
 #include "common/config/cluster_config.h"
 #include "common/daemon/log.h"
+#include "common/daemon/service.h"
 #include "common/messages/client.h"
 #include "transport/connection.h"
 
@@ -45,6 +46,11 @@ class Chief {
   // The loop, the transport and the log outlive it. Begins at once.
   Chief(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, Setup setup);
   ~Chief();
+
+  // For systemd.
+  daemon::ServiceState state() const;
+  // What may change while it runs.
+  void change(const ClusterConfig& cluster);
 
  private:
   struct Waiter {
@@ -81,6 +87,7 @@ class Chief {
   Welcome make_welcome(std::uint64_t cluster_hash) const;
 
   // What the core says.
+  Status listen();
   void carry_out(Actions actions);
   void act(const Listen& action);
   void act(const Admit& action);
@@ -111,12 +118,12 @@ class Chief {
   asio::io_context& loop_;
   transport::Transport& transport_;
   daemon::Log& log_;
-  const ClusterConfig config_;
   const std::string listen_address_;
   const std::function<void(const std::string&)> on_listening_;
   const std::function<void(const Error&)> on_failed_;
   const std::shared_ptr<bool> is_alive_;  // shared with what other threads and dials post to the loop
 
+  ClusterConfig config_;
   std::unique_ptr<Cluster> cluster_;
   std::unique_ptr<JournalWriter> journal_;
   std::unique_ptr<FolderKeeper> folders_;

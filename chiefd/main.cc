@@ -5,6 +5,8 @@
 #include "chiefd/chief.h"
 #include "common/daemon/log.h"
 #include "common/daemon/random.h"
+#include "common/daemon/reload.h"
+#include "common/daemon/service.h"
 #include "common/daemon/signals.h"
 #include "common/daemon/startup.h"
 #include "common/daemon/threads.h"
@@ -27,10 +29,6 @@ int main(int argc, char** argv) {
   if (!journal) return daemon::report("chiefd", journal.error());
 
   asio::io_context loop(1);
-  daemon::StopSignals signals(loop, [&loop, &log](int) {
-    log.info("asked to end");
-    loop.stop();
-  });
   chiefd::Chief chief(loop, transport, log,
                       chiefd::Chief::Setup{.cluster = cluster,
                                            .listen_address = startup->listen_address,
@@ -41,6 +39,15 @@ int main(int argc, char** argv) {
                                              exit_code = daemon::report("chiefd", error);
                                              loop.stop();
                                            }});
+  daemon::Service service(loop, log, {}, [&chief] { return chief.state(); });
+  const daemon::ReloadSignal reload(loop, *startup, log, service,
+                                    [&chief](const ClusterConfig& changed) { chief.change(changed); });
+  // Its journal has all that matters.
+  const daemon::StopSignals signals(loop, [&loop, &log, &service](int) {
+    log.info("told to end");
+    service.stopping();
+    loop.stop();
+  });
   loop.run();
   return exit_code;
 }

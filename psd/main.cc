@@ -2,6 +2,8 @@
 #include <asio/io_context.hpp>
 
 #include "common/daemon/log.h"
+#include "common/daemon/reload.h"
+#include "common/daemon/service.h"
 #include "common/daemon/signals.h"
 #include "common/daemon/startup.h"
 #include "psd/ps_daemon.h"
@@ -11,7 +13,7 @@ int main(int argc, char** argv) {
   using namespace disttrain;
 
   int exit_code = 0;
-  std::optional<daemon::Startup> startup = daemon::start_daemon(Role::kPs, argc, argv, exit_code);
+  const std::optional<daemon::Startup> startup = daemon::start_daemon(Role::kPs, argc, argv, exit_code);
   if (!startup) return exit_code;
 
   transport::TcpOptions options;
@@ -21,16 +23,19 @@ int main(int argc, char** argv) {
   daemon::Log log(startup->task, startup->cluster.log);
   transport::TcpTransport transport(options);
   asio::io_context loop(1);
-  psd::PsDaemon ps(loop, transport, std::move(*startup), log);
-  daemon::StopSignals signals(loop, [&ps, &log](int) {
-    log.info("stopping");
-    ps.stop();
-  });
-
-  if (Status started = ps.start(); !started) {
+  psd::PsDaemon ps(loop, transport, *startup, log);
+  if (Status started = daemon::listen_patiently([&ps] { return ps.start(); }); !started) {
     log.error(started.error().message);
+    daemon::tell_status(started.error().message);
     return static_cast<int>(started.error().code);
   }
+  daemon::Service service(loop, log, ps.loops(), [&ps] { return ps.state(); });
+  const daemon::ReloadSignal reload(loop, *startup, log, service,
+                                    [&ps](const ClusterConfig& cluster) { ps.change(cluster); });
+  const daemon::StopSignals signals(loop, [&ps, &service](int) {
+    ps.leave();
+    service.stopping();
+  });
   loop.run();
   return ps.exit_code();
 }

@@ -23,7 +23,9 @@ void PsDaemon::take(const PrepareCheckpoint& order) {
     job_->preparing = order.attempt;
     for (const auto& [shard, thread] : job_->threads) {
       job_->unprepared.insert(shard);
-      on_shard(shard, [attempt = order.attempt](ShardService& service) { service.prepare_cut(attempt); });
+      on_shard(shard, [attempt = order.attempt, holds = order.holds](ShardService& service) {
+        service.prepare_cut(attempt, holds);
+      });
     }
   });
 }

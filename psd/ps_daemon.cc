@@ -4,6 +4,7 @@
 
 #include <asio/post.hpp>
 #include <new>
+#include <utility>
 
 #include "common/daemon/clock.h"
 #include "common/daemon/config_reader.h"
@@ -39,10 +40,11 @@ std::string milliseconds(Duration duration) {
 PsDaemon::PsDaemon(asio::io_context& loop, transport::Transport& transport, daemon::Startup startup, daemon::Log& log)
     : loop_(loop),
       transport_(transport),
-      startup_(std::move(startup)),
-      self_{startup_.task, startup_.incarnation},
+      self_{startup.task, startup.incarnation},
       log_(log),
+      startup_(std::move(startup)),
       address_(startup_.address),
+      leave_timer_(loop),
       chief_(loop, transport, startup_.cluster.chief.address, derive_timeouts(startup_.cluster.heartbeat.timeout),
              link_handlers()),
       heartbeat_timer_(loop),
@@ -71,11 +73,11 @@ Status PsDaemon::start() {
   if (address_.ends_with(":0")) address_ = listener_->address();
 
   const auto upward = [this](const ShardNews& news) { post([this, news] { on_news(news); }); };
+  interval_ = chief_.timeouts().interval;
   for (std::uint32_t i = 0; i < threads_of(config); ++i) {
     std::vector<std::uint32_t> cores;
     if (!config.cores.empty()) cores.push_back(config.cores[i % config.cores.size()]);
-    threads_.push_back(
-        std::make_unique<ShardThread>(i, cores, chief_.timeouts().interval / 2, transport_, log_, upward));
+    threads_.push_back(std::make_unique<ShardThread>(i, cores, interval_ / 2, transport_, log_, upward));
   }
   log_.info(to_string(startup_.task) + " " + daemon::kVersion + " at " + address_ + ", " + transport_.name() + ", " +
             std::to_string(threads_.size()) + " shard threads, waiting for the chief at " +
@@ -101,11 +103,7 @@ transport::ChiefLink::Handlers PsDaemon::link_handlers() {
                 std::visit([this](const auto& order) { take(order); }, message);
               },
           .on_refused = [this](const Error& why) { on_refused(why); },
-          .on_away =
-              [this](const std::string& why) {
-                log_.warn("no connection to the chief at " + startup_.cluster.chief.address + " (" + why +
-                          "); dialling it until it answers" + (job_ ? ", training goes on" : ""));
-              },
+          .on_away = [this](const std::string& why) { on_away(why); },
           .on_unsent = [this](const Error& why) { log_.error("can't tell the chief: " + why.message); }};
 }
 
@@ -133,13 +131,24 @@ Hello PsDaemon::make_hello() const {
 void PsDaemon::on_welcome(const Welcome& welcome) {
   for (const std::string& warning : welcome.warnings) log_.warn(warning);
   log_.info("registered with the chief at " + startup_.cluster.chief.address);
+  is_away_ = false;
+  if (is_leaving_) chief_.tell(LeaveRequest{});
   if (job_ && !dropping_ && job_->failed) chief_.tell(*job_->failed);
   send_heartbeat();
   send_logs();
 }
 
+// Nobody else takes checkpoints and lets tasks go.
+void PsDaemon::on_away(const std::string& why) {
+  if (is_leaving_) return stop();
+  is_away_ = true;
+  log_.warn("no connection to the chief at " + startup_.cluster.chief.address + " (" + why +
+            "); dialling it until it answers" + (job_ ? ", training goes on" : ""));
+}
+
 void PsDaemon::on_refused(const Error& why) {
   log_.error(why.message);
+  daemon::tell_status(why.message);
   exit_code_ = static_cast<int>(why.code);
   stop();
 }
@@ -353,9 +362,88 @@ void PsDaemon::refuse(transport::Arrival& arrival, ErrorCode code, const std::st
   connection->close();
 }
 
+// --- The end, and what systemd is told
+
+void PsDaemon::leave() {
+  if (is_leaving_ || !chief_.is_open()) {
+    log_.info(is_leaving_ ? "told to end again: ends at once" : "told to end; no chief is there to wait for");
+    return stop();
+  }
+  is_leaving_ = true;
+  log_.info("told to end: waits until the chief lets it go" +
+            std::string(job_ && !job_->facts->checkpoint_folder.empty() ? ", after a checkpoint" : ""));
+  chief_.tell(LeaveRequest{});
+  leave_timer_.expires_after(chief_.timeouts().leave);
+  leave_timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
+    if (cancelled || !*alive) return;
+    log_.warn("the chief hasn't let it go within " +
+              std::to_string(static_cast<long>(to_seconds(chief_.timeouts().leave))) + " s: ends all the same");
+    stop();
+  });
+}
+
+void PsDaemon::take(const LeaveGranted&) {
+  if (!is_leaving_) return;
+  log_.info("the chief lets it go");
+  stop();
+}
+
+std::vector<daemon::WatchedLoop> PsDaemon::loops() {
+  std::vector<daemon::WatchedLoop> loops;
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    ShardThread& thread = *threads_[i];
+    loops.push_back(
+        {"shard-" + std::to_string(i),
+         [&thread](std::function<void()> task) { thread.run([work = std::move(task)](ShardThread&) { work(); }); },
+         [&thread] { return thread.turns(); }});
+  }
+  return loops;
+}
+
+daemon::ServiceState PsDaemon::state() const {
+  daemon::ServiceState state;
+  const bool is_made = job_ && job_->created;
+  state.is_ready = chief_.is_open() || is_away_;
+  state.is_busy = is_leaving_ || (job_ && !is_made) || writer_.is_busy();
+  std::string& text = state.status;
+  if (job_) {
+    std::uint64_t step = 0;
+    for (const auto& [shard, version] : job_->versions) step = std::max(step, version.value);
+    text = "job " + job_->facts->config.job.name + ", step " + std::to_string(step);
+    const std::size_t missing = job_->threads.size() - std::min(job_->threads.size(), job_->ready.size());
+    if (dropping_)
+      text += ", closing";
+    else if (!is_made)
+      text += std::string(job_->facts->restore_path.empty() ? ", making " : ", restoring ") + std::to_string(missing) +
+              " of " + std::to_string(job_->threads.size()) + " shards";
+    else if (writer_.is_busy())
+      text += ", saving a checkpoint";
+  }
+  if (is_leaving_)
+    text += (text.empty() ? "" : ", ") + std::string("told to end, waits for the chief at ") +
+            startup_.cluster.chief.address + " to let it go";
+  else if (!chief_.is_open())
+    text += (text.empty() ? "" : ", ") + std::string("waits for the chief at ") + startup_.cluster.chief.address;
+  else if (!job_)
+    text = "no job; the chief is at " + startup_.cluster.chief.address;
+  return state;
+}
+
+void PsDaemon::change(const ClusterConfig& cluster) {
+  startup_.cluster = cluster;
+  chief_.set_own_timeouts(derive_timeouts(cluster.heartbeat.timeout));
+}
+
 // --- Heartbeats and logs
 
+// The chief's hold, and may change.
+void PsDaemon::follow_timeouts() {
+  if (std::exchange(interval_, chief_.timeouts().interval) == chief_.timeouts().interval) return;
+  for (const auto& thread : threads_) thread->set_tick(interval_ / 2);
+}
+
 void PsDaemon::heartbeat() {
+  follow_timeouts();
   if (job_ && !dropping_)
     for (const auto& [shard, thread] : job_->threads)
       on_shard(shard, [](ShardService& service) { service.report(false); });

@@ -14,6 +14,7 @@
 
 #include "common/checkpoint/disk_files.h"
 #include "common/daemon/log.h"
+#include "common/daemon/service.h"
 #include "common/daemon/startup.h"
 #include "common/timeouts.h"
 #include "psd/checkpoint_writer.h"
@@ -35,6 +36,15 @@ class PsDaemon {
   Status start();
   // Ends the loop; exit_code() says how.
   void stop() { loop_.stop(); }
+  // Ends it in good order: when the chief lets it go, which takes a checkpoint first where the job takes any. Ends it
+  // after Timeouts::leave in any case, and at once where no chief is there, or when it is called again.
+  void leave();
+
+  // For systemd.
+  std::vector<daemon::WatchedLoop> loops();
+  daemon::ServiceState state() const;
+  // What may change while it runs.
+  void change(const ClusterConfig& cluster);
   int exit_code() const { return exit_code_; }
 
   // Where it really listens.
@@ -65,6 +75,7 @@ class PsDaemon {
   void take(const SetRoster& order);
   void take(const FenceWorker& order);
   void take(const CloseJob& order);
+  void take(const LeaveGranted& order);
   template <typename Other>
   void take(const Other&) {}  // not for a ps
   void create(const CreateShards& order);
@@ -95,6 +106,8 @@ class PsDaemon {
   // Why a hello for a job's shard can't be granted now, if it can't.
   std::optional<Refused> check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const;
 
+  void on_away(const std::string& why);
+  void follow_timeouts();
   void heartbeat();
   void send_heartbeat();
   void send_logs();
@@ -113,17 +126,21 @@ class PsDaemon {
   // Constant.
   asio::io_context& loop_;
   transport::Transport& transport_;
-  const daemon::Startup startup_;
   const Member self_;
   daemon::Log& log_;
 
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with what other threads post
 
   // Owned by the main loop.
+  daemon::Startup startup_;
   std::string address_;
   int exit_code_ = 0;
   std::optional<OpenJob> job_;
   bool dropping_ = false;
+  bool is_away_ = false;  // it has dialled the chief in vain
+  bool is_leaving_ = false;
+  asio::steady_timer leave_timer_;
+  Duration interval_{};  // that the threads go by
   std::vector<std::function<void()>> after_drop_;
   transport::ChiefLink chief_;
   asio::steady_timer heartbeat_timer_;

@@ -311,10 +311,10 @@ void ShardService::act_on(const FailJob& action) {
 
 // --- Checkpoints
 
-void ShardService::prepare_cut(std::uint64_t attempt) {
+void ShardService::prepare_cut(std::uint64_t attempt, bool holds) {
   attempt_ = attempt;
   first_mark_.reset();
-  handle(AttemptPrepared{attempt});
+  handle(AttemptPrepared{attempt, holds});
   place_.upward(ShardPrepared{attempt, id_});
 }
 

@@ -76,7 +76,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   // Answered by ShardSays.
   void report(bool at_once);
   // Answered by ShardPrepared.
-  void prepare_cut(std::uint64_t attempt);
+  void prepare_cut(std::uint64_t attempt, bool holds);
   void abandon_cut(std::uint64_t attempt);
   // The pacer's.
   void order_cut(std::uint64_t attempt, Step at);

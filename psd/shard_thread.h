@@ -24,7 +24,8 @@ class ShardThread {
   // By shard; only of the job that is open.
   using Services = std::map<ShardId, std::unique_ptr<ShardService>>;
 
-  // cores: to run on; empty = the system's choice. tick: how often an idle thread shows that it is alive.
+  // cores: to run on; empty = the system's choice. tick: how often an idle thread shows that it is alive; it may be
+  // changed, from any thread.
   ShardThread(std::uint32_t index, const std::vector<std::uint32_t>& cores, Duration tick,
               transport::Transport& transport, daemon::Log& log, std::function<void(const ShardNews&)> upward);
   // Ends its shards, then itself.
@@ -37,6 +38,13 @@ class ShardThread {
     asio::post(loop_, [this, work = std::move(task)]() mutable { work(*this); });
   }
 
+  void set_tick(Duration tick) {
+    run([tick](ShardThread& self) {
+      self.tick_ = tick;
+      self.tick_again();
+    });
+  }
+
   // Any thread. Stands still when the thread does.
   std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
 
@@ -47,7 +55,7 @@ class ShardThread {
  private:
   void tick_again();
 
-  const Duration tick_;
+  Duration tick_;  // the thread's own
   std::atomic<std::uint64_t> turns_{0};
   asio::io_context loop_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;

@@ -79,17 +79,16 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
       input::PrefetchOptions{.batch_size = prepared_.config.train.batch_size,
                              .prefetch = prepared_.config.data.prefetch,
                              .target_width = input::target_width(prepared_.engine->describe())});
-  exchange_ =
-      std::make_unique<PsExchange>(world_.loop, world_.transport, job_.layout,
-                                   PsExchangeOptions{.cluster = world_.cluster.name,
-                                                     .cluster_hash = world_.cluster.hash,
-                                                     .job = job_.job,
-                                                     .generation = job_.generation,
-                                                     .token = job_.token,
-                                                     .self = world_.self,
-                                                     .owners = job_.owners,
-                                                     .timeouts = derive_timeouts(world_.cluster.heartbeat.timeout)},
-                                   *this);
+  exchange_ = std::make_unique<PsExchange>(world_.loop, world_.transport, job_.layout,
+                                           PsExchangeOptions{.cluster = world_.cluster.name,
+                                                             .cluster_hash = world_.cluster.hash,
+                                                             .job = job_.job,
+                                                             .generation = job_.generation,
+                                                             .token = job_.token,
+                                                             .self = world_.self,
+                                                             .owners = job_.owners,
+                                                             .timeouts = world_.timeouts},
+                                           *this);
   // The engine sees its memory before the first step does: what it allocates, it allocates now.
   if (Status ok = use_buffers(0, 0); !ok) broken_ = ok.error();
   exchange_->open(job_.roster);

@@ -30,6 +30,7 @@ struct RunnerWorld {
   asio::io_context& loop;
   transport::Transport& transport;
   const ClusterConfig& cluster;
+  Timeouts timeouts;
   Member self;
   ProgressBoard& board;
   std::function<bool()> must_leave;                // a long evaluation: the job is being closed

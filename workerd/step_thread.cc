@@ -38,6 +38,7 @@ void StepThread::run() {
     if (Status ok = daemon::pin_thread(options_.cluster.workers[index].cores); !ok) log_.warn(ok.error().message);
   }
   while (!stopping_) {
+    ++turns_;
     if (runner_ && runner_->has_work()) {
       working_ = true;
       runner_->work();
@@ -66,6 +67,7 @@ void StepThread::run_deferred() {
 }
 
 bool StepThread::must_leave(JobId job) const {
+  ++turns_;  // asked again and again by what takes long
   const std::uint64_t hurry = hurry_;
   return hurry == kEveryJob || hurry == job.value;
 }
@@ -75,9 +77,9 @@ void StepThread::describe(DescribeJob message) {
   post([this, message = std::move(message)] { do_describe(message); });
 }
 
-void StepThread::open(OpenJob message, Member self) {
+void StepThread::open(OpenJob message, Member self, Timeouts timeouts) {
   ordered_ = message.job;
-  post([this, message = std::move(message), self] { do_open(message, self); });
+  post([this, message = std::move(message), self, timeouts] { do_open(message, self, timeouts); });
 }
 
 void StepThread::feed(JobId job, Generation generation, Event event) {
@@ -130,7 +132,7 @@ void StepThread::do_describe(const DescribeJob& message) {
   tell_(described);
 }
 
-void StepThread::do_open(const OpenJob& message, Member self) {
+void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& timeouts) {
   // Asked twice: JobOpened was said again when the chief was back, or is still to come.
   if (runner_ && runner_->job() == message.job && runner_->generation() == message.generation) return;
   runner_.reset();
@@ -159,7 +161,7 @@ void StepThread::do_open(const OpenJob& message, Member self) {
                                         std::to_string(message.train_records) +
                                         "; expected the same files on every host");
   try {
-    runner_ = std::make_unique<JobRunner>(RunnerWorld{loop_, transport_, options_.cluster, self, board_,
+    runner_ = std::make_unique<JobRunner>(RunnerWorld{loop_, transport_, options_.cluster, timeouts, self, board_,
                                                       [this, job = message.job] { return must_leave(job); }, tell_},
                                           *prepared_, message);
   } catch (const std::bad_alloc&) {

@@ -13,6 +13,7 @@
 
 #include "common/config/cluster_config.h"
 #include "common/daemon/log.h"
+#include "common/timeouts.h"
 #include "transport/connection.h"
 #include "workerd/job_runner.h"
 #include "workerd/prepared_job.h"
@@ -21,7 +22,7 @@
 namespace disttrain::workerd {
 
 struct StepThreadOptions {
-  const ClusterConfig& cluster;  // outlives the thread
+  ClusterConfig cluster;
   TaskId self;
   EngineFactory make_engine;
 };
@@ -38,7 +39,7 @@ class StepThread {
 
   // From the main loop, in order.
   void describe(DescribeJob message);
-  void open(OpenJob message, Member self);
+  void open(OpenJob message, Member self, Timeouts timeouts);
   // For the open job of that number and generation; else it is dropped.
   void feed(JobId job, Generation generation, Event event);
   // JobClosed is told when everything is released.
@@ -48,15 +49,17 @@ class StepThread {
   void chief_returned();
 
   const ProgressBoard& board() const { return board_; }
+  // Any thread. Grows with each step, and while data is read.
+  std::uint64_t turns() const { return turns_; }
+  // Runs `command` on the step thread, not within a computation.
+  void post(std::function<void()> command);
 
  private:
   void run();
-  // Runs `command` on the step thread, not within a computation.
-  void post(std::function<void()> command);
   void run_deferred();
 
   void do_describe(const DescribeJob& message);
-  void do_open(const OpenJob& message, Member self);
+  void do_open(const OpenJob& message, Member self, const Timeouts& timeouts);
   void do_close(const CloseJob& message);
   void release();
   Status prepare(JobId job, const std::string& toml);
@@ -71,6 +74,7 @@ class StepThread {
   ProgressBoard board_;
   std::atomic<std::uint64_t> hurry_ = 0;  // the job that is to be left at once; kEveryJob
   std::atomic<bool> stopping_ = false;    // the process ends
+  mutable std::atomic<std::uint64_t> turns_ = 0;
 
   // The main loop's own.
   JobId ordered_;  // the last job that we were told of

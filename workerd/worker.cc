@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/daemon/clock.h"
+#include "common/daemon/config_reader.h"
 #include "common/daemon/host.h"
 #include "common/daemon/random.h"
 
@@ -19,6 +20,25 @@ std::string name_of_job(JobId job) {
   return "job " + std::to_string(job.value);
 }
 
+// For what it has waited so long that people want to know. "": it works.
+std::string waited_for(const BoardEntry& entry) {
+  if (daemon::now() - entry.progress.since < std::chrono::seconds(1)) return "";
+  switch (entry.progress.phase) {
+    case Phase::kInput:
+      return "reading data";
+    case Phase::kEvaluate:
+      return "evaluating";
+    case Phase::kPull:
+    case Phase::kPush:
+    case Phase::kWait:
+      return "waiting for the ps tasks";
+    case Phase::kIdle:
+    case Phase::kCompute:
+      break;
+  }
+  return "";
+}
+
 }  // namespace
 
 Worker::Worker(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, daemon::Startup startup,
@@ -30,6 +50,7 @@ Worker::Worker(asio::io_context& loop, transport::Transport& transport, daemon::
       transport_(transport),
       alive_(std::make_shared<bool>(true)),
       self_{startup_.task, startup_.incarnation},
+      leave_timer_(loop),
       heartbeat_(loop),
       chief_(loop, transport, startup_.cluster.chief.address, derive_timeouts(startup_.cluster.heartbeat.timeout),
              link_handlers()),
@@ -83,11 +104,7 @@ transport::ChiefLink::Handlers Worker::link_handlers() {
       .on_message =
           [this](const wire::ControlMessage& message) { std::visit([this](const auto& m) { handle(m); }, message); },
       .on_refused = [this](const Error& why) { on_refused_(why); },
-      .on_away =
-          [this](const std::string& why) {
-            log_.warn("no connection to the chief at " + startup_.cluster.chief.address + " (" + why +
-                      "); dialling it until it answers" + (job_ == JobId() ? "" : ", training goes on"));
-          },
+      .on_away = [this](const std::string& why) { on_away(why); },
       .on_unsent = [this](const Error& why) { log_.error("can't tell the chief: " + why.message); }};
 }
 
@@ -127,8 +144,18 @@ Hello Worker::make_hello() const {
 void Worker::on_welcome(const Welcome& welcome) {
   for (const std::string& warning : welcome.warnings) log_.warn("the chief warns: " + warning);
   log_.info("registered with the chief at " + startup_.cluster.chief.address);
+  is_away_ = false;
+  if (is_leaving_) chief_.tell(LeaveRequest{});
   step_.chief_returned();
   send_logs();
+}
+
+// Nobody else gives its records to others.
+void Worker::on_away(const std::string& why) {
+  if (is_leaving_) return loop_.stop();
+  is_away_ = true;
+  log_.warn("no connection to the chief at " + startup_.cluster.chief.address + " (" + why +
+            "); dialling it until it answers" + (job_ == JobId() ? "" : ", training goes on"));
 }
 
 void Worker::on_other_journal() {
@@ -141,6 +168,7 @@ void Worker::on_other_journal() {
 void Worker::handle(const DescribeJob& message) {
   job_ = message.job;
   generation_ = Generation();
+  name_job(message.job_toml);
   step_.describe(message);
 }
 
@@ -148,7 +176,8 @@ void Worker::handle(const OpenJob& message) {
   if (message.job == job_ && message.generation < generation_) return;
   job_ = message.job;
   generation_ = message.generation;
-  step_.open(message, self_);
+  name_job(message.job_toml);
+  step_.open(message, self_, chief_.timeouts());
 }
 
 void Worker::handle(const StartJob& message) {
@@ -192,8 +221,76 @@ void Worker::handle(const MarkChannels& message) {
 
 void Worker::handle(const PauseJob& message) {
   if (!is_ours(message.job, message.generation)) return;
+  pause_reason_ = message.paused ? message.reason : "";
   log_.info(name_of_job(message.job) + (message.paused ? ": pauses: " : ": goes on: ") + message.reason);
   step_.feed(message.job, message.generation, Paused{message.paused});
+}
+
+// ---- the end, and what systemd is told
+
+void Worker::name_job(const std::string& job_toml) {
+  pause_reason_.clear();
+  const Result<JobConfig> config = daemon::read_job(job_toml);
+  job_name_ = config ? config->job.name : std::to_string(job_.value);
+}
+
+void Worker::leave() {
+  if (is_leaving_ || !chief_.is_open()) {
+    log_.info(is_leaving_ ? "told to end again: ends at once" : "told to end; no chief is there to wait for");
+    return loop_.stop();
+  }
+  is_leaving_ = true;
+  log_.info("told to end: waits until the chief lets it go" + std::string(job_ == JobId() ? "" : ", after its step"));
+  chief_.tell(LeaveRequest{});
+  leave_timer_.expires_after(chief_.timeouts().leave);
+  leave_timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
+    if (cancelled || !*alive) return;
+    log_.warn("the chief hasn't let it go within " +
+              std::to_string(static_cast<long>(to_seconds(chief_.timeouts().leave))) + " s: ends all the same");
+    loop_.stop();
+  });
+}
+
+void Worker::handle(const LeaveGranted&) {
+  if (!is_leaving_) return;
+  log_.info("the chief lets it go");
+  loop_.stop();
+}
+
+std::vector<daemon::WatchedLoop> Worker::loops() {
+  // One computation, or one piece of data, may take so long.
+  constexpr Duration kLongestTurn = std::chrono::minutes(10);
+  return {{"step", [this](std::function<void()> task) { step_.post(std::move(task)); },
+           [this] { return step_.turns(); }, kLongestTurn}};
+}
+
+daemon::ServiceState Worker::state() const {
+  daemon::ServiceState state;
+  const BoardEntry entry = step_.board().read();
+  state.is_ready = chief_.is_open() || is_away_;
+  state.is_busy = is_leaving_;
+  std::string& text = state.status;
+  if (job_ != JobId()) {
+    text = "job " + job_name_ + ", step " + std::to_string(entry.progress.steps);
+    const std::string waits = waited_for(entry);
+    if (!pause_reason_.empty())
+      text += ", pauses: " + pause_reason_;
+    else if (!waits.empty())
+      text += ", " + waits;
+  }
+  if (is_leaving_)
+    text += (text.empty() ? "" : ", ") + std::string("told to end, waits for the chief at ") +
+            startup_.cluster.chief.address + " to let it go";
+  else if (!chief_.is_open())
+    text += (text.empty() ? "" : ", ") + std::string("waits for the chief at ") + startup_.cluster.chief.address;
+  else if (job_ == JobId())
+    text = "no job; the chief is at " + startup_.cluster.chief.address;
+  return state;
+}
+
+void Worker::change(const ClusterConfig& cluster) {
+  startup_.cluster = cluster;
+  chief_.set_own_timeouts(derive_timeouts(cluster.heartbeat.timeout));
 }
 
 void Worker::beat() {

@@ -7,8 +7,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/daemon/log.h"
+#include "common/daemon/service.h"
 #include "common/daemon/startup.h"
 #include "transport/chief_link.h"
 #include "transport/connection.h"
@@ -26,12 +28,23 @@ class Worker {
 
   // Listens (the chief probes the address; nobody else has business there) and dials the chief.
   Status start();
+  // Ends the loop in good order: when the chief lets it go, after the step that it is at. After Timeouts::leave in any
+  // case, and at once where no chief is there, or when it is called again.
+  void leave();
+
+  // For systemd.
+  std::vector<daemon::WatchedLoop> loops();
+  daemon::ServiceState state() const;
+  // What may change while it runs.
+  void change(const ClusterConfig& cluster);
 
  private:
   transport::ChiefLink::Handlers link_handlers();
   Hello make_hello() const;
   void on_welcome(const Welcome& welcome);
   void on_other_journal();
+  void on_away(const std::string& why);
+  void name_job(const std::string& job_toml);
   void tell(wire::ControlMessage message);
   void on_message(wire::ControlMessage message);
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
@@ -49,6 +62,7 @@ class Worker {
   void handle(const CloseJob& message);
   void handle(const MarkChannels& message);
   void handle(const PauseJob& message);
+  void handle(const LeaveGranted& message);
   template <typename Other>
   void handle(const Other&) {}  // not for workers, or of a later version
 
@@ -64,6 +78,11 @@ class Worker {
   Member self_;  // another incarnation after it was removed from a job: as such it may come back
   JobId job_;    // what we hold, 0 = nothing
   Generation generation_;
+  std::string job_name_;      // once it is described or opened
+  std::string pause_reason_;  // "": it doesn't pause
+  bool is_away_ = false;      // it has dialled the chief in vain
+  bool is_leaving_ = false;
+  asio::steady_timer leave_timer_;
   asio::steady_timer heartbeat_;
   std::unique_ptr<transport::Listener> listener_;
   transport::ChiefLink chief_;
