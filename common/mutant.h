@@ -23,6 +23,7 @@ enum class Mutant {
   kLostConnectionFreesOthers,
   kCutAtFirstMark,
   kCutBeforeCommitCounts,
+  kHoldForgotten,
   kMeanOfMeans,
   kRestoredLedgerLost,
   // chiefd

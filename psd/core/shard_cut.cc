@@ -95,7 +95,7 @@ void ShardCore::cut(Actions& actions) {
             [](const WorkerEntry& a, const WorkerEntry& b) { return a.worker < b.worker; });
   if (is_pacer()) copy.pacer = report();
   actions.push_back(std::move(copy));
-  if (holds_)
+  if (holds_ && !DISTTRAIN_MUTANT(kHoldForgotten))
     held_ = attempt_;
   else
     let_marked_go(attempt_, actions);

@@ -11,12 +11,14 @@ void Mishaps::draw(JobConfig& job) {
 }
 
 void Mishaps::begin(const JobConfig& job, Duration within, std::function<ChiefNode*()> chief,
-                    std::function<void()> lose_a_ps, std::function<void(std::uint64_t, Duration)> end_a_task) {
-  draw_leaves(within, end_a_task);
+                    std::function<void()> lose_a_ps, EndTask end_a_task) {
   chief_ = std::move(chief);
+  end_a_task_ = std::move(end_a_task);
   lose_a_ps_ = [this, lose = std::move(lose_a_ps)] {
     if (!is_over_) lose();
   };
+  draw_leaves(within);
+  draw_ps_leaves(job.job.name, within / 4);
   for (const Storage::Reach how : {Storage::Reach::kUnreadable, Storage::Reach::kAway, Storage::Reach::kUnmounted})
     for (std::uint64_t times = one_in(8) ? between(1, 3) : 0; times > 0; --times)
       at_some_time(within, [this, how] { lose_folder(how); });
@@ -44,21 +46,60 @@ void Mishaps::at_some_time(Duration within, std::function<void()> work) {
 }
 
 // An operator restarts daemons, and changes the heartbeat timeout.
-void Mishaps::draw_leaves(Duration within, const std::function<void(std::uint64_t, Duration)>& end_a_task) {
-  const auto at = [this, within](std::function<void()> work) {
-    const Duration when(static_cast<std::int64_t>(leaves_.below(static_cast<std::uint64_t>(within.count()))));
-    world_.after(when, [this, work = std::move(work)] {
-      if (!is_over_) work();
-    });
-  };
+void Mishaps::draw_leaves(Duration within) {
   for (std::uint64_t times = leaves_.below(3) == 0 ? 1 + leaves_.below(5) : 0; times > 0; --times)
-    at([end_a_task, task = leaves_.below(1000), away = milliseconds(1 + leaves_.below(3000))] {
-      end_a_task(task, away);
-    });
+    later(within, [this] { end_a_task(std::nullopt); });
   for (std::uint64_t times = leaves_.below(8) == 0 ? 1 + leaves_.below(3) : 0; times > 0; --times)
-    at([this, timeout = milliseconds(500 + leaves_.below(1500))] {
+    later(within, [this, timeout = milliseconds(500 + leaves_.below(1500))] {
       if (ChiefNode* const node = chief_()) node->reconfigure(timeout);
     });
+}
+
+// Most jobs train for a short part of the time, and only then the others wait for what a ps that leaves has to save.
+// What comes right after that finds the checkpoint under way, or the shards held.
+void Mishaps::draw_ps_leaves(const std::string& job, Duration within) {
+  for (std::uint64_t times = leaves_.below(3) == 0 ? 1 + leaves_.below(4) : 0; times > 0; --times) {
+    later(within, [this, job] {
+      once_it_trains(job, [this, job] {
+        end_a_task(Role::kPs);
+        switch (leaves_.below(6)) {
+          case 0:
+            return later(milliseconds(200), [this] { end_a_task(Role::kPs); });
+          case 1:
+            return later(milliseconds(200), [this] { end_a_task(Role::kWorker); });
+          case 2:
+            return later(milliseconds(200), lose_a_ps_);
+          case 3:
+            return later(milliseconds(200), [this, job] {
+              if (ChiefNode* const node = chief_()) node->save(job);
+            });
+          default:
+            return;
+        }
+      });
+    });
+  }
+}
+
+void Mishaps::end_a_task(std::optional<Role> role) {
+  const std::uint64_t number = leaves_.below(1000);
+  end_a_task_(role, number, milliseconds(1 + leaves_.below(3000)));
+}
+
+void Mishaps::later(Duration within, std::function<void()> work) {
+  const Duration when(static_cast<std::int64_t>(leaves_.below(static_cast<std::uint64_t>(within.count()))));
+  world_.after(when, [this, work = std::move(work)] {
+    if (!is_over_) work();
+  });
+}
+
+void Mishaps::once_it_trains(const std::string& job, std::function<void()> work) {
+  if (is_over_) return;
+  ChiefNode* const node = chief_();
+  const std::optional<JobId> id = node == nullptr ? std::nullopt : node->cluster().find(job);
+  if (id && node->cluster().status(*id, world_.now()).state == chiefd::JobState::kRunning)
+    return later(milliseconds(300), std::move(work));
+  world_.after(milliseconds(20), [this, job, work = std::move(work)] { once_it_trains(job, work); });
 }
 
 void Mishaps::lose_folder(Storage::Reach how) {

@@ -5,7 +5,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 
+#include "common/ids.h"
 #include "common/random.h"
 #include "tests/sim/chief_node.h"
 #include "tests/sim/laws.h"
@@ -26,10 +29,13 @@ class Mishaps {
 
   // Before the job begins: some are allowed few restarts.
   void draw(JobConfig& job);
-  // From now on, within so long. `chief`: null where it doesn't listen. `lose_a_ps`: kills one. `end_a_task`: tells the
-  // one of that number to end, and starts it again after so long.
+  // Tells one to end, and starts it again after so long. Of a role, or of both; the chief's end is a crash as any
+  // other.
+  using EndTask = std::function<void(std::optional<Role> role, std::uint64_t number, Duration away)>;
+
+  // From now on, within so long. `chief`: null where it doesn't listen. `lose_a_ps`: kills one.
   void begin(const JobConfig& job, Duration within, std::function<ChiefNode*()> chief, std::function<void()> lose_a_ps,
-             std::function<void(std::uint64_t task, Duration away)> end_a_task);
+             EndTask end_a_task);
   void end() { is_over_ = true; }
 
   // A client was told that the job will be.
@@ -41,7 +47,12 @@ class Mishaps {
   void at_some_time(Duration within, std::function<void()> work);
   void lose_folder(Storage::Reach how);
   void damage(const JobConfig& job);
-  void draw_leaves(Duration within, const std::function<void(std::uint64_t, Duration)>& end_a_task);
+  void draw_leaves(Duration within);
+  void draw_ps_leaves(const std::string& job, Duration within);
+  void end_a_task(std::optional<Role> role);
+  // Of leaves_: at some time from now on.
+  void later(Duration within, std::function<void()> work);
+  void once_it_trains(const std::string& job, std::function<void()> work);
 
   World& world_;
   Storage& storage_;
@@ -51,6 +62,7 @@ class Mishaps {
   Random leaves_;
   std::function<ChiefNode*()> chief_;
   std::function<void()> lose_a_ps_;
+  EndTask end_a_task_;
   bool is_over_ = false;
   bool is_stopped_ = false;
 };

@@ -35,6 +35,7 @@ constexpr Planted kAll[] = {
     {Mutant::kLostConnectionFreesOthers, "lost-connection-frees-others", "ssp: who reconnects holds nobody"},
     {Mutant::kCutAtFirstMark, "cut-at-first-mark", "async: a shard cuts when one worker has marked"},
     {Mutant::kCutBeforeCommitCounts, "cut-before-commit", "sync: shards cut before the pacer's step, not after"},
+    {Mutant::kHoldForgotten, "hold-forgotten", "a shard goes on after the cut that is the last of its generation"},
     {Mutant::kMeanOfMeans, "mean-of-means", "sync: batches of different sizes weigh the same"},
     {Mutant::kRestoredLedgerLost, "restored-ledger-lost", "a checkpoint's ledger isn't taken up"},
     {Mutant::kTermNotDurable, "term-not-durable", "the chief listens before its term is written"},

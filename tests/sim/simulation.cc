@@ -274,8 +274,10 @@ class Simulation {
           const auto ps = static_cast<std::uint32_t>(world_.random().below(jobs_.cluster.ps.size()));
           crash(TaskId{Role::kPs, ps}, false, world_.between(milliseconds(1), milliseconds(4000)));
         },
-        [this](std::uint64_t lot, Duration away) {
-          const TaskId task = tasks_[1 + lot % (tasks_.size() - 1)];  // the first is the chief, which just ends
+        [this](std::optional<Role> role, std::uint64_t number, Duration away) {
+          std::vector<TaskId> some = tasks_;
+          std::erase_if(some, [role](TaskId t) { return t.role == Role::kChief || t.role != role.value_or(t.role); });
+          const TaskId task = some[number % some.size()];
           if (!network_.is_alive(address(task))) return;
           static_cast<TaskNode*>(network_.at(address(task)))->leave([this, task, away] { crash(task, false, away); });
         });
