@@ -123,6 +123,7 @@ struct Log::State {
   std::atomic<Level> least;
   const bool is_json;
   spdlog::sinks::stderr_sink_mt sink;
+  std::array<std::atomic<std::uint64_t>, 4> counts{};
 
   std::mutex mutex;  // guards what follows; never held while writing to the sink or waking
   RateLimit limit;
@@ -145,6 +146,7 @@ void Log::change(const LogConfig& config) {
 
 void Log::write(Level level, const std::string& text, std::source_location place) {
   if (level < state_->least) return;
+  state_->counts[static_cast<std::size_t>(level)].fetch_add(1, std::memory_order_relaxed);
   LogLine line{wall_nanoseconds(), state_->task, static_cast<std::uint8_t>(level), text};
   if (line.text.size() > kMaxLogLineBytes) {
     line.text.resize(kMaxLogLineBytes);
@@ -191,6 +193,12 @@ LogLines Log::take(std::size_t most) {
   }
   lines.dropped = std::exchange(state_->left_out, 0);
   return lines;
+}
+
+std::array<std::uint64_t, 4> Log::counts() const {
+  std::array<std::uint64_t, 4> counts{};
+  for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = state_->counts[i].load(std::memory_order_relaxed);
+  return counts;
 }
 
 }  // namespace disttrain::daemon

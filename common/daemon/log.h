@@ -4,6 +4,7 @@
 // it may wait for stderr.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -59,6 +60,9 @@ class Log {
   // The oldest waiting lines, at most `most`, and how many were left out since the last call. Call until none are left:
   // only then is the next line a reason to wake.
   LogLines take(std::size_t most);
+  // Lines of each level (debug to error) since the start that were not below config.level, left out by the rate or
+  // not. Any thread.
+  std::array<std::uint64_t, 4> counts() const;
 
  private:
   struct State;

@@ -12,7 +12,9 @@
 #include <future>
 #include <thread>
 
+#include "common/daemon/daemon_pages.h"
 #include "common/daemon/http_endpoint.h"
+#include "common/metrics/families.h"
 
 namespace disttrain::daemon {
 namespace {
@@ -185,6 +187,36 @@ TEST(HttpEndpoint, LoopThatDoesNotTurnIsNoAnswer) {
   });
   endpoint->serve();
   EXPECT_TRUE(get(*endpoint, "/a").starts_with("HTTP/1.1 503 "));
+}
+
+TEST(DaemonPages, AnswerAsTheDaemonIs) {
+  TurningLoop turning;
+  const auto endpoint = endpoint_on(turning.loop);
+  std::string what = "the chief at 127.0.0.1:7100";
+  add_daemon_pages(*endpoint, {.collect = [](metrics::Page& page) { page.set(metrics::kLeader, 1); },
+                               .waits_for = [&what] { return what; }});
+  endpoint->serve();
+  EXPECT_TRUE(get(*endpoint, "/healthz").starts_with("HTTP/1.1 200 "));
+  const std::string unready = get(*endpoint, "/readyz");
+  EXPECT_TRUE(unready.starts_with("HTTP/1.1 503 ")) << unready;
+  EXPECT_TRUE(unready.ends_with("\r\n\r\nwaits for the chief at 127.0.0.1:7100\n")) << unready;
+  what = "";
+  EXPECT_TRUE(get(*endpoint, "/readyz").starts_with("HTTP/1.1 200 "));
+  const std::string page = get(*endpoint, "/metrics");
+  EXPECT_NE(page.find("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"), std::string::npos) << page;
+  EXPECT_TRUE(page.ends_with("\ndisttrain_leader 1\n")) << page;
+}
+
+TEST(DaemonPages, LoopThatStandsStillIsNeitherHealthyNorReady) {
+  asio::io_context stuck(1);
+  const auto endpoint = endpoint_on(stuck);
+  add_daemon_pages(*endpoint, {.collect = [](metrics::Page&) {}, .waits_for = [] { return ""; }});
+  endpoint->serve();
+  const auto ask = [&endpoint](const std::string& path) { return get(*endpoint, path); };
+  std::vector<std::future<std::string>> answers;
+  for (const char* path : {"/healthz", "/readyz", "/metrics"})
+    answers.push_back(std::async(std::launch::async, ask, path));
+  for (auto& answer : answers) EXPECT_TRUE(answer.get().starts_with("HTTP/1.1 503 "));
 }
 
 TEST(HttpEndpoint, EndsWhileClientsAndPagesWait) {

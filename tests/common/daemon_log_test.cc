@@ -64,6 +64,16 @@ TEST(Log, OnePlaceIsLimitedAndOthersGoOn) {
   });
 }
 
+TEST(Log, EachLevelIsCountedWithWhatTheRateLeavesOut) {
+  stderr_of([] {
+    Log log(kTask, config_of("info", "text", 1));
+    log.debug("below the level");
+    for (int i = 0; i < 5; ++i) log.info("again and again");
+    log.error("bad");
+    EXPECT_EQ(log.counts(), (std::array<std::uint64_t, 4>{0, 5, 0, 1}));
+  });
+}
+
 TEST(Log, ListenerIsWokenOnceUntilAllIsTaken) {
   stderr_of([] {
     Log log(kTask, config_of("info"));

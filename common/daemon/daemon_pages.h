@@ -1,0 +1,26 @@
+// The pages that every daemon has: /metrics for a Prometheus, /healthz (the process lives and its loop turns) and
+// /readyz (it has what it needs to do its work; else 503 and what it waits for).
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "common/daemon/http_endpoint.h"
+#include "common/metrics/page.h"
+
+namespace disttrain::daemon {
+
+// Both are asked on the daemon's loop.
+struct DaemonState {
+  std::function<void(metrics::Page&)> collect;
+  std::function<std::string()> waits_for;  // "the chief at 127.0.0.1:7100"; "": it is ready
+};
+
+// Before serve(). What `state` refers to lives until the endpoint has ended.
+void add_daemon_pages(HttpEndpoint& endpoint, DaemonState state);
+
+// host:port for others: the endpoint's, with the task's host where it listens on every address of the host. "" where
+// there is no endpoint.
+std::string reachable_address(const HttpEndpoint& endpoint, const std::string& task_address);
+
+}  // namespace disttrain::daemon

@@ -1,0 +1,137 @@
+// Every family that a daemon exports: name, labels, meaning. A family that is there is there from the start, at 0;
+// those with `job` from the moment that the daemon holds a job, until another one takes its place. `task` is the
+// daemon's own name, but in the chief's task_* and restarts_total, where it is the task that is spoken of.
+#pragma once
+
+#include "common/metrics/page.h"
+
+namespace disttrain::metrics {
+
+// Every daemon.
+inline constexpr Family<2> kBuildInfo{"build_info", Kind::kGauge, {"task", "version"}, "Always 1; its version"};
+inline constexpr Family<2> kConfigInfo{
+    "config_info", Kind::kGauge, {"task", "hash"}, "Always 1; hash of the meaning of its cluster file"};
+inline constexpr Family<1> kStartTime{"start_time_seconds", Kind::kGauge, {"task"}, "When it was started, Unix time"};
+inline constexpr Family<1> kConfigReloaded{"config_last_reload_success_timestamp_seconds",
+                                           Kind::kGauge,
+                                           {"task"},
+                                           "When it last took its cluster file, Unix time"};
+inline constexpr Family<3> kRpcRequests{
+    "rpc_requests_total",
+    Kind::kCounter,
+    {"task", "op", "code"},
+    "Messages that it was sent: ok, refused with a reason, or error: made no sense"};
+inline constexpr Family<2> kRpcDuration{
+    "rpc_duration_seconds", Kind::kHistogram, {"task", "op"}, "From a whole message to the end of its handling"};
+inline constexpr Family<3> kTransportBytes{"transport_bytes_total",
+                                           Kind::kCounter,
+                                           {"task", "direction", "transport"},
+                                           "Bytes of frames received (in) and sent (out)"};
+inline constexpr Family<2> kLogMessages{
+    "log_messages_total", Kind::kCounter, {"task", "level"}, "Lines that it had to say, left out by the rate or not"};
+
+// The chief: the cluster.
+inline constexpr Family<0> kLeader{"leader", Kind::kGauge, {}, "1 at the chief that is in charge"};
+inline constexpr Family<1> kTaskUp{"task_up", Kind::kGauge, {"task"}, "1 while the task is ready or runs a job"};
+inline constexpr Family<1> kTaskHeartbeat{"task_heartbeat_timestamp_seconds",
+                                          Kind::kGauge,
+                                          {"task"},
+                                          "When all parts of the task were last known to live, Unix time; 0: never"};
+inline constexpr Family<2> kTaskConfigInfo{
+    "task_config_info", Kind::kGauge, {"task", "hash"}, "Always 1; the hash that the task's hello said"};
+inline constexpr Family<1> kTasksExpected{"tasks_expected", Kind::kGauge, {"role"}, "Tasks in the cluster file"};
+inline constexpr Family<1> kTasksReady{"tasks_ready", Kind::kGauge, {"role"}, "Of those, ready or in a job"};
+inline constexpr Family<0> kUnlistedReady{
+    "unlisted_workers_ready", Kind::kGauge, {}, "Workers that the cluster file doesn't name, ready or in a job"};
+inline constexpr Family<0> kJobsQueued{"jobs_queued", Kind::kGauge, {}, "Jobs that wait for their turn"};
+inline constexpr Family<2> kRestarts{"restarts_total",
+                                     Kind::kCounter,
+                                     {"task", "reason"},
+                                     "Processes that were lost and have, or need, a successor: crash: gone while in a "
+                                     "job; silent: silent before; left: gone while in none; replaced: by another one"};
+// The chief: the job that runs, or ran last.
+inline constexpr Family<1> kGlobalStep{"global_step", Kind::kGauge, {"job"}, "Steps applied"};
+inline constexpr Family<1> kStepsTarget{"steps_target", Kind::kGauge, {"job"}, "Steps to be made; 0: no limit"};
+inline constexpr Family<1> kGeneration{"generation", Kind::kGauge, {"job"}, "1, and 1 more with each rollback"};
+inline constexpr Family<1> kExamples{"examples_total", Kind::kCounter, {"job"}, "Examples applied, lost ones too"};
+inline constexpr Family<1> kLoss{"loss", Kind::kGauge, {"job"}, "Mean over the last steps; none before the first step"};
+inline constexpr Family<1> kEvaluationLoss{
+    "evaluation_loss", Kind::kGauge, {"job"}, "Of the newest evaluation; none before the first"};
+inline constexpr Family<1> kEvaluationAccuracy{
+    "evaluation_accuracy", Kind::kGauge, {"job"}, "Of the newest evaluation; none without labels"};
+inline constexpr Family<1> kLastProgress{
+    "last_progress_timestamp_seconds", Kind::kGauge, {"job"}, "When the newest step was heard of, Unix time; 0: never"};
+inline constexpr Family<2> kJobState{"job_state", Kind::kGauge, {"job", "state"}, "1 for the state that it is in"};
+inline constexpr Family<2> kGoodput{
+    "goodput_seconds_total", Kind::kCounter, {"job", "state"}, "Time since the job began, by what it was used for"};
+inline constexpr Family<1> kRecoveries{"recoveries_total", Kind::kCounter, {"job"}, "Rollbacks"};
+inline constexpr Family<1> kStepsLost{
+    "steps_lost_total", Kind::kCounter, {"job"}, "Steps that rollbacks threw away, as far as known"};
+inline constexpr Family<2> kCheckpointSeconds{"checkpoint_seconds",
+                                              Kind::kHistogram,
+                                              {"job", "op"},
+                                              "Of each checkpoint, the slowest shard: cut: longest stop for the copy; "
+                                              "park: first mark to cut; write; commit: by the chief; restore"};
+inline constexpr Family<1> kCheckpointBytes{"checkpoint_bytes", Kind::kGauge, {"job"}, "Of the newest; 0: none yet"};
+inline constexpr Family<1> kCheckpointLastSuccess{"checkpoint_last_success_timestamp_seconds",
+                                                  Kind::kGauge,
+                                                  {"job"},
+                                                  "When this chief last committed one, Unix time; 0: never"};
+inline constexpr Family<1> kCheckpointFailures{
+    "checkpoint_failures_total", Kind::kCounter, {"job"}, "Checkpoints that were begun and given up"};
+inline constexpr Family<1> kCheckpointInterval{
+    "checkpoint_expected_interval_seconds", Kind::kGauge, {"job"}, "checkpoint.every; 0: none are taken by time"};
+
+// The chief and ps. There once the folder is known.
+inline constexpr Family<2> kDiskFreeBytes{
+    "disk_free_bytes", Kind::kGauge, {"task", "folder"}, "Free for it on the file system of this folder"};
+inline constexpr Family<2> kDiskSizeBytes{
+    "disk_size_bytes", Kind::kGauge, {"task", "folder"}, "Size of the file system of this folder"};
+
+// Workers.
+inline constexpr Family<2> kWorkerSteps{"worker_steps_total", Kind::kCounter, {"task", "job"}, "Its own steps"};
+inline constexpr Family<2> kWorkerExamples{"worker_examples_total", Kind::kCounter, {"task", "job"}, "In its steps"};
+inline constexpr Family<3> kWorkerStepSeconds{
+    "worker_step_seconds", Kind::kHistogram, {"task", "job", "phase"}, "Of each step, the time in each phase"};
+inline constexpr Family<2> kWorkerLoss{
+    "worker_loss", Kind::kGauge, {"task", "job"}, "Of its newest batch; none before the first"};
+inline constexpr Family<2> kWorkerLearningRate{
+    "worker_learning_rate", Kind::kGauge, {"task", "job"}, "Of the update that follows the parameters it has"};
+inline constexpr Family<2> kWorkerNonfinite{
+    "worker_nonfinite_total", Kind::kCounter, {"task", "job"}, "Its steps whose loss or gradient wasn't finite"};
+inline constexpr Family<2> kDataRecords{
+    "data_records_total", Kind::kCounter, {"task", "job"}, "Records that batches were made of"};
+inline constexpr Family<2> kDataReadBytes{
+    "data_read_bytes_total", Kind::kCounter, {"task", "job"}, "Read from files, packed as they are there"};
+inline constexpr Family<3> kDataErrors{"data_errors_total",
+                                       Kind::kCounter,
+                                       {"task", "job", "reason"},
+                                       "Times that its data couldn't be used: missing, permission, corrupt or unfit"};
+inline constexpr Family<2> kDataPrefetchDepth{
+    "data_prefetch_depth", Kind::kGauge, {"task", "job"}, "Batches that are ready"};
+inline constexpr Family<2> kDataStall{
+    "data_stall_seconds_total", Kind::kCounter, {"task", "job"}, "Time that the step waited for a batch"};
+
+// Ps.
+inline constexpr Family<2> kPsParametersBytes{
+    "ps_parameters_bytes", Kind::kGauge, {"task", "job"}, "Parameters that its shards hold"};
+inline constexpr Family<3> kPsPullBytes{
+    "ps_pull_bytes_total", Kind::kCounter, {"task", "job", "shard"}, "Parameters that it sent to workers"};
+inline constexpr Family<3> kPsPushBytes{
+    "ps_push_bytes_total", Kind::kCounter, {"task", "job", "shard"}, "Gradients that it received from workers"};
+inline constexpr Family<2> kPsApply{
+    "ps_apply_seconds", Kind::kHistogram, {"task", "job"}, "To update one bucket of parameters"};
+inline constexpr Family<3> kPsQueueDepth{
+    "ps_queue_depth", Kind::kGauge, {"task", "job", "shard"}, "Answers that workers wait for"};
+inline constexpr Family<3> kPsShardVersion{
+    "ps_shard_version", Kind::kGauge, {"task", "job", "shard"}, "Updates applied to the shard"};
+inline constexpr Family<2> kSyncDropped{"sync_dropped_gradients_total",
+                                        Kind::kCounter,
+                                        {"task", "job"},
+                                        "Gradients whose step was committed without them; at the ps of shard 0"};
+inline constexpr Family<2> kGradientStaleness{"gradient_staleness_steps",
+                                              Kind::kHistogram,
+                                              {"task", "job"},
+                                              "Steps between a gradient's pull and its use; at the ps of shard 0"};
+
+}  // namespace disttrain::metrics
