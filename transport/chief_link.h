@@ -59,6 +59,8 @@ class ChiefLink final : private ControlHandler {
   // Says hello anew, at once: what make_hello() says has changed.
   void redial();
 
+  // Registered with a chief, at this moment.
+  bool is_registered() const { return open_; }
   // Registered, and room for what is only worth something now.
   bool has_room() const { return open_ && connection_->queued_bytes() < kMaxQueuedBytes; }
   // A report waits for a chief that is away. Heartbeats, log lines, accusations and requests for leases are dropped

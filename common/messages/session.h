@@ -29,6 +29,7 @@ struct TaskHello {
   JournalId journal;               // of the chief it last knew, 0 = none
   JobId job;                       // what it holds, 0 = nothing
   Generation generation;
+  std::string metrics{};  // host:port of its metrics, "" = none
 };
 
 // A command line opens a connection to the chief.

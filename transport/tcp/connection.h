@@ -8,6 +8,7 @@
 #include "transport/connection.h"
 #include "transport/seats.h"
 #include "transport/tcp/socket.h"
+#include "transport/tcp/traffic.h"
 #include "transport/wire/frame_reader.h"
 
 namespace disttrain::transport {
@@ -19,6 +20,7 @@ struct TcpSocket {
   Seat seat;
   std::string peer;
   std::uint64_t bytes_received = 0;
+  std::shared_ptr<Traffic> traffic;
 };
 
 class TcpStream;

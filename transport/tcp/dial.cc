@@ -18,12 +18,14 @@ using Done = std::function<void(Result<std::unique_ptr<Connection>>)>;
 // Owned by its operations on the loop: nobody else waits for it, `done` is all that remains.
 class Dial : public std::enable_shared_from_this<Dial> {
  public:
-  Dial(asio::io_context& loop, std::string address, const OutgoingFrame& hello, TcpOptions options, Done done)
+  Dial(asio::io_context& loop, std::string address, const OutgoingFrame& hello, TcpOptions options,
+       std::shared_ptr<Traffic> traffic, Done done)
       : loop_(loop),
         address_(std::move(address)),
         header_(hello.header),
         control_(hello.control.begin(), hello.control.end()),
         options_(std::move(options)),
+        traffic_(std::move(traffic)),
         done_(std::move(done)),
         timer_(loop),
         resolver_(loop) {}
@@ -101,6 +103,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
     TcpSocket socket;
     socket.peer = to_string(endpoints_[next_ - 1]);
     socket.fd = Fd(socket_->release());
+    socket.traffic = traffic_;
     socket_.reset();
     auto connection = std::make_unique<TcpConnection>(loop_, std::move(socket), options_);
     OutgoingFrame hello;
@@ -130,6 +133,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
   const wire::FrameHeader header_;
   const std::vector<std::byte> control_;
   const TcpOptions options_;
+  const std::shared_ptr<Traffic> traffic_;
   Done done_;  // empty once called
   asio::steady_timer timer_;
   asio::ip::tcp::resolver resolver_;
@@ -144,7 +148,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
 
 void TcpTransport::dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello,
                         Duration deadline, std::function<void(Result<std::unique_ptr<Connection>>)> done) {
-  std::make_shared<Dial>(loop, address, hello, options_, std::move(done))->begin(deadline);
+  std::make_shared<Dial>(loop, address, hello, options_, traffic_, std::move(done))->begin(deadline);
 }
 
 }  // namespace disttrain::transport

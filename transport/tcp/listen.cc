@@ -35,10 +35,11 @@ class TcpArrival final : public Arrival {
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
   Acceptor(asio::io_context& loop, Fd fd, const ListenerLimits& limits, TcpOptions options,
-           std::function<void(std::unique_ptr<Arrival>)> on_arrival)
+           std::shared_ptr<Traffic> traffic, std::function<void(std::unique_ptr<Arrival>)> on_arrival)
       : loop_(loop),
         limits_(limits),
         options_(std::move(options)),
+        traffic_(std::move(traffic)),
         on_arrival_(std::move(on_arrival)),
         socket_(loop, fd.release()),
         pause_(loop),
@@ -143,8 +144,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     if (!event || *event == Event::kNeedLanding) return refuse(id);
     if (*event == Event::kNeedBytes) return wait_hello(id, peer);
     if (peer.reader.header().type != wire::FrameType::kHello) return refuse(id);
-    TcpSocket socket{Fd(peer.socket.release()), std::move(peer.reader), std::move(peer.seat), std::move(peer.name),
-                     peer.bytes_received};
+    TcpSocket socket{Fd(peer.socket.release()), std::move(peer.reader), std::move(peer.seat),
+                     std::move(peer.name),      peer.bytes_received,    traffic_};
     peers_.erase(id);
     on_arrival_(std::make_unique<TcpArrival>(std::move(socket), options_));
   }
@@ -154,6 +155,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   asio::io_context& loop_;
   const ListenerLimits limits_;
   const TcpOptions options_;
+  const std::shared_ptr<Traffic> traffic_;
   const std::function<void(std::unique_ptr<Arrival>)> on_arrival_;
   asio::posix::stream_descriptor socket_;
   asio::steady_timer pause_;
@@ -235,7 +237,7 @@ Result<std::unique_ptr<Listener>> TcpTransport::listen(asio::io_context& loop, c
   Result<Fd> fd = address.starts_with("fd:") ? inherited(address, options_) : bind_and_listen(address, options_);
   if (!fd) return tl::unexpected(fd.error());
   std::string real = to_string(local_endpoint(fd->get()));
-  auto acceptor = std::make_shared<Acceptor>(loop, std::move(*fd), limits, options_, std::move(on_arrival));
+  auto acceptor = std::make_shared<Acceptor>(loop, std::move(*fd), limits, options_, traffic_, std::move(on_arrival));
   return std::make_unique<TcpListener>(std::move(acceptor), std::move(real));
 }
 

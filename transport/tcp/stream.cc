@@ -7,6 +7,7 @@
 #include <asio/post.hpp>
 #include <cerrno>
 #include <string_view>
+#include <utility>
 
 #include "common/check.h"
 
@@ -35,7 +36,9 @@ TcpStream::TcpStream(asio::io_context& loop, TcpSocket socket, const TcpOptions&
       socket_(loop, socket.fd.release()),
       seat_(std::move(socket.seat)),
       reader_(std::move(socket.reader)),
-      bytes_received_(socket.bytes_received) {
+      bytes_received_(socket.bytes_received),
+      traffic_(std::move(socket.traffic)) {
+  traffic_->received.fetch_add(bytes_received_, std::memory_order_relaxed);
   const int fd = socket_.native_handle();
   if (options.congestion_control.empty() && same_host(local_endpoint(fd), remote_endpoint(fd))) unpace(fd);
 }
@@ -53,6 +56,7 @@ void TcpStream::close() {
   if (closed_) return;
   // What the kernel takes at once still goes; frozen payloads aren't looked at after this.
   if (!failure_ && !send_failure_) static_cast<void>(queue_.flush(socket_.native_handle(), kBytesPerTurn));
+  count_sent();
   closed_ = true;
   handler_ = nullptr;
   asio::error_code ignored;
@@ -82,8 +86,15 @@ void TcpStream::send(const OutgoingFrame& frame) {
   if (closed_ || failure_ || send_failure_) return;
   const wire::HeaderBytes header = wire::encode_header(frame.header, frame.control, frame.payload, checksum_kind_);
   if (Status sent = queue_.send(socket_.native_handle(), header, frame); !sent) return sending_failed(sent.error());
+  count_sent();
   if (!queue_.sent().empty()) tell_sent();
   if (!queue_.empty()) wait_writable();
+}
+
+void TcpStream::count_sent() {
+  const std::uint64_t sent = queue_.bytes_sent();
+  if (sent != bytes_counted_)
+    traffic_->sent.fetch_add(sent - std::exchange(bytes_counted_, sent), std::memory_order_relaxed);
 }
 
 void TcpStream::wait_writable() {
@@ -106,6 +117,7 @@ void TcpStream::sending_failed(const Error& why) {
 void TcpStream::flush() {
   if (failure_ || send_failure_) return;
   if (Status sent = queue_.flush(socket_.native_handle(), kBytesPerTurn); !sent) return sending_failed(sent.error());
+  count_sent();
   if (!queue_.empty()) wait_writable();
   if (!queue_.sent().empty()) tell_sent();
 }
@@ -175,6 +187,7 @@ std::size_t TcpStream::read_some(std::size_t& asked) {
     const ssize_t n = ::readv(socket_.native_handle(), vectors, room.second.empty() ? 1 : 2);
     if (n > 0) {
       bytes_received_ += static_cast<std::size_t>(n);
+      traffic_->received.fetch_add(static_cast<std::size_t>(n), std::memory_order_relaxed);
       reader_.received(static_cast<std::size_t>(n));
       return static_cast<std::size_t>(n);
     }

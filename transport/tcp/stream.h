@@ -44,6 +44,7 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   void wait_writable();
   void flush();
   void tell_sent();
+  void count_sent();
   // What the peer said before it went is still read and given to the handler: often it says why.
   void sending_failed(const Error& why);
 
@@ -68,6 +69,8 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   bool write_wait_under_way_ = false;
   bool tell_under_way_ = false;
   std::uint64_t bytes_received_;
+  std::uint64_t bytes_counted_ = 0;  // of those sent, in traffic_
+  const std::shared_ptr<Traffic> traffic_;
 };
 
 }  // namespace disttrain::transport

@@ -2,12 +2,15 @@
 // port of 0 for any free one, and, to listen, "fd:N": an open listening socket that was handed to this process.
 #pragma once
 
+#include <memory>
+
 #include "transport/connection.h"
 #include "transport/tcp/options.h"
+#include "transport/tcp/traffic.h"
 
 namespace disttrain::transport {
 
-// A value without state but its options; outlives nothing: listeners and connections keep copies.
+// Outlives nothing: listeners and connections keep copies of its options and share its counters.
 class TcpTransport final : public Transport {
  public:
   // `options` pass validate().
@@ -20,8 +23,13 @@ class TcpTransport final : public Transport {
   void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
             std::function<void(Result<std::unique_ptr<Connection>>)> done) override;
 
+  // Any thread.
+  const Traffic& traffic() const { return *traffic_; }
+
  private:
   const TcpOptions options_;
+  const std::shared_ptr<Traffic> traffic_ =
+      std::make_shared<Traffic>();  // shared with connections, which may outlive it
 };
 
 }  // namespace disttrain::transport

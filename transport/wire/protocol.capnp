@@ -106,6 +106,7 @@ struct TaskHello {
   journal @8 :UInt64;       # of the chief it last knew
   job @9 :UInt32;           # what it holds
   generation @10 :UInt64;
+  metrics @11 :Text;        # host:port of its metrics, "" = none
 }
 
 # A command line opens a connection to the chief for its requests.

@@ -16,6 +16,7 @@ static void write(const TaskHello& m, schema::TaskHello::Builder b) {
   b.setJournal(m.journal.value);
   b.setJob(m.job.value);
   b.setGeneration(m.generation.value);
+  b.setMetrics(text(m.metrics));
 }
 
 static TaskHello read(schema::TaskHello::Reader r) {
@@ -34,6 +35,7 @@ static TaskHello read(schema::TaskHello::Reader r) {
   m.journal = JournalId(r.getJournal());
   m.job = JobId(r.getJob());
   m.generation = Generation(r.getGeneration());
+  m.metrics = string(r.getMetrics());
   return m;
 }
 
