@@ -37,6 +37,7 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
       transport_(transport),
       log_(log),
       listen_address_(std::move(setup.listen_address)),
+      metrics_address_(std::move(setup.metrics_address)),
       on_listening_(std::move(setup.on_listening)),
       on_failed_(std::move(setup.on_failed)),
       is_alive_(std::make_shared<bool>(true)),
@@ -59,6 +60,7 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
   std::map<JobId, RecoveredJob> jobs = recovered_jobs(state);
   cluster_ = std::make_unique<Cluster>(
       Cluster::Setup{config_, std::move(state), std::move(jobs), setup.seed, daemon::wall_nanoseconds()});
+  metrics_ = std::make_unique<ChiefMetrics>(config_, *cluster_);
   log_.set_listener([this, alive = std::weak_ptr<bool>(is_alive_)] {
     asio::post(loop_, [this, alive] {
       if (!alive.expired()) take_own_lines();
@@ -73,6 +75,14 @@ Chief::~Chief() {
   folders_.reset();
 }
 
+std::string Chief::waits_for() const {
+  return listener_ ? "" : "its journal to take the new term";
+}
+
+void Chief::collect(metrics::Page& page) const {
+  metrics_->collect(daemon::now(), daemon::wall_nanoseconds(), page);
+}
+
 void Chief::step(const Event& event) {
   carry_out(cluster_->step(daemon::now(), event));
 }
@@ -85,6 +95,10 @@ void Chief::carry_out(Actions actions) {
 void Chief::on_tick() {
   step(Tick{});
   const Instant now = daemon::now();
+  if (now >= next_look_) {
+    metrics_->look(now);
+    next_look_ = now + cluster_->timeouts().interval;
+  }
   for (std::size_t i = 0; i < waiters_.size();) {
     if (now < waiters_[i].deadline) {
       ++i;
@@ -168,6 +182,7 @@ Welcome Chief::make_welcome(std::uint64_t cluster_hash) const {
 }
 
 void Chief::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
+  const Instant begin = daemon::now();
   const Result<Hello> hello = wire::decode_hello(arrival->hello());
   const bool is_task = hello && std::holds_alternative<TaskHello>(hello->who);
   last_peer_ = last_peer_.next();
@@ -179,6 +194,7 @@ void Chief::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const std::optional<Refused> refused =
       hello ? refusal_of(*hello) : std::optional(Refused{ErrorCode::kConfig, hello.error().message});
   peers_.emplace(peer.id(), std::move(owned));
+  metrics_->requests("Hello").note(refused ? metrics::RpcCode::kRefused : metrics::RpcCode::kOk, daemon::now() - begin);
   if (refused) {
     log_.warn("refused " + peer.address() + ": " + refused->reason);
     peer.refuse(*refused);
@@ -226,7 +242,14 @@ void Chief::on_closed(PeerId id, const Error& why) {
 void Chief::on_message(PeerId id, const wire::ControlMessage& message) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return;
-  Peer& peer = *found->second;
+  const Instant begin = daemon::now();
+  speaker_ = id;
+  outcome_ = metrics::RpcCode::kOk;
+  take(*found->second, message);
+  metrics_->requests(wire::name_of(message)).note(outcome_, daemon::now() - begin);
+}
+
+void Chief::take(Peer& peer, const wire::ControlMessage& message) {
   if (peer.user) return on_request(peer, message);
   if (!peer.member) return;
   const Member from = *peer.member;
@@ -238,9 +261,11 @@ void Chief::on_message(PeerId id, const wire::ControlMessage& message) {
         else if constexpr (std::is_constructible_v<FromTask, Message>)
           step(TaskMessage{from, m});
         else
-          log_.warn(to_string(from.task) + " sent a message that isn't for a chief");
+          outcome_ = metrics::RpcCode::kError;
       },
       message);
+  if (outcome_ == metrics::RpcCode::kError)
+    log_.warn(to_string(from.task) + " sent a message that isn't for a chief: " + wire::name_of(message));
 }
 
 // ---- what the core says
@@ -260,7 +285,8 @@ void Chief::act(const Listen&) {
   if (Status listens = daemon::listen_patiently([this] { return listen(); }); !listens)
     return on_failed_(listens.error());
   log_.info("chief of cluster " + config_.name + " listens at " + listener_->address() + ", term " +
-            std::to_string(cluster_->term().value) + ", transport " + transport_.name());
+            std::to_string(cluster_->term().value) + ", transport " + transport_.name() + ", metrics at " +
+            (metrics_address_.empty() ? "no address" : metrics_address_));
   if (on_listening_) on_listening_(listener_->address());
 }
 
@@ -269,6 +295,7 @@ void Chief::act(const Admit& action) {
   const auto old = task_peers_.find(action.member.task);
   if (old != task_peers_.end()) drop(old->second);
   joining_->member = action.member;
+  metrics_->joined(action.member.task, joining_hash_);
   task_peers_[action.member.task] = joining_->id();
   joining_->welcome(make_welcome(joining_hash_));
 }
@@ -373,6 +400,7 @@ void Chief::act(const Note& action) {
 }
 
 void Chief::answer(PeerId client, const wire::ControlMessage& message) {
+  if (client == speaker_ && std::holds_alternative<Refused>(message)) outcome_ = metrics::RpcCode::kRefused;
   const auto peer = peers_.find(client);
   if (peer == peers_.end()) return;
   peer->second->send(message);

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "chiefd/chief_metrics.h"
 #include "chiefd/core/cluster.h"
 #include "chiefd/folder_keeper.h"
 #include "chiefd/journal_writer.h"
@@ -27,6 +28,7 @@
 #include "common/daemon/log.h"
 #include "common/daemon/service.h"
 #include "common/messages/client.h"
+#include "common/metrics/page.h"
 #include "transport/connection.h"
 
 namespace disttrain::chiefd {
@@ -35,7 +37,8 @@ class Chief {
  public:
   struct Setup {
     ClusterConfig cluster;
-    std::string listen_address;  // as in the cluster file, or a socket that was passed
+    std::string listen_address;     // as in the cluster file, or a socket that was passed
+    std::string metrics_address{};  // of its own metrics; "" = none
     JournalFile::Opened journal;
     std::uint64_t seed = 0;  // random
     // It listens now, at this address.
@@ -51,6 +54,9 @@ class Chief {
   daemon::ServiceState state() const;
   // What may change while it runs.
   void change(const ClusterConfig& cluster);
+  // What it isn't ready for want of; "": its journal is open and it listens.
+  std::string waits_for() const;
+  void collect(metrics::Page& page) const;
 
  private:
   struct Waiter {
@@ -74,6 +80,7 @@ class Chief {
   // What happens.
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
   void on_message(PeerId peer, const wire::ControlMessage& message);
+  void take(Peer& peer, const wire::ControlMessage& message);
   void on_closed(PeerId peer, const Error& why);
   void on_tick();
   void take_own_lines();
@@ -119,12 +126,14 @@ class Chief {
   transport::Transport& transport_;
   daemon::Log& log_;
   const std::string listen_address_;
+  const std::string metrics_address_;
   const std::function<void(const std::string&)> on_listening_;
   const std::function<void(const Error&)> on_failed_;
   const std::shared_ptr<bool> is_alive_;  // shared with what other threads and dials post to the loop
 
   ClusterConfig config_;
   std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<ChiefMetrics> metrics_;
   std::unique_ptr<JournalWriter> journal_;
   std::unique_ptr<FolderKeeper> folders_;
   std::unique_ptr<transport::Listener> listener_;
@@ -135,6 +144,9 @@ class Chief {
   PeerId last_peer_;
   Peer* joining_ = nullptr;  // while TaskJoined is being stepped
   std::uint64_t joining_hash_ = 0;
+  PeerId speaker_;                                    // whose message is being handled
+  metrics::RpcCode outcome_ = metrics::RpcCode::kOk;  // of it
+  Instant next_look_;                                 // at what the job's time is used for
   std::vector<Waiter> waiters_;
   std::vector<Follower> followers_;
   std::vector<EventFollower> event_followers_;

@@ -103,7 +103,7 @@ void Chief::add_lines(TaskId task, LogLines lines) {
 }
 
 ChiefStatus Chief::chief_status() const {
-  return ChiefStatus{static_cast<std::uint32_t>(::getpid()), config_.chief.address};
+  return ChiefStatus{static_cast<std::uint32_t>(::getpid()), config_.chief.address, metrics_address_};
 }
 
 std::string Chief::status_json(std::optional<JobId> job) const {

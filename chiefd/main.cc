@@ -1,8 +1,11 @@
 // chiefd: keeps the cluster together. The tour: the options and the cluster file, the journal, the loop, the chief.
 #include <asio/io_context.hpp>
+#include <memory>
 #include <optional>
 
 #include "chiefd/chief.h"
+#include "common/daemon/clock.h"
+#include "common/daemon/daemon_pages.h"
 #include "common/daemon/log.h"
 #include "common/daemon/random.h"
 #include "common/daemon/reload.h"
@@ -10,6 +13,7 @@
 #include "common/daemon/signals.h"
 #include "common/daemon/startup.h"
 #include "common/daemon/threads.h"
+#include "common/metrics/process.h"
 #include "transport/tcp/transport.h"
 
 using namespace disttrain;
@@ -29,9 +33,14 @@ int main(int argc, char** argv) {
   if (!journal) return daemon::report("chiefd", journal.error());
 
   asio::io_context loop(1);
+  Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(loop, *startup);
+  if (!http) return daemon::report("chiefd", http.error());
+  metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), cluster.hash,
+                                  daemon::wall_nanoseconds());
   chiefd::Chief chief(loop, transport, log,
                       chiefd::Chief::Setup{.cluster = cluster,
                                            .listen_address = startup->listen_address,
+                                           .metrics_address = daemon::reachable_address(**http, startup->address),
                                            .journal = std::move(*journal),
                                            .seed = daemon::draw_number(),
                                            .on_listening = {},
@@ -39,9 +48,20 @@ int main(int argc, char** argv) {
                                              exit_code = daemon::report("chiefd", error);
                                              loop.stop();
                                            }});
+  daemon::add_daemon_pages(**http, {.collect =
+                                        [&](metrics::Page& page) {
+                                          process.collect(page, {.log_messages = log.counts(),
+                                                                 .bytes_received = transport.traffic().received,
+                                                                 .bytes_sent = transport.traffic().sent});
+                                          chief.collect(page);
+                                        },
+                                    .waits_for = [&chief] { return chief.waits_for(); }});
+  (*http)->serve();
   daemon::Service service(loop, log, {}, [&chief] { return chief.state(); });
-  const daemon::ReloadSignal reload(loop, *startup, log, service,
-                                    [&chief](const ClusterConfig& changed) { chief.change(changed); });
+  const daemon::ReloadSignal reload(loop, *startup, log, service, [&chief, &process](const ClusterConfig& changed) {
+    chief.change(changed);
+    process.reloaded(changed.hash, daemon::wall_nanoseconds());
+  });
   // Its journal has all that matters.
   const daemon::StopSignals signals(loop, [&loop, &log, &service](int) {
     log.info("told to end");
@@ -49,5 +69,6 @@ int main(int argc, char** argv) {
     loop.stop();
   });
   loop.run();
+  http->reset();  // before what its pages ask
   return exit_code;
 }

@@ -44,7 +44,7 @@ json task_json(const TaskStatus& task) {
                 {"pid", task.pid != 0 ? json(task.pid) : json(nullptr)},
                 {"address", task.address},
                 {"host", task.host},
-                {"metrics", nullptr},
+                {"metrics", task.metrics.empty() ? json(nullptr) : json(task.metrics)},
                 {"state", to_string(task.state)},
                 {"reason", task.reason},
                 {"step", task.step},
@@ -60,6 +60,7 @@ json tasks_json(const std::vector<TaskStatus>& tasks, const ChiefStatus& chief) 
   own.task = TaskId{Role::kChief, 0};
   own.pid = chief.pid;
   own.address = chief.address;
+  own.metrics = chief.metrics;
   own.state = TaskState::kReady;
   own.heartbeat_age = Duration::zero();
   json list = json::array({task_json(own)});

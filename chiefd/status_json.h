@@ -13,6 +13,7 @@ namespace disttrain::chiefd {
 struct ChiefStatus {
   std::uint32_t pid = 0;
   std::string address;
+  std::string metrics;  // address of its metrics; "" = none
 };
 
 nlohmann::json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& logs);

@@ -25,6 +25,7 @@ struct Attempt {
   bool holds = false;     // the last that is seen of its generation: nothing is applied after the cut
   std::map<ShardId, ShardWritten> written;
   Instant began;
+  Instant commit_began;
   Instant deadline;
 };
 

@@ -255,8 +255,7 @@ Error Cluster::name_is_taken(const Job& by, const Submit& event) const {
 Status Cluster::check_submission(const Submit& event) const {
   const Submission& submission = event.submission;
   if (const Job* namesake = unended(submission.config.job.name)) return tl::unexpected(name_is_taken(*namesake, event));
-  const auto waiting = std::count_if(jobs_.begin(), jobs_.end(),
-                                     [](const auto& entry) { return entry.second->state() == JobState::kQueued; });
+  const auto waiting = static_cast<std::ptrdiff_t>(queued());
   // With none that runs, the first of them is about to.
   const std::ptrdiff_t most = config_.chief.max_queued_jobs + (current_ ? 0 : 1);
   if (waiting >= most)
@@ -431,6 +430,11 @@ std::vector<JobId> Cluster::jobs() const {
   return ids;
 }
 
+std::size_t Cluster::queued() const {
+  return static_cast<std::size_t>(std::count_if(
+      jobs_.begin(), jobs_.end(), [](const auto& entry) { return entry.second->state() == JobState::kQueued; }));
+}
+
 bool Cluster::has_ended(JobId job) const {
   return jobs_.at(job)->is_end_durable();
 }
@@ -438,11 +442,14 @@ bool Cluster::has_ended(JobId job) const {
 TaskStatus Cluster::task_status(const Task& task, Instant now) const {
   TaskStatus status;
   status.task = task.member.task;
+  status.is_listed = task.is_listed;
   status.pid = task.hello.pid;
   status.address = task.hello.address;
   status.host = task.hello.host;
+  status.metrics = task.hello.metrics;
   status.state = task.state;
   status.reason = task.reason;
+  status.losses = task.losses;
   if (task.member.incarnation.value == 0) return status;
   status.heartbeat_age = now - task.last_heard;
   status.step = task.heartbeat.steps;
@@ -472,7 +479,7 @@ std::vector<TaskStatus> Cluster::tasks(Instant now) const {
 
 JobStatus Cluster::status(JobId id, Instant now) const {
   const Job& job = *jobs_.at(id);
-  JobStatus status = job.status();
+  JobStatus status = job.status(now - slept_);
   const auto frozen = frozen_.find(id);
   if (frozen != frozen_.end())
     status.tasks = frozen->second;

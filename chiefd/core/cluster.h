@@ -53,6 +53,8 @@ class Cluster {
   // By number or name ("" = current_or_last(), of several with a name the newest). None: there is no such job.
   std::optional<JobId> find(const std::string& job) const;
   std::vector<JobId> jobs() const;
+  // Jobs that wait for their turn.
+  std::size_t queued() const;
   // It ended, and that is durable. The job must be known.
   bool has_ended(JobId job) const;
   // The job must be known. Its tasks: those it uses or used.

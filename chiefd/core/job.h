@@ -84,7 +84,7 @@ class Job {
   // It has ended and nothing of it is left at the tasks.
   bool is_released() const { return stage_ == Stage::kReleased; }
   // Without tasks' own state: Cluster adds what Tasks knows.
-  JobStatus status() const;
+  JobStatus status(Instant now) const;
   // The worker's own steps, as it last said; 0 before it did.
   std::uint64_t steps_of(const Member& worker) const;
   // Of a worker's phase times those since the end of warm-up.
@@ -174,6 +174,8 @@ class Job {
   bool is_in_roster(const Member& member) const;
   const Member& pacer() const { return owners_.front().ps; }
   std::vector<Member> holders() const;
+  bool has_stepped() const;
+  JobPart part() const;
   void send(Turn& turn, TaskId task, ToTask message, std::optional<std::uint64_t> train_steps = {});
   void send_to_workers(Turn& turn, const ToTask& message);
   void set_state(Turn& turn, JobState state, std::string reason);
@@ -308,7 +310,7 @@ class Job {
   void on_all_finished(Turn& turn);
   void evaluate(Turn& turn);
   void on_evaluated(Turn& turn, const Evaluated& evaluated);
-  EndRecord end_record() const;
+  EndRecord end_record(Instant now) const;
   void close(Turn& turn, JobState end, const std::string& reason);
   void tell_to_close(Turn& turn, std::vector<Member> members);
   void finish_closing(Turn& turn);
@@ -372,8 +374,10 @@ class Job {
 
   // Progress.
   PacerReport pacer_report_;
-  bool heard_pacer_ = true;     // by this chief, in this generation
-  std::optional<double> loss_;  // the newest that a pacer told
+  bool heard_pacer_ = true;                         // by this chief, in this generation
+  std::optional<double> loss_;                      // the newest that a pacer told
+  std::uint64_t examples_heard_ = 0;                // of reports, as they grew; a rollback takes nothing back
+  std::optional<std::uint64_t> examples_reported_;  // in this generation; none: this chief heard of none
   Instant progress_at_;
   std::map<TaskId, Instant> silent_ps_;
   std::map<Member, Suspicion> suspicions_;  // by who said so: nobody says it twice
@@ -392,6 +396,7 @@ class Job {
   std::uint32_t fruitless_ = 0;  // recoveries since a step or a checkpoint further than all before
   Step furthest_;                // step ever reached
   Training before_;              // in earlier generations
+  std::uint64_t steps_lost_ = 0;
   std::set<Member> reclaimed_;
 
   // Checkpoints.
@@ -404,6 +409,9 @@ class Job {
   std::uint64_t last_attempt_ = 0;
   std::vector<ClientId> savers_;
   std::optional<CheckpointRecord> newest_;
+  CheckpointFigures figures_;
+  std::optional<Instant> committed_at_;  // the newest of this chief
+  Instant create_began_;
   Instant newest_at_;                  // when it was taken, or training began
   std::uint64_t next_due_ = 0;         // global step
   std::uint32_t failed_attempts_ = 0;  // in a row

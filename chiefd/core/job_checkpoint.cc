@@ -208,6 +208,7 @@ void Job::commit_attempt(Turn& turn) {
     return abandon_attempt(turn, "the shards' copies differ: " + *problem);
   if (!attempt_->written.begin()->second.pacer) return abandon_attempt(turn, "the pacer's copy lacks its ledger");
   attempt_->phase = Attempt::Phase::kCommit;
+  attempt_->commit_began = turn.now;
   attempt_->ticket = turn.next_ticket();
   CommitAttempt commit{config(),    setup_.submission.toml, layout_, described_->train_records,
                        generation_, attempt_->number,       {}};
@@ -237,6 +238,12 @@ void Job::on_committed(Turn& turn, const FolderAnswer& answer) {
     writing = std::max(writing, written.writing);
     bytes += written.file.bytes;
   }
+  figures_.cut.observe(to_seconds(cut));
+  figures_.park.observe(to_seconds(parked));
+  figures_.write.observe(to_seconds(writing));
+  figures_.commit.observe(to_seconds(turn.now - attempt.commit_began));
+  figures_.bytes = bytes;
+  committed_at_ = turn.now;
   const auto ms = [](Duration d) {
     return std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(d).count() / 1000.0).substr(0, 6) +
            " ms";
@@ -262,6 +269,7 @@ void Job::abandon_attempt(Turn& turn, const std::string& why, bool fails) {
   if (fails) ++failed_attempts_;
   if (fails) attempt_error_ = why;
   if (fails && attempt.holds) ++failed_saves_;
+  ++figures_.failures;
   next_try_ = turn.now + std::max<Duration>(std::chrono::seconds(1), back_off(failed_attempts_));
   tell(turn, "checkpoint_failed", 2, "a checkpoint was given up, the one before stays: " + why);
   for (const ClientId client : std::exchange(savers_, {}))

@@ -92,8 +92,8 @@ void Job::on_evaluated(Turn& turn, const Evaluated& evaluated) {
                                  evaluated.examples, evaluated.final, evaluated.parameters_hash};
 }
 
-EndRecord Job::end_record() const {
-  const JobStatus status = this->status();
+EndRecord Job::end_record(Instant now) const {
+  const JobStatus status = this->status(now);
   EndRecord end;
   end.job = id();
   end.state = end_;
@@ -135,7 +135,7 @@ void Job::close(Turn& turn, JobState end, const std::string& reason) {
   pacer_report_.global_step = reached();
   recovery_.reset();
   // Written before anybody is told to close: a chief that finds tasks which have closed knows why.
-  turn.persist(end_record());
+  turn.persist(end_record(turn.now));
   if (end == JobState::kStopped) set_state(turn, JobState::kStopping, end_reason_);
   // What is still being written and lends records is void.
   for (auto& [ticket, actions] : held_)

@@ -34,6 +34,10 @@ void Job::note_pacer(Turn& turn, const PacerReport& report) {
     furthest_ = report.global_step;
     fruitless_ = 0;
   }
+  // To a new chief the first report is no news, and neither is what a pacer still holds after a loss.
+  if (examples_reported_ && report.examples > *examples_reported_)
+    examples_heard_ += report.examples - *examples_reported_;
+  examples_reported_ = report.examples;
   pacer_report_ = report;
   heard_pacer_ = true;
   // Before its first step a shard knows of none.

@@ -252,6 +252,7 @@ void Job::begin_generation(Turn& turn) {
   joining_.clear();
   may_lend_ = false;
   pacer_report_ = restore_ ? restore_->pacer : PacerReport();
+  examples_reported_ = pacer_report_.examples;
   stage_ = Stage::kGeneration;
   reason_ = "waits for the chief's own disk";
   deadline_ = turn.now + setup_.timeouts.setup;
@@ -269,6 +270,7 @@ std::uint32_t Job::places() const {
 
 void Job::create_shards(Turn& turn) {
   stage_ = Stage::kCreate;
+  create_began_ = turn.now;
   reason_ = "the ps tasks create " + std::to_string(layout_.shards) + (layout_.shards == 1 ? " shard" : " shards") +
             (restore_ || !init_path_.empty() ? " from " + (restore_ ? restore_->path : init_path_) : "");
   await(holders(), turn.now + setup_.timeouts.setup);
@@ -295,6 +297,7 @@ void Job::ask_to_create(Turn& turn, const Member& ps) {
 }
 
 void Job::open(Turn& turn) {
+  if (restore_) figures_.restore.observe(to_seconds(turn.now - create_began_));
   stage_ = Stage::kOpen;
   reason_ = "the workers open the job";
   evaluator_ = roster_.members.front();
@@ -355,6 +358,7 @@ void Job::start_training(Turn& turn) {
   if (recovery_) {
     const std::uint64_t from = restore_ ? restore_->step.value : 0;
     const std::uint64_t lost = recovery_->step.value > from ? recovery_->step.value - from : 0;
+    steps_lost_ += lost;
     tell(turn, kRolledBack, 2,
          "generation " + std::to_string(generation_.value) + " goes on at step " + std::to_string(from) + " (" +
              (restore_ ? restore_->path : "initial values") + "), " +

@@ -38,7 +38,34 @@ std::string Job::why_kept_out(TaskId task) const {
   return found == kept_out_.end() ? "" : found->second;
 }
 
-JobStatus Job::status() const {
+// In this generation.
+bool Job::has_stepped() const {
+  return pacer_report_.global_step > (restore_ ? restore_->step : Step());
+}
+
+JobPart Job::part() const {
+  switch (stage_) {
+    case Stage::kQueued:
+    case Stage::kClose:
+    case Stage::kReleased:
+      return JobPart::kNone;
+    case Stage::kReclaim:
+      return JobPart::kRestore;
+    case Stage::kFinalCut:
+      return JobPart::kCheckpoint;
+    case Stage::kEvaluate:
+      return JobPart::kEvaluate;
+    default:
+      break;
+  }
+  if (recovery_) return JobPart::kRestore;
+  if (attempt_ && attempt_->holds) return JobPart::kCheckpoint;
+  const bool trains = stage_ == Stage::kTrain || stage_ == Stage::kSettle;
+  if (trains && (has_stepped() || stage_ == Stage::kSettle)) return JobPart::kTrain;
+  return recoveries_ > 0 ? JobPart::kRestore : JobPart::kInit;
+}
+
+JobStatus Job::status(Instant now) const {
   JobStatus status;
   status.job = id();
   status.name = name();
@@ -66,6 +93,15 @@ JobStatus Job::status() const {
   status.code = code_;
   status.root_cause = root_cause_;
   status.warnings = warnings_;
+  status.part = part();
+  // None where it was another chief that heard of the last.
+  if (has_stepped() && progress_at_.time_since_epoch().count()) status.progress_age = now - progress_at_;
+  status.steps_lost = steps_lost_;
+  status.examples_heard = examples_heard_;
+  status.checkpoints = figures_;
+  if (committed_at_) status.checkpoints.age = now - *committed_at_;
+  status.checkpoint_directory = config().checkpoint.directory;
+  status.checkpoint_every = config().checkpoint.every;
   return status;
 }
 

@@ -9,6 +9,7 @@
 
 #include "chiefd/core/journal_state.h"
 #include "common/config/job_config.h"
+#include "common/histogram.h"
 #include "common/ids.h"
 #include "common/messages/control.h"
 #include "common/result.h"
@@ -21,11 +22,21 @@ namespace disttrain::chiefd {
 enum class TaskState : std::uint8_t { kWaiting, kReady, kRunning, kSilent, kDead, kLeft };
 const char* to_string(TaskState state);
 
+// Processes that stood in a task's place and were lost, by how they went.
+struct Losses {
+  std::uint64_t crash = 0;     // gone while in a job
+  std::uint64_t silent = 0;    // silent before it was gone
+  std::uint64_t left = 0;      // gone while in no job, or told to end
+  std::uint64_t replaced = 0;  // another one took its place
+};
+
 struct TaskStatus {
   TaskId task;
+  bool is_listed = true;  // in the cluster file
   std::uint32_t pid = 0;
   std::string address;
   std::string host;
+  std::string metrics;  // host:port; "": none
   TaskState state = TaskState::kWaiting;
   std::string reason;
   std::uint64_t step = 0;
@@ -33,6 +44,29 @@ struct TaskStatus {
   Phase phase = Phase::kIdle;
   Duration in_phase{};
   PhaseTimes phase_times;  // workers
+  Losses losses;           // as far as this chief knows
+};
+
+// What a job is at, for those who ask what its time is used for.
+enum class JobPart : std::uint8_t {
+  kNone,        // waits for its turn, or ends
+  kInit,        // until its first step
+  kTrain,       // until the last
+  kCheckpoint,  // takes the last checkpoint, or the one before a ps leaves
+  kRestore,     // from a loss, or another chief's start, to the first step after it
+  kEvaluate,    // the final evaluation
+};
+
+// Of its checkpoints, as far as this chief knows. Seconds of each: the slowest shard's.
+struct CheckpointFigures {
+  SecondsHistogram cut;
+  SecondsHistogram park;
+  SecondsHistogram write;
+  SecondsHistogram commit;
+  SecondsHistogram restore;       // all shards made and filled from one
+  std::uint64_t bytes = 0;        // of the newest
+  std::uint64_t failures = 0;     // begun and given up
+  std::optional<Duration> age{};  // since the last one was committed
 };
 
 struct JobStatus {
@@ -59,6 +93,13 @@ struct JobStatus {
   std::optional<ErrorCode> code;               // failed before it opened
   std::optional<RootCause> root_cause;
   std::vector<std::string> warnings;
+  JobPart part = JobPart::kNone;
+  std::optional<Duration> progress_age;  // since this chief heard of the newest step; none: of none yet
+  std::uint64_t steps_lost = 0;          // by rollbacks, as far as this chief knows
+  std::uint64_t examples_heard = 0;      // applied since this chief took it, those that rollbacks threw away too
+  CheckpointFigures checkpoints;
+  std::string checkpoint_directory;  // "": none are taken
+  Duration checkpoint_every{};       // 0: not by time
   std::vector<TaskStatus> tasks;
 };
 

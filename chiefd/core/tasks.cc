@@ -107,7 +107,7 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
   if (is_new && task.member.incarnation.value != 0) {
     task.superseded.push_back(task.member.incarnation);
     if (task.superseded.size() > kMaxSuperseded) task.superseded.pop_front();
-    if (!is_given_up(task.state)) lose(task, place_taken(task.hello, hello), findings, actions);
+    if (!is_given_up(task.state)) lose(task, &Losses::replaced, place_taken(task.hello, hello), findings, actions);
   }
   const bool was_given_up = is_given_up(task.state);
   if (is_new || was_given_up) {
@@ -183,16 +183,18 @@ void Tasks::finish_probe(const Member& member, ProbeOutcome outcome, Findings& f
   task.probing = false;
   // Whoever doesn't answer is left to the clock: it may only be slow.
   if (outcome != ProbeOutcome::kRefused || (task.connected && task.state != TaskState::kSilent)) return;
-  lose(task,
+  const auto gone = task.heartbeat.job.value != 0 ? &Losses::crash : &Losses::left;
+  lose(task, task.connected ? &Losses::silent : gone,
        task.connected ? "it is silent and nobody listens at " + task.hello.address + " any more"
                       : "its connection closed and nobody listens at " + task.hello.address + " any more",
        findings, actions);
 }
 
-void Tasks::lose(Task& task, std::string why, Findings& findings, Actions& actions) {
+void Tasks::lose(Task& task, std::uint64_t Losses::*how, std::string why, Findings& findings, Actions& actions) {
   task.state = task.heartbeat.job.value != 0 ? TaskState::kDead : TaskState::kLeft;
   task.reason = why;
   task.connected = false;
+  ++(task.losses.*how);
   actions.push_back(Disconnect{task.member});
   findings.push_back({Finding::What::kLost, task.member, std::move(why)});
 }
@@ -216,6 +218,7 @@ void Tasks::let_go(const Member& member, Findings& findings, Actions& actions) {
   task.state = TaskState::kLeft;
   task.reason = "it was told to end";
   task.connected = false;
+  ++task.losses.left;
   findings.push_back({Finding::What::kLeft, member, task.reason});
 }
 

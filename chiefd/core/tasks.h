@@ -32,7 +32,8 @@ struct Task {
   Instant probe_after;  // not before, while it is away or silent
   Heartbeat heartbeat;  // the last one
   Instant last_heartbeat;
-  std::vector<Instant> turned;         // ps: when each shard thread was last seen to have moved
+  std::vector<Instant> turned;  // ps: when each shard thread was last seen to have moved
+  Losses losses;
   std::deque<Incarnation> superseded;  // processes whose place another one took; the last few
 
   bool is_there() const { return state == TaskState::kReady; }
@@ -91,7 +92,7 @@ class Tasks {
  private:
   void probe(Task& task, Actions& actions);
   void probe_again(Instant now, Task& task, Actions& actions);
-  void lose(Task& task, std::string why, Findings& findings, Actions& actions);
+  void lose(Task& task, std::uint64_t Losses::*how, std::string why, Findings& findings, Actions& actions);
 
   const Timeouts& timeouts_;
   const bool takes_unlisted_;

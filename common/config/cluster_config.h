@@ -46,6 +46,12 @@ struct HeartbeatConfig {
   Duration timeout = std::chrono::seconds(1);  // 100 ms .. 1 h; everything else is derived, see common/timeouts.h
 };
 
+struct MetricsConfig {
+  // Where a daemon serves its metrics, at the port kPortDistance above its own (HttpEndpoint); "host:0": at any free
+  // port; "": nowhere.
+  std::string listen = "127.0.0.1";
+};
+
 struct LogConfig {
   std::string level = "info";   // debug | info | warn | error
   std::string format = "auto";  // auto | text | json
@@ -60,6 +66,7 @@ struct ClusterConfig {
   std::vector<WorkerConfig> workers;
   TransportConfig transport;
   HeartbeatConfig heartbeat;
+  MetricsConfig metrics;
   LogConfig log;
   // FNV-1a of the file's meaning (not of its comments or order of keys): two tasks of one cluster with other hashes are
   // warned of.

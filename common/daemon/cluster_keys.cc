@@ -1,4 +1,5 @@
 // cluster.toml, row by row.
+#include <algorithm>
 #include <limits>
 #include <map>
 
@@ -65,6 +66,35 @@ Keys heartbeat_keys(HeartbeatConfig& heartbeat) {
   return {{"timeout", duration(heartbeat.timeout, 100ms, 1h), "silent after this; all other times are derived"}};
 }
 
+// A host, or nothing; "host:0" and "[::1]:0" for any free port.
+bool is_metrics_listen(const std::string& listen) {
+  if (listen.empty()) return true;
+  const bool is_bracketed = listen.front() == '[';
+  if (is_bracketed && !listen.ends_with("]:0")) return false;
+  const std::string host = is_bracketed ? listen.substr(1, listen.size() - 4)
+                           : listen.ends_with(":0") && listen.find(':') == listen.size() - 2
+                               ? listen.substr(0, listen.size() - 2)
+                               : listen;
+  const auto colons = std::count(host.begin(), host.end(), ':');
+  return !host.empty() && colons != 1 && host.find_first_of("[]/ \t") == std::string::npos;
+}
+
+Keys metrics_keys(MetricsConfig& metrics) {
+  return {
+      {"listen",
+       text_of(metrics.listen,
+               "a host such as \"127.0.0.1\" (the port is the task's + 1000), one with \":0\" (any free port), or \"\"",
+               is_metrics_listen),
+       "where each daemon serves its metrics; \"\" = nowhere"}};
+}
+
+// Of the task with this address, on the same host.
+std::string metrics_place(const std::string& address) {
+  constexpr int kPortDistance = 1000;
+  const std::size_t colon = address.rfind(':');
+  return address.substr(0, colon + 1) + std::to_string(std::stoi(address.substr(colon + 1)) + kPortDistance);
+}
+
 Keys log_keys(LogConfig& log) {
   return {
       {"level",
@@ -95,7 +125,7 @@ Keys cluster_keys(ClusterConfig& cluster) {
       {"evaluator", not_in_this_version(), ""},
       {"transport", section(transport_keys(cluster.transport)), ""},
       {"heartbeat", section(heartbeat_keys(cluster.heartbeat)), ""},
-      {"metrics", not_in_this_version(), ""},
+      {"metrics", section(metrics_keys(cluster.metrics)), ""},
       {"log", section(log_keys(cluster.log)), ""},
   };
 }
@@ -118,6 +148,14 @@ void check_cluster_rules(const ClusterConfig& cluster, Reading& reading) {
   for (std::size_t i = 0; i < cluster.ps.size(); ++i) claim(cluster.ps[i].address, "ps[" + std::to_string(i) + "]");
   for (std::size_t i = 0; i < cluster.workers.size(); ++i)
     claim(cluster.workers[i].address, "worker[" + std::to_string(i) + "]");
+  if (cluster.metrics.listen.empty() || cluster.metrics.listen.ends_with(":0")) return;
+  for (const auto& [address, key] : owners) {
+    const auto owner = owners.find(metrics_place(address));
+    if (owner != owners.end())
+      reading.refuse(owner->second + ".address", owner->second + ".address is \"" + owner->first + "\", where " + key +
+                                                     " serves its metrics (at its own port + 1000); expected a port "
+                                                     "that no other task needs");
+  }
 }
 
 }  // namespace disttrain::daemon

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/daemon/host.h"
+#include "common/daemon/service.h"
 
 namespace disttrain::daemon {
 
@@ -37,6 +38,19 @@ void add_daemon_pages(HttpEndpoint& endpoint, DaemonState state) {
     if (!page) return loop_stands_still();
     return HttpAnswer{200, "text/plain; version=0.0.4; charset=utf-8", page->text()};
   });
+}
+
+Result<std::unique_ptr<HttpEndpoint>> open_endpoint(asio::io_context& loop, const Startup& startup) {
+  std::unique_ptr<HttpEndpoint> endpoint;
+  const Status opened = listen_patiently([&]() -> Status {
+    Result<std::unique_ptr<HttpEndpoint>> tried =
+        HttpEndpoint::open(loop, startup.cluster.metrics.listen, startup.address);
+    if (!tried) return tl::unexpected(tried.error());
+    endpoint = std::move(*tried);
+    return {};
+  });
+  if (!opened) return tl::unexpected(opened.error());
+  return endpoint;
 }
 
 std::string reachable_address(const HttpEndpoint& endpoint, const std::string& task_address) {

@@ -2,10 +2,13 @@
 // /readyz (it has what it needs to do its work; else 503 and what it waits for).
 #pragma once
 
+#include <asio/io_context.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "common/daemon/http_endpoint.h"
+#include "common/daemon/startup.h"
 #include "common/metrics/page.h"
 
 namespace disttrain::daemon {
@@ -18,6 +21,9 @@ struct DaemonState {
 
 // Before serve(). What `state` refers to lives until the endpoint has ended.
 void add_daemon_pages(HttpEndpoint& endpoint, DaemonState state);
+
+// At [metrics] listen, and as patiently as the task's own port: see listen_patiently.
+Result<std::unique_ptr<HttpEndpoint>> open_endpoint(asio::io_context& loop, const Startup& startup);
 
 // host:port for others: the endpoint's, with the task's host where it listens on every address of the host. "" where
 // there is no endpoint.

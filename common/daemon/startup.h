@@ -18,8 +18,9 @@ struct Startup {
   ClusterConfig cluster;
   TaskId task;
   Incarnation incarnation;
-  std::string address;         // where others reach it, as in the cluster file
-  std::string listen_address;  // what to listen on: the same, or a socket that was passed ("fd:3")
+  std::string address;            // where others reach it, as in the cluster file
+  std::string listen_address;     // what to listen on: the same, or a socket that was passed ("fd:3")
+  std::string metrics_address{};  // where it serves its metrics, as others reach it; "" = nowhere; main fills it in
   // The cluster file as it is now, or what --check says of it.
   std::function<Result<ClusterConfig>()> read_file = {};
 };

@@ -44,11 +44,12 @@ inline constexpr Family<1> kTasksReady{"tasks_ready", Kind::kGauge, {"role"}, "O
 inline constexpr Family<0> kUnlistedReady{
     "unlisted_workers_ready", Kind::kGauge, {}, "Workers that the cluster file doesn't name, ready or in a job"};
 inline constexpr Family<0> kJobsQueued{"jobs_queued", Kind::kGauge, {}, "Jobs that wait for their turn"};
-inline constexpr Family<2> kRestarts{"restarts_total",
-                                     Kind::kCounter,
-                                     {"task", "reason"},
-                                     "Processes that were lost and have, or need, a successor: crash: gone while in a "
-                                     "job; silent: silent before; left: gone while in none; replaced: by another one"};
+inline constexpr Family<2> kRestarts{
+    "restarts_total",
+    Kind::kCounter,
+    {"task", "reason"},
+    "Processes that were lost and have, or need, a successor: crash: gone while in a "
+    "job; silent: silent before; left: gone while in none, or told to end; replaced: by another one"};
 // The chief: the job that runs, or ran last.
 inline constexpr Family<1> kGlobalStep{"global_step", Kind::kGauge, {"job"}, "Steps applied"};
 inline constexpr Family<1> kStepsTarget{"steps_target", Kind::kGauge, {"job"}, "Steps to be made; 0: no limit"};

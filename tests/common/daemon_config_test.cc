@@ -98,6 +98,8 @@ hello_timeout = "500ms"
 congestion_control = "cubic"
 [heartbeat]
 timeout = "1.5s"
+[metrics]
+listen = "0.0.0.0"
 [log]
 level = "debug"
 format = "json"
@@ -115,7 +117,25 @@ rate = 5
   EXPECT_EQ(cluster->transport.credits, 8u);
   EXPECT_EQ(cluster->transport.congestion_control, "cubic");
   EXPECT_EQ(cluster->heartbeat.timeout, 1500ms);
+  EXPECT_EQ(cluster->metrics.listen, "0.0.0.0");
   EXPECT_EQ(cluster->log.format, "json");
+}
+
+TEST(ClusterFile, MetricsAreServedAtAHostAtAnyPortOrNowhere) {
+  for (const char* listen : {"", "0.0.0.0", "::1", "::", "host.example", "127.0.0.1:0", "[::1]:0"}) {
+    const auto cluster = parse_cluster("[metrics]\nlisten = \"" + std::string(listen) + "\"" + kCluster, "x");
+    ASSERT_TRUE(cluster) << cluster.error().message;
+    EXPECT_EQ(cluster->metrics.listen, listen);
+  }
+  for (const char* listen : {":0", "host:1", "[::1]", "[::1]:1", "a b", "http://host", "[]:0"})
+    EXPECT_FALSE(parse_cluster("[metrics]\nlisten = \"" + std::string(listen) + "\"" + kCluster, "x")) << listen;
+}
+
+TEST(ClusterFile, PortsOfMetricsCollideOnlyWhereTheyAreServed) {
+  for (const char* listen : {"", "127.0.0.1:0"})
+    EXPECT_TRUE(parse_cluster(
+        "[metrics]\nlisten = \"" + std::string(listen) + "\"\n[chief]\naddress = \"127.0.0.1:6110\"" + kCluster, "x"))
+        << listen;
 }
 
 TEST(ClusterFile, HashIsOfTheMeaningOnly) {
@@ -184,7 +204,10 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"LaterLogFormat", "[log]\nformat = \"journal\"" + std::string(kCluster), "is not in this version"},
         Mistake{"LaterDevice", "[[worker]]\naddress = \"a:1\"\ndevice = \"cuda:0\"" + std::string(kCluster),
                 "worker[0].device = \"cuda:0\" is not in this version"},
-        Mistake{"LaterSection", "[metrics]\nlisten = \"\"" + std::string(kCluster), "metrics is not in this version"}),
+        Mistake{"MetricsWithAPort", "[metrics]\nlisten = \"127.0.0.1:9100\"" + std::string(kCluster),
+                "the port is the task's + 1000"},
+        Mistake{"MetricsAtAnothersPort", "[chief]\naddress = \"127.0.0.1:6110\"" + std::string(kCluster),
+                "where chief serves its metrics"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
 TEST(ClusterFile, AllMistakesComeAtOnceInTheOrderOfTheFile) {

@@ -15,6 +15,8 @@ name = "{name}"
 [chief]
 address = "127.0.0.1:{port}"
 state_directory = "{folder}/chief"
+[metrics]
+listen = "127.0.0.1:0"
 [[ps]]
 address = "127.0.0.1:{ps}"
 [[worker]]

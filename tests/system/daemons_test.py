@@ -19,7 +19,7 @@ class DaemonsTest(SystemTest):
         super().setUp()
         self.cluster = self.folder / "cluster.toml"
         self.cluster.write_text(f'[cluster]\nname = "by-hand"\n[chief]\naddress = "{free_address()}"\n'
-                                f'state_directory = "{self.folder / "chief"}"\n'
+                                f'state_directory = "{self.folder / "chief"}"\n[metrics]\nlisten = "127.0.0.1:0"\n'
                                 + "".join(f'[[ps]]\naddress = "{free_address()}"\nshards = 1\n' for _ in range(2))
                                 + "".join(f'[[worker]]\naddress = "{free_address()}"\nthreads = 1\n' for _ in range(2)))
         self.daemons = {}

@@ -153,7 +153,8 @@ class OfflineVerbsTest(SystemTest):
         cluster = self.folder / "mine.toml"
         chief, first, second, worker = (f"127.0.0.1:{port}" for port in free_ports(4))
         cluster.write_text(f'[cluster]\nname = "mine"\n[chief]\naddress = "{chief}"\n'
-                           f'state_directory = "{self.folder / "chief"}"\n[[ps]]\naddress = "{first}"\n'
+                           f'state_directory = "{self.folder / "chief"}"\n[metrics]\nlisten = "127.0.0.1:0"\n'
+                           f'[[ps]]\naddress = "{first}"\n'
                            f'[[ps]]\naddress = "{second}"\n[[worker]]\naddress = "{worker}"\n')
         outcome = self.run_program("disttrain", "up", cluster, "--job", self.job(job="shards = 2"), "--json")
         result = self.assert_finished(outcome)

@@ -57,6 +57,7 @@ class Cluster:
         self.addresses.update({f"ps/{i}": free_address() for i in range(ps)})
         self.addresses.update({f"worker/{i}": free_address() for i in range(workers)})
         text = f'[chief]\naddress = "{self.addresses["chief/0"]}"\nstate_directory = "{self.folder / "chief"}"\n'
+        text += '[metrics]\nlisten = "127.0.0.1:0"\n'
         for task, address in self.addresses.items():
             if task.startswith("ps"):
                 text += f'[[ps]]\naddress = "{address}"\nshards = {shard_threads}\n'

@@ -39,7 +39,8 @@ std::string log_name(TaskId task) {
 std::string generated_toml(const std::string& name, const fs::path& folder, const std::vector<std::string>& addresses,
                            std::uint32_t ps) {
   std::string text = "# Made by disttrain up.\n[cluster]\nname = \"" + name + "\"\n[chief]\naddress = \"" +
-                     addresses[0] + "\"\nstate_directory = \"" + (folder / "chief").string() + "\"\n";
+                     addresses[0] + "\"\nstate_directory = \"" + (folder / "chief").string() +
+                     "\"\n[metrics]\nlisten = \"127.0.0.1:0\"\n";
   for (std::size_t i = 1; i < addresses.size(); ++i)
     text += (i <= ps ? "[[ps]]\naddress = \"" : "[[worker]]\nthreads = 1\naddress = \"") + addresses[i] + "\"\n";
   return text;

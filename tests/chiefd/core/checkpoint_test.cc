@@ -1,4 +1,6 @@
 // A job's checkpoints from the chief's side.
+#include <numeric>
+
 #include "tests/chiefd/core/cluster_fixture.h"
 
 namespace disttrain::chiefd {
@@ -42,6 +44,21 @@ TEST_F(CheckpointTest, IsTakenAtTheFirstReportPastEachMultiple) {
   report_pacer(200, 0);
   EXPECT_EQ(count_work<CommitAttempt>(), 2u);
   EXPECT_EQ(status(job).checkpoint, journal_.jobs[job].checkpoint->path);
+}
+
+TEST_F(CheckpointTest, WhatEachTookIsCounted) {
+  const JobId job = train(every(100));
+  EXPECT_FALSE(status(job).checkpoints.age);
+  report_pacer(103, 0);
+  report_pacer(200, 0);
+  const auto counted = [](const SecondsHistogram& histogram) {
+    return std::accumulate(histogram.counts().begin(), histogram.counts().end(), std::uint64_t{0});
+  };
+  const CheckpointFigures figures = status(job).checkpoints;
+  for (const auto* op : {&figures.cut, &figures.park, &figures.write, &figures.commit}) EXPECT_EQ(counted(*op), 2u);
+  EXPECT_EQ(counted(figures.restore), 0u);
+  EXPECT_EQ(figures.failures, 0u);
+  EXPECT_EQ(figures.age, Duration::zero());
 }
 
 TEST_F(CheckpointTest, EveryPsHasRoomBeforeAnybodyMarksOrCuts) {
@@ -115,6 +132,7 @@ TEST_F(CheckpointTest, OneThatFailsIsGivenUpAndTriedAgainWhileTrainingGoesOn) {
   folder_error_.reset();
   pass(seconds(3));
   EXPECT_EQ(count_work<CommitAttempt>(), 1u);
+  EXPECT_EQ(status(job).checkpoints.failures, 1u);
 }
 
 TEST_F(CheckpointTest, ShardsThatHoldOtherPushesMakeNoCheckpoint) {

@@ -354,6 +354,30 @@ TEST_F(TrainingTest, SilentPsPausesTheJobAndItsReturnResumesIt) {
   EXPECT_EQ(status(job).state, JobState::kRunning);
 }
 
+TEST_F(TrainingTest, LostProcessesAreCountedByHowTheyWent) {
+  start_chief(2, 2);
+  hello_all();
+  const auto losses = [this](TaskId task) {
+    for (const TaskStatus& status : cluster_->tasks(now_))
+      if (status.task == task) return status.losses;
+    return Losses();
+  };
+  kill(worker(0));
+  EXPECT_EQ(losses(worker(0)).left, 1u);
+  hello(worker(0));
+  EXPECT_EQ(status(submit(job_config("a"))).state, JobState::kRunning);
+  pass(seconds(1));
+  kill(worker(0));
+  EXPECT_EQ(losses(worker(0)).crash, 1u);
+  restart(ps(1));
+  EXPECT_EQ(losses(ps(1)).replaced, 1u);
+  silence(ps(0));
+  pass(seconds(2));
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kRefused});
+  EXPECT_EQ(losses(ps(0)).silent, 1u);
+  EXPECT_EQ(losses(ps(0)).crash + losses(ps(0)).left + losses(ps(0)).replaced, 0u);
+}
+
 TEST_F(TrainingTest, ChiefThatWasPausedItselfBlamesNobody) {
   const JobId job = train(job_config("a"));
   pass(seconds(1));

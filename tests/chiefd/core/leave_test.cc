@@ -30,6 +30,7 @@ TEST_F(LeaveTest, TaskInNoJobGoesAtOnce) {
   leave(worker(0));
   EXPECT_TRUE(is_let_go(worker(0)));
   EXPECT_EQ(state_of(worker(0)), TaskState::kLeft);
+  for (const TaskStatus& task : cluster_->tasks(now_)) EXPECT_EQ(task.losses.left, task.task == worker(0) ? 1u : 0u);
   EXPECT_EQ(event("task_left"), "worker/0: it was told to end");
   step(ConnectionLost{member(worker(0)), "closed"});
   EXPECT_TRUE(probes().empty()) << "nobody doubts that it has ended";
@@ -106,6 +107,7 @@ TEST_F(LeaveTest, PsGoesAfterACheckpointThatHoldsAndNoStepIsLost) {
     EXPECT_TRUE(sent<PauseJob>(worker(0)).back().paused);
     const PrepareCheckpoint prepare = sent<PrepareCheckpoint>(ps(0)).back();
     EXPECT_TRUE(prepare.holds);
+    EXPECT_EQ(status(job).part, JobPart::kCheckpoint);
     pacer_.global_step = Step(73);  // pushes that were under way
     obedient_ = true;
     for (const std::uint32_t i : {0u, 1u})

@@ -33,6 +33,18 @@ TEST_F(ReclaimTest, TasksThatHoldTheGenerationGoOnWithIt) {
   EXPECT_NE(event("reclaimed"), "no event of this kind");
 }
 
+TEST_F(ReclaimTest, ExamplesThatAnEarlierChiefHeardOfAreNotNews) {
+  const JobId job = train(job_config("a"));
+  pacer_.examples = 300;
+  report_pacer(30, 0);
+  restart_chief_without({});
+  EXPECT_EQ(status(job).examples, 300u);
+  EXPECT_EQ(status(job).examples_heard, 0u);
+  pacer_.examples = 320;
+  report_pacer(32, 0);
+  EXPECT_EQ(status(job).examples_heard, 20u);
+}
+
 TEST_F(ReclaimTest, RecoveriesThatAnEarlierChiefMadeCount) {
   const JobId job = train(job_config("a"));
   kill(ps(0));

@@ -23,6 +23,23 @@ TEST_F(RecoveryTest, LostPsIsWaitedForAndTheJobBeginsAgainWithIt) {
   EXPECT_EQ(sent<CreateShards>(ps(0)).back().restore_path, "");
   EXPECT_EQ(sent<OpenJob>(worker(1)).back().generation, Generation(2));
   EXPECT_NE(event("rolled_back").find("30 steps are lost"), std::string::npos) << event("rolled_back");
+  EXPECT_EQ(status(job).steps_lost, 30u);
+}
+
+TEST_F(RecoveryTest, JobIsAtItsRestoreUntilTheFirstStepAfterIt) {
+  const JobId job = train(job_config("a"));
+  EXPECT_EQ(status(job).part, JobPart::kInit);
+  EXPECT_FALSE(status(job).progress_age);
+  report_pacer(30, 0);
+  EXPECT_EQ(status(job).part, JobPart::kTrain);
+  EXPECT_EQ(status(job).progress_age, Duration::zero());
+  kill(ps(0));
+  EXPECT_EQ(status(job).part, JobPart::kRestore);
+  pacer_ = PacerReport();
+  restart(ps(0));
+  EXPECT_EQ(status(job).part, JobPart::kRestore);
+  report_pacer(1, 0);
+  EXPECT_EQ(status(job).part, JobPart::kTrain);
 }
 
 TEST_F(RecoveryTest, EveryShardBeginsWithTheNewestCheckpointThoseOfLivingPsToo) {
@@ -37,6 +54,30 @@ TEST_F(RecoveryTest, EveryShardBeginsWithTheNewestCheckpointThoseOfLivingPsToo) 
   for (const std::uint32_t i : {0u, 1u})
     EXPECT_EQ(sent<CreateShards>(ps(i)).back().restore_path, "/checkpoints/a/step") << i;
   EXPECT_NE(event("rolled_back").find("10 steps are lost"), std::string::npos) << event("rolled_back");
+  EXPECT_EQ(status(job).steps_lost, 10u);
+  EXPECT_EQ(status(job).checkpoints.restore.counts().front(), 1u);
+}
+
+TEST_F(RecoveryTest, ExamplesThatWereHeardOfAreNotTakenBackByARollback) {
+  JobConfig config = with_checkpoints();
+  config.job.shards = 2;
+  const JobId job = train(config);
+  pacer_.examples = 300;
+  report_pacer(30, 0);
+  EXPECT_EQ(status(job).examples_heard, 300u);
+  newest_ = restore_point(20);
+  newest_->pacer.examples = 200;
+  const PacerReport saved = newest_->pacer;
+  kill(ps(1));
+  pass(milliseconds(300));  // the pacer still reports what it holds
+  EXPECT_EQ(status(job).examples_heard, 300u);
+  pacer_ = saved;
+  restart(ps(1));
+  EXPECT_EQ(status(job).examples, 200u);
+  EXPECT_EQ(status(job).examples_heard, 300u);
+  pacer_.examples = 210;
+  report_pacer(21, 0);
+  EXPECT_EQ(status(job).examples_heard, 310u);
 }
 
 TEST_F(RecoveryTest, GenerationIsDurableBeforeItsShardsAreCreated) {

@@ -1,0 +1,90 @@
+#include "chiefd/core/goodput.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace disttrain::chiefd {
+
+namespace {
+
+bool any_evaluates(const JobStatus& status) {
+  return std::any_of(status.tasks.begin(), status.tasks.end(),
+                     [](const TaskStatus& task) { return task.phase == Phase::kEvaluate; });
+}
+
+// None: it isn't at anything. kTrain stands for the three that training is divided into.
+std::optional<Use> use_of(const JobStatus& status, Duration patience) {
+  switch (status.part) {
+    case JobPart::kNone:
+      return std::nullopt;
+    case JobPart::kInit:
+      return Use::kInit;
+    case JobPart::kRestore:
+      return Use::kRestore;
+    case JobPart::kCheckpoint:
+      return Use::kCheckpoint;
+    case JobPart::kEvaluate:
+      return Use::kTrain;
+    case JobPart::kTrain:
+      break;
+  }
+  const bool is_late = status.progress_age && *status.progress_age > patience && !any_evaluates(status);
+  return status.state == JobState::kPaused || is_late ? Use::kStall : Use::kTrain;
+}
+
+}  // namespace
+
+const char* to_string(Use use) {
+  constexpr std::array<const char*, kUses> kNames = {"train",   "input", "sync", "checkpoint",
+                                                     "restore", "stall", "init"};
+  return kNames[static_cast<std::size_t>(use)];
+}
+
+void Goodput::look(Instant now, const JobStatus& status, Duration patience) {
+  const Duration elapsed = last_ ? now - *last_ : Duration::zero();
+  last_ = now;
+  const Shares shares = shares_since(status);
+  const std::optional<Use> use = use_of(status, patience);
+  if (use == Use::kTrain && status.part == JobPart::kTrain)
+    undivided_ += elapsed;
+  else if (use)
+    at(*use) += elapsed;
+  divide(shares);
+  if (!use) at(Use::kTrain) += std::exchange(undivided_, Duration::zero());  // nothing will be reported of it
+}
+
+// A worker's times begin anew with its process, and with each generation.
+Goodput::Shares Goodput::shares_since(const JobStatus& status) {
+  Shares shares;
+  for (const TaskStatus& task : status.tasks) {
+    if (task.phase_times.size() < static_cast<std::size_t>(kPhases)) continue;
+    const PhaseTimes before = before_[task.task];
+    const auto since = [&](Phase phase) {
+      const auto i = static_cast<std::size_t>(phase);
+      const Duration known = i < before.size() ? before[i] : Duration::zero();
+      return task.phase_times[i] >= known ? task.phase_times[i] - known : Duration::zero();
+    };
+    shares.train += since(Phase::kCompute) + since(Phase::kEvaluate);
+    shares.input += since(Phase::kInput);
+    shares.sync += since(Phase::kPull) + since(Phase::kPush) + since(Phase::kWait);
+    before_[task.task] = task.phase_times;
+  }
+  return shares;
+}
+
+void Goodput::divide(const Shares& shares) {
+  const double all = to_seconds(shares.train + shares.input + shares.sync);
+  if (all <= 0.0) return;
+  const auto part = [this, all](Duration share) {
+    const double nanoseconds = static_cast<double>(undivided_.count()) * to_seconds(share) / all;
+    return Duration(static_cast<Duration::rep>(nanoseconds));
+  };
+  const Duration input = part(shares.input);
+  const Duration sync = part(shares.sync);
+  at(Use::kInput) += input;
+  at(Use::kSync) += sync;
+  at(Use::kTrain) += undivided_ - input - sync;
+  undivided_ = Duration::zero();
+}
+
+}  // namespace disttrain::chiefd

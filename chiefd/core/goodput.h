@@ -1,0 +1,54 @@
+// What a job's time is used for. At each look the time since the look before is given to what the job is at:
+//
+//   init         until its first step
+//   restore      from a loss, or another chief's start, to the first step after it
+//   checkpoint   the last checkpoint and the one before a ps leaves, which all wait for; the others are cut while it
+//                trains: what workers wait for them is sync
+//   stall        paused; or no step for longer than `patience` while no worker evaluates
+//   train, input, sync
+//                the rest, in the proportion of what its workers spent since: of all their time together, compute and
+//                evaluate are train; input is input; pull, push and wait are sync. The final evaluation is train.
+//
+// so that they add up to the time from the job's begin to its end. Workers report their phases with heartbeats: time
+// for which nothing is reported yet waits, and is divided by the next report.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+
+#include "chiefd/core/status.h"
+#include "common/time.h"
+
+namespace disttrain::chiefd {
+
+enum class Use : std::uint8_t { kTrain, kInput, kSync, kCheckpoint, kRestore, kStall, kInit };
+inline constexpr std::size_t kUses = 7;
+// "train", "input", ...
+const char* to_string(Use use);
+
+// Of one job.
+class Goodput {
+ public:
+  // In order of time. patience: [heartbeat] timeout.
+  void look(Instant now, const JobStatus& status, Duration patience);
+  Duration of(Use use) const { return times_[static_cast<std::size_t>(use)]; }
+
+ private:
+  // Of the workers' time since the look before.
+  struct Shares {
+    Duration train{};
+    Duration input{};
+    Duration sync{};
+  };
+  Shares shares_since(const JobStatus& status);
+  void divide(const Shares& shares);
+  Duration& at(Use use) { return times_[static_cast<std::size_t>(use)]; }
+
+  std::array<Duration, kUses> times_{};
+  std::optional<Instant> last_;
+  Duration undivided_{};
+  std::map<TaskId, PhaseTimes> before_;
+};
+
+}  // namespace disttrain::chiefd

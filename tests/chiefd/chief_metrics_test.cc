@@ -1,0 +1,55 @@
+// What the chief tells a Prometheus of its tasks and its job.
+#include "chiefd/chief_metrics.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/chiefd/core/recovery_fixture.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class ChiefMetricsTest : public RecoveryTest {
+ protected:
+  std::string page() {
+    metrics::Page page;
+    ChiefMetrics(config_, *cluster_).collect(now_, 0, page);
+    return page.text();
+  }
+};
+
+TEST_F(ChiefMetricsTest, UnlistedWorkerIsCountedApart) {
+  config_.allow_unlisted_workers = true;
+  train(job_config("a"));
+  hello(worker(7));
+  pass(std::chrono::seconds(1));
+  EXPECT_THAT(page(), HasSubstr("disttrain_unlisted_workers_ready 1\n"));
+  EXPECT_THAT(page(), HasSubstr("disttrain_tasks_expected{role=\"worker\"} 2\n"));
+  EXPECT_THAT(page(), HasSubstr("disttrain_tasks_ready{role=\"worker\"} 2\n"));
+  EXPECT_THAT(page(), HasSubstr("disttrain_task_up{task=\"worker/1\"} 1\n"));
+  EXPECT_THAT(page(), Not(HasSubstr("disttrain_task_up{task=\"worker/7\"}")));
+  kill(worker(1));
+  EXPECT_THAT(page(), HasSubstr("disttrain_unlisted_workers_ready 1\n"));
+  EXPECT_THAT(page(), HasSubstr("disttrain_tasks_ready{role=\"worker\"} 1\n"));
+}
+
+TEST_F(ChiefMetricsTest, ExamplesDoNotFallWithARollback) {
+  JobConfig config = with_checkpoints();
+  config.job.shards = 2;
+  train(config);
+  pacer_.examples = 300;
+  report_pacer(30, 0);
+  newest_ = restore_point(20);
+  newest_->pacer.examples = 200;
+  const PacerReport saved = newest_->pacer;
+  kill(ps(1));
+  pacer_ = saved;
+  restart(ps(1));
+  EXPECT_THAT(page(), HasSubstr("disttrain_global_step{job=\"a\"} 20\n"));
+  EXPECT_THAT(page(), HasSubstr("disttrain_examples_total{job=\"a\"} 300\n"));
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd

@@ -1,0 +1,118 @@
+// What a job's time is said to be used for.
+#include "chiefd/core/goodput.h"
+
+#include <gtest/gtest.h>
+
+namespace disttrain::chiefd {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kPatience = 1s;
+
+class GoodputTest : public testing::Test {
+ protected:
+  GoodputTest() {
+    TaskStatus worker;
+    worker.task = TaskId{Role::kWorker, 0};
+    worker.phase_times.resize(kPhases);
+    status_.tasks.push_back(worker);
+    status_.state = JobState::kRunning;
+    goodput_.look(now_, status_, kPatience);
+  }
+
+  // So much time passes in this part.
+  void pass(Duration time, JobPart part) {
+    status_.part = part;
+    now_ += time;
+    goodput_.look(now_, status_, kPatience);
+  }
+  void spend(Phase phase, Duration time, std::size_t worker = 0) {
+    status_.tasks.at(worker).phase_times[static_cast<std::size_t>(phase)] += time;
+  }
+  Duration all() const {
+    Duration sum{};
+    for (std::size_t i = 0; i < kUses; ++i) sum += goodput_.of(static_cast<Use>(i));
+    return sum;
+  }
+
+  Instant now_{};
+  JobStatus status_;
+  Goodput goodput_;
+};
+
+TEST_F(GoodputTest, PartsThatTrainNothingTakeTheirTimeWhole) {
+  pass(2s, JobPart::kInit);
+  pass(3s, JobPart::kRestore);
+  pass(4s, JobPart::kCheckpoint);
+  pass(5s, JobPart::kEvaluate);
+  EXPECT_EQ(goodput_.of(Use::kInit), 2s);
+  EXPECT_EQ(goodput_.of(Use::kRestore), 3s);
+  EXPECT_EQ(goodput_.of(Use::kCheckpoint), 4s);
+  EXPECT_EQ(goodput_.of(Use::kTrain), 5s);
+  EXPECT_EQ(all(), 14s);
+}
+
+TEST_F(GoodputTest, QueuedAndEndedJobUsesNothing) {
+  pass(7s, JobPart::kNone);
+  EXPECT_EQ(all(), 0s);
+}
+
+TEST_F(GoodputTest, TrainingIsDividedAsTheWorkersSpentTheirTime) {
+  status_.tasks.push_back(status_.tasks.front());
+  status_.tasks.back().task.index = 1;
+  spend(Phase::kCompute, 600ms);
+  spend(Phase::kWait, 200ms);
+  spend(Phase::kPull, 100ms);
+  spend(Phase::kPush, 100ms);
+  spend(Phase::kInput, 1s, 1);
+  pass(1s, JobPart::kTrain);
+  EXPECT_EQ(goodput_.of(Use::kTrain), 300ms);
+  EXPECT_EQ(goodput_.of(Use::kSync), 200ms);
+  EXPECT_EQ(goodput_.of(Use::kInput), 500ms);
+}
+
+TEST_F(GoodputTest, TimeWaitsForTheNextReport) {
+  pass(1s, JobPart::kTrain);
+  EXPECT_EQ(all(), 0s);
+  spend(Phase::kInput, 10ms);
+  pass(1s, JobPart::kTrain);
+  EXPECT_EQ(goodput_.of(Use::kInput), 2s);
+  pass(1s, JobPart::kTrain);
+  pass(1s, JobPart::kNone);  // the end: nothing more is reported
+  EXPECT_EQ(goodput_.of(Use::kTrain), 1s);
+}
+
+TEST_F(GoodputTest, WorkerThatBeginsAnewTakesNothingBack) {
+  spend(Phase::kCompute, 10s);
+  pass(1s, JobPart::kTrain);
+  status_.tasks.front().phase_times.assign(kPhases, Duration::zero());
+  spend(Phase::kInput, 1s);
+  pass(1s, JobPart::kTrain);
+  EXPECT_EQ(goodput_.of(Use::kTrain), 1s);
+  EXPECT_EQ(goodput_.of(Use::kInput), 1s);
+}
+
+TEST_F(GoodputTest, PauseIsAStall) {
+  status_.state = JobState::kPaused;
+  pass(1s, JobPart::kTrain);
+  EXPECT_EQ(goodput_.of(Use::kStall), 1s);
+}
+
+TEST_F(GoodputTest, NoStepForLongerThanPatienceIsAStallUnlessSomebodyEvaluates) {
+  spend(Phase::kWait, 1s);
+  status_.progress_age = kPatience;
+  pass(1s, JobPart::kTrain);
+  EXPECT_EQ(goodput_.of(Use::kStall), 0s);
+  status_.progress_age = kPatience + 1ns;
+  pass(1s, JobPart::kTrain);
+  EXPECT_EQ(goodput_.of(Use::kStall), 1s);
+  status_.tasks.front().phase = Phase::kEvaluate;
+  spend(Phase::kEvaluate, 1s);
+  pass(1s, JobPart::kTrain);
+  EXPECT_EQ(goodput_.of(Use::kStall), 1s);
+  EXPECT_EQ(goodput_.of(Use::kTrain), 1s);
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd
