@@ -1,11 +1,15 @@
 // psd: the daemon that keeps the parameters. See PsDaemon.
 #include <asio/io_context.hpp>
+#include <memory>
 
+#include "common/daemon/clock.h"
+#include "common/daemon/daemon_pages.h"
 #include "common/daemon/log.h"
 #include "common/daemon/reload.h"
 #include "common/daemon/service.h"
 #include "common/daemon/signals.h"
 #include "common/daemon/startup.h"
+#include "common/metrics/process.h"
 #include "psd/ps_daemon.h"
 #include "transport/tcp/transport.h"
 
@@ -13,7 +17,7 @@ int main(int argc, char** argv) {
   using namespace disttrain;
 
   int exit_code = 0;
-  const std::optional<daemon::Startup> startup = daemon::start_daemon(Role::kPs, argc, argv, exit_code);
+  std::optional<daemon::Startup> startup = daemon::start_daemon(Role::kPs, argc, argv, exit_code);
   if (!startup) return exit_code;
 
   transport::TcpOptions options;
@@ -23,19 +27,36 @@ int main(int argc, char** argv) {
   daemon::Log log(startup->task, startup->cluster.log);
   transport::TcpTransport transport(options);
   asio::io_context loop(1);
+  Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(loop, *startup);
+  if (!http) return daemon::report("psd", http.error());
+  startup->metrics_address = daemon::reachable_address(**http, startup->address);
+  metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), startup->cluster.hash,
+                                  daemon::wall_nanoseconds());
   psd::PsDaemon ps(loop, transport, *startup, log);
   if (Status started = daemon::listen_patiently([&ps] { return ps.start(); }); !started) {
     log.error(started.error().message);
     daemon::tell_status(started.error().message);
     return static_cast<int>(started.error().code);
   }
+  daemon::add_daemon_pages(**http, {.collect =
+                                        [&](metrics::Page& page) {
+                                          process.collect(page, {.log_messages = log.counts(),
+                                                                 .bytes_received = transport.traffic().received,
+                                                                 .bytes_sent = transport.traffic().sent});
+                                          ps.collect(page);
+                                        },
+                                    .waits_for = [&ps] { return ps.waits_for(); }});
+  (*http)->serve();
   daemon::Service service(loop, log, ps.loops(), [&ps] { return ps.state(); });
-  const daemon::ReloadSignal reload(loop, *startup, log, service,
-                                    [&ps](const ClusterConfig& cluster) { ps.change(cluster); });
+  const daemon::ReloadSignal reload(loop, *startup, log, service, [&ps, &process](const ClusterConfig& cluster) {
+    ps.change(cluster);
+    process.reloaded(cluster.hash, daemon::wall_nanoseconds());
+  });
   const daemon::StopSignals signals(loop, [&ps, &service](int) {
     ps.leave();
     service.stopping();
   });
   loop.run();
+  http->reset();  // before what its pages ask
   return ps.exit_code();
 }

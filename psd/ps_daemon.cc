@@ -44,6 +44,7 @@ PsDaemon::PsDaemon(asio::io_context& loop, transport::Transport& transport, daem
       log_(log),
       startup_(std::move(startup)),
       address_(startup_.address),
+      metrics_(startup_.task),
       leave_timer_(loop),
       chief_(loop, transport, startup_.cluster.chief.address, derive_timeouts(startup_.cluster.heartbeat.timeout),
              link_handlers()),
@@ -80,12 +81,17 @@ Status PsDaemon::start() {
     threads_.push_back(std::make_unique<ShardThread>(i, cores, interval_ / 2, transport_, log_, upward));
   }
   log_.info(to_string(startup_.task) + " " + daemon::kVersion + " at " + address_ + ", " + transport_.name() + ", " +
-            std::to_string(threads_.size()) + " shard threads, waiting for the chief at " +
-            startup_.cluster.chief.address);
+            std::to_string(threads_.size()) + " shard threads, metrics at " +
+            (startup_.metrics_address.empty() ? "no address" : startup_.metrics_address) +
+            ", waiting for the chief at " + startup_.cluster.chief.address);
   log_.set_listener([this] { post([this] { send_logs(); }); });
   chief_.open();
   heartbeat();
   return {};
+}
+
+std::string PsDaemon::waits_for() const {
+  return chief_.is_registered() ? "" : "the chief at " + startup_.cluster.chief.address;
 }
 
 // --- The chief
@@ -98,13 +104,16 @@ transport::ChiefLink::Handlers PsDaemon::link_handlers() {
                 log_.warn("the chief has another journal: what was open is dropped");
                 drop_job([] {});
               },
-          .on_message =
-              [this](const wire::ControlMessage& message) {
-                std::visit([this](const auto& order) { take(order); }, message);
-              },
+          .on_message = [this](const wire::ControlMessage& message) { on_message(message); },
           .on_refused = [this](const Error& why) { on_refused(why); },
           .on_away = [this](const std::string& why) { on_away(why); },
           .on_unsent = [this](const Error& why) { log_.error("can't tell the chief: " + why.message); }};
+}
+
+void PsDaemon::on_message(const wire::ControlMessage& message) {
+  const Instant begin = daemon::now();
+  std::visit([this](const auto& order) { take(order); }, message);
+  metrics_.requests(wire::name_of(message)).note(metrics::RpcCode::kOk, daemon::now() - begin);
 }
 
 Hello PsDaemon::make_hello() const {
@@ -117,6 +126,7 @@ Hello PsDaemon::make_hello() const {
   task.shards = static_cast<std::uint32_t>(threads_.size());
   task.memory_bytes = memory_of(config);
   task.journal = chief_.journal();
+  task.metrics = startup_.metrics_address;
   if (job_) {
     task.job = job_->facts->job;
     task.generation = job_->facts->generation;
@@ -205,6 +215,9 @@ void PsDaemon::create(const CreateShards& order) {
   job_->ordered = daemon::now();
   for (std::uint32_t shard = 0; shard < order.layout.shards; ++shard)
     if (order.owners[shard].ps == self_) job_->threads.emplace(ShardId(shard), job_->threads.size() % threads_.size());
+  std::vector<ShardId> own;
+  for (const auto& [shard, thread] : job_->threads) own.push_back(shard);
+  metrics_.begin(facts->config.job.name, facts->checkpoint_folder, own);
   log_.info("job " + std::to_string(order.job.value) + " \"" + facts->config.job.name + "\": making " +
             std::to_string(job_->threads.size()) + " of " + std::to_string(order.layout.shards) + " shards");
   for (const auto& [shard, thread] : job_->threads)
@@ -303,12 +316,20 @@ void PsDaemon::hear(const ShardSays& says) {
   if (!job_) return;
   job_->versions[says.shard] = says.version;
   if (says.pacer) job_->pacer = says.pacer;
+  metrics_.heard(says.shard, says.figures);
   if (says.at_once && says.pacer) send_heartbeat();
 }
 
 // --- Peers
 
 void PsDaemon::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
+  const Instant begin = daemon::now();
+  outcome_ = metrics::RpcCode::kOk;
+  answer_hello(std::move(arrival));
+  metrics_.requests("Hello").note(outcome_, daemon::now() - begin);
+}
+
+void PsDaemon::answer_hello(std::unique_ptr<transport::Arrival> arrival) {
   const Result<Hello> hello = wire::decode_hello(arrival->hello());
   if (!hello) return refuse(*arrival, ErrorCode::kData, hello.error().message);
   if (hello->oldest_version > kProtocolVersion || hello->newest_version < kProtocolVersion)
@@ -352,6 +373,7 @@ void PsDaemon::admit(std::unique_ptr<transport::Arrival> arrival, const ShardPee
 }
 
 void PsDaemon::refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason) {
+  outcome_ = metrics::RpcCode::kRefused;
   log_.debug("refused " + arrival.peer() + ": " + reason);
   const std::vector<std::byte> bytes = wire::encode(Refused{code, reason});
   const auto connection = arrival.adopt(loop_);

@@ -16,8 +16,10 @@
 #include "common/daemon/log.h"
 #include "common/daemon/service.h"
 #include "common/daemon/startup.h"
+#include "common/metrics/page.h"
 #include "common/timeouts.h"
 #include "psd/checkpoint_writer.h"
+#include "psd/ps_metrics.h"
 #include "psd/shard_job.h"
 #include "psd/shard_thread.h"
 #include "transport/chief_link.h"
@@ -46,6 +48,10 @@ class PsDaemon {
   // What may change while it runs.
   void change(const ClusterConfig& cluster);
   int exit_code() const { return exit_code_; }
+
+  // What it isn't ready for want of; "": it is registered with the chief.
+  std::string waits_for() const;
+  void collect(metrics::Page& page) const { metrics_.collect(page); }
 
   // Where it really listens.
   const std::string& address() const { return address_; }
@@ -78,6 +84,7 @@ class PsDaemon {
   void take(const LeaveGranted& order);
   template <typename Other>
   void take(const Other&) {}  // not for a ps
+  void on_message(const wire::ControlMessage& message);
   void create(const CreateShards& order);
   // Ends the job's shards, then calls `then` on the main loop; at once where there is no job.
   void drop_job(std::function<void()> then);
@@ -100,6 +107,7 @@ class PsDaemon {
 
   // Peers that say hello.
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
+  void answer_hello(std::unique_ptr<transport::Arrival> arrival);
   void admit(std::unique_ptr<transport::Arrival> arrival, const ChannelHello& hello);
   void admit(std::unique_ptr<transport::Arrival> arrival, const ShardPeerHello& hello);
   void refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason);
@@ -135,6 +143,8 @@ class PsDaemon {
   daemon::Startup startup_;
   std::string address_;
   int exit_code_ = 0;
+  PsMetrics metrics_;
+  metrics::RpcCode outcome_ = metrics::RpcCode::kOk;  // of the hello that is being taken
   std::optional<OpenJob> job_;
   bool dropping_ = false;
   bool is_away_ = false;  // it has dialled the chief in vain

@@ -117,16 +117,33 @@ void ShardService::adopt_channel(transport::Arrival& arrival, Member worker) {
 
 Result<std::span<float>> ShardService::landing(ChannelId channel, Sequence sequence, const Push& push,
                                                std::uint64_t payload_bytes) {
-  return shard_.landing(channel, sequence, push, payload_bytes);
+  Result<std::span<float>> landing = shard_.landing(channel, sequence, push, payload_bytes);
+  if (!landing) figures_.push.note(metrics::RpcCode::kError, Duration::zero());
+  return landing;
+}
+
+std::span<const float> ShardService::parameters(BucketId bucket) {
+  const std::span<const float> values = shard_.parameters(bucket);
+  figures_.pull_bytes += values.size_bytes();
+  return values;
+}
+
+// The clock is read once before and once after.
+template <typename Work>
+void ShardService::timed(metrics::RpcFigures& figures, Work work) {
+  place_.turns.fetch_add(1, std::memory_order_relaxed);
+  const Instant now = daemon::now();
+  work(now);
+  figures.note(metrics::RpcCode::kOk, daemon::now() - now);
 }
 
 void ShardService::on_push(const PushArrived& event) {
-  place_.turns.fetch_add(1, std::memory_order_relaxed);
-  shard_.handle_push(daemon::now(), event, *this);
+  figures_.push_bytes += event.payload_bytes;
+  timed(figures_.push, [&](Instant now) { shard_.handle_push(now, event, *this); });
 }
 
 void ShardService::on_pull(const PullArrived& event) {
-  handle(event);
+  timed(figures_.pull, [&](Instant now) { shard_.handle(now, event, *this); });
 }
 
 void ShardService::on_channel_lost(ChannelId channel, const std::string& why) {
@@ -269,8 +286,16 @@ void ShardService::report(bool at_once) {
 }
 
 void ShardService::say(bool at_once) {
-  ShardSays says{id_, shard_.core().version(), std::nullopt, at_once};
-  if (shard_.core().is_pacer()) says.pacer = shard_.core().report();
+  ShardSays says{id_, shard_.core().version(), std::nullopt, at_once, figures_};
+  says.figures.version = shard_.core().version();
+  says.figures.parameters_bytes = shard_.store().parameters().size_bytes();
+  says.figures.queue_depth = shard_.core().parked();
+  for (const auto& channel : channels_) says.figures.queue_depth += channel->waiting();
+  if (shard_.core().is_pacer()) {
+    says.pacer = shard_.core().report();
+    says.figures.late = says.pacer->late;
+    says.figures.staleness = shard_.core().gradient_staleness();
+  }
   place_.upward(says);
 }
 
@@ -328,8 +353,10 @@ void ShardService::order_cut(std::uint64_t attempt, Step at) {
 }
 
 void ShardService::on_mark(const MarkArrived& event) {
-  if (!first_mark_) first_mark_ = daemon::now();
-  handle(event);
+  timed(figures_.mark, [&](Instant now) {
+    if (!first_mark_) first_mark_ = now;
+    shard_.handle(now, event, *this);
+  });
 }
 
 void ShardService::act_on(const SendMarkTaken& action) {

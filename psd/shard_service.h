@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "common/checkpoint/files.h"
+#include "common/daemon/clock.h"
 #include "common/daemon/log.h"
 #include "psd/peer_link.h"
+#include "psd/shard_figures.h"
 #include "psd/shard_job.h"
 #include "psd/store/shard.h"
 #include "psd/visited_log.h"
@@ -34,6 +36,7 @@ struct ShardSays {
   Step version;
   std::optional<PacerReport> pacer;
   bool at_once = false;  // the chief should hear now
+  ShardFigures figures{};
 };
 // It knows of a checkpoint's attempt: marks and cuts of it may come.
 struct ShardPrepared {
@@ -95,7 +98,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void on_pull(const PullArrived& event) override;
   void on_mark(const MarkArrived& event) override;
   void on_channel_lost(ChannelId channel, const std::string& why) override;
-  std::span<const float> parameters(BucketId bucket) const override { return shard_.parameters(bucket); }
+  std::span<const float> parameters(BucketId bucket) override;
   wire::ScratchBuffer& scratch() override { return *scratch_; }
 
   // PeerOwner
@@ -106,8 +109,12 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   // Outside
   void act(const Action& action) override;
   void before_update(BucketId bucket) override;
+  void update_begins() override { update_began_ = daemon::now(); }
+  void update_ended() override { figures_.apply.observe(to_seconds(daemon::now() - update_began_)); }
 
   void handle(const Event& event);
+  template <typename Work>
+  void timed(metrics::RpcFigures& figures, Work work);
   void act_on(const Admit& action);
   void act_on(const Refuse& action);
   void act_on(const CloseChannel& action);
@@ -147,6 +154,8 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   std::vector<std::unique_ptr<WorkerChannel>> channels_;
   std::map<ShardId, std::unique_ptr<PeerLink>> peers_;  // pacer: the others; else: the pacer
   std::uint64_t next_channel_ = 1;
+  ShardFigures figures_;
+  Instant update_began_;
   std::uint64_t attempt_ = 0;                                   // of a checkpoint, that is prepared
   std::optional<Instant> first_mark_;                           // of it
   asio::steady_timer verdict_;                                  // runs while a lost peer's fate is the chief's to say

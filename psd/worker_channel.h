@@ -28,7 +28,8 @@ class ChannelOwner {
   virtual void on_mark(const MarkArrived& event) = 0;
   // The last call for this channel; it may be destroyed once the loop has come out of it.
   virtual void on_channel_lost(ChannelId channel, const std::string& why) = 0;
-  virtual std::span<const float> parameters(BucketId bucket) const = 0;
+  // To be sent to a worker.
+  virtual std::span<const float> parameters(BucketId bucket) = 0;
   // For encoding; one per thread.
   virtual wire::ScratchBuffer& scratch() = 0;
 };
@@ -41,6 +42,8 @@ class WorkerChannel final : public transport::ConnectionHandler {
 
   ChannelId id() const { return id_; }
   TaskId worker() const { return worker_; }
+  // Answers that wait for room in the socket.
+  std::size_t waiting() const { return waiting_.size(); }
 
   void start() { connection_->start(*this); }
   void welcome(const Welcome& welcome);

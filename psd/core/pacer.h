@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/config/job_config.h"
+#include "common/histogram.h"
 #include "common/messages/control.h"
 #include "common/time.h"
 #include "psd/core/ledger.h"
@@ -42,6 +43,9 @@ class Pacer {
 
   void step_done(Instant now, const StepDone& step);
   void late() { ++late_; }
+  // Steps between the pull and the use of one gradient.
+  void note_staleness(std::uint64_t steps) { gradient_staleness_.observe(static_cast<double>(steps)); }
+  const StepsHistogram& gradient_staleness() const { return gradient_staleness_; }
   Ledger& ledger() { return ledger_; }
   const Ledger& ledger() const { return ledger_; }
 
@@ -62,6 +66,7 @@ class Pacer {
   Instant last_{};
   RecentMean loss_;
   RecentMean staleness_;
+  StepsHistogram gradient_staleness_;
   std::uint64_t late_ = 0;
   std::uint64_t skipped_ = 0;
   std::uint32_t skipped_in_row_ = 0;

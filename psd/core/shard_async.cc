@@ -39,6 +39,7 @@ void ShardCore::count_async(Instant now, const MemberState& member, const Push& 
   version_ = version_.next();
   if (!is_pacer()) return;
   if (tells_visits_) actions.push_back(StepCounted{version_, {Visit{member.member.task, push.epoch, push.visited}}});
+  pacer_.note_staleness(behind);
   pacer_.step_done(now, StepDone{push.examples, push.loss, static_cast<double>(behind), member.push_nonfinite});
   const bool epoch_done = push.lease.value != 0 && pacer_.ledger().visit(push.epoch, push.visited);
   counted(actions, epoch_done);

@@ -299,6 +299,12 @@ bool ShardCore::finished() const {
   return pacer_finished_;
 }
 
+std::size_t ShardCore::parked() const {
+  const auto& active = members_.active();
+  return static_cast<std::size_t>(
+      std::count_if(active.begin(), active.end(), [](const MemberState* member) { return member->parked.waiting; }));
+}
+
 PacerReport ShardCore::report() const {
   PacerReport report = pacer_.report(finished());
   if (train_.mode == Mode::kSsp) report.slowest_clock = clocks_.slowest().value_or(Step());

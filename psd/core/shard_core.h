@@ -55,6 +55,9 @@ class ShardCore {
   Step version() const { return version_; }
   // Pacer only.
   PacerReport report() const;
+  const StepsHistogram& gradient_staleness() const { return pacer_.gradient_staleness(); }
+  // Answers that wait for a commit or the bound.
+  std::size_t parked() const;
 
  private:
   struct OwnBucket {

@@ -259,6 +259,7 @@ void ShardCore::count_sync(Instant now, const Commit& commit, Actions& actions) 
     done.examples += last.examples;
     if (last.examples > 0) done.loss += static_cast<double>(last.examples) * static_cast<double>(last.loss);
     behind += static_cast<double>(commit.step.value - 1) - static_cast<double>(last.pull_version.value);
+    pacer_.note_staleness(commit.step.value - 1 - std::min(commit.step.value - 1, last.pull_version.value));
     if (last.lease.value != 0) epoch_done = pacer_.ledger().visit(last.epoch, last.visited) || epoch_done;
   }
   done.loss /= static_cast<double>(done.examples);  // NaN where nobody had examples

@@ -27,10 +27,14 @@ void Shard::handle(Instant now, const Event& event, Outside& outside) {
   core_.step(now, event, actions_);
   for (std::size_t i = 0; i < actions_.size(); ++i) {  // a measured norm adds to them
     if (const auto* apply = std::get_if<Apply>(&actions_[i])) {
+      outside.update_begins();
       store_.apply(*apply);
+      outside.update_ended();
     } else if (const auto* sum = std::get_if<SumAndApply>(&actions_[i])) {
       outside.before_update(sum->bucket);
+      outside.update_begins();
       store_.sum_and_apply(*sum);
+      outside.update_ended();
     } else if (const auto* measure = std::get_if<MeasureNorm>(&actions_[i])) {
       const double norm2 = store_.norm2(*measure->plan);
       core_.step(now, NormMeasured{norm2}, actions_);

@@ -22,6 +22,9 @@ class Outside {
   // sync: the bucket is about to become the next step's. Answers with its present values that are still under way must
   // take them now. Also shows, in a long step, that the shard is alive.
   virtual void before_update(BucketId bucket) = 0;
+  // A bucket is updated between the two.
+  virtual void update_begins() = 0;
+  virtual void update_ended() = 0;
 };
 
 class Shard {

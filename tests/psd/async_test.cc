@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "common/interval_set.h"
 #include "tests/psd/worker_model.h"
@@ -93,6 +94,19 @@ TEST(Async, StopsAtTheStepAndSaysSo) {
   EXPECT_TRUE(run.models[0].finished);
   EXPECT_EQ(run.report().global_step, Step(4));
   EXPECT_GE(run.cluster.reports_now, 1);
+}
+
+TEST(Async, StalenessOfEachGradientIsCountedByThePacer) {
+  Training run(1, async_train(0), 2, 1);
+  run.cluster.deliver_all(run.random);
+  for (std::uint64_t clock = 1; clock <= 3; ++clock)  // worker 1 computes on the first parameters all the while
+    push_all(run.cluster, run.models[0], clock, random_gradient(1, 0, clock, 22), {});
+  run.cluster.deliver_all(run.random);
+  push_all(run.cluster, run.models[1], 1, random_gradient(1, 1, 1, 22), {});
+  run.cluster.deliver_all(run.random);
+  const StepsHistogram& staleness = run.cluster.node(0).shard.core().gradient_staleness();
+  EXPECT_EQ(std::accumulate(staleness.counts().begin(), staleness.counts().end(), std::uint64_t{0}), 4u);
+  EXPECT_GE(staleness.sum(), 3.0);
 }
 
 TEST(Async, APullIsAnsweredWithAllBucketsAndItsNumber) {

@@ -100,6 +100,8 @@ class ShardNode : public Outside {
 
   void act(const Action& action) override;
   void before_update(BucketId) override {}
+  void update_begins() override {}
+  void update_ended() override {}
 
  private:
   static StoreOptions memory_of(const ShardOptions& options, std::uint64_t seed) {

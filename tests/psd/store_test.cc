@@ -72,6 +72,8 @@ TEST(ShardDeathTest, AnEventFromWithinAnotherIsABug) {
     Shard* shard = nullptr;
     void act(const Action&) override { shard->handle(Instant(), AttemptAbandoned{1}, *this); }
     void before_update(BucketId) override {}
+    void update_begins() override {}
+    void update_ended() override {}
   };
   ShardOptions options;
   options.roster = roster_of(1);

@@ -142,6 +142,9 @@ TEST(SyncBackupWorkers, EveryShardAppliesTheRecordedSetAndLateOnesAreCounted) {
     const PacerReport report = run.cluster.node(0).shard.core().report();
     EXPECT_EQ(report.global_step, Step(10));
     late += report.late;
+    const StepsHistogram& staleness = run.cluster.node(0).shard.core().gradient_staleness();
+    EXPECT_EQ(staleness.sum(), 0.0);
+    EXPECT_GE(staleness.counts()[0], 10U * 2);
     if (run.cluster.shards() == 1) continue;  // no messages: nothing recorded
     ASSERT_EQ(run.cluster.commits.size(), 10U);
     for (const Commit& commit : run.cluster.commits) {

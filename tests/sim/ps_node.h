@@ -47,6 +47,8 @@ class PsNode final : public TaskNode {
           action);
     }
     void before_update(BucketId) override {}
+    void update_begins() override {}
+    void update_ended() override {}
   };
   struct OpenJob {
     CreateShards order;
