@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/daemon/clock.h"
+#include "common/update/schedule.h"
 #include "workerd/exchange/ps_exchange.h"
 #include "workerd/input/evaluation_batches.h"
 #include "workerd/input/fits.h"
@@ -62,6 +63,8 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
       prepared_(prepared),
       job_(std::move(job)),
       core_(facts_of(job_, prepared.config, world_), daemon::now()),
+      counted_(core_.progress()),
+      before_(world_.figures),
       alive_(std::make_shared<bool>(true)),
       ticker_(world_.loop) {
   const std::uint64_t elements = element_count(job_.layout.model);
@@ -93,16 +96,21 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
   if (Status ok = use_buffers(0, 0); !ok) broken_ = ok.error();
   exchange_->open(job_.roster);
   tick();
+  show_figures();
 }
 
 JobRunner::~JobRunner() {
   *alive_ = false;
+  show_figures();
+  world_.figures.batches_ready = 0;
+  world_.figures_board.write(world_.figures);
 }
 
 void JobRunner::feed(const Event& event) {
   feed_one(event);
   while (broken_) feed_one(Broken{*std::exchange(broken_, std::nullopt)});
   supply_batches();
+  count_step();
   post_progress();
 }
 
@@ -139,7 +147,41 @@ void JobRunner::supply_batches() {
 }
 
 void JobRunner::on_parameters(ShardId shard, const Parameters& parameters) {
+  if (shard == ShardId(0)) global_step_ = parameters.version;
+  is_step_skipped_ = is_step_skipped_ || parameters.outcome == PushOutcome::kSkipped;
   feed(ParametersArrived{shard, parameters});
+}
+
+void JobRunner::on_acknowledge(ShardId shard, const Acknowledge& acknowledge) {
+  is_step_skipped_ = is_step_skipped_ || acknowledge.outcome == PushOutcome::kSkipped;
+  feed(AcknowledgeArrived{shard, acknowledge});
+}
+
+void JobRunner::count_step() {
+  const Progress& progress = core_.progress();
+  if (progress.steps == counted_.steps) return;
+  WorkerFigures& figures = world_.figures;
+  figures.steps += progress.steps - counted_.steps;
+  figures.examples += progress.examples - counted_.examples;
+  figures.nonfinite += std::exchange(is_step_skipped_, false) ? 1 : 0;
+  for (std::size_t i = 0; i < kStepPhases; ++i) {
+    const auto phase = static_cast<std::size_t>(step_phase(i));
+    figures.phases[i].observe(to_seconds(progress.times[phase] - counted_.times[phase]));
+  }
+  figures.loss = progress.loss;
+  counted_ = progress;
+  show_figures();
+}
+
+// The roster is the one that the job was opened with: a scaled learning rate may be another since.
+void JobRunner::show_figures() {
+  const input::PrefetchStats input = input_->stats();
+  WorkerFigures& figures = world_.figures;
+  figures.learning_rate = update::learning_rate(prepared_.config.train, global_step_.value, job_.roster.members.size());
+  figures.records = before_.records + input.examples;
+  figures.stalled = before_.stalled + input.stalled;
+  figures.batches_ready = input.ready;
+  world_.figures_board.write(figures);
 }
 
 void JobRunner::post_progress() {
@@ -151,6 +193,7 @@ void JobRunner::tick() {
   ticker_.async_wait([this, alive = alive_](asio::error_code cancelled) {
     if (cancelled || !*alive) return;
     feed(Tick{});
+    show_figures();
     tick();
   });
 }

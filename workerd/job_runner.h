@@ -33,6 +33,8 @@ struct RunnerWorld {
   Timeouts timeouts;
   Member self;
   ProgressBoard& board;
+  WorkerFigures& figures;  // of its job so far; the step thread's own
+  FiguresBoard& figures_board;
   std::function<bool()> must_leave;                // a long evaluation: the job is being closed
   std::function<void(wire::ControlMessage)> tell;  // to the chief
 };
@@ -60,9 +62,7 @@ class JobRunner final : public ExchangeHandler {
   void on_channel_lost(ShardId shard, const std::string& reason) override { feed(ChannelLost{shard, reason}); }
   void on_refused(const Error& why) override { feed(Broken{why}); }
   void on_parameters(ShardId shard, const Parameters& parameters) override;
-  void on_acknowledge(ShardId shard, const Acknowledge& acknowledge) override {
-    feed(AcknowledgeArrived{shard, acknowledge});
-  }
+  void on_acknowledge(ShardId shard, const Acknowledge& acknowledge) override;
   void on_mark_taken(ShardId shard, const MarkTaken& taken) override { feed(MarkTakenArrived{shard, taken}); }
   std::span<float> landing() override { return parameters_[core_.landing()]->values(); }
 
@@ -88,6 +88,9 @@ class JobRunner final : public ExchangeHandler {
   void evaluate();
   Status use_buffers(std::uint32_t parameters, std::uint32_t gradients);
   void post_progress();
+  // Metrics: once per step, and what isn't of a step now and then.
+  void count_step();
+  void show_figures();
   void tick();
 
   // Constant after construction.
@@ -101,6 +104,10 @@ class JobRunner final : public ExchangeHandler {
   // Owned by the step thread.
   WorkerCore core_;
   Actions actions_;
+  Progress counted_;                                                // as of the last step that world_.figures has
+  WorkerFigures before_;                                            // of the job's runners before this one
+  bool is_step_skipped_ = false;                                    // the one under way, by a shard
+  Step global_step_;                                                // as shard 0 last said
   std::optional<Compute> compute_;                                  // due
   std::optional<RunEvaluation> evaluation_;                         // due
   std::optional<Error> broken_;                                     // found while actions were carried out

@@ -1,11 +1,15 @@
 // workerd: computes gradients of the jobs that the chief gives it.
 #include <asio/io_context.hpp>
+#include <memory>
 
+#include "common/daemon/clock.h"
+#include "common/daemon/daemon_pages.h"
 #include "common/daemon/log.h"
 #include "common/daemon/reload.h"
 #include "common/daemon/service.h"
 #include "common/daemon/signals.h"
 #include "common/daemon/startup.h"
+#include "common/metrics/process.h"
 #include "transport/tcp/transport.h"
 #include "workerd/compute/engine.h"
 #include "workerd/worker.h"
@@ -14,13 +18,18 @@ int main(int argc, char** argv) {
   using namespace disttrain;
 
   int exit_code = 0;
-  const std::optional<daemon::Startup> startup = daemon::start_daemon(Role::kWorker, argc, argv, exit_code);
+  std::optional<daemon::Startup> startup = daemon::start_daemon(Role::kWorker, argc, argv, exit_code);
   if (!startup) return exit_code;
 
   asio::io_context loop(1);
   daemon::Log log(startup->task, startup->cluster.log);
   transport::TcpTransport tcp(
       transport::TcpOptions{.congestion_control = startup->cluster.transport.congestion_control});
+  Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(loop, *startup);
+  if (!http) return daemon::report("workerd", http.error());
+  startup->metrics_address = daemon::reachable_address(**http, startup->address);
+  metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, tcp.name(), startup->cluster.hash,
+                                  daemon::wall_nanoseconds());
   workerd::Worker worker(loop, tcp, log, *startup, workerd::make_torch_engine,
                          [&loop, &exit_code](const Error& refused) {
                            exit_code = daemon::report("workerd", refused);
@@ -28,13 +37,25 @@ int main(int argc, char** argv) {
                          });
   if (const Status ok = daemon::listen_patiently([&worker] { return worker.start(); }); !ok)
     return daemon::report("workerd", ok.error());
+  daemon::add_daemon_pages(**http, {.collect =
+                                        [&](metrics::Page& page) {
+                                          process.collect(page, {.log_messages = log.counts(),
+                                                                 .bytes_received = tcp.traffic().received,
+                                                                 .bytes_sent = tcp.traffic().sent});
+                                          worker.collect(page);
+                                        },
+                                    .waits_for = [&worker] { return worker.waits_for(); }});
+  (*http)->serve();
   daemon::Service service(loop, log, worker.loops(), [&worker] { return worker.state(); });
-  const daemon::ReloadSignal reload(loop, *startup, log, service,
-                                    [&worker](const ClusterConfig& cluster) { worker.change(cluster); });
+  const daemon::ReloadSignal reload(loop, *startup, log, service, [&worker, &process](const ClusterConfig& cluster) {
+    worker.change(cluster);
+    process.reloaded(cluster.hash, daemon::wall_nanoseconds());
+  });
   const daemon::StopSignals signals(loop, [&worker, &service](int) {
     worker.leave();
     service.stopping();
   });
   loop.run();
+  http->reset();  // before what its pages ask
   return exit_code;
 }

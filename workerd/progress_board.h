@@ -1,10 +1,11 @@
-// ProgressBoard: what the step thread is doing, for the heartbeats of the main loop.
+// What the step thread is doing, for the heartbeats of the main loop, and what it has counted, for its metrics.
 #pragma once
 
 #include <mutex>
 
 #include "common/ids.h"
 #include "workerd/core/worker_core.h"
+#include "workerd/worker_figures.h"
 
 namespace disttrain::workerd {
 
@@ -14,21 +15,25 @@ struct BoardEntry {
   Progress progress;
 };
 
-// Any thread.
-class ProgressBoard {
+// The newest of its values. Any thread.
+template <typename Entry>
+class Board {
  public:
-  void write(const BoardEntry& entry) {
+  void write(const Entry& entry) {
     const std::lock_guard lock(mutex_);
     entry_ = entry;
   }
-  BoardEntry read() const {
+  Entry read() const {
     const std::lock_guard lock(mutex_);
     return entry_;
   }
 
  private:
   mutable std::mutex mutex_;  // guards entry_; nothing else is locked under it
-  BoardEntry entry_;
+  Entry entry_;
 };
+
+using ProgressBoard = Board<BoardEntry>;
+using FiguresBoard = Board<WorkerFigures>;
 
 }  // namespace disttrain::workerd

@@ -161,9 +161,10 @@ void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& ti
                                         std::to_string(message.train_records) +
                                         "; expected the same files on every host");
   try {
-    runner_ = std::make_unique<JobRunner>(RunnerWorld{loop_, transport_, options_.cluster, timeouts, self, board_,
-                                                      [this, job = message.job] { return must_leave(job); }, tell_},
-                                          *prepared_, message);
+    runner_ = std::make_unique<JobRunner>(
+        RunnerWorld{loop_, transport_, options_.cluster, timeouts, self, board_, figures_, figures_board_,
+                    [this, job = message.job] { return must_leave(job); }, tell_},
+        *prepared_, message);
   } catch (const std::bad_alloc&) {
     refuse(ErrorCode::kUnavailable, "not enough memory for the parameters and gradients of the job");
   }
@@ -184,11 +185,37 @@ void StepThread::do_close(const CloseJob& message) {
 Status StepThread::prepare(JobId job, const std::string& toml) {
   const std::uint32_t index = options_.self.index;
   const std::uint32_t threads = index < options_.cluster.workers.size() ? options_.cluster.workers[index].threads : 1;
+  begin_figures(job, toml);
   Result<std::unique_ptr<PreparedJob>> prepared =
       prepare_job(job, toml, options_.make_engine, threads, [this, job] { return must_leave(job); });
-  if (!prepared) return tl::unexpected(prepared.error());
+  if (!prepared) {
+    note_data_error(prepared.error().code);
+    return tl::unexpected(prepared.error());
+  }
   prepared_ = std::move(*prepared);
+  figures_.bytes_read += prepared_->training->bytes_read();
+  figures_board_.write(figures_);
   return {};
+}
+
+void StepThread::begin_figures(JobId job, const std::string& toml) {
+  if (figured_ == job) return;
+  const Result<JobConfig> config = daemon::read_job(toml);
+  if (!config) return;
+  figured_ = job;
+  figures_ = WorkerFigures();
+  figures_.job = config->job.name;
+  figures_board_.write(figures_);
+}
+
+void StepThread::note_data_error(ErrorCode code) {
+  if (code == ErrorCode::kTemporary || code == ErrorCode::kSoftware) return;  // it was left; a bug
+  const DataProblem problem = code == ErrorCode::kNoInput        ? DataProblem::kMissing
+                              : code == ErrorCode::kNoPermission ? DataProblem::kPermission
+                              : code == ErrorCode::kData         ? DataProblem::kCorrupt
+                                                                 : DataProblem::kUnfit;
+  ++figures_.data_errors[static_cast<std::size_t>(problem)];
+  figures_board_.write(figures_);
 }
 
 void StepThread::release() {

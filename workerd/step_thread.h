@@ -53,6 +53,8 @@ class StepThread {
   std::uint64_t turns() const { return turns_; }
   // Runs `command` on the step thread, not within a computation.
   void post(std::function<void()> command);
+  // Of the job that is held, or was held last.
+  const FiguresBoard& figures() const { return figures_board_; }
 
  private:
   void run();
@@ -64,6 +66,9 @@ class StepThread {
   void release();
   Status prepare(JobId job, const std::string& toml);
   void show_loading(JobId job, Generation generation);
+  // Metrics: what follows is counted for this job.
+  void begin_figures(JobId job, const std::string& toml);
+  void note_data_error(ErrorCode code);
   // Any thread: whatever is being done for the job is to be left.
   bool must_leave(JobId job) const;
 
@@ -72,6 +77,7 @@ class StepThread {
   daemon::Log& log_;
   const std::function<void(wire::ControlMessage)> tell_;
   ProgressBoard board_;
+  FiguresBoard figures_board_;
   std::atomic<std::uint64_t> hurry_ = 0;  // the job that is to be left at once; kEveryJob
   std::atomic<bool> stopping_ = false;    // the process ends
   mutable std::atomic<std::uint64_t> turns_ = 0;
@@ -84,6 +90,8 @@ class StepThread {
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   bool working_ = false;                         // inside a computation, which may poll the loop
   std::vector<std::function<void()>> deferred_;  // commands that came meanwhile
+  JobId figured_;                                // whose figures_ are
+  WorkerFigures figures_;
   std::unique_ptr<PreparedJob> prepared_;
   std::unique_ptr<JobRunner> runner_;
 

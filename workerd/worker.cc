@@ -9,6 +9,7 @@
 #include "common/daemon/config_reader.h"
 #include "common/daemon/host.h"
 #include "common/daemon/random.h"
+#include "workerd/worker_metrics.h"
 
 namespace disttrain::workerd {
 
@@ -50,6 +51,8 @@ Worker::Worker(asio::io_context& loop, transport::Transport& transport, daemon::
       transport_(transport),
       alive_(std::make_shared<bool>(true)),
       self_{startup_.task, startup_.incarnation},
+      requests_({"Hello", "DescribeJob", "OpenJob", "StartJob", "LeaseGrant", "StopJob", "SetEvaluator", "Evaluate",
+                 "CloseJob", "MarkChannels", "PauseJob", "HeartbeatAnswer", "LeaveGranted"}),
       leave_timer_(loop),
       heartbeat_(loop),
       chief_(loop, transport, startup_.cluster.chief.address, derive_timeouts(startup_.cluster.heartbeat.timeout),
@@ -76,7 +79,9 @@ Status Worker::start() {
   if (!listener) return tl::unexpected(listener.error());
   listener_ = std::move(*listener);
   if (startup_.address.ends_with(":0")) startup_.address = listener_->address();
-  log_.info(to_string(self_.task) + " at " + startup_.address + ", chief at " + startup_.cluster.chief.address);
+  log_.info(to_string(self_.task) + " at " + startup_.address + ", metrics at " +
+            (startup_.metrics_address.empty() ? "no address" : startup_.metrics_address) + ", chief at " +
+            startup_.cluster.chief.address);
   log_.set_listener([this, alive = alive_] {
     asio::post(loop_, [this, alive] {
       if (*alive) send_logs();
@@ -85,6 +90,16 @@ Status Worker::start() {
   chief_.open();
   beat();
   return {};
+}
+
+std::string Worker::waits_for() const {
+  return chief_.is_registered() ? "" : "the chief at " + startup_.cluster.chief.address;
+}
+
+void Worker::collect(metrics::Page& page) const {
+  const std::string task = to_string(self_.task);
+  requests_.collect(page, task);
+  workerd::collect(step_.figures().read(), task, page);
 }
 
 // What the step thread has to say.
@@ -97,19 +112,24 @@ void Worker::tell(wire::ControlMessage message) {
 }
 
 transport::ChiefLink::Handlers Worker::link_handlers() {
-  return {
-      .make_hello = [this] { return make_hello(); },
-      .on_welcome = [this](const Welcome& welcome) { on_welcome(welcome); },
-      .on_other_journal = [this] { on_other_journal(); },
-      .on_message =
-          [this](const wire::ControlMessage& message) { std::visit([this](const auto& m) { handle(m); }, message); },
-      .on_refused = [this](const Error& why) { on_refused_(why); },
-      .on_away = [this](const std::string& why) { on_away(why); },
-      .on_unsent = [this](const Error& why) { log_.error("can't tell the chief: " + why.message); }};
+  return {.make_hello = [this] { return make_hello(); },
+          .on_welcome = [this](const Welcome& welcome) { on_welcome(welcome); },
+          .on_other_journal = [this] { on_other_journal(); },
+          .on_message = [this](const wire::ControlMessage& message) { on_message(message); },
+          .on_refused = [this](const Error& why) { on_refused_(why); },
+          .on_away = [this](const std::string& why) { on_away(why); },
+          .on_unsent = [this](const Error& why) { log_.error("can't tell the chief: " + why.message); }};
+}
+
+void Worker::on_message(const wire::ControlMessage& message) {
+  const Instant begin = daemon::now();
+  std::visit([this](const auto& m) { handle(m); }, message);
+  requests_.of(wire::name_of(message)).note(metrics::RpcCode::kOk, daemon::now() - begin);
 }
 
 // A probe of the chief, or somebody who is lost.
 void Worker::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
+  const Instant begin = daemon::now();
   const std::vector<std::byte> bytes =
       wire::encode(Refused{ErrorCode::kConfig, to_string(self_.task) + " takes no connections; the chief is at " +
                                                    startup_.cluster.chief.address});
@@ -119,6 +139,7 @@ void Worker::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const std::unique_ptr<transport::Connection> connection = arrival->adopt(loop_);
   connection->send(frame);
   connection->close();
+  requests_.of("Hello").note(metrics::RpcCode::kRefused, daemon::now() - begin);
 }
 
 Hello Worker::make_hello() const {
@@ -132,6 +153,7 @@ Hello Worker::make_hello() const {
     task.device = startup_.cluster.workers[self_.task.index].device;
   }
   task.journal = chief_.journal();
+  task.metrics = startup_.metrics_address;
   task.job = job_;
   task.generation = generation_;
   Hello hello;

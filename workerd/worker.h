@@ -12,6 +12,8 @@
 #include "common/daemon/log.h"
 #include "common/daemon/service.h"
 #include "common/daemon/startup.h"
+#include "common/metrics/page.h"
+#include "common/metrics/rpc.h"
 #include "transport/chief_link.h"
 #include "transport/connection.h"
 #include "workerd/step_thread.h"
@@ -38,6 +40,10 @@ class Worker {
   // What may change while it runs.
   void change(const ClusterConfig& cluster);
 
+  // What it isn't ready for want of; "": it is registered with the chief.
+  std::string waits_for() const;
+  void collect(metrics::Page& page) const;
+
  private:
   transport::ChiefLink::Handlers link_handlers();
   Hello make_hello() const;
@@ -46,7 +52,7 @@ class Worker {
   void on_away(const std::string& why);
   void name_job(const std::string& job_toml);
   void tell(wire::ControlMessage message);
-  void on_message(wire::ControlMessage message);
+  void on_message(const wire::ControlMessage& message);
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
   void beat();
   void send_logs();
@@ -78,6 +84,7 @@ class Worker {
   Member self_;  // another incarnation after it was removed from a job: as such it may come back
   JobId job_;    // what we hold, 0 = nothing
   Generation generation_;
+  metrics::RpcBook requests_;
   std::string job_name_;      // once it is described or opened
   std::string pause_reason_;  // "": it doesn't pause
   bool is_away_ = false;      // it has dialled the chief in vain

@@ -1,0 +1,41 @@
+// What a worker has counted of its job, for its metrics. A value: the step thread keeps one, and shows a copy of it
+// after each step.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "common/histogram.h"
+#include "common/messages/control.h"
+#include "common/time.h"
+
+namespace disttrain::workerd {
+
+// Phases of a step, in their order: kInput to kWait.
+inline constexpr std::size_t kStepPhases = 5;
+constexpr Phase step_phase(std::size_t i) {
+  return static_cast<Phase>(static_cast<std::size_t>(Phase::kInput) + i);
+}
+
+enum class DataProblem : std::uint8_t { kMissing, kPermission, kCorrupt, kUnfit };
+inline constexpr std::size_t kDataProblems = 4;
+
+struct WorkerFigures {
+  std::string job;  // its name; "": none yet
+  std::uint64_t steps = 0;
+  std::uint64_t examples = 0;
+  std::uint64_t nonfinite = 0;  // steps that a shard skipped
+  std::array<SecondsHistogram, kStepPhases> phases;
+  double loss = std::numeric_limits<double>::quiet_NaN();  // NaN before the first step
+  double learning_rate = 0.0;
+
+  std::uint64_t records = 0;
+  std::uint64_t bytes_read = 0;
+  std::array<std::uint64_t, kDataProblems> data_errors{};
+  std::uint64_t batches_ready = 0;
+  Duration stalled{};
+};
+
+}  // namespace disttrain::workerd
