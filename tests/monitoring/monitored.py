@@ -1,0 +1,62 @@
+"""What the tests of monitoring/ share: the table of metrics, the rules, the dashboards, and the names in a query."""
+import json
+import re
+import sys
+from pathlib import Path
+
+try:
+    import yaml
+except ImportError:
+    print("SKIPPED: no PyYAML here (Debian: python3-yaml)")
+    sys.exit(77)
+
+ROOT = Path(__file__).resolve().parents[2]
+MONITORING = ROOT / "monitoring"
+RECORDING = MONITORING / "prometheus/disttrain-recording.yml"
+ALERTS = MONITORING / "prometheus/disttrain-alerts.yml"
+PROVISIONING = MONITORING / "grafana/provisioning"
+DASHBOARDS = sorted((MONITORING / "grafana/dashboards").glob("*.json"))
+
+
+def metrics():
+    """Of monitoring/metrics.md: name -> (type, set of labels)."""
+    rows = re.findall(r"^\| (disttrain_\w+) \| (\w+) \| ([\w, ]*)\|", (MONITORING / "metrics.md").read_text(), re.M)
+    return {name: (kind, {label for label in labels.replace(" ", "").split(",") if label})
+            for name, kind, labels in rows}
+
+
+def series():
+    """Names that a scrape has -> the metric they belong to."""
+    names = {}
+    for name, (kind, _) in metrics().items():
+        for suffix in ("_bucket", "_sum", "_count") if kind == "histogram" else ("",):
+            names[name + suffix] = name
+    return names
+
+
+def rules(path):
+    return [rule for group in yaml.safe_load(path.read_text())["groups"] for rule in group["rules"]]
+
+
+def names_in(query):
+    """Names of our series and of recorded ones (level:disttrain_...) in a query."""
+    return set(re.findall(r"\b(?:\w+:)?disttrain_\w+(?::\w+)?", query))
+
+
+def dashboards():
+    """Path -> dashboard."""
+    return {path: json.loads(path.read_text()) for path in DASHBOARDS}
+
+
+def panels(dashboard):
+    """All panels but rows, which have only a title; also those in a folded row."""
+    for panel in dashboard["panels"]:
+        if panel["type"] == "row":
+            yield from panel["panels"]
+        else:
+            yield panel
+
+
+def queries(dashboard):
+    """(panel's title, query) of each target."""
+    return [(panel["title"], target["expr"]) for panel in panels(dashboard) for target in panel.get("targets", [])]
