@@ -1,0 +1,118 @@
+"""disttrain cluster: What runs, is it well, what holds it back."""
+from layout import dashboard, row
+from panels import (NONE_EXPECTED, THERE, goodput, green_from, job_state, phases, red_from, stat, table, timeline,
+                    timeseries)
+
+DASHBOARD = dashboard(
+    "disttrain-cluster", "disttrain cluster", "What runs, is it well, what holds it back.",
+    tasks="label_values(disttrain_task_up{CLUSTER}, task)",
+    rows=[
+        row("What runs",
+            job_state(),
+            stat("Chief", "none",
+                 "Whether a daemon says that it is the chief of this cluster. Without one no job starts, ends or "
+                 "is saved.",
+                 ("max (disttrain_leader{CLUSTER}) or vector(0)", "chief"),
+                 w=3, mappings=THERE),
+            stat("Tasks that are up", "percentunit",
+                 "Part of the tasks in the cluster file that the chief counts as up. Expected: all of them.",
+                 ("avg (disttrain_task_up{CLUSTER})", "up"),
+                 w=4, thresholds=green_from(1), decimals=0),
+            stat("Tasks that are missing", "short",
+                 "Tasks in the cluster file that can't work now. Expected: none. `disttrain status` names them.",
+                 ("sum (disttrain_tasks_expected{CLUSTER}) - sum (disttrain_tasks_ready{CLUSTER})", "missing"),
+                 w=4, thresholds=NONE_EXPECTED),
+            stat("Jobs that wait", "short",
+                 "Jobs that were submitted and wait for the cluster.",
+                 ("sum (disttrain_jobs_queued{CLUSTER})", "queued"),
+                 w=3),
+            stat("Alerts that fire", "short",
+                 "Alerts of this cluster that fire now, where Prometheus has the rules of disttrain. Expected: "
+                 "none.",
+                 ('count (ALERTS{CLUSTER, alertstate="firing"}) or vector(0)', "alerts"),
+                 w=4, thresholds=NONE_EXPECTED),
+            timeline("Tasks",
+                     "When the chief counted each task as up.",
+                     "max by (task) (disttrain_task_up{CLUSTER_TASKS})",
+                     "{{task}}",
+                     ("down", "red"),
+                     ("up", "green")),
+            timeline("States of the job",
+                     "The state that the chosen job was in. paused: it waits for a task.",
+                     "max by (state) (disttrain_job_state{JOB})",
+                     "{{state}}",
+                     ("no", "transparent"),
+                     ("yes", "blue")),
+            timeseries("Ready and expected", "short",
+                       "Tasks that can work, and tasks in the cluster file, by role. Expected: the two are the "
+                       "same.",
+                       ("sum by (role) (disttrain_tasks_ready{CLUSTER})", "{{role}} ready"),
+                       ("sum by (role) (disttrain_tasks_expected{CLUSTER})", "{{role}} expected"),
+                       decimals=0),
+            timeseries("Age of the processes", "s",
+                       "Since each daemon started. A line that falls to 0 is a restart.",
+                       ("time() - max by (task) (disttrain_start_time_seconds{CLUSTER_TASKS})", "{{task}}")),
+            timeseries("Examples per second", "suffix: examples/s",
+                       "Records that the cluster trains on, by job.",
+                       ("sum by (job) (rate(disttrain_examples_total{CLUSTER}[RATE]))", "{{job}}"))),
+        row("Is it well",
+            timeseries("Alerts", "short",
+                       "Alerts of this cluster that fired, where Prometheus has the rules of disttrain.",
+                       ('count by (alertname) (ALERTS{CLUSTER, alertstate="firing"}) or label_replace(vector(0), '
+                        '"alertname", "none", "", "")', "{{alertname}}"),
+                       decimals=0),
+            timeseries("Age of the heartbeats", "s",
+                       "How long ago the chief had heard of each task when it was scraped. Expected: a tenth of "
+                       "[heartbeat] timeout. A difference between the clocks of the chief's and Prometheus's host "
+                       "adds to all.",
+                       ("max by (task) (timestamp(disttrain_task_heartbeat_timestamp_seconds{CLUSTER_TASKS}) - "
+                        "(disttrain_task_heartbeat_timestamp_seconds{CLUSTER_TASKS} > 0))", "{{task}}"),
+                       thresholds=red_from(5), min=None),
+            timeseries("Processes that were lost", "short",
+                       "By task. Expected: none. `disttrain events --all` says what happened to each.",
+                       ("sum by (task) (increase(disttrain_restarts_total{CLUSTER_TASKS}[RATE]))", "{{task}}"),
+                       bars=True),
+            timeseries("Warnings and errors in the logs", "suffix: lines/s",
+                       "`disttrain logs --level warn` shows them.",
+                       ('sum by (task, level) (rate(disttrain_log_messages_total{CLUSTER_TASKS, '
+                        'level=~"warn|error"}[RATE]))', "{{task}} {{level}}")),
+            timeseries("Requests that were refused or failed", "reqps",
+                       "By the task that answered. Some are refused when a cluster starts; a steady rate is a peer "
+                       "that tries in vain, which the logs of that task name.",
+                       ('sum by (task, code) (rate(disttrain_rpc_requests_total{CLUSTER_TASKS, code!="ok"}[RATE]))',
+                        "{{task}} {{code}}")),
+            timeseries("Free disk", "percentunit",
+                       "Of the disks that the chief's state and the checkpoints lie on. At a twentieth the alert "
+                       "DiskFull fires.",
+                       ("max by (task, folder) (disttrain_disk_free_bytes{CLUSTER_TASKS}) / max by (task, folder) "
+                        "(disttrain_disk_size_bytes{CLUSTER_TASKS})", "{{task}} {{folder}}"),
+                       max=1, thresholds=green_from(0.05))),
+        row("What holds it back",
+            goodput(8),
+            phases("JOB", 8),
+            timeseries("Longest queue of each parameter server", "short",
+                       "Frames that wait for its fullest shard. One line far above the others is a hot shard: see "
+                       "the dashboard of the parameter servers.",
+                       ("max by (task) (disttrain_ps_queue_depth{JOB})", "{{task}}")),
+            timeseries("Network", "Bps",
+                       "Bytes per second from and to each task, all peers together.",
+                       ("sum by (task, direction) (rate(disttrain_transport_bytes_total{CLUSTER_TASKS}[RATE]))",
+                        "{{task}} {{direction}}"),
+                       w=12),
+            timeseries("Slow requests", "s",
+                       "99 of 100 requests were answered within this time, by what was asked.",
+                       ("histogram_quantile(0.99, sum by (op, le) "
+                        "(rate(disttrain_rpc_duration_seconds_bucket{CLUSTER_TASKS}[RATE])))", "{{op}}"),
+                       w=12)),
+        row("Configuration",
+            table("Versions and configurations",
+                  "What each daemon runs, and the hash of the configuration that it has. Expected: one version and "
+                  "one hash.",
+                  "max by (task, version) (disttrain_build_info{CLUSTER_TASKS})",
+                  "max by (task, hash) (disttrain_config_info{CLUSTER_TASKS})"),
+            timeseries("Since the configuration was read", "s",
+                       "How long ago each daemon last took a configuration, at its start or by a reload.",
+                       ("time() - max by (task) "
+                        "(disttrain_config_last_reload_success_timestamp_seconds{CLUSTER_TASKS})", "{{task}}"),
+                       w=12)),
+    ])

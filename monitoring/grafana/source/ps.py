@@ -1,0 +1,84 @@
+"""disttrain parameter servers: Bytes, updates, queues, and how evenly they lie over the shards."""
+from layout import dashboard, row
+from panels import heatmap, red_from, timeseries
+
+DASHBOARD = dashboard(
+    "disttrain-ps", "disttrain parameter servers", "Bytes, updates, queues, and how evenly they lie over the shards.",
+    tasks="label_values(disttrain_ps_parameters_bytes{JOB}, task)",
+    rows=[
+        row("Bytes",
+            timeseries("Gradients received", "Bps",
+                       "By parameter server. Expected: alike, when shards are balanced.",
+                       ("sum by (task) (rate(disttrain_ps_push_bytes_total{TASKS}[RATE]))", "{{task}}")),
+            timeseries("Parameters sent", "Bps",
+                       "By parameter server.",
+                       ("sum by (task) (rate(disttrain_ps_pull_bytes_total{TASKS}[RATE]))", "{{task}}")),
+            timeseries("Parameters held", "bytes",
+                       "By parameter server, without the slots of the optimizer.",
+                       ("max by (task) (disttrain_ps_parameters_bytes{TASKS})", "{{task}}")),
+            timeseries("Network", "Bps",
+                       "All bytes of these tasks, with headers and heartbeats.",
+                       ("sum by (task, direction) (rate(disttrain_transport_bytes_total{CLUSTER_TASKS}[RATE]))",
+                        "{{task}} {{direction}}"),
+                       w=12),
+            timeseries("Time to answer", "s",
+                       "99 of 100 requests were answered within this time, by what was asked.",
+                       ("histogram_quantile(0.99, sum by (op, le) "
+                        "(rate(disttrain_rpc_duration_seconds_bucket{CLUSTER_TASKS}[RATE])))", "{{op}}"),
+                       w=12)),
+        row("Updates and queues",
+            timeseries("Updates per second", "suffix: updates/s",
+                       "Updates that were applied to shards, by parameter server.",
+                       ("sum by (task) (rate(disttrain_ps_apply_seconds_count{TASKS}[RATE]))", "{{task}}")),
+            timeseries("Time of an update", "s",
+                       "Half, and 99 of 100, of the updates took at most this long.",
+                       ("histogram_quantile(0.5, sum by (le) "
+                        "(rate(disttrain_ps_apply_seconds_bucket{TASKS}[RATE])))", "median"),
+                       ("histogram_quantile(0.99, sum by (le) "
+                        "(rate(disttrain_ps_apply_seconds_bucket{TASKS}[RATE])))", "99%")),
+            timeseries("Time spent on updates", "short",
+                       "Threads of each parameter server that were busy with updates, on average. As many as it "
+                       "has shards: it can't take more.",
+                       ("sum by (task) (rate(disttrain_ps_apply_seconds_sum{TASKS}[RATE]))", "{{task}}")),
+            timeseries("Queue of each shard", "short",
+                       "Frames that wait. A queue that is always long is where the workers wait.",
+                       ("max by (task, shard) (disttrain_ps_queue_depth{TASKS})", "{{task}} shard {{shard}}"),
+                       w=12),
+            timeseries("Queue of each shard, mean of five minutes", "short",
+                       "What the alert HotShard looks at, from the recording rules of disttrain: above 2 and above "
+                       "1.5 times the median of the job's shards.",
+                       ("shard:disttrain_ps_queue_depth:avg5m{TASKS}", "{{task}} shard {{shard}}"),
+                       w=12, thresholds=red_from(2))),
+        row("Balance",
+            timeseries("Gradients received by each shard", "Bps",
+                       "Expected: alike. `disttrain plan` shows what lies in each shard.",
+                       ("sum by (task, shard) (rate(disttrain_ps_push_bytes_total{TASKS}[RATE]))",
+                        "{{task}} shard {{shard}}")),
+            timeseries("Fullest shard against the mean", "suffix: x",
+                       "Bytes that the busiest shard receives and sends, as a multiple of the mean. Expected: near "
+                       "1; 2 means that it has twice its part.",
+                       ("max (sum by (task, shard) (rate(disttrain_ps_push_bytes_total{JOB}[RATE]) + "
+                        "rate(disttrain_ps_pull_bytes_total{JOB}[RATE]))) / avg (sum by (task, shard) "
+                        "(rate(disttrain_ps_push_bytes_total{JOB}[RATE]) + "
+                        "rate(disttrain_ps_pull_bytes_total{JOB}[RATE])))", "fullest"),
+                       thresholds=red_from(2)),
+            timeseries("Versions that shards are behind", "short",
+                       "Updates that a shard has fewer than the one that has most. Expected: a few in async, 0 or "
+                       "1 in sync.",
+                       ("scalar(max (disttrain_ps_shard_version{JOB})) - max by (task, shard) "
+                        "(disttrain_ps_shard_version{TASKS})", "{{task}} shard {{shard}}"))),
+        row("Staleness",
+            heatmap("Staleness of gradients",
+                    "Steps between the parameters that a gradient was computed with and its use: how many "
+                    "gradients, by staleness.",
+                    "sum by (le) (increase(disttrain_gradient_staleness_steps_bucket{TASKS}[RATE]))"),
+            timeseries("Mean staleness", "suffix: steps",
+                       "Expected in async: about the number of workers less one; in sync 0.",
+                       ("sum by (task) (rate(disttrain_gradient_staleness_steps_sum{TASKS}[RATE])) / sum by (task) "
+                        "(rate(disttrain_gradient_staleness_steps_count{TASKS}[RATE]))", "{{task}}"),
+                       w=6),
+            timeseries("Gradients that came too late", "suffix: gradients/s",
+                       "Sync with train.aggregate: their step was made without them. 0 in other modes.",
+                       ("sum by (task) (rate(disttrain_sync_dropped_gradients_total{TASKS}[RATE]))", "{{task}}"),
+                       w=6)),
+    ])
