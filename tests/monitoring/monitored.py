@@ -18,11 +18,24 @@ PROVISIONING = MONITORING / "grafana/provisioning"
 DASHBOARDS = sorted((MONITORING / "grafana/dashboards").glob("*.json"))
 
 
+def words(text):
+    return {word.strip() for word in text.split(",") if word.strip()}
+
+
+def table():
+    """The rows of monitoring/metrics.md: name, type, labels, of."""
+    text = (MONITORING / "metrics.md").read_text()
+    return re.findall(r"^\| (disttrain_\w+) \| (\w+) \| ([\w, ]*)\| ([\w, ]+) \|", text, re.M)
+
+
 def metrics():
-    """Of monitoring/metrics.md: name -> (type, set of labels)."""
-    rows = re.findall(r"^\| (disttrain_\w+) \| (\w+) \| ([\w, ]*)\|", (MONITORING / "metrics.md").read_text(), re.M)
-    return {name: (kind, {label for label in labels.replace(" ", "").split(",") if label})
-            for name, kind, labels in rows}
+    """Name -> (type, set of labels)."""
+    return {name: (kind, words(labels)) for name, kind, labels, _ in table()}
+
+
+def exporters():
+    """Name -> set of roles, or of "all"."""
+    return {name: words(roles) for name, _, _, roles in table()}
 
 
 def series():

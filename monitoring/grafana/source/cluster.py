@@ -77,8 +77,8 @@ DASHBOARD = dashboard(
                        ('sum by (task, level) (rate(disttrain_log_messages_total{CLUSTER_TASKS, '
                         'level=~"warn|error"}[RATE]))', "{{task}} {{level}}")),
             timeseries("Requests that were refused or failed", "reqps",
-                       "By the task that answered. Some are refused when a cluster starts; a steady rate is a peer "
-                       "that tries in vain, which the logs of that task name.",
+                       "By the task that they were sent to. Some are refused when a cluster starts; a steady rate is a "
+                       "peer that tries in vain, which the logs of that task name.",
                        ('sum by (task, code) (rate(disttrain_rpc_requests_total{CLUSTER_TASKS, code!="ok"}[RATE]))',
                         "{{task}} {{code}}")),
             timeseries("Free disk", "percentunit",
@@ -91,8 +91,8 @@ DASHBOARD = dashboard(
             goodput(8),
             phases("JOB", 8),
             timeseries("Longest queue of each parameter server", "short",
-                       "Frames that wait for its fullest shard. One line far above the others is a hot shard: see "
-                       "the dashboard of the parameter servers.",
+                       "Answers of its slowest shard that workers wait for. One line far above the others is a hot "
+                       "shard: see the dashboard of the parameter servers.",
                        ("max by (task) (disttrain_ps_queue_depth{JOB})", "{{task}}")),
             timeseries("Network", "Bps",
                        "Bytes per second from and to each task, all peers together.",
@@ -100,7 +100,7 @@ DASHBOARD = dashboard(
                         "{{task}} {{direction}}"),
                        w=12),
             timeseries("Slow requests", "s",
-                       "99 of 100 requests were answered within this time, by what was asked.",
+                       "99 of 100 requests were handled within this time, by what was asked.",
                        ("histogram_quantile(0.99, sum by (op, le) "
                         "(rate(disttrain_rpc_duration_seconds_bucket{CLUSTER_TASKS}[RATE])))", "{{op}}"),
                        w=12)),

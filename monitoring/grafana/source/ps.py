@@ -22,16 +22,16 @@ DASHBOARD = dashboard(
                         "{{task}} {{direction}}"),
                        w=12),
             timeseries("Time to answer", "s",
-                       "99 of 100 requests were answered within this time, by what was asked.",
+                       "99 of 100 requests were handled within this time, by what was asked.",
                        ("histogram_quantile(0.99, sum by (op, le) "
                         "(rate(disttrain_rpc_duration_seconds_bucket{CLUSTER_TASKS}[RATE])))", "{{op}}"),
                        w=12)),
         row("Updates and queues",
             timeseries("Updates per second", "suffix: updates/s",
-                       "Updates that were applied to shards, by parameter server.",
+                       "Buckets of parameters that were updated, by parameter server.",
                        ("sum by (task) (rate(disttrain_ps_apply_seconds_count{TASKS}[RATE]))", "{{task}}")),
             timeseries("Time of an update", "s",
-                       "Half, and 99 of 100, of the updates took at most this long.",
+                       "Of one bucket of parameters: half, and 99 of 100, took at most this long.",
                        ("histogram_quantile(0.5, sum by (le) "
                         "(rate(disttrain_ps_apply_seconds_bucket{TASKS}[RATE])))", "median"),
                        ("histogram_quantile(0.99, sum by (le) "
@@ -41,14 +41,14 @@ DASHBOARD = dashboard(
                        "has shards: it can't take more.",
                        ("sum by (task) (rate(disttrain_ps_apply_seconds_sum{TASKS}[RATE]))", "{{task}}")),
             timeseries("Queue of each shard", "short",
-                       "Frames that wait. A queue that is always long is where the workers wait.",
+                       "Answers that workers wait for. A queue that is always long is what holds them back.",
                        ("max by (task, shard) (disttrain_ps_queue_depth{TASKS})", "{{task}} shard {{shard}}"),
                        w=12),
             timeseries("Queue of each shard, mean of five minutes", "short",
-                       "What the alert HotShard looks at, from the recording rules of disttrain: above 2 and above "
+                       "What the alert HotShard looks at, from the recording rules of disttrain: above 1 and above "
                        "1.5 times the median of the job's shards.",
                        ("shard:disttrain_ps_queue_depth:avg5m{TASKS}", "{{task}} shard {{shard}}"),
-                       w=12, thresholds=red_from(2))),
+                       w=12, thresholds=red_from(1))),
         row("Balance",
             timeseries("Gradients received by each shard", "Bps",
                        "Expected: alike. `disttrain plan` shows what lies in each shard.",
