@@ -45,9 +45,10 @@ DASHBOARD = dashboard(
                      ("yes", "blue")),
             timeseries("Ready and expected", "short",
                        "Tasks that can work, and tasks in the cluster file, by role. Expected: the two are the "
-                       "same.",
+                       "same. Workers that come besides those of the file are counted apart.",
                        ("sum by (role) (disttrain_tasks_ready{CLUSTER})", "{{role}} ready"),
                        ("sum by (role) (disttrain_tasks_expected{CLUSTER})", "{{role}} expected"),
+                       ("sum (disttrain_unlisted_workers_ready{CLUSTER})", "worker not in the cluster file"),
                        decimals=0),
             timeseries("Age of the processes", "s",
                        "Since each daemon started. A line that falls to 0 is a restart.",
@@ -68,9 +69,11 @@ DASHBOARD = dashboard(
                        ("max by (task) (timestamp(disttrain_task_heartbeat_timestamp_seconds{CLUSTER_TASKS}) - "
                         "(disttrain_task_heartbeat_timestamp_seconds{CLUSTER_TASKS} > 0))", "{{task}}"),
                        thresholds=red_from(5), min=None),
-            timeseries("Processes that were lost", "short",
-                       "By task. Expected: none. `disttrain events --all` says what happened to each.",
-                       ("sum by (task) (increase(disttrain_restarts_total{CLUSTER_TASKS}[RATE]))", "{{task}}"),
+            timeseries("Processes that went", "short",
+                       "By task, and how. Expected: none but left, which is a task that was told to end, or had no "
+                       "job. `disttrain events --all` says what happened to each.",
+                       ("sum by (task, reason) (increase(disttrain_restarts_total{CLUSTER_TASKS}[RATE]))",
+                        "{{task}} {{reason}}"),
                        bars=True),
             timeseries("Warnings and errors in the logs", "suffix: lines/s",
                        "`disttrain logs --level warn` shows them.",
