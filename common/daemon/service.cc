@@ -1,9 +1,14 @@
 #include "common/daemon/service.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -32,8 +37,23 @@ std::string one_line(const std::string& text) {
   return line;
 }
 
-void notify(const std::string& state) {
-  sd_notify(0, state.c_str());
+// False: not told now. Never waits, as sd_notify does where systemd's queue is full: a systemd that stands still must
+// not hold a loop up, and with it the training. Otherwise the same.
+bool notify(const std::string& state) {
+  const char* const path = std::getenv("NOTIFY_SOCKET");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::size_t length = path == nullptr ? 0 : std::strlen(path);
+  if (length < 2 || length >= sizeof(address.sun_path)) return false;
+  std::memcpy(address.sun_path, path, length);
+  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';  // an abstract name
+  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return false;
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
+  const ssize_t sent = ::sendto(socket, state.data(), state.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+                                reinterpret_cast<const sockaddr*>(&address), size);
+  ::close(socket);
+  return sent == static_cast<ssize_t>(state.size());
 }
 
 // A loop is looked at so often that a watchdog hears of all of them at least twice in its time.
@@ -82,10 +102,13 @@ void Service::ask_state() {
   const ServiceState state = state_();
   const std::string status = one_line(state.status);
   std::string message;
-  if (state.is_ready && !std::exchange(is_ready_, true)) message += "READY=1\n";
-  if (std::exchange(status_, status) != status) message += "STATUS=" + status + "\n";
+  if (state.is_ready && !is_ready_) message += "READY=1\n";
+  if (status_ != status) message += "STATUS=" + status + "\n";
   if (state.is_busy) message += "EXTEND_TIMEOUT_USEC=" + microseconds(kBusyExtension) + "\n";
-  if (!message.empty()) notify(message);
+  if (!message.empty() && notify(message)) {  // else said the next time
+    is_ready_ = is_ready_ || state.is_ready;
+    status_ = status;
+  }
   state_timer_.expires_after(is_ready_ ? kAskEvery : kAskEveryUntilReady);
   state_timer_.async_wait([this](asio::error_code cancelled) {
     if (!cancelled) ask_state();
@@ -130,7 +153,7 @@ void Service::reloading() {
 }
 
 void Service::reloaded() {
-  notify("READY=1\nSTATUS=" + status_);
+  is_ready_ = notify("READY=1\nSTATUS=" + status_);
 }
 
 void Service::stopping() {

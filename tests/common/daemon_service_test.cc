@@ -98,6 +98,17 @@ TEST_F(ServiceTest, StatusIsOneLineOfBoundedLength) {
   EXPECT_LT(heard().front().size(), 1000u);
 }
 
+TEST_F(ServiceTest, SystemdThatDoesNotReadHoldsNobodyUpAndHearsTheNewestLater) {
+  for (int i = 0; i < 1000; ++i) tell_status("many");  // more than its queue has room for
+  start();
+  loop_.run_one_for(seconds(10));
+  service_->reloading();
+  service_->reloaded();
+  state_ = ServiceState{"job mnist, step 3", true, false};
+  heard();
+  EXPECT_THAT(hear_until("step 3"), ElementsAre("READY=1\nSTATUS=job mnist, step 3\n"));
+}
+
 TEST_F(ServiceTest, BusyDaemonAsksForMoreTime) {
   state_.is_busy = true;
   start();
