@@ -3,6 +3,7 @@ import re
 import signal
 import socket
 import unittest
+import urllib.request
 from pathlib import Path
 
 from harness import SystemTest, alive
@@ -51,6 +52,7 @@ class ServiceTest(SystemTest):
         self.guards = []
         self.daemons = {}
         self.ears = {}
+        self.metrics = "127.0.0.1:0"
         self.cluster = self.folder / "cluster.toml"
         self.checkpoints = self.folder / "checkpoints"
         self.checkpoints.mkdir()
@@ -64,7 +66,8 @@ class ServiceTest(SystemTest):
         tables = [f'[[{task.split("/")[0]}]]\naddress = "{address}"\n' + ("shards = 1\n" if "ps" in task else "")
                   for task, address in self.addresses.items() if task != "chief/0"]
         self.cluster.write_text(f'[chief]\naddress = "{self.addresses["chief/0"]}"\n'
-                                f'state_directory = "{self.folder / "chief"}"\n' + "".join(tables) + more)
+                                f'state_directory = "{self.folder / "chief"}"\n[metrics]\nlisten = "{self.metrics}"\n'
+                                + "".join(tables) + more)
 
     def arguments(self, task):
         role, index = task.split("/")
@@ -173,6 +176,15 @@ class ServiceTest(SystemTest):
             self.assertEqual(self.finish(self.daemons["ps/0"]).code, 69)
         self.assertNotIn("READY=1", self.ears["ps/0"].lines())
 
+    def test_metrics_port_in_use_is_tried_again_as_well(self):
+        self.metrics = "127.0.0.1"
+        self.write_cluster()
+        port = int(self.addresses["ps/0"].split(":")[1]) + 1000
+        with socket.create_server(("127.0.0.1", port)):
+            self.start_daemon("ps/0")
+            self.until_line("ps/0", f"STATUS=.*{port}.*in use.*tries again in .* of 5")
+        self.until_line("ps/0", "^READY=1")
+
     def test_broken_file_ends_with_78_and_its_sentence_is_the_status(self):
         self.write_cluster("[transport]\ncredits = 0\n")
         for task in ["chief/0", "ps/0", "worker/0"]:
@@ -210,6 +222,31 @@ class ServiceTest(SystemTest):
         self.assertNotIn("task_silent", self.kinds())
         self.stop_job(process)
 
+    def configuration(self, address):
+        """(hash, when it was taken), as the daemon's metrics say."""
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=20) as answer:
+            page = answer.read().decode()
+        return (re.search(r'^disttrain_config_info\{.*hash="(\w+)"', page, re.M).group(1),
+                float(re.search(r"^disttrain_config_last_reload_success_\S+ (\S+)$", page, re.M).group(1)))
+
+    def test_metrics_tell_a_reload_unless_the_file_is_broken(self):
+        self.start_all()
+        pages = {task["task"]: task["metrics"] for task in self.status_of_cluster()["tasks"]}
+        before = {task: self.configuration(page) for task, page in pages.items()}
+        self.assertEqual(len({digest for digest, _ in before.values()}), 1, before)
+        self.write_cluster('[log]\nlevel = "debug"\n')
+        for task in pages:
+            self.reload(task)
+        after = {task: self.configuration(page) for task, page in pages.items()}
+        self.assertEqual(len({digest for digest, _ in after.values()}), 1, after)
+        for task in pages:
+            self.assertNotEqual(after[task][0], before[task][0], task)
+            self.assertGreater(after[task][1], before[task][1], task)
+        self.write_cluster('[log]\nlevel = "loud"\n')
+        for task, page in pages.items():
+            self.reload(task)
+            self.assertEqual(self.configuration(page), after[task], task)
+
     def test_broken_file_changes_nothing_and_the_log_has_the_words_of_check(self):
         self.start_all()
         self.write_cluster('[log]\nlevel = "debug"\nrate = "lots"\n')
@@ -232,7 +269,9 @@ class ServiceTest(SystemTest):
         self.until_steps(50, "--cluster", self.cluster)
         self.assertEqual(self.end("worker/1"), 0)
         self.assertIn("STOPPING=1", self.ears["worker/1"].lines())
-        self.assertEqual(self.finish(process).json["examples"], 100 * 6000)
+        outcome = self.finish(process)
+        self.assertEqual(outcome.code, 0, str(outcome))
+        self.assertEqual(outcome.json["examples"], 100 * 6000)
         kinds = self.kinds()
         self.assertIn("worker_left", kinds)
         self.assertNotIn("worker_lost", kinds)
