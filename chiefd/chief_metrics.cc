@@ -27,10 +27,10 @@ bool is_up(const TaskStatus& task) {
 ChiefMetrics::ChiefMetrics(const ClusterConfig& config, const Cluster& cluster)
     : config_(config),
       cluster_(cluster),
-      requests_({"Hello",        "JobDescribed",     "ShardsCreated",  "JobOpened",     "RosterApplied",
-                 "WorkerFenced", "LeaseRequest",     "WorkerFinished", "Evaluated",     "JobClosed",
-                 "TaskFailed",   "Accusation",       "Heartbeat",      "LogLines",      "CheckpointPrepared",
-                 "ShardWritten", "CheckpointFailed", "LeaveRequest",   "SubmitJob",     "StatusRequest",
+      requests_({"Hello",        "JobDescribed",     "ShardsCreated",  "JobOpened",    "RosterApplied",
+                 "WorkerFenced", "LeaseRequest",     "WorkerFinished", "Evaluated",    "JobClosed",
+                 "TaskFailed",   "Accusation",       "Heartbeat",      "LogLines",     "CheckpointPrepared",
+                 "ShardWritten", "CheckpointFailed", "LeaveRequest",   "SubmitJob",    "StatusRequest",
                  "StopRequest",  "LogsRequest",      "SaveRequest",    "EventsRequest"}) {}
 
 void ChiefMetrics::look(Instant now) {

@@ -1,8 +1,8 @@
 // What a daemon tells systemd of itself (sd_notify(3)): that it is ready, what it is at, that all its loops turn, that
 // it reloads or ends. Where it wasn't started by systemd (no NOTIFY_SOCKET), nothing.
 //
-// Belongs to the main loop, which never waits for systemd: what it has no room for is told later. Bounded: the daemon is asked what it is at once a second, and that is told when it is
-// something else than before.
+// Belongs to the main loop, which never waits for systemd: what it has no room for is told later. Bounded: the daemon
+// is asked what it is at once a second, and that is told when it is something else than before.
 #pragma once
 
 #include <asio/io_context.hpp>
