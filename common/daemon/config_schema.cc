@@ -265,17 +265,27 @@ Field integers(std::vector<std::uint32_t>& to, std::int64_t least, std::int64_t 
                }};
 }
 
+std::vector<KeyDoc> describe(const Keys& keys) {
+  std::vector<KeyDoc> docs;
+  for (const Key& key : keys) {
+    if (!key.field.is_in_this_version) continue;
+    docs.push_back(KeyDoc{key.name, key.field.expected, key.doc, key.field.is_required, !key.field.below.empty()});
+    for (KeyDoc doc : key.field.below) {
+      doc.name = key.name + "." + doc.name;
+      docs.push_back(std::move(doc));
+    }
+  }
+  return docs;
+}
+
 std::vector<std::string> names_of(const Keys& keys) {
   std::vector<std::string> names;
-  for (const Key& key : keys) {
-    names.push_back(key.name);
-    for (const std::string& name : key.field.below) names.push_back(key.name + "." + name);
-  }
+  for (KeyDoc& doc : describe(keys)) names.push_back(std::move(doc.name));
   return names;
 }
 
 Field section(Keys keys) {
-  std::vector<std::string> below = names_of(keys);
+  std::vector<KeyDoc> below = describe(keys);
   auto shared = std::make_shared<const Keys>(std::move(keys));  // both functions walk the same rows
   return Field{"a table",
                [shared](const TomlValue& value, const std::string& path, Reading& reading) {
@@ -285,7 +295,9 @@ Field section(Keys keys) {
                [shared]() -> std::optional<TomlValue> {
                  return TomlValue{write_table(*shared), {}};
                },
-               false, std::move(below)};
+               false,
+               true,
+               std::move(below)};
 }
 
 Field not_in_this_version(std::optional<std::string> fixed) {
@@ -298,7 +310,7 @@ Field not_in_this_version(std::optional<std::string> fixed) {
                                             quoted(*fixed) + " or nothing"
                                       : path + " is not in this version; leave it out");
                },
-               [] { return std::optional<TomlValue>(); }};
+               [] { return std::optional<TomlValue>(); }, false, false};
 }
 
 Field required(Field field) {

@@ -27,6 +27,15 @@ struct Reading {
   void refuse(const TomlPosition& at, const std::string& key, const std::string& sentence);
 };
 
+// What a row says, without the value that it is bound to.
+struct KeyDoc {
+  std::string name;  // "train.optimizer.rule"
+  std::string expected;
+  std::string doc;
+  bool is_required;
+  bool is_table;
+};
+
 // A type with its range, bound to the variable that it reads into. Bound references must outlive the field.
 struct Field {
   std::string expected;  // "an integer from 1 to 64"
@@ -34,7 +43,8 @@ struct Field {
   std::function<void(const TomlValue& value, const std::string& path, Reading& reading)> read;
   std::function<std::optional<TomlValue>()> write;  // none: nothing to say
   bool is_required = false;
-  std::vector<std::string> below = {};  // tables: the names of their keys, "optimizer.rule" for those deeper down
+  bool is_in_this_version = true;
+  std::vector<KeyDoc> below = {};  // tables: their keys, and those deeper down
 };
 
 struct Key {
@@ -48,6 +58,8 @@ using Keys = std::vector<Key>;
 void read_table(const Keys& keys, const TomlValue& table, const std::string& path, Reading& reading);
 TomlValue::Table write_table(const Keys& keys);
 
+// Every row and those below it, in order; without what isn't in this version.
+std::vector<KeyDoc> describe(const Keys& keys);
 // "name", and "section.name" for what is below.
 std::vector<std::string> names_of(const Keys& keys);
 // An unknown key that stands in another section is told where it belongs.

@@ -88,7 +88,9 @@ Field sections(std::vector<T>& to, std::function<Keys(T&)> keys_of) {
                  for (T& element : to) elements.push_back(TomlValue{write_table(keys_of(element)), {}});
                  return TomlValue{std::move(elements), {}};
                },
-               false, names_of(keys_of(example))};
+               false,
+               true,
+               describe(keys_of(example))};
 }
 
 }  // namespace disttrain::daemon

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "common/daemon/config_reader.h"
+#include "common/daemon/daemon_options.h"
 #include "common/daemon/host.h"
 #include "common/daemon/random.h"
 #include "common/daemon/service.h"
@@ -14,35 +15,12 @@ namespace disttrain::daemon {
 
 namespace {
 
-struct Options {
-  std::string cluster_file;
-  std::optional<std::uint32_t> index;
-  std::string address;  // of a worker that the file doesn't name
-  bool is_check = false;
-};
-
-const char* program_of(Role role) {
-  return role == Role::kPs ? "psd" : role == Role::kWorker ? "workerd" : "chiefd";
-}
-
-const char* purpose_of(Role role) {
-  if (role == Role::kPs) return "holds parameters and updates them";
-  return role == Role::kWorker ? "computes gradients" : "keeps the cluster together";
-}
-
-std::optional<Options> parse(Role role, int argc, char** argv, int& exit_code) {
-  Options options;
+std::optional<DaemonOptions> parse(Role role, int argc, char** argv, int& exit_code) {
+  DaemonOptions options;
   const char* environment = std::getenv("DISTTRAIN_CLUSTER");
   options.cluster_file = environment != nullptr && *environment != '\0' ? environment : kDefaultClusterFile;
   CLI::App app(std::string(program_of(role)) + ": " + purpose_of(role), program_of(role));
-  app.add_option("--cluster", options.cluster_file, "the cluster file")->capture_default_str();
-  if (role != Role::kChief)
-    app.add_option("--index", options.index, "this task's place among the file's, from 0; else told by the address");
-  if (role == Role::kWorker)
-    app.add_option("--address", options.address,
-                   "HOST:PORT of a worker whose --index the file doesn't name (cluster.allow_unlisted_workers)");
-  app.add_flag("--check", options.is_check, "read the cluster file, say what is wrong with it, and end");
-  app.set_version_flag("--version", std::string(program_of(role)) + " " + kVersion);
+  add_daemon_options(app, role, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -53,7 +31,7 @@ std::optional<Options> parse(Role role, int argc, char** argv, int& exit_code) {
 }
 
 // A worker that joins without being in the file is in its own process's view of it.
-Status add_unlisted(ClusterConfig& cluster, const Options& options) {
+Status add_unlisted(ClusterConfig& cluster, const DaemonOptions& options) {
   if (options.address.empty()) return {};
   const std::string what = "--address " + options.address + ": ";
   if (!cluster.allow_unlisted_workers)
@@ -72,7 +50,7 @@ Status add_unlisted(ClusterConfig& cluster, const Options& options) {
   return {};
 }
 
-Result<Startup> find_place(Role role, const Options& options) {
+Result<Startup> find_place(Role role, const DaemonOptions& options) {
   auto cluster = read_cluster(options.cluster_file);
   if (!cluster) return tl::unexpected<Error>(std::move(cluster.error()));
   if (Status added = add_unlisted(*cluster, options); !added) return tl::unexpected(added.error());

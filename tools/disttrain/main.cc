@@ -1,6 +1,5 @@
-// disttrain: the command line. Each verb has a file of its own; here is what they are asked.
+// disttrain: the command line. What verbs are asked: command_line.h; what they do: verbs.h.
 #include <CLI/CLI.hpp>
-#include <functional>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -8,180 +7,9 @@
 #include "common/daemon/signals.h"
 #include "common/nearest_word.h"
 #include "common/result.h"
-#include "tools/disttrain/verbs.h"
+#include "tools/disttrain/command_line.h"
 
 namespace {
-
-using namespace disttrain::cli;
-
-constexpr char kClusterHelp[] = "cluster file; else $DISTTRAIN_CLUSTER, the live `up`, /etc/disttrain/cluster.toml";
-constexpr char kJobHelp[] = "number or name; default: the running or the last one";
-constexpr char kChiefHelp[] = "HOST:PORT of the chief, instead of a cluster file";
-constexpr char kNoRestartHelp[] = "a daemon that ends stays down; a job that waits for it is given up";
-constexpr char kSetHelp[] = "SECTION.KEY=VALUE: overrides a key of the job; may be repeated";
-
-// What `run` becomes when a verb was chosen.
-using Run = std::function<int()>;
-
-void add_sets(CLI::App* verb, std::vector<std::string>& sets) {
-  verb->add_option("--set", sets, kSetHelp)->allow_extra_args(false);
-}
-
-void add_check(CLI::App& app, CheckOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("check", "say all that is wrong with cluster and job files");
-  verb->add_option("FILE", options.files, "cluster or job files")->required();
-  verb->callback([&] { run = [&] { return check(options); }; });
-}
-
-void add_plan(CLI::App& app, PlanOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("plan", "show placement, memory and bytes of a job without starting anything");
-  verb->add_option("JOB", options.job, "job file")->required();
-  verb->add_option("--cluster", options.cluster, kClusterHelp);
-  verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)");
-  verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)");
-  add_sets(verb, options.sets);
-  verb->add_flag("--json", options.json, "one JSON object");
-  verb->callback([&] { run = [&] { return plan(options); }; });
-}
-
-void add_up(CLI::App& app, UpOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("up", "start a cluster on this host, train one job, take all down");
-  verb->add_option("CLUSTER,--cluster", options.cluster, "cluster file: starts those of its daemons that are local");
-  verb->add_option("--job", options.job, "job file")->required();
-  verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)");
-  verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)");
-  add_sets(verb, options.sets);
-  verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
-  verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
-  verb->callback([&] { run = [&] { return up(options); }; });
-}
-
-void add_submit(CLI::App& app, SubmitOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("submit", "hand a job to daemons that run, and watch it");
-  verb->add_option("JOB", options.job, "job file")->required();
-  verb->add_option("--cluster", options.cluster, kClusterHelp);
-  add_sets(verb, options.sets);
-  verb->add_flag("--detach", options.detach, "print the job's number and leave");
-  verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
-  verb->callback([&] { run = [&] { return submit(options); }; });
-}
-
-void add_bench(CLI::App& app, UpOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("bench", "steps per second of a job, and where its time goes");
-  verb->add_option("JOB", options.job, "job file")->required();
-  verb->add_option("--cluster", options.cluster, "cluster file of daemons that run; else as `up` without one");
-  verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)");
-  verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)");
-  verb->add_option("--warmup", options.warmup, "global steps before the measurement begins")->capture_default_str();
-  add_sets(verb, options.sets);
-  verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
-  verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
-  verb->callback([&] { run = [&] { return bench(options); }; });
-}
-
-void add_status(CLI::App& app, StatusOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("status", "the job and its tasks");
-  verb->add_option("JOB", options.job, kJobHelp);
-  CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp);
-  verb->add_option("--chief", options.chief, kChiefHelp)->excludes(cluster);
-  verb->add_flag("-w,--watch", options.watch, "again and again, until the job ends");
-  verb->add_flag("--all", options.all, "all jobs");
-  verb->add_flag("--json", options.json, "one JSON object");
-  verb->callback([&] { run = [&] { return status(options); }; });
-}
-
-void add_logs(CLI::App& app, LogsOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("logs", "log lines of all tasks, merged by time");
-  verb->add_option("JOB", options.job, "only of this job's time: number or name");
-  verb->add_option("--cluster", options.cluster, kClusterHelp);
-  verb->add_flag("-f,--follow", options.follow, "go on as lines arise; Ctrl-C stops nothing");
-  verb->add_option("--since", options.since, "how long ago (10m), or a time in UTC (2026-11-20T23:45:00)");
-  verb->add_option("--task", options.tasks, "only of this task (ps/1); may be repeated")->allow_extra_args(false);
-  verb->add_option("--level", options.level, "at least this severe")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
-      ->capture_default_str();
-  verb->callback([&] { run = [&] { return logs(options); }; });
-}
-
-void add_events(CLI::App& app, EventsOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("events", "what happened to a job and its tasks: the story, oldest first");
-  CLI::Option* job = verb->add_option("JOB", options.job, kJobHelp);
-  CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp);
-  verb->add_option("--chief", options.chief, kChiefHelp)->excludes(cluster);
-  verb->add_flag("--all", options.all, "of every job and of none")->excludes(job);
-  verb->add_flag("-f,--follow", options.follow, "go on until the job has ended; Ctrl-C stops nothing");
-  verb->add_flag("--json", options.json, "one JSON list; with -f one JSON object per line");
-  verb->callback([&] { run = [&] { return events(options); }; });
-}
-
-void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_options, Run& run) {
-  kill_options.kill = true;
-  const auto add = [&app, &run](const char* name, const char* help, StopOptions& options) {
-    CLI::App* verb = app.add_subcommand(name, help);
-    verb->add_option("JOB", options.job, kJobHelp);
-    verb->add_option("--cluster", options.cluster, kClusterHelp);
-    verb->callback([&options, &run] { run = [&options] { return stop(options); }; });
-  };
-  add("stop", "end a job in order, at the next push boundary", stop_options);
-  add("kill", "end a job at once", kill_options);
-}
-
-constexpr char kCheckpointHelp[] = "a checkpoint's folder, or a job's, which means its newest";
-
-struct CheckpointVerbs {
-  CheckpointSaveOptions save;
-  CheckpointOptions list;
-  CheckpointOptions inspect;
-  CheckpointOptions verify;
-  CheckpointDiffOptions diff;
-  CheckpointExportOptions exported;
-};
-
-void add_checkpoint(CLI::App& app, CheckpointVerbs& options, Run& run) {
-  CLI::App* family =
-      app.add_subcommand("checkpoint", "take checkpoints, look at them, verify, compare and export them");
-  family->require_subcommand(1);
-
-  CLI::App* save = family->add_subcommand("save", "one of a running job, now; waits until it is there");
-  save->add_option("JOB", options.save.job, kJobHelp);
-  CLI::Option* cluster = save->add_option("--cluster", options.save.cluster, kClusterHelp);
-  save->add_option("--chief", options.save.chief, kChiefHelp)->excludes(cluster);
-  save->add_flag("--json", options.save.json, "one JSON object");
-  save->callback([&] { run = [&] { return checkpoint_save(options.save); }; });
-
-  CLI::App* list = family->add_subcommand("list", "a job's checkpoints, the newest first");
-  list->add_option("FOLDER", options.list.path, "a job's folder of checkpoints, or the one above")->required();
-  list->add_flag("--json", options.list.json, "one JSON object");
-  list->callback([&] { run = [&] { return checkpoint_list(options.list); }; });
-
-  CLI::App* inspect = family->add_subcommand("inspect", "what a checkpoint holds");
-  inspect->add_option("PATH", options.inspect.path, kCheckpointHelp)->required();
-  inspect->add_flag("--json", options.inspect.json, "one JSON object");
-  inspect->callback([&] { run = [&] { return checkpoint_inspect(options.inspect); }; });
-
-  CLI::App* verify = family->add_subcommand("verify", "read every byte and compare the checksums");
-  verify->add_option("PATH", options.verify.path, "a checkpoint's folder, or one of several")->required();
-  verify->add_flag("--json", options.verify.json, "one JSON object");
-  verify->callback([&] { run = [&] { return checkpoint_verify(options.verify); }; });
-
-  CLI::App* diff = family->add_subcommand("diff", "compare the parameters of two; exits 1 where they differ");
-  diff->add_option("A", options.diff.a, "a checkpoint's folder, a job's, or safetensors")->required();
-  diff->add_option("B", options.diff.b, "the other one")->required();
-  diff->add_flag("--slots", options.diff.slots, "compare the optimizer's slots too; both are checkpoints");
-  diff->add_flag("--json", options.diff.json, "one JSON object");
-  diff->callback([&] { run = [&] { return checkpoint_diff(options.diff); }; });
-
-  CLI::App* exported = family->add_subcommand("export", "write the parameters as plain safetensors");
-  exported->add_option("PATH", options.exported.path, kCheckpointHelp)->required();
-  exported->add_option("OUT", options.exported.out, "NAME.safetensors; with --max-shard-size a folder")->required();
-  exported->add_option("--dtype", options.exported.dtype, "what values are written as")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
-      ->capture_default_str();
-  exported->add_option("--max-shard-size", options.exported.max_shard_size, "several files of at most this (5GB)")
-      ->transform(CLI::AsSizeValue(true));
-  exported->add_flag("--force", options.exported.force, "replace what is there");
-  exported->callback([&] { run = [&] { return checkpoint_export(options.exported); }; });
-}
 
 // What stands where a verb is needed and is none; "" where nothing stands there.
 std::string unknown_verb(const CLI::App& app) {
@@ -208,44 +36,15 @@ std::string unknown_verb(const CLI::App& app) {
 
 int main(int argc, char** argv) {
   disttrain::daemon::ignore_broken_pipes();
-  CLI::App app("disttrain: trains one neural network on many machines", "disttrain");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", "disttrain 0.1.0");
-
-  CheckOptions check_options;
-  PlanOptions plan_options;
-  UpOptions up_options;
-  SubmitOptions submit_options;
-  UpOptions bench_options;
-  StatusOptions status_options;
-  LogsOptions logs_options;
-  EventsOptions events_options;
-  StopOptions stop_options;
-  StopOptions kill_options;
-  CheckpointVerbs checkpoint_options;
-  Run run;
-  add_up(app, up_options, run);
-  add_submit(app, submit_options, run);
-  add_status(app, status_options, run);
-  add_logs(app, logs_options, run);
-  add_events(app, events_options, run);
-  add_stop(app, stop_options, kill_options, run);
-  add_plan(app, plan_options, run);
-  add_check(app, check_options, run);
-  add_bench(app, bench_options, run);
-  add_checkpoint(app, checkpoint_options, run);
-  app.add_subcommand("version", "version of program and protocol")->callback([&run] {
-    run = [] { return version(); };
-  });
-
+  disttrain::cli::CommandLine line;
   try {
-    app.parse(argc, argv);
+    line.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (const std::string problem = unknown_verb(app); error.get_exit_code() != 0 && !problem.empty()) {
+    if (const std::string problem = unknown_verb(line.app); error.get_exit_code() != 0 && !problem.empty()) {
       std::cerr << problem << "\nRun with --help for more information.\n";
       return static_cast<int>(disttrain::ErrorCode::kUsage);
     }
-    return app.exit(error) == 0 ? 0 : static_cast<int>(disttrain::ErrorCode::kUsage);
+    return line.app.exit(error) == 0 ? 0 : static_cast<int>(disttrain::ErrorCode::kUsage);
   }
-  return run();
+  return line.run();
 }

@@ -1,0 +1,29 @@
+#include "common/daemon/daemon_options.h"
+
+#include "common/daemon/startup.h"
+
+namespace disttrain::daemon {
+
+const char* program_of(Role role) {
+  return role == Role::kPs ? "psd" : role == Role::kWorker ? "workerd" : "chiefd";
+}
+
+const char* purpose_of(Role role) {
+  if (role == Role::kPs) return "holds parameters and updates them";
+  return role == Role::kWorker ? "computes gradients" : "keeps the cluster together";
+}
+
+void add_daemon_options(CLI::App& app, Role role, DaemonOptions& options) {
+  app.add_option("--cluster", options.cluster_file, "the cluster file")->capture_default_str()->type_name("FILE.toml");
+  if (role != Role::kChief)
+    app.add_option("--index", options.index, "this task's place among the file's, from 0; else told by the address")
+        ->type_name("N");
+  if (role == Role::kWorker)
+    app.add_option("--address", options.address,
+                   "HOST:PORT of a worker whose --index the file doesn't name (cluster.allow_unlisted_workers)")
+        ->type_name("HOST:PORT");
+  app.add_flag("--check", options.is_check, "read the cluster file, say what is wrong with it, and end");
+  app.set_version_flag("--version", std::string(program_of(role)) + " " + kVersion);
+}
+
+}  // namespace disttrain::daemon

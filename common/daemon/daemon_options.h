@@ -1,0 +1,26 @@
+// What a daemon can be asked on its command line. Also read by the manual pages and the completion.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/ids.h"
+
+namespace disttrain::daemon {
+
+struct DaemonOptions {
+  std::string cluster_file;  // its value now is the default
+  std::optional<std::uint32_t> index;
+  std::string address;  // of a worker that the file doesn't name
+  bool is_check = false;
+};
+
+const char* program_of(Role role);
+const char* purpose_of(Role role);
+
+// `options` outlives `app`.
+void add_daemon_options(CLI::App& app, Role role, DaemonOptions& options);
+
+}  // namespace disttrain::daemon
