@@ -1,0 +1,99 @@
+# shellcheck shell=bash
+# Completion of bash for disttrain, chiefd, psd and workerd. What may follow each verb is made of the programs' own
+# tables; here is only how it is used.
+@tables
+
+# The cluster file that the command line names, or the one that the program would take. `words`: those of the line.
+_disttrain_cluster_file() {
+  local i
+  for ((i = 1; i + 1 < ${#words[@]}; ++i)); do
+    if [[ ${words[i]} == --cluster ]]; then
+      printf '%s' "${words[i + 1]}"
+      return
+    fi
+  done
+  printf '%s' "${DISTTRAIN_CLUSTER:-/etc/disttrain/cluster.toml}"
+}
+
+# Names of the tasks in a cluster file: by counting its tables, without asking anybody.
+_disttrain_tasks() {
+  local file role count i
+  file=$(_disttrain_cluster_file)
+  echo chief/0
+  for role in ps worker; do
+    count=$(grep -c "^[[:space:]]*\[\[$role\]\]" -- "$file" 2>/dev/null)
+    for ((i = 0; i < ${count:-0}; ++i)); do
+      echo "$role/$i"
+    done
+  done
+}
+
+# _disttrain_fill KIND CURRENT: sets COMPREPLY.
+_disttrain_fill() {
+  local kind=$1 current=$2 word
+  case $kind in
+    "" | @none) ;;
+    @file)
+      compopt -o filenames
+      mapfile -t COMPREPLY < <(compgen -f -- "$current")
+      ;;
+    @folder)
+      compopt -o filenames
+      mapfile -t COMPREPLY < <(compgen -d -- "$current")
+      ;;
+    @toml)
+      compopt -o filenames
+      mapfile -t COMPREPLY < <(
+        compgen -d -- "$current"
+        compgen -f -X '!*.toml' -- "$current"
+      )
+      ;;
+    @task) mapfile -t COMPREPLY < <(compgen -W "$(_disttrain_tasks)" -- "$current") ;;
+    @key)
+      if [[ $current == *=* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "${_disttrain_keys[${current%%=*}]:-}" -P "${current%%=*}=" -- "${current#*=}")
+        # "=" begins a word of its own for readline, which has the part before it already.
+        if [[ $COMP_WORDBREAKS == *=* ]]; then
+          COMPREPLY=("${COMPREPLY[@]#*=}")
+        fi
+      else
+        compopt -o nospace
+        mapfile -t COMPREPLY < <(compgen -S = -W "${!_disttrain_keys[*]}" -- "$current")
+      fi
+      ;;
+    *) mapfile -t COMPREPLY < <(compgen -W "$kind" -- "$current") ;;
+  esac
+}
+
+_disttrain() {
+  COMPREPLY=()
+  # The words as they were typed: readline takes "=" and ":" for ends of words.
+  local words=() word i
+  local line=${COMP_LINE:0:COMP_POINT}
+  read -ra words <<<"$line"
+  if [[ $line == *[[:space:]] ]]; then
+    words+=("")
+  fi
+  local last=$((${#words[@]} - 1))
+  local current=${words[last]} place=${words[0]##*/} option=""
+  for ((i = 1; i < last; ++i)); do
+    word=${words[i]}
+    if [[ -n $option ]]; then
+      option=""
+    elif [[ -n ${_disttrain_values["$place $word"]:-} ]]; then
+      option=$word
+    elif [[ -n ${_disttrain_verbs[$place]:-} && " ${_disttrain_verbs[$place]} " == *" $word "* ]]; then
+      place+=" $word"
+    fi
+  done
+  if [[ -n $option ]]; then
+    _disttrain_fill "${_disttrain_values["$place $option"]}" "$current"
+  elif [[ $current == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "${_disttrain_flags[$place]:-}" -- "$current")
+  elif [[ -n ${_disttrain_verbs[$place]:-} ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "${_disttrain_verbs[$place]}" -- "$current")
+  else
+    _disttrain_fill "${_disttrain_words[$place]:-}" "$current"
+  fi
+}
+complete -F _disttrain disttrain chiefd psd workerd

@@ -1,0 +1,115 @@
+// disttrain_reference: prints what can be asked of each program, and what the keys of both files are, as JSON.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/daemon/config_keys.h"
+#include "common/daemon/daemon_options.h"
+#include "common/daemon/startup.h"
+#include "tools/disttrain/command_line.h"
+
+namespace {
+
+using namespace disttrain;
+using Json = nlohmann::ordered_json;
+
+// "{a,b,c}" in the name of a type is what CLI::IsMember says.
+Json choices_of(const std::string& type) {
+  Json choices = Json::array();
+  const std::size_t begin = type.find('{');
+  const std::size_t end = type.find('}');
+  if (begin == std::string::npos || end == std::string::npos) return choices;
+  std::string word;
+  for (const char c : type.substr(begin + 1, end - begin - 1) + ",") {
+    if (c != ',') {
+      word += c;
+    } else {
+      choices.push_back(word);
+      word.clear();
+    }
+  }
+  return choices;
+}
+
+Json option_json(const CLI::Option& option) {
+  Json names = Json::array();
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  const bool is_flag = option.get_expected_max() == 0 || option.get_type_size_max() == 0;
+  const std::string type = is_flag ? "" : option.get_type_name();
+  return {{"names", names},
+          {"positional", option.get_positional() ? option.get_name(true, false) : ""},
+          {"help", option.get_description()},
+          {"type",
+           type.substr(0, type.find(':') == std::string::npos || type.find('{') == std::string::npos ? std::string::npos
+                                                                                                     : type.find(':'))},
+          {"choices", choices_of(type)},
+          {"default", option.get_default_str()},
+          {"required", option.get_required()},
+          {"many", option.get_items_expected_max() > 1}};
+}
+
+Json program_json(CLI::App& app) {
+  Json options = Json::array();
+  for (const CLI::Option* option : app.get_options()) options.push_back(option_json(*option));
+  Json verbs = Json::object();
+  for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; }))
+    verbs[verb->get_name()] = program_json(*verb);
+  return {{"help", app.get_description()}, {"options", options}, {"verbs", verbs}};
+}
+
+// "train.optimizer.rule" -> "\"sgd\""; of a list of tables its only element's.
+void collect_defaults(const daemon::TomlValue& value, const std::string& path,
+                      std::map<std::string, std::string>& defaults) {
+  const auto* table = value.as<daemon::TomlValue::Table>();
+  const auto* list = value.as<daemon::TomlValue::Array>();
+  if (table != nullptr && !table->empty()) {
+    for (const daemon::TomlEntry& entry : *table)
+      collect_defaults(entry.value, path.empty() ? entry.key : path + "." + entry.key, defaults);
+  } else if (list != nullptr && list->size() == 1 && list->front().as<daemon::TomlValue::Table>() != nullptr) {
+    collect_defaults(list->front(), path, defaults);
+  } else {
+    defaults[path] = daemon::to_toml(value);
+  }
+}
+
+Json keys_json(const daemon::Keys& keys) {
+  std::map<std::string, std::string> defaults;
+  collect_defaults(daemon::TomlValue{daemon::write_table(keys), {}}, "", defaults);
+  Json rows = Json::array();
+  for (const daemon::KeyDoc& key : daemon::describe(keys))
+    rows.push_back({{"name", key.name},
+                    {"expected", key.expected},
+                    {"doc", key.doc},
+                    {"required", key.is_required},
+                    {"table", key.is_table},
+                    {"default", key.is_required || key.is_table ? "" : defaults[key.name]}});
+  return rows;
+}
+
+}  // namespace
+
+int main() {
+  Json all;
+  cli::CommandLine line;
+  all["programs"]["disttrain"] = program_json(line.app);
+  for (const Role role : {Role::kChief, Role::kPs, Role::kWorker}) {
+    daemon::DaemonOptions options;
+    options.cluster_file = daemon::kDefaultClusterFile;
+    CLI::App app(daemon::purpose_of(role), daemon::program_of(role));
+    daemon::add_daemon_options(app, role, options);
+    all["programs"][daemon::program_of(role)] = program_json(app);
+  }
+  ClusterConfig cluster;
+  cluster.ps.emplace_back();
+  cluster.workers.emplace_back();
+  all["keys"]["cluster"] = keys_json(daemon::cluster_keys(cluster));
+  JobConfig job;
+  all["keys"]["job"] = keys_json(daemon::job_keys(job));
+  all["version"] = daemon::kVersion;
+  std::cout << all.dump(1) << '\n';
+  return 0;
+}
