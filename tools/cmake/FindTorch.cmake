@@ -27,10 +27,21 @@ if(NOT Torch_cpu_LIBRARY OR NOT Torch_c10_LIBRARY)
 endif()
 
 if(NOT TARGET Torch::cpu)
-  # The linker must not look for what libtorch_cpu itself needs (it finds that by its own RPATH), and each program that
-  # links the target finds libtorch where it lies.
+  # The linker must not look for what libtorch_cpu itself needs (it finds that by its own RPATH). In the build folder a
+  # program finds libtorch where it lies, by CMake's own RPATH; installed, by its INSTALL_RPATH.
   add_library(Torch::cpu INTERFACE IMPORTED)
   target_include_directories(Torch::cpu SYSTEM INTERFACE ${_torch}/include)
   target_link_libraries(Torch::cpu INTERFACE ${Torch_cpu_LIBRARY} ${Torch_c10_LIBRARY})
-  target_link_options(Torch::cpu INTERFACE LINKER:-rpath,${_torch}/lib LINKER:--allow-shlib-undefined)
+  target_link_options(Torch::cpu INTERFACE LINKER:--allow-shlib-undefined)
 endif()
+
+# What a host without a Python needs of it, to be installed: libraries, and the licences of whoever made them.
+cmake_path(GET _torch PARENT_PATH _site_packages)
+set(Torch_RUNTIME_LIBRARIES ${Torch_cpu_LIBRARY} ${Torch_c10_LIBRARY})
+foreach(_name cudart cupti)  # libtorch_cpu doesn't start without them; on a CPU it calls neither
+  file(GLOB _found ${_site_packages}/nvidia/cu*/lib/lib${_name}.so.*)
+  list(APPEND Torch_RUNTIME_LIBRARIES ${_found})
+endforeach()
+file(GLOB Torch_LICENSES ${_site_packages}/torch-*.dist-info/licenses/* ${_site_packages}/torch-*.dist-info/LICENSE
+     ${_site_packages}/torch-*.dist-info/NOTICE)
+file(GLOB Torch_CUDA_LICENSES ${_site_packages}/nvidia_cuda_runtime-*.dist-info/licenses/License.txt)
