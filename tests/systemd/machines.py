@@ -1,0 +1,229 @@
+"""Machines with a real systemd, for tests: containers (systemd-nspawn) on a Debian 12 that debootstrap made, each with a
+network of its own. The root is made once, in tools/setup's cache; what a machine changes is gone with it.
+
+No machine here writes outside of its own folder. They need root, systemd-nspawn, debootstrap and overlayfs.
+"""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "disttrain"
+BASE = CACHE / "bookworm-root-1"  # the number grows with INCLUDED
+INCLUDED = "systemd,systemd-sysv,dbus"
+# Waits that are only there so that a broken program ends the test instead of hanging it.
+PATIENCE = 60.0
+
+BOOT = """
+set -e
+root=$1 lower=$2 group=$3; shift 3
+mount -t overlay overlay -o lowerdir="$lower",upperdir="$root/upper",workdir="$root/work" "$root/root"
+if ! [ -f /sys/fs/cgroup/cgroup.controllers ]; then
+  umount -R /sys/fs/cgroup
+  mount -t cgroup2 cgroup /sys/fs/cgroup
+fi
+mkdir "/sys/fs/cgroup/$group"
+echo $$ >"/sys/fs/cgroup/$group/cgroup.procs"
+export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1
+exec systemd-nspawn --quiet --register=no --keep-unit --console=pipe --boot --directory="$root/root" "$@"
+"""
+# Whoever made the group may have had the hierarchy mounted for itself alone.
+REMOVE_GROUP = """
+[ -f /sys/fs/cgroup/cgroup.controllers ] || { umount -R /sys/fs/cgroup; mount -t cgroup2 cgroup /sys/fs/cgroup; }
+if [ -d "/sys/fs/cgroup/$1" ]; then find "/sys/fs/cgroup/$1" -depth -type d -exec rmdir {} +; fi
+"""
+
+
+def command(*words, check=True, timeout=PATIENCE * 10):
+    run = subprocess.run(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                         text=True, timeout=timeout)
+    if check and run.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, words))}: exit code {run.returncode}\n{run.stdout}")
+    return run
+
+
+def why_not():
+    """Why no machine can run here; "" if it can."""
+    if os.geteuid() != 0:
+        return "machines need root"
+    for tool, package in (("systemd-nspawn", "systemd-container"), ("debootstrap", "debootstrap"), ("ip", "iproute2")):
+        if shutil.which(tool) is None:
+            return f"there is no {tool} (Debian's package {package})"
+    name = f"disttrain-probe-{os.getpid()}"
+    if command("ip", "netns", "add", name, check=False).returncode != 0:
+        return "this kernel, or a container around us, gives no network namespaces"
+    command("ip", "netns", "del", name)
+    with tempfile.TemporaryDirectory() as folder:
+        for part in ("lower", "upper", "work", "root"):
+            (Path(folder) / part).mkdir()
+        probe = command("unshare", "-m", "sh", "-c", f"cd {folder} && mount -t overlay overlay "
+                        "-o lowerdir=lower,upperdir=upper,workdir=work root && mkdir cgroup && "
+                        "mount -t cgroup2 cgroup cgroup && mkdir cgroup/disttrain-probe && rmdir cgroup/disttrain-probe",
+                        check=False)
+        if probe.returncode != 0:
+            return f"overlayfs and cgroup2 can't be mounted: {probe.stdout.strip()}"
+    if not BASE.exists():
+        return make_base()
+    return ""
+
+
+def make_base():
+    """The clean Debian 12, once. Returns why it can't be made, or ""."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    making = Path(tempfile.mkdtemp(prefix="making-root.", dir=CACHE))
+    try:
+        run = command("debootstrap", "--variant=minbase", f"--include={INCLUDED}", "bookworm", making / "root", check=False,
+                      timeout=900)
+        if run.returncode != 0:
+            return "debootstrap failed (no network?): " + run.stdout.strip().splitlines()[-1]
+        os.rename(making / "root", BASE)
+        return ""
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
+def fetch_dependencies(packages):
+    """What the packages need lies in the root's cache of apt afterwards: machines have no way out."""
+    inside = [f"/packages/{package.name}" for package in packages]
+    install = ["apt-get", "-y", "-q", "--no-install-recommends", "--download-only", "install", *inside]
+    in_root = ["unshare", "-m", "sh", "-c", f"""
+        mkdir -p {BASE}/packages && mount --bind {packages[0].parent} {BASE}/packages &&
+        mount --bind /etc/resolv.conf {BASE}/etc/resolv.conf && chroot {BASE} env DEBIAN_FRONTEND=noninteractive "$@" """, "sh"]
+    if command(*in_root, *install[:1], "--no-download", *install[1:], check=False).returncode == 0:
+        return
+    command(*in_root, "apt-get", "-q", "update")
+    command(*in_root, *install)
+
+
+class Network:
+    """Hosts' networks, joined by one wire: 10.79.0.1 and 10.79.0.2."""
+
+    def __init__(self):
+        mark = os.getpid() % 10000
+        self.names = [f"disttrain-m{mark}-{host}" for host in (1, 2)]
+        for name in self.names:
+            command("ip", "netns", "add", name)
+            command("ip", "-n", name, "link", "set", "lo", "up")
+        ends = [f"m{mark}-{host}" for host in (1, 2)]
+        command("ip", "link", "add", ends[0], "netns", self.names[0], "type", "veth", "peer", "name", ends[1], "netns",
+                self.names[1])
+        for name, end, address in zip(self.names, ends, ("10.79.0.1/24", "10.79.0.2/24")):
+            command("ip", "-n", name, "address", "add", address, "dev", end)
+            command("ip", "-n", name, "link", "set", end, "up")
+
+    def remove(self):
+        for name in self.names:
+            command("ip", "netns", "del", name, check=False)
+
+
+class Machine:
+    """One host. `folders`: what it sees of this machine, {there: here}, to be read only."""
+
+    def __init__(self, name, network, folders):
+        self.name = f"{name}-{os.getpid()}"
+        self.started = 0
+        self.leader = None
+        self.folder = Path(tempfile.mkdtemp(prefix=f"disttrain-machine-{name}-"))
+        for part in ("root", "upper", "work"):
+            (self.folder / part).mkdir()
+        binds = [f"--bind-ro={here}:{there}" for there, here in folders.items()]
+        self.console = open(self.folder / "console", "w+")
+        self.process = subprocess.Popen(
+            # Whatever ends the test, with --kill-child it ends the machine.
+            ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--mount",
+             "--propagation", "private", "bash", "-c", BOOT, "bash", self.folder, BASE,
+             f"disttrain-{self.name}", f"--machine={name}", f"--hostname={name}", f"--network-namespace-path=/run/netns/{network}", *binds],
+            stdin=subprocess.DEVNULL, stdout=self.console, stderr=subprocess.STDOUT)
+        try:
+            self.leader = self.until("its first process", self._first_process)
+            self.until("its systemd to be up", lambda: self.run("systemctl", "is-system-running", "--wait",
+                                                                check=False).stdout.strip() in ("running", "degraded"))
+        except BaseException:
+            self.remove()
+            raise
+
+    def _first_process(self):
+        """The process that is 1 inside; around it is the name space that unshare made, and ours."""
+        if self.process.poll() is not None:
+            raise AssertionError(f"{self.name} didn't start:\n{(self.folder / 'console').read_text()}")
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and f"disttrain-{self.name}" in (entry / "cgroup").read_text():
+                    ids = next(line for line in (entry / "status").read_text().splitlines() if line.startswith("NSpid:"))
+                    if ids.split()[-1] == "1" and len(ids.split()) == 4:
+                        return entry.name
+            except (OSError, StopIteration):
+                continue
+        return None
+
+    def words(self, *words):
+        """The command that runs `words` inside."""
+        return ["nsenter", "--target", self.leader, "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "env", "-i",
+                "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
+                *map(str, words)]
+
+    def run(self, *words, check=True, timeout=PATIENCE * 3):
+        return command(*self.words(*words), check=check, timeout=timeout)
+
+    def start(self, *words):
+        """A command that goes on; it ends with stop() or with the machine."""
+        self.started += 1
+        unit = f"test-{self.started}"
+        process = subprocess.Popen(self.words("systemd-run", "--quiet", "--collect", "--pipe", "--wait", f"--unit={unit}",
+                                              "--setenv=HOME=/root", *words),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process.unit = unit
+        return process
+
+    def stop(self, process):
+        """Ends what start() gave, if it is still there; what it wrote."""
+        self.run("systemctl", "kill", "--signal=KILL", process.unit, check=False)
+        return process.communicate(timeout=PATIENCE)[0]
+
+    def read(self, path):
+        return self.run("cat", path).stdout
+
+    def write(self, path, text):
+        subprocess.run(self.words("sh", "-c", 'mkdir -p "${1%/*}" && cat >"$1"', "sh", path), input=text, text=True,
+                       check=True)
+
+    def install(self, packages):
+        return self.run("apt-get", "-y", "-q", "--no-install-recommends", "install",
+                        *[f"/packages/{package.name}" for package in packages])
+
+    def unit(self, unit):
+        """systemctl show, as a dictionary."""
+        lines = self.run("systemctl", "show", unit).stdout.splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)
+
+    def journal(self, *matches):
+        """The entries of the journal, each a dictionary of its fields."""
+        lines = self.run("journalctl", "--no-pager", "--output=json", *matches).stdout.splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def until(self, what, predicate, patience=PATIENCE):
+        """The first true value of predicate()."""
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            value = predicate()
+            if value:
+                return value
+            time.sleep(0.05)
+        raise AssertionError(f"{self.name}: waited {patience} s for {what}\n{(self.folder / 'console').read_text()[-3000:]}")
+
+    def remove(self):
+        self.process.kill()
+        self.process.wait()
+        self.console.close()
+        group = f"disttrain-{self.name}"
+
+        def gone():
+            return command("unshare", "-m", "--propagation", "private", "sh", "-c", REMOVE_GROUP, "sh", group,
+                           check=False).returncode == 0
+        deadline = time.monotonic() + PATIENCE
+        while not gone() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        shutil.rmtree(self.folder, ignore_errors=True)
