@@ -43,6 +43,7 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
       is_alive_(std::make_shared<bool>(true)),
       config_(std::move(setup.cluster)),
       timer_(loop) {
+
   JournalState state = std::move(setup.journal.state);
   if (state.journal.value == 0) state.journal = JournalId(daemon::draw_number());
   if (setup.journal.cut_bytes != 0)
@@ -284,9 +285,11 @@ Status Chief::listen() {
 void Chief::act(const Listen&) {
   if (Status listens = daemon::listen_patiently([this] { return listen(); }); !listens)
     return on_failed_(listens.error());
-  log_.info("chief of cluster " + config_.name + " listens at " + listener_->address() + ", term " +
-            std::to_string(cluster_->term().value) + ", transport " + transport_.name() + ", metrics at " +
-            (metrics_address_.empty() ? "no address" : metrics_address_));
+  log_.write(daemon::Level::kInfo,
+             "chief of cluster " + config_.name + " listens at " + listener_->address() + ", term " +
+                 std::to_string(cluster_->term().value) + ", transport " + transport_.name() + ", metrics at " +
+                 (metrics_address_.empty() ? "no address" : metrics_address_),
+             {.kind = "chief_started"});
   if (on_listening_) on_listening_(listener_->address());
 }
 
@@ -396,7 +399,8 @@ void Chief::act(const JobEnded& action) {
 }
 
 void Chief::act(const Note& action) {
-  log_.write(static_cast<daemon::Level>(action.level), action.text);
+  log_.write(static_cast<daemon::Level>(action.level), action.text,
+             daemon::LogFields{action.kind, action.job, action.step});
 }
 
 void Chief::answer(PeerId client, const wire::ControlMessage& message) {

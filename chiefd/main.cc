@@ -5,6 +5,7 @@
 
 #include "chiefd/chief.h"
 #include "common/daemon/clock.h"
+#include "common/daemon/crash.h"
 #include "common/daemon/daemon_pages.h"
 #include "common/daemon/log.h"
 #include "common/daemon/random.h"
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
   if (!startup) return exit_code;
   const ClusterConfig& cluster = startup->cluster;
   daemon::Log log(startup->task, cluster.log);
+  daemon::report_crashes(startup->task, log.form());
 
   const transport::TcpOptions tcp_options{.congestion_control = cluster.transport.congestion_control};
   if (Status status = transport::validate(tcp_options); !status) return daemon::report("chiefd", status.error());

@@ -5,8 +5,10 @@
 
 namespace disttrain::internal {
 
+void (*on_failed_check)(const char*) = [](const char* sentence) { std::fprintf(stderr, "%s\n", sentence); };
+
 void check_failed(const char* file, int line, const std::string& what) {
-  std::fprintf(stderr, "%s:%d: check failed: %s\n", file, line, what.c_str());
+  on_failed_check((std::string(file) + ":" + std::to_string(line) + ": check failed: " + what).c_str());
   std::abort();
 }
 

@@ -7,7 +7,10 @@
 
 namespace disttrain::internal {
 
-// Writes "file:line: check failed: what" to stderr and aborts.
+// What is told of a failed check before the process aborts; by default it is written to stderr.
+extern void (*on_failed_check)(const char* sentence);
+
+// Says "file:line: check failed: what" and aborts.
 [[noreturn]] void check_failed(const char* file, int line, const std::string& what);
 
 template <typename A, typename B>

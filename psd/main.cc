@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "common/daemon/clock.h"
+#include "common/daemon/crash.h"
 #include "common/daemon/daemon_pages.h"
 #include "common/daemon/log.h"
 #include "common/daemon/reload.h"
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
   if (Status valid = transport::validate(options); !valid) return daemon::report("psd", valid.error());
 
   daemon::Log log(startup->task, startup->cluster.log);
+  daemon::report_crashes(startup->task, log.form());
   transport::TcpTransport transport(options);
   asio::io_context loop(1);
   Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(loop, *startup);

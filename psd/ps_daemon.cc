@@ -218,6 +218,7 @@ void PsDaemon::create(const CreateShards& order) {
   std::vector<ShardId> own;
   for (const auto& [shard, thread] : job_->threads) own.push_back(shard);
   metrics_.begin(facts->config.job.name, facts->checkpoint_folder, own);
+  log_.set_job(facts->config.job.name);
   log_.info("job " + std::to_string(order.job.value) + " \"" + facts->config.job.name + "\": making " +
             std::to_string(job_->threads.size()) + " of " + std::to_string(order.layout.shards) + " shards");
   for (const auto& [shard, thread] : job_->threads)
@@ -272,6 +273,7 @@ void PsDaemon::drop_job(std::function<void()> then) {
   const auto done = [this, left = std::make_shared<std::size_t>(job_->threads.size())] {
     if (*left > 0 && --*left > 0) return;
     job_.reset();
+    log_.set_job("");
     dropping_ = false;
     std::vector<std::function<void()>> callbacks;
     callbacks.swap(after_drop_);
@@ -486,6 +488,7 @@ void PsDaemon::send_heartbeat() {
     beat.phase = Phase::kWait;
     for (const auto& [shard, version] : job_->versions) beat.steps = std::max(beat.steps, version.value);
     beat.pacer = job_->pacer;
+    log_.set_step(beat.pacer ? beat.pacer->global_step.value : beat.steps);
     if (beat.pacer) {
       beat.examples = beat.pacer->examples;
       beat.loss = beat.pacer->loss;

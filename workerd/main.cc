@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "common/daemon/clock.h"
+#include "common/daemon/crash.h"
 #include "common/daemon/daemon_pages.h"
 #include "common/daemon/log.h"
 #include "common/daemon/reload.h"
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
 
   asio::io_context loop(1);
   daemon::Log log(startup->task, startup->cluster.log);
+  daemon::report_crashes(startup->task, log.form());
   transport::TcpTransport tcp(
       transport::TcpOptions{.congestion_control = startup->cluster.transport.congestion_control});
   Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(loop, *startup);

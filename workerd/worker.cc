@@ -182,6 +182,7 @@ void Worker::on_away(const std::string& why) {
 
 void Worker::on_other_journal() {
   if (job_ != JobId()) log_.warn("the chief has another journal: " + name_of_job(job_) + " is dropped");
+  log_.set_job("");
   job_ = JobId();
   generation_ = Generation();
   step_.drop_job();
@@ -254,6 +255,7 @@ void Worker::name_job(const std::string& job_toml) {
   pause_reason_.clear();
   const Result<JobConfig> config = daemon::read_job(job_toml);
   job_name_ = config ? config->job.name : std::to_string(job_.value);
+  log_.set_job(job_name_);
 }
 
 void Worker::leave() {
@@ -328,6 +330,7 @@ void Worker::beat() {
   heartbeat.phase = entry.progress.phase;
   heartbeat.in_phase = entry.job == JobId() ? Duration::zero() : now - entry.progress.since;
   heartbeat.steps = entry.progress.steps;
+  log_.set_step(entry.progress.steps);
   heartbeat.examples = entry.progress.examples;
   heartbeat.loss = entry.progress.loss;
   heartbeat.phase_times.assign(entry.progress.times.begin(), entry.progress.times.end());

@@ -112,11 +112,16 @@ const char* kind_of(Finding::What what) {
 
 }  // namespace
 
+std::string Cluster::name_of_current() {
+  const Job* job = current();
+  return job != nullptr ? job->name() : "";
+}
+
 void Cluster::tell_job(Instant now, const Findings& findings, Actions& actions) {
   for (const Finding& finding : findings) {
     const bool is_good = finding.what != Finding::What::kSilent && finding.what != Finding::What::kLost;
     const std::string text = to_string(finding.member.task) + ": " + finding.why;
-    actions.push_back(Note{static_cast<std::uint8_t>(is_good ? 1 : 2), text});
+    actions.push_back(Note{static_cast<std::uint8_t>(is_good ? 1 : 2), text, kind_of(finding.what), name_of_current()});
     Turn turn = this->turn(now, actions);
     turn.persist(
         EventRecord{0, current_.value_or(JobId()), kind_of(finding.what), to_string(finding.member.task), 0, text});
@@ -183,7 +188,7 @@ void Cluster::begin_leave(Instant now, const Member& member, Actions& actions) {
   Turn turn = this->turn(now, actions);
   if (is_new) {
     const std::string text = to_string(member.task) + " was told to end";
-    actions.push_back(Note{1, text});
+    actions.push_back(Note{1, text, "task_leaves", name_of_current()});
     turn.persist(EventRecord{0, current_.value_or(JobId()), "task_leaves", to_string(member.task), 0, text});
   }
   if (Job* job = current()) job->advance_leavers(turn);

@@ -82,6 +82,7 @@ class Cluster {
   Instant awake(Instant now);
   Turn turn(Instant now, Actions& actions) { return Turn{now, term_, tasks_, last_ticket_, actions}; }
   Job* current();
+  std::string name_of_current();  // "": none
   Status check_submission(const Submit& event) const;
   // The job of that name that hasn't ended. null: none.
   const Job* unended(const std::string& name) const;

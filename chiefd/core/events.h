@@ -196,6 +196,9 @@ struct JobEnded {
 struct Note {
   std::uint8_t level = 2;
   std::string text;
+  std::string kind{};                   // of an event, as in EventRecord; "": none
+  std::string job{};                    // its name; "": of no job
+  std::optional<std::uint64_t> step{};  // of that job
 };
 
 using Action = std::variant<Listen, Admit, RefuseTask, Disconnect, Send, Probe, Persist, FolderWork, CloseFolder,

@@ -71,7 +71,8 @@ void Job::send_to_workers(Turn& turn, const ToTask& message) {
 void Job::tell(Turn& turn, const std::string& kind, std::uint8_t level, const std::string& text,
                std::optional<TaskId> task) {
   turn.persist(EventRecord{0, id(), kind, task ? to_string(*task) : "", reached().value, text});
-  turn.actions.push_back(Note{level, "job " + name() + " (" + std::to_string(id().value) + "): " + text});
+  turn.actions.push_back(
+      Note{level, "job " + name() + " (" + std::to_string(id().value) + "): " + text, kind, name(), reached().value});
 }
 
 void Job::warn(std::string text) {
@@ -423,7 +424,7 @@ void Job::on_deadline(Turn& turn) {
     case Stage::kClose:
       for (const Member& member : awaited_)
         turn.actions.push_back(
-            Note{2, to_string(member.task) + " didn't release job " + name() + " in time: left behind"});
+            Note{2, to_string(member.task) + " didn't release job " + name() + " in time: left behind", "", name()});
       return finish_closing(turn);
     case Stage::kReclaim:
     case Stage::kQueued:

@@ -54,7 +54,7 @@ struct MetricsConfig {
 
 struct LogConfig {
   std::string level = "info";   // debug | info | warn | error
-  std::string format = "auto";  // auto | text | json
+  std::string format = "auto";  // auto | text | json | journal
   std::uint32_t rate = 100;     // lines per second and place
 };
 

@@ -100,8 +100,9 @@ Keys log_keys(LogConfig& log) {
       {"level",
        choice<std::string>(log.level, {{"debug", "debug"}, {"info", "info"}, {"warn", "warn"}, {"error", "error"}}),
        "least severe that is written"},
-      {"format", choice<std::string>(log.format, {{"auto", "auto"}, {"text", "text"}, {"json", "json"}}, {"journal"}),
-       "auto: text"},
+      {"format",
+       choice<std::string>(log.format, {{"auto", "auto"}, {"text", "text"}, {"json", "json"}, {"journal", "journal"}}),
+       "auto: the journal where stderr goes there, else text"},
       {"rate", integer(log.rate, 1, kAnyCount), "lines per second and place"},
   };
 }

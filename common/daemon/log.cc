@@ -4,14 +4,13 @@
 #include <spdlog/spdlog.h>
 
 #include <atomic>
-#include <ctime>
 #include <deque>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/daemon/clock.h"
+#include "common/daemon/journal.h"
 
 namespace disttrain::daemon {
 
@@ -24,28 +23,10 @@ Level level_of(const std::string& name) {
   return Level::kInfo;
 }
 
-std::string time_text(std::int64_t wall_nanoseconds, char between, int digits) {
-  const std::time_t seconds = wall_nanoseconds / 1'000'000'000;
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  char text[40];
-  const std::size_t length = std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &utc);
-  text[10] = between;
-  std::string fraction = std::to_string(1'000'000'000 + wall_nanoseconds % 1'000'000'000);
-  return std::string(text, length) + "." + fraction.substr(1, static_cast<std::size_t>(digits));
-}
-
-std::string printable(const std::string& text) {
-  std::string result;
-  for (unsigned char c : text) {
-    if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
-      constexpr char kHex[] = "0123456789abcdef";
-      result += std::string("\\x") + kHex[c >> 4] + kHex[c & 15];
-    } else {
-      result += static_cast<char>(c);
-    }
-  }
-  return result;
+LogForm form_of(const std::string& format) {
+  if (format == "json") return LogForm::kJson;
+  const bool wants_journal = format == "journal" || (format == "auto" && stderr_is_journal());
+  return wants_journal && journal_is_there() ? LogForm::kJournal : LogForm::kText;
 }
 
 // Leaves lines out when one place writes too many of them in a second.
@@ -85,48 +66,22 @@ class RateLimit {
 
 }  // namespace
 
-const char* to_string(Level level) {
-  switch (level) {
-    case Level::kDebug:
-      return "debug";
-    case Level::kInfo:
-      return "info";
-    case Level::kWarn:
-      return "warn";
-    case Level::kError:
-      break;
-  }
-  return "error";
-}
-
-std::string to_text(const LogLine& line) {
-  std::string level = to_string(static_cast<Level>(line.level));
-  level.resize(5, ' ');
-  return time_text(line.wall_nanoseconds, ' ', 3) + " " + level + " " + to_string(line.task) + " " +
-         printable(line.text);
-}
-
-std::string to_json(const LogLine& line) {
-  nlohmann::ordered_json json;
-  json["time"] = time_text(line.wall_nanoseconds, 'T', 6) + "Z";
-  json["level"] = to_string(static_cast<Level>(line.level));
-  json["task"] = to_string(line.task);
-  json["message"] = line.text;
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 struct Log::State {
   State(TaskId t, const LogConfig& config)
-      : task(t), least(level_of(config.level)), is_json(config.format == "json"), limit(config.rate) {}
+      : task(t), least(level_of(config.level)), form(form_of(config.format)), limit(config.rate) {}
+
+  void show(const LogEntry& entry);
 
   const TaskId task;
   std::atomic<Level> least;
-  const bool is_json;
+  const LogForm form;
+  std::atomic<std::uint64_t> step = 0;
   spdlog::sinks::stderr_sink_mt sink;
   std::array<std::atomic<std::uint64_t>, 4> counts{};
 
   std::mutex mutex;  // guards what follows; never held while writing to the sink or waking
   RateLimit limit;
+  std::string job;
   std::deque<LogLine> waiting;
   std::uint64_t left_out = 0;
   std::function<void()> wake;
@@ -138,16 +93,31 @@ Log::Log(TaskId task, const LogConfig& config) : state_(std::make_unique<State>(
 
 Log::~Log() = default;
 
+LogForm Log::form() const {
+  return state_->form;
+}
+
+void Log::set_job(const std::string& name) {
+  state_->step = 0;
+  const std::lock_guard lock(state_->mutex);
+  state_->job = name;
+}
+
+void Log::set_step(std::uint64_t step) {
+  state_->step.store(step, std::memory_order_relaxed);
+}
+
 void Log::change(const LogConfig& config) {
   state_->least = level_of(config.level);
   const std::lock_guard lock(state_->mutex);
   state_->limit.change(config.rate);
 }
 
-void Log::write(Level level, const std::string& text, std::source_location place) {
+void Log::write(Level level, const std::string& text, LogFields fields, std::source_location place) {
   if (level < state_->least) return;
   state_->counts[static_cast<std::size_t>(level)].fetch_add(1, std::memory_order_relaxed);
-  LogLine line{wall_nanoseconds(), state_->task, static_cast<std::uint8_t>(level), text};
+  LogEntry entry{{wall_nanoseconds(), state_->task, static_cast<std::uint8_t>(level), text}, std::move(fields), place};
+  LogLine& line = entry.line;
   if (line.text.size() > kMaxLogLineBytes) {
     line.text.resize(kMaxLogLineBytes);
     line.text += "... (cut)";
@@ -162,6 +132,10 @@ void Log::write(Level level, const std::string& text, std::source_location place
     }
     if (verdict.left_out_before != 0)
       line.text += " (" + std::to_string(verdict.left_out_before) + " such lines before it were left out)";
+    if (entry.fields.job.empty() && !state_->job.empty()) {
+      entry.fields.job = state_->job;
+      entry.fields.step = state_->step.load(std::memory_order_relaxed);
+    }
     if (state_->waiting.empty()) wake = state_->wake;
     state_->waiting.push_back(line);
     if (state_->waiting.size() > kKeptLogLines) {
@@ -169,10 +143,15 @@ void Log::write(Level level, const std::string& text, std::source_location place
       ++state_->left_out;
     }
   }
-  const std::string shown = state_->is_json ? to_json(line) : to_text(line);
-  state_->sink.log(spdlog::details::log_msg("", spdlog::level::info, shown));
-  state_->sink.flush();
+  state_->show(entry);
   if (wake) wake();
+}
+
+void Log::State::show(const LogEntry& entry) {
+  if (form == LogForm::kJournal && send_to_journal(to_journal(entry))) return;
+  const std::string shown = form == LogForm::kJson ? to_json(entry) : to_text(entry.line);
+  sink.log(spdlog::details::log_msg("", spdlog::level::info, shown));
+  sink.flush();
 }
 
 void Log::set_listener(std::function<void()> wake) {

@@ -1,7 +1,8 @@
-// What a daemon says: lines to stderr, as text or as JSON, and the last of them kept for the chief.
+// What a daemon says: lines to stderr, as text or as JSON, or entries of the journal, and the last of them kept for the
+// chief.
 //
 // One Log per process, made by main and handed to each part. Any thread may write. Writing never waits for a network;
-// it may wait for stderr.
+// it may wait for stderr or the journal.
 #pragma once
 
 #include <array>
@@ -12,35 +13,41 @@
 #include <string>
 
 #include "common/config/cluster_config.h"
+#include "common/daemon/log_entry.h"
 #include "common/ids.h"
 #include "common/messages/control.h"
 
 namespace disttrain::daemon {
 
-// As in LogLine::level.
-enum class Level : std::uint8_t { kDebug, kInfo, kWarn, kError };
-const char* to_string(Level level);
-
 inline constexpr std::size_t kKeptLogLines = 1000;
 inline constexpr std::size_t kMaxLogLineBytes = 4096;  // longer ones are cut, and say so
 
-// "2026-11-20 23:45:01.123 info  ps/1 text": how a line looks on stderr and in `disttrain logs`. Bytes that would
-// command a terminal are shown as \xNN.
-std::string to_text(const LogLine& line);
-// {"time": "2026-11-20T23:45:01.123456Z", "level": "info", "task": "ps/1", "message": "text"}
-std::string to_json(const LogLine& line);
+enum class LogForm : std::uint8_t { kText, kJson, kJournal };
 
 class Log {
  public:
-  // Lines below config.level go nowhere. More than config.rate lines in a second from one place (file and line of the
-  // call) are left out and counted; the place's next line says how many.
+  // What config.format asks for; "auto" is the journal where stderr goes there, else text; without a journal on this
+  // host "journal" is text, too. Lines below config.level go nowhere. More than config.rate lines in a second from one
+  // place (file and line of the call) are left out and counted; the place's next line says how many.
   Log(TaskId task, const LogConfig& config);
   ~Log();
+
+  LogForm form() const;
+
+  // What lines are about from now on, for their fields; "": no job. Any thread.
+  void set_job(const std::string& name);
+  // As often as one likes; it costs nothing.
+  void set_step(std::uint64_t step);
 
   // Takes level and rate; the format stays. Any thread.
   void change(const LogConfig& config);
 
-  void write(Level level, const std::string& text, std::source_location place = std::source_location::current());
+  void write(Level level, const std::string& text, std::source_location place = std::source_location::current()) {
+    write(level, text, LogFields(), place);
+  }
+  // What `fields` doesn't say is as set_job() and set_step() said.
+  void write(Level level, const std::string& text, LogFields fields,
+             std::source_location place = std::source_location::current());
   void debug(const std::string& text, std::source_location place = std::source_location::current()) {
     write(Level::kDebug, text, place);
   }

@@ -6,6 +6,7 @@
 
 #include "common/daemon/config_keys.h"
 #include "common/daemon/config_reader.h"
+#include "common/daemon/message_ids.h"
 
 namespace disttrain::daemon {
 
@@ -94,14 +95,18 @@ void ReloadSignal::wait() {
 
 void ReloadSignal::reload() {
   const Result<ClusterConfig> file = read_file_();
-  if (!file) return log_.error("the cluster file was read again and changes nothing: " + file.error().message);
+  if (!file)
+    return log_.write(Level::kError, "the cluster file was read again and changes nothing: " + file.error().message,
+                      {.kind = kReloadRefused});
   Reload reload = compare(running_, *file);
   running_ = reload.cluster;
   log_.change(running_.log);
   take_(running_);
-  log_.info("the cluster file was read again: " + (reload.taken.empty()
-                                                       ? "nothing that may change while this runs is new"
-                                                       : "took: " + joined(reload.taken)));
+  log_.write(
+      Level::kInfo,
+      "the cluster file was read again: " +
+          (reload.taken.empty() ? "nothing that may change while this runs is new" : "took: " + joined(reload.taken)),
+      {.kind = kReloaded});
   if (!reload.waiting.empty()) log_.warn("needs a restart of this daemon: " + joined(reload.waiting));
 }
 

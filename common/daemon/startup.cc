@@ -7,6 +7,9 @@
 #include "common/daemon/config_reader.h"
 #include "common/daemon/daemon_options.h"
 #include "common/daemon/host.h"
+#include "common/daemon/journal.h"
+#include "common/daemon/log_entry.h"
+#include "common/daemon/message_ids.h"
 #include "common/daemon/random.h"
 #include "common/daemon/service.h"
 #include "common/daemon/signals.h"
@@ -90,7 +93,11 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
 }
 
 int report(const char* program, const Error& error) {
-  std::cerr << program << ": " << error.message << '\n';
+  const bool is_told = stderr_is_journal() && send_to_journal({{"MESSAGE", error.message},
+                                                               {"PRIORITY", std::to_string(priority_of(Level::kError))},
+                                                               {"DISTTRAIN_EVENT", kEnded},
+                                                               {"MESSAGE_ID", message_id_of(kEnded)}});
+  if (!is_told) std::cerr << program << ": " << error.message << '\n';
   tell_status(error.message);
   return static_cast<int>(error.code);
 }

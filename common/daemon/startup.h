@@ -30,7 +30,8 @@ struct Startup {
 // said.
 std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_code);
 
-// "psd: message" to stderr, and to systemd as the status; the exit code that goes with it.
+// "psd: message" to stderr (where that is the journal, an entry of it), and to systemd as the status; the exit code
+// that goes with it.
 int report(const char* program, const Error& error);
 
 }  // namespace disttrain::daemon

@@ -201,7 +201,6 @@ INSTANTIATE_TEST_SUITE_P(
                 "cluster.toml:7:11: worker[1].address is \"127.0.0.1:7110\", which is already the address of ps[0]"},
         Mistake{"LaterTransport", "[transport]\nkind = \"rdma\"" + std::string(kCluster),
                 "transport.kind = \"rdma\" is not in this version"},
-        Mistake{"LaterLogFormat", "[log]\nformat = \"journal\"" + std::string(kCluster), "is not in this version"},
         Mistake{"LaterDevice", "[[worker]]\naddress = \"a:1\"\ndevice = \"cuda:0\"" + std::string(kCluster),
                 "worker[0].device = \"cuda:0\" is not in this version"},
         Mistake{"MetricsWithAPort", "[metrics]\nlisten = \"127.0.0.1:9100\"" + std::string(kCluster),

@@ -3,7 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "common/daemon/message_ids.h"
 
 namespace disttrain::daemon {
 namespace {
@@ -28,13 +35,90 @@ TEST(Log, TextLineHasTimeLevelTaskAndText) {
   EXPECT_EQ(to_text(line), "2023-11-14 22:13:20.123 warn  ps/1 hello");
 }
 
+LogEntry entry_of(const std::string& text, LogFields fields = {}) {
+  return LogEntry{{1'700'000'000'123'456'789, kTask, 3, text}, std::move(fields), std::source_location::current()};
+}
+
 TEST(Log, JsonLineCanBeParsed) {
-  const LogLine line{1'700'000'000'123'456'789, kTask, 3, "a \"quote\"\nand bytes \xff"};
-  const auto json = nlohmann::json::parse(to_json(line));
+  const auto json = nlohmann::json::parse(to_json(entry_of("a \"quote\"\nand bytes \xff")));
   EXPECT_EQ(json["time"], "2023-11-14T22:13:20.123456Z");
   EXPECT_EQ(json["level"], "error");
   EXPECT_EQ(json["task"], "ps/1");
   EXPECT_THAT(json["message"].get<std::string>(), HasSubstr("a \"quote\"\nand bytes "));
+  EXPECT_THAT(json["code"].get<std::string>(), HasSubstr("daemon_log_test.cc:"));
+  for (const char* unknown : {"job", "step", "event"}) EXPECT_FALSE(json.contains(unknown)) << unknown;
+}
+
+TEST(Log, JsonLineHasWhatItIsAbout) {
+  const auto json = nlohmann::json::parse(to_json(entry_of("x", {"rolled_back", "digits", 12})));
+  EXPECT_EQ(json["job"], "digits");
+  EXPECT_EQ(json["step"], 12);
+  EXPECT_EQ(json["event"], "rolled_back");
+}
+
+TEST(Log, JournalEntryHasItsFields) {
+  const JournalFields fields = to_journal(entry_of("two\nlines", {"rolled_back", "digits", 12}));
+  const std::map<std::string, std::string> by_name(fields.begin(), fields.end());
+  EXPECT_EQ(by_name.at("MESSAGE"), "two\nlines");
+  EXPECT_EQ(by_name.at("PRIORITY"), "3");
+  EXPECT_EQ(by_name.at("DISTTRAIN_TASK"), "ps/1");
+  EXPECT_EQ(by_name.at("DISTTRAIN_JOB"), "digits");
+  EXPECT_EQ(by_name.at("DISTTRAIN_STEP"), "12");
+  EXPECT_EQ(by_name.at("DISTTRAIN_EVENT"), "rolled_back");
+  EXPECT_EQ(by_name.at("MESSAGE_ID"), message_id_of("rolled_back"));
+  EXPECT_EQ(by_name.at("CODE_FILE"), "tests/common/daemon_log_test.cc");
+  EXPECT_EQ(to_journal(entry_of("x")).size(), 6u);
+}
+
+TEST(Log, LinesAreAboutTheJobThatWasSet) {
+  const std::string written = stderr_of([] {
+    Log log(kTask, config_of("info", "json"));
+    log.set_job("digits");
+    log.set_step(7);
+    log.info("of the job");
+    log.write(Level::kInfo, "of another", {.job = "letters"});
+    log.set_job("");
+    log.info("of none");
+  });
+  std::istringstream lines(written);
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(nlohmann::json::parse(line)["job"], "digits");
+  EXPECT_EQ(nlohmann::json::parse(line)["step"], 7);
+  std::getline(lines, line);
+  EXPECT_EQ(nlohmann::json::parse(line)["job"], "letters");
+  EXPECT_FALSE(nlohmann::json::parse(line).contains("step"));
+  std::getline(lines, line);
+  EXPECT_FALSE(nlohmann::json::parse(line).contains("job"));
+}
+
+// docs/logs.md and docs/json.md are what users search the journal by.
+TEST(MessageIds, AreTheDocumentedOnes) {
+  const auto text_of = [](const std::string& file) {
+    std::ifstream in(DISTTRAIN_SOURCE_DIR "/docs/" + file);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string documented = text_of("logs.md");
+  std::set<std::string> ids;
+  for (const MessageId& message : message_ids()) {
+    EXPECT_THAT(documented, HasSubstr("| `" + std::string(message.kind) + "` | `" + message.id + "` |"));
+    EXPECT_EQ(std::string(message.id).size(), 32u);
+    EXPECT_TRUE(ids.insert(message.id).second) << message.id << " twice";
+  }
+  const std::string kinds = text_of("json.md");
+  const std::size_t begin = kinds.find("| kind | when |");
+  std::istringstream rows(kinds.substr(begin, kinds.find("\n\n", begin) - begin));
+  std::string row;
+  std::getline(rows, row);
+  std::getline(rows, row);
+  std::size_t seen = 0;
+  const std::regex quoted("`([a-z_]+)`");
+  while (std::getline(rows, row)) {
+    const std::string names = row.substr(0, row.find('|', 1));
+    for (std::sregex_iterator name(names.begin(), names.end(), quoted); name != std::sregex_iterator(); ++name, ++seen)
+      EXPECT_STRNE(message_id_of((*name)[1]), "") << (*name)[1];
+  }
+  EXPECT_GE(seen, 20u);
 }
 
 TEST(Log, BytesThatCommandATerminalAreShown) {

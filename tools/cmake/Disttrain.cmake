@@ -61,10 +61,13 @@ function(disttrain_library name)
 endfunction()
 
 # disttrain_program(NAME SOURCES file... LINKS target...)
+# The names of our functions are in it, for the stack that a crash leaves in the log. (ENABLE_EXPORTS would export other
+# libraries' inline functions, too, which libtorch would then take for its own.)
 function(disttrain_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINKS})
+  target_link_options(${name} PRIVATE "LINKER:--export-dynamic-symbol=*9disttrain*")
 endfunction()
 
 # disttrain_test(NAME SOURCES file... LINKS target... [LABELS label...] [TIMEOUT seconds])

@@ -1,0 +1,201 @@
+#include "common/daemon/crash.h"
+
+#include <cxxabi.h>
+#include <execinfo.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+
+#include "common/check.h"
+#include "common/daemon/clock.h"
+#include "common/daemon/crash_text.h"
+#include "common/daemon/journal_socket.h"
+#include "common/daemon/log.h"
+#include "common/daemon/message_ids.h"
+
+namespace disttrain::daemon {
+
+namespace {
+
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+constexpr int kMostFrames = 64;
+constexpr std::size_t kMostBytes = 32 * 1024;
+
+// All of it is made before anything goes wrong.
+struct Report {
+  std::array<char, 32> task{};
+  LogForm form = LogForm::kText;
+  JournalSocket journal;
+  std::array<char, 1024> why{};  // an exception or a failed check says before it aborts
+  std::atomic_flag has_why;
+  std::array<char, 40> id{};        // MESSAGE_ID
+  std::atomic<pid_t> reporter = 0;  // the thread that says it
+  std::array<char, kMostBytes> frames{};
+  std::array<char, kMostBytes> text{};
+  std::array<std::byte, 64 * 1024> stack{};
+};
+Report report;
+
+void note_why(const char* sentence) {
+  if (report.has_why.test_and_set()) return;  // another thread's was first
+  std::strncpy(report.why.data(), sentence, report.why.size() - 1);
+}
+
+[[noreturn]] void on_terminate() {
+  std::string why = "uncaught exception";
+  if (const std::type_info* type = abi::__cxa_current_exception_type(); type != nullptr) {
+    int failed = 0;
+    char* const name = abi::__cxa_demangle(type->name(), nullptr, nullptr, &failed);
+    why += std::string(" ") + (failed == 0 ? name : type->name());
+    try {
+      throw;
+    } catch (const std::exception& error) {
+      why += std::string(": ") + error.what();
+    } catch (...) {
+      why += ", which says nothing of itself";
+    }
+  }
+  note_why(why.c_str());
+  std::abort();
+}
+
+const char* name_of(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+      return "SIGSEGV";
+    case SIGBUS:
+      return "SIGBUS";
+    case SIGILL:
+      return "SIGILL";
+    case SIGFPE:
+      return "SIGFPE";
+    default:
+      return "SIGABRT";
+  }
+}
+
+// "crashed: SIGSEGV at address 0x10, thread shard-0".
+void add_headline(CrashText& text, int signal, const siginfo_t& info) {
+  text.add("crashed: ");
+  text.add(name_of(signal));
+  if (info.si_code <= 0 && signal != SIGABRT) {
+    text.add(", sent by process ");
+    text.add_number(static_cast<std::uint64_t>(info.si_pid));
+  } else if (signal != SIGABRT) {
+    text.add(" at address 0x");
+    text.add_number(reinterpret_cast<std::uintptr_t>(info.si_addr), 16);
+  }
+  char thread[16] = "";
+  ::prctl(PR_GET_NAME, thread);
+  text.add(", thread ");
+  text.add(thread);
+  if (report.why[0] == '\0') return;
+  text.add(": ");
+  text.add(report.why.data());
+}
+
+// One a line. glibc writes them to a file only.
+std::string_view stack_frames() {
+  void* addresses[kMostFrames];
+  const int count = ::backtrace(addresses, kMostFrames);
+  const int file = ::memfd_create("backtrace", MFD_CLOEXEC);
+  if (file < 0) return "";
+  ::backtrace_symbols_fd(addresses, count, file);
+  const ssize_t size = ::pread(file, report.frames.data(), report.frames.size(), 0);
+  ::close(file);
+  return {report.frames.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
+// Each is handed to `take`, without its end.
+template <typename Take>
+void for_each_line(std::string_view text, Take take) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    take(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+bool tell_journal(std::string_view headline) {
+  CrashText text(report.text);
+  text.add(headline);
+  for_each_line(stack_frames(), [&text](std::string_view frame) {
+    text.add("\n  ");
+    text.add(frame);
+  });
+  return report.journal.send({{"MESSAGE", text.view()},
+                              {"PRIORITY", "2"},
+                              {"SYSLOG_IDENTIFIER", program_invocation_short_name},
+                              {"DISTTRAIN_TASK", report.task.data()},
+                              {"DISTTRAIN_EVENT", kCrashed},
+                              {"MESSAGE_ID", report.id.data()}});
+}
+
+void tell_stderr(std::string_view headline) {
+  const auto write_line = [](const char* level, std::string_view line) {
+    CrashText text(report.text);
+    text.add_log_line(report.form == LogForm::kJson, wall_nanoseconds(), level, report.task.data(), line);
+    static_cast<void>(!::write(STDERR_FILENO, text.view().data(), text.view().size()));
+  };
+  write_line("error", headline);  // before anything that could go wrong in a process that has
+  for_each_line(stack_frames(), [&write_line](std::string_view frame) { write_line("info", frame); });
+}
+
+void tell(int signal, const siginfo_t& info) {
+  std::array<char, 2048> bytes;
+  CrashText headline(bytes);
+  add_headline(headline, signal, info);
+  if (report.form != LogForm::kJournal || !tell_journal(headline.view())) tell_stderr(headline.view());
+}
+
+void on_signal(int signal, siginfo_t* info, void*) {
+  const pid_t self = ::gettid();
+  pid_t first = 0;
+  if (report.reporter.compare_exchange_strong(first, self))
+    tell(signal, *info);
+  else
+    while (first != self) ::pause();  // another thread is about to end all; itself once more: telling failed
+  std::signal(signal, SIG_DFL);
+  ::raise(signal);  // comes when this returns
+}
+
+}  // namespace
+
+void report_crashes(TaskId task, LogForm form) {
+  std::strncpy(report.task.data(), to_string(task).c_str(), report.task.size() - 1);
+  std::strncpy(report.id.data(), message_id_of(kCrashed), report.id.size() - 1);
+  report.form = form;
+  if (form == LogForm::kJournal) report.journal.open();
+  void* warm[1];
+  ::backtrace(warm, 1);  // loads libgcc, which allocates
+
+  stack_t stack{};
+  stack.ss_sp = report.stack.data();
+  stack.ss_size = report.stack.size();
+  struct sigaction action {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = static_cast<int>(SA_SIGINFO | SA_ONSTACK);
+  stack_t old_stack{};
+  ::sigaltstack(nullptr, &old_stack);
+  if ((old_stack.ss_flags & SS_DISABLE) != 0) ::sigaltstack(&stack, nullptr);
+  for (const int signal : kSignals) {
+    struct sigaction old {};
+    ::sigaction(signal, nullptr, &old);
+    if (old.sa_handler == SIG_DFL) ::sigaction(signal, &action, nullptr);
+  }
+  std::set_terminate(on_terminate);
+  internal::on_failed_check = note_why;
+}
+
+}  // namespace disttrain::daemon
