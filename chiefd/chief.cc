@@ -42,8 +42,10 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
       on_failed_(std::move(setup.on_failed)),
       is_alive_(std::make_shared<bool>(true)),
       config_(std::move(setup.cluster)),
-      timer_(loop) {
-
+      timer_(loop),
+      progress_([&log](const std::string& why) {
+        log.warn("TensorBoard's event files can't be written; training goes on: " + why);
+      }) {
   JournalState state = std::move(setup.journal.state);
   if (state.journal.value == 0) state.journal = JournalId(daemon::draw_number());
   if (setup.journal.cut_bytes != 0)
@@ -100,6 +102,7 @@ void Chief::on_tick() {
     metrics_->look(now);
     next_look_ = now + cluster_->timeouts().interval;
   }
+  if (progress_.is_due(now) || progress_.job() != cluster_->current_or_last()) look_at_progress();
   for (std::size_t i = 0; i < waiters_.size();) {
     if (now < waiters_[i].deadline) {
       ++i;
@@ -113,6 +116,18 @@ void Chief::on_tick() {
   timer_.async_wait([this, alive = std::weak_ptr<bool>(is_alive_)](const asio::error_code& error) {
     if (!error && !alive.expired()) on_tick();
   });
+}
+
+void Chief::look_at_progress() {
+  const Instant now = daemon::now();
+  const std::int64_t wall = daemon::wall_nanoseconds();
+  const std::optional<JobId> job = cluster_->current_or_last();
+  // One that ended before this chief began has been told of.
+  if (!job || (progress_.job() != job && cluster_->has_ended(*job))) return;
+  // How the one before ended.
+  if (const auto last = progress_.job(); last && last != job && cluster_->find(std::to_string(last->value)) == last)
+    progress_.look(now, wall, cluster_->status(*last, now));
+  progress_.look(now, wall, cluster_->status(*job, now));
 }
 
 void Chief::change(const ClusterConfig& cluster) {
@@ -366,6 +381,7 @@ void Chief::act(const Persist& action) {
     EventRecord stamped = *event;
     stamped.wall_nanoseconds = daemon::wall_nanoseconds();
     add_event(stamped);
+    progress_.hear(stamped);
     return journal_->write(action.ticket, stamped);
   }
   journal_->write(action.ticket, action.record);
@@ -388,6 +404,7 @@ void Chief::act(const AnswerClient& action) {
 
 void Chief::act(const JobEnded& action) {
   take_own_lines();
+  look_at_progress();
   // A line that was said before the end may come a little after it.
   spans_[action.job].end = daemon::wall_nanoseconds() + 1'000'000'000;
   while (spans_.size() > kMaxEndedJobs) spans_.erase(spans_.begin());

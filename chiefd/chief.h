@@ -22,6 +22,7 @@
 #include "chiefd/journal_writer.h"
 #include "chiefd/log_store.h"
 #include "chiefd/peer.h"
+#include "chiefd/progress.h"
 #include "chiefd/status_json.h"
 #include "chiefd/task_probe.h"
 #include "common/config/cluster_config.h"
@@ -84,6 +85,7 @@ class Chief {
   void on_closed(PeerId peer, const Error& why);
   void on_tick();
   void take_own_lines();
+  void look_at_progress();
   void step(const Event& event);
 
   // Connections.
@@ -152,6 +154,7 @@ class Chief {
   std::vector<EventFollower> event_followers_;
   std::deque<EventRecord> events_;  // the newest kMaxEvents
   LogStore logs_;
+  Progress progress_;
   std::map<JobId, Span> spans_;  // when each job lived, by the wall clock, for its logs
 };
 

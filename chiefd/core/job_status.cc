@@ -3,6 +3,8 @@
 
 #include "chiefd/core/job.h"
 
+#include "common/update/schedule.h"
+
 namespace disttrain::chiefd {
 
 std::uint64_t Job::steps_of(const Member& worker) const {
@@ -85,6 +87,8 @@ JobStatus Job::status(Instant now) const {
   }
   status.examples = pacer_report_.examples;
   if (loss_) status.loss = *loss_;
+  status.learning_rate =
+      update::learning_rate(config().train, status.global_step, std::max<std::size_t>(1, roster_.members.size()));
   status.epoch = pacer_report_.complete_epochs;
   status.late = pacer_report_.late;
   status.skipped = pacer_report_.skipped;

@@ -85,7 +85,8 @@ struct JobStatus {
   double examples_per_second = 0.0;
   std::uint64_t examples = 0;
   double loss = std::numeric_limits<double>::quiet_NaN();
-  std::uint32_t epoch = 0;  // complete ones
+  double learning_rate = 0.0;  // of the next update
+  std::uint32_t epoch = 0;     // complete ones
   std::uint64_t late = 0;
   std::uint64_t skipped = 0;
   double staleness = 0.0;

@@ -37,7 +37,8 @@ class Setup(unittest.TestCase):
         file.chmod(0o755)
 
     def with_venvs(self):
-        for name, file in (("torch-2.11.0", "torch/lib/libtorch_cpu.so"), ("safetensors-0.8.0", "safetensors/numpy.py")):
+        for name, file in (("torch-2.11.0", "torch/lib/libtorch_cpu.so"), ("safetensors-0.8.0", "safetensors/numpy.py"),
+                           ("tensorboard-2.20.0", "tensorboard/version.py")):
             path = self.home / "cache/disttrain" / name / "lib/python3.11/site-packages" / file
             path.parent.mkdir(parents=True)
             path.write_text("")

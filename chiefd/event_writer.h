@@ -1,0 +1,58 @@
+// The thread that writes event files, so that the chief's loop never waits for a file system, and what goes wrong there
+// costs points of a curve and nothing else.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "chiefd/event_file.h"
+
+namespace disttrain::chiefd {
+
+class EventWriter {
+ public:
+  // One more makes the oldest go.
+  static constexpr std::size_t kMaxWaiting = 10'000;
+
+  // Why nothing can be written, once until something can be again; called on the thread.
+  explicit EventWriter(std::function<void(const std::string&)> on_failed);
+  // What was given is written before; waits for what the file system is doing.
+  ~EventWriter();
+  EventWriter(const EventWriter&) = delete;
+
+  // `record` goes into the newest file of `folder`, "<checkpoint.directory>/<job>/events"; a folder whose parent isn't
+  // there isn't made: its file system may not be mounted. Another folder than the last one begins another file.
+  void write(std::string folder, std::int64_t wall_nanoseconds, std::string record);
+
+ private:
+  struct Entry {
+    std::string folder;
+    std::int64_t wall_nanoseconds = 0;
+    std::string record;
+  };
+
+  void run();
+  Status append(const Entry& entry);
+
+  const std::function<void(const std::string&)> on_failed_;
+
+  // The thread's.
+  std::optional<EventFile> file_;
+  std::string folder_;
+  bool is_failing_ = false;
+
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Entry> waiting_;
+  bool is_ending_ = false;
+
+  std::thread thread_;  // last
+};
+
+}  // namespace disttrain::chiefd

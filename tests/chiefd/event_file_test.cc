@@ -1,0 +1,266 @@
+#include "chiefd/event_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "chiefd/progress.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kWall = 1'700'000'000'500'000'000;
+
+std::string hexadecimal(const std::string& bytes) {
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+class Folder {
+ public:
+  Folder() {
+    std::string path = testing::TempDir() + "disttrain-events-XXXXXX";
+    path_ = ::mkdtemp(path.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  const fs::path& path() const { return path_; }
+
+  // All that the files of the folder hold, in the order of their names.
+  std::string bytes(const std::string& in) const {
+    std::vector<fs::path> files(fs::directory_iterator(path_ / in), fs::directory_iterator());
+    std::sort(files.begin(), files.end());
+    std::string bytes;
+    for (const fs::path& file : files) {
+      std::ifstream stream(file, std::ios::binary);
+      bytes += std::string(std::istreambuf_iterator<char>(stream), {});
+    }
+    return bytes;
+  }
+
+ private:
+  fs::path path_;
+};
+
+// As written by the tensorboard package 2.20.0 of the same messages.
+TEST(EventRecords, AreTensorBoardsBytes) {
+  EXPECT_EQ(hexadecimal(version_record(kWall)),
+            "1800000000000000a37f4b220900002040fc54d9411a0d627261696e2e4576656e743a322b353110");
+  EXPECT_EQ(
+      hexadecimal(scalars_record(kWall, 300, {{"train/loss", 0.25}, {"a", 1.0}})),
+      "2b00000000000000861bc34b0900002040fc54d94110ac022a1d0a110a0a747261696e2f6c6f7373150000803e0a080a01611500008"
+      "03f71c5d18e");
+  EXPECT_EQ(hexadecimal(restart_record(kWall, 121)), "0f000000000000006d532b090900002040fc54d94110793a0208014cd8a64e");
+}
+
+TEST(EventFile, FilesOfOneSecondAreSeveral) {
+  const Folder folder;
+  const std::string events = folder.path() / "events";
+  {
+    Result<EventFile> first = EventFile::create(events, kWall);
+    Result<EventFile> second = EventFile::create(events, kWall);
+    ASSERT_TRUE(first && second);
+    ASSERT_TRUE(first->append("a"));
+    ASSERT_TRUE(second->append("b"));
+  }
+  const std::string version = version_record(kWall);
+  EXPECT_EQ(folder.bytes("events"), version + "a" + version + "b");
+}
+
+TEST(EventFile, FolderWhoseParentIsMissingIsNotMade) {
+  const Folder folder;
+  EXPECT_FALSE(EventFile::create(folder.path() / "job" / "events", kWall));
+  EXPECT_FALSE(fs::exists(folder.path() / "job"));
+}
+
+TEST(EventFile, FullDiskIsAnError) {
+  const Folder folder;
+  Result<EventFile> file = EventFile::create(folder.path() / "events", kWall);
+  ASSERT_TRUE(file);
+  rlimit old{};
+  ::getrlimit(RLIMIT_FSIZE, &old);
+  ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit few{60, old.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &few);
+  const Status whole = file->append(std::string(10, 'x'));
+  const Status half = file->append(std::string(100, 'x'));
+  const Status none = file->append("x");
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  EXPECT_TRUE(whole);
+  ASSERT_FALSE(half);
+  EXPECT_THAT(half.error().message, testing::HasSubstr("disk is full"));
+  EXPECT_FALSE(none);
+}
+
+JobStatus status_at(std::uint64_t step, const fs::path& checkpoints = "") {
+  JobStatus status;
+  status.job = JobId(1);
+  status.name = "digits";
+  status.state = JobState::kRunning;
+  status.global_step = step;
+  status.examples = step * 10;
+  status.loss = 1.0 / static_cast<double>(step + 1);
+  status.learning_rate = 0.5;
+  status.checkpoint_directory = checkpoints;
+  return status;
+}
+
+EventRecord rolled_back_to(std::uint64_t step) {
+  return EventRecord{kWall, JobId(1), "rolled_back", "", step, "generation 2 goes on"};
+}
+
+std::vector<std::uint64_t> steps_of(const Progress& progress) {
+  std::vector<std::uint64_t> steps;
+  for (const ProgressPoint& point : progress.points()) steps.push_back(point.step);
+  return steps;
+}
+
+const Instant kStart{1h};
+
+TEST(Progress, PointsHaveTheSpeedSinceTheLookBefore) {
+  Progress progress([](const std::string& why) { ADD_FAILURE() << why; });
+  progress.look(kStart, kWall, status_at(500));
+  progress.look(kStart + 2s, kWall, status_at(600));
+  ASSERT_EQ(steps_of(progress), (std::vector<std::uint64_t>{500, 600}));
+  EXPECT_EQ(progress.points()[0].steps_per_second, std::nullopt);  // it may have begun long ago
+  EXPECT_DOUBLE_EQ(progress.points()[1].steps_per_second.value(), 50);
+  EXPECT_DOUBLE_EQ(progress.points()[1].examples_per_second.value(), 500);
+}
+
+TEST(Progress, StandstillAddsNoPoint) {
+  Progress progress([](const std::string& why) { ADD_FAILURE() << why; });
+  for (int i = 0; i < 5; ++i) progress.look(kStart + i * 1s, kWall, status_at(7));
+  EXPECT_EQ(steps_of(progress), (std::vector<std::uint64_t>{7}));
+}
+
+TEST(Progress, IsDueOftenAtFirstAndEachSecondLater) {
+  Progress progress([](const std::string& why) { ADD_FAILURE() << why; });
+  progress.look(kStart, kWall, status_at(1));
+  EXPECT_FALSE(progress.is_due(kStart + 99ms));
+  EXPECT_TRUE(progress.is_due(kStart + 100ms));
+  progress.look(kStart + 1h, kWall, status_at(2));
+  EXPECT_FALSE(progress.is_due(kStart + 1h + 999ms));
+  EXPECT_TRUE(progress.is_due(kStart + 1h + 1s));
+}
+
+TEST(Progress, ManyPointsAreThinnedOutAndSpanTheWholeJob) {
+  Progress progress([](const std::string& why) { ADD_FAILURE() << why; });
+  constexpr std::uint64_t kMany = 10 * Progress::kMaxPoints;
+  for (std::uint64_t step = 1; step <= kMany; ++step)
+    progress.look(kStart + static_cast<int>(step) * 1s, kWall, status_at(step));
+  EXPECT_LE(progress.points().size(), Progress::kMaxPoints);
+  EXPECT_GE(progress.points().size(), Progress::kMaxPoints / 2);
+  EXPECT_LT(progress.points().front().step, 100u);
+  EXPECT_EQ(progress.points().back().step, kMany);
+}
+
+TEST(Progress, RollbackTakesBackWhatComesAfterIt) {
+  const Folder folder;
+  fs::create_directory(folder.path() / "digits");
+  {
+    Progress progress([](const std::string& why) { ADD_FAILURE() << why; });
+    progress.look(kStart, kWall, status_at(100, folder.path()));
+    progress.look(kStart + 1s, kWall, status_at(200, folder.path()));
+    progress.hear(rolled_back_to(120));
+    EXPECT_EQ(steps_of(progress), (std::vector<std::uint64_t>{100}));
+    progress.look(kStart + 2s, kWall, status_at(130, folder.path()));
+    EXPECT_EQ(steps_of(progress), (std::vector<std::uint64_t>{100, 130}));
+  }
+  const std::vector<Scalar> of_100{{"train/loss", 1.0 / 101}, {"train/learning_rate", 0.5}};
+  const std::vector<Scalar> of_200{{"train/loss", 1.0 / 201},
+                                   {"train/learning_rate", 0.5},
+                                   {"train/steps_per_second", 100},
+                                   {"train/examples_per_second", 1000}};
+  const std::vector<Scalar> of_130{{"train/loss", 1.0 / 131}, {"train/learning_rate", 0.5}};
+  EXPECT_EQ(hexadecimal(folder.bytes("digits/events")),
+            hexadecimal(version_record(kWall) + restart_record(kWall, 100) + scalars_record(kWall, 100, of_100) +
+                        scalars_record(kWall, 200, of_200) + restart_record(kWall, 121) +
+                        scalars_record(kWall, 130, of_130)));
+}
+
+TEST(Progress, RestoredJobKeepsWhatWasRecordedOfItsFirstStep) {
+  const Folder folder;
+  fs::create_directory(folder.path() / "digits");
+  {
+    Progress progress([](const std::string& why) { ADD_FAILURE() << why; });
+    JobStatus status = status_at(100, folder.path());
+    status.state = JobState::kStarting;
+    progress.look(kStart, kWall, status);
+    progress.hear(EventRecord{kWall, JobId(1), "restored", "", 100, "begins at step 100"});
+    progress.look(kStart + 1s, kWall, status_at(100, folder.path()));
+    progress.look(kStart + 2s, kWall, status_at(101, folder.path()));
+    EXPECT_EQ(steps_of(progress), (std::vector<std::uint64_t>{101}));
+  }
+  EXPECT_TRUE(folder.bytes("digits/events").starts_with(version_record(kWall) + restart_record(kWall, 101)));
+}
+
+TEST(Progress, EachEvaluationIsRecordedOnce) {
+  Progress progress([](const std::string& why) { ADD_FAILURE() << why; });
+  JobStatus status = status_at(100);
+  status.evaluation = EvaluationStatus{.step = Step(90), .loss = 0.5, .accuracy = 0.9, .examples = 10};
+  progress.look(kStart, kWall, status);
+  progress.look(kStart + 1s, kWall, status);
+  EXPECT_EQ(progress.evaluations().size(), 1u);
+  status.evaluation->final = true;
+  status.evaluation->step = Step(100);
+  progress.look(kStart + 2s, kWall, status);
+  EXPECT_EQ(progress.evaluations().size(), 2u);
+}
+
+TEST(Progress, AnotherJobBeginsAnew) {
+  Progress progress([](const std::string& why) { ADD_FAILURE() << why; });
+  progress.look(kStart, kWall, status_at(100));
+  JobStatus next = status_at(5);
+  next.job = JobId(2);
+  progress.look(kStart + 1s, kWall, next);
+  EXPECT_EQ(steps_of(progress), (std::vector<std::uint64_t>{5}));
+  EXPECT_EQ(progress.job(), JobId(2));
+}
+
+TEST(EventWriter, FolderThatIsMovedAwayIsMadeAnew) {
+  const Folder folder;
+  const std::string events = folder.path() / "events";
+  {
+    EventWriter writer([](const std::string& why) { ADD_FAILURE() << why; });
+    writer.write(events, kWall, "a");
+    while (!fs::exists(events) || folder.bytes("events").back() != 'a') std::this_thread::yield();
+    fs::rename(events, folder.path() / "away");
+    writer.write(events, kWall, "b");
+  }
+  EXPECT_EQ(folder.bytes("away"), version_record(kWall) + "a");
+  EXPECT_EQ(folder.bytes("events"), version_record(kWall) + "b");
+}
+
+TEST(Progress, FolderThatCannotBeWrittenIsToldOnceAndTheCurveGoesOn) {
+  const Folder folder;
+  std::mutex mutex;
+  std::vector<std::string> told;
+  {
+    Progress progress([&](const std::string& why) {
+      const std::lock_guard lock(mutex);
+      told.push_back(why);
+    });
+    for (int i = 1; i <= 10; ++i)
+      progress.look(kStart + i * 1s, kWall, status_at(static_cast<std::uint64_t>(i), folder.path() / "away"));
+    EXPECT_EQ(progress.points().size(), 10u);
+  }
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(told[0], testing::HasSubstr("away/digits/events"));
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd

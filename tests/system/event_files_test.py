@@ -1,0 +1,111 @@
+"""TensorBoard's event files of real jobs: read by a plain reader, and by the tensorboard package where it is there
+(tools/setup puts it into its cache)."""
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import plain_events
+from harness import SystemTest, main
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "disttrain"
+TENSORBOARD = next(iter(sorted(CACHE.glob("tensorboard-*/bin/python"))), None)
+READER = """
+import json, sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+run = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0})
+run.Reload()
+print(json.dumps({tag: [(e.step, e.value) for e in run.Scalars(tag)] for tag in run.Tags()["scalars"]}))
+"""
+TAGS = {"train/loss", "train/learning_rate", "train/steps_per_second", "train/examples_per_second", "evaluation/loss",
+        "evaluation/accuracy"}
+
+
+class EventFilesTest(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.checkpoints = self.folder / "checkpoints"
+        self.checkpoints.mkdir()
+        self.events = self.checkpoints / "quick/events"
+
+    def settings(self, *more):
+        values = [f"checkpoint.directory={self.checkpoints}", *more]
+        return [word for value in values for word in ("--set", value)]
+
+    def curves(self):
+        """Of both readers."""
+        plain = plain_events.scalars(self.events)
+        if TENSORBOARD is None:
+            return plain
+        out = subprocess.run([TENSORBOARD, "-c", READER, self.events], check=True, capture_output=True, text=True).stdout
+        theirs = {tag: [tuple(point) for point in points] for tag, points in json.loads(out).items()}
+        self.assertEqual(theirs, plain)
+        return theirs
+
+    def assert_rising(self, curves):
+        for tag, points in curves.items():
+            steps = [step for step, _ in points]
+            self.assertEqual(steps, sorted(set(steps)), tag)
+
+    def test_curves_of_a_job_end_with_its_result(self):
+        job = self.job(train='epochs = 20\noptimizer = { rule = "sgd", learning_rate = 0.125 }')
+        result = self.assert_finished(self.up(job, *self.settings()))
+        curves = self.curves()
+        self.assertEqual(set(curves), TAGS)
+        self.assert_rising(curves)
+        self.assertGreaterEqual(len(curves["train/loss"]), 2)
+        self.assertEqual(curves["train/loss"][-1][0], result["global_step"])
+        self.assertAlmostEqual(curves["train/loss"][-1][1], result["loss"], places=5)
+        self.assertEqual({value for _, value in curves["train/learning_rate"]}, {0.125})
+        self.assertTrue(all(value > 0 for _, value in curves["train/steps_per_second"]))
+        step, accuracy = curves["evaluation/accuracy"][-1]
+        self.assertEqual(step, result["evaluation"]["step"])
+        self.assertAlmostEqual(accuracy, result["evaluation"]["accuracy"], places=5)
+
+    def test_rollback_hides_what_was_lost(self):
+        job = self.job(train="epochs = 1000000")
+        process = self.start_up(job, *self.settings('checkpoint.every="1s"'))
+
+        def beyond_a_checkpoint():
+            status = self.status()
+            points = plain_events.scalars(self.events).get("train/loss", []) if self.events.exists() else []
+            return status and status["checkpoint"] and points and \
+                points[-1][0] > int(status["checkpoint"].rsplit("-", 1)[1]) + 100 and status
+        status = self.until("points beyond a checkpoint", beyond_a_checkpoint)
+        os.kill(self.pid_of(status, "ps/0"), signal.SIGKILL)
+        status = self.until("a rollback", lambda: (self.status() or {}).get("recoveries") and self.status())
+        self.until_steps(status["global_step"] + 200)
+        self.assertEqual(self.run_program("disttrain", "kill").code, 0)
+        self.finish(process)
+        rolled_back = next(event for event in self.restarts() if event["step"] > 1)
+        self.assert_rising(self.curves())
+        every_step = [event["step"] for event in plain_events.events(self.events) if "scalars" in event]
+        self.assertNotEqual(every_step, sorted(every_step), f"nothing was hidden by {rolled_back}")
+
+    def restarts(self):
+        return [event for event in plain_events.events(self.events) if event.get("restart")]
+
+    def test_second_run_is_the_same_curve(self):
+        first = self.assert_finished(self.up(self.job(train="epochs = 10"), *self.settings()))
+        second = self.assert_finished(self.up(self.job(train="epochs = 20"), *self.settings()))
+        self.assertGreater(second["global_step"], first["global_step"])
+        curves = self.curves()
+        self.assert_rising(curves)
+        steps = [step for step, _ in curves["evaluation/accuracy"]]
+        self.assertEqual(steps, [first["global_step"], second["global_step"]])
+
+    def test_folder_that_cannot_be_written_stops_nothing(self):
+        (self.checkpoints / "quick").mkdir()
+        self.events.write_text("in the way")
+        process = self.start_up(self.job(train="epochs = 1000000"), *self.settings())
+        self.until("the log to say so", lambda: "event files can't be written; training goes on" in
+                   self.run_program("disttrain", "logs").out)
+        self.until_steps(self.until_steps(1)["global_step"] + 100)
+        self.assertEqual(self.run_program("disttrain", "stop").code, 0)
+        self.finish(process)
+        self.assertEqual(self.events.read_text(), "in the way")
+
+
+if __name__ == "__main__":
+    main(None if TENSORBOARD else "tensorboard package (tools/setup installs it)")
