@@ -53,6 +53,8 @@ class Chief {
 
   // For systemd.
   daemon::ServiceState state() const;
+  // For the status page: the text of its status.json.
+  std::string page_json() const;
   // What may change while it runs.
   void change(const ClusterConfig& cluster);
   // What it isn't ready for want of; "": its journal is open and it listens.
@@ -118,6 +120,7 @@ class Chief {
   void give_logs(Peer& client, const LogsRequest& request);
   void give_events(Peer& client, const EventsRequest& request);
   void add_event(const EventRecord& event);
+  nlohmann::json status_of(std::optional<JobId> job) const;
   std::string status_json(std::optional<JobId> job) const;
   std::string all_status_json() const;
   ChiefStatus chief_status() const;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "chiefd/chief.h"
+#include "chiefd/status_page/status_page.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/config_reader.h"
 
@@ -106,11 +107,19 @@ ChiefStatus Chief::chief_status() const {
   return ChiefStatus{static_cast<std::uint32_t>(::getpid()), config_.chief.address, metrics_address_};
 }
 
-std::string Chief::status_json(std::optional<JobId> job) const {
+nlohmann::json Chief::status_of(std::optional<JobId> job) const {
   const Instant now = daemon::now();
-  if (!job) return json_without_job(cluster_->tasks(now), chief_status()).dump();
-  // Reasons and log lines may hold any bytes; JSON holds UTF-8.
-  return to_json(cluster_->status(*job, now), chief_status(), logs_)
+  if (!job) return json_without_job(cluster_->tasks(now), chief_status());
+  return to_json(cluster_->status(*job, now), chief_status(), logs_);
+}
+
+// Reasons and log lines may hold any bytes; JSON holds UTF-8.
+std::string Chief::status_json(std::optional<JobId> job) const {
+  return status_of(job).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string Chief::page_json() const {
+  return page_state(config_.name, status_of(cluster_->current_or_last()), progress_, events_)
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "chiefd/chief.h"
+#include "chiefd/status_page/status_page.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/crash.h"
 #include "common/daemon/daemon_pages.h"
@@ -58,6 +59,7 @@ int main(int argc, char** argv) {
                                           chief.collect(page);
                                         },
                                     .waits_for = [&chief] { return chief.waits_for(); }});
+  chiefd::add_status_page(**http, [&chief] { return chief.page_json(); });
   (*http)->serve();
   daemon::Service service(loop, log, {}, [&chief] { return chief.state(); });
   const daemon::ReloadSignal reload(loop, *startup, log, service, [&chief, &process](const ClusterConfig& changed) {

@@ -129,7 +129,7 @@ json json_without_job(const std::vector<TaskStatus>& tasks, const ChiefStatus& c
   return answer;
 }
 
-std::string events_json(const std::vector<EventRecord>& events) {
+json to_json(const std::vector<EventRecord>& events) {
   json list = json::array();
   for (const EventRecord& event : events)
     list.push_back({{"time", static_cast<double>(event.wall_nanoseconds) * 1e-9},
@@ -138,7 +138,11 @@ std::string events_json(const std::vector<EventRecord>& events) {
                     {"task", event.task.empty() ? json(nullptr) : json(event.task)},
                     {"step", event.step},
                     {"text", event.text}});
-  return list.dump(-1, ' ', false, json::error_handler_t::replace);
+  return list;
+}
+
+std::string events_json(const std::vector<EventRecord>& events) {
+  return to_json(events).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace disttrain::chiefd

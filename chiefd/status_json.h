@@ -20,7 +20,8 @@ nlohmann::json to_json(const JobStatus& status, const ChiefStatus& chief, const 
 // Before the first job: the same keys, `job` and `state` null.
 nlohmann::json json_without_job(const std::vector<TaskStatus>& tasks, const ChiefStatus& chief);
 
-// A list, oldest first.
+// A list, in their order.
+nlohmann::json to_json(const std::vector<EventRecord>& events);
 std::string events_json(const std::vector<EventRecord>& events);
 
 }  // namespace disttrain::chiefd

@@ -1,0 +1,54 @@
+#include "chiefd/status_page/status_page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "chiefd/status_json.h"
+#include "common/daemon/startup.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kEventsShown = 100;
+
+json number_or_null(std::optional<double> value) {
+  return value && std::isfinite(*value) ? json(*value) : json(nullptr);
+}
+
+}  // namespace
+
+json page_state(const std::string& cluster, json job, const Progress& progress, const std::deque<EventRecord>& events) {
+  json curve = json::array();
+  for (const ProgressPoint& point : progress.points())
+    curve.push_back({{"step", point.step},
+                     {"loss", number_or_null(point.loss)},
+                     {"learning_rate", number_or_null(point.learning_rate)},
+                     {"steps_per_second", number_or_null(point.steps_per_second)}});
+  json evaluations = json::array();
+  for (const EvaluationStatus& evaluation : progress.evaluations())
+    evaluations.push_back({{"step", evaluation.step.value},
+                           {"loss", number_or_null(evaluation.loss)},
+                           {"accuracy", number_or_null(evaluation.accuracy)}});
+  const std::size_t shown = std::min(events.size(), kEventsShown);
+  return {
+      {"cluster", cluster},
+      {"version", daemon::kVersion},
+      {"job", std::move(job)},
+      {"curve", curve},
+      {"evaluations", evaluations},
+      {"events", to_json(std::vector<EventRecord>(events.end() - static_cast<std::ptrdiff_t>(shown), events.end()))}};
+}
+
+void add_status_page(daemon::HttpEndpoint& http, std::function<std::string()> state) {
+  http.add("/", [] { return daemon::HttpAnswer{200, "text/html; charset=utf-8", kStatusPage}; });
+  http.add("/status.json", [&http, state = std::move(state)] {
+    std::optional<std::string> text = http.ask(state);
+    if (!text) return daemon::HttpAnswer{503, daemon::HttpAnswer().content_type, "the chief's loop doesn't turn\n"};
+    return daemon::HttpAnswer{200, "application/json", std::move(*text)};
+  });
+}
+
+}  // namespace disttrain::chiefd
