@@ -188,8 +188,8 @@ void Cluster::begin_leave(Instant now, const Member& member, Actions& actions) {
   Turn turn = this->turn(now, actions);
   if (is_new) {
     const std::string text = to_string(member.task) + " was told to end";
-    actions.push_back(Note{1, text, "task_leaves", name_of_current()});
-    turn.persist(EventRecord{0, current_.value_or(JobId()), "task_leaves", to_string(member.task), 0, text});
+    actions.push_back(Note{1, text, kTaskLeaves, name_of_current()});
+    turn.persist(EventRecord{0, current_.value_or(JobId()), kTaskLeaves, to_string(member.task), 0, text});
   }
   if (Job* job = current()) job->advance_leavers(turn);
 }

@@ -361,8 +361,9 @@ class Job {
   std::map<Member, PhaseTimes> warmup_times_;  // phase times at the end of warm-up
   bool is_short_ = false;                      // of workers: paused
   Instant short_since_;
-  std::set<Member> told_to_stop_;  // as they leave
-  std::set<Member> stopped_;       // and these have
+  std::set<Member> told_to_stop_;      // as they leave
+  std::set<std::string> told_to_end_;  // tasks that a chief before said were leaving
+  std::set<Member> stopped_;           // and these have
 
   // Data.
   Lending lending_;

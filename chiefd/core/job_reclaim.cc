@@ -17,7 +17,9 @@ void Job::recall(Instant now, const std::deque<EventRecord>& events, std::int64_
     // A clock that was set back makes it a loss of just now.
     const Duration age = std::max(Duration::zero(), Duration(wall - event.wall_nanoseconds));
     if (event.kind == kLossCounted || event.kind == kLostAtStart) restarts_.note(now - age, window);
-    if (event.kind == kLossCounted) {
+    // Where it is gone, or another process, it left.
+    if (event.kind == kTaskLeaves) told_to_end_.insert(event.task);
+    if (event.kind == kLossCounted || event.kind == kRollsBack) {
       const Step reached = std::max(Step(event.step), recovery_ ? recovery_->step : Step());
       const Instant began = recovery_ ? recovery_->began : now - age;
       recovery_ = Recovery{event.text.substr(event.text.find(kCauseFollows) + std::string(kCauseFollows).size()),
@@ -30,6 +32,7 @@ void Job::recall(Instant now, const std::deque<EventRecord>& events, std::int64_
     }
     if (event.kind == kWorkerLost && age <= window) rejoins_[event.task].note(now - age, window);
     if (event.kind == kRolledBack) recovery_.reset();
+    if (event.kind == to_string(JobState::kRunning)) told_to_end_.clear();
     // A checkpoint is due by its time, however often the chief is restarted.
     const bool is_first_start = event.kind == to_string(JobState::kRunning) && !newest_at_.time_since_epoch().count();
     if (event.kind == kCheckpointTaken || is_first_start) newest_at_ = now - age;
@@ -133,7 +136,7 @@ void Job::reclaim(Turn& turn, const TaskHello& hello) {
   };
   if (std::any_of(ps.begin(), ps.end(), was_replaced) && hello.job.value == 0)
     return recover(turn, to_string(hello.member.task) + ": it was restarted while the chief was away",
-                   hello.member.task);
+                   hello.member.task, told_to_end_.count(to_string(hello.member.task)) == 0);
   if (hello.job != id() || hello.generation != generation_ || !uses(hello.member)) return;
   reclaimed_.insert(hello.member);
   // Workers that have marked their channels for the chief before would wait for those that never heard of it.
@@ -155,7 +158,8 @@ void Job::finish_reclaim(Turn& turn) {
   if (!all && turn.now < *deadline_) return;
   for (const Member& member : ps)
     if (is_missing(member))
-      return recover(turn, to_string(member.task) + ": it was lost while the chief was away", member.task);
+      return recover(turn, to_string(member.task) + ": it was lost while the chief was away", member.task,
+                     told_to_end_.count(to_string(member.task)) == 0);
   std::vector<Member> members = roster_.members;
   for (const Member& worker : roster_.members) {
     if (!is_missing(worker)) continue;

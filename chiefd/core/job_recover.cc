@@ -90,6 +90,9 @@ void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root
     deadline_ = gather_until_;
     return gather(turn);
   }
+  if (!is_loss)
+    tell(turn, kRollsBack, 1, std::string("it left in good order, which counts as no loss") + kCauseFollows + why,
+         root);
   const Step reached = std::max(pacer_report_.global_step, recovery_ ? recovery_->step : Step());
   const bool is_known = heard_pacer_ && (!recovery_ || recovery_->is_step_known);
   const Instant began = recovery_ ? recovery_->began : turn.now;

@@ -182,6 +182,8 @@ inline constexpr char kTakenUp[] = "taken_up";
 inline constexpr char kReclaimed[] = "reclaimed";
 inline constexpr char kCheckpointTaken[] = "checkpoint";
 inline constexpr char kWorkerLeft[] = "worker_left";
+inline constexpr char kTaskLeaves[] = "task_leaves";
+inline constexpr char kRollsBack[] = "rolls_back";  // for a task that left in good order: no loss
 
 using Record = std::variant<TermRecord, SubmittedRecord, StateRecord, GenerationRecord, GrantRecord, DescribedRecord,
                             TrainingRecord, RosterRecord, OpenGrantsRecord, CheckpointRecord, EventRecord, EndRecord>;

@@ -26,6 +26,7 @@ constexpr MessageId kMessageIds[] = {
     {"worker_lost", "b458152e4af74673a8052de798d90442"},
     {"worker_joined", "20bfa3345a4a4831894a82e214f4b4cd"},
     {"loss_counted", "c37b9d7188d04789851dea12799e7984"},
+    {"rolls_back", "7f0c5a3d9e214b06b8f1d2c4a6e83b57"},
     {"lost_at_start", "c328b567291446438f06e34ec6016a60"},
     {"worker_refused", "e26766597def4ae2bdea3e7e3108e81a"},
     {"restored", "9e6322e0a28c4f7e97eb18e3d0f3b6d2"},

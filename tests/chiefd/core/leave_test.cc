@@ -233,6 +233,55 @@ TEST_F(LeaveTest, NextChiefIsAskedAgain) {
   EXPECT_TRUE(is_let_go(worker(1)));
 }
 
+// The chief that let a ps go is away before its successor is there.
+TEST_F(LeaveTest, NextChiefEndsTheRollbackForAPsThatLeft) {
+  JobConfig config = with_checkpoints();
+  config.job.max_restarts = 0;
+  const JobId job = train(config);
+  report_pacer(70, 0);
+  pacer_.global_step = Step(73);
+  leave(ps(1));
+  const PrepareCheckpoint prepare = sent<PrepareCheckpoint>(ps(0)).back();
+  for (const std::uint32_t i : {0u, 1u})
+    say(ps(i), CheckpointPrepared{prepare.job, prepare.generation, prepare.attempt});
+  ASSERT_TRUE(is_let_go(ps(1)));
+  restart_chief();
+  for (const std::uint32_t i : {0u, 1u}) hello_again(worker(i));
+  hello_again(ps(0));
+  restart(ps(1));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(journal_.jobs.at(job).generation.restore_step, Step(73));
+  EXPECT_EQ(status(job).recoveries, 1u);
+  EXPECT_EQ(event("loss_counted"), "no event of this kind");
+}
+
+// It was told to end, and has ended, whoever let it go.
+TEST_F(LeaveTest, PsToldToEndThatIsGoneWithTheChiefIsNoLoss) {
+  for (const bool has_successor : {true, false}) {
+    SCOPED_TRACE(has_successor);
+    JobConfig config = with_checkpoints();
+    config.job.max_restarts = 0;
+    const JobId job = train(config);
+    obedient_ = false;
+    leave(ps(1));
+    ASSERT_FALSE(is_let_go(ps(1)));
+    obedient_ = true;
+    restart_chief();
+    for (const std::uint32_t i : {0u, 1u}) hello_again(worker(i));
+    hello_again(ps(0));
+    if (has_successor) restart(ps(1));
+    pass(seconds(10));
+    if (!has_successor) restart(ps(1));
+    pass(seconds(1));
+    EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+    EXPECT_EQ(event("loss_counted"), "no event of this kind");
+    journal_ = JournalState();
+    newest_.reset();
+    pacer_ = PacerReport();
+  }
+}
+
 TEST_F(LeaveTest, ChangedTimeoutIsToldAndNobodyIsSilentBecauseOfIt) {
   config_.heartbeat.timeout = seconds(10);
   start_chief(1, 1);
