@@ -2,6 +2,7 @@
 import json
 import signal
 import threading
+import time
 import unittest
 
 from bad_input_test import CLUSTER, free_ports
@@ -73,6 +74,18 @@ class VerbsTest(SystemTest):
         self.assertIn("endless", outcome.err + outcome.out)
         self.until_steps(6, "--cluster", self.cluster)
 
+    def test_interrupted_submit_does_not_wait_for_a_chief_that_is_away(self):
+        process = self.start("disttrain", "submit", self.job("endless", train=LONG), "--cluster", self.cluster)
+        self.until_steps(5, "--cluster", self.cluster)
+        self.daemons[0].kill()
+        self.until_line(process, "trying for 15 s to reach it again", "stderr")
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        outcome = self.finish(process)
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertEqual(outcome.code, 143, str(outcome))
+        self.assertIn("detached", outcome.err)
+
     def test_logs_are_prefixed_by_task(self):
         self.assert_finished(self.verb("submit", "--json", self.job(train="epochs = 1")))
         logs = self.verb("logs").out
@@ -82,19 +95,19 @@ class VerbsTest(SystemTest):
         tasks = {line.split()[3] for line in self.verb("logs", "--task", "worker/0").out.splitlines()}
         self.assertEqual(tasks, {"worker/0"})
 
-    def until_line(self, process, word):
+    def until_line(self, process, word, stream="stdout"):
         """The process's output up to the line that has the word."""
         patience = threading.Timer(PATIENCE, process.kill)
         patience.start()
         try:
             lines = []
-            for line in process.stdout:
+            for line in getattr(process, stream):
                 lines.append(line)
                 if word in line:
                     return lines
         finally:
             patience.cancel()
-        self.fail(f"{process.args} ended before it said {word!r}: {process.stderr.read()}")
+        self.fail(f"{process.args} ended before it said {word!r}: {lines} {process.stderr.read()}")
 
     def test_followed_logs_come_while_the_job_runs(self):
         process = self.start("disttrain", "logs", "-f", "--cluster", self.cluster)

@@ -44,11 +44,19 @@ Result<FinishedRun> run_on_running_cluster(const SubmitOptions& options) {
 
   asio::io_context loop;
   Interrupts interrupts(loop);
-  ChiefClient client(loop, [&interrupts] { return interrupts.count() > 1; });
-  if (Status connected = client.connect(cluster->target, cluster->dial); !connected)
-    return tl::unexpected<Error>(std::move(connected.error()));
+  ChiefClient client(loop, [&interrupts] { return interrupts.count() > 0; });
+  if (Status connected = client.connect(cluster->target, cluster->dial); !connected) {
+    if (interrupts.count() == 0) return tl::unexpected<Error>(std::move(connected.error()));
+    std::cerr << connected.error().message << ": nothing was submitted\n";
+    return FinishedRun{Json(), interrupts.exit_code()};
+  }
   auto number = submit_job(client, *job, options.warmup);
-  if (!number) return tl::unexpected<Error>(std::move(number.error()));
+  if (!number) {
+    if (interrupts.count() == 0) return tl::unexpected<Error>(std::move(number.error()));
+    std::cerr << number.error().message << ": the chief may have job " << job->config.job.name
+              << ". See: disttrain status --all\n";
+    return FinishedRun{Json(), interrupts.exit_code()};
+  }
   if (options.detach) {
     std::cout << *number << '\n';
     return FinishedRun{Json(), 0};
