@@ -206,6 +206,20 @@ class InstalledTest(unittest.TestCase):
         self.assertIn(", 0 steps are lost;", events["rolled_back"])
         self.assertNotIn("loss_counted", events)
 
+    def test_restarted_host_loses_no_step(self):
+        self.start_all()
+        self.submit()
+        self.until_steps(200)
+        before = {unit: self.host.unit(unit)["MainPID"] for unit in DAEMONS}
+        self.host.run("systemctl", "restart", "disttrain.target")
+        for unit in DAEMONS:
+            self.host.until(f"{unit} to be another process", lambda unit=unit: (now := self.host.unit(unit))["ActiveState"]
+                            == "active" and now["MainPID"] != before[unit])
+        self.until_steps(200)
+        events = {event["kind"]: event["text"] for event in self.events()}
+        self.assertIn(", 0 steps are lost;", events["rolled_back"])
+        self.assertNotIn("loss_counted", events)
+
     def test_job_goes_on_after_all_were_restarted_at_once(self):
         # systemd stops them in any order then: what came after the newest checkpoint is trained again.
         self.start_all()
@@ -280,6 +294,25 @@ class InstalledTest(unittest.TestCase):
             self.assertTrue(all(entry["MESSAGE"] for entry in entries))
         self.assertTrue(any("registered with the chief" in entry["MESSAGE"]
                             for entry in self.host.journal("_SYSTEMD_UNIT=workerd.service")))
+        since = f"--after-cursor={self.cursor}"
+        for task in ("chief/0", "ps/0", "worker/0"):
+            self.assertTrue(self.host.journal(since, f"DISTTRAIN_TASK={task}"), task)
+        self.assertTrue(self.host.journal(since, "DISTTRAIN_JOB=quick", "DISTTRAIN_TASK=worker/0"))
+        [end] = self.host.journal(since, "DISTTRAIN_EVENT=finished")
+        self.assertEqual((end["DISTTRAIN_TASK"], end["DISTTRAIN_JOB"], end["DISTTRAIN_STEP"], end["PRIORITY"]),
+                         ("chief/0", "quick", "120", "6"))
+        self.assertEqual(self.host.journal(since, f"MESSAGE_ID={end['MESSAGE_ID']}"), [end])
+
+    def test_crash_leaves_its_stack_in_the_journal(self):
+        self.start_all()
+        self.host.run("systemctl", "kill", "--signal=SEGV", "psd")
+        [crash] = self.host.until("the crash in the journal", lambda: self.host.journal(
+            f"--after-cursor={self.cursor}", "DISTTRAIN_EVENT=crashed"))
+        self.assertEqual((crash["_SYSTEMD_UNIT"], crash["PRIORITY"]), ("psd.service", "2"))
+        self.assertIn("SIGSEGV", crash["MESSAGE"])
+        self.assertIn("psd(", crash["MESSAGE"])
+        self.until_logged("psd", "status=11/SEGV")
+        self.finished(self.submit(train="epochs = 1"))
 
     def test_bad_file_fails_once_with_its_sentence(self):
         self.write_cluster(tail="[transport]\ncredits = 0\n")
