@@ -16,7 +16,8 @@ struct Timeouts {
   Duration dial;               // one connection attempt, hello answered                    = 2 * timeout
   Duration setup;              // one stage of a job's start at a task that heartbeats      = 120 * timeout
   Duration close;              // tasks release a closed job, then are left behind          = 5 * timeout
-  Duration leave;              // a task that was told to end waits to be let go            = 60 * timeout
+  Duration leave;              // a task that was told to end waits to be let go, where the chief may take a checkpoint
+                               // first (which it gives up after 600 * timeout)             = 660 * timeout
 };
 
 constexpr Timeouts derive_timeouts(Duration heartbeat_timeout) {
@@ -30,7 +31,7 @@ constexpr Timeouts derive_timeouts(Duration heartbeat_timeout) {
       .dial = heartbeat_timeout * 2,
       .setup = heartbeat_timeout * 120,
       .close = heartbeat_timeout * 5,
-      .leave = heartbeat_timeout * 60,
+      .leave = heartbeat_timeout * 660,
   };
 }
 

@@ -174,7 +174,10 @@ void Job::finish_reclaim(Turn& turn) {
     unfinished_.erase(worker);
     prepared_.erase(worker);
     if (!waits_for_lost()) std::erase(members, worker);
-    tell(turn, kWorkerLost, 2, to_string(worker.task) + " was lost while the chief was away", worker.task);
+    if (told_to_end_.count(to_string(worker.task)) != 0)
+      tell(turn, kWorkerLeft, 1, to_string(worker.task) + " has left while the chief was away", worker.task);
+    else
+      tell(turn, kWorkerLost, 2, to_string(worker.task) + " was lost while the chief was away", worker.task);
   }
   // The pacer says where the job is. In sync what was lent before is void by this roster.
   const std::vector<Member> gone(lost_.begin(), lost_.end());

@@ -19,7 +19,7 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
   if (stage_ == Stage::kRegather) return regather(turn);
   if (!uses(member)) return;
   const bool is_silent = finding.what == Finding::What::kSilent;
-  const bool is_loss = finding.what != Finding::What::kLeft;
+  const bool is_loss = !finding.was_told_to_end;
   const bool has_trained = stage_ == Stage::kTrain || stage_ == Stage::kReclaim || stage_ == Stage::kSettle ||
                            stage_ == Stage::kFinalCut || stage_ == Stage::kEvaluate;
   if (stage_ == Stage::kClose) {
@@ -76,7 +76,7 @@ void Job::resume(Turn& turn) {
 
 // ---- rollback
 
-// is_loss: else a task left in good order, and nobody counts it.
+// is_loss: else the task was told to end, and nobody counts it.
 void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root, bool is_loss) {
   if (is_final(state_) || stage_ == Stage::kClose || stage_ == Stage::kQueued) return;
   if (stopping_) return close(turn, JobState::kStopped, end_reason_ + "; " + why + " before the workers had ended");
@@ -91,8 +91,7 @@ void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root
     return gather(turn);
   }
   if (!is_loss)
-    tell(turn, kRollsBack, 1, std::string("it left in good order, which counts as no loss") + kCauseFollows + why,
-         root);
+    tell(turn, kRollsBack, 1, std::string("it was told to end, which counts as no loss") + kCauseFollows + why, root);
   const Step reached = std::max(pacer_report_.global_step, recovery_ ? recovery_->step : Step());
   const bool is_known = heard_pacer_ && (!recovery_ || recovery_->is_step_known);
   const Instant began = recovery_ ? recovery_->began : turn.now;

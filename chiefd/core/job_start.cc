@@ -102,7 +102,8 @@ void Job::on_finding_while_describing(Turn& turn, const Finding& finding) {
   const bool is_good = finding.what == Finding::What::kJoined || finding.what == Finding::What::kReturned;
   if (is_good || (member.task.role == Role::kWorker && !is_in_roster(member))) return;
   // A worker that dies of the job's data would die of it again, and again.
-  const bool may_be_the_data = finding.what == Finding::What::kLost && awaited_.count(member) != 0;
+  const bool may_be_the_data =
+      finding.what == Finding::What::kLost && !finding.was_told_to_end && awaited_.count(member) != 0;
   const std::size_t times = may_be_the_data ? count_loss(turn, kLostAtStart, finding.why, member.task) : 0;
   if (times > config().job.max_restarts)
     return fail(turn, Error{ErrorCode::kUnavailable, too_many_losses(finding.why, times)}, member.task);

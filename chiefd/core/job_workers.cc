@@ -20,7 +20,7 @@ void Job::forget_predecessors(const Member& worker) {
   });
 }
 
-// is_loss: else it left in good order, and nobody counts it.
+// is_loss: else it was told to end, and nobody counts it.
 void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why, bool is_loss) {
   forget_predecessors(worker);
   lost_.insert(worker);

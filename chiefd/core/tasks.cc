@@ -127,9 +127,9 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
   task.reason.clear();
   actions.push_back(Admit{hello.member});
   if (is_new || was_given_up)
-    findings.push_back({Finding::What::kJoined, hello.member, "said hello"});
+    findings.push_back({Finding::What::kJoined, hello.member, "said hello", false});
   else if (was_silent)
-    findings.push_back({Finding::What::kReturned, hello.member, "said hello again"});
+    findings.push_back({Finding::What::kReturned, hello.member, "said hello again", false});
 }
 
 void Tasks::lose_connection(Instant, const Member& member, const std::string& why, Findings&, Actions& actions) {
@@ -157,7 +157,8 @@ void Tasks::hear(Instant now, const Member& member, const Heartbeat& heartbeat, 
   if (task.state != TaskState::kSilent || now - task.last_heard > timeouts_.silent) return;
   task.state = TaskState::kReady;
   task.reason.clear();
-  findings.push_back({Finding::What::kReturned, member, "was silent for " + milliseconds(now - task.silent_since)});
+  findings.push_back(
+      {Finding::What::kReturned, member, "was silent for " + milliseconds(now - task.silent_since), false});
 }
 
 void Tasks::accuse(TaskId accused, Actions& actions) {
@@ -196,7 +197,7 @@ void Tasks::lose(Task& task, std::uint64_t Losses::*how, std::string why, Findin
   task.connected = false;
   ++(task.losses.*how);
   actions.push_back(Disconnect{task.member});
-  findings.push_back({Finding::What::kLost, task.member, std::move(why)});
+  findings.push_back({Finding::What::kLost, task.member, std::move(why), task.leaving});
 }
 
 bool Tasks::begin_leave(const Member& member) {
@@ -219,7 +220,7 @@ void Tasks::let_go(const Member& member, Findings& findings, Actions& actions) {
   task.reason = "it was told to end";
   task.connected = false;
   ++task.losses.left;
-  findings.push_back({Finding::What::kLeft, member, task.reason});
+  findings.push_back({Finding::What::kLeft, member, task.reason, true});
 }
 
 // A task hears of the new one in the answer to its next heartbeat, when its timer for the one after is set already; and
@@ -254,7 +255,7 @@ void Tasks::tick(Instant now, Findings& findings, Actions& actions) {
     task->state = TaskState::kSilent;
     task->silent_since = task->last_heard;
     task->reason = silence_of(*task, now);
-    findings.push_back({Finding::What::kSilent, task->member, task->reason});
+    findings.push_back({Finding::What::kSilent, task->member, task->reason, task->leaving});
   }
 }
 

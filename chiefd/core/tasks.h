@@ -47,6 +47,7 @@ struct Finding {
   What what = What::kJoined;
   Member member;
   std::string why;
+  bool was_told_to_end = false;  // whether it was let go or not: nobody counts that as a loss
 };
 using Findings = std::vector<Finding>;
 

@@ -233,6 +233,41 @@ TEST_F(LeaveTest, NextChiefIsAskedAgain) {
   EXPECT_TRUE(is_let_go(worker(1)));
 }
 
+// It was told to again, or its host's patience ended.
+TEST_F(LeaveTest, TaskThatEndsBeforeItIsLetGoIsNoLoss) {
+  JobConfig config = with_checkpoints();
+  config.job.max_restarts = 0;
+  const JobId job = train(config);
+  obedient_ = false;
+  leave(ps(1));
+  ASSERT_FALSE(is_let_go(ps(1)));
+  obedient_ = true;
+  restart(ps(1));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(event("loss_counted"), "no event of this kind");
+  leave(worker(1));
+  ASSERT_FALSE(is_let_go(worker(1)));
+  restart(worker(1));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(event("worker_lost"), "no event of this kind");
+  EXPECT_NE(event("worker_left"), "no event of this kind");
+}
+
+TEST_F(LeaveTest, WorkerToldToEndThatIsGoneWithTheChiefHasLeft) {
+  const JobId job = train(job_config("a"));
+  leave(worker(1));
+  ASSERT_FALSE(is_let_go(worker(1)));
+  restart_chief();
+  for (const std::uint32_t i : {0u, 1u}) hello_again(ps(i));
+  hello_again(worker(0));
+  pass(seconds(10));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(event("worker_left"), "worker/1 has left while the chief was away");
+  EXPECT_EQ(event("worker_lost"), "no event of this kind");
+}
+
 // The chief that let a ps go is away before its successor is there.
 TEST_F(LeaveTest, NextChiefEndsTheRollbackForAPsThatLeft) {
   JobConfig config = with_checkpoints();
