@@ -46,12 +46,15 @@ std::string host_part(const std::string& address) {
   return host;
 }
 
-bool is_own_address(const std::string& address) {
+Result<bool> is_own_address(const std::string& address) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(host_part(address).c_str(), nullptr, &hints, &found) != 0) return false;
+  const std::string host = host_part(address);
+  if (const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found); error != 0)
+    return fail(error == EAI_AGAIN ? ErrorCode::kUnavailable : ErrorCode::kConfig,
+                "host name \"" + host + "\" can't be resolved: " + gai_strerror(error));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> names(found, freeaddrinfo);
   for (const addrinfo* name = names.get(); name != nullptr; name = name->ai_next)
     if (can_bind(*name)) return true;
@@ -69,13 +72,19 @@ Result<TaskId> find_own_task(const ClusterConfig& cluster, Role role, std::optio
   }
   if (role == Role::kChief) return TaskId{role, 0};
   std::vector<std::uint32_t> own;
-  for (std::uint32_t i = 0; i < count; ++i)
-    if (is_own_address(address_of(cluster, TaskId{role, i}))) own.push_back(i);
+  std::optional<Error> unresolved;  // of those that aren't resolved the one that is worth trying again, or the first
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Result<bool> is_own = is_own_address(address_of(cluster, TaskId{role, i}));
+    if (is_own && *is_own) own.push_back(i);
+    if (!is_own && (!unresolved || unresolved->code == ErrorCode::kConfig)) unresolved = is_own.error();
+  }
   if (own.size() == 1) return TaskId{role, own.front()};
   if (own.empty())
-    return fail(ErrorCode::kConfig, "none of the " + std::to_string(count) + " " + section +
-                                        " of the cluster file has an address of this host (" + host_name() +
-                                        "); correct the addresses, or say which task this is with --index N");
+    return fail(unresolved ? unresolved->code : ErrorCode::kConfig,
+                "none of the " + std::to_string(count) + " " + section +
+                    " of the cluster file has an address of this host (" + host_name() + ")" +
+                    (unresolved ? "; " + unresolved->message : "") +
+                    "; correct the addresses, or say which task this is with --index N");
   std::string indices;
   for (std::uint32_t i : own) indices += (indices.empty() ? "" : ", ") + std::to_string(i);
   return fail(ErrorCode::kConfig, "several " + section + " of the cluster file have an address of this host (" +

@@ -17,12 +17,13 @@ std::string host_name();
 std::string host_part(const std::string& address);
 
 // True where the host part is, or resolves to, an address of one of this host's interfaces. May ask the resolver, and
-// wait for it: for start-up only.
-bool is_own_address(const std::string& address);
+// wait for it: for start-up only. The name can't be resolved: kUnavailable where it may be later (no name server
+// answers), else kConfig.
+Result<bool> is_own_address(const std::string& address);
 
 // The place of this process in the cluster. `index` as given by --index: must be in the file (else kConfig). Without
 // it: the only task of the role whose address is this host's; none or several: kConfig, and the message says what to
-// do. The chief is always chief/0.
+// do; none, but names that may be resolved later: kUnavailable. The chief is always chief/0.
 Result<TaskId> find_own_task(const ClusterConfig& cluster, Role role, std::optional<std::uint32_t> index);
 
 // A listening socket that systemd or `disttrain up` passed to this process (LISTEN_FDS, LISTEN_PID): "fd:3", the

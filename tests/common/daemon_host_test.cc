@@ -22,10 +22,10 @@ ClusterConfig cluster_of(const std::vector<std::string>& ps, const std::vector<s
 }
 
 TEST(Host, OwnAddressesAreRecognised) {
-  EXPECT_TRUE(is_own_address("127.0.0.1:7110"));
-  EXPECT_TRUE(is_own_address("127.3.2.1:7110"));
-  EXPECT_TRUE(is_own_address("localhost:7110"));
-  EXPECT_FALSE(is_own_address("192.0.2.1:7110"));  // reserved for documentation (RFC 5737)
+  EXPECT_TRUE(is_own_address("127.0.0.1:7110").value());
+  EXPECT_TRUE(is_own_address("127.3.2.1:7110").value());
+  EXPECT_TRUE(is_own_address("localhost:7110").value());
+  EXPECT_FALSE(is_own_address("192.0.2.1:7110").value());  // reserved for documentation (RFC 5737)
 }
 
 TEST(Host, HostPartDropsPortAndBrackets) {
@@ -48,6 +48,16 @@ TEST(OwnTask, IndexBeyondTheFileIsRefused) {
 TEST(OwnTask, OnlyOwnAddressTellsTheIndex) {
   EXPECT_EQ(find_own_task(cluster_of({"192.0.2.1:1", "127.0.0.1:1"}, {}), Role::kPs, std::nullopt).value(),
             (TaskId{Role::kPs, 1}));
+}
+
+TEST(OwnTask, NameThatCannotBeResolvedIsNamed) {
+  const std::string name = "no-such-host.invalid";  // RFC 6761
+  auto task = find_own_task(cluster_of({"192.0.2.1:1", name + ":1"}, {}), Role::kPs, std::nullopt);
+  ASSERT_FALSE(task);
+  EXPECT_THAT(task.error().message, HasSubstr("host name \"" + name + "\" can't be resolved"));
+  EXPECT_EQ(find_own_task(cluster_of({name + ":1", "127.0.0.1:1"}, {}), Role::kPs, std::nullopt).value(),
+            (TaskId{Role::kPs, 1}))
+      << "others may not be there yet";
 }
 
 TEST(OwnTask, SeveralOwnAddressesAreRefusedWithTheWayOut) {

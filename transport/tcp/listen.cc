@@ -202,7 +202,7 @@ Result<Fd> bind_and_listen(const std::string& address, const TcpOptions& options
   const Result<HostAndPort> parsed = parse_address(address);
   if (!parsed) return tl::unexpected(parsed.error());
   const Result<std::vector<Endpoint>> endpoints = resolve(*parsed);
-  if (!endpoints) return fail(ErrorCode::kConfig, "can't listen on " + address + ": " + endpoints.error().message);
+  if (!endpoints) return fail(endpoints.error().code, "can't listen on " + address + ": " + endpoints.error().message);
   const Endpoint& endpoint = endpoints->front();
   Result<Fd> fd = open_socket(endpoint.storage.ss_family, options);
   if (!fd) return fd;
