@@ -69,7 +69,7 @@ Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId 
   if (!checkpoint_ && job.init_path.empty()) return {};
   if (!checkpoint_)
     return checkpoint::read_parameters(files, job.init_path, job.config.checkpoint.init_map, job.layout, shard,
-                                       store.parameters());
+                                       store.parameters(), turn);
   std::vector<std::span<float>> slots;
   for (std::size_t i = 0; i < store.slots(); ++i) slots.push_back(store.slot(i));
   const Status read = checkpoint::read_shard(files, checkpoint_->path, checkpoint_->manifest, job.layout, shard,

@@ -11,7 +11,8 @@
 namespace disttrain::checkpoint {
 namespace {
 
-constexpr std::size_t kMostSaid = 10;  // problems, and names
+constexpr std::size_t kMostSaid = 10;                           // problems, and names
+constexpr std::uint64_t kReadAtOnce = std::uint64_t{16} << 20;  // elements, between two turns
 
 // "; did you mean "w0"?" or nothing.
 std::string guess(const std::string& name, const std::vector<std::string>& known) {
@@ -109,7 +110,8 @@ Status check_parameters(Files& files, const std::string& path, const std::map<st
 }
 
 Status read_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,
-                       const Layout& target, ShardId shard, std::span<float> parameters) {
+                       const Layout& target, ShardId shard, std::span<float> parameters,
+                       const std::function<void()>& turn) {
   DISTTRAIN_CHECK_EQ(parameters.size(), shard_elements(target, shard));
   Result<Weights> weights = Weights::open(files, path);
   if (!weights) return tl::unexpected(weights.error());
@@ -119,8 +121,12 @@ Status read_parameters(Files& files, const std::string& path, const std::map<std
   for (std::size_t v = 0; v < wanted.size(); ++v)
     for (const SliceEntry& slice : wanted[v].slices) {
       if (slice.shard != shard.value) continue;
-      const std::span<float> out = parameters.subspan(slice.offset, slice.elements);
-      if (Status read = weights->read((*matched)[v], slice.begin, out); !read) return read;
+      for (std::uint64_t done = 0; done < slice.elements; done += kReadAtOnce) {
+        const std::uint64_t count = std::min(kReadAtOnce, slice.elements - done);
+        const std::span<float> out = parameters.subspan(slice.offset + done, count);
+        if (Status read = weights->read((*matched)[v], slice.begin + done, out); !read) return read;
+        if (turn) turn();
+      }
     }
   return {};
 }

@@ -104,7 +104,8 @@ void Service::ask_state() {
   std::string message;
   if (state.is_ready && !is_ready_) message += "READY=1\n";
   if (status_ != status) message += "STATUS=" + status + "\n";
-  if (state.is_busy) message += "EXTEND_TIMEOUT_USEC=" + microseconds(kBusyExtension) + "\n";
+  // It puts the watchdog off as well, so that it isn't for what hangs.
+  if (state.is_busy && are_well_) message += "EXTEND_TIMEOUT_USEC=" + microseconds(kBusyExtension) + "\n";
   if (!message.empty() && notify(message)) {  // else said the next time
     is_ready_ = is_ready_ || state.is_ready;
     status_ = status;
@@ -129,7 +130,7 @@ bool Service::has_moved(Watched& watched) const {
 }
 
 void Service::check_loops() {
-  bool are_well = true;
+  are_well_ = true;
   for (Watched& watched : watched_) {
     watched.still = has_moved(watched) ? 0 : watched.still + 1;
     const Duration patience = std::max(watched.loop.patience, 2 * check_every_);
@@ -139,9 +140,9 @@ void Service::check_loops() {
                  std::to_string(static_cast<long>(to_seconds(watched.still * check_every_))) +
                  " s: systemd's watchdog isn't told any more that this daemon is well");
     watched.is_hung = is_hung;
-    are_well = are_well && !is_hung;
+    are_well_ = are_well_ && !is_hung;
   }
-  if (are_well) notify("WATCHDOG=1");
+  if (are_well_) notify("WATCHDOG=1");
   watchdog_timer_.expires_after(check_every_);
   watchdog_timer_.async_wait([this](asio::error_code cancelled) {
     if (!cancelled) check_loops();
@@ -153,6 +154,7 @@ void Service::reloading() {
 }
 
 void Service::reloaded() {
+  if (!is_ready_) return;  // the next READY=1 ends it
   is_ready_ = notify("READY=1\nSTATUS=" + status_);
 }
 

@@ -68,6 +68,7 @@ class Service {
   const std::function<ServiceState()> state_;
   Duration check_every_{};  // zero: nobody watches
   std::vector<Watched> watched_;
+  bool are_well_ = true;
   bool is_ready_ = false;
   std::string status_;
   asio::steady_timer state_timer_;
