@@ -133,7 +133,11 @@ void Chief::look_at_progress() {
 void Chief::change(const ClusterConfig& cluster) {
   const bool is_other_timeout = cluster.heartbeat.timeout != config_.heartbeat.timeout;
   config_ = cluster;
-  if (is_other_timeout) step(Reconfigured{cluster.heartbeat.timeout});
+  if (!is_other_timeout) return;
+  log_.info(
+      "heartbeat.timeout: tasks take it with the answers to their heartbeats; a job that runs keeps the waits it began "
+      "with, such as those of ps tasks for each other");
+  step(Reconfigured{cluster.heartbeat.timeout});
 }
 
 daemon::ServiceState Chief::state() const {
@@ -210,13 +214,18 @@ void Chief::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const std::optional<Refused> refused =
       hello ? refusal_of(*hello) : std::optional(Refused{ErrorCode::kConfig, hello.error().message});
   peers_.emplace(peer.id(), std::move(owned));
-  metrics_->requests("Hello").note(refused ? metrics::RpcCode::kRefused : metrics::RpcCode::kOk, daemon::now() - begin);
+  hello_outcome_ = refused ? metrics::RpcCode::kRefused : metrics::RpcCode::kOk;
+  answer_hello(peer, hello, refused);
+  metrics_->requests("Hello").note(hello_outcome_, daemon::now() - begin);
+}
+
+void Chief::answer_hello(Peer& peer, const Result<Hello>& hello, const std::optional<Refused>& refused) {
   if (refused) {
     log_.warn("refused " + peer.address() + ": " + refused->reason);
     peer.refuse(*refused);
     return drop(peer.id());
   }
-  if (!is_task) return admit_client(peer, std::get<ClientHello>(hello->who));
+  if (const auto* client = std::get_if<ClientHello>(&hello->who)) return admit_client(peer, *client);
   const TaskHello& task = std::get<TaskHello>(hello->who);
   if (hello->cluster_hash != config_.hash)
     log_.warn(to_string(task.member.task) + " has another cluster file than the chief");
@@ -320,6 +329,7 @@ void Chief::act(const Admit& action) {
 
 void Chief::act(const RefuseTask& action) {
   if (joining_ == nullptr) return;
+  hello_outcome_ = metrics::RpcCode::kRefused;
   log_.warn("refused " + to_string(action.member.task) + ": " + action.refused.reason);
   joining_->refuse(action.refused);
   drop(joining_->id());

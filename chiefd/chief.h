@@ -82,6 +82,7 @@ class Chief {
 
   // What happens.
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
+  void answer_hello(Peer& peer, const Result<Hello>& hello, const std::optional<Refused>& refused);
   void on_message(PeerId peer, const wire::ControlMessage& message);
   void take(Peer& peer, const wire::ControlMessage& message);
   void on_closed(PeerId peer, const Error& why);
@@ -149,9 +150,10 @@ class Chief {
   PeerId last_peer_;
   Peer* joining_ = nullptr;  // while TaskJoined is being stepped
   std::uint64_t joining_hash_ = 0;
-  PeerId speaker_;                                    // whose message is being handled
-  metrics::RpcCode outcome_ = metrics::RpcCode::kOk;  // of it
-  Instant next_look_;                                 // at what the job's time is used for
+  PeerId speaker_;                                          // whose message is being handled
+  metrics::RpcCode outcome_ = metrics::RpcCode::kOk;        // of it
+  metrics::RpcCode hello_outcome_ = metrics::RpcCode::kOk;  // of the one that is being answered
+  Instant next_look_;                                       // at what the job's time is used for
   std::vector<Waiter> waiters_;
   std::vector<Follower> followers_;
   std::vector<EventFollower> event_followers_;

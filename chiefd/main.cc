@@ -8,6 +8,7 @@
 #include "common/daemon/clock.h"
 #include "common/daemon/crash.h"
 #include "common/daemon/daemon_pages.h"
+#include "common/daemon/end_deadline.h"
 #include "common/daemon/log.h"
 #include "common/daemon/random.h"
 #include "common/daemon/reload.h"
@@ -29,17 +30,18 @@ int main(int argc, char** argv) {
   daemon::report_crashes(startup->task, log.form());
 
   const transport::TcpOptions tcp_options{.congestion_control = cluster.transport.congestion_control};
-  if (Status status = transport::validate(tcp_options); !status) return daemon::report("chiefd", status.error());
+  if (Status status = transport::validate(tcp_options); !status) return daemon::report(log, status.error());
   transport::TcpTransport transport(tcp_options);
 
   Result<chiefd::JournalFile::Opened> journal = chiefd::JournalFile::open(cluster.chief.state_directory);
-  if (!journal) return daemon::report("chiefd", journal.error());
+  if (!journal) return daemon::report(log, journal.error());
 
   asio::io_context loop(1);
   Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(loop, *startup);
-  if (!http) return daemon::report("chiefd", http.error());
+  if (!http) return daemon::report(log, http.error());
   metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), cluster.hash,
                                   daemon::wall_nanoseconds());
+  std::optional<daemon::EndDeadline> deadline;  // what comes after it joins its threads first
   chiefd::Chief chief(loop, transport, log,
                       chiefd::Chief::Setup{.cluster = cluster,
                                            .listen_address = startup->listen_address,
@@ -47,8 +49,8 @@ int main(int argc, char** argv) {
                                            .journal = std::move(*journal),
                                            .seed = daemon::draw_number(),
                                            .on_listening = {},
-                                           .on_failed = [&loop, &exit_code](const Error& error) {
-                                             exit_code = daemon::report("chiefd", error);
+                                           .on_failed = [&loop, &log, &exit_code](const Error& error) {
+                                             exit_code = daemon::report(log, error);
                                              loop.stop();
                                            }});
   daemon::add_daemon_pages(**http, {.collect =
@@ -73,6 +75,7 @@ int main(int argc, char** argv) {
     loop.stop();
   });
   loop.run();
+  deadline.emplace(log, daemon::kEndPatience, exit_code);
   http->reset();  // before what its pages ask
   return exit_code;
 }

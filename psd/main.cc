@@ -1,10 +1,12 @@
 // psd: the daemon that keeps the parameters. See PsDaemon.
 #include <asio/io_context.hpp>
 #include <memory>
+#include <optional>
 
 #include "common/daemon/clock.h"
 #include "common/daemon/crash.h"
 #include "common/daemon/daemon_pages.h"
+#include "common/daemon/end_deadline.h"
 #include "common/daemon/log.h"
 #include "common/daemon/reload.h"
 #include "common/daemon/service.h"
@@ -21,25 +23,22 @@ int main(int argc, char** argv) {
   std::optional<daemon::Startup> startup = daemon::start_daemon(Role::kPs, argc, argv, exit_code);
   if (!startup) return exit_code;
 
-  transport::TcpOptions options;
-  options.congestion_control = startup->cluster.transport.congestion_control;
-  if (Status valid = transport::validate(options); !valid) return daemon::report("psd", valid.error());
-
   daemon::Log log(startup->task, startup->cluster.log);
   daemon::report_crashes(startup->task, log.form());
+  transport::TcpOptions options;
+  options.congestion_control = startup->cluster.transport.congestion_control;
+  if (Status valid = transport::validate(options); !valid) return daemon::report(log, valid.error());
   transport::TcpTransport transport(options);
   asio::io_context loop(1);
   Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(loop, *startup);
-  if (!http) return daemon::report("psd", http.error());
+  if (!http) return daemon::report(log, http.error());
   startup->metrics_address = daemon::reachable_address(**http, startup->address);
   metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), startup->cluster.hash,
                                   daemon::wall_nanoseconds());
+  std::optional<daemon::EndDeadline> deadline;  // what comes after it joins its threads first
   psd::PsDaemon ps(loop, transport, *startup, log);
-  if (Status started = daemon::listen_patiently([&ps] { return ps.start(); }); !started) {
-    log.error(started.error().message);
-    daemon::tell_status(started.error().message);
-    return static_cast<int>(started.error().code);
-  }
+  if (Status started = daemon::listen_patiently([&ps] { return ps.start(); }); !started)
+    return daemon::report(log, started.error());
   daemon::add_daemon_pages(**http, {.collect =
                                         [&](metrics::Page& page) {
                                           process.collect(page, {.log_messages = log.counts(),
@@ -59,6 +58,8 @@ int main(int argc, char** argv) {
     service.stopping();
   });
   loop.run();
+  exit_code = ps.exit_code();
+  deadline.emplace(log, daemon::kEndPatience, exit_code);
   http->reset();  // before what its pages ask
-  return ps.exit_code();
+  return exit_code;
 }

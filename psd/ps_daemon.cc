@@ -141,8 +141,6 @@ Hello PsDaemon::make_hello() const {
 void PsDaemon::on_welcome(const Welcome& welcome) {
   for (const std::string& warning : welcome.warnings) log_.warn(warning);
   log_.info("registered with the chief at " + startup_.cluster.chief.address);
-  is_away_ = false;
-  if (is_leaving_) chief_.tell(LeaveRequest{});
   if (job_ && !dropping_ && job_->failed) chief_.tell(*job_->failed);
   send_heartbeat();
   send_logs();
@@ -151,15 +149,12 @@ void PsDaemon::on_welcome(const Welcome& welcome) {
 // Nobody else takes checkpoints and lets tasks go.
 void PsDaemon::on_away(const std::string& why) {
   if (is_leaving_) return stop();
-  is_away_ = true;
   log_.warn("no connection to the chief at " + startup_.cluster.chief.address + " (" + why +
             "); dialling it until it answers" + (job_ ? ", training goes on" : ""));
 }
 
 void PsDaemon::on_refused(const Error& why) {
-  log_.error(why.message);
-  daemon::tell_status(why.message);
-  exit_code_ = static_cast<int>(why.code);
+  exit_code_ = daemon::report(log_, why);
   stop();
 }
 
@@ -389,7 +384,7 @@ void PsDaemon::refuse(transport::Arrival& arrival, ErrorCode code, const std::st
 // --- The end, and what systemd is told
 
 void PsDaemon::leave() {
-  if (is_leaving_ || !chief_.is_open()) {
+  if (is_leaving_ || !chief_.is_registered()) {
     log_.info(is_leaving_ ? "told to end again: ends at once" : "told to end; no chief is there to wait for");
     return stop();
   }
@@ -427,7 +422,7 @@ std::vector<daemon::WatchedLoop> PsDaemon::loops() {
 daemon::ServiceState PsDaemon::state() const {
   daemon::ServiceState state;
   const bool is_made = job_ && job_->created;
-  state.is_ready = chief_.is_open() || is_away_;
+  state.is_ready = chief_.is_registered() || chief_.is_waiting();
   state.is_busy = is_leaving_ || (job_ && !is_made) || writer_.is_busy();
   std::string& text = state.status;
   if (job_) {
@@ -446,7 +441,7 @@ daemon::ServiceState PsDaemon::state() const {
   if (is_leaving_)
     text += (text.empty() ? "" : ", ") + std::string("told to end, waits for the chief at ") +
             startup_.cluster.chief.address + " to let it go";
-  else if (!chief_.is_open())
+  else if (!chief_.is_registered())
     text += (text.empty() ? "" : ", ") + std::string("waits for the chief at ") + startup_.cluster.chief.address;
   else if (!job_)
     text = "no job; the chief is at " + startup_.cluster.chief.address;
@@ -454,6 +449,8 @@ daemon::ServiceState PsDaemon::state() const {
 }
 
 void PsDaemon::change(const ClusterConfig& cluster) {
+  if (cluster.heartbeat.timeout != startup_.cluster.heartbeat.timeout)
+    log_.info("heartbeat.timeout: while a chief is there its own holds; a job that runs keeps the waits it began with");
   startup_.cluster = cluster;
   chief_.set_own_timeouts(derive_timeouts(cluster.heartbeat.timeout));
 }

@@ -147,7 +147,6 @@ class PsDaemon {
   metrics::RpcCode outcome_ = metrics::RpcCode::kOk;  // of the hello that is being taken
   std::optional<OpenJob> job_;
   bool dropping_ = false;
-  bool is_away_ = false;  // it has dialled the chief in vain
   bool is_leaving_ = false;
   asio::steady_timer leave_timer_;
   Duration interval_{};  // that the threads go by

@@ -46,13 +46,17 @@ class ChiefLink final : private ControlHandler {
   static constexpr std::size_t kMaxQueuedBytes = std::size_t{4} << 20;
   // A chief answers every heartbeat; one of which nothing came for so many heartbeat timeouts is dialled anew.
   static constexpr int kSilentTimeouts = 5;
+  static constexpr std::chrono::seconds kQuietStart{5};
 
   // `loop` and `transport` outlive it. Belongs to the loop.
   ChiefLink(asio::io_context& loop, Transport& transport, std::string address, const Timeouts& timeouts,
             Handlers handlers);
   ~ChiefLink() override;
 
-  void open() { dial(); }
+  void open() {
+    opened_ = std::chrono::steady_clock::now();
+    dial();
+  }
   // Nothing is called afterwards. What can leave at once still does.
   void close();
 
@@ -61,13 +65,14 @@ class ChiefLink final : private ControlHandler {
 
   // Registered with a chief, at this moment.
   bool is_registered() const { return open_; }
+  // No chief is there: it was dialled in vain, or the first attempt takes so long that nobody should wait for its end.
+  bool is_waiting() const { return !open_ && (said_away_ || std::chrono::steady_clock::now() - opened_ > kQuietStart); }
   // Registered, and room for what is only worth something now.
   bool has_room() const { return open_ && connection_->queued_bytes() < kMaxQueuedBytes; }
   // A report waits for a chief that is away. Heartbeats, log lines, accusations and requests for leases are dropped
   // unless has_room(): they are said again.
   void tell(wire::ControlMessage message);
 
-  bool is_open() const { return open_; }
   const Timeouts& timeouts() const { return timeouts_; }  // the chief's, once it is known
   // Those of this task's own file have changed. They hold where no chief says others.
   void set_own_timeouts(const Timeouts& timeouts) {
@@ -98,6 +103,7 @@ class ChiefLink final : private ControlHandler {
   Duration pause_;
   std::chrono::steady_clock::time_point heard_;
   std::uint64_t attempt_ = 0;  // what an earlier one still has under way is known by its number
+  std::chrono::steady_clock::time_point opened_;
   bool open_ = false;
   bool said_away_ = false;
   std::deque<wire::ControlMessage> waiting_;

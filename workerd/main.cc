@@ -1,10 +1,12 @@
 // workerd: computes gradients of the jobs that the chief gives it.
 #include <asio/io_context.hpp>
 #include <memory>
+#include <optional>
 
 #include "common/daemon/clock.h"
 #include "common/daemon/crash.h"
 #include "common/daemon/daemon_pages.h"
+#include "common/daemon/end_deadline.h"
 #include "common/daemon/log.h"
 #include "common/daemon/reload.h"
 #include "common/daemon/service.h"
@@ -28,17 +30,18 @@ int main(int argc, char** argv) {
   transport::TcpTransport tcp(
       transport::TcpOptions{.congestion_control = startup->cluster.transport.congestion_control});
   Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(loop, *startup);
-  if (!http) return daemon::report("workerd", http.error());
+  if (!http) return daemon::report(log, http.error());
   startup->metrics_address = daemon::reachable_address(**http, startup->address);
   metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, tcp.name(), startup->cluster.hash,
                                   daemon::wall_nanoseconds());
+  std::optional<daemon::EndDeadline> deadline;  // what comes after it joins its threads first
   workerd::Worker worker(loop, tcp, log, *startup, workerd::make_torch_engine,
-                         [&loop, &exit_code](const Error& refused) {
-                           exit_code = daemon::report("workerd", refused);
+                         [&loop, &log, &exit_code](const Error& refused) {
+                           exit_code = daemon::report(log, refused);
                            loop.stop();
                          });
   if (const Status ok = daemon::listen_patiently([&worker] { return worker.start(); }); !ok)
-    return daemon::report("workerd", ok.error());
+    return daemon::report(log, ok.error());
   daemon::add_daemon_pages(**http, {.collect =
                                         [&](metrics::Page& page) {
                                           process.collect(page, {.log_messages = log.counts(),
@@ -58,6 +61,7 @@ int main(int argc, char** argv) {
     service.stopping();
   });
   loop.run();
+  deadline.emplace(log, daemon::kEndPatience, exit_code);
   http->reset();  // before what its pages ask
   return exit_code;
 }

@@ -166,7 +166,6 @@ Hello Worker::make_hello() const {
 void Worker::on_welcome(const Welcome& welcome) {
   for (const std::string& warning : welcome.warnings) log_.warn("the chief warns: " + warning);
   log_.info("registered with the chief at " + startup_.cluster.chief.address);
-  is_away_ = false;
   if (is_leaving_) chief_.tell(LeaveRequest{});
   step_.chief_returned();
   send_logs();
@@ -175,7 +174,6 @@ void Worker::on_welcome(const Welcome& welcome) {
 // Nobody else gives its records to others.
 void Worker::on_away(const std::string& why) {
   if (is_leaving_) return loop_.stop();
-  is_away_ = true;
   log_.warn("no connection to the chief at " + startup_.cluster.chief.address + " (" + why +
             "); dialling it until it answers" + (job_ == JobId() ? "" : ", training goes on"));
 }
@@ -227,7 +225,9 @@ void Worker::handle(const Evaluate& message) {
 
 void Worker::handle(const CloseJob& message) {
   if (message.job == job_) {
+    log_.set_step(step_.board().read().progress.steps);  // a short job has ended between two heartbeats
     log_.info(name_of_job(message.job) + ": closed" + (message.reason.empty() ? "" : " (" + message.reason + ")"));
+    log_.set_job("");
     job_ = JobId();
     generation_ = Generation();
   }
@@ -259,7 +259,7 @@ void Worker::name_job(const std::string& job_toml) {
 }
 
 void Worker::leave() {
-  if (is_leaving_ || !chief_.is_open()) {
+  if (is_leaving_ || !chief_.is_registered()) {
     log_.info(is_leaving_ ? "told to end again: ends at once" : "told to end; no chief is there to wait for");
     return loop_.stop();
   }
@@ -291,7 +291,7 @@ std::vector<daemon::WatchedLoop> Worker::loops() {
 daemon::ServiceState Worker::state() const {
   daemon::ServiceState state;
   const BoardEntry entry = step_.board().read();
-  state.is_ready = chief_.is_open() || is_away_;
+  state.is_ready = chief_.is_registered() || chief_.is_waiting();
   state.is_busy = is_leaving_;
   std::string& text = state.status;
   if (job_ != JobId()) {
@@ -305,7 +305,7 @@ daemon::ServiceState Worker::state() const {
   if (is_leaving_)
     text += (text.empty() ? "" : ", ") + std::string("told to end, waits for the chief at ") +
             startup_.cluster.chief.address + " to let it go";
-  else if (!chief_.is_open())
+  else if (!chief_.is_registered())
     text += (text.empty() ? "" : ", ") + std::string("waits for the chief at ") + startup_.cluster.chief.address;
   else if (job_ == JobId())
     text = "no job; the chief is at " + startup_.cluster.chief.address;
@@ -313,6 +313,8 @@ daemon::ServiceState Worker::state() const {
 }
 
 void Worker::change(const ClusterConfig& cluster) {
+  if (cluster.heartbeat.timeout != startup_.cluster.heartbeat.timeout)
+    log_.info("heartbeat.timeout: while a chief is there its own holds; a job that runs keeps the waits it began with");
   startup_.cluster = cluster;
   chief_.set_own_timeouts(derive_timeouts(cluster.heartbeat.timeout));
 }

@@ -87,7 +87,6 @@ class Worker {
   metrics::RpcBook requests_;
   std::string job_name_;      // once it is described or opened
   std::string pause_reason_;  // "": it doesn't pause
-  bool is_away_ = false;      // it has dialled the chief in vain
   bool is_leaving_ = false;
   asio::steady_timer leave_timer_;
   asio::steady_timer heartbeat_;

@@ -68,6 +68,7 @@ struct ClusterConfig {
   HeartbeatConfig heartbeat;
   MetricsConfig metrics;
   LogConfig log;
+  std::size_t unlisted = 0;  // workers at the end that the file doesn't name: this process's own view, not hashed
   // FNV-1a of the file's meaning (not of its comments or order of keys): two tasks of one cluster with other hashes are
   // warned of.
   std::uint64_t hash = 0;

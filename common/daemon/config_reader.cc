@@ -164,7 +164,9 @@ std::string cluster_toml(const ClusterConfig& cluster) {
 
 std::uint64_t hash_of(const ClusterConfig& cluster) {
   std::uint64_t hash = 14695981039346656037u;  // FNV-1a, 64 bits
-  for (unsigned char c : cluster_toml(cluster)) hash = (hash ^ c) * 1099511628211u;
+  ClusterConfig file = cluster;
+  file.workers.resize(file.workers.size() - file.unlisted);
+  for (unsigned char c : cluster_toml(file)) hash = (hash ^ c) * 1099511628211u;
   return hash;
 }
 

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "common/daemon/clock.h"
@@ -40,8 +41,8 @@ class RateLimit {
     bool passes = false;
     std::uint64_t left_out_before = 0;  // of this place, since its last line that passed
   };
-  Verdict pass(const std::source_location& where, Instant time) {
-    Place& place = places_[{where.file_name(), where.line()}];
+  Verdict pass(const std::source_location& where, const std::string& kind, Instant time) {
+    Place& place = places_[{where.file_name(), where.line(), kind}];
     if (time - place.window >= std::chrono::seconds(1)) {
       place.window = time;
       place.lines = 0;
@@ -61,7 +62,8 @@ class RateLimit {
     std::uint64_t left_out = 0;
   };
   std::uint32_t lines_per_second_;
-  std::map<std::pair<const char*, std::uint_least32_t>, Place> places_;  // bounded by the calls in the program
+  // Bounded by the calls in the program, and the kinds of events that pass through one.
+  std::map<std::tuple<const char*, std::uint_least32_t, std::string>, Place> places_;
 };
 
 }  // namespace
@@ -125,7 +127,7 @@ void Log::write(Level level, const std::string& text, LogFields fields, std::sou
   std::function<void()> wake;
   {
     const std::lock_guard lock(state_->mutex);
-    const RateLimit::Verdict verdict = state_->limit.pass(place, now());
+    const RateLimit::Verdict verdict = state_->limit.pass(place, entry.fields.kind, now());
     if (!verdict.passes) {
       ++state_->left_out;
       return;

@@ -28,7 +28,7 @@ class Log {
  public:
   // What config.format asks for; "auto" is the journal where stderr goes there, else text; without a journal on this
   // host "journal" is text, too. Lines below config.level go nowhere. More than config.rate lines in a second from one
-  // place (file and line of the call) are left out and counted; the place's next line says how many.
+  // place (file and line of the call, and kind of event) are left out and counted; its next line says how many.
   Log(TaskId task, const LogConfig& config);
   ~Log();
 

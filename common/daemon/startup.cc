@@ -48,6 +48,7 @@ Status add_unlisted(ClusterConfig& cluster, const DaemonOptions& options) {
   if (*options.index >= kMostWorkers)
     return fail(ErrorCode::kUsage,
                 "--index " + std::to_string(*options.index) + ": expected less than " + std::to_string(kMostWorkers));
+  cluster.unlisted = *options.index + 1 - cluster.workers.size();
   cluster.workers.resize(*options.index + 1);
   cluster.workers.back().address = options.address;
   return {};
@@ -73,6 +74,11 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
   if (!options) return std::nullopt;
   if (options->is_check) unsetenv("NOTIFY_SOCKET");  // it says nothing of the daemon that runs
   auto startup = find_place(role, *options);
+  if (!startup && options->is_check) {  // nobody's end
+    std::cerr << program_of(role) << ": " << startup.error().message << '\n';
+    exit_code = static_cast<int>(startup.error().code);
+    return std::nullopt;
+  }
   if (!startup) {
     exit_code = report(program_of(role), startup.error());
     return std::nullopt;
@@ -84,7 +90,10 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
     return std::nullopt;
   }
   if (auto inherited = inherited_listener()) startup->listen_address = *inherited;
-  startup->read_file = [role, options = *options]() -> Result<ClusterConfig> {
+  // Read again the resolver isn't asked, for whom the loop would wait: who this is doesn't change.
+  DaemonOptions known = *options;
+  if (role != Role::kChief) known.index = startup->task.index;
+  startup->read_file = [role, options = std::move(known)]() -> Result<ClusterConfig> {
     Result<Startup> anew = find_place(role, options);
     if (!anew) return tl::unexpected<Error>(std::move(anew.error()));
     return std::move(anew->cluster);
@@ -98,6 +107,12 @@ int report(const char* program, const Error& error) {
                                                                {"DISTTRAIN_EVENT", kEnded},
                                                                {"MESSAGE_ID", message_id_of(kEnded)}});
   if (!is_told) std::cerr << program << ": " << error.message << '\n';
+  tell_status(error.message);
+  return static_cast<int>(error.code);
+}
+
+int report(Log& log, const Error& error) {
+  log.write(Level::kError, error.message, {.kind = kEnded});
   tell_status(error.message);
   return static_cast<int>(error.code);
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/config/cluster_config.h"
+#include "common/daemon/log.h"
 #include "common/ids.h"
 #include "common/result.h"
 
@@ -33,5 +34,7 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
 // "psd: message" to stderr (where that is the journal, an entry of it), and to systemd as the status; the exit code
 // that goes with it.
 int report(const char* program, const Error& error);
+// The same once there is a log: its last line.
+int report(Log& log, const Error& error);
 
 }  // namespace disttrain::daemon

@@ -56,5 +56,12 @@ TEST(Reload, HashIsOfWhatHoldsNow) {
   EXPECT_EQ(compare(before, cluster("[transport]\ncredits = 8\n")).cluster.hash, before.hash);
 }
 
+TEST(Reload, WorkerThatTheFileDoesNotNameIsNotInItsHash) {
+  ClusterConfig running = cluster();
+  running.workers.emplace_back().address = "c:2";
+  running.unlisted = 1;
+  EXPECT_EQ(compare(running, running).cluster.hash, cluster().hash);
+}
+
 }  // namespace
 }  // namespace disttrain::daemon

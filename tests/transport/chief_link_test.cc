@@ -113,7 +113,7 @@ TEST_F(ChiefLinkTest, TimeoutOfTheChiefHoldsAndMayChange) {
   EXPECT_EQ(link_.timeouts().silent, milliseconds(200)) << "nobody says others";
   start_chief();
   link_.open();
-  ASSERT_TRUE(until([&] { return link_.is_open(); }));
+  ASSERT_TRUE(until([&] { return link_.is_registered(); }));
   EXPECT_EQ(link_.timeouts().silent, milliseconds(100));
   link_.set_own_timeouts(derive_timeouts(milliseconds(300)));
   EXPECT_EQ(link_.timeouts().silent, milliseconds(100));
