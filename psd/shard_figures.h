@@ -24,7 +24,7 @@ struct ShardFigures {
   Step version;
 
   // The pacer's.
-  std::uint64_t late = 0;
+  std::uint64_t late = 0;  // since the shard was made: what a checkpoint brings was counted before
   StepsHistogram staleness;
 };
 

@@ -73,6 +73,7 @@ ShardService::ShardService(const ShardPlace& place, ShardJobPtr job, ShardId sha
     : place_(place),
       job_(std::move(job)),
       id_(shard),
+      late_before_(restored.late),
       shard_(job_->layout, restored_options(*job_, shard, restored), store_options(*job_, is_empty),
              [this] { ++place_.turns; }),
       scratch_(std::make_unique<wire::ScratchBuffer>()),
@@ -293,7 +294,7 @@ void ShardService::say(bool at_once) {
   for (const auto& channel : channels_) says.figures.queue_depth += channel->waiting();
   if (shard_.core().is_pacer()) {
     says.pacer = shard_.core().report();
-    says.figures.late = says.pacer->late;
+    says.figures.late = says.pacer->late - late_before_;
     says.figures.staleness = shard_.core().gradient_staleness();
   }
   place_.upward(says);

@@ -145,6 +145,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   const ShardPlace place_;
   const ShardJobPtr job_;
   const ShardId id_;
+  const std::uint64_t late_before_;  // gradients that were late before this generation
 
   // Owned by the loop.
   Shard shard_;
