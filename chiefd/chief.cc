@@ -135,8 +135,8 @@ void Chief::change(const ClusterConfig& cluster) {
   config_ = cluster;
   if (!is_other_timeout) return;
   log_.info(
-      "heartbeat.timeout: tasks take it with the answers to their heartbeats; a job that runs keeps the waits it began "
-      "with, such as those of ps tasks for each other");
+      "heartbeat.timeout: tasks take it with the answers to their heartbeats; those of a running job keep "
+      "what they began it with for each other");
   step(Reconfigured{cluster.heartbeat.timeout});
 }
 
