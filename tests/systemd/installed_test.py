@@ -105,10 +105,10 @@ class InstalledTest(unittest.TestCase):
     def write_cluster(self, more="", host="10.79.0.1", tail=""):
         self.host.write("/etc/disttrain/cluster.toml", CLUSTER.format(host=host, more=more) + tail)
 
-    def start_all(self):
-        self.host.run("systemctl", "enable", *DAEMONS)
+    def start_all(self, units=DAEMONS):
+        self.host.run("systemctl", "enable", *units)
         self.host.run("systemctl", "start", "disttrain.target")
-        for unit in DAEMONS:
+        for unit in units:
             self.host.until(f"{unit} to be active", lambda unit=unit: self.host.unit(unit)["ActiveState"] == "active")
 
     def submit(self, name="quick", train=ENDLESS):
@@ -220,6 +220,32 @@ class InstalledTest(unittest.TestCase):
         for unit in DAEMONS:
             self.host.until(f"{unit} to be another process", lambda unit=unit: (now := self.host.unit(unit))["ActiveState"]
                             == "active" and now["MainPID"] != before[unit])
+        self.until_steps(200)
+        events = {event["kind"]: event["text"] for event in self.events()}
+        self.assertIn(", 0 steps are lost;", events["rolled_back"])
+        self.assertNotIn("loss_counted", events)
+
+    def test_several_tasks_of_a_role_are_stopped_in_order(self):
+        workers, ps = ("workerd@0", "workerd@1"), ("psd@0", "psd@1")
+        units = ("chiefd", *ps, *workers)
+        self.write_cluster('[[ps]]\naddress = "10.79.0.1:7111"\n[[worker]]\naddress = "10.79.0.1:7121"\n')
+        self.addCleanup(self.host.run, "systemctl", "disable", *ps, *workers)
+        self.start_all(units)
+        self.assertEqual(self.finished(self.submit("short", "epochs = 1"))["state"], "finished")
+        self.submit("long")
+        self.until_steps(200)
+        self.host.run("systemctl", "stop", "disttrain.target")
+        ended = {}
+        for unit in units:
+            self.host.until(f"{unit} to end", lambda unit=unit: self.host.unit(unit)["ActiveState"] == "inactive")
+            state = self.host.unit(unit)
+            self.assertEqual((state["Result"], state["ExecMainStatus"]), ("success", "0"), unit)
+            ended[unit] = int(state["ExecMainExitTimestampMonotonic"])
+        for unit in (*ps, *workers):
+            self.assertTrue(self.logged(unit, "the chief lets it go"), unit)
+        self.assertLess(max(ended[unit] for unit in workers), min(ended[unit] for unit in ps))
+        self.assertLess(max(ended[unit] for unit in ps), ended["chiefd"])
+        self.host.run("systemctl", "start", "disttrain.target")
         self.until_steps(200)
         events = {event["kind"]: event["text"] for event in self.events()}
         self.assertIn(", 0 steps are lost;", events["rolled_back"])

@@ -51,7 +51,8 @@ class UnitsTest(unittest.TestCase):
         self.drop_in("psd.service", "psd-rdma.conf")
         self.drop_in("workerd.service", "workerd-cuda.conf")
         outcome = run("systemd-analyze", "verify", "--man=no", f"--root={self.root}", "chiefd.service", "psd.service",
-                      "psd@1.service", "workerd.service", "workerd@2.service", "disttrain.target")
+                      "psd@1.service", "workerd.service", "workerd@2.service", "disttrain.target",
+                      "disttrain-ps.target")
         self.assertEqual((outcome.returncode, outcome.stdout), (0, ""))
 
     def test_exposure_is_within_its_bound(self):
@@ -70,7 +71,7 @@ class UnitsTest(unittest.TestCase):
     def test_instances_differ_from_the_plain_unit_in_their_index_only(self):
         for role in ("psd", "workerd"):
             with self.subTest(role):
-                instance = [line.replace(" --index %i", "").replace(" %i", "").replace(" psd@%i.service", "")
+                instance = [line.replace(" --index %i", "").replace(" %i", "")
                             for line in self.settings(f"{role}@.service")]
                 self.assertEqual(instance, self.settings(f"{role}.service"))
 
