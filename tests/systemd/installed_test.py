@@ -360,7 +360,7 @@ class InstalledTest(unittest.TestCase):
         self.host.run("systemctl", "start", "--no-block", "psd")
         self.until_status("psd", r"7110.*in use.*tries again in .* of 5")
         state = self.host.until("systemd to give up",
-                                lambda: (now := self.host.unit("psd"))["ActiveState"] == "failed" and now, patience=120)
+                                lambda: (now := self.host.unit("psd"))["ActiveState"] == "failed" and now, patience=300)
         self.assertEqual((state["ExecMainStatus"], state["NRestarts"]), ("69", "10"))
         self.assertTrue(self.logged("psd", "Start request repeated too quickly"))
 
