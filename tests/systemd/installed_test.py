@@ -396,7 +396,8 @@ class InstalledTest(unittest.TestCase):
         self.host.run("apt-get", "-y", "-q", "remove", *names)
         self.assertEqual(self.host.run("pidof", *DAEMONS, check=False).stdout, "")
         self.assertIn("10.79.0.1", self.host.read("/etc/disttrain/cluster.toml"))
-        run = self.host.run("apt-get", "-y", "-q", "purge", "disttrain-common", *DAEMONS)
+        run = self.host.run("apt-get", "-y", "-q", "purge", "disttrain-common")
+        self.host.run("apt-get", "-y", "-q", "purge", *DAEMONS)
         self.assertIn("/var/lib/disttrain/checkpoints isn't empty and stays", run.stdout)
         found = "find / -xdev -path /proc -prune -o -path /packages -prune -o ( -name *disttrain* -o -name chiefd* -o " \
                 "-name psd* -o -name workerd* -o -user disttrain ) -print"
