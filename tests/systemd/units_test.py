@@ -94,6 +94,8 @@ class UnitsTest(unittest.TestCase):
             outcome = run(tool, f"--root={self.root}", *arguments, "disttrain.conf")
             self.assertEqual(outcome.returncode, 0, outcome.stdout)
         self.assertIn("disttrain:", (self.root / "etc/passwd").read_text())
+        groups = [line.split(":")[0] for line in (self.root / "etc/group").read_text().splitlines()]
+        self.assertLessEqual({"disttrain", "video", "render"}, set(groups))
         if os.geteuid() == 0:
             self.assertTrue((self.root / "var/lib/disttrain/checkpoints").is_dir())
 
