@@ -75,6 +75,13 @@ class UnitsTest(unittest.TestCase):
                             for line in self.settings(f"{role}@.service")]
                 self.assertEqual(instance, self.settings(f"{role}.service"))
 
+    def test_only_those_that_keep_something_have_a_folder_for_it(self):
+        for unit, folders in [("chiefd.service", ["StateDirectory=disttrain/chief disttrain/checkpoints"]),
+                              ("psd.service", ["StateDirectory=disttrain/checkpoints"]), ("workerd.service", [])]:
+            with self.subTest(unit):
+                opened = [line for line in self.settings(unit) if line.startswith(("StateDirectory=", "ReadWritePaths="))]
+                self.assertEqual(opened, folders)
+
     def test_what_another_start_does_not_mend_is_not_started_again(self):
         for unit in ("chiefd.service", "psd.service", "workerd.service"):
             with self.subTest(unit):
