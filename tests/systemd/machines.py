@@ -55,7 +55,11 @@ def why_not():
     name = f"disttrain-probe-{os.getpid()}"
     if command("ip", "netns", "add", name, check=False).returncode != 0:
         return "this kernel, or a container around us, gives no network namespaces"
-    command("ip", "netns", "del", name)
+    ends = [f"disttrain-{end}{os.getpid() % 10000}" for end in "ab"]
+    wire = command("ip", "link", "add", ends[0], "netns", name, "type", "veth", "peer", "name", ends[1], "netns", name, check=False)
+    command("ip", "netns", "del", name)  # and what is in it
+    if wire.returncode != 0:
+        return f"this kernel gives no pairs of network interfaces (veth): {wire.stdout.strip()}"
     with tempfile.TemporaryDirectory() as folder:
         for part in ("lower", "upper", "work", "root"):
             (Path(folder) / part).mkdir()
@@ -79,7 +83,11 @@ def make_base():
                       timeout=900)
         if run.returncode != 0:
             return "debootstrap failed (no network?): " + run.stdout.strip().splitlines()[-1]
-        os.rename(making / "root", BASE)
+        try:
+            os.rename(making / "root", BASE)
+        except OSError:
+            if not BASE.exists():  # else another run has just made it
+                raise
         return ""
     finally:
         shutil.rmtree(making, ignore_errors=True)
