@@ -77,6 +77,7 @@ class InstalledTest(unittest.TestCase):
         cls.addClassCleanup(cls.network.remove)
         cls.host = cls.machine("one", 0)
         cls.said = cls.host.install(packages()).stdout
+        cls.shipped = cls.host.read("/etc/disttrain/cluster.toml")
 
     @classmethod
     def machine(cls, name, network):
@@ -161,7 +162,9 @@ class InstalledTest(unittest.TestCase):
         self.assertIn("disttrain:x:", self.host.read("/etc/passwd"))
         folders = self.host.run("stat", "--format=%n %U %a", "/var/lib/disttrain/checkpoints", "/var/log/disttrain").stdout
         self.assertEqual(folders, "/var/lib/disttrain/checkpoints disttrain 750\n/var/log/disttrain disttrain 750\n")
-        self.assertEqual(self.host.run("disttrain", "check", "/etc/disttrain/cluster.toml").returncode, 0)
+        self.assertEqual(self.shipped, (SOURCE / "etc/cluster.toml").read_text())
+        self.host.write("/root/shipped.toml", self.shipped)
+        self.assertIn("is well: cluster", self.host.run("disttrain", "check", "/root/shipped.toml").stdout)
 
     def test_manual_pages_and_completion_are_installed(self):
         for path in ("man/man1/disttrain-submit.1.gz", "man/man5/disttrain-cluster.toml.5.gz", "man/man8/psd.8.gz",
