@@ -5,6 +5,7 @@ BUILD (environment) is the build folder; packages that aren't newer than its pro
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -410,6 +411,13 @@ class InstalledTest(unittest.TestCase):
         self.assertFalse([path for path in left if path.startswith("/var/lib/disttrain/chief")])
         self.assertEqual(self.host.run("systemctl", "list-units", "--all", "--plain", "--no-legend", "chiefd*", "psd*",
                                        "workerd*", "disttrain*").stdout, "")
+
+
+class PackagesTest(unittest.TestCase):
+    @unittest.skipIf(shutil.which("lintian") is None, "there is no lintian here (Debian's package lintian)")
+    def test_lintian_finds_no_errors(self):
+        run = command("lintian", "--allow-root", "--fail-on", "error", *packages(), check=False, timeout=900)
+        self.assertEqual(run.returncode, 0, run.stdout)
 
 
 if __name__ == "__main__":
