@@ -1,6 +1,7 @@
 """The packages on clean Debian machines with a real systemd: installed, started, killed, reloaded, stopped, removed.
 
-BUILD (environment) is the build folder; packages that aren't newer than its programs are made anew, into BUILD/packages.
+BUILD (environment) is the build folder; packages that aren't newer than all that goes into them are made anew, into
+BUILD/packages.
 """
 import json
 import os
@@ -57,14 +58,23 @@ def packages():
     return sorted(PACKAGES.glob("*.deb"))
 
 
+def newest(*paths):
+    """When the newest of these files, and of those in these folders, was changed."""
+    files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
+    return max(file.stat().st_mtime for file in files)
+
+
 def make_packages():
-    names = ["disttrain-common", "chiefd", "psd", "workerd", "disttrain", "disttrain-libtorch"]
+    # As tools/package does: pages, scripts and overrides may be older than what they are made from.
+    command("cmake", "--build", BUILD, "--target", *DAEMONS, "disttrain", "manual", "package_changelog", timeout=3600)
     made = {package.name.split("_")[0]: package for package in packages()}
-    changed = max((BUILD / "bin" / program).stat().st_mtime for program in (*DAEMONS, "disttrain"))
-    changed = max(changed, (BUILD / "CPackConfig.cmake").stat().st_mtime)
-    old = [name for name in names if name not in made or made[name].stat().st_mtime < changed]
-    if old and "disttrain-libtorch" in made:  # it is large, and changes with the version only
-        old = [name for name in old if name != "disttrain-libtorch"]
+    rules = newest(SOURCE / "packaging", SOURCE / "tools/cmake", BUILD / "CPackConfig.cmake")
+    changed = max(rules, newest(*(SOURCE / room for room in ("systemd", "etc", "completion", "man")),
+                                *(BUILD / room for room in ("systemd", "man", "packaging")),
+                                *(BUILD / "bin" / program for program in (*DAEMONS, "disttrain"))))
+    since = dict.fromkeys(("disttrain-common", *DAEMONS, "disttrain"), changed)
+    since["disttrain-libtorch"] = rules  # it is large, and nothing that is built goes into it
+    old = [name for name, time_of in since.items() if name not in made or made[name].stat().st_mtime < time_of]
     if old:
         command("cpack", "--config", BUILD / "CPackConfig.cmake", "-D", "CPACK_COMPONENTS_ALL=" + ";".join(old), timeout=600)
 
