@@ -56,7 +56,8 @@ def why_not():
     if command("ip", "netns", "add", name, check=False).returncode != 0:
         return "this kernel, or a container around us, gives no network namespaces"
     ends = [f"disttrain-{end}{os.getpid() % 10000}" for end in "ab"]
-    wire = command("ip", "link", "add", ends[0], "netns", name, "type", "veth", "peer", "name", ends[1], "netns", name, check=False)
+    wire = command("ip", "link", "add", ends[0], "netns", name, "type", "veth", "peer", "name", ends[1], "netns", name,
+                   check=False)
     command("ip", "netns", "del", name)  # and what is in it
     if wire.returncode != 0:
         return f"this kernel gives no pairs of network interfaces (veth): {wire.stdout.strip()}"
