@@ -24,7 +24,7 @@ namespace disttrain::daemon {
 // What a daemon is at.
 struct ServiceState {
   std::string status;     // one line, for `systemctl status`
-  bool is_ready = false;  // it has joined, or waits for a cluster that isn't there yet
+  bool is_ready = false;  // it has joined, or waits for a chief that isn't there yet; the chief: it listens
   bool is_busy = false;   // it restores, saves or leaves: longer than systemd would wait for it
 };
 
