@@ -62,13 +62,13 @@ DASHBOARD = dashboard(
                        ('count by (alertname) (ALERTS{CLUSTER, alertstate="firing"}) or label_replace(vector(0), '
                         '"alertname", "none", "", "")', "{{alertname}}"),
                        decimals=0),
-            timeseries("Age of the heartbeats", "s",
-                       "How long ago the chief had heard of each task when it was scraped. Expected: a tenth of "
-                       "[heartbeat] timeout. A difference between the clocks of the chief's and Prometheus's host "
-                       "adds to all.",
-                       ("max by (task) (timestamp(disttrain_task_heartbeat_timestamp_seconds{CLUSTER_TASKS}) - "
-                        "(disttrain_task_heartbeat_timestamp_seconds{CLUSTER_TASKS} > 0))", "{{task}}"),
-                       thresholds=red_from(5), min=None),
+            timeseries("Heartbeats behind the newest", "s",
+                       "How long before the newest heartbeat of any task the chief had heard of each. Expected: less "
+                       "than a tenth of [heartbeat] timeout. Above a second for a quarter of the time the alert "
+                       "HeartbeatLate is on its way.",
+                       ("scalar(max (disttrain_task_heartbeat_timestamp_seconds{CLUSTER})) - max by (task) "
+                        "(disttrain_task_heartbeat_timestamp_seconds{CLUSTER_TASKS} > 0)", "{{task}}"),
+                       thresholds=red_from(1)),
             timeseries("Processes that went", "short",
                        "By task, and how. Expected: none but left, which is a task that was told to end, or had no "
                        "job. `disttrain events --all` says what happened to each.",
