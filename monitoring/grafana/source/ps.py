@@ -46,7 +46,7 @@ DASHBOARD = dashboard(
                        w=12),
             timeseries("Queue of each shard, mean of five minutes", "short",
                        "What the alert HotShard looks at, from the recording rules of disttrain: above 1 and above "
-                       "1.5 times the median of the job's shards.",
+                       "1.5 times the fast quarter of the job's shards.",
                        ("shard:disttrain_ps_queue_depth:avg5m{TASKS}", "{{task}} shard {{shard}}"),
                        w=12, thresholds=red_from(1))),
         row("Balance",

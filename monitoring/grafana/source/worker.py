@@ -54,11 +54,11 @@ DASHBOARD = dashboard(
                        "Without waiting for others: mean of five minutes, from the recording rules of disttrain. "
                        "Expected: alike on hosts that are alike.",
                        ("task:disttrain_worker_busy_seconds:per_step5m{TASKS}", "{{task}}")),
-            timeseries("Against the median", "suffix: x",
-                       "The same as a multiple of the median of the job's workers. Above 1.5 the alert "
-                       "StragglerWorker fires.",
+            timeseries("Against the fast quarter", "suffix: x",
+                       "The same as a multiple of what a step costs the fast quarter of the job's workers. Above 1.5 "
+                       "the alert StragglerWorker fires.",
                        ("task:disttrain_worker_busy_seconds:per_step5m{TASKS} / on (cluster, job) group_left () "
-                        "quantile by (cluster, job) (0.5, task:disttrain_worker_busy_seconds:per_step5m{JOB})",
+                        "quantile by (cluster, job) (0.25, task:disttrain_worker_busy_seconds:per_step5m{JOB})",
                         "{{task}}"),
                        thresholds=red_from(1.5)),
             timeseries("Time waiting for others", "percentunit",
