@@ -44,8 +44,9 @@ DASHBOARD = dashboard(
             timeseries("Bytes read", "Bps",
                        "Of the files of the data. 0 once they are in memory.",
                        ("sum by (task) (rate(disttrain_data_read_bytes_total{TASKS}[RATE]))", "{{task}}")),
-            timeseries("Records that couldn't be used", "short",
-                       "By reason. Expected: none. The worker's log names the file and the place.",
+            timeseries("Loads of data that failed", "short",
+                       "Loads of training or evaluation data that failed, by reason. Expected: none. The worker's log "
+                       "names the file and the place.",
                        ("sum by (task, reason) (increase(disttrain_data_errors_total{TASKS}[RATE]))",
                         "{{task}} {{reason}}"),
                        bars=True)),
