@@ -74,7 +74,8 @@ DASHBOARD = dashboard(
                        ("max (disttrain_steps_target{JOB})", "target"),
                        w=12),
             timeseries("Since the last step", "s",
-                       "When it grows the job stands still. At a minute the alert TrainingStalled is on its way.",
+                       "Or since training began or went on, or an evaluation ended. When it grows the job stands "
+                       "still. At a minute the alert TrainingStalled is on its way.",
                        ("time() - max (disttrain_last_progress_timestamp_seconds{JOB})", "since the last step"),
                        w=12, thresholds=red_from(60), min=None)),
         row("Where the time goes",
