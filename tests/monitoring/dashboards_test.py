@@ -7,7 +7,7 @@ import sys
 import unittest
 
 import monitored
-from monitored import MONITORING, PROVISIONING, dashboards, names_in, panels, queries, yaml
+from monitored import INSTALLED, MONITORING, PROVISIONING, dashboards, names_in, panels, queries, yaml
 
 UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "reqps", "sci"}
 VARIABLES = ["datasource", "cluster", "job", "task"]
@@ -121,9 +121,11 @@ class ProvisioningTest(unittest.TestCase):
         self.assertEqual(datasource["type"], "prometheus")
         self.assertEqual(datasource["jsonData"]["timeInterval"], prometheus["global"]["scrape_interval"])
 
-    def test_ProviderNamesTheFolderOfTheReadme(self):
+    def test_ProviderNamesTheFolderThatIsInstalled(self):
         provider, = yaml.safe_load((PROVISIONING / "dashboards/disttrain.yml").read_text())["providers"]
         self.assertEqual(provider["type"], "file")
+        folder, = {path.parent for path in dashboards()}
+        self.assertEqual(provider["options"]["path"], f"{INSTALLED}/{folder.relative_to(MONITORING)}")
         self.assertIn(provider["options"]["path"], (MONITORING / "README.md").read_text())
 
 

@@ -12,6 +12,7 @@ except ImportError:
 
 ROOT = Path(__file__).resolve().parents[2]
 MONITORING = ROOT / "monitoring"
+INSTALLED = "/usr/share/disttrain/monitoring"  # packaging/CMakeLists.txt
 RECORDING = MONITORING / "prometheus/disttrain-recording.yml"
 ALERTS = MONITORING / "prometheus/disttrain-alerts.yml"
 PROVISIONING = MONITORING / "grafana/provisioning"

@@ -3,10 +3,11 @@
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
-from monitored import ALERTS, MONITORING, RECORDING
+from monitored import ALERTS, INSTALLED, MONITORING, RECORDING
 
 CASES = sorted((Path(__file__).resolve().parent / "rules").glob("*.yml"))
 
@@ -16,8 +17,14 @@ class PromtoolTest(unittest.TestCase):
         run = subprocess.run(["promtool", *map(str, arguments)], capture_output=True, text=True)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
 
-    def test_ConfigurationIsRight(self):
-        self.assert_right("check", "config", "--lint=all", "--lint-fatal", MONITORING / "prometheus/prometheus.yml")
+    def test_ConfigurationIsRightWhereItIsInstalled(self):
+        text = (MONITORING / "prometheus/prometheus.yml").read_text()
+        for path in (RECORDING, ALERTS):
+            self.assertIn(f"  - {INSTALLED}/{path.relative_to(MONITORING)}\n", text)
+        with tempfile.TemporaryDirectory() as folder:
+            here = Path(folder) / "prometheus.yml"
+            here.write_text(text.replace(INSTALLED, str(MONITORING)))
+            self.assert_right("check", "config", "--lint=all", "--lint-fatal", here)
 
     def test_RulesAreRight(self):
         self.assert_right("check", "rules", "--lint=all", "--lint-fatal", RECORDING, ALERTS)

@@ -182,6 +182,14 @@ class InstalledTest(unittest.TestCase):
                      "bash-completion/completions/disttrain", "bash-completion/completions/workerd"):
             self.assertEqual(self.host.run("test", "-s", f"/usr/share/{path}", check=False).returncode, 0, path)
 
+    def test_rules_and_dashboards_are_installed(self):
+        share = "/usr/share/disttrain/monitoring"
+        found = self.host.run("sh", "-c", f"cd {share} && find . -type f").stdout.split()
+        source = SOURCE / "monitoring"
+        wanted = [source / "README.md", source / "metrics.md", *source.glob("prometheus/*.yml"),
+                  *source.glob("grafana/dashboards/*.json"), *source.glob("grafana/provisioning/*/*.yml")]
+        self.assertEqual(sorted(found), sorted(f"./{file.relative_to(source)}" for file in wanted))
+
     def test_upgrade_restarts_nothing_and_keeps_the_file(self):
         self.start_all()
         before = {unit: self.host.unit(unit)["MainPID"] for unit in DAEMONS}

@@ -72,7 +72,7 @@ disttrain_package(disttrain-common
   TEXT "${about}
 This package has what every host of a cluster needs: the file
 /etc/disttrain/cluster.toml, the user of the daemons, the unit
-disttrain.target, and the manual pages."
+disttrain.target, the manual pages, and what Prometheus and Grafana need."
   DEPENDS "systemd | systemd-standalone-sysusers" "systemd | systemd-standalone-tmpfiles")
 set(CPACK_DEBIAN_DISTTRAIN-COMMON_PACKAGE_ARCHITECTURE all)
 disttrain_package(chiefd
