@@ -61,7 +61,10 @@ inline constexpr Family<1> kEvaluationLoss{
 inline constexpr Family<1> kEvaluationAccuracy{
     "evaluation_accuracy", Kind::kGauge, {"job"}, "Of the newest evaluation; none without labels"};
 inline constexpr Family<1> kLastProgress{
-    "last_progress_timestamp_seconds", Kind::kGauge, {"job"}, "When the newest step was heard of, Unix time; 0: never"};
+    "last_progress_timestamp_seconds",
+    Kind::kGauge,
+    {"job"},
+    "When the newest step was heard of, or a wait for one began anew, Unix time; 0: never"};
 inline constexpr Family<2> kJobState{"job_state", Kind::kGauge, {"job", "state"}, "1 for the state that it is in"};
 inline constexpr Family<2> kGoodput{
     "goodput_seconds_total", Kind::kCounter, {"job", "state"}, "Time since the job began, by what it was used for"};

@@ -23,7 +23,7 @@ JOB = "watched"
 # In the place of what a reader chooses in Grafana, and of what Grafana reckons from a scrape each second.
 CHOSEN = {"$cluster": "test", "$job": JOB, "$task": ".*", "$__rate_interval": "4s", "$__range": "1m"}
 # Alerts of which a healthy cluster in training isn't even suspected.
-SURE = "TaskDown|ClusterIncomplete|HeartbeatLate|RestartLoop|NoLeader|ConfigSkew|CheckpointFailing|NonFiniteLoss"
+SURE = "TaskDown|ClusterIncomplete|HeartbeatLate|RestartLoop|NoLeader|ConfigSkew|CheckpointFailing|NonFiniteLoss|JobFailed"
 
 
 def get(url):
