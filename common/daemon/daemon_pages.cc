@@ -29,13 +29,15 @@ void add_daemon_pages(HttpEndpoint& endpoint, DaemonState state) {
     if (!what) return loop_stands_still();
     return what->empty() ? text_answer(200, "ready") : text_answer(503, "waits for " + *what);
   });
-  endpoint.add("/metrics", [&endpoint, collect = std::move(state.collect)] {
+  const auto disks = std::make_shared<const metrics::Disks>(std::move(state.disk_question));
+  endpoint.add("/metrics", [&endpoint, collect = std::move(state.collect), disks] {
     auto page = endpoint.ask([collect] {
       metrics::Page fresh;
       collect(fresh);
       return fresh;
     });
     if (!page) return loop_stands_still();
+    page->ask_folders(*disks);
     return HttpAnswer{200, "text/plain; version=0.0.4; charset=utf-8", page->text()};
   });
 }

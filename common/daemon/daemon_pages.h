@@ -13,10 +13,12 @@
 
 namespace disttrain::daemon {
 
-// Both are asked on the daemon's loop.
+// The first two are asked on the daemon's loop.
 struct DaemonState {
   std::function<void(metrics::Page&)> collect;
   std::function<std::string()> waits_for;  // "the chief at 127.0.0.1:7100"; "": it is ready
+  // Asked by /metrics alone, on a thread that the endpoint's end doesn't wait for: refers to nothing of the daemon.
+  metrics::DiskQuestion disk_question = metrics::ask_disk;
 };
 
 // Before serve(). What `state` refers to lives until the endpoint has ended.

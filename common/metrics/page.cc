@@ -2,13 +2,10 @@
 
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
-#include <sys/statvfs.h>
 
-#include <cerrno>
-#include <filesystem>
 #include <limits>
 #include <map>
-#include <optional>
+#include <utility>
 
 #include "common/metrics/families.h"
 
@@ -33,16 +30,6 @@ prometheus::MetricType type_of(Kind kind) {
       break;
   }
   return prometheus::MetricType::Histogram;
-}
-
-// That the path, or its nearest parent that exists, lies on. None: it may not be looked at.
-std::optional<struct statvfs> ask_file_system(std::filesystem::path path) {
-  struct statvfs found {};
-  while (::statvfs(path.empty() ? "." : path.c_str(), &found) != 0) {
-    if (errno != ENOENT || !path.has_relative_path()) return std::nullopt;
-    path = path.parent_path();
-  }
-  return found;
 }
 
 }  // namespace
@@ -80,21 +67,19 @@ void Page::add_folder(const std::string& task, const std::string& folder, const 
   folders_.push_back({task, folder, path});
 }
 
-void Page::ask_folders() {
-  for (const Folder& folder : folders_) {
-    const auto found = ask_file_system(folder.path);
-    if (!found) continue;
-    const auto bytes = [&found](fsblkcnt_t blocks) {
-      return static_cast<double>(blocks) * static_cast<double>(found->f_frsize);
-    };
-    set(kDiskFreeBytes, {folder.task, folder.folder}, bytes(found->f_bavail));
-    set(kDiskSizeBytes, {folder.task, folder.folder}, bytes(found->f_blocks));
+void Page::ask_folders(const Disks& disks) {
+  const std::vector<Folder> folders = std::exchange(folders_, {});
+  std::vector<std::string> paths;
+  for (const Folder& folder : folders) paths.push_back(folder.path);
+  const std::vector<std::optional<DiskSize>> sizes = disks.ask(paths);
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    if (!sizes[i]) continue;
+    set(kDiskFreeBytes, {folders[i].task, folders[i].folder}, sizes[i]->free_bytes);
+    set(kDiskSizeBytes, {folders[i].task, folders[i].folder}, sizes[i]->size_bytes);
   }
 }
 
-std::string Page::text() {
-  ask_folders();
-  folders_.clear();
+std::string Page::text() const {
   return prometheus::TextSerializer().Serialize(families_->list);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/histogram.h"
+#include "common/metrics/disks.h"
 
 namespace disttrain::metrics {
 
@@ -43,11 +44,14 @@ class Page {
     add(Described{family.name, family.kind, family.help, family.labels.data()}, values, kLabels, kBounds.data(),
         histogram.counts().data(), kBounds.size(), histogram.sum());
   }
-  // disk_free_bytes and disk_size_bytes of the file system that `path`, or its nearest parent that exists, lies on.
+  // Notes that disk_free_bytes and disk_size_bytes are wanted of the file system that `path` lies on.
   void add_folder(const std::string& task, const std::string& folder, const std::string& path);
+  // Adds those series of the folders noted so far whose file system answers; of the others there are none, as an old
+  // value would hide that it isn't known. Takes up to Disks::kPatience: not on a loop.
+  void ask_folders(const Disks& disks);
 
-  // Prometheus' text format, version 0.0.4. Asks the file systems of the folders, which may hang: not on a loop.
-  std::string text();
+  // Prometheus' text format, version 0.0.4.
+  std::string text() const;
 
  private:
   struct Described {
@@ -66,7 +70,6 @@ class Page {
   void add(const Described& family, const std::string* values, std::size_t labels, double value);
   void add(const Described& family, const std::string* values, std::size_t labels, const double* bounds,
            const std::uint64_t* counts, std::size_t bounds_count, double sum);
-  void ask_folders();
 
   std::unique_ptr<Families> families_;
   std::vector<Folder> folders_;

@@ -219,6 +219,49 @@ TEST(DaemonPages, LoopThatStandsStillIsNeitherHealthyNorReady) {
   for (auto& answer : answers) EXPECT_TRUE(answer.get().starts_with("HTTP/1.1 503 "));
 }
 
+// A file system that answers nobody, as NFS without its server; at its end it does. Shared with the thread that hangs.
+class HungDisk {
+ public:
+  ~HungDisk() { answers_.set_value(); }
+  metrics::DiskQuestion question() {
+    return [answers = answers_.get_future().share(), times = times_](const std::string&) {
+      ++*times;
+      answers.wait();
+      return std::optional<metrics::DiskSize>();
+    };
+  }
+  int times_asked() const { return *times_; }
+
+ private:
+  std::promise<void> answers_;
+  const std::shared_ptr<std::atomic<int>> times_ = std::make_shared<std::atomic<int>>(0);
+};
+
+TEST(DaemonPages, DiskThatHangsIsLeftOutAndHoldsUpNobody) {
+  HungDisk disk;
+  TurningLoop turning;
+  auto endpoint = endpoint_on(turning.loop);
+  add_daemon_pages(*endpoint, {.collect =
+                                   [](metrics::Page& page) {
+                                     page.set(metrics::kLeader, 1);
+                                     page.add_folder("ps/0", "checkpoints", "/nfs");
+                                   },
+                               .waits_for = [] { return ""; },
+                               .disk_question = disk.question()});
+  endpoint->serve();
+  std::vector<std::future<std::string>> scrapes;
+  for (int i = 0; i < 2 * HttpEndpoint::kThreads; ++i)
+    scrapes.push_back(std::async(std::launch::async, [&endpoint] { return get(*endpoint, "/metrics"); }));
+  for (auto& scrape : scrapes) {
+    const std::string page = scrape.get();
+    EXPECT_TRUE(page.ends_with("\ndisttrain_leader 1\n")) << page;
+  }
+  EXPECT_EQ(disk.times_asked(), 1);
+  for (const char* path : {"/healthz", "/readyz"})
+    EXPECT_TRUE(get(*endpoint, path).starts_with("HTTP/1.1 200 ")) << path;
+  endpoint.reset();  // doesn't wait for the disk: else the test would never end
+}
+
 TEST(HttpEndpoint, EndsWhileClientsAndPagesWait) {
   asio::io_context stuck(1);
   auto endpoint = endpoint_on(stuck);

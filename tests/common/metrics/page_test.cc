@@ -81,6 +81,7 @@ TEST(Page, LabelIsEscaped) {
 TEST(Page, FolderThatIsNotMadeYetIsThatOfItsParent) {
   Page page;
   page.add_folder("ps/0", "checkpoints", "/no/such/folder");
+  page.ask_folders(Disks());
   const std::string text = page.text();
   EXPECT_THAT(text, HasSubstr("disttrain_disk_free_bytes{task=\"ps/0\",folder=\"checkpoints\"} "));
   EXPECT_THAT(text, HasSubstr("disttrain_disk_size_bytes{task=\"ps/0\",folder=\"checkpoints\"} "));
@@ -91,6 +92,7 @@ TEST(Page, FolderThatCannotBeLookedAtIsLeftOutAlone) {
   Page page;
   page.add_folder("ps/0", "state", "/proc/self/stat/file");
   page.add_folder("ps/0", "checkpoints", "not/made/yet");
+  page.ask_folders(Disks());
   const std::string text = page.text();
   EXPECT_THAT(text, Not(HasSubstr("folder=\"state\"")));
   EXPECT_THAT(text, HasSubstr("disttrain_disk_size_bytes{task=\"ps/0\",folder=\"checkpoints\"} "));
