@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "common/daemon/descriptor.h"
+#include "common/daemon/http_door.h"
 #include "common/daemon/http_stream.h"
 #include "common/daemon/threads.h"
 
@@ -110,8 +112,7 @@ std::string address_of_socket(int fd) {
 struct HttpEndpoint::State {
   explicit State(asio::io_context& l) : loop(l) {}
 
-  void accept_and_answer();
-  void answer_one(Descriptor socket);
+  void answer_all();
   HttpAnswer answer_to(const std::string& method, const std::string& path) const;
 
   asio::io_context& loop;
@@ -121,6 +122,7 @@ struct HttpEndpoint::State {
   Parser parser;
   const std::shared_ptr<Waits> waits = std::make_shared<Waits>();
   Descriptor ended{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  // readable: the threads end
+  HttpDoor door{socket, ended};
   std::vector<std::thread> threads;
 };
 
@@ -172,7 +174,7 @@ void HttpEndpoint::serve() {
   for (int i = 0; i < kThreads; ++i)
     state_->threads.emplace_back([state = state_.get()] {
       name_thread("http");
-      state->accept_and_answer();
+      state->answer_all();
     });
 }
 
@@ -189,28 +191,13 @@ HttpAnswer HttpEndpoint::State::answer_to(const std::string& method, const std::
   return page->second();
 }
 
-// All threads wait for the same sockets. A connection that another one has taken is no error, nor is one that is gone.
-void HttpEndpoint::State::accept_and_answer() {
-  constexpr int kPauseMilliseconds = 100;  // out of descriptors, or of memory: it would fail again at once
-  int pause = 0;
-  for (;;) {
-    pollfd both[] = {{ended.get(), POLLIN, 0}, {socket.get(), static_cast<short>(pause > 0 ? 0 : POLLIN), 0}};
-    ::poll(both, 2, pause > 0 ? pause : -1);
-    pause = 0;
-    if ((both[0].revents & POLLIN) != 0) return;
-    Descriptor accepted(::accept4(socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (accepted)
-      answer_one(std::move(accepted));
-    else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-      pause = kPauseMilliseconds;
+void HttpEndpoint::State::answer_all() {
+  while (std::optional<HttpRequest> request = door.next()) {
+    HttpStream stream(std::move(*request), kDeadline, ended);
+    bool is_closed = true;
+    parser.process_request(stream, true, is_closed, nullptr);
+    stream.finish();
   }
-}
-
-void HttpEndpoint::State::answer_one(Descriptor accepted) {
-  HttpStream stream(std::move(accepted), kDeadline, ended);
-  bool is_closed = true;
-  parser.process_request(stream, true, is_closed, nullptr);
-  stream.finish();
 }
 
 bool HttpEndpoint::run_on_loop(std::function<void()> work) const {

@@ -1,9 +1,10 @@
 // The daemon's own HTTP address, for whoever watches it: pages that are made anew for each GET. Read-only; no state of
 // a client is kept, each connection is one request.
 //
-// It has threads of its own: kThreads at most answer at a time, kBacklog wait in the kernel, and who takes longer than
-// kDeadline for request and answer, or sends more than 16 KiB, is closed. What a page needs of the daemon it gets by
-// ask(). GET and HEAD; another method is answered 405, another path 404.
+// It has threads of its own: kThreads at most answer at a time, and who takes longer than kDeadline for the answer is
+// closed. Those whose request hasn't come yet occupy none, and have the bounds of HttpDoor; kBacklog wait in the
+// kernel. What a page needs of the daemon it gets by ask(). GET and HEAD; another method is answered 405, another path
+// 404.
 #pragma once
 
 #include <asio/io_context.hpp>
