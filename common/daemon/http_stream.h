@@ -30,12 +30,13 @@ class HttpStream final : public httplib::Stream {
   // Nobody asks who it is.
   void get_remote_ip_and_port(std::string&, int&) const override {}
   void get_local_ip_and_port(std::string&, int&) const override {}
-  socket_t socket() const override { return request_.socket.get(); }
+  socket_t socket() const override { return socket_.get(); }
 
  private:
   bool wait_for(short events, Instant end) const;
 
-  const HttpRequest request_;
+  const Descriptor socket_;
+  const std::string head_;
   const Descriptor& ended_;
   const Instant end_;
   std::size_t bytes_read_ = 0;

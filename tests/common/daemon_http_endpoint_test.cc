@@ -150,6 +150,22 @@ TEST(HttpEndpoint, NonsenseIsAnsweredOrClosedAndOthersAreServed) {
   EXPECT_TRUE(get(*endpoint, "/a").ends_with("well"));
 }
 
+TEST(HttpEndpoint, RangesAreNotHeardOfAndThePageIsAnsweredOnce) {
+  TurningLoop turning;
+  const auto endpoint = endpoint_on(turning.loop);
+  endpoint->add("/a", [] { return HttpAnswer{200, "text/plain", "the page"}; });
+  endpoint->serve();
+  std::string many = "bytes=0-";
+  while (many.size() < 7000) many += ",0-";
+  for (const std::string& headers :
+       {"Range: " + many + "\r\n", std::string("X: y\r\nrANGE:bytes=1-3\r\nRange: bytes=2-\r\nHost: here\r\n"),
+        std::string("Range: nonsense\r\n")}) {
+    const std::string answer = answer_to(*endpoint, "GET /a HTTP/1.1\r\n" + headers + "\r\n");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 ")) << answer.substr(0, 400);
+    EXPECT_TRUE(answer.ends_with("\r\n\r\nthe page")) << answer.substr(0, 400);
+  }
+}
+
 TEST(HttpEndpoint, RequestWithoutEndIsClosedOnceItIsTooBig) {
   TurningLoop turning;
   const auto endpoint = endpoint_on(turning.loop);
