@@ -5,24 +5,36 @@
 
 namespace disttrain::workerd {
 
+namespace {
+
+Result<std::unique_ptr<input::Dataset>> load(input::Source source, const PreparedJob& prepared) {
+  source.is_cancelled = prepared.is_cancelled;
+  Result<std::unique_ptr<input::Dataset>> data = input::load_dataset(source);
+  if (data)
+    if (Status ok = input::fits(**data, prepared.engine->describe(), source.section); !ok)
+      data = tl::unexpected(ok.error());
+  if (!data) prepared.on_data_error(data.error().code);
+  return data;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const std::string& toml, const EngineFactory& make_engine,
-                                                 std::uint32_t threads, const input::IsCancelled& is_cancelled) {
+                                                 std::uint32_t threads, const input::IsCancelled& is_cancelled,
+                                                 const OnDataError& on_data_error) {
   auto prepared = std::make_unique<PreparedJob>();
   prepared->job = job;
   prepared->is_cancelled = is_cancelled;
+  prepared->on_data_error = on_data_error;
   Result<JobConfig> config = daemon::read_job(toml);
   if (!config) return tl::unexpected(config.error());
   prepared->config = std::move(*config);
   Result<std::unique_ptr<Engine>> engine = make_engine(prepared->config.model, threads);
   if (!engine) return tl::unexpected(engine.error());
   prepared->engine = std::move(*engine);
-  input::Source source = input::training_source(prepared->config.data);
-  source.is_cancelled = is_cancelled;
-  Result<std::unique_ptr<input::Dataset>> training = input::load_dataset(source);
+  Result<std::unique_ptr<input::Dataset>> training = load(input::training_source(prepared->config.data), *prepared);
   if (!training) return tl::unexpected(training.error());
   prepared->training = std::move(*training);
-  if (Status ok = input::fits(*prepared->training, prepared->engine->describe()); !ok)
-    return tl::unexpected(ok.error());
   return prepared;
 }
 
@@ -30,10 +42,8 @@ Status load_evaluation(PreparedJob& prepared) {
   if (prepared.evaluation || prepared.config.evaluate.files.empty()) return {};
   input::Source source = input::evaluation_source(prepared.config.data, prepared.config.evaluate);
   source.label_names = prepared.training->label_names();
-  source.is_cancelled = prepared.is_cancelled;
-  Result<std::unique_ptr<input::Dataset>> evaluation = input::load_dataset(source);
+  Result<std::unique_ptr<input::Dataset>> evaluation = load(std::move(source), prepared);
   if (!evaluation) return tl::unexpected(evaluation.error());
-  if (Status ok = input::fits(**evaluation, prepared.engine->describe(), "evaluate"); !ok) return ok;
   prepared.evaluation = std::move(*evaluation);
   return {};
 }

@@ -186,12 +186,10 @@ Status StepThread::prepare(JobId job, const std::string& toml) {
   const std::uint32_t index = options_.self.index;
   const std::uint32_t threads = index < options_.cluster.workers.size() ? options_.cluster.workers[index].threads : 1;
   begin_figures(job, toml);
-  Result<std::unique_ptr<PreparedJob>> prepared =
-      prepare_job(job, toml, options_.make_engine, threads, [this, job] { return must_leave(job); });
-  if (!prepared) {
-    note_data_error(prepared.error().code);
-    return tl::unexpected(prepared.error());
-  }
+  Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(
+      job, toml, options_.make_engine, threads, [this, job] { return must_leave(job); },
+      [this](ErrorCode code) { note_data_error(code); });
+  if (!prepared) return tl::unexpected(prepared.error());
   prepared_ = std::move(*prepared);
   figures_.bytes_read += prepared_->training->bytes_read();
   figures_board_.write(figures_);

@@ -110,7 +110,7 @@ inline constexpr Family<2> kDataReadBytes{
 inline constexpr Family<3> kDataErrors{"data_errors_total",
                                        Kind::kCounter,
                                        {"task", "job", "reason"},
-                                       "Times that its data couldn't be used: missing, permission, corrupt or unfit"};
+                                       "Loads of training or evaluation data that failed, by reason"};
 inline constexpr Family<2> kDataPrefetchDepth{
     "data_prefetch_depth", Kind::kGauge, {"task", "job"}, "Batches that are ready"};
 inline constexpr Family<2> kDataStall{

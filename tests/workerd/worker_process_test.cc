@@ -100,6 +100,7 @@ class WorkerProcessTest : public ::testing::Test {
     worker_ = std::make_unique<Worker>(
         loop_, tcp_, log_, startup,
         [this](const ModelSection&, std::uint32_t) -> Result<std::unique_ptr<Engine>> {
+          if (no_engine_) return tl::unexpected(*no_engine_);
           return std::make_unique<GatedEngine>(gate_);
         },
         [this](const Error& why) { refused_ = why; });
@@ -149,6 +150,22 @@ class WorkerProcessTest : public ::testing::Test {
     const std::lock_guard lock(gate_.mutex);
     return gate_.inside;
   }
+  // Of its metrics: {missing, permission, corrupt, unfit}.
+  std::vector<std::string> data_errors() const {
+    metrics::Page page;
+    worker_->collect(page);
+    const std::string text = page.text();
+    std::vector<std::string> counts;
+    for (const char* reason : {"missing", "permission", "corrupt", "unfit"}) {
+      const std::string series =
+          "data_errors_total{task=\"worker/0\",job=\"t\",reason=\"" + std::string(reason) + "\"} ";
+      const std::size_t begin = text.find(series);
+      if (begin == std::string::npos) return {};
+      const std::size_t value = begin + series.size();
+      counts.push_back(text.substr(value, text.find('\n', value) - value));
+    }
+    return counts;
+  }
   // What the shards hold after each record was used once: parameters begin at 0.
   std::vector<float> expected() const {
     float sum = 0.0F;
@@ -169,6 +186,7 @@ class WorkerProcessTest : public ::testing::Test {
   GatedEngine::Gate gate_;
   std::uint64_t leases_ = 0;
   std::optional<Error> refused_;
+  std::optional<Error> no_engine_;  // why none can be made
   std::unique_ptr<Worker> worker_;
 };
 
@@ -200,6 +218,47 @@ TEST_F(WorkerProcessTest, MissingDataComesBackWithItsCodeAndTheWorkerLivesOn) {
   EXPECT_NE(failed.reason.find("train.csv"), std::string::npos) << failed.reason;
   chief_->worker().tell(CloseJob{JobId(5), Generation(), "no data"});
   EXPECT_EQ(chief_->wait_for<JobClosed>().job, JobId(5));
+}
+
+TEST_F(WorkerProcessTest, TrainingDataThatCannotBeUsedIsCountedByItsReason) {
+  std::ofstream(folder_ / "train.csv") << "1,2,3,4\n";
+  start_worker();
+  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->wait_for<TaskFailed>();
+  EXPECT_EQ(data_errors(), (std::vector<std::string>{"0", "0", "0", "1"}));
+  chief_->messages.clear();
+  std::filesystem::remove(folder_ / "train.csv");
+  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->wait_for<TaskFailed>();
+  EXPECT_EQ(data_errors(), (std::vector<std::string>{"1", "0", "0", "1"}));
+}
+
+TEST_F(WorkerProcessTest, EngineThatCannotBeMadeIsNoErrorOfTheData) {
+  no_engine_ = Error{ErrorCode::kConfig, "there is no device cuda:7"};
+  start_worker();
+  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  EXPECT_EQ(chief_->wait_for<TaskFailed>().reason, no_engine_->message);
+  EXPECT_EQ(data_errors(), (std::vector<std::string>{"0", "0", "0", "0"}));
+}
+
+TEST_F(WorkerProcessTest, EvaluationDataThatCannotBeUsedIsCountedWhenDescribed) {
+  std::filesystem::remove(folder_ / "test.csv");
+  start_worker();
+  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  EXPECT_EQ(chief_->wait_for<TaskFailed>().code, ErrorCode::kNoInput);
+  EXPECT_EQ(data_errors(), (std::vector<std::string>{"1", "0", "0", "0"}));
+}
+
+TEST_F(WorkerProcessTest, EvaluationDataThatCannotBeUsedIsCountedWhenEvaluated) {
+  std::ofstream(folder_ / "test.csv") << "1,1,nonsense,3\n";
+  start_worker();
+  lend_all();
+  open_and_start();
+  chief_->wait_for<WorkerFinished>();
+  EXPECT_EQ(data_errors(), (std::vector<std::string>{"0", "0", "0", "0"}));
+  chief_->worker().tell(Evaluate{JobId(5), Generation(1)});
+  EXPECT_EQ(chief_->wait_for<TaskFailed>().code, ErrorCode::kData);
+  EXPECT_EQ(data_errors(), (std::vector<std::string>{"0", "0", "1", "0"}));
 }
 
 TEST_F(WorkerProcessTest, TrainsAWholeJobAndEvaluates) {
