@@ -1,6 +1,7 @@
 // The start of a job: gather, describe, place, create, open; from there on also each of its later generations. See
 // job.h.
 #include <algorithm>
+#include <utility>
 
 #include "chiefd/core/job.h"
 #include "chiefd/core/placement.h"
@@ -356,20 +357,19 @@ void Job::start_training(Turn& turn) {
          "begins at step " + std::to_string(restore_->step.value) + " of the checkpoint " + restore_->path);
   if (!restore_ && !recovery_ && !init_path_.empty())
     tell(turn, "warm_start", 1, "begins with the parameters of " + init_path_);
-  if (recovery_) {
+  if (const std::optional<Recovery> recovery = std::exchange(recovery_, std::nullopt)) {
     const std::uint64_t from = restore_ ? restore_->step.value : 0;
-    const std::uint64_t lost = recovery_->step.value > from ? recovery_->step.value - from : 0;
+    const std::uint64_t lost = recovery->step.value > from ? recovery->step.value - from : 0;
     steps_lost_ += lost;
     tell(turn, kRolledBack, 2,
          "generation " + std::to_string(generation_.value) + " goes on at step " + std::to_string(from) + " (" +
              (restore_ ? restore_->path : "initial values") + "), " +
-             (recovery_->is_step_known ? std::to_string(lost) + " steps are lost; "
-                                       : "the steps since then are lost, " +
-                                             (lost > 0 ? "at least " + std::to_string(lost) : "how many isn't known") +
-                                             ": the chief was away; ") +
-             milliseconds(turn.now - recovery_->began) + " after: " + recovery_->why,
-         recovery_->root);
-    recovery_.reset();
+             (recovery->is_step_known ? std::to_string(lost) + " steps are lost; "
+                                      : "the steps since then are lost, " +
+                                            (lost > 0 ? "at least " + std::to_string(lost) : "how many isn't known") +
+                                            ": the chief was away; ") +
+             milliseconds(turn.now - recovery->began) + " after: " + recovery->why,
+         recovery->root);
   }
   // After what was told: a chief that finds it has no recovery to end.
   turn.persist(TrainingRecord{id(), generation_});

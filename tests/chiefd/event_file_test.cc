@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "chiefd/progress.h"
+#include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -119,10 +120,6 @@ JobStatus status_at(std::uint64_t step, const fs::path& checkpoints = "") {
   return status;
 }
 
-EventRecord rolled_back_to(std::uint64_t step) {
-  return EventRecord{kWall, JobId(1), "rolled_back", "", step, "generation 2 goes on"};
-}
-
 std::vector<std::uint64_t> steps_of(const Progress& progress) {
   std::vector<std::uint64_t> steps;
   for (const ProgressPoint& point : progress.points()) steps.push_back(point.step);
@@ -168,28 +165,65 @@ TEST(Progress, ManyPointsAreThinnedOutAndSpanTheWholeJob) {
   EXPECT_EQ(progress.points().back().step, kMany);
 }
 
-TEST(Progress, RollbackTakesBackWhatComesAfterIt) {
-  const Folder folder;
-  fs::create_directory(folder.path() / "digits");
-  {
-    Progress progress([](const std::string& why) { ADD_FAILURE() << why; });
-    progress.look(kStart, kWall, status_at(100, folder.path()));
-    progress.look(kStart + 1s, kWall, status_at(200, folder.path()));
-    progress.hear(rolled_back_to(120));
-    EXPECT_EQ(steps_of(progress), (std::vector<std::uint64_t>{100}));
-    progress.look(kStart + 2s, kWall, status_at(130, folder.path()));
-    EXPECT_EQ(steps_of(progress), (std::vector<std::uint64_t>{100, 130}));
+// Shown the job of a core, and its events.
+class ProgressOfAJob : public RecoveryTest {
+ protected:
+  ProgressOfAJob() { fs::create_directory(folder_.path() / "a"); }
+
+  JobConfig with_events() const {
+    JobConfig config = with_checkpoints();
+    config.checkpoint.directory = folder_.path();
+    return config;
   }
-  const std::vector<Scalar> of_100{{"train/loss", 1.0 / 101}, {"train/learning_rate", 0.5}};
-  const std::vector<Scalar> of_200{{"train/loss", 1.0 / 201},
-                                   {"train/learning_rate", 0.5},
-                                   {"train/steps_per_second", 100},
-                                   {"train/examples_per_second", 1000}};
-  const std::vector<Scalar> of_130{{"train/loss", 1.0 / 131}, {"train/learning_rate", 0.5}};
-  EXPECT_EQ(hexadecimal(folder.bytes("digits/events")),
-            hexadecimal(version_record(kWall) + restart_record(kWall, 100) + scalars_record(kWall, 100, of_100) +
-                        scalars_record(kWall, 200, of_200) + restart_record(kWall, 121) +
-                        scalars_record(kWall, 130, of_130)));
+  void report(std::uint64_t step) {
+    pacer_.examples = step * 10;
+    pacer_.loss = 1.0 / static_cast<double>(step);
+    report_pacer(step, 0);
+  }
+  void look(JobId job) { progress_->look(now_, kWall, status(job)); }
+  void hear(const std::string& kind) {
+    for (const EventRecord& event : journal_.events)
+      if (event.kind == kind) return progress_->hear(event);
+    ADD_FAILURE() << "no " << kind;
+  }
+  std::string written() {
+    progress_.reset();
+    return folder_.bytes("a/events");
+  }
+  static std::string record_of(std::uint64_t step, double learning_rate, double steps_per_second = 0.0) {
+    std::vector<Scalar> scalars{{"train/loss", 1.0 / static_cast<double>(step)},
+                                {"train/learning_rate", learning_rate}};
+    if (steps_per_second > 0.0) scalars.push_back({"train/steps_per_second", steps_per_second});
+    if (steps_per_second > 0.0) scalars.push_back({"train/examples_per_second", steps_per_second * 10});
+    return scalars_record(kWall, step, scalars);
+  }
+
+  const Folder folder_;
+  std::optional<Progress> progress_{[](const std::string& why) { ADD_FAILURE() << why; }};
+};
+
+TEST_F(ProgressOfAJob, RollbackTakesBackWhatComesAfterItHoweverSoonTheJobIsBeyond) {
+  const JobId job = train(with_events());
+  const double rate = status(job).learning_rate;
+  report(100);
+  look(job);
+  now_ += 1s;
+  report(200);
+  look(job);
+  newest_ = restore_point(120);
+  kill(ps(0));
+  pacer_ = newest_->pacer;
+  restart(ps(0));
+  hear("rolled_back");
+  EXPECT_EQ(steps_of(*progress_), (std::vector<std::uint64_t>{100}));
+  now_ += 1s;
+  report(250);
+  look(job);
+  EXPECT_EQ(steps_of(*progress_), (std::vector<std::uint64_t>{100, 250}));
+  const std::int64_t rolled_back_at = now_.time_since_epoch().count() - Duration(1s).count();
+  EXPECT_EQ(hexadecimal(written()),
+            hexadecimal(version_record(kWall) + restart_record(kWall, 100) + record_of(100, rate) +
+                        record_of(200, rate, 100) + restart_record(rolled_back_at, 121) + record_of(250, rate)));
 }
 
 TEST(Progress, RestoredJobKeepsWhatWasRecordedOfItsFirstStep) {

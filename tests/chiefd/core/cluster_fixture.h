@@ -336,6 +336,11 @@ class TrainingTest : public ClusterTest {
       if (event->kind == kind) return event->text;
     return "no event of this kind";
   }
+  std::optional<std::uint64_t> step_of_event(const std::string& kind) const {
+    for (auto event = journal_.events.rbegin(); event != journal_.events.rend(); ++event)
+      if (event->kind == kind) return event->step;
+    return std::nullopt;
+  }
   // Another process of a task that died.
   void restart(TaskId task) { hello(task, ++last_incarnation_); }
 

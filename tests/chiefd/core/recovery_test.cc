@@ -49,11 +49,14 @@ TEST_F(RecoveryTest, EveryShardBeginsWithTheNewestCheckpointThoseOfLivingPsToo) 
   report_pacer(30, 0);
   newest_ = restore_point(20);
   kill(ps(1));
+  pacer_ = newest_->pacer;
   restart(ps(1));
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
   for (const std::uint32_t i : {0u, 1u})
     EXPECT_EQ(sent<CreateShards>(ps(i)).back().restore_path, "/checkpoints/a/step") << i;
   EXPECT_NE(event("rolled_back").find("10 steps are lost"), std::string::npos) << event("rolled_back");
+  EXPECT_EQ(step_of_event("loss_counted"), 30u);
+  EXPECT_EQ(step_of_event("rolled_back"), 20u);
   EXPECT_EQ(status(job).steps_lost, 10u);
   EXPECT_EQ(status(job).checkpoints.restore.counts().front(), 1u);
 }
