@@ -7,13 +7,16 @@ namespace disttrain::chiefd {
 
 namespace {
 
-bool any_evaluates(const JobStatus& status) {
-  return std::any_of(status.tasks.begin(), status.tasks.end(),
-                     [](const TaskStatus& task) { return task.phase == Phase::kEvaluate; });
+// A step may take long.
+bool any_works(const JobStatus& status) {
+  return std::any_of(status.tasks.begin(), status.tasks.end(), [](const TaskStatus& task) {
+    const bool works = task.phase == Phase::kCompute || task.phase == Phase::kInput || task.phase == Phase::kEvaluate;
+    return works && task.state == TaskState::kRunning;
+  });
 }
 
 // None: it isn't at anything. kTrain stands for the three that training is divided into.
-std::optional<Use> use_of(const JobStatus& status, Duration patience) {
+std::optional<Use> use_of(const JobStatus& status, bool is_late) {
   switch (status.part) {
     case JobPart::kNone:
       return std::nullopt;
@@ -28,7 +31,6 @@ std::optional<Use> use_of(const JobStatus& status, Duration patience) {
     case JobPart::kTrain:
       break;
   }
-  const bool is_late = status.progress_age && *status.progress_age > patience && !any_evaluates(status);
   return status.state == JobState::kPaused || is_late ? Use::kStall : Use::kTrain;
 }
 
@@ -43,8 +45,11 @@ const char* to_string(Use use) {
 void Goodput::look(Instant now, const JobStatus& status, Duration patience) {
   const Duration elapsed = last_ ? now - *last_ : Duration::zero();
   last_ = now;
+  if (!worked_ || any_works(status)) worked_ = now;
+  // Who has worked for long may exchange for as long as others.
+  const bool is_late = status.progress_age && *status.progress_age > patience && now - *worked_ > patience;
   const Shares shares = shares_since(status);
-  const std::optional<Use> use = use_of(status, patience);
+  const std::optional<Use> use = use_of(status, is_late);
   if (use == Use::kTrain && status.part == JobPart::kTrain)
     undivided_ += elapsed;
   else if (use)

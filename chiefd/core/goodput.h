@@ -4,7 +4,7 @@
 //   restore      from a loss, or another chief's start, to the first step after it
 //   checkpoint   the last checkpoint and the one before a ps leaves, which all wait for; the others are cut while it
 //                trains: what workers wait for them is sync
-//   stall        paused; or no step for longer than `patience` while no worker evaluates
+//   stall        paused; or for longer than `patience` neither a step nor a worker that computes, reads or evaluates
 //   train, input, sync
 //                the rest, in the proportion of what its workers spent since: of all their time together, compute and
 //                evaluate are train; input is input; pull, push and wait are sync. The final evaluation is train.
@@ -47,6 +47,7 @@ class Goodput {
 
   std::array<Duration, kUses> times_{};
   std::optional<Instant> last_;
+  std::optional<Instant> worked_;  // when a worker was last seen to compute, read or evaluate, or the first look
   Duration undivided_{};
   std::map<TaskId, PhaseTimes> before_;
 };

@@ -15,6 +15,7 @@ class GoodputTest : public testing::Test {
   GoodputTest() {
     TaskStatus worker;
     worker.task = TaskId{Role::kWorker, 0};
+    worker.state = TaskState::kRunning;
     worker.phase_times.resize(kPhases);
     status_.tasks.push_back(worker);
     status_.state = JobState::kRunning;
@@ -112,6 +113,42 @@ TEST_F(GoodputTest, NoStepForLongerThanPatienceIsAStallUnlessSomebodyEvaluates) 
   pass(1s, JobPart::kTrain);
   EXPECT_EQ(goodput_.of(Use::kStall), 1s);
   EXPECT_EQ(goodput_.of(Use::kTrain), 1s);
+}
+
+// 3 s of sync steps: the slower worker computes for 2.6 s, then both exchange for 0.4 s.
+TEST_F(GoodputTest, LongStepsAreNoStall) {
+  status_.tasks.push_back(status_.tasks.front());
+  status_.tasks.back().task.index = 1;
+  for (int step = 0; step < 10; ++step)
+    for (Duration age = 200ms; age <= 3s; age += 200ms) {
+      status_.progress_age = age;
+      const auto is_in = [&](Phase phase, std::size_t worker) {
+        status_.tasks.at(worker).phase = phase;
+        spend(phase, 200ms, worker);
+      };
+      is_in(age > 600ms ? Phase::kWait : Phase::kCompute, 0);
+      is_in(age > 2600ms ? Phase::kPush : Phase::kCompute, 1);
+      pass(200ms, JobPart::kTrain);
+    }
+  EXPECT_EQ(goodput_.of(Use::kStall), 0s);
+  EXPECT_EQ(goodput_.of(Use::kTrain) + goodput_.of(Use::kSync), 30s);
+  EXPECT_GT(goodput_.of(Use::kTrain), 15s);
+}
+
+TEST_F(GoodputTest, SlowInputIsNoStall) {
+  status_.progress_age = 1h;
+  status_.tasks.front().phase = Phase::kInput;
+  spend(Phase::kInput, 1s);
+  pass(1s, JobPart::kTrain);
+  EXPECT_EQ(goodput_.of(Use::kInput), 1s);
+}
+
+TEST_F(GoodputTest, WorkOfOneThatIsNotHeardDoesNotHideAStall) {
+  status_.progress_age = 1h;
+  status_.tasks.front().phase = Phase::kCompute;
+  status_.tasks.front().state = TaskState::kSilent;
+  pass(2s, JobPart::kTrain);
+  EXPECT_EQ(goodput_.of(Use::kStall), 2s);
 }
 
 }  // namespace
