@@ -144,6 +144,8 @@ Error Job::nothing_left(const FolderAnswer& answer) const {
 void Job::on_newest_failed(Turn& turn, const Error& error, bool is_waited_for) {
   const bool may_pass = error.code == ErrorCode::kFailed || stage_ != Stage::kFolder || generation_.value != 0;
   if (is_waited_for && !may_pass) return fail(turn, error, std::nullopt);
+  const bool is_restore = stage_ == Stage::kFolder || stage_ == Stage::kFind;
+  if (!is_restore) ++figures_.failures;
   if (may_pass) find_again_ = turn.now + std::chrono::seconds(1);
   const bool is_new = std::exchange(folder_error_, error.message) != error.message;
   if (is_waited_for) reason_ = "waits for its checkpoints: " + error.message;
@@ -205,8 +207,8 @@ void Job::commit_attempt(Turn& turn) {
   std::vector<Member> living = roster_.members;
   std::erase_if(living, [this](const Member& worker) { return lost_.count(worker) != 0; });
   if (const auto problem = difference(attempt_->written, living))
-    return abandon_attempt(turn, "the shards' copies differ: " + *problem);
-  if (!attempt_->written.begin()->second.pacer) return abandon_attempt(turn, "the pacer's copy lacks its ledger");
+    return abandon_attempt(turn, "the shards' copies differ: " + *problem, true);
+  if (!attempt_->written.begin()->second.pacer) return abandon_attempt(turn, "the pacer's copy lacks its ledger", true);
   attempt_->phase = Attempt::Phase::kCommit;
   attempt_->commit_began = turn.now;
   attempt_->ticket = turn.next_ticket();
@@ -266,10 +268,10 @@ void Job::abandon_attempt(Turn& turn, const std::string& why, bool fails) {
   const Attempt attempt = std::move(*attempt_);
   attempt_.reset();
   for (const Member& ps : holders()) send(turn, ps.task, AbandonCheckpoint{id(), generation_, attempt.number});
+  if (fails) ++figures_.failures;
   if (fails) ++failed_attempts_;
   if (fails) attempt_error_ = why;
   if (fails && attempt.holds) ++failed_saves_;
-  ++figures_.failures;
   next_try_ = turn.now + std::max<Duration>(std::chrono::seconds(1), back_off(failed_attempts_));
   tell(turn, "checkpoint_failed", 2, "a checkpoint was given up, the one before stays: " + why);
   for (const ClientId client : std::exchange(savers_, {}))

@@ -65,7 +65,7 @@ struct CheckpointFigures {
   SecondsHistogram commit;
   SecondsHistogram restore;       // all shards made and filled from one
   std::uint64_t bytes = 0;        // of the newest
-  std::uint64_t failures = 0;     // begun and given up
+  std::uint64_t failures = 0;     // tries that failed; not those that a lost task or the job's end cut short
   std::optional<Duration> age{};  // since the last one was committed
 };
 

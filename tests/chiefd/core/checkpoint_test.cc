@@ -136,7 +136,7 @@ TEST_F(CheckpointTest, OneThatFailsIsGivenUpAndTriedAgainWhileTrainingGoesOn) {
 }
 
 TEST_F(CheckpointTest, ShardsThatHoldOtherPushesMakeNoCheckpoint) {
-  train(every(100));
+  const JobId job = train(every(100));
   obedient_ = false;
   report_pacer(100, 0);
   const PrepareCheckpoint prepare = sent<PrepareCheckpoint>(ps(0)).back();
@@ -155,14 +155,25 @@ TEST_F(CheckpointTest, ShardsThatHoldOtherPushesMakeNoCheckpoint) {
   }
   EXPECT_EQ(count_work<CommitAttempt>(), 0u);
   EXPECT_EQ(sent<AbandonCheckpoint>(ps(1)).size(), 1u);
+  EXPECT_EQ(status(job).checkpoints.failures, 1u);
 }
 
-TEST_F(CheckpointTest, LostPsGivesTheOpenOneUp) {
-  train(every(100));
+TEST_F(CheckpointTest, LostPsGivesTheOpenOneUpWhichIsNoFailure) {
+  const JobId job = train(every(100));
   obedient_ = false;
   report_pacer(100, 0);
   kill(ps(1));
   EXPECT_EQ(sent<AbandonCheckpoint>(ps(0)).size(), 1u);
+  EXPECT_EQ(status(job).checkpoints.failures, 0u);
+}
+
+TEST_F(CheckpointTest, OneThatTheEndOfItsJobCutsShortIsNoFailure) {
+  const JobId job = train(every(100));
+  obedient_ = false;
+  report_pacer(100, 0);
+  step(Stop{ClientId(1), "a", true, "somebody"});
+  EXPECT_EQ(sent<AbandonCheckpoint>(ps(0)).size(), 1u);
+  EXPECT_EQ(status(job).checkpoints.failures, 0u);
 }
 
 TEST_F(CheckpointTest, NewChiefGivesUpTheOneThatTheOldChiefHadOpen) {

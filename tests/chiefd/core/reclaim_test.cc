@@ -172,6 +172,7 @@ TEST_F(ReclaimTest, FolderThatCannotBeOpenedIsAskedForAgain) {
   folder_error_ = Error{ErrorCode::kNoInput, "there is no /checkpoints"};
   restart_chief_without({});
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(status(job).checkpoints.failures, 1u) << "none can be begun";
   folder_error_.reset();
   folder_work_.clear();
   pass(seconds(2));
@@ -188,6 +189,7 @@ TEST_F(ReclaimTest, FolderThatIsAwayIsWaitedForByAJobThatRolledBackAsTheChiefDie
   folder_error_ = Error{ErrorCode::kNoInput, "there is no /checkpoints"};
   restart_chief_without({});
   EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+  EXPECT_EQ(status(job).checkpoints.failures, 0u) << "it is there to be gone on from";
   folder_error_.reset();
   pass(seconds(2));
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
