@@ -34,8 +34,8 @@ void drop_after(std::vector<Point>& points, std::uint64_t step) {
 void Progress::look(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status) {
   if (job_ != status.job) begin(now, status);
   next_ = now + std::clamp<Duration>((now - began_) / 100, kShortestPause, kLongestPause);
-  // Until it trains, its step is the one that it is to begin with.
-  if (status.state == JobState::kQueued || status.state == JobState::kStarting) return;
+  // Until it trains, its step is the one that it is to begin with, or the newest that this chief knows of.
+  if (status.part == JobPart::kInit || status.part == JobPart::kRestore) return;
   // Also where no event told of it.
   if (status.global_step < recorded_) take_back(wall_nanoseconds, status.global_step);
   if (status.global_step > recorded_) add_point(now, wall_nanoseconds, status);

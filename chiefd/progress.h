@@ -35,9 +35,10 @@ class Progress {
 
   // It is time for another look.
   bool is_due(Instant now) const { return now >= next_; }
-  // At the current job, or the last.
+  // At the current job, or the last. What it is at before it trains, after a loss or another chief's start too, is no
+  // point.
   void look(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status);
-  // A rollback takes back what comes after its step.
+  // A rollback, or a checkpoint that the job begins with, takes back what comes after its step.
   void hear(const EventRecord& event);
 
   std::optional<JobId> job() const { return job_; }

@@ -112,6 +112,7 @@ JobStatus status_at(std::uint64_t step, const fs::path& checkpoints = "") {
   status.job = JobId(1);
   status.name = "digits";
   status.state = JobState::kRunning;
+  status.part = JobPart::kTrain;
   status.global_step = step;
   status.examples = step * 10;
   status.loss = 1.0 / static_cast<double>(step + 1);
@@ -226,13 +227,36 @@ TEST_F(ProgressOfAJob, RollbackTakesBackWhatComesAfterItHoweverSoonTheJobIsBeyon
                         record_of(200, rate, 100) + restart_record(rolled_back_at, 121) + record_of(250, rate)));
 }
 
+TEST_F(ProgressOfAJob, NewChiefShowsNothingBeforeItKnowsWhereTheJobIs) {
+  const JobId job = train(with_events());
+  const double rate = status(job).learning_rate;
+  journal_.jobs.at(job).checkpoint = CheckpointRecord{job, Generation(1), Step(20), folder_.path() / "a/step"};
+  report(5000);
+  restart_chief();
+  look(job);
+  hello_again(ps(0));
+  hello_again(ps(1));
+  now_ += 1s;
+  look(job);
+  EXPECT_EQ(steps_of(*progress_), (std::vector<std::uint64_t>{}));
+  hello_again(worker(0));
+  hello_again(worker(1));
+  look(job);
+  now_ += 1s;
+  report(5100);
+  look(job);
+  EXPECT_EQ(steps_of(*progress_), (std::vector<std::uint64_t>{5000, 5100}));
+  EXPECT_EQ(hexadecimal(written()), hexadecimal(version_record(kWall) + restart_record(kWall, 5000) +
+                                                record_of(5000, rate) + record_of(5100, rate, 100)));
+}
+
 TEST(Progress, RestoredJobKeepsWhatWasRecordedOfItsFirstStep) {
   const Folder folder;
   fs::create_directory(folder.path() / "digits");
   {
     Progress progress([](const std::string& why) { ADD_FAILURE() << why; });
     JobStatus status = status_at(100, folder.path());
-    status.state = JobState::kStarting;
+    status.part = JobPart::kInit;
     progress.look(kStart, kWall, status);
     progress.hear(EventRecord{kWall, JobId(1), "restored", "", 100, "begins at step 100"});
     progress.look(kStart + 1s, kWall, status_at(100, folder.path()));

@@ -87,6 +87,34 @@ class EventFilesTest(SystemTest):
         written = {event["step"] for event in plain_events.events(self.events) if "scalars" in event}
         self.assertTrue(written - shown, f"nothing was hidden by {rolled_back}")
 
+    def test_chief_that_is_restarted_hides_nothing(self):
+        process = self.start_up(self.job(train="epochs = 1000000"), *self.settings('checkpoint.every="1h"'))
+        self.until_steps(100)
+        self.assertEqual(self.run_program("disttrain", "checkpoint", "save").code, 0)
+        saved = int(self.status()["checkpoint"].rsplit("-", 1)[1])
+
+        def far():
+            points = plain_events.scalars(self.events).get("train/loss", []) if self.events.exists() else []
+            return points and points[-1][0] > saved + 1000
+        self.until("points beyond the checkpoint", far)
+        status = self.status()
+        os.kill(self.pid_of(status, "chief/0"), signal.SIGKILL)
+        before = plain_events.scalars(self.events)["train/loss"]
+
+        def files():
+            return {event["file"] for event in plain_events.events(self.events) if "scalars" in event}
+        self.until("points of another chief", lambda: len(files()) > 1)
+        self.until_steps(self.status()["global_step"] + 500)
+        self.assertEqual(self.run_program("disttrain", "stop").code, 0)
+        self.finish(process)
+        curves = self.curves()
+        self.assert_rising(curves)
+        self.assertEqual(curves["train/loss"][:len(before)], before)
+        self.assertGreaterEqual(self.restarts()[-1]["step"], before[-1][0])
+        steps = dict(curves["train/steps_per_second"])
+        for step, examples in curves["train/examples_per_second"]:
+            self.assertAlmostEqual(examples / steps[step], 50, delta=10, msg=f"step {step}: a batch has 50 examples")
+
     def restarts(self):
         return [event for event in plain_events.events(self.events) if event.get("restart")]
 
