@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 namespace disttrain::chiefd {
 namespace {
@@ -50,8 +51,11 @@ void Progress::look(Instant now, std::int64_t wall_nanoseconds, const JobStatus&
 
 void Progress::hear(const EventRecord& event) {
   const bool takes_back = event.kind == "rolled_back" || event.kind == "restored";
-  if (!takes_back || job_ != event.job) return;
-  take_back(event.wall_nanoseconds, event.step);
+  if (!takes_back) return;
+  if (job_ == event.job)
+    take_back(event.wall_nanoseconds, event.step);
+  else
+    early_ = event;
 }
 
 void Progress::begin(Instant now, const JobStatus& status) {
@@ -63,6 +67,8 @@ void Progress::begin(Instant now, const JobStatus& status) {
   last_.reset();
   points_.clear();
   evaluations_.clear();
+  const std::optional<EventRecord> early = std::exchange(early_, std::nullopt);
+  if (early && early->job == job_) take_back(early->wall_nanoseconds, early->step);
 }
 
 void Progress::add_point(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status) {

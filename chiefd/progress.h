@@ -65,7 +65,8 @@ class Progress {
   std::uint64_t recorded_ = 0;  // what follows this step is news
   Instant began_;
   Instant next_;
-  std::optional<Seen> last_;  // none: nothing is known of how fast it came to where it is
+  std::optional<EventRecord> early_;  // of a job that nobody has looked at yet
+  std::optional<Seen> last_;          // none: nothing is known of how fast it came to where it is
   std::vector<ProgressPoint> points_;
   std::vector<EvaluationStatus> evaluations_;  // by step
 };

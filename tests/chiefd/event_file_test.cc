@@ -250,6 +250,20 @@ TEST_F(ProgressOfAJob, NewChiefShowsNothingBeforeItKnowsWhereTheJobIs) {
                                                 record_of(5000, rate) + record_of(5100, rate, 100)));
 }
 
+TEST_F(ProgressOfAJob, RollbackBeforeTheFirstLookCounts) {
+  const JobId job = train(with_events());
+  newest_ = restore_point(120);
+  kill(ps(0));
+  pacer_ = newest_->pacer;
+  restart(ps(0));
+  hear("rolled_back");
+  report(250);
+  look(job);
+  EXPECT_EQ(steps_of(*progress_), (std::vector<std::uint64_t>{250}));
+  EXPECT_THAT(written(), testing::StartsWith(version_record(now_.time_since_epoch().count()) +
+                                             restart_record(now_.time_since_epoch().count(), 121)));
+}
+
 TEST(Progress, RestoredJobKeepsWhatWasRecordedOfItsFirstStep) {
   const Folder folder;
   fs::create_directory(folder.path() / "digits");
