@@ -112,7 +112,10 @@ Result<EventFile> EventFile::create(const std::string& folder, std::int64_t wall
   }
   if (fd < 0) return cannot("create", path);
   EventFile file(path, fd);
-  if (Status written = file.append(version_record(wall_nanoseconds)); !written) return tl::unexpected(written.error());
+  if (Status written = file.append(version_record(wall_nanoseconds)); !written) {
+    ::unlink(path.c_str());
+    return tl::unexpected(written.error());
+  }
   return file;
 }
 

@@ -26,7 +26,7 @@ std::string restart_record(std::int64_t wall_nanoseconds, std::uint64_t step);
 class EventFile {
  public:
   // A new file with its version record, in a folder whose parent must be there. Several files of one folder are one
-  // run.
+  // run. An error leaves no file.
   static Result<EventFile> create(const std::string& folder, std::int64_t wall_nanoseconds);
   EventFile(EventFile&& other) noexcept;
   EventFile& operator=(EventFile&&) = delete;

@@ -1,10 +1,17 @@
 #include "chiefd/event_writer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/daemon/threads.h"
 
 namespace disttrain::chiefd {
+namespace {
+
+constexpr Duration kShortestPause = std::chrono::seconds(1);
+constexpr Duration kLongestPause = std::chrono::seconds(30);
+
+}  // namespace
 
 EventWriter::EventWriter(std::function<void(const std::string&)> on_failed)
     : on_failed_(std::move(on_failed)), thread_([this] { run(); }) {}
@@ -29,20 +36,38 @@ void EventWriter::write(std::string folder, std::int64_t wall_nanoseconds, std::
 
 void EventWriter::run() {
   daemon::name_thread("event-files");
+  Duration pause = kShortestPause;
+  std::unique_lock lock(mutex_);
   while (true) {
-    Entry entry;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return is_ending_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
-      entry = std::move(waiting_.front());
-      waiting_.pop_front();
+    changed_.wait(lock, [this] { return is_ending_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    Entry entry = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    const bool is_written = try_append(entry);
+    lock.lock();
+    if (is_written) {
+      pause = kShortestPause;
+      continue;
     }
-    const Status written = append(entry);
-    if (!written) file_.reset();
-    if (!written && !is_failing_) on_failed_(written.error().message);
-    is_failing_ = !written;
+    const std::string folder = entry.folder;
+    const auto has_other = [&] { return !waiting_.empty() && waiting_.back().folder != folder; };
+    if (is_ending_ || has_other()) {
+      std::erase_if(waiting_, [&](const Entry& waiting) { return waiting.folder == folder; });
+      continue;
+    }
+    if (waiting_.size() < kMaxWaiting) waiting_.push_front(std::move(entry));
+    changed_.wait_for(lock, pause, [&] { return is_ending_ || has_other(); });
+    pause = std::min(2 * pause, kLongestPause);
   }
+}
+
+bool EventWriter::try_append(const Entry& entry) {
+  const Status written = append(entry);
+  if (!written) file_.reset();
+  if (!written && !is_failing_) on_failed_(written.error().message);
+  is_failing_ = !written;
+  return !is_failing_;
 }
 
 Status EventWriter::append(const Entry& entry) {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "chiefd/event_file.h"
+#include "common/time.h"
 
 namespace disttrain::chiefd {
 
@@ -21,12 +22,14 @@ class EventWriter {
 
   // Why nothing can be written, once until something can be again; called on the thread.
   explicit EventWriter(std::function<void(const std::string&)> on_failed);
-  // What was given is written before; waits for what the file system is doing.
+  // What was given is written before, if it can be; waits for what the file system is doing.
   ~EventWriter();
   EventWriter(const EventWriter&) = delete;
 
   // `record` goes into the newest file of `folder`, "<checkpoint.directory>/<job>/events"; a folder whose parent isn't
   // there isn't made: its file system may not be mounted. Another folder than the last one begins another file.
+  // What can't be written is tried again after pauses that grow, and dropped once there is something for another
+  // folder.
   void write(std::string folder, std::int64_t wall_nanoseconds, std::string record);
 
  private:
@@ -37,6 +40,7 @@ class EventWriter {
   };
 
   void run();
+  bool try_append(const Entry& entry);
   Status append(const Entry& entry);
 
   const std::function<void(const std::string&)> on_failed_;

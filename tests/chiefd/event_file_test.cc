@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/inotify.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -57,6 +62,22 @@ class Folder {
   fs::path path_;
 };
 
+// Within its life, no file of this process may be longer.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &old_);
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit few{bytes, old_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &few);
+  }
+  ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &old_); }
+  FullDisk(const FullDisk&) = delete;
+
+ private:
+  rlimit old_{};
+};
+
 // As written by the tensorboard package 2.20.0 of the same messages.
 TEST(EventRecords, AreTensorBoardsBytes) {
   EXPECT_EQ(hexadecimal(version_record(kWall)),
@@ -92,19 +113,24 @@ TEST(EventFile, FullDiskIsAnError) {
   const Folder folder;
   Result<EventFile> file = EventFile::create(folder.path() / "events", kWall);
   ASSERT_TRUE(file);
-  rlimit old{};
-  ::getrlimit(RLIMIT_FSIZE, &old);
-  ::signal(SIGXFSZ, SIG_IGN);
-  const rlimit few{60, old.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &few);
-  const Status whole = file->append(std::string(10, 'x'));
-  const Status half = file->append(std::string(100, 'x'));
-  const Status none = file->append("x");
-  ::setrlimit(RLIMIT_FSIZE, &old);
+  const auto append = [&file](std::size_t bytes) {
+    const FullDisk full(60);
+    return file->append(std::string(bytes, 'x'));
+  };
+  const Status whole = append(10);
+  const Status half = append(100);
+  const Status none = append(1);
   EXPECT_TRUE(whole);
   ASSERT_FALSE(half);
   EXPECT_THAT(half.error().message, testing::HasSubstr("disk is full"));
   EXPECT_FALSE(none);
+}
+
+TEST(EventFile, FullDiskLeavesNoEmptyFile) {
+  const Folder folder;
+  const FullDisk full(10);
+  EXPECT_FALSE(EventFile::create(folder.path() / "events", kWall));
+  EXPECT_TRUE(fs::is_empty(folder.path() / "events"));
 }
 
 JobStatus status_at(std::uint64_t step, const fs::path& checkpoints = "") {
@@ -315,6 +341,59 @@ TEST(EventWriter, FolderThatIsMovedAwayIsMadeAnew) {
   }
   EXPECT_EQ(folder.bytes("away"), version_record(kWall) + "a");
   EXPECT_EQ(folder.bytes("events"), version_record(kWall) + "b");
+}
+
+// What failed is tried again, and at last when the writer ends.
+TEST(EventWriter, NothingIsLostByADiskThatWasFull) {
+  const Folder folder;
+  std::atomic<int> told = 0;
+  {
+    EventWriter writer([&told](const std::string&) { ++told; });
+    {
+      const FullDisk full(10);
+      for (const char* record : {"a", "b", "c"}) writer.write(folder.path() / "events", kWall, record);
+      while (told == 0) std::this_thread::yield();
+    }
+    writer.write(folder.path() / "events", kWall, "d");
+  }
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(folder.bytes("events"), version_record(kWall) + "abcd");
+}
+
+TEST(EventWriter, FullDiskIsTriedSeldomHoweverManyRecordsThereAre) {
+  const Folder folder;
+  fs::create_directory(folder.path() / "events");
+  const int watch = ::inotify_init1(IN_NONBLOCK);
+  ASSERT_GE(::inotify_add_watch(watch, (folder.path() / "events").c_str(), IN_CREATE), 0);
+  std::atomic<int> told = 0;
+  {
+    const FullDisk full(10);
+    EventWriter writer([&told](const std::string&) { ++told; });
+    for (int i = 0; i < 1000; ++i) writer.write(folder.path() / "events", kWall, "x");
+    while (told == 0) std::this_thread::yield();
+  }
+  int files = 0;
+  std::array<char, 1024> events{};
+  for (ssize_t bytes = 0; (bytes = ::read(watch, events.data(), events.size())) > 0;)
+    for (ssize_t at = 0; at < bytes; ++files) {
+      inotify_event event{};
+      std::memcpy(&event, events.data() + at, sizeof event);
+      at += static_cast<ssize_t>(sizeof event + event.len);
+    }
+  ::close(watch);
+  EXPECT_GE(files, 1);
+  EXPECT_LT(files, 10);
+}
+
+TEST(EventWriter, AnotherFolderDoesNotWaitForOneThatCannotBeWritten) {
+  const Folder folder;
+  std::atomic<int> told = 0;
+  EventWriter writer([&told](const std::string&) { ++told; });
+  for (int i = 0; i < 1000; ++i) writer.write(folder.path() / "away/events", kWall, "x");
+  while (told == 0) std::this_thread::yield();
+  writer.write(folder.path() / "events", kWall, "a");
+  const std::string whole = version_record(kWall) + "a";
+  while (!fs::exists(folder.path() / "events") || folder.bytes("events") != whole) std::this_thread::yield();
 }
 
 TEST(Progress, FolderThatCannotBeWrittenIsToldOnceAndTheCurveGoesOn) {
