@@ -82,7 +82,7 @@ inline constexpr Family<1> kCheckpointLastSuccess{"checkpoint_last_success_times
                                                   {"job"},
                                                   "When this chief last committed one, Unix time; 0: never"};
 inline constexpr Family<1> kCheckpointFailures{
-    "checkpoint_failures_total", Kind::kCounter, {"job"}, "Checkpoints that were begun and given up"};
+    "checkpoint_failures_total", Kind::kCounter, {"job"}, "Tries at a checkpoint that failed"};
 inline constexpr Family<1> kCheckpointInterval{
     "checkpoint_expected_interval_seconds", Kind::kGauge, {"job"}, "checkpoint.every; 0: none are taken by time"};
 

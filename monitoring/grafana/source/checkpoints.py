@@ -21,7 +21,7 @@ DASHBOARD = dashboard(
                  ("max (disttrain_checkpoint_bytes{JOB})", "size"),
                  w=4),
             stat("Failures", "short",
-                 "Attempts in the chosen time that were given up. Expected: none. `disttrain events` has their "
+                 "Tries in the chosen time that failed. Expected: none. `disttrain events` has their "
                  "reasons.",
                  ("sum (increase(disttrain_checkpoint_failures_total{JOB}[RANGE]))", "failures"),
                  w=4, thresholds=NONE_EXPECTED, decimals=0),
