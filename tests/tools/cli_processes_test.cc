@@ -122,7 +122,7 @@ TEST_F(Processes, LastErrorIsTheWholeSentenceInEachFormOfALog) {
     return last_error(log, 0);
   };
   EXPECT_EQ(error_of("chiefd: no room\n2026-11-20 23:45:01.123 info  chief/0 ends\n"), "no room");
-  EXPECT_EQ(error_of("psd: old\n2026-11-20 23:45:01.123 error ps/1 no room\n"), "ps/1 no room");
+  EXPECT_EQ(error_of("psd: old\n2026-11-20 23:45:01.123 error ps/1 no room\n"), "no room");
   EXPECT_EQ(error_of(R"({"time": "2026-11-20T23:45:01Z", "level": "error", "task": "ps/1", "message": "no room"})"),
             "no room");
   EXPECT_EQ(error_of("2026-11-20 23:45:01.123 info  chief/0 no error \n{\n{}\n\n"), "");

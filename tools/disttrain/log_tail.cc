@@ -19,7 +19,7 @@ std::string error_of(const std::string& line) {
   for (const std::string_view program : {"chiefd: ", "psd: ", "workerd: "})
     if (line.starts_with(program)) return line.substr(program.size());
   if (line.size() > kTimeWidth && std::string_view(line).substr(kTimeWidth).starts_with(kError))
-    return line.substr(kTimeWidth + kError.size());
+    return line.substr(std::min(line.find(' ', kTimeWidth + kError.size()), line.size() - 1) + 1);
   const Json json = line.starts_with("{") ? Json::parse(line, nullptr, false) : Json();
   return json.is_object() && text_of(json, "level") == "error" ? text_of(json, "message") : "";
 }
