@@ -307,8 +307,7 @@ Status Chief::listen() {
 
 // Nobody is connected yet whom the loop would keep waiting.
 void Chief::act(const Listen&) {
-  if (Status listens = daemon::listen_patiently([this] { return listen(); }); !listens)
-    return on_failed_(listens.error());
+  if (Status listens = daemon::try_patiently([this] { return listen(); }); !listens) return on_failed_(listens.error());
   log_.write(daemon::Level::kInfo,
              "chief of cluster " + config_.name + " listens at " + listener_->address() + ", term " +
                  std::to_string(cluster_->term().value) + ", transport " + transport_.name() + ", metrics at " +

@@ -16,8 +16,9 @@ struct Timeouts {
   Duration dial;               // one connection attempt, hello answered                    = 2 * timeout
   Duration setup;              // one stage of a job's start at a task that heartbeats      = 120 * timeout
   Duration close;              // tasks release a closed job, then are left behind          = 5 * timeout
-  Duration leave;              // a task that was told to end waits to be let go, where the chief may take a checkpoint
-                               // first (which it gives up after 600 * timeout)             = 660 * timeout
+  Duration leave;              // a worker that was told to end waits to be let go          = 60 * timeout
+  Duration leave_ps;           // a ps does, which may wait for an attempt at a checkpoint; the
+                               // chief gives that up after 600 * timeout                   = 660 * timeout
 };
 
 constexpr Timeouts derive_timeouts(Duration heartbeat_timeout) {
@@ -31,7 +32,8 @@ constexpr Timeouts derive_timeouts(Duration heartbeat_timeout) {
       .dial = heartbeat_timeout * 2,
       .setup = heartbeat_timeout * 120,
       .close = heartbeat_timeout * 5,
-      .leave = heartbeat_timeout * 660,
+      .leave = heartbeat_timeout * 60,
+      .leave_ps = heartbeat_timeout * 660,
   };
 }
 

@@ -392,11 +392,11 @@ void PsDaemon::leave() {
   log_.info("told to end: waits until the chief lets it go" +
             std::string(job_ && !job_->facts->checkpoint_folder.empty() ? ", after a checkpoint" : ""));
   chief_.tell(LeaveRequest{});
-  leave_timer_.expires_after(chief_.timeouts().leave);
+  leave_timer_.expires_after(chief_.timeouts().leave_ps);
   leave_timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
     if (cancelled || !*alive) return;
     log_.warn("the chief hasn't let it go within " +
-              std::to_string(static_cast<long>(to_seconds(chief_.timeouts().leave))) + " s: ends all the same");
+              std::to_string(static_cast<long>(to_seconds(chief_.timeouts().leave_ps))) + " s: ends all the same");
     stop();
   });
 }

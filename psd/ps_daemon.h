@@ -39,7 +39,7 @@ class PsDaemon {
   // Ends the loop; exit_code() says how.
   void stop() { loop_.stop(); }
   // Ends it in good order: when the chief lets it go, which takes a checkpoint first where the job takes any. Ends it
-  // after Timeouts::leave in any case, and at once where no chief is there, or when it is called again.
+  // after Timeouts::leave_ps in any case, and at once where no chief is there, or when it is called again.
   void leave();
 
   // For systemd.

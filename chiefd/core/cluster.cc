@@ -97,7 +97,7 @@ namespace {
 const char* kind_of(Finding::What what) {
   switch (what) {
     case Finding::What::kJoined:
-      return "task_joined";
+      return kTaskJoined;
     case Finding::What::kReturned:
       return "task_returned";
     case Finding::What::kSilent:

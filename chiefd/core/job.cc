@@ -288,7 +288,7 @@ void Job::on_tick(Turn& turn) {
       return recover(turn,
                      to_string(task) + " has been silent for " +
                          std::to_string(static_cast<long>(to_seconds(turn.now - since))) + " s",
-                     TaskId(task));
+                     TaskId(task), !turn.tasks.find(task)->leaving);
   if (deadline_ && turn.now >= *deadline_) return on_deadline(turn);
   if (stage_ == Stage::kTrain) {
     for (const auto& [member, task] : std::map(joining_))

@@ -308,7 +308,7 @@ class Job {
   // job_end.cc: after the last step.
   void end_steps(Turn& turn);
   void on_all_finished(Turn& turn);
-  void evaluate(Turn& turn);
+  void evaluate(Turn& turn, bool is_loss = true);  // is_loss: who was to evaluate before
   void on_evaluated(Turn& turn, const Evaluated& evaluated);
   EndRecord end_record(Instant now) const;
   void close(Turn& turn, JobState end, const std::string& reason);

@@ -19,6 +19,7 @@ void Job::recall(Instant now, const std::deque<EventRecord>& events, std::int64_
     if (event.kind == kLossCounted || event.kind == kLostAtStart) restarts_.note(now - age, window);
     // Where it is gone, or another process, it left.
     if (event.kind == kTaskLeaves) told_to_end_.insert(event.task);
+    if (event.kind == kTaskJoined) told_to_end_.erase(event.task);
     if (event.kind == kLossCounted || event.kind == kRollsBack) {
       const Step reached = std::max(Step(event.step), recovery_ ? recovery_->step : Step());
       const Instant began = recovery_ ? recovery_->began : now - age;

@@ -32,7 +32,8 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
   }
   if (stage_ == Stage::kTrain) return lose_worker(turn, member, finding.why, is_loss);
   if (stage_ == Stage::kReclaim) {
-    if (!awaited_.empty()) return lose_worker(turn, member, finding.why);
+    if (finding.was_told_to_end) told_to_end_.insert(to_string(member.task));
+    if (!awaited_.empty()) return lose_worker(turn, member, finding.why, is_loss);
     reclaimed_.erase(member);  // seen at its end
     return;
   }
@@ -45,7 +46,7 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
     change_roster(turn, std::move(others), std::nullopt);
     abandon_attempt(turn, to_string(member.task) + " is lost");
   }
-  if (stage_ == Stage::kEvaluate && awaited_.count(member) != 0) evaluate(turn);
+  if (stage_ == Stage::kEvaluate && awaited_.count(member) != 0) evaluate(turn, is_loss);
 }
 
 // ---- silence

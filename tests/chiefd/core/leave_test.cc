@@ -317,6 +317,34 @@ TEST_F(LeaveTest, PsToldToEndThatIsGoneWithTheChiefIsNoLoss) {
   }
 }
 
+TEST_F(LeaveTest, TaskThatCameBackSinceIsALossAgain) {
+  const JobId job = train(job_config("a"));
+  leave(worker(1));
+  finish(job, worker(1));
+  ASSERT_TRUE(is_let_go(worker(1)));
+  restart(worker(1));
+  pass(seconds(1));
+  ASSERT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 2u);
+  restart_chief();
+  for (const std::uint32_t i : {0u, 1u}) hello_again(ps(i));
+  hello_again(worker(0));
+  pass(seconds(10));
+  EXPECT_EQ(event("worker_lost"), "worker/1 was lost while the chief was away");
+}
+
+TEST_F(LeaveTest, PsThatFallsSilentWhileItLeavesIsNoLoss) {
+  JobConfig config = with_checkpoints();
+  config.job.max_restarts = 0;
+  const JobId job = train(config);
+  obedient_ = false;
+  leave(ps(1));
+  obedient_ = true;
+  silence(ps(1));
+  pass(seconds(100));
+  EXPECT_EQ(event("loss_counted"), "no event of this kind");
+  EXPECT_NE(event("rolls_back"), "no event of this kind") << status(job).reason;
+}
+
 TEST_F(LeaveTest, ChangedTimeoutIsToldAndNobodyIsSilentBecauseOfIt) {
   config_.heartbeat.timeout = seconds(10);
   start_chief(1, 1);
