@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
                                   daemon::wall_nanoseconds());
   std::optional<daemon::EndDeadline> deadline;  // what comes after it joins its threads first
   psd::PsDaemon ps(loop, transport, *startup, log);
-  if (Status started = daemon::listen_patiently([&ps] { return ps.start(); }); !started)
+  if (Status started = daemon::try_patiently([&ps] { return ps.start(); }); !started)
     return daemon::report(log, started.error());
   daemon::add_daemon_pages(**http, {.collect =
                                         [&](metrics::Page& page) {

@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
                            exit_code = daemon::report(log, refused);
                            loop.stop();
                          });
-  if (const Status ok = daemon::listen_patiently([&worker] { return worker.start(); }); !ok)
+  if (const Status ok = daemon::try_patiently([&worker] { return worker.start(); }); !ok)
     return daemon::report(log, ok.error());
   daemon::add_daemon_pages(**http, {.collect =
                                         [&](metrics::Page& page) {

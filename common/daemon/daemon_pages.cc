@@ -44,7 +44,7 @@ void add_daemon_pages(HttpEndpoint& endpoint, DaemonState state) {
 
 Result<std::unique_ptr<HttpEndpoint>> open_endpoint(asio::io_context& loop, const Startup& startup) {
   std::unique_ptr<HttpEndpoint> endpoint;
-  const Status opened = listen_patiently([&]() -> Status {
+  const Status opened = try_patiently([&]() -> Status {
     Result<std::unique_ptr<HttpEndpoint>> tried =
         HttpEndpoint::open(loop, startup.cluster.metrics.listen, startup.address);
     if (!tried) return tl::unexpected(tried.error());

@@ -24,7 +24,7 @@ struct DaemonState {
 // Before serve(). What `state` refers to lives until the endpoint has ended.
 void add_daemon_pages(HttpEndpoint& endpoint, DaemonState state);
 
-// At [metrics] listen, and as patiently as the task's own port: see listen_patiently.
+// At [metrics] listen, and as patiently as the task's own port: see try_patiently.
 Result<std::unique_ptr<HttpEndpoint>> open_endpoint(asio::io_context& loop, const Startup& startup);
 
 // host:port for others: the endpoint's, with the task's host where it listens on every address of the host. "" where

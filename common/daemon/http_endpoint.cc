@@ -82,8 +82,9 @@ Result<Descriptor> bind_to(const HostAndPort& place) {
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
   if (const int error = ::getaddrinfo(place.host.c_str(), place.port.c_str(), &hints, &found); error != 0)
-    return fail(ErrorCode::kConfig, "can't serve metrics at " + place.host + ": " + ::gai_strerror(error) +
-                                        "; expected metrics.listen to be an address of this host");
+    return fail(error == EAI_AGAIN ? ErrorCode::kUnavailable : ErrorCode::kConfig,
+                "can't serve metrics at " + place.host + ": " + ::gai_strerror(error) +
+                    "; expected metrics.listen to be an address of this host");
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> freed(found, ::freeaddrinfo);
   Descriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return cannot_listen(place, errno);

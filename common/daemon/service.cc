@@ -26,6 +26,7 @@ constexpr Duration kAskEvery = seconds(1);
 constexpr Duration kAskEveryUntilReady = milliseconds(50);
 // Said anew each time that the daemon is asked.
 constexpr Duration kBusyExtension = seconds(15);
+constexpr Duration kLongestTry = seconds(60);  // at start-up: resolvers that don't answer
 
 std::string microseconds(Duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(duration).count());
@@ -73,14 +74,14 @@ void tell_status(const std::string& text) {
   notify("STATUS=" + one_line(text));
 }
 
-Status listen_patiently(const std::function<Status()>& listen) {
-  constexpr int kTries = 5;
+Status try_patiently(const std::function<Status()>& what, int tries) {
   Duration pause = milliseconds(200);
-  for (int tries = 1;; ++tries, pause *= 2) {
-    Status listens = listen();
-    if (listens || listens.error().code != ErrorCode::kUnavailable || !is_service() || tries == kTries) return listens;
-    tell_status(listens.error().message + "; tries again in " + std::to_string(pause / milliseconds(1)) +
-                " ms, for the time number " + std::to_string(tries + 1) + " of " + std::to_string(kTries));
+  for (int tried = 1;; ++tried, pause *= 2) {
+    Status done = what();
+    if (done || done.error().code != ErrorCode::kUnavailable || !is_service() || tried == tries) return done;
+    tell_status(done.error().message + "; tries again in " + std::to_string(pause / milliseconds(1)) +
+                " ms, for the time number " + std::to_string(tried + 1) + " of " + std::to_string(tries));
+    notify("EXTEND_TIMEOUT_USEC=" + microseconds(pause + kLongestTry));
     std::this_thread::sleep_for(pause);
   }
 }

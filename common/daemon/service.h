@@ -82,8 +82,11 @@ bool is_service();
 // what is beyond a few hundred bytes, are left out.
 void tell_status(const std::string& text);
 
-// As a service, a port that another process has is asked for again for a while, with pauses that grow and a status that
-// says so: systemd itself would begin anew at once, and give up. Otherwise once. Blocking, for start-up only.
-Status listen_patiently(const std::function<Status()>& listen);
+// As a service, what fails with kUnavailable (a port that another process has) is tried again, with pauses that double
+// from 0.2 s and a status that says so: systemd itself would begin anew at once, and give up. Otherwise once. Blocking,
+// for start-up only.
+Status try_patiently(const std::function<Status()>& what, int tries = 5);
+// 50 s in pauses: more of them than the units' limit of starts allows in its time, so that it is tried for ever.
+inline constexpr int kTriesForNames = 9;
 
 }  // namespace disttrain::daemon

@@ -73,7 +73,14 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
   const auto options = parse(role, argc, argv, exit_code);
   if (!options) return std::nullopt;
   if (options->is_check) unsetenv("NOTIFY_SOCKET");  // it says nothing of the daemon that runs
-  auto startup = find_place(role, *options);
+  // A host may be up before its name server.
+  Result<Startup> startup = fail(ErrorCode::kSoftware, "");
+  (void)try_patiently(
+      [&]() -> Status {
+        startup = find_place(role, *options);
+        return startup ? Status() : tl::unexpected(startup.error());
+      },
+      kTriesForNames);
   if (!startup && options->is_check) {  // nobody's end
     std::cerr << program_of(role) << ": " << startup.error().message << '\n';
     exit_code = static_cast<int>(startup.error().code);

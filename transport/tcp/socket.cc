@@ -124,8 +124,9 @@ Result<std::vector<Endpoint>> resolve(const HostAndPort& address) {
   int error = 0;
   std::vector<Endpoint> endpoints = look_up(address, 0, error);
   if (endpoints.empty())
-    return fail(ErrorCode::kUnavailable, "host name \"" + address.host + "\" can't be resolved: " +
-                                             (error != 0 ? gai_strerror(error) : "it has no address"));
+    return fail(error == EAI_AGAIN ? ErrorCode::kUnavailable : ErrorCode::kConfig,
+                "host name \"" + address.host +
+                    "\" can't be resolved: " + (error != 0 ? gai_strerror(error) : "it has no address"));
   return endpoints;
 }
 
