@@ -69,7 +69,7 @@ def make_packages():
     command("cmake", "--build", BUILD, "--target", *DAEMONS, "disttrain", "manual", "package_changelog", timeout=3600)
     made = {package.name.split("_")[0]: package for package in packages()}
     rules = newest(SOURCE / "packaging", SOURCE / "tools/cmake", BUILD / "CPackConfig.cmake")
-    changed = max(rules, newest(*(SOURCE / room for room in ("systemd", "etc", "completion", "man")),
+    changed = max(rules, newest(*(SOURCE / room for room in ("systemd", "etc", "completion", "man", "monitoring")),
                                 *(BUILD / room for room in ("systemd", "man", "packaging")),
                                 *(BUILD / "bin" / program for program in (*DAEMONS, "disttrain"))))
     since = dict.fromkeys(("disttrain-common", *DAEMONS, "disttrain"), changed)
@@ -195,6 +195,8 @@ class InstalledTest(unittest.TestCase):
         wanted = [source / "README.md", source / "metrics.md", *source.glob("prometheus/*.yml"),
                   *source.glob("grafana/dashboards/*.json"), *source.glob("grafana/provisioning/*/*.yml")]
         self.assertEqual(sorted(found), sorted(f"./{file.relative_to(source)}" for file in wanted))
+        for file in wanted:
+            self.assertEqual(self.host.read(f"{share}/{file.relative_to(source)}"), file.read_text(), file)
 
     def test_upgrade_restarts_nothing_and_keeps_the_file(self):
         self.start_all()
