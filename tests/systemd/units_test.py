@@ -35,7 +35,7 @@ class UnitsTest(unittest.TestCase):
     def drop_in(self, unit, name):
         """What the drop-in's first line tells the operator to do."""
         folder = self.root / UNITS / f"{unit}.d"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         shutil.copy(self.root / "usr/share/disttrain/systemd" / name, folder)
 
     def settings(self, unit):
@@ -50,6 +50,7 @@ class UnitsTest(unittest.TestCase):
     def test_units_parse_without_a_complaint(self):
         self.drop_in("psd.service", "psd-rdma.conf")
         self.drop_in("workerd.service", "workerd-cuda.conf")
+        self.drop_in("workerd.service", "workerd-rdma.conf")
         outcome = run("systemd-analyze", "verify", "--man=no", f"--root={self.root}", "chiefd.service", "psd.service",
                       "psd@1.service", "workerd.service", "workerd@2.service", "disttrain.target",
                       "disttrain-ps.target")
@@ -64,6 +65,7 @@ class UnitsTest(unittest.TestCase):
     def test_exposure_with_hardware_is_within_its_bound(self):
         self.drop_in("psd.service", "psd-rdma.conf")
         self.drop_in("workerd.service", "workerd-cuda.conf")
+        self.drop_in("workerd.service", "workerd-rdma.conf")
         for unit in ("psd.service", "workerd.service"):
             with self.subTest(unit):
                 self.assert_exposure(unit, 21)
