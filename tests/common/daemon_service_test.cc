@@ -213,7 +213,8 @@ TEST_F(ServiceTest, PortInUseIsAskedForAgainAndTheStatusSaysSo) {
   });
   EXPECT_TRUE(listens);
   EXPECT_EQ(tries, 2);
-  EXPECT_THAT(heard(), ElementsAre(HasSubstr("Address already in use; tries again in"), HasSubstr("EXTEND_TIMEOUT_USEC=")));
+  EXPECT_THAT(heard(),
+              ElementsAre(HasSubstr("Address already in use; tries again in"), HasSubstr("EXTEND_TIMEOUT_USEC=")));
 }
 
 TEST_F(ServiceTest, OtherProblemsOfListeningAreFinal) {
