@@ -8,6 +8,7 @@ import struct
 import unittest
 
 from harness import DIGITS, SystemTest
+from ports import free_ports
 
 CLUSTER = """
 [cluster]
@@ -22,15 +23,6 @@ address = "127.0.0.1:{ps}"
 [[worker]]
 address = "127.0.0.1:{worker}"
 """
-
-
-def free_ports(count):
-    """Ports that were free a moment ago; whoever binds them late fails loudly."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 class BadInputTest(SystemTest):

@@ -1,17 +1,11 @@
 """Daemons that were started by hand outlive the jobs, the chief and each other."""
 import signal
-import socket
 import unittest
 
 from harness import PATIENCE, SystemTest
+from ports import free_address
 
 LONG = "epochs = 1000000"
-
-
-def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 class DaemonsTest(SystemTest):

@@ -15,6 +15,7 @@ import unittest
 from pathlib import Path
 
 from harness import BIN, ROOT, SystemTest, main
+from ports import free_address
 
 JOURNAL = Path("/run/systemd/journal/socket")
 PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}
@@ -59,9 +60,7 @@ class JournalTest(SystemTest):
         listener.start()
         self.addresses = {}
         for task in ["chief/0", "ps/0", "worker/0"]:
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                self.addresses[task] = f"127.0.0.1:{probe.getsockname()[1]}"
+            self.addresses[task] = free_address()
         self.cluster = self.folder / "cluster.toml"
         self.write_cluster()
 

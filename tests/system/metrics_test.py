@@ -7,7 +7,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from daemons_test import free_address
+from ports import free_address
 from harness import SystemTest
 
 # Families and their labels, by who has them. JOB: only while a job is known.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "monitoring"))
 import monitored  # noqa: E402
-from daemons_test import free_address  # noqa: E402
+from ports import free_address  # noqa: E402
 from harness import PATIENCE, SystemTest  # noqa: E402
 from monitored import yaml  # noqa: E402
 

@@ -7,6 +7,7 @@ import urllib.request
 from pathlib import Path
 
 from harness import SystemTest, alive
+from ports import free_address
 
 LONG = "epochs = 1000000"
 PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}
@@ -57,9 +58,7 @@ class ServiceTest(SystemTest):
         self.checkpoints = self.folder / "checkpoints"
         self.checkpoints.mkdir()
         for task in ["chief/0", "ps/0", "ps/1", "worker/0", "worker/1"]:
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                self.addresses[task] = f"127.0.0.1:{probe.getsockname()[1]}"
+            self.addresses[task] = free_address()
         self.write_cluster()
 
     def write_cluster(self, more=""):

@@ -2,7 +2,6 @@
 import json
 import re
 import shutil
-import socket
 import subprocess
 import unittest
 import urllib.error
@@ -10,6 +9,7 @@ import urllib.request
 from html.parser import HTMLParser
 
 from harness import BIN, SystemTest, main
+from ports import free_address
 
 CHROMIUM = shutil.which("chromium")
 PICTURE = BIN.parent / "status_page.png"
@@ -78,10 +78,7 @@ class StatusPageTest(SystemTest):
     def start_chief(self):
         """A chief without tasks; the address of its page."""
         cluster = self.folder / "cluster.toml"
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{probe.getsockname()[1]}"
-        cluster.write_text(f'[cluster]\nname = "quiet"\n[chief]\naddress = "{address}"\n'
+        cluster.write_text(f'[cluster]\nname = "quiet"\n[chief]\naddress = "{free_address()}"\n'
                            f'state_directory = "{self.folder / "chief"}"\n[metrics]\nlisten = "127.0.0.1:0"\n'
                            '[[ps]]\naddress = "127.0.0.1:1"\n[[worker]]\naddress = "127.0.0.1:2"\n')
         self.start("chiefd", "--cluster", cluster)

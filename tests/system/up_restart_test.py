@@ -5,8 +5,9 @@ import signal
 import unittest
 from pathlib import Path
 
-from bad_input_test import CLUSTER, free_ports
+from bad_input_test import CLUSTER
 from harness import BIN, SystemTest, alive
+from ports import free_ports
 
 EPOCHS = 100
 LONG = "epochs = 1000000"

@@ -5,8 +5,9 @@ import threading
 import time
 import unittest
 
-from bad_input_test import CLUSTER, free_ports
+from bad_input_test import CLUSTER
 from harness import PATIENCE, SystemTest
+from ports import free_ports
 
 LONG = "epochs = 1000000"
 
