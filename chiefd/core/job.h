@@ -331,6 +331,7 @@ class Job {
   bool stopping_ = false;
   JobState end_ = JobState::kFinished;  // what it becomes when closed
   std::string end_reason_;
+  Step journaled_end_;            // where it was by the record of its end
   std::vector<Member> to_close_;  // told to close once the others have
 
   // Decided at its start, and at each recovery.

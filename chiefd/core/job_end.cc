@@ -136,6 +136,7 @@ void Job::close(Turn& turn, JobState end, const std::string& reason) {
   recovery_.reset();
   // Written before anybody is told to close: a chief that finds tasks which have closed knows why.
   turn.persist(end_record(turn.now));
+  journaled_end_ = pacer_report_.global_step;
   if (end == JobState::kStopped) set_state(turn, JobState::kStopping, end_reason_);
   // What is still being written and lends records is void.
   for (auto& [ticket, actions] : held_)
@@ -167,6 +168,8 @@ void Job::finish_closing(Turn& turn) {
   stage_ = Stage::kReleased;
   awaited_.clear();
   deadline_.reset();
+  // The pacer's last report comes as it closes.
+  if (pacer_report_.global_step != journaled_end_) turn.persist(end_record(turn.now));
   if (!is_final(state_)) set_state(turn, end_, end_reason_);
 }
 

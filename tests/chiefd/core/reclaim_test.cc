@@ -207,6 +207,26 @@ TEST_F(ReclaimTest, WorkerThatIsGoneIsFencedAndItsRecordsAreLentAgain) {
   EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u);
 }
 
+TEST_F(ReclaimTest, JobThatFailedKeepsWhatItHadComeTo) {
+  const JobId job = train(job_config("a"));
+  obedient_ = false;
+  const Heartbeat open = heartbeats_[ps(0)];
+  say(worker(0), TaskFailed{job, generation(job), ErrorCode::kData, "its loss isn't finite"});
+  heartbeats_[ps(0)] = open;
+  report_pacer(11, 0);  // its last, as it closes
+  for (const std::uint32_t i : {0u, 1u}) {
+    say(ps(i), JobClosed{job});
+    say(worker(i), JobClosed{job});
+  }
+  ASSERT_EQ(status(job).state, JobState::kFailed) << status(job).reason;
+  const JobStatus before = status(job);
+  ASSERT_EQ(before.global_step, 11u);
+  restart_chief();
+  EXPECT_EQ(status(job).global_step, before.global_step);
+  EXPECT_EQ(status(job).examples, before.examples);
+  EXPECT_EQ(status(job).reason, before.reason);
+}
+
 TEST_F(ReclaimTest, ComplaintIsHeardWhereTheRosterNamesAWorkerThatTheNewChiefDoesNotKnow) {
   config_.allow_unlisted_workers = true;
   const JobId job = train(job_config("a"));
