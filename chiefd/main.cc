@@ -33,8 +33,15 @@ int main(int argc, char** argv) {
   if (Status status = transport::validate(tcp_options); !status) return daemon::report(log, status.error());
   transport::TcpTransport transport(tcp_options);
 
-  Result<chiefd::JournalFile::Opened> journal = chiefd::JournalFile::open(cluster.chief.state_directory);
-  if (!journal) return daemon::report(log, journal.error());
+  // A disk that is full needn't be so for long.
+  Result<chiefd::JournalFile::Opened> journal = fail(ErrorCode::kSoftware, "");
+  const Status opened = daemon::try_patiently(
+      [&]() -> Status {
+        journal = chiefd::JournalFile::open(cluster.chief.state_directory);
+        return journal ? Status() : tl::unexpected(journal.error());
+      },
+      daemon::kTriesWithoutEnd);
+  if (!opened) return daemon::report(log, opened.error());
 
   asio::io_context loop(1);
   Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(loop, *startup);

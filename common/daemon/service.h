@@ -87,6 +87,6 @@ void tell_status(const std::string& text);
 // for start-up only.
 Status try_patiently(const std::function<Status()>& what, int tries = 5);
 // 50 s in pauses: more of them than the units' limit of starts allows in its time, so that it is tried for ever.
-inline constexpr int kTriesForNames = 9;
+inline constexpr int kTriesWithoutEnd = 9;
 
 }  // namespace disttrain::daemon

@@ -1,6 +1,7 @@
 #include "common/daemon/startup.h"
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdlib>
 #include <iostream>
 
@@ -28,6 +29,7 @@ std::optional<DaemonOptions> parse(Role role, int argc, char** argv, int& exit_c
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error) == 0 ? 0 : static_cast<int>(ErrorCode::kUsage);
+    if (exit_code != 0) tell_status(error.what());
     return std::nullopt;
   }
   return options;
@@ -70,6 +72,7 @@ Result<Startup> find_place(Role role, const DaemonOptions& options) {
 
 std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_code) {
   ignore_broken_pipes();
+  std::signal(SIGHUP, SIG_IGN);  // until somebody reads the file again for it
   const auto options = parse(role, argc, argv, exit_code);
   if (!options) return std::nullopt;
   if (options->is_check) unsetenv("NOTIFY_SOCKET");  // it says nothing of the daemon that runs
@@ -80,7 +83,7 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
         startup = find_place(role, *options);
         return startup ? Status() : tl::unexpected(startup.error());
       },
-      kTriesForNames);
+      kTriesWithoutEnd);
   if (!startup && options->is_check) {  // nobody's end
     std::cerr << program_of(role) << ": " << startup.error().message << '\n';
     exit_code = static_cast<int>(startup.error().code);
