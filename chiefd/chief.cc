@@ -159,7 +159,7 @@ daemon::ServiceState Chief::state() const {
   const std::string steps = ", step " + std::to_string(job.global_step) +
                             (job.steps_target != 0 ? " of " + std::to_string(job.steps_target) : std::string());
   state.status = "job " + job.name + " is " + to_string(job.state) + steps +
-                 (job.state == JobState::kRunning || job.reason.empty() ? "" : ", " + job.reason) + "; " + state.status;
+                 (job.reason.empty() ? "" : ", " + job.reason) + "; " + state.status;
   return state;
 }
 

@@ -175,7 +175,8 @@ void Worker::on_welcome(const Welcome& welcome) {
 void Worker::on_away(const std::string& why) {
   if (is_leaving_) return loop_.stop();
   log_.warn("no connection to the chief at " + startup_.cluster.chief.address + " (" + why +
-            "); dialling it until it answers" + (job_ == JobId() ? "" : ", training goes on"));
+            "); dialling it until it answers" +
+            (job_ == JobId() ? "" : ", training goes on with the records that it has"));
 }
 
 void Worker::on_other_journal() {

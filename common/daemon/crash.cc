@@ -143,13 +143,13 @@ bool tell_journal(std::string_view headline) {
 }
 
 void tell_stderr(std::string_view headline) {
-  const auto write_line = [](const char* level, std::string_view line) {
+  const auto write_line = [](const char* level, std::string_view line, std::string_view event) {
     CrashText text(report.text);
-    text.add_log_line(report.form == LogForm::kJson, wall_nanoseconds(), level, report.task.data(), line);
+    text.add_log_line(report.form == LogForm::kJson, wall_nanoseconds(), level, report.task.data(), line, event);
     static_cast<void>(!::write(STDERR_FILENO, text.view().data(), text.view().size()));
   };
-  write_line("error", headline);  // before anything that could go wrong in a process that has
-  for_each_line(stack_frames(), [&write_line](std::string_view frame) { write_line("info", frame); });
+  write_line("error", headline, kCrashed);  // before anything that could go wrong in a process that has
+  for_each_line(stack_frames(), [&write_line](std::string_view frame) { write_line("info", frame, ""); });
 }
 
 void tell(int signal, const siginfo_t& info) {

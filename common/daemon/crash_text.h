@@ -33,7 +33,7 @@ class CrashText {
 
   // As to_text() and to_json() of log_entry.h write a line, with its end.
   void add_log_line(bool is_json, std::int64_t wall_nanoseconds, std::string_view level, std::string_view task,
-                    std::string_view text) {
+                    std::string_view text, std::string_view event = "") {
     if (is_json) add("{\"time\":\"");
     add_time(wall_nanoseconds, is_json);
     add(is_json ? "Z\",\"level\":\"" : " ");
@@ -44,6 +44,10 @@ class CrashText {
     add(task);
     add(is_json ? "\",\"message\":\"" : " ");
     for (const char c : text) add_printable(c, is_json);
+    if (is_json && !event.empty()) {
+      add("\",\"event\":\"");
+      add(event);
+    }
     add(is_json ? "\"}\n" : "\n");
   }
 
