@@ -310,7 +310,9 @@ class InstalledTest(unittest.TestCase):
         self.submit()
         reached = self.until_steps(200)["global_step"]
         began = time.monotonic()
-        self.host.run("systemctl", "stop", "disttrain.target")
+        self.host.run("systemctl", "stop", "disttrain.target", "chiefd*", "psd*", "workerd*")
+        for unit in DAEMONS:
+            self.assertEqual(self.host.unit(unit)["ActiveState"], "inactive", unit)
         for unit in DAEMONS:
             self.until_ended_well(unit)
             self.assertEqual(self.logged(unit, "timed out|SIGKILL"), [])
