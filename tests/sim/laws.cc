@@ -9,11 +9,18 @@ namespace disttrain::sim {
 
 namespace {
 
+constexpr int kLongestPause = 200;  // heartbeat timeouts
+
 std::string name_of(const RunId& run) {
   return "job " + std::to_string(run.first.value) + ", generation " + std::to_string(run.second.value);
 }
 
 }  // namespace
+
+void Laws::worker_lost(JobId job) {
+  is_any_worker_lost_ = was_any_worker_lost_ = true;
+  lost_one_.insert({job, generations_[job].generation});
+}
 
 void Laws::generation_begins(const chiefd::GenerationRecord& record) {
   chiefd::GenerationRecord& last = generations_[record.job];
@@ -53,6 +60,9 @@ void Laws::sends(const chiefd::Send& send, const chiefd::JournalState& durable) 
     if (job != nullptr && job->generation.generation == grant->generation && job->grants.count(grant->lease->id) == 0)
       violated("I12: lease " + std::to_string(grant->lease->id.value) + " is sent before it is durable");
     lends({grant->job, grant->generation}, send.task, *grant->lease);
+  } else if (const auto* abandoned = std::get_if<AbandonCheckpoint>(&send.message)) {
+    std::uint64_t& newest = abandoned_[{abandoned->job, abandoned->generation}];
+    newest = std::max(newest, abandoned->attempt);
   }
 }
 
@@ -117,6 +127,11 @@ void Laws::cut(const RunId& run, std::uint64_t attempt, ShardId shard, CutTaken 
   shards[shard] = std::move(cut);
 }
 
+bool Laws::is_abandoned(const RunId& run, std::uint64_t attempt) const {
+  const auto newest = abandoned_.find(run);
+  return newest != abandoned_.end() && attempt <= newest->second;
+}
+
 // ---- workers
 
 void Laws::computed_from(const std::string& who, const std::map<BucketId, Step>& versions, std::size_t buckets) {
@@ -139,11 +154,10 @@ void Laws::final_parameters(const JobConfig& job, const Layout& layout, const st
   }
 }
 
-void Laws::computes(const std::string& job_and_generation, const JobConfig& job, std::uint32_t worker,
-                    std::uint64_t clock) {
+void Laws::computes(const RunId& run, const JobConfig& job, std::uint32_t worker, std::uint64_t clock) {
   // With leases a worker that waits for one is out of the others' sight: ShardTwin looks at that.
-  if (job.train.mode != Mode::kSsp || job.data.sharding == Sharding::kLease || is_any_worker_lost_) return;
-  auto& clocks = clocks_[job_and_generation];
+  if (job.train.mode != Mode::kSsp || job.data.sharding == Sharding::kLease || lost_one_.count(run) != 0) return;
+  auto& clocks = clocks_[run];
   const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
   // Who comes later than the others begins at the slowest of them.
   if (clocks.count(worker) == 0 && !clocks.empty())
@@ -167,11 +181,17 @@ void Laws::restarts(const JobConfig& job, const chiefd::GenerationRecord& record
              ". of a job with job.max_restarts " + std::to_string(job.job.max_restarts));
 }
 
-void Laws::state_is(Instant now, chiefd::JobState state, const std::string& reason) {
-  if (state != chiefd::JobState::kPaused) return paused_since_.reset();
+void Laws::state_is(Instant now, Duration timeout, chiefd::JobState state, const std::string& reason) {
+  if (state != chiefd::JobState::kPaused) {
+    longest_timeout_ = Duration();
+    return paused_since_.reset();
+  }
   if (!paused_since_) paused_since_ = now;
   if (reason.empty()) violated("L4: the job is paused without a reason");
-  if (now - *paused_since_ > std::chrono::seconds(200)) violated("L4: the job has been paused for 200 s: " + reason);
+  // Deadlines stand by the timeout of the time when they were set.
+  longest_timeout_ = std::max(longest_timeout_, timeout);
+  if (now - *paused_since_ > kLongestPause * longest_timeout_)
+    violated("L4: the job has been paused for " + std::to_string(kLongestPause) + " heartbeat timeouts: " + reason);
 }
 
 void Laws::finished(const JobConfig& job, std::uint64_t examples) {

@@ -34,9 +34,9 @@ class Laws {
     if (violation_.empty()) violation_ = what;
   }
 
-  // A worker of the running generation is gone, or was taken for gone: its last push may be applied at some shards
-  // only.
-  void worker_lost() { is_any_worker_lost_ = was_any_worker_lost_ = true; }
+  // A worker of the job's running generation is gone, or was taken for gone: its last push may be applied at some
+  // shards only.
+  void worker_lost(JobId job);
   // A task left in good order: a new generation without it counts as no loss.
   void left() { ++left_; }
   // A generation is durable: it is about to begin with this checkpoint, or with initial values.
@@ -57,6 +57,8 @@ class Laws {
   void decided(const RunId& run, Step step, const std::vector<Member>& members);
   const std::vector<Member>* set_of(const RunId& run, Step step) const;
   void cut(const RunId& run, std::uint64_t attempt, ShardId shard, CutTaken cut);
+  // The chief makes no checkpoint of it any more. A shard may hear of that after the others.
+  bool is_abandoned(const RunId& run, std::uint64_t attempt) const;
 
   // I10, I13, I14, I17, I18, I19: a checkpoint that can be seen is whole, of this generation, and what the shards had
   // at one moment, in any layout.
@@ -83,14 +85,12 @@ class Laws {
   // sync: what a gradient is computed from is of one version, all of `buckets`.
   void computed_from(const std::string& who, const std::map<BucketId, Step>& versions, std::size_t buckets);
   // ssp: the clocks of the slowest and the fastest worker that compute now.
-  void computes(const std::string& job_and_generation, const JobConfig& job, std::uint32_t worker, std::uint64_t clock);
-  void leaves(const std::string& job_and_generation, std::uint32_t worker) {
-    clocks_[job_and_generation].erase(worker);
-  }
+  void computes(const RunId& run, const JobConfig& job, std::uint32_t worker, std::uint64_t clock);
+  void leaves(const RunId& run, std::uint32_t worker) { clocks_[run].erase(worker); }
   // L2: never a loop: each generation is for a loss, a damaged checkpoint or a chief that died.
   void restarts(const JobConfig& job, const chiefd::GenerationRecord& record, Term term);
-  // L4: a pause ends, and says why it is.
-  void state_is(Instant now, chiefd::JobState state, const std::string& reason);
+  // L4: a pause ends, and says why it is. `timeout`: of heartbeats, from which all others are derived.
+  void state_is(Instant now, Duration timeout, chiefd::JobState state, const std::string& reason);
   // A finished job has visited each record of each epoch once.
   void finished(const JobConfig& job, std::uint64_t examples);
 
@@ -115,7 +115,8 @@ class Laws {
   std::uint64_t left_ = 0;
   bool is_any_worker_lost_ = false;
   bool was_any_worker_lost_ = false;  // in whatever generation
-  std::map<std::string, std::map<std::uint32_t, std::uint64_t>> clocks_;
+  std::set<RunId> lost_one_;          // of their workers
+  std::map<RunId, std::map<std::uint32_t, std::uint64_t>> clocks_;
   std::map<JobId, chiefd::GenerationRecord> generations_;
   std::map<JobId, std::uint64_t> begun_;  // generations
   std::set<std::string> equal_;           // checkpoints that are what their ledgers' records add up to
@@ -129,6 +130,8 @@ class Laws {
   std::set<std::string> damaged_;
   std::map<std::string, ByElement> values_of_;  // of each checkpoint, by its path
   std::optional<Instant> paused_since_;
+  Duration longest_timeout_{};                // while it is paused
+  std::map<RunId, std::uint64_t> abandoned_;  // the newest attempt that the chief has given up, with all before it
 };
 
 }  // namespace disttrain::sim

@@ -95,9 +95,11 @@ void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float
 }
 
 void ShardTwin::after(bool is_open) {
-  if (held_at_ && shard_.core().version() != *held_at_)
+  // No ps is let go for an attempt that was given up. The pacer may hear of that before us, and we of its next commit.
+  if (held_at_ && laws_.is_abandoned(run_, held_at_->first)) held_at_.reset();
+  if (held_at_ && shard_.core().version() != held_at_->second)
     laws_.violated("I5: " + name() + " applies step " + std::to_string(shard_.core().version().value) +
-                   " after the checkpoint of step " + std::to_string(held_at_->value) +
+                   " after the checkpoint of step " + std::to_string(held_at_->second.value) +
                    ", which was to be the last of its generation");
   if (before_ && !is_open) {
     before_->worker.unsure = before_->worker.last.next();
@@ -288,7 +290,7 @@ void ShardTwin::says(const psd::Fenced& action) {
 }
 
 void ShardTwin::says(const psd::CopyForCheckpoint& action) {
-  if (holds_) held_at_ = action.entry.version;
+  if (holds_) held_at_ = {action.attempt, action.entry.version};
   CutTaken cut;
   cut.version = action.entry.version;
   cut.values = values();

@@ -97,9 +97,9 @@ class ShardTwin {
     std::uint32_t complete_epochs = 0;
   };
   std::optional<Before> before_;
-  bool holds_ = false;           // the attempt that is prepared is the last that is seen of the generation
-  std::optional<Step> held_at_;  // it was cut here: nothing is applied any more
-  std::string problem_;          // with it
+  bool holds_ = false;  // the attempt that is prepared is the last that is seen of the generation
+  std::optional<std::pair<std::uint64_t, Step>> held_at_;  // attempt, where it was cut: nothing is applied any more
+  std::string problem_;                                    // with it
 };
 
 }  // namespace disttrain::sim

@@ -229,7 +229,7 @@ class Simulation {
     const auto job = chief()->cluster().find(wanted_);
     if (!job) return;
     const chiefd::JobStatus status = chief()->cluster().status(*job, world_.now());
-    laws_.state_is(world_.now(), status.state, status.reason);
+    laws_.state_is(world_.now(), chief()->cluster().timeouts().silent, status.state, status.reason);
   }
 
   void until(Instant end, const std::function<bool()>& done) {

@@ -103,7 +103,7 @@ void WorkerNode::open(const OpenJob& order) {
 
 void WorkerNode::drop_job() {
   ++runs_;
-  if (core_) laws_.leaves(name_of_run(), self().task.index);
+  if (core_) laws_.leaves(run_id(), self().task.index);
   for (const auto& [connection, shard] : shards_) close(connection);
   shards_.clear();
   links_.clear();
@@ -271,7 +271,7 @@ void WorkerNode::carry_out(const workerd::SendPush& action) {
 void WorkerNode::carry_out(const workerd::Compute& action) {
   busy_ = true;
   world_.whisper("  " + to_string(self_.task) + " computes step " + std::to_string(action.step));
-  laws_.computes(name_of_run(), config_, self().task.index, action.step);
+  laws_.computes(run_id(), config_, self().task.index, action.step);
   if (config_.train.mode == Mode::kSync)
     laws_.computed_from(to_string(self().task), versions_[action.parameters], order_.layout.buckets.size());
   after(world_.between(microseconds(100), slowest_step_), [this, action, run = runs_] {
@@ -311,7 +311,7 @@ void WorkerNode::carry_out(const workerd::ReportEvaluated& action) {
 }
 
 void WorkerNode::carry_out(const workerd::ReportFinished& action) {
-  laws_.leaves(name_of_run(), self().task.index);
+  laws_.leaves(run_id(), self().task.index);
   tell_chief(WorkerFinished{order_.job, order_.generation, action.steps});
 }
 

@@ -74,9 +74,7 @@ class WorkerNode final : public TaskNode {
   void carry_out(const workerd::ReportFinished& action);
   void carry_out(const workerd::Accuse& action);
   void carry_out(const workerd::Fail& action);
-  std::string name_of_run() const {
-    return std::to_string(order_.job.value) + "." + std::to_string(order_.generation.value);
-  }
+  RunId run_id() const { return {order_.job, order_.generation}; }
 
   const Jobs& jobs_;
   Laws& laws_;
