@@ -84,7 +84,7 @@ class Laws {
   void final_parameters(const JobConfig& job, const Layout& layout, const std::vector<float>& flat);
   // sync: what a gradient is computed from is of one version, all of `buckets`.
   void computed_from(const std::string& who, const std::map<BucketId, Step>& versions, std::size_t buckets);
-  // ssp: the clocks of the slowest and the fastest worker that compute now.
+  // ssp: the clocks of the slowest and the fastest worker that compute now. Who has pushed for the last time leaves.
   void computes(const RunId& run, const JobConfig& job, std::uint32_t worker, std::uint64_t clock);
   void leaves(const RunId& run, std::uint32_t worker) { clocks_[run].erase(worker); }
   // L2: never a loop: each generation is for a loss, a damaged checkpoint or a chief that died.

@@ -259,6 +259,7 @@ void WorkerNode::carry_out(const workerd::SendMark& action) {
 void WorkerNode::carry_out(const workerd::SendPush& action) {
   const Link& link = links_[action.shard.value];
   if (!link.open) return;
+  if (action.push.final) laws_.leaves(run_id(), self().task.index);
   PushFrame frame{action.sequence, action.push, {}};
   if (action.payload) {
     const Bucket& bucket = order_.layout.buckets[action.push.bucket.value];
