@@ -242,7 +242,7 @@ void Job::on_task_failed(Turn& turn, const Member& from, const TaskFailed& m) {
   // bounds it.
   const bool may_pass =
       takes_checkpoints() &&
-      (m.code == ErrorCode::kFailed || (recovery_ && (m.code == ErrorCode::kConfig || m.code == ErrorCode::kNoInput)));
+      (m.code == ErrorCode::kFailed || (was_begun_ && (m.code == ErrorCode::kConfig || m.code == ErrorCode::kNoInput)));
   if (may_pass && stage_ == Stage::kCreate && is_owner(from))
     return recover(turn, to_string(from.task) + ": " + m.reason, from.task);
   if (m.code != ErrorCode::kUnavailable) return fail(turn, error, from.task);

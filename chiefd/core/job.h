@@ -340,6 +340,7 @@ class Job {
   std::vector<Owner> owners_;
   std::uint64_t token_ = 0;
   Generation generation_;
+  bool was_begun_ = false;               // a generation before this one was, by whatever chief
   std::optional<RestorePoint> restore_;  // what this generation began with; none: initial values
   std::string init_path_;                // where the initial values are read; "": drawn, or not resolved yet
   bool opened_ = false;

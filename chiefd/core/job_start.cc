@@ -245,6 +245,7 @@ void Job::place_model(Turn& turn) {
 
 // Owners, layout and roster are decided.
 void Job::begin_generation(Turn& turn) {
+  was_begun_ = generation_.value != 0;
   generation_ = std::max(generation_, folder_generation_).next();
   roster_.version = RosterVersion(1);
   workers_ = roster_.members;

@@ -350,6 +350,23 @@ TEST_F(RecoveryTest, PsThatSeesAnotherFolderIsSaidAtOnceWhenTheJobIsNew) {
   EXPECT_EQ(status(job).state, JobState::kFailed);
 }
 
+TEST_F(RecoveryTest, PsWhoseFolderIsAwayTriesAgainUnderANewChiefToo) {
+  start_chief(1, 1);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(with_checkpoints());
+  say(worker(0), JobDescribed{job, model_, 1000, 0});
+  ASSERT_EQ(generation(job), Generation(1)) << "begun, and not in training yet";
+  restart_chief();
+  hello(ps(0));
+  hello(worker(0));
+  pass(seconds(2));
+  say(worker(0), JobDescribed{job, model_, 1000, 0});
+  ASSERT_EQ(generation(job), Generation(2));
+  say(ps(0), TaskFailed{job, Generation(2), ErrorCode::kConfig, "/checkpoints/a isn't the folder that the chief sees"});
+  EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+}
+
 TEST_F(RecoveryTest, CheckpointOfOtherDataIsRefused) {
   newest_ = restore_point(20);
   newest_->records = 999;
