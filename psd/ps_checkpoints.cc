@@ -6,7 +6,7 @@ namespace disttrain::psd {
 void PsDaemon::fail_checkpoint(std::uint64_t attempt, const Error& error) {
   log_.error("job " + std::to_string(job_->facts->job.value) + ", checkpoint attempt " + std::to_string(attempt) +
              ": " + error.message);
-  chief_.tell(CheckpointFailed{job_->facts->job, job_->facts->generation, attempt, error.code, error.message});
+  membership_.tell(CheckpointFailed{job_->facts->job, job_->facts->generation, attempt, error.code, error.message});
 }
 
 void PsDaemon::take(const PrepareCheckpoint& order) {
@@ -35,7 +35,7 @@ void PsDaemon::take(const PrepareCheckpoint& order) {
 void PsDaemon::hear(const ShardPrepared& prepared) {
   if (!job_ || dropping_ || prepared.attempt != job_->preparing) return;
   if (job_->unprepared.erase(prepared.shard) == 0 || !job_->unprepared.empty()) return;
-  chief_.tell(CheckpointPrepared{job_->facts->job, job_->facts->generation, prepared.attempt});
+  membership_.tell(CheckpointPrepared{job_->facts->job, job_->facts->generation, prepared.attempt});
 }
 
 void PsDaemon::take(const AbandonCheckpoint& order) {
@@ -69,7 +69,7 @@ void PsDaemon::hear(const ShardCopied& copied) {
     if (!done) return fail_checkpoint(written.attempt, done.error());
     written.file = std::move(done->file);
     written.writing = done->took;
-    chief_.tell(written);
+    membership_.tell(written);
   });
 }
 

@@ -16,8 +16,6 @@ namespace disttrain::psd {
 
 namespace {
 
-constexpr std::size_t kLogLinesPerMessage = 500;
-
 std::uint32_t threads_of(const PsConfig& config) {
   if (config.shards != 0) return config.shards;
   return config.cores.empty() ? daemon::cores_given() : static_cast<std::uint32_t>(config.cores.size());
@@ -43,18 +41,13 @@ PsDaemon::PsDaemon(asio::io_context& loop, transport::Transport& transport, daem
       self_{startup.task, startup.incarnation},
       log_(log),
       startup_(std::move(startup)),
-      address_(startup_.address),
       metrics_(startup_.task),
-      leave_timer_(loop),
-      chief_(loop, transport, startup_.cluster.chief.address, derive_timeouts(startup_.cluster.heartbeat.timeout),
-             link_handlers()),
-      heartbeat_timer_(loop),
+      membership_(loop, transport, log, startup_, metrics_.requests(), membership_handlers()),
       writer_(files_, [this](std::function<void()> task) { post(std::move(task)); }) {}
 
 PsDaemon::~PsDaemon() {
   *alive_ = false;
-  log_.set_listener({});
-  chief_.close();
+  membership_.close();
 }
 
 template <typename Task>
@@ -71,86 +64,53 @@ Status PsDaemon::start() {
                                     [this](std::unique_ptr<transport::Arrival> a) { on_arrival(std::move(a)); });
   if (!listener) return tl::unexpected(listener.error());
   listener_ = std::move(*listener);
-  if (address_.ends_with(":0")) address_ = listener_->address();
+  if (startup_.address.ends_with(":0")) startup_.address = listener_->address();
 
   const auto upward = [this](const ShardNews& news) { post([this, news] { on_news(news); }); };
-  interval_ = chief_.timeouts().interval;
+  interval_ = membership_.timeouts().interval;
   for (std::uint32_t i = 0; i < threads_of(config); ++i) {
     std::vector<std::uint32_t> cores;
     if (!config.cores.empty()) cores.push_back(config.cores[i % config.cores.size()]);
     threads_.push_back(std::make_unique<ShardThread>(i, cores, interval_ / 2, transport_, log_, upward));
   }
-  log_.info(to_string(startup_.task) + " " + daemon::kVersion + " at " + address_ + ", " + transport_.name() + ", " +
-            std::to_string(threads_.size()) + " shard threads, metrics at " +
+  log_.info(to_string(startup_.task) + " " + daemon::kVersion + " at " + startup_.address + ", " + transport_.name() +
+            ", " + std::to_string(threads_.size()) + " shard threads, metrics at " +
             (startup_.metrics_address.empty() ? "no address" : startup_.metrics_address) +
             ", waiting for the chief at " + startup_.cluster.chief.address);
-  log_.set_listener([this] { post([this] { send_logs(); }); });
-  chief_.open();
-  heartbeat();
+  membership_.open();
   return {};
-}
-
-std::string PsDaemon::waits_for() const {
-  return chief_.is_registered() ? "" : "the chief at " + startup_.cluster.chief.address;
 }
 
 // --- The chief
 
-transport::ChiefLink::Handlers PsDaemon::link_handlers() {
+task::Handlers PsDaemon::membership_handlers() {
   return {.make_hello = [this] { return make_hello(); },
-          .on_welcome = [this](const Welcome& welcome) { on_welcome(welcome); },
+          .make_heartbeat = [this] { return make_heartbeat(); },
+          .before_heartbeat = [this] { before_heartbeat(); },
+          .on_order = [this](const auto& message) { std::visit([this](const auto& order) { take(order); }, message); },
           .on_other_journal =
               [this] {
                 log_.warn("the chief has another journal: what was open is dropped");
                 drop_job([] {});
               },
-          .on_message = [this](const wire::ControlMessage& message) { on_message(message); },
+          .on_registered =
+              [this] {
+                if (job_ && !dropping_ && job_->failed) membership_.tell(*job_->failed);
+              },
           .on_refused = [this](const Error& why) { on_refused(why); },
-          .on_away = [this](const std::string& why) { on_away(why); },
-          .on_unsent = [this](const Error& why) { log_.error("can't tell the chief: " + why.message); }};
+          .without_chief = [this] { return std::string(job_ ? "training goes on" : ""); },
+          .end = [this] { stop(); }};
 }
 
-void PsDaemon::on_message(const wire::ControlMessage& message) {
-  const Instant begin = daemon::now();
-  std::visit([this](const auto& order) { take(order); }, message);
-  metrics_.requests(wire::name_of(message)).note(metrics::RpcCode::kOk, daemon::now() - begin);
-}
-
-Hello PsDaemon::make_hello() const {
-  const PsConfig& config = startup_.cluster.ps.at(startup_.task.index);
-  TaskHello task;
-  task.member = self_;
-  task.address = address_;
-  task.host = daemon::host_name();
-  task.pid = static_cast<std::uint32_t>(::getpid());
-  task.shards = static_cast<std::uint32_t>(threads_.size());
-  task.memory_bytes = memory_of(config);
-  task.journal = chief_.journal();
-  task.metrics = startup_.metrics_address;
+TaskHello PsDaemon::make_hello() const {
+  TaskHello hello;
+  hello.shards = static_cast<std::uint32_t>(threads_.size());
+  hello.memory_bytes = memory_of(startup_.cluster.ps.at(startup_.task.index));
   if (job_) {
-    task.job = job_->facts->job;
-    task.generation = job_->facts->generation;
+    hello.job = job_->facts->job;
+    hello.generation = job_->facts->generation;
   }
-  Hello hello;
-  hello.cluster = startup_.cluster.name;
-  hello.cluster_hash = startup_.cluster.hash;
-  hello.who = task;
   return hello;
-}
-
-void PsDaemon::on_welcome(const Welcome& welcome) {
-  for (const std::string& warning : welcome.warnings) log_.warn(warning);
-  log_.info("registered with the chief at " + startup_.cluster.chief.address);
-  if (job_ && !dropping_ && job_->failed) chief_.tell(*job_->failed);
-  send_heartbeat();
-  send_logs();
-}
-
-// Nobody else takes checkpoints and lets tasks go.
-void PsDaemon::on_away(const std::string& why) {
-  if (is_leaving_) return stop();
-  log_.warn("no connection to the chief at " + startup_.cluster.chief.address + " (" + why +
-            "); dialling it until it answers" + (job_ ? ", training goes on" : ""));
 }
 
 void PsDaemon::on_refused(const Error& why) {
@@ -164,12 +124,12 @@ bool PsDaemon::is_open(JobId job, Generation generation) const {
 
 void PsDaemon::fail_job(JobId job, Generation generation, const Error& error) {
   log_.error("job " + std::to_string(job.value) + ": " + error.message);
-  chief_.tell(TaskFailed{job, generation, error.code, error.message});
+  membership_.tell(TaskFailed{job, generation, error.code, error.message});
 }
 
 void PsDaemon::take(const CreateShards& order) {
   if (is_open(order.job, order.generation)) {
-    if (job_->created) chief_.tell(ShardsCreated{order.job, order.generation});
+    if (job_->created) membership_.tell(ShardsCreated{order.job, order.generation});
     return;
   }
   drop_job([this, order] { create(order); });
@@ -204,7 +164,7 @@ void PsDaemon::create(const CreateShards& order) {
   facts->cluster = startup_.cluster.name;
   facts->cluster_hash = startup_.cluster.hash;
   facts->credits = startup_.cluster.transport.credits;
-  facts->timeouts = chief_.timeouts();
+  facts->timeouts = membership_.timeouts();
   job_.emplace();
   job_->facts = facts;
   job_->ordered = daemon::now();
@@ -234,7 +194,7 @@ void PsDaemon::create(const CreateShards& order) {
     });
   if (job_->threads.empty()) {
     job_->created = true;
-    chief_.tell(ShardsCreated{order.job, order.generation});
+    membership_.tell(ShardsCreated{order.job, order.generation});
   }
 }
 
@@ -251,11 +211,11 @@ void PsDaemon::take(const FenceWorker& order) {
 
 void PsDaemon::take(const CloseJob& order) {
   if (!is_open(order.job, order.generation)) {
-    chief_.tell(JobClosed{order.job});
+    membership_.tell(JobClosed{order.job});
     return;
   }
   log_.info("job " + std::to_string(order.job.value) + " closes: " + order.reason);
-  drop_job([this, job = order.job] { chief_.tell(JobClosed{job}); });
+  drop_job([this, job = order.job] { membership_.tell(JobClosed{job}); });
 }
 
 // The last report leaves before the shard does.
@@ -295,7 +255,7 @@ void PsDaemon::on_news(const ShardNews& news) {
 void PsDaemon::hear(const wire::ControlMessage& message) {
   const TaskFailed* failed = std::get_if<TaskFailed>(&message);
   if (failed != nullptr && is_open(failed->job, failed->generation) && !job_->failed) job_->failed = *failed;
-  chief_.tell(message);
+  membership_.tell(message);
 }
 
 void PsDaemon::hear(const ShardReady& ready) {
@@ -306,15 +266,16 @@ void PsDaemon::hear(const ShardReady& ready) {
   const std::string& path = job_->facts->restore_path;
   log_.info("job " + std::to_string(job_->facts->job.value) + ": its shards are there after " +
             milliseconds(daemon::now() - job_->ordered) + (path.empty() ? "" : ", from " + path));
-  chief_.tell(ShardsCreated{job_->facts->job, job_->facts->generation});
+  membership_.tell(ShardsCreated{job_->facts->job, job_->facts->generation});
 }
 
 void PsDaemon::hear(const ShardSays& says) {
   if (!job_) return;
   job_->versions[says.shard] = says.version;
   if (says.pacer) job_->pacer = says.pacer;
+  log_.set_step(job_->pacer ? job_->pacer->global_step.value : newest_version().value);
   metrics_.heard(says.shard, says.figures);
-  if (says.at_once && says.pacer) send_heartbeat();
+  if (says.at_once && says.pacer) membership_.beat_now();
 }
 
 // --- Peers
@@ -323,7 +284,7 @@ void PsDaemon::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const Instant begin = daemon::now();
   outcome_ = metrics::RpcCode::kOk;
   answer_hello(std::move(arrival));
-  metrics_.requests("Hello").note(outcome_, daemon::now() - begin);
+  metrics_.requests().of("Hello").note(outcome_, daemon::now() - begin);
 }
 
 void PsDaemon::answer_hello(std::unique_ptr<transport::Arrival> arrival) {
@@ -384,27 +345,8 @@ void PsDaemon::refuse(transport::Arrival& arrival, ErrorCode code, const std::st
 // --- The end, and what systemd is told
 
 void PsDaemon::leave() {
-  if (is_leaving_ || !chief_.is_registered()) {
-    log_.info(is_leaving_ ? "told to end again: ends at once" : "told to end; no chief is there to wait for");
-    return stop();
-  }
-  is_leaving_ = true;
-  log_.info("told to end: waits until the chief lets it go" +
-            std::string(job_ && !job_->facts->checkpoint_folder.empty() ? ", after a checkpoint" : ""));
-  chief_.tell(LeaveRequest{});
-  leave_timer_.expires_after(chief_.timeouts().leave_ps);
-  leave_timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
-    if (cancelled || !*alive) return;
-    log_.warn("the chief hasn't let it go within " +
-              std::to_string(static_cast<long>(to_seconds(chief_.timeouts().leave_ps))) + " s: ends all the same");
-    stop();
-  });
-}
-
-void PsDaemon::take(const LeaveGranted&) {
-  if (!is_leaving_) return;
-  log_.info("the chief lets it go");
-  stop();
+  const bool may_save = job_ && !job_->facts->checkpoint_folder.empty();
+  membership_.leave(membership_.timeouts().leave_ps, may_save ? "a checkpoint" : "");
 }
 
 std::vector<daemon::WatchedLoop> PsDaemon::loops() {
@@ -420,86 +362,60 @@ std::vector<daemon::WatchedLoop> PsDaemon::loops() {
 }
 
 daemon::ServiceState PsDaemon::state() const {
-  daemon::ServiceState state;
   const bool is_made = job_ && job_->created;
-  state.is_ready = chief_.is_registered() || chief_.is_waiting();
-  state.is_busy = is_leaving_ || (job_ && !is_made) || writer_.is_busy();
-  std::string& text = state.status;
-  if (job_) {
-    std::uint64_t step = 0;
-    for (const auto& [shard, version] : job_->versions) step = std::max(step, version.value);
-    text = "job " + job_->facts->config.job.name + ", step " + std::to_string(step);
-    const std::size_t missing = job_->threads.size() - std::min(job_->threads.size(), job_->ready.size());
-    if (dropping_)
-      text += ", closing";
-    else if (!is_made)
-      text += std::string(job_->facts->restore_path.empty() ? ", making " : ", restoring ") + std::to_string(missing) +
-              " of " + std::to_string(job_->threads.size()) + " shards";
-    else if (writer_.is_busy())
-      text += ", saving a checkpoint";
-  }
-  if (is_leaving_)
-    text += (text.empty() ? "" : ", ") + std::string("told to end, waits for the chief at ") +
-            startup_.cluster.chief.address + " to let it go";
-  else if (!chief_.is_registered())
-    text += (text.empty() ? "" : ", ") + std::string("waits for the chief at ") + startup_.cluster.chief.address;
-  else if (!job_)
-    text = "no job; the chief is at " + startup_.cluster.chief.address;
+  daemon::ServiceState state = membership_.state(job_text());
+  state.is_busy = state.is_busy || (job_ && !is_made) || writer_.is_busy();
   return state;
 }
 
+std::string PsDaemon::job_text() const {
+  if (!job_) return "";
+  const std::size_t missing = job_->threads.size() - std::min(job_->threads.size(), job_->ready.size());
+  const std::string text = "job " + job_->facts->config.job.name + ", step " + std::to_string(newest_version().value);
+  if (dropping_) return text + ", closing";
+  if (!job_->created)
+    return text + (job_->facts->restore_path.empty() ? ", making " : ", restoring ") + std::to_string(missing) +
+           " of " + std::to_string(job_->threads.size()) + " shards";
+  return text + (writer_.is_busy() ? ", saving a checkpoint" : "");
+}
+
 void PsDaemon::change(const ClusterConfig& cluster) {
-  if (cluster.heartbeat.timeout != startup_.cluster.heartbeat.timeout)
-    log_.info("heartbeat.timeout: while a chief is there its own holds; a job that runs keeps the waits it began with");
+  membership_.change(cluster);
   startup_.cluster = cluster;
-  chief_.set_own_timeouts(derive_timeouts(cluster.heartbeat.timeout));
 }
 
-// --- Heartbeats and logs
+// --- Heartbeats
 
-// The chief's hold, and may change.
-void PsDaemon::follow_timeouts() {
-  if (std::exchange(interval_, chief_.timeouts().interval) == chief_.timeouts().interval) return;
-  for (const auto& thread : threads_) thread->set_tick(interval_ / 2);
+// The chief's timeouts hold, and may change.
+void PsDaemon::before_heartbeat() {
+  const Duration interval = membership_.timeouts().interval;
+  if (std::exchange(interval_, interval) != interval)
+    for (const auto& thread : threads_) thread->set_tick(interval / 2);
+  if (!job_ || dropping_) return;
+  for (const auto& [shard, thread] : job_->threads)
+    on_shard(shard, [](ShardService& service) { service.report(false); });
 }
 
-void PsDaemon::heartbeat() {
-  follow_timeouts();
-  if (job_ && !dropping_)
-    for (const auto& [shard, thread] : job_->threads)
-      on_shard(shard, [](ShardService& service) { service.report(false); });
-  send_heartbeat();
-  heartbeat_timer_.expires_after(chief_.timeouts().interval);
-  heartbeat_timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
-    if (!cancelled && *alive) heartbeat();
-  });
-}
-
-void PsDaemon::send_heartbeat() {
-  if (!chief_.has_room()) return;
+Heartbeat PsDaemon::make_heartbeat() const {
   Heartbeat beat;
   for (const auto& thread : threads_) beat.turns.push_back(thread->turns());
-  if (job_) {
-    beat.job = job_->facts->job;
-    beat.generation = job_->facts->generation;
-    beat.phase = Phase::kWait;
-    for (const auto& [shard, version] : job_->versions) beat.steps = std::max(beat.steps, version.value);
-    beat.pacer = job_->pacer;
-    log_.set_step(beat.pacer ? beat.pacer->global_step.value : beat.steps);
-    if (beat.pacer) {
-      beat.examples = beat.pacer->examples;
-      beat.loss = beat.pacer->loss;
-    }
+  if (!job_) return beat;
+  beat.job = job_->facts->job;
+  beat.generation = job_->facts->generation;
+  beat.phase = Phase::kWait;
+  beat.steps = newest_version().value;
+  beat.pacer = job_->pacer;
+  if (beat.pacer) {
+    beat.examples = beat.pacer->examples;
+    beat.loss = beat.pacer->loss;
   }
-  chief_.tell(beat);
+  return beat;
 }
 
-void PsDaemon::send_logs() {
-  while (chief_.has_room()) {
-    LogLines lines = log_.take(kLogLinesPerMessage);
-    if (lines.lines.empty() && lines.dropped == 0) return;
-    chief_.tell(lines);
-  }
+Step PsDaemon::newest_version() const {
+  Step newest;
+  for (const auto& [shard, version] : job_->versions) newest = std::max(newest, version);
+  return newest;
 }
 
 }  // namespace disttrain::psd

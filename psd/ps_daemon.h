@@ -1,9 +1,8 @@
-// The main thread of a ps: the control connection, the listener, heartbeats and log lines, and which job is open. It
-// hands hellos and the chief's orders to the threads of the shards, and never waits for them.
+// The main thread of a ps: its membership, the listener, and which job is open. It hands hellos and the chief's orders
+// to the threads of the shards, and never waits for them.
 #pragma once
 
 #include <asio/io_context.hpp>
-#include <asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,12 +16,11 @@
 #include "common/daemon/service.h"
 #include "common/daemon/startup.h"
 #include "common/metrics/page.h"
-#include "common/timeouts.h"
 #include "psd/checkpoint_writer.h"
 #include "psd/ps_metrics.h"
 #include "psd/shard_job.h"
 #include "psd/shard_thread.h"
-#include "transport/chief_link.h"
+#include "task/membership.h"
 #include "transport/connection.h"
 
 namespace disttrain::psd {
@@ -50,11 +48,11 @@ class PsDaemon {
   int exit_code() const { return exit_code_; }
 
   // What it isn't ready for want of; "": it is registered with the chief.
-  std::string waits_for() const;
+  std::string waits_for() const { return membership_.waits_for(); }
   void collect(metrics::Page& page) const { metrics_.collect(page); }
 
   // Where it really listens.
-  const std::string& address() const { return address_; }
+  const std::string& address() const { return startup_.address; }
 
  private:
   // A job whose shards are here.
@@ -71,9 +69,12 @@ class PsDaemon {
     std::optional<TaskFailed> failed;  // said again to each chief: the one that heard it may be gone
   };
 
-  transport::ChiefLink::Handlers link_handlers();
-  Hello make_hello() const;
-  void on_welcome(const Welcome& welcome);
+  task::Handlers membership_handlers();
+  TaskHello make_hello() const;
+  Heartbeat make_heartbeat() const;
+  void before_heartbeat();
+  Step newest_version() const;   // of the job's shards
+  std::string job_text() const;  // for systemd; "": no job
   void on_refused(const Error& why);
 
   // Orders of the chief.
@@ -81,10 +82,8 @@ class PsDaemon {
   void take(const SetRoster& order);
   void take(const FenceWorker& order);
   void take(const CloseJob& order);
-  void take(const LeaveGranted& order);
   template <typename Other>
   void take(const Other&) {}  // not for a ps
-  void on_message(const wire::ControlMessage& message);
   void create(const CreateShards& order);
   // Ends the job's shards, then calls `then` on the main loop; at once where there is no job.
   void drop_job(std::function<void()> then);
@@ -114,11 +113,6 @@ class PsDaemon {
   // Why a hello for a job's shard can't be granted now, if it can't.
   std::optional<Refused> check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const;
 
-  void on_away(const std::string& why);
-  void follow_timeouts();
-  void heartbeat();
-  void send_heartbeat();
-  void send_logs();
   // On the shard's thread; dropped where the shard isn't there any more.
   template <typename Task>
   void on_shard(ShardId shard, Task task) {
@@ -141,18 +135,14 @@ class PsDaemon {
 
   // Owned by the main loop.
   daemon::Startup startup_;
-  std::string address_;
   int exit_code_ = 0;
   PsMetrics metrics_;
   metrics::RpcCode outcome_ = metrics::RpcCode::kOk;  // of the hello that is being taken
   std::optional<OpenJob> job_;
   bool dropping_ = false;
-  bool is_leaving_ = false;
-  asio::steady_timer leave_timer_;
   Duration interval_{};  // that the threads go by
   std::vector<std::function<void()>> after_drop_;
-  transport::ChiefLink chief_;
-  asio::steady_timer heartbeat_timer_;
+  task::Membership membership_;
   std::unique_ptr<transport::Listener> listener_;
   checkpoint::DiskFiles files_;
   CheckpointWriter writer_;

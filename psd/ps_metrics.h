@@ -20,8 +20,8 @@ class PsMetrics {
   // A job's shards will be made here; what was known of another one, or of its generation before, is dropped.
   void begin(const std::string& job, const std::string& checkpoint_folder, const std::vector<ShardId>& shards);
   void heard(ShardId shard, const ShardFigures& figures) { shards_[shard] = figures; }
-  // "Hello", or as wire::name_of().
-  metrics::RpcFigures& requests(const std::string& name) { return requests_.of(name); }
+  // Names: "Hello", or as wire::name_of().
+  metrics::RpcBook& requests() { return requests_; }
 
   void collect(metrics::Page& page) const;
 

@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/messages/session.h"
@@ -66,7 +67,9 @@ class ChiefLink final : private ControlHandler {
   // Registered with a chief, at this moment.
   bool is_registered() const { return open_; }
   // No chief is there: it was dialled in vain, or the first attempt takes so long that nobody should wait for its end.
-  bool is_waiting() const { return !open_ && (said_away_ || std::chrono::steady_clock::now() - opened_ > kQuietStart); }
+  bool is_waiting() const {
+    return !open_ && (said_away_ || (opened_ && std::chrono::steady_clock::now() - *opened_ > kQuietStart));
+  }
   // Registered, and room for what is only worth something now.
   bool has_room() const { return open_ && connection_->queued_bytes() < kMaxQueuedBytes; }
   // A report waits for a chief that is away. Heartbeats, log lines, accusations and requests for leases are dropped
@@ -103,7 +106,7 @@ class ChiefLink final : private ControlHandler {
   Duration pause_;
   std::chrono::steady_clock::time_point heard_;
   std::uint64_t attempt_ = 0;  // what an earlier one still has under way is known by its number
-  std::chrono::steady_clock::time_point opened_;
+  std::optional<std::chrono::steady_clock::time_point> opened_;
   bool open_ = false;
   bool said_away_ = false;
   std::deque<wire::ControlMessage> waiting_;

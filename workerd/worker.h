@@ -1,9 +1,8 @@
-// Worker: what a workerd process is, between its sockets and its step thread. Belongs to the main loop: control
-// connection, heartbeats, log lines. Nothing here waits for tensors, files or the engine.
+// Worker: what a workerd process is, between its membership and its step thread. Belongs to the main loop. Nothing here
+// waits for tensors, files or the engine.
 #pragma once
 
 #include <asio/io_context.hpp>
-#include <asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,7 +13,7 @@
 #include "common/daemon/startup.h"
 #include "common/metrics/page.h"
 #include "common/metrics/rpc.h"
-#include "transport/chief_link.h"
+#include "task/membership.h"
 #include "transport/connection.h"
 #include "workerd/step_thread.h"
 
@@ -41,21 +40,18 @@ class Worker {
   void change(const ClusterConfig& cluster);
 
   // What it isn't ready for want of; "": it is registered with the chief.
-  std::string waits_for() const;
+  std::string waits_for() const { return membership_.waits_for(); }
   void collect(metrics::Page& page) const;
 
  private:
-  transport::ChiefLink::Handlers link_handlers();
-  Hello make_hello() const;
-  void on_welcome(const Welcome& welcome);
+  task::Handlers membership_handlers();
+  TaskHello make_hello() const;
+  Heartbeat make_heartbeat() const;
   void on_other_journal();
-  void on_away(const std::string& why);
   void name_job(const std::string& job_toml);
+  std::string job_text() const;  // for systemd; "": no job
   void tell(wire::ControlMessage message);
-  void on_message(const wire::ControlMessage& message);
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
-  void beat();
-  void send_logs();
   bool is_ours(JobId job, Generation generation) const { return job == job_ && generation == generation_; }
 
   void handle(const DescribeJob& message);
@@ -68,7 +64,6 @@ class Worker {
   void handle(const CloseJob& message);
   void handle(const MarkChannels& message);
   void handle(const PauseJob& message);
-  void handle(const LeaveGranted& message);
   template <typename Other>
   void handle(const Other&) {}  // not for workers, or of a later version
 
@@ -81,17 +76,13 @@ class Worker {
   std::shared_ptr<bool> alive_;  // shared with what other threads post
 
   // The main loop's.
-  Member self_;  // another incarnation after it was removed from a job: as such it may come back
-  JobId job_;    // what we hold, 0 = nothing
+  JobId job_;  // what we hold, 0 = nothing
   Generation generation_;
   metrics::RpcBook requests_;
   std::string job_name_;      // once it is described or opened
   std::string pause_reason_;  // "": it doesn't pause
-  bool is_leaving_ = false;
-  asio::steady_timer leave_timer_;
-  asio::steady_timer heartbeat_;
   std::unique_ptr<transport::Listener> listener_;
-  transport::ChiefLink chief_;
+  task::Membership membership_;
   StepThread step_;  // last: it posts to the others until it has ended
 };
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "tests/transport/fake_chief.h"
 #include "transport/memory/transport.h"
 
 namespace disttrain::transport {
@@ -13,50 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-class Chief final : public ControlHandler {
- public:
-  Chief(asio::io_context& loop, Transport& transport) : loop_(loop) {
-    auto listener = transport.listen(loop, "memory:chief", {}, [this](std::unique_ptr<Arrival> arrival) {
-      ++hellos;
-      link = std::make_unique<ControlLink>(arrival->adopt(loop_), *this);
-      if (answers_hello) link->answer(answer);
-    });
-    listener_ = std::move(*listener);
-  }
-
-  wire::HelloAnswer answer = welcome_of(Term(1), JournalId(7));
-  bool answers_hello = true;
-  bool answers_heartbeats = true;
-  Duration timeout = milliseconds(100);
-  int hellos = 0;
-  std::vector<wire::ControlMessage> heard;
-  std::unique_ptr<ControlLink> link;
-
-  static Welcome welcome_of(Term term, JournalId journal) {
-    Welcome welcome;
-    welcome.term = term;
-    welcome.journal = journal;
-    welcome.heartbeat_timeout = milliseconds(100);
-    return welcome;
-  }
-  template <typename Message>
-  std::size_t count() const {
-    return static_cast<std::size_t>(std::count_if(
-        heard.begin(), heard.end(), [](const auto& message) { return std::holds_alternative<Message>(message); }));
-  }
-
- private:
-  void on_answer(const wire::HelloAnswer&) override {}
-  void on_message(wire::ControlMessage message) override {
-    if (std::holds_alternative<Heartbeat>(message) && answers_heartbeats) link->send(HeartbeatAnswer{Term(1), timeout});
-    heard.push_back(std::move(message));
-  }
-  void on_closed(const Error&) override {}
-
-  asio::io_context& loop_;
-  std::unique_ptr<Listener> listener_;
-};
 
 class ChiefLinkTest : public testing::Test {
  protected:
@@ -90,7 +47,7 @@ class ChiefLinkTest : public testing::Test {
   asio::io_context loop_;
   MemoryNetwork network_;
   MemoryTransport transport_;
-  std::optional<Chief> chief_;
+  std::optional<FakeChief> chief_;
   int welcomes_ = 0;
   int other_journals_ = 0;
   std::vector<wire::ControlMessage> heard_;
@@ -178,23 +135,23 @@ TEST_F(ChiefLinkTest, ChiefThatTakesTheConnectionAndSaysNothingIsDialledAnew) {
 
 TEST_F(ChiefLinkTest, ChiefOfAnOlderTermIsNotObeyed) {
   start_chief();
-  chief_->answer = Chief::welcome_of(Term(3), JournalId(7));
+  chief_->answer = FakeChief::welcome_of(Term(3), JournalId(7));
   link_.open();
   ASSERT_TRUE(until([&] { return welcomes_ == 1; }));
-  chief_->answer = Chief::welcome_of(Term(2), JournalId(7));
+  chief_->answer = FakeChief::welcome_of(Term(2), JournalId(7));
   chief_->link.reset();
   ASSERT_TRUE(until([&] { return chief_->hellos == 3; }));
   EXPECT_EQ(welcomes_, 1);
-  chief_->answer = Chief::welcome_of(Term(3), JournalId(7));
+  chief_->answer = FakeChief::welcome_of(Term(3), JournalId(7));
   EXPECT_TRUE(until([&] { return welcomes_ == 2; }));
 }
 
 TEST_F(ChiefLinkTest, ChiefWithAnotherJournalIsToldOfWhateverItsTermAndOldReportsAreDropped) {
   start_chief();
-  chief_->answer = Chief::welcome_of(Term(3), JournalId(7));
+  chief_->answer = FakeChief::welcome_of(Term(3), JournalId(7));
   link_.open();
   ASSERT_TRUE(until([&] { return welcomes_ == 1; }));
-  chief_->answer = Chief::welcome_of(Term(1), JournalId(8));
+  chief_->answer = FakeChief::welcome_of(Term(1), JournalId(8));
   chief_->link.reset();
   ASSERT_TRUE(until([&] { return !away_.empty(); }));
   link_.tell(JobClosed{JobId(5)});
