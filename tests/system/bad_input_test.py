@@ -49,6 +49,11 @@ class BadInputTest(SystemTest):
         self.assert_refused(self.run_program("disttrain", "checkpoint", "zzzzzz"), 64, "expected one of save, list, inspect")
         self.assert_refused(self.run_program("disttrain", ""), 64, "there is no verb ''")
 
+    def test_unknown_option_is_named_before_what_is_missing_for_it(self):
+        for word in (["--jbo", "job.toml"], ["--jbo=job.toml"]):
+            self.assert_refused(self.run_program("disttrain", "up", *word), 64,
+                                "disttrain up: there is no option '--jbo'; did you mean '--job'?")
+
     def test_unknown_option_is_a_usage_error(self):
         self.assert_refused(self.up(self.job(), "--wrokers", "2"), 64)
 

@@ -11,8 +11,18 @@
 
 namespace {
 
-// What stands where a verb is needed and is none; "" where nothing stands there.
-std::string unknown_verb(const CLI::App& app) {
+// "there is no verb 'stauts'; did you mean 'status'?"
+std::string no_such(const std::string& what, const std::string& word, const std::vector<std::string>& known) {
+  std::string list;
+  for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
+  const std::string nearest = disttrain::nearest_word(word, known);
+  return "there is no " + what + " '" + word + "'; " +
+         (nearest.empty() ? "expected one of " + list : "did you mean '" + nearest + "'?");
+}
+
+// What stands where a verb is needed and is none, or an option that the verb doesn't have: the library would say first
+// what else is missing for that. "": there is no such word.
+std::string unknown_word(const CLI::App& app) {
   const CLI::App* innermost = &app;
   std::string path = app.get_name();
   while (!innermost->get_subcommands().empty()) {
@@ -20,16 +30,17 @@ std::string unknown_verb(const CLI::App& app) {
     path += " " + innermost->get_name();
   }
   const std::vector<std::string> words = app.remaining(true);
-  if (innermost->get_require_subcommand_min() == 0 || words.empty() || words.front().starts_with('-')) return "";
-  std::vector<std::string> verbs;
-  std::string list;
-  for (const CLI::App* verb : innermost->get_subcommands([](const CLI::App*) { return true; })) {
-    verbs.push_back(verb->get_name());
-    list += (list.empty() ? "" : ", ") + verb->get_name();
+  if (words.empty()) return "";
+  std::vector<std::string> known;
+  if (words.front().starts_with('-')) {
+    for (const CLI::Option* option : innermost->get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    return path + ": " + no_such("option", words.front().substr(0, words.front().find('=')), known);
   }
-  const std::string nearest = disttrain::nearest_word(words.front(), verbs);
-  return path + ": there is no verb '" + words.front() + "'; " +
-         (nearest.empty() ? "expected one of " + list : "did you mean '" + nearest + "'?");
+  if (innermost->get_require_subcommand_min() == 0) return "";
+  for (const CLI::App* verb : innermost->get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(verb->get_name());
+  return path + ": " + no_such("verb", words.front(), known);
 }
 
 }  // namespace
@@ -40,7 +51,7 @@ int main(int argc, char** argv) {
   try {
     line.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (const std::string problem = unknown_verb(line.app); error.get_exit_code() != 0 && !problem.empty()) {
+    if (const std::string problem = unknown_word(line.app); error.get_exit_code() != 0 && !problem.empty()) {
       std::cerr << problem << "\nRun with --help for more information.\n";
       return static_cast<int>(disttrain::ErrorCode::kUsage);
     }
