@@ -391,6 +391,7 @@ void Chief::act(const Persist& action) {
     stamped.wall_nanoseconds = daemon::wall_nanoseconds();
     add_event(stamped);
     progress_.hear(stamped);
+    metrics_->hear(stamped);
     return journal_->write(action.ticket, stamped);
   }
   journal_->write(action.ticket, action.record);

@@ -31,7 +31,15 @@ ChiefMetrics::ChiefMetrics(const ClusterConfig& config, const Cluster& cluster)
                  "WorkerFenced", "LeaseRequest",     "WorkerFinished", "Evaluated",    "JobClosed",
                  "TaskFailed",   "Accusation",       "Heartbeat",      "LogLines",     "CheckpointPrepared",
                  "ShardWritten", "CheckpointFailed", "LeaveRequest",   "SubmitJob",    "StatusRequest",
-                 "StopRequest",  "LogsRequest",      "SaveRequest",    "EventsRequest"}) {}
+                 "StopRequest",  "LogsRequest",      "SaveRequest",    "EventsRequest"}) {
+  for (const JobState state : {JobState::kFinished, JobState::kFailed, JobState::kStopped})
+    ended_[to_string(state)] = 0;
+}
+
+void ChiefMetrics::hear(const EventRecord& event) {
+  const auto ended = ended_.find(event.kind);
+  if (ended != ended_.end()) ++ended->second;
+}
 
 void ChiefMetrics::look(Instant now) {
   const std::optional<JobId> job = cluster_.current_or_last();
@@ -45,6 +53,7 @@ void ChiefMetrics::collect(Instant now, std::int64_t wall_nanoseconds, Page& pag
   const double unix_now = static_cast<double>(wall_nanoseconds) * 1e-9;
   page.set(metrics::kLeader, 1);
   page.set(metrics::kJobsQueued, static_cast<double>(cluster_.queued()));
+  for (const auto& [state, count] : ended_) page.set(metrics::kJobsEnded, {state}, static_cast<double>(count));
   collect_tasks(now, unix_now, page);
   requests_.collect(page, kSelf);
   page.add_folder(kSelf, "state", config_.chief.state_directory);

@@ -24,6 +24,8 @@ class ChiefMetrics {
   void look(Instant now);
   // A task's hello was taken, which said that hash of its cluster file.
   void joined(TaskId task, std::uint64_t cluster_hash) { hashes_[task] = cluster_hash; }
+  // Jobs that end are counted: they may be followed before anybody looks.
+  void hear(const EventRecord& event);
   // "Hello", or as wire::name_of().
   metrics::RpcFigures& requests(const std::string& name) { return requests_.of(name); }
 
@@ -38,7 +40,8 @@ class ChiefMetrics {
   const Cluster& cluster_;
   std::map<TaskId, std::uint64_t> hashes_;
   metrics::RpcBook requests_;
-  std::optional<JobId> job_;  // that goodput_ is of
+  std::map<std::string, std::uint64_t> ended_;  // jobs, by their last state
+  std::optional<JobId> job_;                    // that goodput_ is of
   Goodput goodput_;
 };
 

@@ -44,6 +44,10 @@ inline constexpr Family<1> kTasksReady{"tasks_ready", Kind::kGauge, {"role"}, "O
 inline constexpr Family<0> kUnlistedReady{
     "unlisted_workers_ready", Kind::kGauge, {}, "Workers that the cluster file doesn't name, ready or in a job"};
 inline constexpr Family<0> kJobsQueued{"jobs_queued", Kind::kGauge, {}, "Jobs that wait for their turn"};
+inline constexpr Family<1> kJobsEnded{"jobs_ended_total",
+                                      Kind::kCounter,
+                                      {"state"},
+                                      "Jobs that ended under this chief; state: finished, failed, stopped"};
 inline constexpr Family<2> kRestarts{
     "restarts_total",
     Kind::kCounter,

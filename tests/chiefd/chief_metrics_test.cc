@@ -35,6 +35,22 @@ TEST_F(ChiefMetricsTest, UnlistedWorkerIsCountedApart) {
   EXPECT_THAT(page(), HasSubstr("disttrain_tasks_ready{role=\"worker\"} 1\n"));
 }
 
+TEST_F(ChiefMetricsTest, JobsThatEndAreCountedFromZero) {
+  const JobId job = train(job_config("a"));
+  ChiefMetrics metrics(config_, *cluster_);
+  const auto text = [&] {
+    metrics::Page page;
+    metrics.collect(now_, 0, page);
+    return page.text();
+  };
+  EXPECT_THAT(text(), HasSubstr("disttrain_jobs_ended_total{state=\"failed\"} 0\n"));
+  EXPECT_THAT(text(), HasSubstr("disttrain_jobs_ended_total{state=\"stopped\"} 0\n"));
+  say(worker(0), TaskFailed{job, generation(job), ErrorCode::kData, "can't read"});
+  for (const EventRecord& event : journal_.events) metrics.hear(event);
+  EXPECT_THAT(text(), HasSubstr("disttrain_jobs_ended_total{state=\"failed\"} 1\n"));
+  EXPECT_THAT(text(), HasSubstr("disttrain_jobs_ended_total{state=\"finished\"} 0\n"));
+}
+
 TEST_F(ChiefMetricsTest, ExamplesDoNotFallWithARollback) {
   JobConfig config = with_checkpoints();
   config.job.shards = 2;

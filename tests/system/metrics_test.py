@@ -29,6 +29,7 @@ CHIEF = {
     "tasks_ready": {"role"},
     "unlisted_workers_ready": set(),
     "jobs_queued": set(),
+    "jobs_ended_total": {"state"},
     "restarts_total": {"task", "reason"},
     "disk_free_bytes": {"task", "folder"},
     "disk_size_bytes": {"task", "folder"},
