@@ -104,7 +104,7 @@ class PsDaemon {
   void hear(const ShardCopied& copied);
   void fail_checkpoint(std::uint64_t attempt, const Error& error);
 
-  // Peers that say hello.
+  // Peers that say hello (ps_arrivals.cc).
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
   void answer_hello(std::unique_ptr<transport::Arrival> arrival);
   void admit(std::unique_ptr<transport::Arrival> arrival, const ChannelHello& hello);

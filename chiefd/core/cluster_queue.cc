@@ -1,0 +1,215 @@
+// The queue of jobs, and what clients ask for them. See cluster.h.
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "chiefd/core/cluster.h"
+
+namespace disttrain::chiefd {
+
+namespace {
+
+bool is_same(const Submission& one, const Submission& other) {
+  return one.toml == other.toml && one.warmup_steps == other.warmup_steps;
+}
+
+// "`epochs = 60` there, `epochs = 5` here": the first lines that differ.
+std::string difference(std::string_view there, std::string_view here) {
+  const auto take_line = [](std::string_view& text) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    return line;
+  };
+  while (!there.empty() || !here.empty()) {
+    const std::string_view old_line = take_line(there);
+    const std::string_view new_line = take_line(here);
+    if (old_line != new_line) return "`" + std::string(old_line) + "` there, `" + std::string(new_line) + "` here";
+  }
+  return "other warm-up steps";
+}
+
+}  // namespace
+
+const Job* Cluster::unended(const std::string& name) const {
+  for (const auto& [id, job] : jobs_)
+    if (!is_final(job->state()) && job->name() == name) return job.get();
+  return nullptr;
+}
+
+Error Cluster::name_is_taken(const Job& by, const Submit& event) const {
+  const std::string is_there =
+      "job " + by.name() + " is " + to_string(by.state()) + " already, as number " + std::to_string(by.id().value);
+  if (!event.goes_on) return Error{ErrorCode::kConfig, is_there + ": wait for its end, stop it, or set job.name"};
+  return Error{
+      ErrorCode::kConfig,
+      is_there + ", and is another one (" + difference(by.submission().toml, event.submission.toml) +
+          "): set job.name for a job of its own, or give the text back to go on with the one that is there. To "
+          "be rid of that one, go on with it and `disttrain kill " +
+          by.name() + "`, or remove " + config_.chief.state_directory +
+          "/journal while no chief runs, which forgets every job of this cluster (not their checkpoints)"};
+}
+
+Status Cluster::check_submission(const Submit& event) const {
+  const Submission& submission = event.submission;
+  if (const Job* namesake = unended(submission.config.job.name)) return tl::unexpected(name_is_taken(*namesake, event));
+  const auto waiting = static_cast<std::ptrdiff_t>(queued());
+  // With none that runs, the first of them is about to.
+  const std::ptrdiff_t most = config_.chief.max_queued_jobs + (current_ ? 0 : 1);
+  if (waiting >= most)
+    return fail(
+        ErrorCode::kTemporary,
+        std::to_string(waiting) + " jobs wait already, as many as chief.max_queued_jobs allows: try again later");
+  if (config_.ps.empty() || config_.workers.empty())
+    return fail(ErrorCode::kConfig, "the cluster file lists no ps or no worker: a job needs at least one of each");
+  if (submission.config.job.min_workers > config_.workers.size() && !config_.allow_unlisted_workers)
+    return fail(ErrorCode::kConfig, "job.min_workers is " + std::to_string(submission.config.job.min_workers) +
+                                        ", but the cluster file lists " + std::to_string(config_.workers.size()) +
+                                        " workers");
+  return {};
+}
+
+std::uint32_t Cluster::ahead_of(const Job* job) const {
+  const auto end = job != nullptr ? jobs_.find(job->id()) : jobs_.end();
+  return static_cast<std::uint32_t>(
+      std::count_if(jobs_.begin(), end, [](const auto& entry) { return !is_final(entry.second->state()); }));
+}
+
+void Cluster::on(Instant now, const Submit& event, Actions& actions) {
+  const Job* namesake = unended(event.submission.config.job.name);
+  if (event.goes_on && namesake != nullptr && is_same(namesake->submission(), event.submission)) {
+    const AnswerClient answer{event.client, JobSubmitted{namesake->id(), ahead_of(namesake), true}};
+    if (const auto ticket = ticket_of(namesake->id()))
+      answers_.emplace(*ticket, answer);
+    else
+      actions.push_back(answer);
+    return;
+  }
+  if (Status status = check_submission(event); !status) {
+    actions.push_back(AnswerClient{event.client, Refused{status.error().code, status.error().message}});
+    return;
+  }
+  const std::uint32_t ahead = ahead_of(nullptr);
+  const JobId id = last_job_ = last_job_.next();
+  const Submission& submission = event.submission;
+  Turn turn = this->turn(now, actions);
+  const Ticket ticket =
+      turn.persist(SubmittedRecord{id, submission.config.job.name, submission.toml, submission.warmup_steps});
+  answers_.emplace(ticket, AnswerClient{event.client, JobSubmitted{id, ahead}});
+  jobs_[id] = std::make_unique<Job>(setup_of(id, submission));
+  forget_old_jobs();
+}
+
+void Cluster::on(Instant now, const chiefd::Stop& event, Actions& actions) {
+  const std::optional<JobId> id = find(event.job);
+  const auto refuse = [&](ErrorCode code, std::string reason) {
+    actions.push_back(AnswerClient{event.client, Refused{code, std::move(reason)}});
+  };
+  if (!id) return refuse(ErrorCode::kUsage, event.job.empty() ? "no job runs" : "there is no job " + event.job);
+  Job& job = *jobs_.at(*id);
+  if (is_final(job.state()))
+    return refuse(ErrorCode::kUsage, "job " + job.name() + " has ended already: it is " + to_string(job.state()));
+  Turn turn = this->turn(now, actions);
+  if (event.kill)
+    job.kill(turn, event.user);
+  else
+    job.stop(turn, event.user);
+  // A chief that starts after this one must not go on with a job whose end was promised.
+  const AnswerClient answer{event.client, RequestDone{}};
+  const auto last = std::find_if(actions.rbegin(), actions.rend(),
+                                 [](const Action& action) { return std::holds_alternative<Persist>(action); });
+  if (last != actions.rend())
+    answers_.emplace(std::get<Persist>(*last).ticket, answer);
+  else
+    actions.push_back(answer);
+}
+
+void Cluster::on(Instant now, const Save& event, Actions& actions) {
+  const std::optional<JobId> id = find(event.job);
+  if (!id || is_final(jobs_.at(*id)->state())) {
+    const std::string what = event.job.empty() ? "no job runs" : "there is no job " + event.job + " that runs";
+    actions.push_back(AnswerClient{event.client, Refused{ErrorCode::kUsage, what}});
+    return;
+  }
+  Turn turn = this->turn(now, actions);
+  jobs_.at(*id)->save(turn, event.client);
+}
+
+// ---- the queue
+
+void Cluster::advance_queue(Instant now, Actions& actions) {
+  while (true) {
+    if (Job* job = current()) {
+      if (job->is_closing()) freeze_tasks(now);
+      if (!job->is_released()) return;
+      current_.reset();
+    }
+    if (term_ticket_) return;
+    // A job that isn't durable yet has no business to begin.
+    const auto next = std::find_if(jobs_.begin(), jobs_.end(), [this](const auto& entry) {
+      return entry.second->state() == JobState::kQueued && !ticket_of(entry.first);
+    });
+    if (next == jobs_.end()) return;
+    current_ = next->first;
+    Turn turn = this->turn(now, actions);
+    next->second->begin(turn);
+  }
+}
+
+std::optional<Ticket> Cluster::ticket_of(JobId id) const {
+  const auto found = std::find_if(answers_.begin(), answers_.end(), [id](const auto& entry) {
+    const JobSubmitted* submitted = std::get_if<JobSubmitted>(&entry.second.answer);
+    return submitted != nullptr && submitted->job == id;
+  });
+  return found == answers_.end() ? std::nullopt : std::optional(found->first);
+}
+
+void Cluster::forget_old_jobs() {
+  std::size_t ended = 0;
+  for (const auto& [id, job] : jobs_) ended += is_final(job->state()) ? 1 : 0;
+  for (auto it = jobs_.begin(); it != jobs_.end() && ended > kMaxEndedJobs;) {
+    if (!is_final(it->second->state()) || current_ == it->first) {
+      ++it;
+      continue;
+    }
+    frozen_.erase(it->first);
+    it = jobs_.erase(it);
+    --ended;
+  }
+}
+
+std::optional<JobId> Cluster::current_or_last() const {
+  if (current_) return current_;
+  std::optional<JobId> last;
+  for (const auto& [id, job] : jobs_)
+    if (is_final(job->state())) last = id;
+  if (!last && !jobs_.empty()) last = jobs_.begin()->first;
+  return last;
+}
+
+std::optional<JobId> Cluster::find(const std::string& job) const {
+  if (job.empty()) return current_or_last();
+  std::optional<JobId> found;
+  for (const auto& [id, entry] : jobs_) {
+    // A number is one job's alone; a name may be all digits.
+    if (std::to_string(id.value) == job) return id;
+    if (entry->name() == job) found = id;
+  }
+  return found;
+}
+
+std::vector<JobId> Cluster::jobs() const {
+  std::vector<JobId> ids;
+  for (const auto& [id, job] : jobs_) ids.push_back(id);
+  return ids;
+}
+
+std::size_t Cluster::queued() const {
+  return static_cast<std::size_t>(std::count_if(
+      jobs_.begin(), jobs_.end(), [](const auto& entry) { return entry.second->state() == JobState::kQueued; }));
+}
+
+bool Cluster::has_ended(JobId job) const {
+  return jobs_.at(job)->is_end_durable();
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,70 @@
+// Peers that say hello to a ps: workers' channels, shards of other ps tasks, and who is at the wrong door. See
+// ps_daemon.h.
+#include "common/daemon/clock.h"
+#include "psd/ps_daemon.h"
+
+namespace disttrain::psd {
+
+void PsDaemon::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
+  const Instant begin = daemon::now();
+  outcome_ = metrics::RpcCode::kOk;
+  answer_hello(std::move(arrival));
+  metrics_.requests().of("Hello").note(outcome_, daemon::now() - begin);
+}
+
+void PsDaemon::answer_hello(std::unique_ptr<transport::Arrival> arrival) {
+  const Result<Hello> hello = wire::decode_hello(arrival->hello());
+  if (!hello) return refuse(*arrival, ErrorCode::kData, hello.error().message);
+  if (hello->oldest_version > kProtocolVersion || hello->newest_version < kProtocolVersion)
+    return refuse(*arrival, ErrorCode::kConfig,
+                  "this ps speaks protocol version " + std::to_string(kProtocolVersion) + ", you speak " +
+                      std::to_string(hello->oldest_version) + " to " + std::to_string(hello->newest_version));
+  if (hello->cluster != startup_.cluster.name)
+    return refuse(*arrival, ErrorCode::kConfig,
+                  "this ps is of cluster \"" + startup_.cluster.name + "\", you are of \"" + hello->cluster + "\"");
+  if (const auto* channel = std::get_if<ChannelHello>(&hello->who)) return admit(std::move(arrival), *channel);
+  if (const auto* peer = std::get_if<ShardPeerHello>(&hello->who)) return admit(std::move(arrival), *peer);
+  refuse(*arrival, ErrorCode::kConfig,
+         "this is " + to_string(startup_.task) + "; the chief is at " + startup_.cluster.chief.address);
+}
+
+std::optional<Refused> PsDaemon::check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const {
+  const std::string what = "shard " + std::to_string(shard.value) + " of job " + std::to_string(job.value);
+  if (!is_open(job, generation) || !job_->threads.contains(shard))
+    return Refused{ErrorCode::kTemporary, what + " isn't here, or not yet"};
+  if (token != job_->facts->token) return Refused{ErrorCode::kNoPermission, what + ": the token is wrong"};
+  return std::nullopt;
+}
+
+void PsDaemon::admit(std::unique_ptr<transport::Arrival> arrival, const ChannelHello& hello) {
+  if (const auto no = check(hello.job, hello.generation, hello.shard, hello.token))
+    return refuse(*arrival, no->code, no->reason);
+  on_shard(hello.shard, [worker = hello.worker, moved = std::move(arrival)](ShardService& shard) {
+    shard.adopt_channel(*moved, worker);
+  });
+}
+
+void PsDaemon::admit(std::unique_ptr<transport::Arrival> arrival, const ShardPeerHello& hello) {
+  if (const auto no = check(hello.job, hello.generation, ShardId(0), hello.token))
+    return refuse(*arrival, no->code, no->reason);
+  const auto& owners = job_->facts->owners;
+  if (hello.from.value == 0 || hello.from.value >= owners.size() || owners[hello.from.value].ps != hello.ps)
+    return refuse(*arrival, ErrorCode::kConfig,
+                  "shard " + std::to_string(hello.from.value) + " isn't " + to_string(hello.ps.task) + "'s");
+  on_shard(ShardId(0),
+           [from = hello.from, moved = std::move(arrival)](ShardService& shard) { shard.adopt_peer(*moved, from); });
+}
+
+void PsDaemon::refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason) {
+  outcome_ = metrics::RpcCode::kRefused;
+  log_.debug("refused " + arrival.peer() + ": " + reason);
+  const std::vector<std::byte> bytes = wire::encode(Refused{code, reason});
+  const auto connection = arrival.adopt(loop_);
+  transport::OutgoingFrame frame;
+  frame.header.type = wire::FrameType::kRefused;
+  frame.control = bytes;
+  connection->send(frame);
+  connection->close();
+}
+
+}  // namespace disttrain::psd
