@@ -2,6 +2,7 @@
 // ps_daemon.h.
 #include "common/daemon/clock.h"
 #include "psd/ps_daemon.h"
+#include "transport/control_link.h"
 
 namespace disttrain::psd {
 
@@ -58,13 +59,7 @@ void PsDaemon::admit(std::unique_ptr<transport::Arrival> arrival, const ShardPee
 void PsDaemon::refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason) {
   outcome_ = metrics::RpcCode::kRefused;
   log_.debug("refused " + arrival.peer() + ": " + reason);
-  const std::vector<std::byte> bytes = wire::encode(Refused{code, reason});
-  const auto connection = arrival.adopt(loop_);
-  transport::OutgoingFrame frame;
-  frame.header.type = wire::FrameType::kRefused;
-  frame.control = bytes;
-  connection->send(frame);
-  connection->close();
+  transport::refuse(loop_, arrival, Refused{code, reason});
 }
 
 }  // namespace disttrain::psd

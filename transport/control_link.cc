@@ -56,4 +56,14 @@ void ControlLink::drop(std::string why) {
   last_dropped_ = std::move(why);
 }
 
+void refuse(asio::io_context& loop, Arrival& arrival, const Refused& why) {
+  const std::vector<std::byte> bytes = wire::encode(why);
+  const std::unique_ptr<Connection> connection = arrival.adopt(loop);
+  OutgoingFrame frame;
+  frame.header.type = wire::FrameType::kRefused;
+  frame.control = bytes;
+  connection->send(frame);
+  connection->close();
+}
+
 }  // namespace disttrain::transport

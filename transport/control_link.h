@@ -67,4 +67,7 @@ class ControlLink final : private ConnectionHandler {
   std::string last_dropped_;
 };
 
+// Answers a hello with `why`, and closes. The arrival is used up.
+void refuse(asio::io_context& loop, Arrival& arrival, const Refused& why);
+
 }  // namespace disttrain::transport

@@ -5,6 +5,7 @@
 
 #include "common/daemon/clock.h"
 #include "common/daemon/config_reader.h"
+#include "transport/control_link.h"
 #include "workerd/worker_metrics.h"
 
 namespace disttrain::workerd {
@@ -106,15 +107,9 @@ task::Handlers Worker::membership_handlers() {
 // A probe of the chief, or somebody who is lost.
 void Worker::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const Instant begin = daemon::now();
-  const std::vector<std::byte> bytes =
-      wire::encode(Refused{ErrorCode::kConfig, to_string(startup_.task) + " takes no connections; the chief is at " +
-                                                   startup_.cluster.chief.address});
-  transport::OutgoingFrame frame;
-  frame.header.type = wire::FrameType::kRefused;
-  frame.control = bytes;
-  const std::unique_ptr<transport::Connection> connection = arrival->adopt(loop_);
-  connection->send(frame);
-  connection->close();
+  transport::refuse(loop_, *arrival,
+                    Refused{ErrorCode::kConfig, to_string(startup_.task) + " takes no connections; the chief is at " +
+                                                    startup_.cluster.chief.address});
   requests_.of("Hello").note(metrics::RpcCode::kRefused, daemon::now() - begin);
 }
 
