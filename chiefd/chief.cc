@@ -214,7 +214,7 @@ void Chief::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const std::optional<Refused> refused =
       hello ? refusal_of(*hello) : std::optional(Refused{ErrorCode::kConfig, hello.error().message});
   peers_.emplace(peer.id(), std::move(owned));
-  hello_outcome_ = refused ? metrics::RpcCode::kRefused : metrics::RpcCode::kOk;
+  hello_outcome_ = !hello ? metrics::RpcCode::kError : refused ? metrics::RpcCode::kRefused : metrics::RpcCode::kOk;
   answer_hello(peer, hello, refused);
   metrics_->requests("Hello").note(hello_outcome_, daemon::now() - begin);
 }

@@ -63,6 +63,10 @@ void EventWriter::run() {
 }
 
 bool EventWriter::try_append(const Entry& entry) {
+  if (entry.record.empty()) {
+    if (entry.folder == folder_) file_.reset();
+    return true;
+  }
   const Status written = append(entry);
   if (!written) file_.reset();
   if (!written && !is_failing_) on_failed_(written.error().message);

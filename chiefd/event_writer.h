@@ -31,12 +31,14 @@ class EventWriter {
   // What can't be written is tried again after pauses that grow, and dropped once there is something for another
   // folder.
   void write(std::string folder, std::int64_t wall_nanoseconds, std::string record);
+  // Nothing follows for now: the file is let go of, so that its file system can be unmounted.
+  void close(std::string folder) { write(std::move(folder), 0, ""); }
 
  private:
   struct Entry {
     std::string folder;
     std::int64_t wall_nanoseconds = 0;
-    std::string record;
+    std::string record;  // "": close
   };
 
   void run();

@@ -58,6 +58,7 @@ RestorePoint restore_point(const checkpoint::OpenCheckpoint& open) {
   point.step = open.manifest.step;
   point.pacer = checkpoint::report_of(open.manifest);
   point.records = open.manifest.records;
+  for (const auto& file : open.manifest.files) point.bytes += file.bytes;
   for (const WorkerEntry& worker : open.manifest.shards.front().workers)
     point.worker_clocks[worker.worker.task] = worker.clock;
   return point;

@@ -41,8 +41,11 @@ void Progress::look(Instant now, std::int64_t wall_nanoseconds, const JobStatus&
   if (status.global_step < recorded_) take_back(wall_nanoseconds, status.global_step);
   if (status.global_step > recorded_) add_point(now, wall_nanoseconds, status);
   last_ = Seen{now, status.global_step, status.examples};
-  if (!status.evaluation) return;
-  const EvaluationStatus& newest = *status.evaluation;
+  if (status.evaluation) look_at(wall_nanoseconds, *status.evaluation);
+  if (is_final(status.state) && std::exchange(is_file_open_, false)) writer_.close(folder_);
+}
+
+void Progress::look_at(std::int64_t wall_nanoseconds, const EvaluationStatus& newest) {
   const bool is_known = !evaluations_.empty() && evaluations_.back().step == newest.step &&
                         evaluations_.back().parameters_hash == newest.parameters_hash &&
                         evaluations_.back().final == newest.final;
@@ -61,7 +64,7 @@ void Progress::hear(const EventRecord& event) {
 void Progress::begin(Instant now, const JobStatus& status) {
   job_ = status.job;
   folder_ = status.checkpoint_directory.empty() ? "" : status.checkpoint_directory + "/" + status.name + "/events";
-  is_recording_ = false;
+  is_recording_ = is_file_open_ = false;
   recorded_ = 0;
   began_ = now;
   last_.reset();
@@ -74,7 +77,7 @@ void Progress::begin(Instant now, const JobStatus& status) {
 void Progress::add_point(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status) {
   ProgressPoint point{.step = status.global_step,
                       .wall_nanoseconds = wall_nanoseconds,
-                      .loss = status.loss,
+                      .loss = status.loss.value_or(std::numeric_limits<double>::quiet_NaN()),
                       .learning_rate = status.learning_rate};
   if (last_ && now > last_->at && last_->step <= status.global_step && last_->examples <= status.examples) {
     const double seconds = to_seconds(now - last_->at);
@@ -109,16 +112,19 @@ void Progress::take_back(std::int64_t wall_nanoseconds, std::uint64_t step) {
   recorded_ = step;
   last_.reset();
   if (folder_.empty()) return;
-  writer_.write(folder_, wall_nanoseconds, restart_record(wall_nanoseconds, step + 1));
-  is_recording_ = true;
+  write(wall_nanoseconds, restart_record(wall_nanoseconds, step + 1));
 }
 
 void Progress::record(std::int64_t wall_nanoseconds, std::uint64_t step, const std::vector<Scalar>& scalars) {
   if (folder_.empty()) return;
   // What an earlier run or chief recorded of this step and later ones doesn't hold any more.
-  if (!is_recording_) writer_.write(folder_, wall_nanoseconds, restart_record(wall_nanoseconds, step));
-  is_recording_ = true;
-  writer_.write(folder_, wall_nanoseconds, scalars_record(wall_nanoseconds, step, scalars));
+  if (!is_recording_) write(wall_nanoseconds, restart_record(wall_nanoseconds, step));
+  write(wall_nanoseconds, scalars_record(wall_nanoseconds, step, scalars));
+}
+
+void Progress::write(std::int64_t wall_nanoseconds, std::string record) {
+  writer_.write(folder_, wall_nanoseconds, std::move(record));
+  is_recording_ = is_file_open_ = true;
 }
 
 }  // namespace disttrain::chiefd

@@ -56,12 +56,15 @@ class Progress {
   void add_point(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status);
   void add_evaluation(std::int64_t wall_nanoseconds, const EvaluationStatus& evaluation);
   void take_back(std::int64_t wall_nanoseconds, std::uint64_t step);
+  void look_at(std::int64_t wall_nanoseconds, const EvaluationStatus& newest);
   void record(std::int64_t wall_nanoseconds, std::uint64_t step, const std::vector<Scalar>& scalars);
+  void write(std::int64_t wall_nanoseconds, std::string record);
 
   EventWriter writer_;
   std::optional<JobId> job_;
   std::string folder_;          // "": no event files
   bool is_recording_ = false;   // something of this job was written
+  bool is_file_open_ = false;   // and its file wasn't closed since
   std::uint64_t recorded_ = 0;  // what follows this step is news
   Instant began_;
   Instant next_;

@@ -24,8 +24,8 @@ const char* to_string(Mode mode) {
 }
 
 // JSON has no NaN.
-json number_or_null(double value) {
-  return std::isfinite(value) ? json(value) : json(nullptr);
+json number_or_null(std::optional<double> value) {
+  return value && std::isfinite(*value) ? json(*value) : json(nullptr);
 }
 
 json times_by_phase(const PhaseTimes& times) {

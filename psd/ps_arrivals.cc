@@ -9,22 +9,26 @@ namespace disttrain::psd {
 void PsDaemon::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const Instant begin = daemon::now();
   outcome_ = metrics::RpcCode::kOk;
-  answer_hello(std::move(arrival));
+  const Result<Hello> hello = wire::decode_hello(arrival->hello());
+  if (hello) {
+    answer_hello(std::move(arrival), *hello);
+  } else {
+    refuse(*arrival, ErrorCode::kData, hello.error().message);
+    outcome_ = metrics::RpcCode::kError;
+  }
   metrics_.requests().of("Hello").note(outcome_, daemon::now() - begin);
 }
 
-void PsDaemon::answer_hello(std::unique_ptr<transport::Arrival> arrival) {
-  const Result<Hello> hello = wire::decode_hello(arrival->hello());
-  if (!hello) return refuse(*arrival, ErrorCode::kData, hello.error().message);
-  if (hello->oldest_version > kProtocolVersion || hello->newest_version < kProtocolVersion)
+void PsDaemon::answer_hello(std::unique_ptr<transport::Arrival> arrival, const Hello& hello) {
+  if (hello.oldest_version > kProtocolVersion || hello.newest_version < kProtocolVersion)
     return refuse(*arrival, ErrorCode::kConfig,
                   "this ps speaks protocol version " + std::to_string(kProtocolVersion) + ", you speak " +
-                      std::to_string(hello->oldest_version) + " to " + std::to_string(hello->newest_version));
-  if (hello->cluster != startup_.cluster.name)
+                      std::to_string(hello.oldest_version) + " to " + std::to_string(hello.newest_version));
+  if (hello.cluster != startup_.cluster.name)
     return refuse(*arrival, ErrorCode::kConfig,
-                  "this ps is of cluster \"" + startup_.cluster.name + "\", you are of \"" + hello->cluster + "\"");
-  if (const auto* channel = std::get_if<ChannelHello>(&hello->who)) return admit(std::move(arrival), *channel);
-  if (const auto* peer = std::get_if<ShardPeerHello>(&hello->who)) return admit(std::move(arrival), *peer);
+                  "this ps is of cluster \"" + startup_.cluster.name + "\", you are of \"" + hello.cluster + "\"");
+  if (const auto* channel = std::get_if<ChannelHello>(&hello.who)) return admit(std::move(arrival), *channel);
+  if (const auto* peer = std::get_if<ShardPeerHello>(&hello.who)) return admit(std::move(arrival), *peer);
   refuse(*arrival, ErrorCode::kConfig,
          "this is " + to_string(startup_.task) + "; the chief is at " + startup_.cluster.chief.address);
 }

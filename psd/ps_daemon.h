@@ -106,7 +106,7 @@ class PsDaemon {
 
   // Peers that say hello (ps_arrivals.cc).
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
-  void answer_hello(std::unique_ptr<transport::Arrival> arrival);
+  void answer_hello(std::unique_ptr<transport::Arrival> arrival, const Hello& hello);
   void admit(std::unique_ptr<transport::Arrival> arrival, const ChannelHello& hello);
   void admit(std::unique_ptr<transport::Arrival> arrival, const ShardPeerHello& hello);
   void refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason);

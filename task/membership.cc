@@ -119,6 +119,7 @@ void Membership::on_away(const std::string& why) {
 
 void Membership::beat() {
   if (handlers_.before_heartbeat) handlers_.before_heartbeat();
+  if (is_leaving_) chief_.tell(LeaveRequest{});  // it may have had no room
   beat_now();
   heartbeat_timer_.expires_after(chief_.timeouts().interval);
   heartbeat_timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {

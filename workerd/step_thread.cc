@@ -98,6 +98,7 @@ void StepThread::drop_job() {
   hurry_ = kEveryJob;
   post([this] {
     release();
+    figured_ = JobId();  // another chief's journal numbers its jobs anew
     if (!stopping_) hurry_ = 0;
   });
 }

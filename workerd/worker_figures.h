@@ -26,7 +26,7 @@ struct WorkerFigures {
   std::string job;  // its name; "": none yet
   std::uint64_t steps = 0;
   std::uint64_t examples = 0;
-  std::uint64_t nonfinite = 0;  // steps that a shard skipped
+  std::uint64_t nonfinite = 0;  // steps that a shard skipped for this worker's loss or gradient
   std::array<SecondsHistogram, kStepPhases> phases;
   double loss = std::numeric_limits<double>::quiet_NaN();  // NaN before the first step
   double learning_rate = 0.0;

@@ -48,7 +48,8 @@ class Cluster {
   JournalId journal() const { return journal_; }
   const Timeouts& timeouts() const { return timeouts_; }
 
-  // The job that runs or closes, else the one that ended last, else the first that waits. None before the first job.
+  // The job that runs or closes, else the last one that ran, else the last that ended (in the queue), else the first
+  // that waits. None before the first job.
   std::optional<JobId> current_or_last() const;
   // By number or name ("" = current_or_last(), of several with a name the newest). None: there is no such job.
   std::optional<JobId> find(const std::string& job) const;

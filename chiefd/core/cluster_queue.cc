@@ -179,11 +179,15 @@ void Cluster::forget_old_jobs() {
 
 std::optional<JobId> Cluster::current_or_last() const {
   if (current_) return current_;
-  std::optional<JobId> last;
-  for (const auto& [id, job] : jobs_)
-    if (is_final(job->state())) last = id;
-  if (!last && !jobs_.empty()) last = jobs_.begin()->first;
-  return last;
+  std::optional<JobId> ran;
+  std::optional<JobId> ended;
+  for (const auto& [id, job] : jobs_) {
+    if (!is_final(job->state())) continue;
+    ended = id;
+    if (job->has_begun()) ran = id;
+  }
+  if (ran || ended) return ran ? ran : ended;
+  return jobs_.empty() ? std::nullopt : std::optional(jobs_.begin()->first);
 }
 
 std::optional<JobId> Cluster::find(const std::string& job) const {

@@ -85,6 +85,7 @@ struct RestorePoint {
   PacerReport pacer;
   std::uint64_t records = 0;             // of an epoch; 0: not known
   std::map<TaskId, Step> worker_clocks;  // own steps that each worker had done
+  std::uint64_t bytes = 0;               // of its shards' files
 };
 // What became of FolderWork.
 struct FolderAnswer {

@@ -21,6 +21,7 @@ void Job::restore(const JournaledJob& journaled) {
   generation_ = journaled.generation.generation;
   recoveries_ = journaled.generation.recoveries;
   newest_ = journaled.checkpoint;
+  has_begun_ = journaled.ended.has_value();  // none is written for one that leaves the queue
   if (journaled.ended) recall_end(*journaled.ended);
   if (state_ == JobState::kQueued) return;
   reason_ = journaled.reason;

@@ -83,6 +83,8 @@ class Job {
   bool is_closing() const { return stage_ == Stage::kClose || stage_ == Stage::kReleased; }
   // It has ended and nothing of it is left at the tasks.
   bool is_released() const { return stage_ == Stage::kReleased; }
+  // It had its turn, under whatever chief.
+  bool has_begun() const { return has_begun_; }
   // Without tasks' own state: Cluster adds what Tasks knows.
   JobStatus status(Instant now) const;
   // The worker's own steps, as it last said; 0 before it did.
@@ -320,6 +322,7 @@ class Job {
 
   // What it is at.
   JobState state_ = JobState::kQueued;
+  bool has_begun_ = false;
   std::string reason_ = "waits for its turn";
   Stage stage_ = Stage::kQueued;
   std::set<Member> awaited_;  // who owes an answer in this stage

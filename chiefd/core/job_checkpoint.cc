@@ -111,6 +111,7 @@ void Job::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
   folder_mark_ = answer->mark;
   folder_generation_ = std::max(folder_generation_, answer->newest_generation);
   note_broken(turn, answer->broken);
+  if (answer->newest) figures_.bytes = answer->newest->bytes;
   if (!is_waited_for) return;
   deadline_.reset();
   if (stage_ == Stage::kFinalCut) return final_cut(turn);

@@ -65,6 +65,7 @@ void Job::recall_end(const EndRecord& end) {
 // The tasks go on with what they hold; the chief waits until they have said hello.
 void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   const JobState state = journaled.state;
+  has_begun_ = true;
   state_ = state;
   reason_ = journaled.reason;
   newest_ = journaled.checkpoint;

@@ -41,6 +41,7 @@ std::string mebibytes(std::uint64_t bytes) {
 }  // namespace
 
 void Job::begin(Turn& turn) {
+  has_begun_ = true;
   stage_ = Stage::kGather;
   deadline_ = gather_until_ = turn.now + setup_.timeouts.setup;
   set_state(turn, JobState::kStarting, "gathers its tasks");
@@ -256,6 +257,7 @@ void Job::begin_generation(Turn& turn) {
   may_lend_ = false;
   pacer_report_ = restore_ ? restore_->pacer : PacerReport();
   examples_reported_ = pacer_report_.examples;
+  if (evaluation_ && evaluation_->step > pacer_report_.global_step) evaluation_.reset();  // of what is thrown away
   stage_ = Stage::kGeneration;
   reason_ = "waits for the chief's own disk";
   deadline_ = turn.now + setup_.timeouts.setup;

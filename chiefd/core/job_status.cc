@@ -86,7 +86,7 @@ JobStatus Job::status(Instant now) const {
         static_cast<double>(before_.examples + pacer_report_.measured_examples) / status.seconds;
   }
   status.examples = pacer_report_.examples;
-  if (loss_) status.loss = *loss_;
+  status.loss = loss_;
   status.learning_rate =
       update::learning_rate(config().train, status.global_step, std::max<std::size_t>(1, roster_.members.size()));
   status.epoch = pacer_report_.complete_epochs;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -84,7 +83,7 @@ struct JobStatus {
   double steps_per_second = 0.0;
   double examples_per_second = 0.0;
   std::uint64_t examples = 0;
-  double loss = std::numeric_limits<double>::quiet_NaN();
+  std::optional<double> loss;  // none: no step was heard of since it began
   double learning_rate = 0.0;  // of the next update
   std::uint32_t epoch = 0;     // complete ones
   std::uint64_t late = 0;

@@ -195,7 +195,7 @@ void Tasks::lose(Task& task, std::uint64_t Losses::*how, std::string why, Findin
   task.state = task.heartbeat.job.value != 0 ? TaskState::kDead : TaskState::kLeft;
   task.reason = why;
   task.connected = false;
-  ++(task.losses.*how);
+  ++(task.leaving ? task.losses.left : task.losses.*how);
   actions.push_back(Disconnect{task.member});
   findings.push_back({Finding::What::kLost, task.member, std::move(why), task.leaving});
 }
@@ -226,7 +226,7 @@ void Tasks::let_go(const Member& member, Findings& findings, Actions& actions) {
 // A task hears of the new one in the answer to its next heartbeat, when its timer for the one after is set already; and
 // so it is with the shard threads of a ps.
 void Tasks::forgive_change(Instant now, const Timeouts& before) {
-  for (auto& [id, task] : tasks_) task.last_heard = std::max(task.last_heard, now + 3 * before.interval);
+  forgiven_ = now + 3 * before.interval;
 }
 
 void Tasks::tick(Instant now, Findings& findings, Actions& actions) {
@@ -242,7 +242,8 @@ void Tasks::tick(Instant now, Findings& findings, Actions& actions) {
     if (is_given_up(task.state)) continue;
     if (!task.connected || task.state == TaskState::kSilent) probe_again(now, task, actions);
     ++expected;
-    if (task.state == TaskState::kSilent || now - task.last_heard > timeouts_.silent) late.push_back(&task);
+    const Instant heard = std::max(task.last_heard, forgiven_);
+    if (task.state == TaskState::kSilent || now - heard > timeouts_.silent) late.push_back(&task);
   }
   if (late.size() > 1 && late.size() * 2 > expected) suspected_ = now;
   const bool suspects_itself = suspected_ && now - *suspected_ <= timeouts_.silent;

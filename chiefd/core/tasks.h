@@ -84,7 +84,8 @@ class Tasks {
   bool begin_leave(const Member& member);
   std::vector<Member> leaving() const;
   void let_go(const Member& member, Findings& findings, Actions& actions);
-  // The heartbeat timeout was `before` until now: tasks go by it for some heartbeats more.
+  // The heartbeat timeout was `before` until now: tasks go by it for some heartbeats more, and their silence counts
+  // from then. Who is silent or gone stays so.
   void forgive_change(Instant now, const Timeouts& before);
 
   // To a task whose connection is away: nothing. When it is back, whoever asked asks again.
@@ -101,6 +102,7 @@ class Tasks {
   Instant last_tick_;
   bool ticked_ = false;
   std::optional<Instant> suspected_;  // when it suspected itself last
+  Instant forgiven_;                  // until then nobody falls silent
 };
 
 }  // namespace disttrain::chiefd

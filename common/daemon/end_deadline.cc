@@ -1,19 +1,36 @@
 #include "common/daemon/end_deadline.h"
 
 #include <cstdlib>
+#include <future>
+#include <memory>
 #include <string>
 
 #include "common/daemon/threads.h"
 
 namespace disttrain::daemon {
 
+namespace {
+
+constexpr Duration kLinePatience = std::chrono::seconds(1);
+
+}  // namespace
+
 EndDeadline::EndDeadline(Log& log, Duration patience, int exit_code)
     : thread_([this, &log, patience, exit_code] {
         name_thread("end");
         std::unique_lock lock(mutex_);
         if (changed_.wait_for(lock, patience, [this] { return has_ended_; })) return;
-        log.warn("a thread hasn't ended within " + std::to_string(static_cast<long>(to_seconds(patience))) +
-                 " s, it reads or computes: ends without it");
+        lock.unlock();
+        const std::string line = "a thread hasn't ended within " +
+                                 std::to_string(static_cast<long>(to_seconds(patience))) +
+                                 " s, it reads or computes: ends without it";
+        // Whoever reads the log may be what hangs.
+        auto said = std::make_shared<std::promise<void>>();
+        std::thread([&log, line, said] {
+          log.warn(line);
+          said->set_value();
+        }).detach();
+        said->get_future().wait_for(kLinePatience);
         std::_Exit(exit_code);
       }) {}
 

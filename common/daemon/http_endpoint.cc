@@ -202,21 +202,26 @@ void HttpEndpoint::State::answer_all() {
 }
 
 bool HttpEndpoint::run_on_loop(std::function<void()> work) const {
-  const auto done = std::make_shared<bool>(false);
-  asio::post(state_->loop, [waits = state_->waits, done, work = std::move(work)] {
+  struct Asked {
+    bool is_done = false;
+    bool is_given_up = false;  // a loop that stood still has better things to do then
+  };
+  const auto asked = std::make_shared<Asked>();
+  asio::post(state_->loop, [waits = state_->waits, asked, work = std::move(work)] {
     {
       const std::lock_guard lock(waits->mutex);
-      if (waits->closed) return;
+      if (waits->closed || asked->is_given_up) return;
     }
     work();
     const std::lock_guard lock(waits->mutex);
-    *done = true;
+    asked->is_done = true;
     waits->changed.notify_all();
   });
   Waits& waits = *state_->waits;
   std::unique_lock lock(waits.mutex);
-  waits.changed.wait_for(lock, kLoopPatience, [&waits, &done] { return *done || waits.closed; });
-  return *done;
+  waits.changed.wait_for(lock, kLoopPatience, [&waits, &asked] { return asked->is_done || waits.closed; });
+  asked->is_given_up = true;
+  return asked->is_done;
 }
 
 }  // namespace disttrain::daemon

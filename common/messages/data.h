@@ -47,10 +47,11 @@ struct Pull {
 enum class PushOutcome : std::uint8_t {
   kNone,       // answers a pull
   kApplied,    // or, in sync, part of the committed step
-  kSkipped,    // not finite
+  kSkipped,    // not finite; the worker's own
   kLate,       // sync: the step was committed without it, or its roster is gone; dropped
   kDuplicate,  // was taken before
   kFinished,   // the job has all its steps: not applied
+  kVetoed,     // sync: part of a step that was skipped, for what another shard or worker found not finite
 };
 
 // shard -> worker: one bucket of parameters, all of one version; payload = its elements as float32.

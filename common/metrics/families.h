@@ -57,7 +57,11 @@ inline constexpr Family<2> kRestarts{
 // The chief: the job that runs, or ran last.
 inline constexpr Family<1> kGlobalStep{"global_step", Kind::kGauge, {"job"}, "Steps applied"};
 inline constexpr Family<1> kStepsTarget{"steps_target", Kind::kGauge, {"job"}, "Steps to be made; 0: no limit"};
-inline constexpr Family<1> kGeneration{"generation", Kind::kGauge, {"job"}, "1, and 1 more with each rollback"};
+inline constexpr Family<1> kGeneration{
+    "generation",
+    Kind::kGauge,
+    {"job"},
+    "1 more with each rollback; 1 at first, or 1 more than its folder of checkpoints has"};
 inline constexpr Family<1> kExamples{"examples_total", Kind::kCounter, {"job"}, "Examples applied, lost ones too"};
 inline constexpr Family<1> kLoss{"loss", Kind::kGauge, {"job"}, "Mean over the last steps; none before the first step"};
 inline constexpr Family<1> kEvaluationLoss{

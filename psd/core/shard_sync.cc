@@ -217,7 +217,9 @@ void ShardCore::settle_outcomes(const Commit& commit) {
     if (member->parked.outcome != PushOutcome::kApplied) continue;  // a duplicate
     const bool taken = std::find(commit.members.begin(), commit.members.end(), member->member) != commit.members.end();
     if (!taken && is_pacer()) pacer_.late();
-    member->parked.outcome = !taken ? PushOutcome::kLate : commit.skip ? PushOutcome::kSkipped : PushOutcome::kApplied;
+    const StagedPush* push = staged_push(member->member, commit.step);
+    const PushOutcome skipped = push != nullptr && push->nonfinite ? PushOutcome::kSkipped : PushOutcome::kVetoed;
+    member->parked.outcome = !taken ? PushOutcome::kLate : commit.skip ? skipped : PushOutcome::kApplied;
   }
 }
 

@@ -35,6 +35,18 @@ TEST_F(ChiefMetricsTest, UnlistedWorkerIsCountedApart) {
   EXPECT_THAT(page(), HasSubstr("disttrain_tasks_ready{role=\"worker\"} 1\n"));
 }
 
+TEST_F(ChiefMetricsTest, NoLossBeforeTheFirstStepOfARestoredJob) {
+  newest_ = restore_point(20);
+  newest_->bytes = 1000;
+  train(with_checkpoints());
+  pass(std::chrono::seconds(1));
+  EXPECT_THAT(page(), HasSubstr("disttrain_global_step{job=\"a\"} 20\n"));
+  EXPECT_THAT(page(), Not(HasSubstr("disttrain_loss{")));
+  EXPECT_THAT(page(), HasSubstr("disttrain_checkpoint_bytes{job=\"a\"} 1000\n"));
+  report_pacer(21, 0);
+  EXPECT_THAT(page(), HasSubstr("disttrain_loss{"));
+}
+
 TEST_F(ChiefMetricsTest, JobsThatEndAreCountedFromZero) {
   const JobId job = train(job_config("a"));
   ChiefMetrics metrics(config_, *cluster_);

@@ -1,8 +1,12 @@
 #include "common/daemon/end_deadline.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <string>
 #include <thread>
 
 namespace disttrain::daemon {
@@ -20,6 +24,25 @@ TEST(EndDeadlineDeathTest, ProcessThatDoesNotEndIsEndedAndSaysSo) {
         std::this_thread::sleep_for(hours(1));
       },
       testing::ExitedWithCode(7), "a thread hasn't ended within 0 s");
+}
+
+// Who reads stderr hangs, too.
+TEST(EndDeadlineDeathTest, LineThatNobodyTakesDoesNotHoldTheEndUp) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        int ends[2];
+        if (::pipe2(ends, O_NONBLOCK) != 0) std::abort();
+        const std::string much(65536, 'x');
+        while (::write(ends[1], much.data(), much.size()) > 0) continue;
+        while (::write(ends[1], "x", 1) > 0) continue;
+        ::fcntl(ends[1], F_SETFL, 0);
+        ::dup2(ends[1], STDERR_FILENO);
+        Log log(TaskId{Role::kPs, 0}, LogConfig());
+        const EndDeadline deadline(log, milliseconds(20), 7);
+        std::this_thread::sleep_for(hours(1));
+      },
+      testing::ExitedWithCode(7), "");
 }
 
 TEST(EndDeadline, ProcessThatEndsInTimeIsLeftAlone) {

@@ -226,13 +226,17 @@ TEST(DaemonPages, AnswerAsTheDaemonIs) {
 TEST(DaemonPages, LoopThatStandsStillIsNeitherHealthyNorReady) {
   asio::io_context stuck(1);
   const auto endpoint = endpoint_on(stuck);
-  add_daemon_pages(*endpoint, {.collect = [](metrics::Page&) {}, .waits_for = [] { return ""; }});
+  int collected = 0;
+  add_daemon_pages(*endpoint,
+                   {.collect = [&collected](metrics::Page&) { ++collected; }, .waits_for = [] { return ""; }});
   endpoint->serve();
   const auto ask = [&endpoint](const std::string& path) { return get(*endpoint, path); };
   std::vector<std::future<std::string>> answers;
   for (const char* path : {"/healthz", "/readyz", "/metrics"})
     answers.push_back(std::async(std::launch::async, ask, path));
   for (auto& answer : answers) EXPECT_TRUE(answer.get().starts_with("HTTP/1.1 503 "));
+  EXPECT_GE(stuck.poll(), 3u);
+  EXPECT_EQ(collected, 0) << "whoever asked has gone";
 }
 
 // A file system that answers nobody, as NFS without its server; at its end it does. Shared with the thread that hangs.

@@ -182,7 +182,8 @@ TEST(SyncNonfinite, SkipsTheStepOnAllShardsAndCountsIt) {
   push_all(run.cluster, run.models[1], 1, random_gradient(5, 1, 1, 22), {});
   run.cluster.deliver_all(run.random);
   EXPECT_EQ(run.cluster.model(), before);
-  EXPECT_THAT(run.models[1].outcomes, testing::ElementsAre(PushOutcome::kSkipped));
+  EXPECT_THAT(run.models[0].outcomes, testing::ElementsAre(PushOutcome::kSkipped)) << "it is its own";
+  EXPECT_THAT(run.models[1].outcomes, testing::ElementsAre(PushOutcome::kVetoed));
   const PacerReport report = run.cluster.node(0).shard.core().report();
   EXPECT_EQ(report.global_step, Step(1));
   EXPECT_EQ(report.skipped, 1U);

@@ -186,7 +186,7 @@ TEST(DataCodec, MessagesAreReadFromAnyAlignment) {
 TEST(DataCodec, EnumsOutOfRangeAreRefused) {
   ScratchBuffer scratch;
   Parameters parameters;
-  parameters.outcome = static_cast<PushOutcome>(6);
+  parameters.outcome = static_cast<PushOutcome>(7);
   EXPECT_FALSE(decode_parameters(encode(parameters, scratch)));
 }
 

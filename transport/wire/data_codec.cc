@@ -45,7 +45,7 @@ unsigned checked_size(const std::vector<T>& list, std::size_t max) {
 }
 
 PushOutcome read_outcome(schema::PushOutcome outcome) {
-  return read_enum(outcome, PushOutcome::kFinished, "outcome");
+  return read_enum(outcome, PushOutcome::kVetoed, "outcome");
 }
 
 }  // namespace

@@ -620,7 +620,7 @@ struct EventsAnswer {
 # Job, generation and sequence are in the frame's header; tensor bytes are its payload.
 
 enum Want { nothing @0; bucket @1; all @2; }
-enum PushOutcome { none @0; applied @1; skipped @2; late @3; duplicate @4; finished @5; }
+enum PushOutcome { none @0; applied @1; skipped @2; late @3; duplicate @4; finished @5; vetoed @6; }
 
 # worker -> shard: one bucket of gradients. A push is the frames of one step on one channel; the last one has `last`.
 # Answered by Parameters as `want` says, else by Acknowledge.

@@ -65,7 +65,8 @@ DASHBOARD = dashboard(
                        ("2 * max (disttrain_checkpoint_bytes{JOB})", "two checkpoints"))),
         row("Recovery",
             timeseries("Rollbacks and generation", "none",
-                       "A generation begins with each rollback.",
+                       "A generation begins with each rollback. The first is 1, or goes on from the job's folder of "
+                       "checkpoints.",
                        ("max (disttrain_generation{JOB})", "generation"),
                        ("max (disttrain_recoveries_total{JOB})", "rollbacks"),
                        decimals=0),

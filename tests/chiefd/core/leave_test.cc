@@ -364,5 +364,47 @@ TEST_F(LeaveTest, ChangedTimeoutIsToldAndNobodyIsSilentBecauseOfIt) {
   EXPECT_EQ(state_of(worker(0)), TaskState::kSilent);
 }
 
+TEST_F(LeaveTest, ChangedTimeoutDoesNotMakeTheDeadHeard) {
+  start_chief(2, 2);
+  hello_all();
+  pass(seconds(1));
+  kill(worker(1));
+  pass(seconds(20));
+  const auto age_of = [&](TaskId id) {
+    for (const TaskStatus& task : cluster_->tasks(now_))
+      if (task.task == id) return to_seconds(*task.heartbeat_age);
+    return -99.0;
+  };
+  step(Reconfigured{milliseconds(2000)});
+  EXPECT_GT(age_of(worker(1)), 19);
+  EXPECT_GE(age_of(worker(0)), 0.0);
+}
+
+TEST_F(LeaveTest, ChangedTimeoutDoesNotWakeAHungShard) {
+  const JobId job = train(with_checkpoints());
+  heartbeats_[ps(1)].turns = {5, 5};
+  pass(seconds(4));
+  ASSERT_EQ(state_of(ps(1)), TaskState::kSilent);
+  ASSERT_EQ(status(job).state, JobState::kPaused);
+  step(Reconfigured{milliseconds(1100)});
+  pass(milliseconds(200));
+  EXPECT_EQ(state_of(ps(1)), TaskState::kSilent);
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+}
+
+TEST_F(LeaveTest, TaskThatEndsBeforeItIsLetGoIsCountedAsLeft) {
+  train(job_config("a"));
+  obedient_ = false;
+  heartbeats_[worker(1)].job = JobId(1);
+  leave(worker(1));
+  pass(milliseconds(200));
+  kill(worker(1));
+  for (const TaskStatus& task : cluster_->tasks(now_)) {
+    if (task.task != worker(1)) continue;
+    EXPECT_EQ(task.losses.crash, 0u);
+    EXPECT_EQ(task.losses.left, 1u);
+  }
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd

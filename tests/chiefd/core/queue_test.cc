@@ -149,5 +149,18 @@ TEST_F(TrainingTest, QueuedJobIsStoppedWithoutEverStarting) {
   EXPECT_EQ(status(second).state, JobState::kStopped);
 }
 
+TEST_F(TrainingTest, JobThatLeftTheQueueIsNotTheLastThatRan) {
+  const JobId job = train(job_config("a"));
+  const JobId second = submit(job_config("b"));
+  step(Stop{ClientId(1), "b", true, "me"});
+  ASSERT_EQ(status(second).state, JobState::kStopped);
+  EXPECT_EQ(cluster_->current_or_last(), job);
+  step(Stop{ClientId(1), "a", true, "me"});
+  ASSERT_EQ(status(job).state, JobState::kStopped);
+  EXPECT_EQ(cluster_->current_or_last(), job);
+  restart_chief();
+  EXPECT_EQ(cluster_->current_or_last(), job);
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd

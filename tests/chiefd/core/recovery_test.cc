@@ -350,6 +350,29 @@ TEST_F(RecoveryTest, PsThatSeesAnotherFolderIsSaidAtOnceWhenTheJobIsNew) {
   EXPECT_EQ(status(job).state, JobState::kFailed);
 }
 
+TEST_F(RecoveryTest, EvaluationOfWhatIsThrownAwayIsForgotten) {
+  const JobId job = train(with_checkpoints());
+  report_pacer(100, 0);
+  newest_ = restore_point(20);
+  const auto evaluate_at = [&](std::uint64_t step) {
+    Evaluated evaluated;
+    evaluated.job = job;
+    evaluated.generation = generation(job);
+    evaluated.step = Step(step);
+    say(worker(0), evaluated);
+  };
+  evaluate_at(20);
+  kill(ps(0));
+  restart(ps(0));
+  ASSERT_TRUE(status(job).evaluation) << "of the step that it goes on from";
+  evaluate_at(50);
+  kill(ps(0));
+  restart(ps(0));
+  pass(seconds(2));
+  ASSERT_EQ(generation(job), Generation(3));
+  EXPECT_FALSE(status(job).evaluation);
+}
+
 TEST_F(RecoveryTest, PsWhoseFolderIsAwayTriesAgainUnderANewChiefToo) {
   start_chief(1, 1);
   hello_all();
