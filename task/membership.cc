@@ -111,6 +111,7 @@ void Membership::on_message(const wire::ControlMessage& message) {
 // Nobody else takes checkpoints, gives its records to others and lets it go.
 void Membership::on_away(const std::string& why) {
   if (is_leaving_) return handlers_.end();
+  if (handlers_.on_away) handlers_.on_away();
   log_.warn("no connection to the chief at " + startup_.cluster.chief.address + " (" + why + "); " +
             joined("dialling it until it answers", handlers_.without_chief()));
 }

@@ -18,19 +18,20 @@
 
 namespace disttrain::task {
 
-// The task's own part. before_heartbeat and on_registered may be empty.
+// The task's own part. before_heartbeat, on_registered and on_away may be empty.
 struct Handlers {
   // What it has and holds; who and where it is, is filled in.
   std::function<TaskHello()> make_hello;
   std::function<Heartbeat()> make_heartbeat;
   // Each time that a heartbeat is due, whether or not a chief is there.
-  std::function<void()> before_heartbeat;
+  std::function<void()> before_heartbeat = {};
   // Orders; not of its end, and maybe of a later version.
   std::function<void(const wire::ControlMessage&)> on_order;
   // The chief knows nothing of what is held: it is to be dropped.
   std::function<void()> on_other_journal;
-  // After the hello was answered, each time.
-  std::function<void()> on_registered;
+  // After the hello was answered, each time; and when no chief is there any more.
+  std::function<void()> on_registered = {};
+  std::function<void()> on_away = {};
   // The chief doesn't want it and won't: the process should end with the error's code.
   std::function<void(const Error&)> on_refused;
   // What goes on while no chief is there: "training goes on". "": nothing is to be said.

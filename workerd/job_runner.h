@@ -46,7 +46,7 @@ class JobRunner final : public ExchangeHandler {
   JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job);
   ~JobRunner() override;
 
-  // From the chief: Start, LeaseGranted, StopRequested, BecomesEvaluator, EvaluateRequested, ChiefReturned.
+  // From the chief: Start, LeaseGranted, StopRequested, BecomesEvaluator, EvaluateRequested, ChiefAway, ChiefReturned.
   void feed(const Event& event);
 
   // A computation or an evaluation is due.

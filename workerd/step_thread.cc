@@ -103,6 +103,12 @@ void StepThread::drop_job() {
   });
 }
 
+void StepThread::chief_went_away() {
+  post([this] {
+    if (runner_) runner_->feed(ChiefAway{});
+  });
+}
+
 void StepThread::chief_returned() {
   post([this] {
     if (runner_) runner_->feed(ChiefReturned{});

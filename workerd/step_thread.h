@@ -46,6 +46,7 @@ class StepThread {
   void close(CloseJob message);
   // The chief has another journal: nothing of the job is known to it. Nothing is told.
   void drop_job();
+  void chief_went_away();
   void chief_returned();
 
   const ProgressBoard& board() const { return board_; }

@@ -98,6 +98,7 @@ task::Handlers Worker::membership_handlers() {
           .on_order = [this](const auto& message) { std::visit([this](const auto& m) { handle(m); }, message); },
           .on_other_journal = [this] { on_other_journal(); },
           .on_registered = [this] { step_.chief_returned(); },
+          .on_away = [this] { step_.chief_went_away(); },
           .on_refused = on_refused_,
           .without_chief =
               [this] { return std::string(job_ == JobId() ? "" : "training goes on with the records that it has"); },

@@ -21,9 +21,10 @@ void TaskNode::dial_chief() {
 
 void TaskNode::link_lost() {
   ++attempt_;
-  open_ = false;
+  const bool was_open = std::exchange(open_, false);
   if (link_ != 0) close(std::exchange(link_, 0));
   if (gone_) return end();
+  if (was_open) on_away();
   pause_ = std::clamp(pause_ * 2, timeouts_.reconnect_first, timeouts_.reconnect_longest);
   after(pause_, [this, attempt = attempt_] {
     if (attempt == attempt_) dial_chief();

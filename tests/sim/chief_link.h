@@ -23,6 +23,7 @@ class TaskNode : public Node {
  protected:
   virtual Hello make_hello() = 0;
   virtual void on_welcome() = 0;
+  virtual void on_away() {}
   virtual void on_other_journal() = 0;
   virtual void on_order(const wire::ControlMessage& message) = 0;
   virtual Heartbeat make_heartbeat() = 0;

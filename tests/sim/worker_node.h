@@ -42,6 +42,7 @@ class WorkerNode final : public TaskNode {
 
   Hello make_hello() override;
   void on_welcome() override { feed(workerd::ChiefReturned{}); }
+  void on_away() override { feed(workerd::ChiefAway{}); }
   void on_other_journal() override { drop_job(); }
   void on_order(const wire::ControlMessage& message) override;
   Heartbeat make_heartbeat() override;

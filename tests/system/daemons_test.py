@@ -1,5 +1,6 @@
 """Daemons that were started by hand outlive the jobs, the chief and each other."""
 import signal
+import time
 import unittest
 
 from harness import PATIENCE, SystemTest
@@ -118,6 +119,18 @@ class DaemonsTest(SystemTest):
                 self.until_chief_answers(self.cluster)
                 self.assert_goes_on_and_stops(process, 0)
                 self.assert_next_job_finishes()
+
+    def test_chief_that_is_away_for_longer_than_anybody_may_wait_costs_nothing(self):
+        """The workers use up their leases, of about two seconds, and wait; only a chief can say whose fault that is."""
+        process = self.start("disttrain", "submit", self.job(train=LONG), "--json", "--cluster", self.cluster,
+                             "--set", "job.shards=2", "--set", 'job.stall_timeout="2s"')
+        self.until_steps(20, "--cluster", self.cluster)
+        self.kill("chief/0")
+        killed = time.monotonic()
+        self.until("more than leases and job.stall_timeout take", lambda: time.monotonic() > killed + 8)
+        self.start_daemon("chief/0")
+        self.until_chief_answers(self.cluster)
+        self.assert_goes_on_and_stops(process, 0)
 
     def test_stopped_task_that_is_continued_goes_on(self):
         for task, mode in [("ps/0", "async"), ("worker/1", "sync"), ("worker/1", "async")]:

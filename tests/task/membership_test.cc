@@ -53,6 +53,7 @@ class MembershipTest : public testing::Test {
                                  .on_order = [this](const wire::ControlMessage& order) { orders_.push_back(order); },
                                  .on_other_journal = [] {},
                                  .on_registered = [this] { ++registered_; },
+                                 .on_away = [this] { ++away_; },
                                  .on_refused = [this](const Error& why) { refused_ = why.message; },
                                  .without_chief = [] { return std::string("training goes on"); },
                                  .end = [this] { has_ended_ = true; }});
@@ -86,6 +87,7 @@ class MembershipTest : public testing::Test {
   transport::MemoryTransport transport_;
   std::optional<FakeChief> chief_;
   int registered_ = 0;
+  int away_ = 0;
   int beats_due_ = 0;
   std::vector<wire::ControlMessage> orders_;
   std::string refused_;
@@ -116,6 +118,13 @@ TEST_F(MembershipTest, BeatsAndPassesItsLogLinesOn) {
 TEST_F(MembershipTest, HeartbeatsAreDueWithoutAChiefToo) {
   membership_->open();
   EXPECT_TRUE(until([this] { return beats_due_ >= 3; }));
+}
+
+TEST_F(MembershipTest, IsToldWhenNoChiefIsThereAnyMore) {
+  join();
+  EXPECT_EQ(away_, 0);
+  chief_.reset();
+  EXPECT_TRUE(until([this] { return away_ == 1; }));
 }
 
 TEST_F(MembershipTest, HandsOrdersOn) {

@@ -478,6 +478,30 @@ TEST_F(WorkerCoreTest, StalledInputNamesTheLease) {
   EXPECT_NE(take<Fail>().at(0).error.message.find("lease"), std::string::npos);
 }
 
+// Nobody else gives leases, and nobody can say that a ps is gone.
+TEST_F(WorkerCoreTest, WithoutAChiefNoTimeRunsOut) {
+  facts_.config.data.sharding = Sharding::kLease;
+  begin_and_pull();
+  wait_in_ticks(50);
+  give(ChiefAway{});
+  wait_in_ticks(1000);
+  EXPECT_TRUE(take<Fail>().empty());
+  give(ChiefReturned{});
+  wait_in_ticks(59);
+  EXPECT_TRUE(take<Fail>().empty()) << "the new chief has its time";
+  wait_in_ticks(2);
+  EXPECT_EQ(take<Fail>().size(), 1U);
+}
+
+TEST_F(WorkerCoreTest, ChiefThatComesAgainWithoutHavingBeenAwayGivesNoTime) {
+  facts_.config.data.sharding = Sharding::kLease;
+  begin_and_pull();
+  wait_in_ticks(50);
+  give(ChiefReturned{});
+  wait_in_ticks(11);
+  EXPECT_EQ(take<Fail>().size(), 1U);
+}
+
 TEST_F(WorkerCoreTest, LeaseIsAskedForSecondsBeforeItIsNeeded) {
   facts_.config.data.sharding = Sharding::kLease;
   const auto grant = [this](std::uint64_t id, std::uint64_t records) {

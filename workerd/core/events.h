@@ -54,6 +54,7 @@ struct Start {};
 struct LeaseGranted {
   LeaseGrant grant;
 };
+struct ChiefAway {};      // no control connection: until one is back nobody is at fault for what one waits for
 struct ChiefReturned {};  // a new control connection: what was asked may be lost
 struct BatchReady {
   BatchTicket ticket;
@@ -100,7 +101,7 @@ struct Broken {
 };
 struct Tick {};
 
-using Event = std::variant<ChannelOpened, ChannelLost, Start, LeaseGranted, ChiefReturned, BatchReady, RangesReady,
+using Event = std::variant<ChannelOpened, ChannelLost, Start, LeaseGranted, ChiefAway, ChiefReturned, BatchReady, RangesReady,
                            Computed, ParametersArrived, AcknowledgeArrived, MarkRequested, MarkTakenArrived, Paused,
                            StopRequested, BecomesEvaluator, EvaluateRequested, EvaluationDone, Broken, Tick>;
 

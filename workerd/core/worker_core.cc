@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace disttrain::workerd {
 
@@ -25,7 +26,8 @@ Rank rank_in(const Roster& roster, Member member) {
 
 bool shows_progress(const Event& event) {
   return !std::holds_alternative<Tick>(event) && !std::holds_alternative<ChannelOpened>(event) &&
-         !std::holds_alternative<ChannelLost>(event) && !std::holds_alternative<ChiefReturned>(event);
+         !std::holds_alternative<ChannelLost>(event) && !std::holds_alternative<ChiefAway>(event) &&
+         !std::holds_alternative<ChiefReturned>(event);
 }
 
 }  // namespace
@@ -90,8 +92,13 @@ void WorkerCore::on(const LeaseGranted& event, Actions&) {
   lease_refused_ = !plan_.grant(event.grant);
 }
 
-// What we last said may never have arrived.
+void WorkerCore::on(const ChiefAway&, Actions&) {
+  is_chief_away_ = true;
+}
+
+// What we last said may never have arrived. The time that one may wait for something begins anew: see ChiefAway.
 void WorkerCore::on(const ChiefReturned&, Actions& out) {
+  if (std::exchange(is_chief_away_, false)) moved_ = now_;
   lease_requested_ = false;
   if (opened_ && !started_) out.push_back(ReportOpened{});
   if (left_) out.push_back(ReportFinished{progress_.steps});
@@ -188,7 +195,7 @@ void WorkerCore::on(const Tick&, Actions& out) {
   constexpr Duration kLongestTick = std::chrono::seconds(3);
   if (now_ - ticked_ > kLongestTick) moved_ = std::min(now_, moved_ + (now_ - ticked_));
   ticked_ = now_;
-  if (paused_) moved_ = now_;
+  if (paused_ || is_chief_away_) moved_ = now_;
   const bool waits = pulling_ || (started_ && !left_ && !computing_ && evaluation_ != Evaluation::kRun);
   if (!waits || now_ - moved_ <= facts_.config.job.stall_timeout) return;
   const double seconds = to_seconds(facts_.config.job.stall_timeout);

@@ -71,6 +71,7 @@ class WorkerCore {
   void on(const ChannelLost& event, Actions& out);
   void on(const Start& event, Actions& out);
   void on(const LeaseGranted& event, Actions& out);
+  void on(const ChiefAway& event, Actions& out);
   void on(const ChiefReturned& event, Actions& out);
   void on(const BatchReady& event, Actions& out);
   void on(const RangesReady& event, Actions& out);
@@ -151,6 +152,7 @@ class WorkerCore {
   bool opened_ = false;
   bool started_ = false;
   bool paused_ = false;
+  bool is_chief_away_ = false;
   bool stopping_ = false;        // StopRequested
   bool finished_ = false;        // a shard says that the job has all its steps
   bool left_ = false;            // ReportFinished is out
