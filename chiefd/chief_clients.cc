@@ -1,6 +1,7 @@
 // What command lines ask of the chief. See chief.h.
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "chiefd/chief.h"
@@ -52,6 +53,15 @@ void Chief::give_status(Peer& client, const StatusRequest& request) {
 
 void Chief::give_logs(Peer& client, const LogsRequest& request) {
   take_own_lines();
+  const std::vector<TaskStatus> known = cluster_->tasks(daemon::now());
+  for (const TaskId task : request.tasks) {
+    const auto is_it = [task](const TaskStatus& status) { return status.task == task; };
+    if (task.role == Role::kChief ? task.index == 0 : std::any_of(known.begin(), known.end(), is_it)) continue;
+    std::string names = "chief/0";
+    for (const TaskStatus& status : known) names += ", " + to_string(status.task);
+    return answer(client.id(), Refused{ErrorCode::kUsage, "there is no " + to_string(task) + " in cluster " +
+                                                              config_.name + "; expected one of " + names});
+  }
   LogFilter filter{request.tasks, request.level, request.since_wall_nanoseconds, INT64_MAX};
   if (!request.job.empty()) {
     const std::optional<JobId> job = cluster_->find(request.job);

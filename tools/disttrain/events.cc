@@ -77,7 +77,7 @@ Status show(ChiefClient& client, const ChiefTarget& target, const EventsOptions&
   while (list) {
     const Json fresh = take_new(seen, *list);
     print(fresh, options);
-    if (!options.follow || is_over(fresh, options)) return {};
+    if (!options.follow || !std::cout || is_over(fresh, options)) return {};
     list = or_again(client, target, next(client), [&client, &options] { return ask(client, options); });
   }
   return tl::unexpected<Error>(list.error());

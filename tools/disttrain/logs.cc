@@ -98,7 +98,7 @@ Status show(ChiefClient& client, const ChiefTarget& target, const LogsRequest& r
   while (lines) {
     drop_seen(seen, lines->lines);
     print(std::move(*lines));
-    if (!request.follow) return {};
+    if (!request.follow || !std::cout) return {};
     lines = or_again(client, target, next(client), ask);
   }
   return tl::unexpected<Error>(std::move(lines.error()));

@@ -1,4 +1,7 @@
 // disttrain: the command line. What verbs are asked: command_line.h; what they do: verbs.h.
+#include <poll.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <string>
@@ -43,6 +46,15 @@ std::string unknown_word(const CLI::App& app) {
   return path + ": " + no_such("verb", words.front(), known);
 }
 
+// A script that takes an empty file for an answer has been told nothing. Who has seen enough (`| head`) knows it.
+bool is_output_lost() {
+  if (std::cout.flush()) return false;
+  pollfd out{STDOUT_FILENO, 0, 0};
+  if (::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0) return false;
+  std::cerr << "disttrain: can't write to stdout: what was to be printed is lost; is its disk full, or is it closed?\n";
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -57,5 +69,6 @@ int main(int argc, char** argv) {
     }
     return line.app.exit(error) == 0 ? 0 : static_cast<int>(disttrain::ErrorCode::kUsage);
   }
-  return line.run();
+  const int code = line.run();
+  return is_output_lost() ? static_cast<int>(disttrain::ErrorCode::kFailed) : code;
 }
