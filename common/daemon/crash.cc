@@ -85,11 +85,13 @@ const char* name_of(int signal) {
   }
 }
 
-// "crashed: SIGSEGV at address 0x10, thread shard-0".
+// "crashed: SIGSEGV at address 0x10, thread shard-0". What comes from outside, as from systemd's watchdog, meets any
+// thread that doesn't block it.
 void add_headline(CrashText& text, int signal, const siginfo_t& info) {
   text.add("crashed: ");
   text.add(name_of(signal));
-  if (info.si_code <= 0 && signal != SIGABRT) {
+  const bool is_sent = info.si_code <= 0 && (signal != SIGABRT || info.si_pid != ::getpid());
+  if (is_sent) {
     text.add(", sent by process ");
     text.add_number(static_cast<std::uint64_t>(info.si_pid));
   } else if (signal != SIGABRT) {
@@ -98,8 +100,9 @@ void add_headline(CrashText& text, int signal, const siginfo_t& info) {
   }
   char thread[16] = "";
   ::prctl(PR_GET_NAME, thread);
-  text.add(", thread ");
+  text.add(is_sent ? ", taken by the thread " : ", thread ");
   text.add(thread);
+  if (is_sent) text.add(", which need not be the one at fault");
   if (report.why[0] == '\0') return;
   text.add(": ");
   text.add(report.why.data());
