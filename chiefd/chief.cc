@@ -8,6 +8,7 @@
 #include "common/daemon/clock.h"
 #include "common/daemon/config_reader.h"
 #include "common/daemon/random.h"
+#include "common/daemon/startup.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -308,11 +309,12 @@ Status Chief::listen() {
 // Nobody is connected yet whom the loop would keep waiting.
 void Chief::act(const Listen&) {
   if (Status listens = daemon::try_patiently([this] { return listen(); }); !listens) return on_failed_(listens.error());
-  log_.write(daemon::Level::kInfo,
-             "chief of cluster " + config_.name + " listens at " + listener_->address() + ", term " +
-                 std::to_string(cluster_->term().value) + ", transport " + transport_.name() + ", metrics at " +
-                 (metrics_address_.empty() ? "no address" : metrics_address_),
-             {.kind = "chief_started"});
+  log_.write(
+      daemon::Level::kInfo,
+      daemon::banner(config_, TaskId{Role::kChief, 0}, listener_->address(), transport_.name(), metrics_address_) +
+          "; term " + std::to_string(cluster_->term().value) + ", expects " + std::to_string(config_.ps.size()) +
+          " ps and " + std::to_string(config_.workers.size()) + " workers",
+      {.kind = "chief_started"});
   if (on_listening_) on_listening_(listener_->address());
 }
 

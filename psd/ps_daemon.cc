@@ -73,10 +73,10 @@ Status PsDaemon::start() {
     if (!config.cores.empty()) cores.push_back(config.cores[i % config.cores.size()]);
     threads_.push_back(std::make_unique<ShardThread>(i, cores, interval_ / 2, transport_, log_, upward));
   }
-  log_.info(to_string(startup_.task) + " " + daemon::kVersion + " at " + startup_.address + ", " + transport_.name() +
-            ", " + std::to_string(threads_.size()) + " shard threads, metrics at " +
-            (startup_.metrics_address.empty() ? "no address" : startup_.metrics_address) +
-            ", waiting for the chief at " + startup_.cluster.chief.address);
+  log_.info(
+      daemon::banner(startup_.cluster, startup_.task, startup_.address, transport_.name(), startup_.metrics_address) +
+      "; " + std::to_string(threads_.size()) + " shard threads; waiting for the chief at " +
+      startup_.cluster.chief.address);
   membership_.open();
   return {};
 }

@@ -69,9 +69,11 @@ Status Worker::start() {
   if (!listener) return tl::unexpected(listener.error());
   listener_ = std::move(*listener);
   if (startup_.address.ends_with(":0")) startup_.address = listener_->address();
-  log_.info(to_string(startup_.task) + " at " + startup_.address + ", metrics at " +
-            (startup_.metrics_address.empty() ? "no address" : startup_.metrics_address) + ", chief at " +
-            startup_.cluster.chief.address);
+  const TaskHello what = make_hello();
+  log_.info(
+      daemon::banner(startup_.cluster, startup_.task, startup_.address, transport_.name(), startup_.metrics_address) +
+      "; device " + (what.device.empty() ? "cpu" : what.device) + ", " + std::to_string(what.threads) +
+      " threads; waiting for the chief at " + startup_.cluster.chief.address);
   membership_.open();
   return {};
 }

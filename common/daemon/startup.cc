@@ -14,6 +14,7 @@
 #include "common/daemon/random.h"
 #include "common/daemon/service.h"
 #include "common/daemon/signals.h"
+#include "common/metrics/process.h"
 
 namespace disttrain::daemon {
 
@@ -109,6 +110,14 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
     return std::move(anew->cluster);
   };
   return std::move(*startup);
+}
+
+std::string banner(const ClusterConfig& cluster, TaskId task, const std::string& address, const std::string& transport,
+                   const std::string& metrics_address) {
+  return std::string(program_of(task.role)) + " " + kVersion + ": " + to_string(task) + " of cluster " + cluster.name +
+         " at " + address + ", transport " + transport + " (the only one of this version), configuration " +
+         metrics::hash_text(cluster.hash) + ", metrics at " +
+         (metrics_address.empty() ? "no address" : metrics_address);
 }
 
 int report(const char* program, const Error& error) {

@@ -31,6 +31,11 @@ struct Startup {
 // said.
 std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_code);
 
+// How a daemon begins to speak, once it listens at `address`: its version, who and where it is, what it runs with. The
+// configuration's hash is that of its metric config_info. `metrics_address`: "" = nowhere.
+std::string banner(const ClusterConfig& cluster, TaskId task, const std::string& address, const std::string& transport,
+                   const std::string& metrics_address);
+
 // "psd: message" to stderr (where that is the journal, an entry of it), and to systemd as the status; the exit code
 // that goes with it.
 int report(const char* program, const Error& error);

@@ -101,9 +101,10 @@ struct Broken {
 };
 struct Tick {};
 
-using Event = std::variant<ChannelOpened, ChannelLost, Start, LeaseGranted, ChiefAway, ChiefReturned, BatchReady, RangesReady,
-                           Computed, ParametersArrived, AcknowledgeArrived, MarkRequested, MarkTakenArrived, Paused,
-                           StopRequested, BecomesEvaluator, EvaluateRequested, EvaluationDone, Broken, Tick>;
+using Event =
+    std::variant<ChannelOpened, ChannelLost, Start, LeaseGranted, ChiefAway, ChiefReturned, BatchReady, RangesReady,
+                 Computed, ParametersArrived, AcknowledgeArrived, MarkRequested, MarkTakenArrived, Paused,
+                 StopRequested, BecomesEvaluator, EvaluateRequested, EvaluationDone, Broken, Tick>;
 
 // ---- actions, carried out in order ----
 
