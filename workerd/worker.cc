@@ -192,8 +192,10 @@ void Worker::handle(const MarkChannels& message) {
 
 void Worker::handle(const PauseJob& message) {
   if (!is_ours(message.job, message.generation)) return;
+  // One that joins is told, too, and didn't pause.
+  const bool is_news = message.paused || !pause_reason_.empty();
   pause_reason_ = message.paused ? message.reason : "";
-  log_.info(name_of_job(message.job) + (message.paused ? ": pauses: " : ": goes on: ") + message.reason);
+  if (is_news) log_.info(name_of_job(message.job) + (message.paused ? ": pauses: " : ": goes on: ") + message.reason);
   step_.feed(message.job, message.generation, Paused{message.paused});
 }
 

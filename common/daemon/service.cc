@@ -9,10 +9,13 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <thread>
 #include <utility>
 
 #include "common/daemon/clock.h"
+#include "common/daemon/journal.h"
+#include "common/daemon/log_entry.h"
 
 namespace disttrain::daemon {
 
@@ -57,6 +60,13 @@ bool notify(const std::string& state) {
   return sent == static_cast<ssize_t>(state.size());
 }
 
+// There is no Log yet, or not in all cases.
+void warn_early(const std::string& text) {
+  const bool is_told = stderr_is_journal() &&
+                       send_to_journal({{"MESSAGE", text}, {"PRIORITY", std::to_string(priority_of(Level::kWarn))}});
+  if (!is_told) std::cerr << text << '\n';
+}
+
 // A loop is looked at so often that a watchdog hears of all of them at least twice in its time.
 Duration check_interval() {
   std::uint64_t watchdog = 0;
@@ -79,6 +89,7 @@ Status try_patiently(const std::function<Status()>& what, int tries) {
   for (int tried = 1;; ++tried, pause *= 2) {
     Status done = what();
     if (done || done.error().code != ErrorCode::kUnavailable || !is_service() || tried == tries) return done;
+    if (tried == 1) warn_early(done.error().message + "; tries again, up to " + std::to_string(tries) + " times");
     tell_status(done.error().message + "; tries again in " + std::to_string(pause / milliseconds(1)) +
                 " ms, for the time number " + std::to_string(tried + 1) + " of " + std::to_string(tries));
     notify("EXTEND_TIMEOUT_USEC=" + microseconds(pause + kLongestTry));
