@@ -114,7 +114,8 @@ void Chief::add_lines(TaskId task, LogLines lines) {
 }
 
 ChiefStatus Chief::chief_status() const {
-  return ChiefStatus{static_cast<std::uint32_t>(::getpid()), config_.chief.address, metrics_address_};
+  return ChiefStatus{static_cast<std::uint32_t>(::getpid()), config_.chief.address, metrics_address_,
+                     daemon::wall_nanoseconds()};
 }
 
 nlohmann::json Chief::status_of(std::optional<JobId> job) const {

@@ -28,6 +28,10 @@ json number_or_null(std::optional<double> value) {
   return value && std::isfinite(*value) ? json(*value) : json(nullptr);
 }
 
+double to_unix_seconds(std::int64_t wall_nanoseconds) {
+  return static_cast<double>(wall_nanoseconds) * 1e-9;
+}
+
 json times_by_phase(const PhaseTimes& times) {
   json by_phase = json::object();
   for (int p = 0; p < kPhases; ++p) {
@@ -118,6 +122,7 @@ json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& 
           {"checkpoint", status.checkpoint.empty() ? json(nullptr) : json(status.checkpoint)},
           {"root_cause", root_cause_json(status.root_cause, logs)},
           {"warnings", status.warnings},
+          {"time", to_unix_seconds(chief.wall_nanoseconds)},
           {"tasks", tasks_json(status.tasks, chief)}};
 }
 
@@ -132,7 +137,7 @@ json json_without_job(const std::vector<TaskStatus>& tasks, const ChiefStatus& c
 json to_json(const std::vector<EventRecord>& events) {
   json list = json::array();
   for (const EventRecord& event : events)
-    list.push_back({{"time", static_cast<double>(event.wall_nanoseconds) * 1e-9},
+    list.push_back({{"time", to_unix_seconds(event.wall_nanoseconds)},
                     {"job", event.job.value != 0 ? json(event.job.value) : json(nullptr)},
                     {"kind", event.kind},
                     {"task", event.task.empty() ? json(nullptr) : json(event.task)},

@@ -9,11 +9,12 @@
 
 namespace disttrain::chiefd {
 
-// The chief's own entry among the tasks.
+// The chief's own: its entry among the tasks, and its clock.
 struct ChiefStatus {
   std::uint32_t pid = 0;
   std::string address;
   std::string metrics;  // address of its metrics; "" = none
+  std::int64_t wall_nanoseconds = 0;
 };
 
 nlohmann::json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& logs);
