@@ -194,6 +194,15 @@ void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& r
   exported->callback([&] { run = [&] { return checkpoint_export(options.exported); }; });
 }
 
+void add_doctor(CLI::App& app, DoctorOptions& options, Run& run) {
+  CLI::App* verb =
+      app.add_subcommand("doctor", "whether this host is fit for its tasks: limits, network, clock, disks");
+  verb->add_option("CLUSTER,--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
+  verb->add_option("--job", options.job, "job file: looks at its folders on this host too")->type_name(kTomlFile);
+  verb->add_flag("--json", options.json, "one JSON object");
+  verb->callback([&] { run = [&] { return doctor(options); }; });
+}
+
 }  // namespace
 
 CommandLine::CommandLine() {
@@ -209,6 +218,7 @@ CommandLine::CommandLine() {
   add_check(app, check_options, run);
   add_bench(app, bench_options, run);
   add_checkpoint(app, checkpoint_options, run);
+  add_doctor(app, doctor_options, run);
   app.add_subcommand("version", "version of program and protocol")->callback([this] {
     run = [] { return version(); };
   });

@@ -38,6 +38,7 @@ struct CommandLine {
   StopOptions stop_options;
   StopOptions kill_options;
   CheckpointVerbs checkpoint_options;
+  DoctorOptions doctor_options;
 };
 
 }  // namespace disttrain::cli

@@ -81,6 +81,12 @@ struct CheckpointSaveOptions {
   bool json = false;
 };
 
+struct DoctorOptions {
+  std::string cluster;  // "" = looked up; none found: what can be checked of the host
+  std::string job;      // "" = none
+  bool json = false;
+};
+
 // checkpoint list, inspect and verify
 struct CheckpointOptions {
   std::string path;

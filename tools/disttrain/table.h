@@ -1,4 +1,4 @@
-// Columns of text, aligned; the first to the left, the others to the right.
+// Columns of text, aligned; the first to the left, the others to the right, or (where they are words) to the left too.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,11 @@ namespace disttrain::cli {
 
 class Table {
  public:
-  explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
+  enum class Align { kLeft, kRight };
+
+  explicit Table(std::vector<std::string> header, Align others = Align::kRight) : others_(others) {
+    rows_.push_back(std::move(header));
+  }
 
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
 
@@ -22,7 +26,8 @@ class Table {
       std::string line;
       for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c) {
         const std::string blank(widths[c] - row[c].size(), ' ');
-        line += (c == 0 ? row[c] + blank : "  " + blank + row[c]);
+        const bool is_left = c == 0 || others_ == Align::kLeft;
+        line += (c == 0 ? "" : "  ") + (is_left ? row[c] + blank : blank + row[c]);
       }
       line.erase(line.find_last_not_of(' ') + 1);
       text += line + "\n";
@@ -31,6 +36,7 @@ class Table {
   }
 
  private:
+  const Align others_;
   std::vector<std::vector<std::string>> rows_;
 };
 

@@ -23,6 +23,8 @@ int checkpoint_verify(const CheckpointOptions& options);
 // 1 where they differ.
 int checkpoint_diff(const CheckpointDiffOptions& options);
 int checkpoint_export(const CheckpointExportOptions& options);
+// 1 where a check fails.
+int doctor(const DoctorOptions& options);
 int version();
 
 }  // namespace disttrain::cli
