@@ -144,6 +144,10 @@ struct Folder {
 };
 Finding judge(const Folder& folder);
 
+// For judgements of several things in one row: the worst state, all that was found and what to do.
+void worsen(Finding& finding, CheckState state, const std::string& found, const std::string& advice);
+std::string with_comma(const std::string& list, const std::string& more);
+
 // A row that says why nothing was looked at.
 Finding skipped(const std::string& check, const std::string& why);
 bool has_failed(const std::vector<Finding>& findings);
