@@ -53,6 +53,9 @@ json task_json(const TaskStatus& task) {
                 {"reason", task.reason},
                 {"step", task.step},
                 {"heartbeat_age_seconds", task.heartbeat_age ? json(to_seconds(*task.heartbeat_age)) : json(nullptr)},
+                {"examples_per_second", number_or_null(task.examples_per_second)},
+                {"loss", number_or_null(task.loss)},
+                {"lag", task.lag ? json(*task.lag) : json(nullptr)},
                 {"phase", disttrain::to_string(task.phase)},
                 {"phase_seconds", to_seconds(task.in_phase)}};
   if (task.task.role == Role::kWorker) entry["phase_times"] = times_by_phase(task.phase_times);

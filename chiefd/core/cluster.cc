@@ -1,6 +1,7 @@
 #include "chiefd/core/cluster.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -270,12 +271,28 @@ TaskStatus Cluster::task_status(const Task& task, Instant now) const {
   const std::vector<Member> members = jobs_.at(*current_)->members();
   if (std::find(members.begin(), members.end(), task.member) != members.end() && task.heartbeat.job == *current_)
     status.state = TaskState::kRunning;
+  if (status.state == TaskState::kRunning && task.member.task.role == Role::kWorker) {
+    status.examples_per_second = task.rate.per_second();
+    if (std::isfinite(task.heartbeat.loss) && task.heartbeat.examples > 0) status.loss = task.heartbeat.loss;
+  }
   return status;
 }
 
+std::optional<std::uint64_t> Cluster::reached_by(const Task& task) const {
+  if (!current_ || !tasks_.is_current(task.member)) return std::nullopt;
+  return jobs_.at(*current_)->reached_by(task.member, task.heartbeat);
+}
+
 std::vector<TaskStatus> Cluster::tasks(Instant now) const {
+  std::map<Role, std::uint64_t> furthest;
+  for (const auto& [id, task] : tasks_.all())
+    furthest[id.role] = std::max(furthest[id.role], reached_by(task).value_or(0));
   std::vector<TaskStatus> statuses;
-  for (const auto& [id, task] : tasks_.all()) statuses.push_back(task_status(task, now - slept_));
+  for (const auto& [id, task] : tasks_.all()) {
+    TaskStatus status = task_status(task, now - slept_);
+    if (const auto reached = reached_by(task)) status.lag = furthest[id.role] - *reached;
+    statuses.push_back(std::move(status));
+  }
   return statuses;
 }
 

@@ -99,6 +99,7 @@ class Cluster {
   void freeze_tasks(Instant now);
   void forget_old_jobs();
   TaskStatus task_status(const Task& task, Instant now) const;
+  std::optional<std::uint64_t> reached_by(const Task& task) const;
 
   // Constant.
   const ClusterConfig config_;  // but for the heartbeat timeout, see timeouts_

@@ -89,6 +89,9 @@ class Job {
   JobStatus status(Instant now) const;
   // The worker's own steps, as it last said; 0 before it did.
   std::uint64_t steps_of(const Member& worker) const;
+  // How far it has come in this generation, by its last heartbeat: own steps of a worker, newest version of a ps's
+  // shards. None: it isn't in it, or hasn't stepped.
+  std::optional<std::uint64_t> reached_by(const Member& member, const Heartbeat& heartbeat) const;
   // Of a worker's phase times those since the end of warm-up.
   PhaseTimes measured_times(const Member& worker, PhaseTimes times) const;
   // Why the job does without a worker that is there: "isn't taken back: ...". "": it may take part.

@@ -12,6 +12,13 @@ std::uint64_t Job::steps_of(const Member& worker) const {
   return steps == worker_steps_.end() ? 0 : steps->second;
 }
 
+std::optional<std::uint64_t> Job::reached_by(const Member& member, const Heartbeat& heartbeat) const {
+  if (!uses(member) || heartbeat.job != id() || heartbeat.generation != generation_) return std::nullopt;
+  const std::uint64_t steps = std::max(heartbeat.steps, steps_of(member));
+  if (steps == 0) return std::nullopt;
+  return steps;
+}
+
 PhaseTimes Job::measured_times(const Member& worker, PhaseTimes times) const {
   const auto before = warmup_times_.find(worker);
   if (before == warmup_times_.end()) return times;

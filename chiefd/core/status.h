@@ -43,7 +43,13 @@ struct TaskStatus {
   Phase phase = Phase::kIdle;
   Duration in_phase{};
   PhaseTimes phase_times;  // workers
-  Losses losses;           // as far as this chief knows
+  // In a job:
+  std::optional<double> examples_per_second;  // a worker's, see ExampleRate
+  std::optional<double> loss;                 // of a worker's last batch; none before the first
+  // Steps of its own by which a worker is behind the furthest worker of this generation, versions by which a ps is
+  // behind the furthest ps, by the last heartbeat of each. None: it isn't in it, or hasn't stepped.
+  std::optional<std::uint64_t> lag;
+  Losses losses;  // as far as this chief knows
 };
 
 // What a job is at, for those who ask what its time is used for.

@@ -113,6 +113,7 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
   if (is_new || was_given_up) {
     task.joined = now;
     task.heartbeat = Heartbeat{};
+    task.rate = ExampleRate{};
     task.turned.clear();
     task.spoke = false;
     task.leaving = false;
@@ -152,6 +153,9 @@ void Tasks::hear(Instant now, const Member& member, const Heartbeat& heartbeat, 
     if (i >= before.size() || heartbeat.turns[i] != before[i]) task.turned[i] = now;
     heard = std::min(heard, task.turned[i]);
   }
+  const bool is_same_job = heartbeat.job == task.heartbeat.job && heartbeat.generation == task.heartbeat.generation;
+  if (!is_same_job) task.rate = ExampleRate{};
+  task.rate.hear(now, heartbeat.examples);
   task.heartbeat = heartbeat;
   task.last_heard = std::max(task.last_heard, heard);
   if (task.state != TaskState::kSilent || now - task.last_heard > timeouts_.silent) return;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chiefd/core/events.h"
+#include "chiefd/core/example_rate.h"
 #include "chiefd/core/status.h"
 #include "common/config/cluster_config.h"
 #include "common/timeouts.h"
@@ -31,6 +32,7 @@ struct Task {
   Instant silent_since;
   Instant probe_after;  // not before, while it is away or silent
   Heartbeat heartbeat;  // the last one
+  ExampleRate rate;     // in the job and generation of that
   Instant last_heartbeat;
   std::vector<Instant> turned;  // ps: when each shard thread was last seen to have moved
   Losses losses;

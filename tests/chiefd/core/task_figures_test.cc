@@ -1,0 +1,119 @@
+// What the chief tells of each task's work: examples per second, loss, lag.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/chiefd/core/cluster_fixture.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class TaskFigures : public TrainingTest {
+ protected:
+  TaskStatus figures(JobId job, TaskId id) {
+    for (const TaskStatus& task : status(job).tasks)
+      if (task.task == id) return task;
+    ADD_FAILURE() << "no " << to_string(id);
+    return {};
+  }
+  // Its next heartbeats say that it has come so far.
+  void reach(TaskId id, std::uint64_t steps) {
+    heartbeats_[id].steps = steps;
+    if (id.role == Role::kWorker) heartbeats_[id].examples = steps * 10;
+  }
+};
+
+TEST_F(TaskFigures, WorkersThatHaventSteppedHaveNone) {
+  const JobId job = train(job_config("a"));
+  for (std::uint32_t i : {0u, 1u}) heartbeats_[worker(i)].loss = std::numeric_limits<double>::quiet_NaN();
+  pass(milliseconds(300));
+  for (const TaskStatus& task : status(job).tasks) {
+    EXPECT_FALSE(task.examples_per_second) << to_string(task.task);
+    EXPECT_FALSE(task.loss);
+    EXPECT_FALSE(task.lag);
+  }
+}
+
+TEST_F(TaskFigures, RateAndLossAreTheWorkersOwn) {
+  const JobId job = train(job_config("a"));
+  heartbeats_[worker(1)].loss = 0.5;
+  for (std::uint64_t step = 1; step <= 30; ++step) {
+    reach(worker(0), step);
+    reach(worker(1), 2 * step);
+    pass(milliseconds(100));
+  }
+  EXPECT_DOUBLE_EQ(figures(job, worker(0)).examples_per_second.value(), 100.0);
+  EXPECT_DOUBLE_EQ(figures(job, worker(1)).examples_per_second.value(), 200.0);
+  EXPECT_EQ(figures(job, worker(1)).loss, 0.5);
+  EXPECT_FALSE(figures(job, ps(0)).examples_per_second);
+  EXPECT_FALSE(figures(job, ps(0)).loss);
+}
+
+TEST_F(TaskFigures, LagIsBehindTheFurthestOfItsKind) {
+  const JobId job = train(job_config("a"), 3);
+  reach(worker(0), 40);
+  reach(worker(1), 50);
+  reach(ps(0), 1000);
+  reach(ps(1), 990);
+  pass(milliseconds(100));
+  EXPECT_EQ(figures(job, worker(0)).lag, 10u);
+  EXPECT_EQ(figures(job, worker(1)).lag, 0u);
+  EXPECT_FALSE(figures(job, worker(2)).lag) << "it hasn't stepped";
+  EXPECT_EQ(figures(job, ps(0)).lag, 0u);
+}
+
+TEST_F(TaskFigures, WorkerThatIsSilentHasNoRate) {
+  const JobId job = train(job_config("a"));
+  for (std::uint64_t step = 1; step <= 100; ++step) {
+    reach(worker(1), step);
+    if (step == 60) silence(worker(1));
+    pass(milliseconds(100));
+  }
+  ASSERT_EQ(figures(job, worker(1)).state, TaskState::kSilent);
+  EXPECT_FALSE(figures(job, worker(1)).examples_per_second);
+}
+
+TEST_F(TaskFigures, PsThatIsSilentLagsBehindTheOther) {
+  JobConfig config = job_config("a");
+  config.job.shards = 2;
+  const JobId job = train(config);
+  for (std::uint64_t step = 1; step <= 50; ++step) {
+    reach(ps(0), step);
+    reach(ps(1), step);
+    if (step == 20) silence(ps(1));
+    pass(milliseconds(100));
+  }
+  ASSERT_EQ(figures(job, ps(1)).state, TaskState::kSilent);
+  EXPECT_EQ(figures(job, ps(0)).lag, 0u);
+  EXPECT_EQ(figures(job, ps(1)).lag, 31u);
+}
+
+TEST_F(TaskFigures, WhoIsLostIsntTheFurthest) {
+  const JobId job = train(job_config("a"));
+  reach(worker(0), 40);
+  reach(worker(1), 50);
+  pass(milliseconds(100));
+  kill(worker(1));
+  EXPECT_EQ(figures(job, worker(0)).lag, 0u);
+  EXPECT_FALSE(figures(job, worker(1)).lag);
+}
+
+TEST_F(TaskFigures, AnotherGenerationBeginsAnew) {
+  const JobId job = train(job_config("a"));
+  for (std::uint64_t step = 1; step <= 30; ++step) {
+    reach(worker(0), step);
+    pass(milliseconds(100));
+  }
+  ASSERT_TRUE(figures(job, worker(0)).examples_per_second);
+  // It was told to open the job anew and hasn't stepped there; the other still says what it did before.
+  heartbeats_[worker(0)].generation = Generation(2);
+  pass(milliseconds(100));
+  EXPECT_FALSE(figures(job, worker(0)).examples_per_second);
+  EXPECT_FALSE(figures(job, worker(0)).lag);
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd
