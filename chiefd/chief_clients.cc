@@ -88,6 +88,8 @@ void Chief::give_events(Peer& client, const EventsRequest& request) {
   std::vector<EventRecord> events;
   for (const EventRecord& event : events_)
     if (!job || event.job == *job) events.push_back(event);
+  if (request.most != 0 && events.size() > request.most)
+    events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(request.most));
   answer(client.id(), EventsAnswer{events_json(events)});
   std::erase_if(event_followers_, [&client](const EventFollower& follower) { return follower.client == client.id(); });
   if (request.follow && peers_.count(client.id()) != 0) event_followers_.push_back(EventFollower{client.id(), job});

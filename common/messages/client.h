@@ -65,6 +65,7 @@ struct EventsRequest {
   std::string job;  // "" = the running one, else the last; with `all` of every job and of none
   bool all = false;
   bool follow = false;
+  std::uint32_t most = 0;  // of those that the chief remembers, the newest; 0 = all
 };
 
 // A JSON list as `disttrain events --json` prints it: docs/json.md.

@@ -270,6 +270,19 @@ TEST_F(ChiefTest, StatusBeforeAnyJobHasNullsAndAllTasks) {
   EXPECT_EQ(answer["tasks"][2]["state"], "waiting");
 }
 
+TEST_F(ChiefTest, NewestEventsAreGivenToWhoAsksForSoMany) {
+  call(task_hello(kPs0, 1));
+  Caller& client = call_client();
+  client.say(EventsRequest{"", true, false, 0});
+  until("all events", [&client] { return client.has<EventsAnswer>(); });
+  const json all = json::parse(client.last<EventsAnswer>()->json);
+  ASSERT_GT(all.size(), 1u);
+  client.messages_.clear();
+  client.say(EventsRequest{"", true, false, 1});
+  until("the newest", [&client] { return client.has<EventsAnswer>(); });
+  EXPECT_EQ(json::parse(client.last<EventsAnswer>()->json), json::array({all.back()}));
+}
+
 TEST_F(ChiefTest, BadJobIsRefusedWithTheReadersWords) {
   Caller& client = call_client();
   client.say(SubmitJob{"[job]\nnam = 3\n", 0});

@@ -58,7 +58,7 @@ bool is_over(const Json& list, const EventsOptions& options) {
 
 Result<Json> ask(ChiefClient& client, const EventsOptions& options) {
   const auto answer =
-      client.ask<EventsAnswer>(EventsRequest{options.job, options.all, options.follow}, kAnswerDeadline);
+      client.ask<EventsAnswer>(EventsRequest{options.job, options.all, options.follow, 0}, kAnswerDeadline);
   return answer ? parse(*answer) : tl::unexpected<Error>(answer.error());
 }
 

@@ -92,10 +92,11 @@ void write(const EventsRequest& m, schema::EventsRequest::Builder b) {
   b.setJob(text(m.job));
   b.setAll(m.all);
   b.setFollow(m.follow);
+  b.setMost(m.most);
 }
 
 EventsRequest read(schema::EventsRequest::Reader r) {
-  return EventsRequest{string(r.getJob()), r.getAll(), r.getFollow()};
+  return EventsRequest{string(r.getJob()), r.getAll(), r.getFollow(), r.getMost()};
 }
 
 void write(const EventsAnswer& m, schema::EventsAnswer::Builder b) {

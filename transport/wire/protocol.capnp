@@ -610,6 +610,7 @@ struct EventsRequest {
   job @0 :Text;
   all @1 :Bool;
   follow @2 :Bool;
+  most @3 :UInt32;  # the newest so many of those remembered; 0: all
 }
 
 struct EventsAnswer {
