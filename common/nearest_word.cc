@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace disttrain {
-namespace {
 
 // Insertions, deletions and changes that turn one word into the other (Levenshtein 1966), neighbours swapped count as
 // one (Damerau 1964).
@@ -19,8 +18,6 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
     }
   return d[a.size()][b.size()];
 }
-
-}  // namespace
 
 std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates) {
   constexpr std::size_t kLongestWord = 128;  // longer ones are not worth the quadratic comparison

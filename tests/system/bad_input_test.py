@@ -49,6 +49,15 @@ class BadInputTest(SystemTest):
         self.assert_refused(self.run_program("disttrain", "checkpoint", "zzzzzz"), 64, "expected one of save, list, inspect")
         self.assert_refused(self.run_program("disttrain", ""), 64, "there is no verb ''")
 
+    def test_verb_that_ends_something_is_only_proposed_to_who_all_but_wrote_it(self):
+        for word, meant in (("stp", "stop"), ("sotp", "stop"), ("stopp", "stop"), ("kil", "kill")):
+            self.assert_refused(self.run_program("disttrain", word), 64, f"no verb '{word}'; did you mean '{meant}'?")
+        for word in ("skip", "snap", "pull", "bell", "stlp!", "k"):
+            outcome = self.run_program("disttrain", word)
+            self.assert_refused(outcome, 64, f"no verb '{word}'")
+            for ends in ("stop", "kill"):
+                self.assertNotIn(f"did you mean '{ends}'", outcome.err)
+
     def test_unknown_option_is_named_before_what_is_missing_for_it(self):
         for word in (["--jbo", "job.toml"], ["--jbo=job.toml"]):
             self.assert_refused(self.run_program("disttrain", "up", *word), 64,

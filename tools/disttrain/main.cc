@@ -14,11 +14,22 @@
 
 namespace {
 
+// A verb that ends something is proposed to nobody who didn't all but write it.
+bool may_be_meant(const std::string& word, const std::string& known) {
+  const bool ends_something = known == "stop" || known == "kill";
+  constexpr std::size_t kLongest = 8;  // longer words are something else anyway
+  return !ends_something || (word.size() <= kLongest && disttrain::edit_distance(word, known) <= 1);
+}
+
 // "there is no verb 'stauts'; did you mean 'status'?"
 std::string no_such(const std::string& what, const std::string& word, const std::vector<std::string>& known) {
   std::string list;
-  for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
-  const std::string nearest = disttrain::nearest_word(word, known);
+  std::vector<std::string> likely;
+  for (const std::string& one : known) {
+    list += (list.empty() ? "" : ", ") + one;
+    if (may_be_meant(word, one)) likely.push_back(one);
+  }
+  const std::string nearest = disttrain::nearest_word(word, likely);
   return "there is no " + what + " '" + word + "'; " +
          (nearest.empty() ? "expected one of " + list : "did you mean '" + nearest + "'?");
 }
