@@ -100,6 +100,14 @@ void add_status(CLI::App& app, StatusOptions& options, Run& run) {
   verb->callback([&] { run = [&] { return status(options); }; });
 }
 
+void add_top(CLI::App& app, TopOptions& options, Run& run) {
+  CLI::App* verb = app.add_subcommand("top", "the job and its tasks live, with curves; Ctrl-C ends it");
+  verb->add_option("JOB", options.job, kJobHelp)->type_name(kJobName);
+  CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
+  verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
+  verb->callback([&] { run = [&] { return top(options); }; });
+}
+
 void add_logs(CLI::App& app, LogsOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("logs", "log lines of all tasks, merged by time");
   verb->add_option("JOB", options.job, "only of this job's time: number or name")->type_name(kJobName);
@@ -211,6 +219,7 @@ CommandLine::CommandLine() {
   add_up(app, up_options, run);
   add_submit(app, submit_options, run);
   add_status(app, status_options, run);
+  add_top(app, top_options, run);
   add_logs(app, logs_options, run);
   add_events(app, events_options, run);
   add_stop(app, stop_options, kill_options, run);

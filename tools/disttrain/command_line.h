@@ -33,6 +33,7 @@ struct CommandLine {
   SubmitOptions submit_options;
   UpOptions bench_options;
   StatusOptions status_options;
+  TopOptions top_options;
   LogsOptions logs_options;
   EventsOptions events_options;
   StopOptions stop_options;

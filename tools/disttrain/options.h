@@ -50,6 +50,12 @@ struct StatusOptions {
   bool all = false;
 };
 
+struct TopOptions {
+  std::string job;
+  std::string cluster;
+  std::string chief;  // host:port, instead of a cluster file
+};
+
 struct StopOptions {
   std::string job;
   std::string cluster;

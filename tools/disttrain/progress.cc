@@ -1,6 +1,5 @@
 #include "tools/disttrain/progress.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,16 +7,13 @@
 #include <cstdio>
 #include <iostream>
 
+#include "tools/disttrain/terminal.h"
+
 namespace disttrain::cli {
 
 namespace {
 
 constexpr std::chrono::seconds kLineEvery(3);
-
-std::size_t terminal_width() {
-  winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
 
 // Done of the target, NaN where there is no target yet.
 double share_of(const Json& status) {
@@ -86,7 +82,7 @@ void Progress::show(const Json& status) {
   const bool is_moving = state == "running" || state == "evaluating";
   const std::string line = is_moving || reason.empty() ? progress_line(status) : state + ": " + reason;
   if (is_terminal_) {
-    const std::size_t width = terminal_width();
+    const std::size_t width = terminal_size(STDERR_FILENO).columns;
     const double share = share_of(status);
     std::string text = std::isnan(share) ? line : bar(share, std::min<std::size_t>(20, width / 4)) + " " + line;
     if (text.size() >= width) text.resize(width - 1);

@@ -35,13 +35,13 @@ void print_jobs(const Json& all) {
 }
 
 void print_tasks(const Json& status) {
-  Table table({"TASK", "STATE", "STEP", "PHASE", "HEARTBEAT", "PID", "ADDRESS", "REASON"});
+  // Fits into 80 columns but for reasons; --json has pid and address too.
+  Table table({"TASK", "STATE", "STEP", "EXAMPLES/S", "LOSS", "LAG", "PHASE", "HEARTBEAT", "REASON"});
   for (const Json& task : list_of(status, "tasks")) {
-    const double pid = number_of(task, "pid");
     table.add({text_of(task, "task"), text_of(task, "state"), with_commas(number_of(task, "step")),
-               text_of(task, "phase"), seconds_text(number_of(task, "heartbeat_age_seconds")),
-               std::isfinite(pid) ? std::to_string(static_cast<long>(pid)) : "-", text_of(task, "address"),
-               text_of(task, "reason")});
+               with_commas(number_of(task, "examples_per_second")), loss_text(number_of(task, "loss")),
+               with_commas(number_of(task, "lag")), text_of(task, "phase"),
+               seconds_text(number_of(task, "heartbeat_age_seconds")), text_of(task, "reason")});
   }
   std::cout << table.text();
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/disttrain/columns.h"
+
 namespace disttrain::cli {
 
 class Table {
@@ -20,12 +22,13 @@ class Table {
   std::string text() const {
     std::vector<std::size_t> widths(rows_.front().size(), 0);
     for (const auto& row : rows_)
-      for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+      for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c)
+        widths[c] = std::max(widths[c], columns_of(row[c]));
     std::string text;
     for (const auto& row : rows_) {
       std::string line;
       for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c) {
-        const std::string blank(widths[c] - row[c].size(), ' ');
+        const std::string blank(widths[c] - columns_of(row[c]), ' ');
         const bool is_left = c == 0 || others_ == Align::kLeft;
         line += (c == 0 ? "" : "  ") + (is_left ? row[c] + blank : blank + row[c]);
       }

@@ -29,6 +29,14 @@ inline std::string seconds_text(double seconds) {
   return text;
 }
 
+// "0.3121"; "-" where there is none (NaN).
+inline std::string loss_text(double loss) {
+  if (!std::isfinite(loss)) return "-";
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.4f", loss);
+  return text;
+}
+
 // Unix time -> "2026-11-20T23:45:00Z"; "" where the year has more than four digits.
 inline std::string time_text(std::int64_t seconds) {
   const std::time_t time = seconds;

@@ -12,6 +12,7 @@ int submit(const SubmitOptions& options);
 // With a cluster file as `submit`, without one as `up`; prints the phases' times.
 int bench(const UpOptions& options);
 int status(const StatusOptions& options);
+int top(const TopOptions& options);
 int logs(const LogsOptions& options);
 int events(const EventsOptions& options);
 int stop(const StopOptions& options);
