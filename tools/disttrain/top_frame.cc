@@ -47,7 +47,8 @@ Lines head(const TopView& view) {
     if (status.is_object()) lines.emplace_back("no job was submitted yet");
     return lines;
   }
-  Json shown = status;
+  Json shown = status;  // what the curves show better is left out
+  shown["examples_per_second"] = shown["loss"] = nullptr;
   if (is_final_state(state)) shown["steps_per_second"] = nullptr;  // it won't arrive
   const double target = number_of(status, "steps_target");
   const std::string progress = progress_line(shown);
