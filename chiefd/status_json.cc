@@ -43,6 +43,16 @@ json times_by_phase(const PhaseTimes& times) {
   return by_phase;
 }
 
+json shards_json(const std::vector<ShardLoad>& shards) {
+  json list = json::array();
+  for (const ShardLoad& load : shards)
+    list.push_back({{"shard", load.shard.value},
+                    {"seconds", to_seconds(load.lived)},
+                    {"busy_seconds", to_seconds(load.busy)},
+                    {"apply_seconds", to_seconds(load.applying)}});
+  return list;
+}
+
 json task_json(const TaskStatus& task) {
   json entry = {{"task", disttrain::to_string(task.task)},
                 {"pid", task.pid != 0 ? json(task.pid) : json(nullptr)},
@@ -59,6 +69,7 @@ json task_json(const TaskStatus& task) {
                 {"phase", disttrain::to_string(task.phase)},
                 {"phase_seconds", to_seconds(task.in_phase)}};
   if (task.task.role == Role::kWorker) entry["phase_times"] = times_by_phase(task.phase_times);
+  if (task.task.role == Role::kPs) entry["shards"] = shards_json(task.shards);
   return entry;
 }
 

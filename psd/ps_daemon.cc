@@ -272,6 +272,9 @@ void PsDaemon::hear(const ShardReady& ready) {
 void PsDaemon::hear(const ShardSays& says) {
   if (!job_) return;
   job_->versions[says.shard] = says.version;
+  const ShardFigures& figures = says.figures;
+  job_->loads[says.shard] = {says.shard, figures.lived, figures.busy,
+                             std::chrono::duration_cast<Duration>(std::chrono::duration<double>(figures.apply.sum()))};
   if (says.pacer) job_->pacer = says.pacer;
   log_.set_step(job_->pacer ? job_->pacer->global_step.value : newest_version().value);
   metrics_.heard(says.shard, says.figures);
@@ -341,6 +344,7 @@ Heartbeat PsDaemon::make_heartbeat() const {
   beat.phase = Phase::kWait;
   beat.steps = newest_version().value;
   beat.pacer = job_->pacer;
+  for (const auto& [shard, load] : job_->loads) beat.shards.push_back(load);
   if (beat.pacer) {
     beat.examples = beat.pacer->examples;
     beat.loss = beat.pacer->loss;

@@ -61,6 +61,7 @@ class PsDaemon {
     std::map<ShardId, std::size_t> threads;  // of the shards that live here
     std::set<ShardId> ready;
     std::map<ShardId, Step> versions;
+    std::map<ShardId, ShardLoad> loads;
     std::optional<PacerReport> pacer;  // the last one, where the pacer is here
     Instant ordered{};                 // when the chief's order came
     bool created = false;              // the chief was told

@@ -7,6 +7,7 @@
 #include "common/histogram.h"
 #include "common/ids.h"
 #include "common/metrics/rpc.h"
+#include "common/time.h"
 
 namespace disttrain::psd {
 
@@ -22,6 +23,8 @@ struct ShardFigures {
   std::uint64_t parameters_bytes = 0;
   std::uint64_t queue_depth = 0;  // answers that wait: for the rules of the mode, or for room in a socket
   Step version;
+  Duration lived{};
+  Duration busy{};  // processor time of its thread since it was made
 
   // The pacer's.
   std::uint64_t late = 0;  // since the shard was made: what a checkpoint brings was counted before

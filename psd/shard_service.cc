@@ -292,6 +292,8 @@ void ShardService::say(bool at_once) {
   says.figures.parameters_bytes = shard_.store().parameters().size_bytes();
   says.figures.queue_depth = shard_.core().parked();
   for (const auto& channel : channels_) says.figures.queue_depth += channel->waiting();
+  says.figures.lived = daemon::now() - made_;
+  says.figures.busy = daemon::thread_time() - thread_time_before_;
   if (shard_.core().is_pacer()) {
     says.pacer = shard_.core().report();
     says.figures.late = says.pacer->late - late_before_;

@@ -146,6 +146,8 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   const ShardJobPtr job_;
   const ShardId id_;
   const std::uint64_t late_before_;  // gradients that were late before this generation
+  const Instant made_ = daemon::now();
+  const Duration thread_time_before_ = daemon::thread_time();
 
   // Owned by the loop.
   Shard shard_;

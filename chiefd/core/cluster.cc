@@ -259,6 +259,7 @@ TaskStatus Cluster::task_status(const Task& task, Instant now) const {
   status.phase = task.heartbeat.phase;
   status.in_phase = task.heartbeat.in_phase;
   status.phase_times = task.heartbeat.phase_times;
+  status.shards = task.heartbeat.shards;
   if (task.heartbeat.pacer) status.step = task.heartbeat.pacer->global_step.value;
   if (current_) {
     const Job& job = *jobs_.at(*current_);

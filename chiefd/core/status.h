@@ -42,7 +42,8 @@ struct TaskStatus {
   std::optional<Duration> heartbeat_age;  // none: never heard of
   Phase phase = Phase::kIdle;
   Duration in_phase{};
-  PhaseTimes phase_times;  // workers
+  PhaseTimes phase_times;         // workers
+  std::vector<ShardLoad> shards;  // ps: of the job that it is in
   // In a job:
   std::optional<double> examples_per_second;  // a worker's, see ExampleRate
   std::optional<double> loss;                 // of a worker's last batch; none before the first

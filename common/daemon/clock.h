@@ -22,4 +22,11 @@ inline std::int64_t wall_nanoseconds() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+// Processor time of the calling thread since its start.
+inline Duration thread_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
 }  // namespace disttrain::daemon

@@ -282,6 +282,15 @@ struct RosterApplied {
   PacerReport pacer;  // as of that step: its ledger is what new leases are cut from
 };
 
+// How much a shard has had to do since it was made: what it says of two moments tells how busy it was between them.
+struct ShardLoad {
+  ShardId shard;
+  Duration lived{};     // since it was made
+  Duration busy{};      // processor time of its thread since then; shards of one thread share it
+  Duration applying{};  // on the clock, in summing and applying gradients
+  bool operator==(const ShardLoad&) const = default;
+};
+
 // Both clocks: that it comes says the task lives, what it says shows whether it progresses.
 struct Heartbeat {
   JobId job;  // 0 = idle
@@ -294,6 +303,7 @@ struct Heartbeat {
   PhaseTimes phase_times;            // worker
   std::vector<std::uint64_t> turns;  // ps: turn counter of each shard thread; one that stands still isn't alive
   std::optional<PacerReport> pacer;  // ps that owns shard 0; also sent at once when an epoch is complete or finished
+  std::vector<ShardLoad> shards;     // ps: of those that it holds and has heard from
 };
 
 struct HeartbeatAnswer {

@@ -102,6 +102,26 @@ TEST_F(PsShell, APushMovesTheParametersThatComeBack) {
   }
 }
 
+TEST_F(PsShell, HeartbeatsSayHowMuchEachShardHasHadToDo) {
+  create_job(2, 1);
+  ASSERT_TRUE(until([&] { return chief_.last_heartbeat && chief_.last_heartbeat->shards.size() == 2; }));
+  const std::vector<ShardLoad> before = chief_.last_heartbeat->shards;
+  EXPECT_EQ(before[0].shard, ShardId(0));
+  EXPECT_EQ(before[1].shard, ShardId(1));
+  auto channel = open_channel(0, 0);
+  channel->push(1, last_frame(1, 4), std::vector<float>(4, 1.0F));
+  ASSERT_TRUE(until([&] {
+    const std::vector<ShardLoad>& now = chief_.last_heartbeat->shards;
+    return now[0].applying > before[0].applying && now[1].lived > before[1].lived;
+  }));
+  const std::vector<ShardLoad>& after = chief_.last_heartbeat->shards;
+  EXPECT_EQ(after[1].applying, Duration::zero());
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_GT(after[i].busy, before[i].busy);
+    EXPECT_LT(after[i].busy, after[i].lived);
+  }
+}
+
 TEST_F(PsShell, ADuplicateIsAnsweredAndAGapClosesTheChannel) {
   create_job(2, 1);
   auto channel = open_channel(0, 0);

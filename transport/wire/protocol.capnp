@@ -448,6 +448,13 @@ struct Heartbeat {
   phaseTimes @7 :List(Int64);  # nanoseconds, by number of Phase; worker
   turns @8 :List(UInt64);      # of each shard thread; ps
   pacer @9 :PacerReport;       # from the ps that owns the pacer, else absent
+  shards @10 :List(ShardLoad); # of each shard that it holds; ps
+}
+struct ShardLoad {
+  shard @0 :UInt32;
+  lived @1 :Int64;     # nanoseconds, as all here
+  busy @2 :Int64;
+  applying @3 :Int64;
 }
 
 struct HeartbeatAnswer {

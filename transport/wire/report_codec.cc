@@ -95,6 +95,17 @@ RosterApplied read(schema::RosterApplied::Reader r) {
   return m;
 }
 
+static void write(const ShardLoad& load, schema::ShardLoad::Builder b) {
+  b.setShard(load.shard.value);
+  b.setLived(load.lived.count());
+  b.setBusy(load.busy.count());
+  b.setApplying(load.applying.count());
+}
+
+static ShardLoad read(schema::ShardLoad::Reader r) {
+  return {ShardId(r.getShard()), Duration(r.getLived()), Duration(r.getBusy()), Duration(r.getApplying())};
+}
+
 void write(const Heartbeat& m, schema::Heartbeat::Builder b) {
   write_job(m, b);
   b.setPhase(write_enum<schema::Phase>(m.phase));
@@ -106,6 +117,8 @@ void write(const Heartbeat& m, schema::Heartbeat::Builder b) {
   for (unsigned i = 0; i < times.size(); ++i) times.set(i, m.phase_times[i].count());
   write_numbers(b.initTurns(list_size(m.turns, kMaxTurns, "turns")), m.turns);
   if (m.pacer) write(*m.pacer, b.initPacer());
+  auto shards = b.initShards(list_size(m.shards, kMaxShards, "shards"));
+  for (unsigned i = 0; i < shards.size(); ++i) write(m.shards[i], shards[i]);
 }
 
 Heartbeat read(schema::Heartbeat::Reader r) {
@@ -118,6 +131,7 @@ Heartbeat read(schema::Heartbeat::Reader r) {
   for (std::int64_t time : bounded(r.getPhaseTimes(), kPhases, "phase times")) m.phase_times.push_back(Duration(time));
   m.turns = read_numbers(r.getTurns(), kMaxTurns, "turns");
   if (r.hasPacer()) m.pacer = read(r.getPacer());
+  for (auto load : bounded(r.getShards(), kMaxShards, "shards")) m.shards.push_back(read(load));
   return m;
 }
 

@@ -481,6 +481,15 @@ TEST_F(TrainingTest, PhaseTimesAreThoseSinceTheEndOfWarmUp) {
   EXPECT_EQ(status(job).tasks.back().phase_times, PhaseTimes(kPhases, seconds(5)));
 }
 
+TEST_F(TrainingTest, WhatShardsSayOfThemselvesIsInThePssStatus) {
+  const JobId job = train(job_config("a"), 1);
+  const ShardLoad load{ShardId(0), seconds(9), seconds(5), seconds(2)};
+  Heartbeat beat = heartbeats_[ps(0)];
+  beat.shards = {load};
+  say(ps(0), beat);
+  EXPECT_EQ(status(job).tasks.front().shards, std::vector<ShardLoad>{load});
+}
+
 TEST_F(TrainingTest, MessagesOfAnotherGenerationChangeNothing) {
   const JobId job = train(job_config("a"), 1);
   say(worker(0), WorkerFinished{job, Generation(2), 10});
