@@ -135,6 +135,15 @@ void add_events(CLI::App& app, EventsOptions& options, Run& run) {
   verb->callback([&] { run = [&] { return events(options); }; });
 }
 
+void add_why(CLI::App& app, WhyOptions& options, Run& run) {
+  CLI::App* verb = app.add_subcommand("why", "what holds a job's step back: a worker, its input, a shard, the link");
+  verb->add_option("JOB", options.job, kJobHelp)->type_name(kJobName);
+  CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
+  verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
+  verb->add_flag("--json", options.json, "one JSON object");
+  verb->callback([&] { run = [&] { return why(options); }; });
+}
+
 void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_options, Run& run) {
   kill_options.kill = true;
   const auto add = [&app, &run](const char* name, const char* help, StopOptions& options) {
@@ -222,6 +231,7 @@ CommandLine::CommandLine() {
   add_top(app, top_options, run);
   add_logs(app, logs_options, run);
   add_events(app, events_options, run);
+  add_why(app, why_options, run);
   add_stop(app, stop_options, kill_options, run);
   add_plan(app, plan_options, run);
   add_check(app, check_options, run);

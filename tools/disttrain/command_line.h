@@ -36,6 +36,7 @@ struct CommandLine {
   TopOptions top_options;
   LogsOptions logs_options;
   EventsOptions events_options;
+  WhyOptions why_options;
   StopOptions stop_options;
   StopOptions kill_options;
   CheckpointVerbs checkpoint_options;

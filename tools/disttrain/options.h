@@ -56,6 +56,13 @@ struct TopOptions {
   std::string chief;  // host:port, instead of a cluster file
 };
 
+struct WhyOptions {
+  std::string job;
+  std::string cluster;
+  std::string chief;  // host:port, instead of a cluster file
+  bool json = false;
+};
+
 struct StopOptions {
   std::string job;
   std::string cluster;

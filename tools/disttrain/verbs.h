@@ -15,6 +15,7 @@ int status(const StatusOptions& options);
 int top(const TopOptions& options);
 int logs(const LogsOptions& options);
 int events(const EventsOptions& options);
+int why(const WhyOptions& options);
 int stop(const StopOptions& options);
 int checkpoint_save(const CheckpointSaveOptions& options);
 int checkpoint_list(const CheckpointOptions& options);

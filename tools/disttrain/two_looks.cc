@@ -1,0 +1,70 @@
+#include "tools/disttrain/two_looks.h"
+
+#include <optional>
+
+namespace disttrain::cli {
+
+namespace {
+
+// null: not there, or not in the job.
+Json running_task(const Json& status, const std::string& name) {
+  for (const Json& task : list_of(status, "tasks"))
+    if (text_of(task, "task") == name && text_of(task, "state") == "running") return task;
+  return nullptr;
+}
+
+// NaN where either isn't a number.
+double growth(const Json& before, const Json& after, const char* key) {
+  return number_of(after, key) - number_of(before, key);
+}
+
+std::optional<WorkerLook> worker_look(const Json& before, const Json& after) {
+  const Json from = before.value("phase_times", Json::object());
+  const Json to = after.value("phase_times", Json::object());
+  double grown[6];
+  std::size_t i = 0;
+  for (const char* phase : {"input", "compute", "evaluate", "pull", "push", "wait"}) {
+    grown[i] = growth(from, to, phase);
+    if (!(grown[i++] >= 0.0)) return std::nullopt;
+  }
+  WorkerLook look{text_of(after, "task"),
+                  text_of(after, "host"),
+                  growth(before, after, "step"),
+                  grown[0],
+                  grown[1],
+                  grown[2],
+                  grown[3] + grown[4] + grown[5]};
+  if (!(look.steps >= 0.0) || !(look.seconds() > 0.0)) return std::nullopt;
+  return look;
+}
+
+void add_shards(const Json& before, const Json& after, std::vector<ShardLook>& looks) {
+  for (const Json& now : list_of(after, "shards"))
+    for (const Json& then : list_of(before, "shards")) {
+      if (number_of(now, "shard") != number_of(then, "shard")) continue;
+      const double seconds = growth(then, now, "seconds");
+      const double busy = growth(then, now, "busy_seconds");
+      const double applying = growth(then, now, "apply_seconds");
+      if (!(seconds > 0.0) || !(busy >= 0.0) || !(applying >= 0.0)) continue;
+      looks.push_back({text_of(after, "task"), text_of(after, "host"), static_cast<int>(number_of(now, "shard")),
+                       busy / seconds, applying / seconds});
+    }
+}
+
+}  // namespace
+
+TwoLooks compare(const Json& before, const Json& after) {
+  TwoLooks looks;
+  for (const char* key : {"id", "generation"})
+    if (number_of(before, key) != number_of(after, key)) return looks;
+  for (const Json& task : list_of(after, "tasks")) {
+    if (text_of(task, "state") != "running") continue;
+    const Json earlier = running_task(before, text_of(task, "task"));
+    if (earlier.is_null() || number_of(earlier, "pid") != number_of(task, "pid")) continue;
+    if (const auto look = worker_look(earlier, task)) looks.workers.push_back(*look);
+    add_shards(earlier, task, looks.shards);
+  }
+  return looks;
+}
+
+}  // namespace disttrain::cli
