@@ -60,6 +60,10 @@ class Terminal:
             return next((frame for frame in reversed(self.frames()) if is_it(frame)), None)
         return self.test.until(what + f" in {self.said!r}", found)
 
+    def is_stopped(self):
+        with open(f"/proc/{self.process.pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] == "T"
+
     def press(self, key):
         os.write(self.master, key)
 
@@ -176,7 +180,8 @@ class TopTest(SystemTest):
         top.until_frame("a frame", bool)
         # As Ctrl-Z: in a session of its own nobody would wake it, so the system wouldn't let the key stop it.
         top.process.send_signal(signal.SIGTSTP)
-        self.until("the cursor", lambda: top.read() and SHOW_CURSOR in top.said)
+        self.until("it to be stopped", lambda: top.read() and top.is_stopped())
+        self.assertEqual(top.said.count(SHOW_CURSOR), 1)
         top.process.send_signal(signal.SIGCONT)
         shown = len(top.frames())
         self.until("frames again", lambda: top.read() and len(top.frames()) > shown)
