@@ -157,6 +157,13 @@ TEST(Async, WorkerThatExchangesLongerHasASlowLink) {
           "see the network"});
 }
 
+TEST(Async, SlowWorkerThatExchangesNoMoreThanTheOthersHasNoLinkToBlame) {
+  const auto looks = Looks("async").worker({20, 0, 0.4, 1.6}).worker({12, 0.3, 0.3, 1.4}).ps({0.2});
+  const Verdict verdict = looks.verdict();
+  expect(verdict, Brake::kLink, "", {"the links between the workers and the ps tasks", "take 70-80 % of the step"});
+  EXPECT_THAT(verdict.sentence, Not(HasSubstr("those of the others")));
+}
+
 // 4 workers share a shard: what it works for one of them is a quarter.
 TEST(Async, ShardThatWorksForManyExplainsTheWaitOfNone) {
   Looks looks("async");

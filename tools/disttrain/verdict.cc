@@ -205,7 +205,9 @@ class Judge {
   }
 
   Verdict of_link() const {
-    if (straggler_ != nullptr && !is_waited_for_)
+    // Who is slower and exchanges no more of its step than the others do isn't so for its link.
+    const bool is_slower = straggler_ != nullptr && !is_waited_for_;
+    if (is_slower && exchange_share(*straggler_) > median(of_others(looks_.workers, straggler_, exchange_share)))
       return say(Brake::kLink, straggler_->task,
                  " is held back by the link between " + straggler_->task +
                      " and the ps tasks: its pushes and pulls take " + percent(exchange_share(*straggler_)) +
@@ -213,11 +215,11 @@ class Judge {
                      advice());
     const bool hides = mode_ != "async" && !is_alone();
     return say(
-        Brake::kLink, straggler_ != nullptr ? straggler_->task : only_task(),
+        Brake::kLink, is_waited_for_ ? straggler_->task : only_task(),
         " is held back by the links between " + (is_alone() ? looks_.workers[0].task : "the workers") +
             " and the ps tasks: pushes, pulls and the wait for their answers take " +
-            (straggler_ != nullptr ? percent(exchange_share(*straggler_)) : of_every_one(exchange_share)) +
-            " of the step" + (straggler_ != nullptr ? whose() : "") + no_shard_is_busy() +
+            (is_waited_for_ ? percent(exchange_share(*straggler_)) : of_every_one(exchange_share)) + " of the step" +
+            (is_waited_for_ ? whose() : "") + no_shard_is_busy() +
             (hides && straggler_ == nullptr ? "; in " + mode_ + " all wait alike, so it doesn't show whose link it is"
                                             : "") +
             advice());
