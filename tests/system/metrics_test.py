@@ -161,10 +161,12 @@ class MetricsTest(SystemTest):
         addresses = self.addresses()
         self.assertEqual(len(set(addresses.values())), 4, addresses)
 
-        def evaluated_and_saved():
+        def has_everything():
+            """Where time went is known with the workers' next heartbeats."""
             page = self.page(addresses["chief/0"])
-            return "evaluation_loss" in page.types and page.sum("checkpoint_bytes") > 0
-        self.until("an evaluation and a checkpoint", evaluated_and_saved)
+            return "evaluation_loss" in page.types and page.sum("checkpoint_bytes") > 0 and \
+                page.sum("goodput_seconds_total", state="train") > 0
+        self.until("an evaluation, a checkpoint and the use of time", has_everything)
         before = {task: self.page(address) for task, address in addresses.items()}
         expected = {"chief": ALL | CHIEF | CHIEF_JOB, "ps": ALL | PS_JOB, "worker": ALL | WORKER_JOB}
         for task, page in before.items():
