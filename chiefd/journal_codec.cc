@@ -219,6 +219,7 @@ struct Encoder {
     out.text(record.task);
     out.number(record.step);
     out.text(record.text);
+    if (!record.cause.empty()) out.text(record.cause);
   }
   void operator()(const GrantRecord& record) const {
     out.number(Type::kGrant);
@@ -382,6 +383,7 @@ EventRecord read_event(Reader& in) {
   record.task = in.text();
   record.step = in.number<std::uint64_t>();
   record.text = in.text();
+  if (!in.is_whole()) record.cause = in.text();
   return record;
 }
 

@@ -102,10 +102,22 @@ json evaluation_json(const std::optional<EvaluationStatus>& evaluation) {
           {"parameters_hash", hexadecimal(evaluation->parameters_hash)}};
 }
 
+// `count` is of workers where no task is named.
+json waits_for_json(const JobStatus& status, const ChiefStatus& chief) {
+  json list = json::array();
+  for (const Awaited& one : status.waits_for)
+    list.push_back({{"task", one.task ? json(disttrain::to_string(*one.task)) : json(nullptr)},
+                    {"count", one.count},
+                    {"since", to_unix_seconds(chief.wall_nanoseconds - (status.as_of - one.since).count())},
+                    {"for", to_string(one.what)}});
+  return list;
+}
+
 json root_cause_json(const std::optional<RootCause>& cause, const LogStore& logs) {
   if (!cause) return nullptr;
   return {{"task", disttrain::to_string(cause->task)},
           {"reason", cause->reason},
+          {"signal", nullptr},  // `up` knows how its daemons ended
           {"log", logs.tail(cause->task, kRootCauseLines)}};
 }
 
@@ -117,6 +129,7 @@ json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& 
           {"mode", to_string(status.mode)},
           {"state", to_string(status.state)},
           {"reason", status.reason},
+          {"waits_for", waits_for_json(status, chief)},
           {"code", status.code ? json(static_cast<int>(*status.code)) : json(nullptr)},
           {"global_step", status.global_step},
           {"steps_target", status.steps_target},
@@ -156,6 +169,7 @@ json to_json(const std::vector<EventRecord>& events) {
                     {"kind", event.kind},
                     {"task", event.task.empty() ? json(nullptr) : json(event.task)},
                     {"step", event.step},
+                    {"cause", event.cause.empty() ? json(nullptr) : json(event.cause)},
                     {"text", event.text}});
   return list;
 }

@@ -305,6 +305,7 @@ JobStatus Cluster::status(JobId id, Instant now) const {
     status.tasks = frozen->second;
   else if (!is_final(job.state()))
     status.tasks = tasks(now);
+  status.waits_for = job.waits_for(tasks_, now - slept_);
   return status;
 }
 

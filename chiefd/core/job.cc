@@ -70,8 +70,8 @@ void Job::send_to_workers(Turn& turn, const ToTask& message) {
 }
 
 void Job::tell(Turn& turn, const std::string& kind, std::uint8_t level, const std::string& text,
-               std::optional<TaskId> task) {
-  turn.persist(EventRecord{0, id(), kind, task ? to_string(*task) : "", reached().value, text});
+               std::optional<TaskId> task, const std::string& cause) {
+  turn.persist(EventRecord{0, id(), kind, task ? to_string(*task) : "", reached().value, text, cause});
   turn.actions.push_back(
       Note{level, "job " + name() + " (" + std::to_string(id().value) + "): " + text, kind, name(), reached().value});
 }
@@ -94,7 +94,8 @@ void Job::set_state(Turn& turn, JobState state, std::string reason) {
   tell(turn, to_string(state), level, std::string(to_string(state)) + ": " + reason_);
 }
 
-void Job::await(std::vector<Member> who, Instant deadline) {
+void Job::await(const Turn& turn, std::vector<Member> who, Instant deadline) {
+  waits_since_ = turn.now;
   awaited_ = std::set<Member>(who.begin(), who.end());
   deadline_ = deadline;
 }
@@ -161,7 +162,7 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
                      return repeat_training_requests(turn, from);
                    if (stage_ != Stage::kOpen || !answered(from)) return;
                    stage_ = Stage::kRoster;
-                   await({pacer()}, turn.now + setup_.timeouts.setup);
+                   await(turn, {pacer()}, turn.now + setup_.timeouts.setup);
                    send(turn, pacer().task, SetRoster{id(), generation_, roster_});
                  },
                  [&](const RosterApplied& m) {
@@ -244,8 +245,7 @@ void Job::on_task_failed(Turn& turn, const Member& from, const TaskFailed& m) {
   const bool may_pass =
       takes_checkpoints() &&
       (m.code == ErrorCode::kFailed || (was_begun_ && (m.code == ErrorCode::kConfig || m.code == ErrorCode::kNoInput)));
-  if (may_pass && stage_ == Stage::kCreate && is_owner(from))
-    return recover(turn, to_string(from.task) + ": " + m.reason, from.task);
+  if (may_pass && stage_ == Stage::kCreate && is_owner(from)) return recover(turn, {from.task, m.reason});
   if (m.code != ErrorCode::kUnavailable) return fail(turn, error, from.task);
   // It may have lost another task of the job: that one is the root cause then.
   if (!suspicions_.try_emplace(from, Suspicion{error, turn.now}).second) return;
@@ -286,10 +286,10 @@ void Job::on_tick(Turn& turn) {
   check_suspicions(turn);
   for (const auto& [task, since] : silent_ps_)
     if (turn.now - since > patience_with_ps(since) && !is_final(state_))
-      return recover(turn,
-                     to_string(task) + " has been silent for " +
-                         std::to_string(static_cast<long>(to_seconds(turn.now - since))) + " s",
-                     TaskId(task), !turn.tasks.find(task)->leaving);
+      return recover(
+          turn,
+          {task, "it has been silent for " + std::to_string(static_cast<long>(to_seconds(turn.now - since))) + " s"},
+          !turn.tasks.find(task)->leaving);
   if (deadline_ && turn.now >= *deadline_) return on_deadline(turn);
   if (stage_ == Stage::kTrain) {
     for (const auto& [member, task] : std::map(joining_))
@@ -310,8 +310,7 @@ void Job::check_suspicions(Turn& turn) {
     suspicions_.erase(from);
     if (!uses(from)) continue;
     // All are well but who complains: it may do better as another member, or with others.
-    if (!is_worker(from) || stage_ != Stage::kTrain)
-      return recover(turn, to_string(from.task) + ": " + suspicion.error.message, from.task);
+    if (!is_worker(from) || stage_ != Stage::kTrain) return recover(turn, {from.task, suspicion.error.message});
     lose_worker(turn, from, suspicion.error.message);
   }
 }
@@ -382,7 +381,9 @@ void Job::on_deadline(Turn& turn) {
                   Error{ErrorCode::kUnavailable, reason_ + " for " + limit + ": start them, or lower min_workers"},
                   std::nullopt);
     case Stage::kRegather:
-      return fail(turn, Error{ErrorCode::kUnavailable, reason_ + " for " + limit}, recovery_->root);
+      return fail(
+          turn, Error{ErrorCode::kUnavailable, recovery_->cause.reason + "; " + recovery_->shortage + " for " + limit},
+          recovery_->cause.task);
     case Stage::kDescribe:
       return give_up("didn't read the data and build the model");
     case Stage::kInit:

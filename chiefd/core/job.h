@@ -18,6 +18,7 @@
 // before it is durable is held until Persisted.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
@@ -87,6 +88,8 @@ class Job {
   bool has_begun() const { return has_begun_; }
   // Without tasks' own state: Cluster adds what Tasks knows.
   JobStatus status(Instant now) const;
+  // What it can't go on without just now. Empty where it works, or waits for its turn or the chief's own disk.
+  std::vector<Awaited> waits_for(const Tasks& tasks, Instant now) const;
   // The worker's own steps, as it last said; 0 before it did.
   std::uint64_t steps_of(const Member& worker) const;
   // How far it has come in this generation, by its last heartbeat: own steps of a worker, newest version of a ps's
@@ -158,19 +161,20 @@ class Job {
   };
   // What recovery is for, until it trains again.
   struct Recovery {
-    std::string why;
-    std::optional<TaskId> root;
+    Cause cause;
     Instant began;
     Instant gathers_since;      // by this chief
     Instant not_before;         // back-off
     Step step;                  // that was reached
     bool is_step_known = true;  // else it is the newest that this chief knows of
+    std::string shortage{};     // "waiting for ps/0": why the next generation hasn't begun
   };
 
   const JobConfig& config() const { return setup_.submission.config; }
   bool takes_checkpoints() const { return !config().checkpoint.directory.empty(); }
   bool has_init() const { return !config().checkpoint.init_from.empty(); }
   bool waits_for_lost() const { return config().job.on_worker_loss == OnWorkerLoss::kWait; }
+  std::size_t least_workers() const { return std::max<std::size_t>(config().job.min_workers, 1); }
   bool is_sync() const { return config().train.mode == Mode::kSync; }
   bool holds_workers(const Tasks& tasks) const { return !silent_ps_.empty() || is_short_ || leaving_owner(tasks); }
   bool uses(const Member& member) const;
@@ -187,9 +191,9 @@ class Job {
   void warn(std::string text);
   // For `disttrain events`, and the log.
   void tell(Turn& turn, const std::string& kind, std::uint8_t level, const std::string& text,
-            std::optional<TaskId> task = {});
+            std::optional<TaskId> task = {}, const std::string& cause = "");
   void hold(Ticket ticket, Action action) { held_[ticket].push_back(std::move(action)); }
-  void await(std::vector<Member> who, Instant deadline);
+  void await(const Turn& turn, std::vector<Member> who, Instant deadline);
   // True when nobody is awaited any more.
   bool answered(const Member& member);
   void on_deadline(Turn& turn);
@@ -270,20 +274,28 @@ class Job {
   void pause(Turn& turn, const Finding& finding);
   void resume(Turn& turn);
   Duration patience_with_ps(Instant silent_since) const;
-  void recover(Turn& turn, const std::string& why, std::optional<TaskId> root, bool is_loss = true);
+  void recover(Turn& turn, const Cause& cause, bool is_loss = true);
   void roll_back(Turn& turn, bool is_loss = true);
-  std::size_t count_loss(Turn& turn, const std::string& kind, const std::string& why, std::optional<TaskId> root);
-  std::string too_many_losses(const std::string& why, std::size_t times) const;
+  std::size_t count_loss(Turn& turn, const std::string& kind, const Cause& cause);
+  Error too_many_losses(ErrorCode code, const Cause& cause, std::size_t times) const;
   void drop_generation(Turn& turn);
   void regather(Turn& turn);
-  bool regather_ps(Turn& turn, std::string& missing);
-  bool regather_workers(Turn& turn, std::string& missing);
+  bool regather_ps(Turn& turn, std::string& problem);
+  bool regather_workers(Turn& turn);
   void find_restore(Turn& turn);
 
   // job_reclaim.cc: the chief itself was away.
   void recall_end(const EndRecord& end);
   void reclaim(Turn& turn, const TaskHello& hello);
   void finish_reclaim(Turn& turn);
+
+  // job_awaited.cc: whom it waits for.
+  std::vector<Awaited> missing_to_begin(const Tasks& tasks) const;
+  std::vector<Awaited> missing_ps(const Tasks& tasks) const;
+  std::vector<Awaited> missing_workers(const Tasks& tasks, Instant now) const;
+  std::vector<Awaited> missing_to_train(const Tasks& tasks) const;
+  bool is_ready(const Task& task, Instant now) const;
+  AwaitedFor expected_answer() const;
 
   // job_leave.cc
   std::optional<TaskId> leaving_owner(const Tasks& tasks) const;
@@ -329,6 +341,7 @@ class Job {
   std::string reason_ = "waits for its turn";
   Stage stage_ = Stage::kQueued;
   std::set<Member> awaited_;  // who owes an answer in this stage
+  Instant waits_since_;       // for them; in kTrain for a leaver's checkpoint, or the end of a step
   std::optional<Instant> deadline_;
   Instant gather_until_;                       // then it doesn't begin again with others
   std::optional<Instant> complete_enough_at_;  // since when there are tasks enough to start

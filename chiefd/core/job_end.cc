@@ -36,6 +36,7 @@ void Job::stop(Turn& turn, const std::string& user) {
 // The workers end the step that they are in.
 void Job::end_steps(Turn& turn) {
   reason_ = end_reason_ + "; waits for the workers to end their step";
+  waits_since_ = turn.now;
   deadline_ = turn.now + std::max(setup_.timeouts.close, config().job.stall_timeout);
   if (is_short_) check_quorum(turn);
   for (const Member& worker : unfinished_) send(turn, worker.task, StopJob{id(), generation_});
@@ -55,8 +56,7 @@ void Job::fail(Turn& turn, Error error, std::optional<TaskId> root) {
   suspicions_.clear();
   if (root) root_cause_ = RootCause{*root, error.message};
   if (!opened_) code_ = error.code;
-  const std::string who = root ? to_string(*root) + ": " : "";
-  set_state(turn, JobState::kFailed, error.message.rfind(who, 0) == 0 ? error.message : who + error.message);
+  set_state(turn, JobState::kFailed, to_string(Cause{root, error.message}));
   close(turn, JobState::kFailed, reason_);
 }
 
@@ -65,7 +65,7 @@ void Job::on_all_finished(Turn& turn) {
   stage_ = Stage::kSettle;
   is_short_ = false;
   if (attempt_ && attempt_->holds) abandon_attempt(turn, "the job has all its steps");
-  await({pacer()}, turn.now + 2 * setup_.timeouts.silent_ps);
+  await(turn, {pacer()}, turn.now + 2 * setup_.timeouts.silent_ps);
   std::erase_if(roster_.members, [this](const Member& worker) { return lost_.count(worker) != 0; });
   roster_.version = roster_.version.next();
   hold(turn.persist(RosterRecord{id(), generation_, roster_}),
@@ -79,9 +79,9 @@ void Job::evaluate(Turn& turn, bool is_loss) {
   const auto candidate = std::find_if(roster_.members.begin(), roster_.members.end(),
                                       [this](const Member& worker) { return lost_.count(worker) == 0; });
   if (candidate == roster_.members.end())
-    return recover(turn, "no worker is left for the final evaluation", std::nullopt, is_loss);
+    return recover(turn, {std::nullopt, "no worker is left for the final evaluation"}, is_loss);
   set_state(turn, JobState::kEvaluating, to_string(candidate->task) + " evaluates the final parameters");
-  await({*candidate}, turn.now + setup_.timeouts.setup + config().job.stall_timeout);
+  await(turn, {*candidate}, turn.now + setup_.timeouts.setup + config().job.stall_timeout);
   send(turn, candidate->task, Evaluate{id(), generation_});
 }
 
@@ -156,7 +156,7 @@ void Job::tell_to_close(Turn& turn, std::vector<Member> members) {
   // Who is silent is told, now or when it says hello, but isn't waited for.
   std::vector<Member> heard = members;
   std::erase_if(heard, [&turn](const Member& member) { return !turn.tasks.find(member.task)->is_there(); });
-  await(heard, turn.now + setup_.timeouts.close);
+  await(turn, heard, turn.now + setup_.timeouts.close);
   for (const Member& member : members) send(turn, member.task, CloseJob{id(), generation_, end_reason_});
 }
 

@@ -60,7 +60,7 @@ void Job::advance_leavers(Turn& turn) {
     const std::string reason = to_string(*ps) + " was told to end; takes a checkpoint first";
     pause_workers(turn, true, reason);
     set_state(turn, JobState::kPaused, reason);
-    next_try_ = turn.now;
+    next_try_ = waits_since_ = turn.now;
   }
   if (attempt_ && !attempt_->holds) cut_now(turn);  // nobody makes the step that it may wait for
   advance_attempt(turn);

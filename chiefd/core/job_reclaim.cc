@@ -23,8 +23,7 @@ void Job::recall(Instant now, const std::deque<EventRecord>& events, std::int64_
     if (event.kind == kLossCounted || event.kind == kRollsBack) {
       const Step reached = std::max(Step(event.step), recovery_ ? recovery_->step : Step());
       const Instant began = recovery_ ? recovery_->began : now - age;
-      recovery_ = Recovery{event.text.substr(event.text.find(kCauseFollows) + std::string(kCauseFollows).size()),
-                           parse_task_id(event.task),
+      recovery_ = Recovery{Cause{parse_task_id(event.task), event.cause.empty() ? event.text : event.cause},
                            began,
                            now,
                            now,
@@ -137,8 +136,8 @@ void Job::reclaim(Turn& turn, const TaskHello& hello) {
     return owner.task == hello.member.task && owner.incarnation != hello.member.incarnation;
   };
   if (std::any_of(ps.begin(), ps.end(), was_replaced) && hello.job.value == 0)
-    return recover(turn, to_string(hello.member.task) + ": it was restarted while the chief was away",
-                   hello.member.task, told_to_end_.count(to_string(hello.member.task)) == 0);
+    return recover(turn, {hello.member.task, "it was restarted while the chief was away"},
+                   told_to_end_.count(to_string(hello.member.task)) == 0);
   if (hello.job != id() || hello.generation != generation_ || !uses(hello.member)) return;
   reclaimed_.insert(hello.member);
   // Workers that have marked their channels for the chief before would wait for those that never heard of it.
@@ -155,12 +154,12 @@ void Job::finish_reclaim(Turn& turn) {
       std::none_of(ps.begin(), ps.end(), is_missing) && std::none_of(workers_.begin(), workers_.end(), is_missing);
   if (!awaited_.empty()) {
     if (turn.now < *deadline_) return;
-    return recover(turn, to_string(pacer().task) + ": it heartbeats, but didn't say where the job is", pacer().task);
+    return recover(turn, {pacer().task, "it heartbeats, but didn't say where the job is"});
   }
   if (!all && turn.now < *deadline_) return;
   for (const Member& member : ps)
     if (is_missing(member))
-      return recover(turn, to_string(member.task) + ": it was lost while the chief was away", member.task,
+      return recover(turn, {member.task, "it was lost while the chief was away"},
                      told_to_end_.count(to_string(member.task)) == 0);
   std::vector<Member> members = roster_.members;
   for (const Member& worker : roster_.members) {
@@ -188,7 +187,7 @@ void Job::finish_reclaim(Turn& turn) {
   for (const Member& worker : gone) fence(turn, worker, turn.last_ticket);
   evaluator_.reset();
   choose_evaluator(turn);
-  await({pacer()}, turn.now + setup_.timeouts.silent_ps);
+  await(turn, {pacer()}, turn.now + setup_.timeouts.silent_ps);
   if (state_ == JobState::kPaused && !holds_workers(turn.tasks))
     set_state(turn, JobState::kRunning, "the chief is back");
   for (const Member& worker : unfinished_) {

@@ -28,7 +28,7 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
   }
   if (is_owner(member)) {
     if (is_silent && has_trained) return pause(turn, finding);
-    return recover(turn, to_string(member.task) + ": " + finding.why, member.task, is_loss);
+    return recover(turn, {member.task, finding.why}, is_loss);
   }
   if (stage_ == Stage::kTrain) return lose_worker(turn, member, finding.why, is_loss);
   if (stage_ == Stage::kReclaim) {
@@ -37,7 +37,7 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
     reclaimed_.erase(member);  // seen at its end
     return;
   }
-  if (!has_trained) return recover(turn, to_string(member.task) + ": " + finding.why, member.task, is_loss);
+  if (!has_trained) return recover(turn, {member.task, finding.why}, is_loss);
   lost_.insert(member);
   // The last cut doesn't wait for its marks.
   if (stage_ == Stage::kSettle || stage_ == Stage::kFinalCut) {
@@ -59,7 +59,7 @@ Duration Job::patience_with_ps(Instant silent_since) const {
 void Job::pause(Turn& turn, const Finding& finding) {
   silent_ps_.emplace(finding.member.task, turn.now);
   abandon_attempt(turn, to_string(finding.member.task) + " is silent");
-  const std::string reason = to_string(finding.member.task) + ": " + finding.why + "; waiting for it to return";
+  const std::string reason = to_string(Cause{finding.member.task, finding.why}) + "; waiting for it to return";
   pause_workers(turn, true, reason);
   set_state(turn, JobState::kPaused, reason);
 }
@@ -78,12 +78,13 @@ void Job::resume(Turn& turn) {
 // ---- rollback
 
 // is_loss: else the task was told to end, and nobody counts it.
-void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root, bool is_loss) {
+void Job::recover(Turn& turn, const Cause& cause, bool is_loss) {
   if (is_final(state_) || stage_ == Stage::kClose || stage_ == Stage::kQueued) return;
-  if (stopping_) return close(turn, JobState::kStopped, end_reason_ + "; " + why + " before the workers had ended");
-  const std::size_t times = is_loss ? count_loss(turn, owners_.empty() ? kLostAtStart : kLossCounted, why, root) : 0;
+  if (stopping_)
+    return close(turn, JobState::kStopped, end_reason_ + "; " + to_string(cause) + " before the workers had ended");
+  const std::size_t times = is_loss ? count_loss(turn, owners_.empty() ? kLostAtStart : kLossCounted, cause) : 0;
   if (times > config().job.max_restarts)
-    return fail(turn, Error{ErrorCode::kFailed, too_many_losses(why, times)}, root);
+    return fail(turn, too_many_losses(ErrorCode::kFailed, cause, times), cause.task);
   // Nothing was placed yet: no generation to roll back.
   if (owners_.empty()) {
     awaited_.clear();
@@ -92,12 +93,13 @@ void Job::recover(Turn& turn, const std::string& why, std::optional<TaskId> root
     return gather(turn);
   }
   if (!is_loss)
-    tell(turn, kRollsBack, 1, std::string("it was told to end, which counts as no loss") + kCauseFollows + why, root);
+    tell(turn, kRollsBack, 1, "it was told to end, which counts as no loss: " + to_string(cause), cause.task,
+         cause.reason);
   const Step reached = std::max(pacer_report_.global_step, recovery_ ? recovery_->step : Step());
   const bool is_known = heard_pacer_ && (!recovery_ || recovery_->is_step_known);
   const Instant began = recovery_ ? recovery_->began : turn.now;
   const Instant gathers_since = recovery_ ? recovery_->gathers_since : turn.now;
-  recovery_ = Recovery{why, root, began, gathers_since, turn.now + back_off(fruitless_), reached, is_known};
+  recovery_ = Recovery{cause, began, gathers_since, turn.now + back_off(fruitless_), reached, is_known};
   roll_back(turn, is_loss);
 }
 
@@ -106,26 +108,27 @@ void Job::roll_back(Turn& turn, bool is_loss) {
   ++recoveries_;
   if (is_loss) ++fruitless_;
   drop_generation(turn);
-  pause_workers(turn, true, recovery_->why);
+  pause_workers(turn, true, to_string(recovery_->cause));
   stage_ = Stage::kRegather;
   deadline_ = turn.now + setup_.timeouts.setup;
-  set_state(turn, JobState::kPaused, recovery_->why + "; recovers");
+  set_state(turn, JobState::kPaused, to_string(recovery_->cause) + "; recovers");
   regather(turn);
 }
 
 // How many there were within the window, this one too. Told, so that the next chief knows of it: recall().
-std::size_t Job::count_loss(Turn& turn, const std::string& kind, const std::string& why, std::optional<TaskId> root) {
+std::size_t Job::count_loss(Turn& turn, const std::string& kind, const Cause& cause) {
   const std::size_t times = restarts_.note(turn.now, config().job.restart_window);
   tell(turn, kind, 2,
        "loss number " + std::to_string(times) + " within job.restart_window, of at most " +
-           std::to_string(config().job.max_restarts) + kCauseFollows + why,
-       root);
+           std::to_string(config().job.max_restarts) + ": " + to_string(cause),
+       cause.task, cause.reason);
   return times;
 }
 
-std::string Job::too_many_losses(const std::string& why, std::size_t times) const {
-  return why + "; it is the loss number " + std::to_string(times) +
-         " within job.restart_window, and job.max_restarts is " + std::to_string(config().job.max_restarts);
+Error Job::too_many_losses(ErrorCode code, const Cause& cause, std::size_t times) const {
+  return Error{code, cause.reason + "; it is the loss number " + std::to_string(times) +
+                         " within job.restart_window, and job.max_restarts is " +
+                         std::to_string(config().job.max_restarts)};
 }
 
 // Nothing that belongs to it is of use any more.
@@ -159,11 +162,15 @@ void Job::drop_generation(Turn& turn) {
 }
 
 void Job::regather(Turn& turn) {
-  std::string missing;
-  const bool has_ps = regather_ps(turn, missing);
-  const bool has_workers = regather_workers(turn, missing);
+  std::string problem;
+  const bool has_ps = regather_ps(turn, problem);
+  const bool has_workers = regather_workers(turn);
   if (!has_ps || !has_workers) {
-    reason_ = recovery_->why + "; waiting for " + missing;
+    recovery_->shortage = "waiting for " + to_string(waits_for(turn.tasks, turn.now));
+    if (!has_ps && !problem.empty()) recovery_->shortage += " (the others can't take its shards: " + problem + ")";
+    if (!has_workers && !waits_for_lost())
+      for (const auto& [task, why] : kept_out_) recovery_->shortage += "; " + to_string(task) + " " + why;
+    reason_ = to_string(recovery_->cause) + "; " + recovery_->shortage;
     return;
   }
   if (turn.now < recovery_->not_before) return;
@@ -171,16 +178,8 @@ void Job::regather(Turn& turn) {
 }
 
 // Its owners, in whatever process they are now; after a while whoever is there.
-bool Job::regather_ps(Turn& turn, std::string& missing) {
-  const auto add = [&missing](const std::string& what) { missing += (missing.empty() ? "" : ", ") + what; };
-  bool all = !owners_.empty();
-  for (const Member& ps : holders()) {
-    const Task* task = turn.tasks.find(ps.task);
-    if (task != nullptr && task->takes_work()) continue;
-    all = false;
-    add(to_string(ps.task));
-  }
-  if (all) {
+bool Job::regather_ps(Turn& turn, std::string& problem) {
+  if (missing_ps(turn.tasks).empty()) {
     for (Owner& owner : owners_) {
       const Task& task = *turn.tasks.find(owner.ps.task);
       owner = Owner{task.member, task.hello.address};
@@ -194,14 +193,12 @@ bool Job::regather_ps(Turn& turn, std::string& missing) {
   if (placed) return true;
   owners_ = before;
   layout_ = layout_before;
-  missing += " (the others can't take its shards: " + placed.error().message + ")";
+  problem = placed.error().message;
   return false;
 }
 
-bool Job::regather_workers(Turn& turn, std::string& missing) {
-  const auto add = [&missing](const std::string& what) { missing += (missing.empty() ? "" : ", ") + what; };
-  std::vector<Member> ready;
-  std::set<TaskId> tasks;
+bool Job::regather_workers(Turn& turn) {
+  std::map<TaskId, Member> ready;
   for (const auto& [id, task] : turn.tasks.all()) {
     if (id.role != Role::kWorker || !task.takes_work()) continue;
     const std::size_t losses = losses_of(id, turn.now);
@@ -209,30 +206,17 @@ bool Job::regather_workers(Turn& turn, std::string& missing) {
       keep_out(turn, id, losses);
     } else if (prepared_.count(task.member) != 0) {
       kept_out_.erase(id);
-      ready.push_back(task.member);
-      tasks.insert(id);
+      ready.emplace(id, task.member);
     } else {
       invite(turn, task.member);
     }
   }
-  if (waits_for_lost()) {
-    std::vector<Member> ranked;
-    for (const TaskId rank : ranks_) {
-      if (tasks.count(rank) == 0) add(to_string(rank));
-      for (const Member& member : ready)
-        if (member.task == rank) ranked.push_back(member);
-    }
-    if (ranked.size() < ranks_.size()) return false;
-    roster_.members = ranked;
-    return true;
-  }
-  const std::size_t least = std::max<std::size_t>(config().job.min_workers, 1);
-  if (ready.size() < least) {
-    add(std::to_string(least - ready.size()) + (ready.size() + 1 == least ? " more worker" : " more workers"));
-    for (const auto& [task, why] : kept_out_) missing += "; " + to_string(task) + " " + why;
-    return false;
-  }
-  roster_.members = ready;
+  if (!missing_workers(turn.tasks, turn.now).empty()) return false;
+  roster_.members.clear();
+  if (waits_for_lost())
+    for (const TaskId rank : ranks_) roster_.members.push_back(ready.at(rank));
+  else
+    for (const auto& [id, member] : ready) roster_.members.push_back(member);
   return true;
 }
 

@@ -50,43 +50,31 @@ void Job::begin(Turn& turn) {
 
 // Waits for all tasks of the cluster file, but for not much longer than min_workers, every ps and every rank need.
 void Job::gather(Turn& turn) {
-  std::string missing;
-  std::size_t missing_count = 0;
-  bool has_all_ps = true;
   std::map<TaskId, Member> there;
-  for (const auto& [id, task] : turn.tasks.all()) {
-    if (task.takes_work()) {
-      if (id.role == Role::kWorker) there.emplace(id, task.member);
-      continue;
-    }
-    if (!task.is_listed) continue;
-    if (id.role == Role::kPs) has_all_ps = false;
-    missing += (missing.empty() ? "" : ", ") + to_string(id);
-    ++missing_count;
-  }
+  for (const auto& [id, task] : turn.tasks.all())
+    if (id.role == Role::kWorker && task.takes_work()) there.emplace(id, task.member);
   // Those that have ranks are the ones that it trains with, in that order.
   std::vector<Member> workers;
-  for (const TaskId rank : ranks_) {
-    if (there.count(rank) != 0) {
-      workers.push_back(there.at(rank));
-    } else if (const Task* task = turn.tasks.find(rank); task == nullptr || !task->is_listed) {
-      missing += (missing.empty() ? "" : ", ") + to_string(rank);
-      ++missing_count;
-    }
-  }
+  for (const TaskId rank : ranks_)
+    if (there.count(rank) != 0) workers.push_back(there.at(rank));
   const bool has_all_ranks = workers.size() == ranks_.size();
   if (ranks_.empty())
     for (const auto& [id, member] : there) workers.push_back(member);
-  if (missing_count == 0 && has_all_ranks && workers.size() >= config().job.min_workers) return describe(turn, workers);
-  reason_ = "waiting for " + std::to_string(missing_count) + " of " + std::to_string(turn.tasks.all().size()) +
-            " tasks: " + missing;
-  if (!has_all_ps || !has_all_ranks || workers.size() < config().job.min_workers || workers.empty()) {
+  const std::vector<Awaited> missing = missing_to_begin(turn.tasks);
+  if (missing.empty()) return describe(turn, workers);
+  reason_ = "waiting for ";
+  if (missing.front().task)
+    reason_ += std::to_string(missing.size()) + " of " + std::to_string(turn.tasks.all().size()) + " tasks: ";
+  reason_ += to_string(missing);
+  const bool has_all_ps = std::none_of(missing.begin(), missing.end(),
+                                       [](const Awaited& one) { return one.task && one.task->role == Role::kPs; });
+  if (!has_all_ps || !has_all_ranks || workers.size() < least_workers()) {
     complete_enough_at_.reset();
     return;
   }
   if (!complete_enough_at_) complete_enough_at_ = turn.now;
   if (turn.now - *complete_enough_at_ < 2 * setup_.timeouts.silent) return;
-  warn("began without " + missing);
+  warn("began without " + to_string(missing));
   describe(turn, workers);
 }
 
@@ -94,7 +82,7 @@ void Job::describe(Turn& turn, const std::vector<Member>& workers) {
   stage_ = Stage::kDescribe;
   roster_ = Roster{RosterVersion(1), workers};
   reason_ = to_string(workers.front().task) + " reads the data and builds the model";
-  await({workers.front()}, turn.now + setup_.timeouts.setup);
+  await(turn, {workers.front()}, turn.now + setup_.timeouts.setup);
   send(turn, workers.front().task, DescribeJob{id(), setup_.submission.toml});
 }
 
@@ -106,9 +94,10 @@ void Job::on_finding_while_describing(Turn& turn, const Finding& finding) {
   // A worker that dies of the job's data would die of it again, and again.
   const bool may_be_the_data =
       finding.what == Finding::What::kLost && !finding.was_told_to_end && awaited_.count(member) != 0;
-  const std::size_t times = may_be_the_data ? count_loss(turn, kLostAtStart, finding.why, member.task) : 0;
+  const Cause cause{member.task, finding.why};
+  const std::size_t times = may_be_the_data ? count_loss(turn, kLostAtStart, cause) : 0;
   if (times > config().job.max_restarts)
-    return fail(turn, Error{ErrorCode::kUnavailable, too_many_losses(finding.why, times)}, member.task);
+    return fail(turn, too_many_losses(ErrorCode::kUnavailable, cause, times), member.task);
   if (turn.now >= gather_until_) return fail(turn, Error{ErrorCode::kUnavailable, finding.why}, member.task);
   awaited_.clear();
   stage_ = Stage::kGather;
@@ -278,7 +267,7 @@ void Job::create_shards(Turn& turn) {
   create_began_ = turn.now;
   reason_ = "the ps tasks create " + std::to_string(layout_.shards) + (layout_.shards == 1 ? " shard" : " shards") +
             (restore_ || !init_path_.empty() ? " from " + (restore_ ? restore_->path : init_path_) : "");
-  await(holders(), turn.now + setup_.timeouts.setup);
+  await(turn, holders(), turn.now + setup_.timeouts.setup);
   for (const Member& ps : holders()) ask_to_create(turn, ps);
 }
 
@@ -306,7 +295,7 @@ void Job::open(Turn& turn) {
   stage_ = Stage::kOpen;
   reason_ = "the workers open the job";
   evaluator_ = roster_.members.front();
-  await(roster_.members, turn.now + setup_.timeouts.setup);
+  await(turn, roster_.members, turn.now + setup_.timeouts.setup);
   for (const Member& worker : roster_.members) ask_to_open(turn, worker);
 }
 
@@ -371,8 +360,8 @@ void Job::start_training(Turn& turn) {
                                       : "the steps since then are lost, " +
                                             (lost > 0 ? "at least " + std::to_string(lost) : "how many isn't known") +
                                             ": the chief was away; ") +
-             milliseconds(turn.now - recovery->began) + " after: " + recovery->why,
-         recovery->root);
+             milliseconds(turn.now - recovery->began) + " after: " + to_string(recovery->cause),
+         recovery->cause.task, recovery->cause.reason);
   }
   // After what was told: a chief that finds it has no recovery to end.
   turn.persist(TrainingRecord{id(), generation_});

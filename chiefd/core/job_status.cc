@@ -76,6 +76,7 @@ JobPart Job::part() const {
 
 JobStatus Job::status(Instant now) const {
   JobStatus status;
+  status.as_of = now;
   status.job = id();
   status.name = name();
   status.mode = config().train.mode;

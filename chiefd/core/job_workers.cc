@@ -212,28 +212,17 @@ std::size_t Job::losses_of(TaskId worker, Instant now) const {
 
 // Why the job can't train with the workers that it has. "": it can.
 std::string Job::shortage(const Turn& turn) const {
-  if (stopping_ || !is_work_left()) return "";
-  std::size_t living = 0;
-  std::string missing;
-  for (const Member& member : roster_.members) {
-    if (lost_.count(member) == 0)
-      ++living;
-    else
-      missing += (missing.empty() ? "" : ", ") + to_string(member.task);
-  }
+  const std::vector<Awaited> missing = missing_to_train(turn.tasks);
+  if (missing.empty()) return "";
   std::string banned;
   for (const auto& [id, task] : turn.tasks.all())
     if (id.role == Role::kWorker && losses_of(id, turn.now) > config().job.max_restarts)
       banned += "; " + to_string(id) +
                 " was lost too often within job.restart_window to be taken back: " + "job.max_restarts is " +
                 std::to_string(config().job.max_restarts);
-  if (!missing.empty() && waits_for_lost())
-    return "waiting for " + missing + " (job.on_worker_loss is \"wait\")" + banned;
-  const std::size_t least = std::max<std::size_t>(config().job.min_workers, 1);
-  if (living < least)
-    return std::to_string(living) + " of at least " + std::to_string(least) + " workers are there; waiting for others" +
-           banned;
-  return "";
+  if (missing.front().task) return "waiting for " + to_string(missing) + " (job.on_worker_loss is \"wait\")" + banned;
+  return std::to_string(least_workers() - missing.front().count) + " of at least " + std::to_string(least_workers()) +
+         " workers are there; waiting for others" + banned;
 }
 
 void Job::check_quorum(Turn& turn) {

@@ -39,6 +39,10 @@ void add_event(std::deque<EventRecord>& events, const EventRecord& event) {
   if (events.size() > kMaxEvents) events.pop_front();
 }
 
+std::string to_string(const Cause& cause) {
+  return (cause.task ? disttrain::to_string(*cause.task) + ": " : "") + cause.reason;
+}
+
 bool is_final(JobState state) {
   return state == JobState::kFinished || state == JobState::kFailed || state == JobState::kStopped;
 }

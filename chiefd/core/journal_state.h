@@ -124,6 +124,16 @@ struct EvaluationStatus {
   bool operator==(const EvaluationStatus&) const = default;
 };
 
+// Why a job begins anew. `reason` doesn't name the task.
+struct Cause {
+  std::optional<TaskId> task;  // none: no single one
+  std::string reason;
+  bool operator==(const Cause&) const = default;
+};
+// "ps/0: no heartbeat for 1000 ms".
+std::string to_string(const Cause& cause);
+
+// Why it failed.
 struct RootCause {
   TaskId task;
   std::string reason;
@@ -169,13 +179,13 @@ struct EventRecord {
   std::string task;                   // "ps/1", or ""
   std::uint64_t step = 0;             // global step, where it says something
   std::string text;                   // a sentence
+  std::string cause{};                // of a loss and what follows from it: Cause::reason; its task is `task`
   bool operator==(const EventRecord&) const = default;
 };
 
 // The kinds that a later chief goes by.
 inline constexpr char kLossCounted[] = "loss_counted";   // the job rolls back for it
 inline constexpr char kLostAtStart[] = "lost_at_start";  // nothing was placed yet
-inline constexpr char kCauseFollows[] = ": ";            // the first in its text
 inline constexpr char kWorkerLost[] = "worker_lost";
 inline constexpr char kRolledBack[] = "rolled_back";
 inline constexpr char kTakenUp[] = "taken_up";

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "chiefd/core/awaited.h"
 #include "chiefd/core/journal_state.h"
 #include "common/config/job_config.h"
 #include "common/histogram.h"
@@ -76,11 +77,13 @@ struct CheckpointFigures {
 };
 
 struct JobStatus {
+  Instant as_of;
   JobId job;
   std::string name;
   Mode mode = Mode::kAsync;
   JobState state = JobState::kQueued;
   std::string reason;
+  std::vector<Awaited> waits_for;
   Generation generation;
   std::uint32_t recoveries = 0;
   std::string checkpoint;  // path of the newest; "": none

@@ -83,7 +83,13 @@ Record some_record(int i) {
     case 8:
       return CheckpointRecord{job, Generation(5), Step(20), "/checkpoints/step-20"};
     case 9:
-      return EventRecord{1'700'000'000'000'000'000, job, "task_lost", "ps/1", 20, "ps/1 is dead"};
+      return EventRecord{1'700'000'000'000'000'000,
+                         job,
+                         "task_lost",
+                         "ps/1",
+                         20,
+                         "ps/1 is dead",
+                         job.value % 2 == 0 ? "it is gone" : ""};
     case 10: {
       EndRecord end;
       end.job = job;

@@ -83,22 +83,31 @@ TEST(ExitCode, FollowsTheState) {
 }
 
 TEST(RootCause, NamesTaskReasonLogAndWayOut) {
-  const Json status = failed_status(running(), "mnist", "ps/0", "pid 7 was killed by signal 9 (Killed)", {"a", "b"});
+  const Json status = failed_status(running(), "mnist", "ps/0", "pid 7 was killed", SIGKILL, {"a", "b"});
   EXPECT_EQ(status["state"], "failed");
-  EXPECT_EQ(status["reason"], "ps/0: pid 7 was killed by signal 9 (Killed)");
+  EXPECT_EQ(status["reason"], "ps/0: pid 7 was killed");
   EXPECT_EQ(status["global_step"], 500);
-  EXPECT_THAT(
-      said(print_root_cause, status),
-      AllOf(HasSubstr("job mnist failed because of ps/0: pid 7 was killed by signal 9"),
-            HasSubstr("last log lines of ps/0:\n  | a\n  | b\n"), HasSubstr("what to do: "), HasSubstr("memory")));
+  EXPECT_THAT(said(print_root_cause, status), AllOf(HasSubstr("job mnist failed because of ps/0: pid 7 was killed\n"),
+                                                    HasSubstr("last log lines of ps/0:\n  | a\n  | b\n"),
+                                                    HasSubstr("what to do: "), HasSubstr("memory")));
 }
 
 TEST(RootCause, OfAJobThatNeverHadAStatusHasAllKeys) {
-  const Json status = failed_status(Json(), "mnist", "chief/0", "was killed by signal 9 (Killed)", {});
+  const Json status = failed_status(Json(), "mnist", "chief/0", "gone", std::nullopt, {});
   for (const char* key : {"job", "state", "reason", "global_step", "seconds", "steps_per_second", "examples_per_second",
                           "loss", "evaluation", "transport", "generation", "recoveries", "checkpoint", "tasks"})
     EXPECT_TRUE(status.contains(key)) << key;
   EXPECT_EQ(status["job"], "mnist");
+}
+
+TEST(RootCause, WayOutGoesByTheSignalAndNotByTheWords) {
+  const auto way_out = [](std::optional<int> signal) {
+    return said(print_root_cause, failed_status(Json(), "mnist", "ps/0", "signal 9, signal 11, signal 6", signal, {}));
+  };
+  EXPECT_THAT(way_out(SIGKILL), HasSubstr("out of memory"));
+  EXPECT_THAT(way_out(SIGSEGV), HasSubstr("a bug of disttrain"));
+  EXPECT_THAT(way_out(SIGTERM), HasSubstr("can be submitted again"));
+  EXPECT_THAT(way_out(std::nullopt), HasSubstr("can be submitted again"));
 }
 
 TEST(RootCause, IsntSaidOfAFinishedJob) {

@@ -309,7 +309,8 @@ TEST(State, WithoutAnyJobItSaysSo) {
 
 TEST(State, PausedJobNamesWhoItWaitsForAndWhereThatIs) {
   const Verdict verdict = of_state(R"({"job": "a", "state": "paused",
-    "reason": "ps/1: no heartbeat for 1002.0 ms; waiting for it to return", "tasks": [
+    "reason": "ps/1: no heartbeat for 1002.0 ms; waiting for it to return",
+    "waits_for": [{"task": "ps/1", "count": 1, "since": 1.0, "for": "heartbeat"}], "tasks": [
     {"task": "ps/0", "state": "silent", "host": "h0", "address": "h0:1", "pid": 4, "heartbeat_age_seconds": 1.0},
     {"task": "ps/1", "state": "silent", "host": "h1", "address": "h1:1", "pid": 5, "heartbeat_age_seconds": 2.0}]})");
   expect(verdict, Brake::kState, "ps/1",

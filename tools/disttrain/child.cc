@@ -142,4 +142,8 @@ std::optional<int> Child::exit_code() const {
   return status_ && WIFEXITED(*status_) ? std::optional(WEXITSTATUS(*status_)) : std::nullopt;
 }
 
+std::optional<int> Child::signal() const {
+  return status_ && WIFSIGNALED(*status_) ? std::optional(WTERMSIG(*status_)) : std::nullopt;
+}
+
 }  // namespace disttrain::cli

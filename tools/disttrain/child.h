@@ -46,6 +46,8 @@ class Child {
   std::string how_it_ended() const;
   // None where a signal ended it, or where it runs.
   std::optional<int> exit_code() const;
+  // That ended it. None where it ended by itself, or where it runs.
+  std::optional<int> signal() const;
 
  private:
   Child(TaskId task, pid_t pid, std::filesystem::path log) : task_(task), pid_(pid), log_(std::move(log)) {}

@@ -94,6 +94,7 @@ void add_how_it_ended(Json& status, const Supervisor& daemons) {
   // One that was started again long ago has another story.
   if (last == ended.rend() || (!last->stays_down && daemon::now() - last->when > kJustNow)) return;
   cause["reason"] = text_of(cause, "reason") + "; " + described(*last);
+  if (last->signal) cause["signal"] = *last->signal;
   if (list_of(cause, "log").empty()) cause["log"] = last_lines(last->log, kShownLogLines);
 }
 
@@ -112,13 +113,13 @@ FinishedRun conclude(Outcome outcome, const Watch& watch, const Supervisor& daem
   run.status = std::move(outcome.status);
   if (const auto& blamed = watch.blamed(); blamed && outcome.error) {
     run.status = failed_status(run.status, job, to_string(blamed->task),
-                               "pid " + std::to_string(blamed->pid) + " " + blamed->how,
+                               "pid " + std::to_string(blamed->pid) + " " + blamed->how, blamed->signal,
                                last_lines(blamed->log, kShownLogLines));
     if (blamed->exit_code && is_sysexit(*blamed->exit_code)) run.status["code"] = *blamed->exit_code;
   } else {
     if (outcome.error && outcome.interrupted == 0) {
       // No daemon is blamed, so the chief is there and doesn't answer: it is stopped, or its host is.
-      run.status = failed_status(run.status, job, "chief/0", outcome.error->message,
+      run.status = failed_status(run.status, job, "chief/0", outcome.error->message, std::nullopt,
                                  last_lines(daemons.log_of(kChief), kShownLogLines));
     }
     add_how_it_ended(run.status, daemons);

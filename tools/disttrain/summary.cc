@@ -1,6 +1,7 @@
 #include "tools/disttrain/summary.h"
 
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 
 #include "tools/disttrain/json.h"
@@ -18,13 +19,14 @@ std::string fixed(double value, int digits) {
   return text;
 }
 
-// What an operator can do about it, by what is said of the cause.
-std::string way_out(const std::string& reason) {
-  if (reason.find("signal 9") != std::string::npos)
+// What an operator can do about it.
+std::string way_out(const Json& cause) {
+  const double signal = number_of(cause, "signal");
+  if (signal == SIGKILL)
     return "if nobody killed it, the system may have run out of memory: see `dmesg | tail`, and lower batch_size or "
            "the "
            "number of tasks";
-  if (reason.find("signal 6") != std::string::npos || reason.find("signal 11") != std::string::npos)
+  if (signal == SIGABRT || signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL)
     return "this is a bug of disttrain: please report it with the log lines above";
   return "see the log lines above and `disttrain logs`; the job can be submitted again as it is";
 }
@@ -94,7 +96,7 @@ void print_root_cause(std::ostream& out, const Json& status) {
       if (line.is_string()) out << "  | " << line.get<std::string>() << '\n';
   }
   const bool is_refused_at_start = status.contains("code") && status["code"].is_number_integer();
-  if (!is_refused_at_start) out << "what to do: " << way_out(reason) << '\n';
+  if (!is_refused_at_start) out << "what to do: " << way_out(*cause) << '\n';
 }
 
 void print_phases(std::ostream& out, const Json& status) {
@@ -118,12 +120,13 @@ void print_phases(std::ostream& out, const Json& status) {
 }
 
 Json failed_status(const Json& last, const std::string& job, const std::string& task, const std::string& reason,
-                   const std::vector<std::string>& log) {
+                   std::optional<int> signal, const std::vector<std::string>& log) {
   Json status = last;
   if (!status.is_object()) {
     status = {{"job", job},
               {"state", ""},
               {"reason", ""},
+              {"waits_for", Json::array()},
               {"global_step", 0},
               {"seconds", 0.0},
               {"steps_per_second", 0.0},
@@ -138,7 +141,11 @@ Json failed_status(const Json& last, const std::string& job, const std::string& 
   }
   status["state"] = "failed";
   status["reason"] = task.empty() ? reason : task + ": " + reason;
-  status["root_cause"] = task.empty() ? Json(nullptr) : Json{{"task", task}, {"reason", reason}, {"log", log}};
+  status["waits_for"] = Json::array();
+  status["root_cause"] = nullptr;
+  if (!task.empty())
+    status["root_cause"] = {
+        {"task", task}, {"reason", reason}, {"signal", signal ? Json(*signal) : Json(nullptr)}, {"log", log}};
   return status;
 }
 

@@ -1,6 +1,7 @@
 // What is said at a job's end, root cause first, and the exit code that goes with it.
 #pragma once
 
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -27,8 +28,8 @@ void print_root_cause(std::ostream& out, const Json& status);
 void print_phases(std::ostream& out, const Json& status);
 
 // A status for a job that nobody can tell the end of: failed, with this root cause. `last`: the last status seen, or
-// null.
+// null. `signal`: that ended the task's process.
 Json failed_status(const Json& last, const std::string& job, const std::string& task, const std::string& reason,
-                   const std::vector<std::string>& log);
+                   std::optional<int> signal, const std::vector<std::string>& log);
 
 }  // namespace disttrain::cli

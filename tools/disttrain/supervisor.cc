@@ -84,8 +84,8 @@ void Supervisor::on_end(Kept& kept) {
   const bool is_missed = kept.daemon.task.role == Role::kChief && running() > 0;
   const RestartPolicy::Verdict verdict = kept.policy.on_end(now, exit_code, is_missed);
   const std::string error = exit_code.value_or(0) != 0 ? last_error(kept.daemon.log, kept.log_begins) : "";
-  ended_.push_back(EndedDaemon{kept.daemon.task, kept.child->pid(), kept.child->how_it_ended(), exit_code, error,
-                               kept.daemon.log, now, !verdict.pause});
+  ended_.push_back(EndedDaemon{kept.daemon.task, kept.child->pid(), kept.child->how_it_ended(), exit_code,
+                               kept.child->signal(), error, kept.daemon.log, now, !verdict.pause});
   if (ended_.size() > kMostEnded) ended_.pop_front();
   const std::string what = described(ended_.back()) + (error.empty() ? "" : " (" + error + ")");
   if (!verdict.pause) return say_(what + "; it stays down: " + verdict.why_not);

@@ -32,7 +32,8 @@ struct EndedDaemon {
   pid_t pid = 0;
   std::string how;               // "was killed by signal 9 (Killed)"
   std::optional<int> exit_code;  // none: a signal
-  std::string error;             // its own last one; "": it logged none
+  std::optional<int> signal;
+  std::string error;  // its own last one; "": it logged none
   std::filesystem::path log;
   Instant when;
   bool stays_down = false;

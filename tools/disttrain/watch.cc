@@ -1,8 +1,6 @@
 #include "tools/disttrain/watch.h"
 
 #include <algorithm>
-#include <cctype>
-#include <string_view>
 
 namespace disttrain::cli {
 
@@ -11,29 +9,19 @@ namespace {
 // Until the chief, which hears of a task's death too, has said by itself what becomes of the job.
 constexpr std::chrono::seconds kChiefSaysSo(1);
 
-// "worker/1" isn't in "worker/10".
-bool names(std::string_view text, const std::string& task) {
-  for (std::size_t at = text.find(task); at != std::string_view::npos; at = text.find(task, at + 1)) {
-    const std::size_t end = at + task.size();
-    if (end == text.size() || std::isdigit(static_cast<unsigned char>(text[end])) == 0) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 bool waits_for(const Json& status, TaskId task) {
   const std::string state = status.is_object() ? text_of(status, "state") : "";
   if (state.empty() || state == "queued" || state == "starting") return true;
   if (state != "paused") return false;
-  const std::string reason = text_of(status, "reason");
-  const std::size_t waiting = reason.rfind("waiting for ");
-  if (waiting == std::string::npos) return false;
-  const std::string_view awaited = std::string_view(reason).substr(waiting);
-  if (awaited.find("it to return") != std::string_view::npos) return names(reason, to_string(task));
-  const bool is_any_worker =
-      awaited.find("more worker") != std::string_view::npos || awaited.find("others") != std::string_view::npos;
-  return names(awaited, to_string(task)) || (task.role == Role::kWorker && is_any_worker);
+  const Json awaited = list_of(status, "waits_for");
+  return std::any_of(awaited.begin(), awaited.end(), [task](const Json& one) {
+    const std::string what = text_of(one, "for");
+    if (what != "hello" && what != "heartbeat") return false;
+    const std::string name = text_of(one, "task");
+    return name.empty() ? task.role == Role::kWorker : name == to_string(task);
+  });
 }
 
 // The shards of a ps that doesn't come back are made anew on others, if there are any: not at once, but the chief does.

@@ -11,8 +11,8 @@
 
 namespace disttrain::cli {
 
-// Whether the job (docs/json.md, or null before there is one) waits for this task. Pure; of a paused job it reads the
-// reason, the chief's words, as no key says it.
+// Whether the job (docs/json.md, or null before there is one) waits for this task to be there: before it trains for
+// each, and while it is paused for those in `waits_for`. Pure.
 bool waits_for(const Json& status, TaskId task);
 
 class Watch {
