@@ -17,9 +17,16 @@ IntervalSet::Ends::const_iterator IntervalSet::first_ending_after(std::uint64_t 
 
 std::uint64_t IntervalSet::insert(Interval interval) {
   if (interval.end <= interval.begin) return 0;
+  auto at = ends_.lower_bound(interval.begin);
+  // Most often what is visited next follows what was visited last: one interval grows, and no memory is taken.
+  if (at != ends_.begin() && std::prev(at)->second == interval.begin &&
+      (at == ends_.end() || at->first > interval.end)) {
+    std::prev(at)->second = interval.end;
+    size_ += interval.end - interval.begin;
+    return interval.end - interval.begin;
+  }
   std::uint64_t present = 0;  // positions of all that is merged
   Interval merged = interval;
-  auto at = ends_.lower_bound(interval.begin);
   if (at != ends_.begin() && std::prev(at)->second >= interval.begin) --at;
   while (at != ends_.end() && at->first <= interval.end) {
     merged.begin = std::min(merged.begin, at->first);

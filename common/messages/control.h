@@ -21,18 +21,12 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/interval.h"
 #include "common/layout.h"
 #include "common/result.h"
 #include "common/time.h"
 
 namespace disttrain {
-
-// Half-open range of positions in an epoch's permutation of the records.
-struct Interval {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-  bool operator==(const Interval&) const = default;
-};
 
 // The workers of a job in rank order.
 struct Roster {

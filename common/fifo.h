@@ -1,0 +1,58 @@
+// A queue that keeps its memory: where it has held as many before, push_back() allocates nothing. std::deque gives
+// blocks back and takes them again as it wanders through them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace disttrain {
+
+// T has a default value. A resource of one thread; an element stays alive in its slot until another takes the slot.
+template <typename T>
+class Fifo {
+ public:
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+
+  // Not of an empty queue.
+  T& front() { return slots_[begin_]; }
+  const T& front() const { return slots_[begin_]; }
+  T& back() { return (*this)[size_ - 1]; }
+
+  // i < size(); 0 is the front.
+  T& operator[](std::size_t i) { return slots_[(begin_ + i) % slots_.size()]; }
+  const T& operator[](std::size_t i) const { return slots_[(begin_ + i) % slots_.size()]; }
+
+  void push_back(T value) { push_slot() = std::move(value); }
+  // Appends the slot of an element that was there before, as it was left, so that its memory is used again.
+  T& push_slot() {
+    if (size_ == slots_.size()) grow();
+    ++size_;
+    return back();
+  }
+  void pop_front() {
+    begin_ = (begin_ + 1) % slots_.size();
+    --size_;
+  }
+  // i < size(); what is behind it moves up.
+  void erase(std::size_t i) {
+    for (; i + 1 < size_; ++i) std::swap((*this)[i], (*this)[i + 1]);
+    --size_;
+  }
+  void clear() { begin_ = size_ = 0; }
+
+ private:
+  void grow() {
+    std::rotate(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(begin_), slots_.end());
+    begin_ = 0;
+    slots_.resize(std::max<std::size_t>(4, 2 * slots_.size()));
+  }
+
+  std::vector<T> slots_;
+  std::size_t begin_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace disttrain
