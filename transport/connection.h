@@ -26,7 +26,9 @@ using MutableBytes = std::span<std::byte>;
 
 // How long the payload given to send() stays as it is.
 enum class Payload {
-  kFrozenUntilSent,  // the caller doesn't change it before on_sent(cookie)
+  // The caller doesn't change it before on_sent(cookie); with cookie 0, before the peer's answer shows that it has
+  // come.
+  kFrozenUntilSent,
   kCopied,  // free when send() returns: one write is tried straight from it, what the kernel didn't take is copied
 };
 
@@ -35,7 +37,7 @@ struct OutgoingFrame {
   Bytes control;             // copied
   Bytes payload;             // see `lifetime`
   Payload lifetime = Payload::kFrozenUntilSent;
-  std::uint64_t cookie = 0;  // comes back in on_sent
+  std::uint64_t cookie = 0;  // comes back in on_sent; 0: no on_sent, which saves a turn of the loop
 };
 
 // What the owner of a connection does with what arrives. All calls are made on the connection's loop, never from within
@@ -55,7 +57,7 @@ class ConnectionHandler {
   virtual void on_frame(const wire::FrameHeader& header, Bytes control, Bytes payload) = 0;
 
   // The transport no longer reads the payload that was sent with this cookie. In order of sending. Not called for
-  // kCopied frames, nor after on_closed.
+  // kCopied frames, for cookie 0, nor after on_closed.
   virtual void on_sent(std::uint64_t cookie) = 0;
 
   // Closed by the peer, by an error or because bytes made no sense; exactly once, and the last call. Not called after

@@ -181,12 +181,21 @@ TEST_P(Contract, FrozenBytesMayChangeFromOnSentOn) {
   connect_and_start();
   std::vector<std::vector<std::byte>> sources;
   for (unsigned i = 0; i < 24; ++i) sources.push_back(pattern(wire::kMaxPayloadBytes, i));
-  client->then_sent = [&](std::uint64_t cookie) { std::ranges::fill(sources[cookie], std::byte{0xee}); };
-  for (unsigned i = 0; i < sources.size(); ++i) client->send(FrameType::kPush, i, sources[i]);
+  client->then_sent = [&](std::uint64_t cookie) { std::ranges::fill(sources[cookie - 1], std::byte{0xee}); };
+  for (unsigned i = 0; i < sources.size(); ++i) client->send(FrameType::kPush, i + 1, sources[i]);
   ASSERT_TRUE(run_until_true([&] { return server->frames.size() == sources.size(); }));
   ASSERT_TRUE(run_until_true([&] { return client->sent.size() == sources.size(); }));
   for (unsigned i = 0; i < sources.size(); ++i)
     EXPECT_EQ(server->frames[i].payload, pattern(wire::kMaxPayloadBytes, i)) << i;
+}
+
+TEST_P(Contract, NobodyHearsThatAFrameWithoutACookieIsSent) {
+  connect_and_start();
+  const auto payload = pattern(wire::kMaxPayloadBytes, 5);
+  for (std::uint64_t i = 0; i < 24; ++i) client->send(FrameType::kPush, i % 2, payload);
+  ASSERT_TRUE(run_until_true([&] { return server->frames.size() == 24 && client->sent.size() == 12; }));
+  run_ready(loop);
+  EXPECT_EQ(client->sent, std::vector<std::uint64_t>(12, 1));
 }
 
 TEST_P(Contract, CopiedBytesMayChangeWhenSendReturns) {

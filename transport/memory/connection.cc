@@ -204,7 +204,7 @@ class MemoryStream : public std::enable_shared_from_this<MemoryStream> {
       return false;
     }
     bytes_received_ += frame.bytes;
-    if (frame.frozen) {
+    if (frame.frozen && frame.cookie != 0) {
       link_->ends[1 - end_].sent.push_back(frame.cookie);
       link_->wake(1 - end_);
     }

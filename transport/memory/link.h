@@ -21,7 +21,7 @@ struct MemoryFrame {
   std::vector<std::byte> control;
   Bytes payload;                // the sender's memory, or `copy`
   std::vector<std::byte> copy;  // with kCopied
-  bool frozen = false;          // on_sent(cookie) is due once the payload is read
+  bool frozen = false;          // on_sent(cookie) is due once the payload is read, but for cookie 0
   std::uint64_t cookie = 0;
   std::size_t bytes = 0;  // of the whole frame
 };

@@ -50,32 +50,26 @@ Status SendQueue::send(int fd, const wire::HeaderBytes& header, const OutgoingFr
   }
   if (written < size)
     remember(header, frame, written);
-  else if (frame.lifetime == Payload::kFrozenUntilSent)
+  else if (frame.lifetime == Payload::kFrozenUntilSent && frame.cookie != 0)
     sent_.push_back(frame.cookie);
   return {};
 }
 
 void SendQueue::remember(const wire::HeaderBytes& header, const OutgoingFrame& frame, std::size_t written) {
-  Item item;
-  item.owned = take_spare();
+  Item& item = queue_.push_slot();
+  item.owned.clear();
+  item.frozen = {};
+  item.cookie = 0;
+  item.written = 0;
   append_rest(item.owned, header, written);
   append_rest(item.owned, frame.control, written);
   if (frame.lifetime == Payload::kFrozenUntilSent) {
     item.frozen = frame.payload.subspan(written);
-    item.tell = true;
     item.cookie = frame.cookie;
   } else {
     append_rest(item.owned, frame.payload, written);
   }
   queued_bytes_ += item.size();
-  queue_.push_back(std::move(item));
-}
-
-std::vector<std::byte> SendQueue::take_spare() {
-  if (spares_.empty()) return {};
-  std::vector<std::byte> spare = std::move(spares_.back());
-  spares_.pop_back();
-  return spare;
 }
 
 Status SendQueue::flush(int fd, std::size_t at_most) {
@@ -83,7 +77,8 @@ Status SendQueue::flush(int fd, std::size_t at_most) {
   while (!queue_.empty() && total < at_most) {
     std::array<iovec, 64> vectors;
     std::size_t count = 0, asked = 0;
-    for (const Item& item : queue_) {
+    for (std::size_t i = 0; i < queue_.size(); ++i) {
+      const Item& item = queue_[i];
       if (count + 2 > vectors.size() || asked >= at_most) break;
       const std::size_t from_owned = std::min(item.written, item.owned.size());
       const Bytes owned = Bytes(item.owned).subspan(from_owned);
@@ -110,11 +105,8 @@ void SendQueue::advance(std::size_t written) {
     item.written += n;
     written -= n;
     if (item.written < item.size()) return;
-    if (item.tell) sent_.push_back(item.cookie);
-    if (spares_.size() < kMaxSpares) {
-      item.owned.clear();
-      spares_.push_back(std::move(item.owned));
-    }
+    if (item.cookie != 0) sent_.push_back(item.cookie);
+    if (queue_.size() > kMaxKept || item.owned.capacity() > kMaxKeptBytes) item.owned = {};
     queue_.pop_front();
   }
 }

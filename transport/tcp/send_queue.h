@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <vector>
 
+#include "common/fifo.h"
 #include "common/result.h"
 #include "transport/connection.h"
 #include "transport/wire/frame_header.h"
@@ -25,30 +25,29 @@ class SendQueue {
   std::size_t queued_bytes() const { return queued_bytes_; }
   std::uint64_t bytes_sent() const { return bytes_sent_; }
 
-  // Cookies of frozen payloads that are no longer read, in order of sending; the caller clears them.
+  // Cookies, but for 0, of frozen payloads that are no longer read, in order of sending; the caller clears them.
   std::vector<std::uint64_t>& sent() { return sent_; }
 
  private:
   struct Item {
-    std::vector<std::byte> owned;  // rest of header and control part, and of a copied payload
+    std::vector<std::byte> owned;  // rest of header and control part, and of a copied payload; kept for its memory
     Bytes frozen;
-    bool tell = false;  // cookie goes to sent_
-    std::uint64_t cookie = 0;
+    std::uint64_t cookie = 0;  // goes to sent_; 0: nobody wants it
     std::size_t written = 0;
     std::size_t size() const { return owned.size() + frozen.size(); }
   };
 
-  static constexpr std::size_t kMaxSpares = 8;  // reused buffers, each of one frame's size at most
+  // What a frame has waited in is used for another one; beyond these bounds its memory goes back.
+  static constexpr std::size_t kMaxKept = 8;
+  static constexpr std::size_t kMaxKeptBytes = wire::kMaxPayloadBytes + wire::kMaxControlBytes + wire::kHeaderBytes;
 
   void remember(const wire::HeaderBytes& header, const OutgoingFrame& frame, std::size_t written);
   void advance(std::size_t written);
-  std::vector<std::byte> take_spare();
 
-  std::deque<Item> queue_;
+  Fifo<Item> queue_;
   std::size_t queued_bytes_ = 0;
   std::uint64_t bytes_sent_ = 0;
   std::vector<std::uint64_t> sent_;
-  std::vector<std::vector<std::byte>> spares_;
 };
 
 }  // namespace disttrain::transport

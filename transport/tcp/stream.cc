@@ -101,10 +101,10 @@ void TcpStream::wait_writable() {
   if (write_wait_under_way_) return;
   write_wait_under_way_ = true;
   socket_.async_wait(asio::posix::stream_descriptor::wait_write,
-                     [self = shared_from_this()](const asio::error_code& error) {
+                     PlacedHandler(write_memory_, [self = shared_from_this()](const asio::error_code& error) {
                        self->write_wait_under_way_ = false;
                        if (!error && !self->closed_) self->flush();
-                     });
+                     }));
 }
 
 void TcpStream::sending_failed(const Error& why) {
@@ -125,15 +125,15 @@ void TcpStream::flush() {
 void TcpStream::tell_sent() {
   if (tell_under_way_ || handler_ == nullptr) return;
   tell_under_way_ = true;
-  asio::post(loop_, [self = shared_from_this()] {
-    self->tell_under_way_ = false;
-    const std::vector<std::uint64_t> cookies = std::move(self->queue_.sent());
-    self->queue_.sent().clear();
-    for (std::uint64_t cookie : cookies) {
-      if (self->closed_) return;
-      self->handler_->on_sent(cookie);
-    }
-  });
+  asio::post(loop_, PlacedHandler(tell_memory_, [self = shared_from_this()] {
+               self->tell_under_way_ = false;
+               self->told_.clear();
+               self->told_.swap(self->queue_.sent());
+               for (std::uint64_t cookie : self->told_) {
+                 if (self->closed_) return;
+                 self->handler_->on_sent(cookie);
+               }
+             }));
 }
 
 // ----------------------------------------------------------------------------------------- Receiving
@@ -141,20 +141,20 @@ void TcpStream::tell_sent() {
 void TcpStream::post_receive() {
   if (receive_under_way_) return;
   receive_under_way_ = true;
-  asio::post(loop_, [self = shared_from_this()] {
-    self->receive_under_way_ = false;
-    if (!self->closed_) self->receive_turn();
-  });
+  asio::post(loop_, PlacedHandler(receive_memory_, [self = shared_from_this()] {
+               self->receive_under_way_ = false;
+               if (!self->closed_) self->receive_turn();
+             }));
 }
 
 void TcpStream::wait_readable() {
   if (receive_under_way_) return;
   receive_under_way_ = true;
   socket_.async_wait(asio::posix::stream_descriptor::wait_read,
-                     [self = shared_from_this()](const asio::error_code& error) {
+                     PlacedHandler(receive_memory_, [self = shared_from_this()](const asio::error_code& error) {
                        self->receive_under_way_ = false;
                        if (!error && !self->closed_) self->receive_turn();
-                     });
+                     }));
 }
 
 void TcpStream::resume() {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "transport/tcp/connection.h"
+#include "transport/tcp/handler_memory.h"
 #include "transport/tcp/send_queue.h"
 
 namespace disttrain::transport {
@@ -65,6 +66,11 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   std::optional<Error> failure_;          // told by the turn that is posted
   bool closed_ = false;
   bool paused_ = false;
+  // What waits in the loop: a receive turn or a wait to read, a wait to write, telling what was sent.
+  HandlerMemory receive_memory_;
+  HandlerMemory write_memory_;
+  HandlerMemory tell_memory_;
+  std::vector<std::uint64_t> told_;  // kept for its memory
   bool receive_under_way_ = false;
   bool write_wait_under_way_ = false;
   bool tell_under_way_ = false;

@@ -223,7 +223,6 @@ void PsExchange::push(const SendPush& send, std::span<const float> gradients) {
     const Bucket& bucket = layout_.buckets[send.push.bucket.value];
     frame.payload = std::as_bytes(gradients.subspan(bucket.flat_begin, bucket.elements));
   }
-  frame.cookie = send.sequence.value;
   links_[send.shard.value]->send(frame);
 }
 
