@@ -154,7 +154,7 @@ TEST_F(KernelsTest, SparseProductsEqualTheNaiveTwins) {
     Floats values(static_cast<std::size_t>(most + kCollectSlack));
     std::vector<std::uint32_t> begins(static_cast<std::size_t>(groups * s.rows + 1));
     kernels.sparse_collect(s.rows, s.inputs, x.data(), most, positions.data(), values.data(), begins.data());
-    const SparseView sparse{s.rows, s.inputs, positions.data(), values.data(), begins.data()};
+    const SparseView sparse{s.rows, s.inputs, positions.data(), values.data(), begins.data(), x.data()};
     Floats y(static_cast<std::size_t>(s.rows * s.outputs), NAN);
     in_two_parts(s.rows,
                  [&](Range part) { kernels.sparse_forward(sparse, s.outputs, w.data(), b.data(), y.data(), part); });

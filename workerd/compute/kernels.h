@@ -19,6 +19,7 @@ struct SparseView {
   const std::uint32_t* positions = nullptr;
   const float* values = nullptr;
   const std::uint32_t* begins = nullptr;  // of row r in group g: [g * rows + r] to [g * rows + r + 1]
+  const float* dense = nullptr;           // the matrix itself
 };
 
 struct DenseShape {
@@ -60,7 +61,7 @@ struct Kernels {
   void (*sparse_forward)(const SparseView& x, std::int64_t outputs, const float* w, const float* b, float* y,
                          Range rows);
 
-  // d_w = x^T d_y for the range of groups.
+  // d_w = x^T d_y for the range of groups. Needs x.dense alone.
   void (*sparse_weight_gradient)(const SparseView& x, std::int64_t outputs, const float* d_y, float* d_w, Range groups);
 };
 

@@ -68,6 +68,14 @@ struct Vec {
                         _mm256_add_epi32(order, _mm256_set1_epi32(static_cast<int>(first))));
     return __builtin_popcount(static_cast<unsigned>(set));
   }
+  // A set of rows for each of kWidth columns, as 32 bits.
+  using Bits = __m256i;
+  static Bits no_bits() { return _mm256_setzero_si256(); }
+  static Bits mark_nonzeros(Bits bits, Value value, std::uint32_t row) {
+    const __m256i set = _mm256_castps_si256(_mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_NEQ_UQ));
+    return _mm256_or_si256(bits, _mm256_and_si256(set, _mm256_set1_epi32(static_cast<int>(row))));
+  }
+  static void store_bits(std::uint32_t* to, Bits bits) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bits); }
   static float sum(Value value) {
     const __m128 half = _mm_add_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps(value, 1));
     const __m128 quarter = _mm_add_ps(half, _mm_movehl_ps(half, half));

@@ -30,6 +30,14 @@ struct Vec {
                                        set, _mm512_add_epi32(numbers, _mm512_set1_epi32(static_cast<int>(first)))));
     return __builtin_popcount(set);
   }
+  // A set of rows for each of kWidth columns, as 32 bits.
+  using Bits = __m512i;
+  static Bits no_bits() { return _mm512_setzero_si512(); }
+  static Bits mark_nonzeros(Bits bits, Value value, std::uint32_t row) {
+    const __mmask16 set = _mm512_cmp_ps_mask(value, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+    return _mm512_mask_or_epi32(bits, set, bits, _mm512_set1_epi32(static_cast<int>(row)));
+  }
+  static void store_bits(std::uint32_t* to, Bits bits) { _mm512_storeu_si512(to, bits); }
   // By halves, in memory: g++ 12 warns of its own _mm512_reduce_add_ps.
   static float sum(Value value) {
     alignas(64) float parts[kWidth];

@@ -331,24 +331,31 @@ void sparse_gather(const Run& run, const float* tile, float* to, const Mask& mas
   sums.store(to, mask);
 }
 
-// The tile's rows += the run's values times from[J vectors]
+// Rows taken at once. Which of them have a value in a column: bit r of word w is row 64 w + r.
+constexpr std::int64_t kSparseRows = 128;
+constexpr std::int64_t kRowWords = kSparseRows / 64;
+
+// to[J vectors] += the sum over the column's rows of its value times the tile's row, in ascending order. It stays in
+// registers: adding each row's values to the weight's would store all of it once per value.
 template <int J>
-void sparse_scatter(const Run& run, const float* from, float* tile, const Mask& mask) {
-  const Row<J> factors = Row<J>::load(from, mask);
-  for (std::int64_t e = 0; e < run.size; ++e) {
-    float* at = tile + run.positions[e] * (J * kWidth);
-    Row<J> row = Row<J>::load(at);
-    row.add(Vec::broadcast(run.values + e), factors);
-    row.store(at);
-  }
+void sparse_column(const std::uint64_t* rows, const float* column, std::int64_t stride, const float* tile,
+                   bool is_first, float* to, const Mask& mask) {
+  Row<J> sums = is_first ? Row<J>::zero() : Row<J>::load(to, mask);
+  for (std::int64_t w = 0; w < kRowWords; ++w, column += 64 * stride, tile += 64 * J * kWidth)
+    for (std::uint64_t left = rows[w]; left != 0; left &= left - 1) {
+      const std::int64_t r = __builtin_ctzll(left);
+      sums.add(Vec::broadcast(column + r * stride), tile + r * (J * kWidth));
+    }
+  sums.store(to, mask);
 }
 
 using SparseGather = void (*)(const Run&, const float*, float*, const Mask&);
-using SparseScatter = void (*)(const Run&, const float*, float*, const Mask&);
+using SparseColumn = void (*)(const std::uint64_t*, const float*, std::int64_t, const float*, bool, float*,
+                              const Mask&);
 constexpr SparseGather kGathers[] = {sparse_gather<1>, sparse_gather<2>, sparse_gather<3>, sparse_gather<4>,
                                      sparse_gather<5>, sparse_gather<6>, sparse_gather<7>, sparse_gather<8>};
-constexpr SparseScatter kScatters[] = {sparse_scatter<1>, sparse_scatter<2>, sparse_scatter<3>, sparse_scatter<4>,
-                                       sparse_scatter<5>, sparse_scatter<6>, sparse_scatter<7>, sparse_scatter<8>};
+constexpr SparseColumn kColumns[] = {sparse_column<1>, sparse_column<2>, sparse_column<3>, sparse_column<4>,
+                                     sparse_column<5>, sparse_column<6>, sparse_column<7>, sparse_column<8>};
 
 // Outputs in equal parts of at most 8 vectors, which stay in registers.
 struct Part {
@@ -378,14 +385,6 @@ inline void to_tile(const float* rows, std::int64_t stride, std::int64_t count, 
   }
 }
 
-inline void from_tile(const float* tile, std::int64_t stride, std::int64_t count, const Part& part, float* rows) {
-  const std::int64_t last = (part.vectors - 1) * kWidth;
-  for (std::int64_t i = 0; i < count; ++i, rows += stride, tile += last + kWidth) {
-    for (std::int64_t o = 0; o < last; o += kWidth) Vec::store(rows + o, Vec::load(tile + o));
-    Vec::store(rows + last, Vec::load(tile + last), part.mask);
-  }
-}
-
 void sparse_forward(const SparseView& x, std::int64_t outputs, const float* w, const float* b, float* y, Range range) {
   alignas(64) float tile[kSparseTile];
   for (std::int64_t r = range.begin; r < range.end; ++r)
@@ -402,17 +401,38 @@ void sparse_forward(const SparseView& x, std::int64_t outputs, const float* w, c
   }
 }
 
+// rows[column][word]: what isn't zero of `count` rows of kWidth columns at x; the last column is the mask's.
+inline void find_rows(const float* x, std::int64_t stride, std::int64_t count, const Mask& mask,
+                      std::uint64_t (&rows)[kWidth][kRowWords]) {
+  alignas(64) std::uint32_t found[kSparseRows / 32][kWidth];
+  for (std::int64_t part = 0; part < kSparseRows / 32; ++part) {
+    Vec::Bits bits = Vec::no_bits();
+    for (std::int64_t r = 32 * part; r < smaller(count, 32 * part + 32); ++r)
+      bits = Vec::mark_nonzeros(bits, Vec::load(x + r * stride, mask), std::uint32_t{1} << (r % 32));
+    Vec::store_bits(found[part], bits);
+  }
+  for (std::int64_t c = 0; c < kWidth; ++c)
+    for (std::int64_t w = 0; w < kRowWords; ++w)
+      rows[c][w] = found[2 * w][c] | std::uint64_t{found[2 * w + 1][c]} << 32;
+}
+
 void sparse_weight_gradient(const SparseView& x, std::int64_t outputs, const float* d_y, float* d_w, Range range) {
-  alignas(64) float tile[kSparseTile];
-  for (std::int64_t g = range.begin; g < range.end; ++g) {
-    const std::int64_t size = smaller(kSparseGroup, x.columns - g * kSparseGroup);
+  alignas(64) float tile[kSparseRows * 8 * kWidth];
+  std::uint64_t rows[kWidth][kRowWords];
+  const std::int64_t end = smaller(range.end * kSparseGroup, x.columns);
+  for (std::int64_t first = 0; first < x.rows; first += kSparseRows) {
+    const std::int64_t count = smaller(kSparseRows, x.rows - first);
     for (std::int64_t p = 0; p < count_parts(outputs); ++p) {
       const Part part = part_of(outputs, p);
-      const SparseScatter scatter = kScatters[part.vectors - 1];
-      for (std::int64_t e = 0; e < size * part.vectors * kWidth; ++e) tile[e] = 0.0F;
-      for (std::int64_t r = 0; r < x.rows; ++r)
-        scatter(run_of(x, g, r), d_y + r * outputs + part.begin, tile, part.mask);
-      from_tile(tile, outputs, size, part, d_w + g * kSparseGroup * outputs + part.begin);
+      const SparseColumn column_of = kColumns[part.vectors - 1];
+      to_tile(d_y + first * outputs + part.begin, outputs, count, part, tile);
+      for (std::int64_t c = range.begin * kSparseGroup; c < end; c += kWidth) {
+        const float* from = x.dense + first * x.columns + c;
+        const std::int64_t width = smaller(kWidth, end - c);
+        find_rows(from, x.columns, count, Vec::mask(width), rows);
+        for (std::int64_t i = 0; i < width; ++i)
+          column_of(rows[i], from + i, x.columns, tile, first == 0, d_w + (c + i) * outputs + part.begin, part.mask);
+      }
     }
   }
 }

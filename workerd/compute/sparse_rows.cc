@@ -36,7 +36,7 @@ const SparseView* SparseRows::find(std::span<const float> values, const DenseSha
   const std::int64_t found = kernels->sparse_collect(shape.rows, shape.inputs, values.data(), most, positions_.data(),
                                                      values_.data(), begins_.data());
   if (found > most) return nullptr;
-  view_ = {shape.rows, shape.inputs, positions_.data(), values_.data(), begins_.data()};
+  view_ = {shape.rows, shape.inputs, positions_.data(), values_.data(), begins_.data(), values.data()};
   return &view_;
 }
 

@@ -15,7 +15,7 @@ namespace disttrain::workerd {
 class SparseRows {
  public:
   // nullptr when the dense products are faster: few rows, few zeros, a machine without kernels. Otherwise valid until
-  // the next call. Keeps its memory from call to call.
+  // the next call, and as long as `values` stay as they are. Keeps its memory from call to call.
   const SparseView* find(std::span<const float> values, const DenseShape& shape);
 
  private:
