@@ -18,14 +18,22 @@ ShardMemory bytes_per_shard(const Layout& layout, ShardId shard, const JobConfig
   const std::uint64_t frame = largest * sizeof(float);
   const bool sync = train.mode == Mode::kSync;
   const std::uint64_t staging = parameters * (1 + train.pipeline) + frame;
+  const std::uint64_t sums = train.clip.kind == ClipKind::kGlobalNorm ? parameters : 0;
   return ShardMemory{
       .parameters = parameters,
       .slots = parameters * slots,
-      .receive = workers * (sync ? staging : frame * credits),
+      .receive = sync ? workers * staging + sums : workers * frame * credits,
       .send = workers * (sync && train.aggregate != 0 ? parameters : frame),
       .copy = job.checkpoint.directory.empty() ? 0 : parameters * (1 + slots),
       .fixed = std::uint64_t{64} << 20,
   };
+}
+
+std::uint32_t batches_ahead(const DataSection& data, std::uint64_t batch_bytes) {
+  constexpr std::uint64_t kSmall = std::uint64_t{4} << 20;
+  constexpr std::uint64_t kMost = 8;
+  const std::uint64_t fitting = std::min(kMost, kSmall / std::max<std::uint64_t>(1, batch_bytes));
+  return std::max(data.prefetch, static_cast<std::uint32_t>(fitting));
 }
 
 }  // namespace disttrain

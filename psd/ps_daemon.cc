@@ -343,7 +343,7 @@ Heartbeat PsDaemon::make_heartbeat() const {
   beat.generation = job_->facts->generation;
   beat.phase = Phase::kWait;
   beat.steps = newest_version().value;
-  beat.pacer = job_->pacer;
+  if (job_->pacer != nullptr) beat.pacer = *job_->pacer;
   for (const auto& [shard, load] : job_->loads) beat.shards.push_back(load);
   if (beat.pacer) {
     beat.examples = beat.pacer->examples;

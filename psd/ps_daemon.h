@@ -62,12 +62,12 @@ class PsDaemon {
     std::set<ShardId> ready;
     std::map<ShardId, Step> versions;
     std::map<ShardId, ShardLoad> loads;
-    std::optional<PacerReport> pacer;  // the last one, where the pacer is here
-    Instant ordered{};                 // when the chief's order came
-    bool created = false;              // the chief was told
-    std::uint64_t preparing = 0;       // a checkpoint's attempt; 0 = none yet
-    std::set<ShardId> unprepared;      // that haven't heard of it yet
-    std::optional<TaskFailed> failed;  // said again to each chief: the one that heard it may be gone
+    std::shared_ptr<const PacerReport> pacer;  // the last one, where the pacer is here
+    Instant ordered{};                         // when the chief's order came
+    bool created = false;                      // the chief was told
+    std::uint64_t preparing = 0;               // a checkpoint's attempt; 0 = none yet
+    std::set<ShardId> unprepared;              // that haven't heard of it yet
+    std::optional<TaskFailed> failed;          // said again to each chief: the one that heard it may be gone
   };
 
   task::Handlers membership_handlers();

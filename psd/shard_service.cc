@@ -138,9 +138,9 @@ void ShardService::timed(metrics::RpcFigures& figures, Work work) {
   figures.note(metrics::RpcCode::kOk, daemon::now() - now);
 }
 
-void ShardService::on_push(const PushArrived& event) {
+void ShardService::on_push(PushArrived& event, std::span<const float> payload) {
   figures_.push_bytes += event.payload_bytes;
-  timed(figures_.push, [&](Instant now) { shard_.handle_push(now, event, *this); });
+  timed(figures_.push, [&](Instant now) { shard_.handle_push(now, event, payload, *this); });
 }
 
 void ShardService::on_pull(const PullArrived& event) {
@@ -154,15 +154,19 @@ void ShardService::on_channel_lost(ChannelId channel, const std::string& why) {
   handle(ChannelClosed{channel});
 }
 
+std::vector<std::unique_ptr<WorkerChannel>>::iterator ShardService::position(ChannelId channel) {
+  const auto found = std::lower_bound(channels_.begin(), channels_.end(), channel,
+                                      [](const auto& open, ChannelId wanted) { return open->id() < wanted; });
+  return found != channels_.end() && (*found)->id() == channel ? found : channels_.end();
+}
+
 WorkerChannel* ShardService::find(ChannelId channel) {
-  for (const auto& open : channels_)
-    if (open->id() == channel) return open.get();
-  return nullptr;
+  const auto found = position(channel);
+  return found == channels_.end() ? nullptr : found->get();
 }
 
 void ShardService::remove(ChannelId channel) {
-  const auto found =
-      std::find_if(channels_.begin(), channels_.end(), [channel](const auto& open) { return open->id() == channel; });
+  const auto found = position(channel);
   if (found == channels_.end()) return;
   bury(place_.loop, std::move(*found));
   channels_.erase(found);
@@ -208,6 +212,7 @@ void ShardService::adopt_peer(transport::Arrival& arrival, ShardId from) {
   auto& link = peers_[from];
   if (link) bury(place_.loop, std::move(link));
   link = std::make_unique<PeerLink>(static_cast<PeerOwner&>(*this), job_, from, arrival.adopt(place_.loop));
+  handle(PeerOpened{from});
 }
 
 void ShardService::on_peer_open(ShardId) {
@@ -287,7 +292,7 @@ void ShardService::report(bool at_once) {
 }
 
 void ShardService::say(bool at_once) {
-  ShardSays says{id_, shard_.core().version(), std::nullopt, at_once, figures_};
+  ShardSays says{id_, shard_.core().version(), nullptr, at_once, figures_};
   says.figures.version = shard_.core().version();
   says.figures.parameters_bytes = shard_.store().parameters().size_bytes();
   says.figures.queue_depth = shard_.core().parked();
@@ -295,7 +300,7 @@ void ShardService::say(bool at_once) {
   says.figures.lived = daemon::now() - made_;
   says.figures.busy = daemon::thread_time() - thread_time_before_;
   if (shard_.core().is_pacer()) {
-    says.pacer = shard_.core().report();
+    says.pacer = std::make_shared<const PacerReport>(shard_.core().report());
     says.figures.late = says.pacer->late - late_before_;
     says.figures.staleness = shard_.core().gradient_staleness();
   }

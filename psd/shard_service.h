@@ -34,8 +34,8 @@ struct ShardReady {
 struct ShardSays {
   ShardId shard;
   Step version;
-  std::optional<PacerReport> pacer;
-  bool at_once = false;  // the chief should hear now
+  std::shared_ptr<const PacerReport> pacer;  // else null; shared, for its ledger may be long
+  bool at_once = false;                      // the chief should hear now
   ShardFigures figures{};
 };
 // It knows of a checkpoint's attempt: marks and cuts of it may come.
@@ -94,7 +94,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   // ChannelOwner
   Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push,
                                    std::uint64_t payload_bytes) override;
-  void on_push(const PushArrived& event) override;
+  void on_push(PushArrived& event, std::span<const float> payload) override;
   void on_pull(const PullArrived& event) override;
   void on_mark(const MarkArrived& event) override;
   void on_channel_lost(ChannelId channel, const std::string& why) override;
@@ -136,6 +136,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void act_on(const SumAndApply&) {}
   void act_on(const MeasureNorm&) {}
 
+  std::vector<std::unique_ptr<WorkerChannel>>::iterator position(ChannelId channel);
   WorkerChannel* find(ChannelId channel);
   void remove(ChannelId channel);
   void send_to_peers(wire::FrameType type, transport::Bytes control);
@@ -154,8 +155,8 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   std::optional<VisitedLog> visited_;  // pacer, where one is kept
   std::unique_ptr<checkpoint::InputFile> init_lock_;
   std::unique_ptr<wire::ScratchBuffer> scratch_;
-  std::vector<std::unique_ptr<WorkerChannel>> channels_;
-  std::map<ShardId, std::unique_ptr<PeerLink>> peers_;  // pacer: the others; else: the pacer
+  std::vector<std::unique_ptr<WorkerChannel>> channels_;  // ascending by number
+  std::map<ShardId, std::unique_ptr<PeerLink>> peers_;    // pacer: the others; else: the pacer
   std::uint64_t next_channel_ = 1;
   ShardFigures figures_;
   Instant update_began_;

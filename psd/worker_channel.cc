@@ -107,8 +107,9 @@ void WorkerChannel::send_waiting() {
 }
 
 void WorkerChannel::settle(BucketId bucket) {
-  const auto is_it = [bucket](const Parameters& message) { return message.bucket == bucket; };
-  while (std::any_of(waiting_.begin(), waiting_.end(), is_it)) {
+  std::size_t leaving = waiting_.size();  // up to the last of this bucket
+  while (leaving > 0 && waiting_[leaving - 1].bucket != bucket) --leaving;
+  for (; leaving > 0; --leaving) {
     const Parameters message = waiting_.front();
     waiting_.pop_front();
     send_parameters(message);
@@ -120,25 +121,21 @@ void WorkerChannel::settle(BucketId bucket) {
 Result<MutableBytes> WorkerChannel::payload_landing(const FrameHeader& header, Bytes control) {
   if (header.type != FrameType::kPush || !belongs(header))
     return fail(ErrorCode::kData, to_string(worker_) + " sent a payload that isn't a push of this job");
-  Result<Push> push = wire::decode_push(control);
-  if (!push) return tl::unexpected(push.error());
-  Result<std::span<float>> landing = owner_.landing(id_, header.sequence, *push, header.payload_bytes);
-  if (!landing) return tl::unexpected(landing.error());
-  landed_ = std::move(*push);
+  if (Status read = wire::decode_push(control, arriving_.push); !read) return tl::unexpected(std::move(read).error());
+  Result<std::span<float>> landing = owner_.landing(id_, header.sequence, arriving_.push, header.payload_bytes);
+  if (!landing) return tl::unexpected(std::move(landing).error());
   return std::as_writable_bytes(*landing);
 }
 
 void WorkerChannel::on_frame(const FrameHeader& header, Bytes control, Bytes payload) {
   if (!belongs(header)) return;  // of another generation: changes nothing
   if (header.type == FrameType::kPush) {
-    if (payload.empty()) {
-      Result<Push> push = wire::decode_push(control);
-      if (!push) return give_up(push.error().message);
-      landed_ = std::move(*push);
-    }
-    const PushArrived event{id_, header.sequence, std::move(*landed_), payload.size()};
-    landed_.reset();
-    owner_.on_push(event);
+    if (payload.empty())
+      if (Status read = wire::decode_push(control, arriving_.push); !read) return give_up(read.error().message);
+    arriving_.channel = id_;
+    arriving_.sequence = header.sequence;
+    arriving_.payload_bytes = payload.size();
+    owner_.on_push(arriving_, {reinterpret_cast<const float*>(payload.data()), payload.size() / sizeof(float)});
   } else if (header.type == FrameType::kPull) {
     const Result<Pull> pull = wire::decode_pull(control);
     if (!pull) return give_up(pull.error().message);

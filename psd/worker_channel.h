@@ -2,12 +2,11 @@
 // socket. Belongs to the loop of its shard.
 #pragma once
 
-#include <deque>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
+#include "common/fifo.h"
 #include "common/messages/data.h"
 #include "common/messages/session.h"
 #include "psd/core/events.h"
@@ -23,7 +22,8 @@ class ChannelOwner {
   virtual ~ChannelOwner() = default;
   virtual Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push,
                                            std::uint64_t payload_bytes) = 0;
-  virtual void on_push(const PushArrived& event) = 0;
+  // `event`: the channel's own, whose memory it uses again; payload: where landing() said.
+  virtual void on_push(PushArrived& event, std::span<const float> payload) = 0;
   virtual void on_pull(const PullArrived& event) = 0;
   virtual void on_mark(const MarkArrived& event) = 0;
   // The last call for this channel; it may be destroyed once the loop has come out of it.
@@ -80,9 +80,9 @@ class WorkerChannel final : public transport::ConnectionHandler {
 
   // Owned by the loop.
   std::unique_ptr<transport::Connection> connection_;
-  std::optional<Push> landed_;      // control part of the frame whose payload is being received
-  std::deque<Parameters> waiting_;  // answers that the socket hasn't room for: at most one push's and one pull's
-  bool full_ = false;               // on_sent will come
+  PushArrived arriving_;      // the push frame under way
+  Fifo<Parameters> waiting_;  // answers that the socket hasn't room for: at most one push's and one pull's
+  bool full_ = false;         // on_sent will come
 };
 
 }  // namespace disttrain::psd

@@ -9,6 +9,8 @@
 
 #include "common/ids.h"
 #include "common/messages/control.h"
+#include "common/positions.h"
+#include "common/rank_set.h"
 
 namespace disttrain {
 
@@ -29,8 +31,8 @@ struct Push {
   float loss = std::numeric_limits<float>::quiet_NaN();
   LeaseId lease;  // 0 with sharding = "none"
   std::uint32_t epoch = 0;
-  std::vector<Interval> visited;  // positions of the epoch, at most a batch's worth
-  RosterVersion roster;           // sync with leases: that the gradient's records were lent to; void under any other
+  Positions visited;     // positions of the epoch, at most a batch's worth
+  RosterVersion roster;  // sync with leases: that the gradient's records were lent to; void under any other
   // Last frame: the worker pushes no more, so ssp waits for it no longer. A worker that learns too late that its last
   // push was its last sends an empty one: no payload, examples 0, last and final. So does one that waits for a lease;
   // its next push takes it back.
@@ -78,22 +80,24 @@ struct Acknowledge {
 struct Staged {
   ShardId shard;
   Step step;
-  std::vector<Member> members;
+  RankSet members;  // ranks of `roster`
   bool nonfinite = false;
-  RosterVersion roster;  // that the pushes are of
+  RosterVersion roster;  // in force at the shard
   double norm2 = 0.0;    // squared norm of the weighted mean gradient over `members`, with clip = global_norm only
 };
 
-// pacer -> shards, sync: step `step` is the mean over `members`, in rank order.
+// pacer -> shards, sync: step `step` is the mean over `members`, in rank order. The roster was told before, by the
+// order that made the shard or by PacerNews on this connection.
 struct Commit {
   Step step;
-  std::vector<Member> members;
+  RosterVersion roster;  // that `members` are ranks of
+  RankSet members;
   double scale = 1.0;  // of the mean gradient, from the global norm clip
   bool skip = false;   // not finite: count the step, apply nothing
-  Roster roster;       // from step + 1 on
 };
 
-// pacer -> shards, async and ssp: the roster changed. ssp: `slowest` lets parked pulls go.
+// pacer -> shards: the roster changed, all steps are done (async, ssp), or the shard has just connected. In sync it is
+// in the stream of commits, so that all shards change at the same place.
 struct PacerNews {
   Roster roster;
   Step slowest_clock;  // ssp

@@ -108,13 +108,13 @@ double squared_norm(std::span<const float> values, VectorWidth width) {
   return norm.value();
 }
 
-double squared_norm_of_sum(std::span<const WeightedGradient> gradients, double scale, VectorWidth width) {
+double squared_norm_of_sum(std::span<const WeightedGradient> gradients, double scale, std::span<float> sums,
+                           VectorWidth width) {
   DISTTRAIN_CHECK_GE(gradients.size(), 1u);
-  const std::size_t size = gradients[0].values.size();
+  DISTTRAIN_CHECK_EQ(sums.size(), gradients[0].values.size());
   SquaredNorm norm(width);
-  std::array<float, kBlock> block;
-  for (std::size_t begin = 0; begin < size; begin += kBlock) {
-    const std::span<float> part = std::span(block).first(std::min(kBlock, size - begin));
+  for (std::size_t begin = 0; begin < sums.size(); begin += kBlock) {
+    const std::span<float> part = sums.subspan(begin, std::min(kBlock, sums.size() - begin));
     weighted_sum(part, gradients, begin, width);
     norm.add(part);
   }

@@ -53,9 +53,10 @@ class SquaredNorm {
 
 double squared_norm(std::span<const float> values, VectorWidth width = best_vector_width());
 
-// Of scale * weighted_sum(gradients), without writing the sum: what `clip = global_norm` needs before a step is
-// committed. The scale is applied to the norm, in double.
-double squared_norm_of_sum(std::span<const WeightedGradient> gradients, double scale,
+// Of scale * weighted_sum(gradients): what `clip = global_norm` needs before a step is committed. The scale is applied
+// to the norm, in double. `sums` is weighted_sum(gradients) then, for the step itself: written block by block between
+// the two, while a block is in the cache.
+double squared_norm_of_sum(std::span<const WeightedGradient> gradients, double scale, std::span<float> sums,
                            VectorWidth width = best_vector_width());
 
 }  // namespace disttrain::update

@@ -81,6 +81,11 @@ struct NewsArrived {
   PacerNews news;
 };
 
+// Pacer: another shard has connected. Answered by SendNews.
+struct PeerOpened {
+  ShardId peer;
+};
+
 // Pacer: from the chief. Answered by RosterTaken.
 struct RosterSet {
   Roster roster;
@@ -115,9 +120,9 @@ struct MarkArrived {
   Mark mark;
 };
 
-using Event =
-    std::variant<ChannelOpened, ChannelClosed, PushArrived, PullArrived, NormMeasured, StagedArrived, CommitArrived,
-                 NewsArrived, RosterSet, Fence, AttemptPrepared, AttemptAbandoned, CutOrdered, CutArrived, MarkArrived>;
+using Event = std::variant<ChannelOpened, ChannelClosed, PushArrived, PullArrived, NormMeasured, StagedArrived,
+                           CommitArrived, NewsArrived, PeerOpened, RosterSet, Fence, AttemptPrepared, AttemptAbandoned,
+                           CutOrdered, CutArrived, MarkArrived>;
 
 // --- Actions
 
@@ -162,6 +167,7 @@ struct SumPlan {
   std::vector<SumTerm> terms;
   double scale = 1.0;
   UpdateAt at;
+  bool is_measured = false;  // the newest MeasureNorm was of this plan, and nothing was staged in its places since
 };
 
 // Update the bucket with the plan's mean. The buckets of a step share one plan, which the last of them lets go.
@@ -170,7 +176,8 @@ struct SumAndApply {
   std::shared_ptr<const SumPlan> plan;
 };
 
-// Answered by NormMeasured: the squared norm of the plan's mean over the shard's buckets.
+// Answered by NormMeasured: the squared norm of the plan's mean over the shard's buckets. The store keeps the sum for
+// SumAndApply.
 struct MeasureNorm {
   std::shared_ptr<const SumPlan> plan;
 };
@@ -235,7 +242,7 @@ struct ReportNow {};
 struct Visit {
   TaskId worker;
   std::uint32_t epoch = 0;
-  std::vector<Interval> positions;
+  Positions positions;
 };
 struct StepCounted {
   Step step;

@@ -9,7 +9,7 @@ void Ledger::restore(std::uint32_t complete_epochs, const std::vector<EpochLedge
     if (epoch.epoch >= complete_ && !epoch.visited.empty()) open_.emplace(epoch.epoch, IntervalSet(epoch.visited));
 }
 
-Status Ledger::check(std::uint32_t epoch, const std::vector<Interval>& positions) const {
+Status Ledger::check(std::uint32_t epoch, std::span<const Interval> positions) const {
   if (positions.empty()) return {};
   if (epoch >= complete_ && epoch - complete_ >= kMaxOpenEpochs)
     return fail(ErrorCode::kData, "a push names epoch " + std::to_string(epoch) + " while epoch " +
@@ -21,7 +21,7 @@ Status Ledger::check(std::uint32_t epoch, const std::vector<Interval>& positions
   return {};
 }
 
-bool Ledger::visit(std::uint32_t epoch, const std::vector<Interval>& positions) {
+bool Ledger::visit(std::uint32_t epoch, std::span<const Interval> positions) {
   if (epoch < complete_ || positions.empty()) return false;
   IntervalSet& visited = open_[epoch];
   for (const Interval& interval : positions) visited.insert(interval);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,10 @@ class Ledger {
   void restore(std::uint32_t complete_epochs, const std::vector<EpochLedger>& open);
 
   // kData when a position or the epoch is out of range. Looks only; a push is checked before it is taken.
-  Status check(std::uint32_t epoch, const std::vector<Interval>& positions) const;
+  Status check(std::uint32_t epoch, std::span<const Interval> positions) const;
 
   // What check() let pass. Returns whether the number of complete epochs grew.
-  bool visit(std::uint32_t epoch, const std::vector<Interval>& positions);
+  bool visit(std::uint32_t epoch, std::span<const Interval> positions);
 
   // All epochs below are complete.
   std::uint32_t complete_epochs() const { return complete_; }

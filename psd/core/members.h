@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "common/ids.h"
 #include "common/messages/control.h"
 #include "common/messages/data.h"
+#include "common/rank_set.h"
 #include "psd/core/events.h"
 
 namespace disttrain::psd {
@@ -24,6 +26,7 @@ struct ParkedReply {
 struct MemberState {
   Member member;
   Place place;
+  Rank rank;  // in the roster, while in it
   bool in_roster = false;
   bool fenced = false;
   ChannelId channel;      // 0 = none open
@@ -55,12 +58,22 @@ class MemberTable {
 
   // Members of the roster that aren't fenced, in rank order. Valid until set_roster() or fence().
   const std::vector<MemberState*>& active() const { return active_; }
+  const RankSet& active_ranks() const { return active_ranks_; }
+  // Whoever has this rank, fenced or not. Null: nobody. The same validity.
+  MemberState* at(Rank rank) { return rank.value < ranked_.size() ? ranked_[rank.value] : nullptr; }
+  const MemberState* at(Rank rank) const { return rank.value < ranked_.size() ? ranked_[rank.value] : nullptr; }
   bool is_active(const MemberState& member) const { return member.in_roster && !member.fenced; }
 
   MemberState* find(const Member& member);
   const MemberState* find(const Member& member) const;
+  // Of an open channel.
   MemberState* find(ChannelId channel);
   const MemberState* find(ChannelId channel) const;
+
+  // The member's only channel. Numbers grow: it is newer than all others.
+  void open_channel(MemberState& member, ChannelId channel);
+  // What waits for an answer on it waits no longer.
+  void close_channel(MemberState& member);
 
   // Nothing of this incarnation is taken from now on.
   MemberState& fence(const Member& member);
@@ -68,14 +81,24 @@ class MemberTable {
  private:
   static constexpr std::size_t kMostDead = 256;
 
+  struct Open {
+    ChannelId channel;
+    MemberState* member = nullptr;
+  };
+
   MemberState& make(const Member& member);
-  void refresh_active();
+  std::vector<Open>::const_iterator position(ChannelId channel) const;
+  void refresh_ranks();
   void forget_the_dead();
 
   Roster roster_;
   std::vector<bool> taken_;                            // by Place
-  std::vector<std::unique_ptr<MemberState>> members_;  // the oldest first; few: searched in turn
+  std::vector<std::unique_ptr<MemberState>> members_;  // the oldest first
+  std::map<Member, MemberState*> by_member_;
+  std::vector<Open> open_;            // ascending by channel
+  std::vector<MemberState*> ranked_;  // by rank
   std::vector<MemberState*> active_;
+  RankSet active_ranks_;
 };
 
 }  // namespace disttrain::psd

@@ -54,8 +54,9 @@ void Pacer::step_done(Instant now, const StepDone& step) {
 }
 
 std::optional<std::string> Pacer::verdict() const {
+  if (skipped_in_row_ == 0) return std::nullopt;
   const std::string at = " at global step " + std::to_string(steps_);
-  if (skipped_in_row_ > 0 && nonfinite_.action == NonfiniteAction::kFail)
+  if (nonfinite_.action == NonfiniteAction::kFail)
     return "a loss or a gradient wasn't finite" + at +
            "; train.nonfinite.action is \"fail\". A smaller learning rate or clipping may help";
   if (nonfinite_.limit > 0 && skipped_in_row_ >= nonfinite_.limit)

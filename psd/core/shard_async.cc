@@ -43,11 +43,7 @@ void ShardCore::count_async(Instant now, const MemberState& member, const Push& 
   pacer_.step_done(now, StepDone{push.examples, push.loss, static_cast<double>(behind), member.push_nonfinite});
   const bool epoch_done = push.lease.value != 0 && pacer_.ledger().visit(push.epoch, push.visited);
   counted(actions, epoch_done);
-  if (!failed_ && finished() && shards_ > 1)
-    actions.push_back(SendNews{PacerNews{.roster = members_.roster(),
-                                         .slowest_clock = clocks_.slowest().value_or(Step()),
-                                         .global_step = version_,
-                                         .finished = true}});
+  if (!failed_ && finished()) tell_news(actions);
 }
 
 void ShardCore::answer_async(MemberState& member, const PushArrived& event, PushOutcome outcome, Actions& actions) {
@@ -67,10 +63,12 @@ void ShardCore::answer_async(MemberState& member, const PushArrived& event, Push
 // ssp: one push can let several go on.
 void ShardCore::answer_within_bound(Actions& actions) {
   if (train_.mode != Mode::kSsp) return;
+  const std::optional<Step> slowest = clocks_.slowest();
   for (MemberState* member : members_.active()) {
     if (!member->parked.waiting) continue;
     // Who only wants to know that its push arrived isn't held: it reads nothing.
-    const bool free = !member->parked.wants_parameters || finished() || clocks_.may_go_on(member->parked.clock);
+    const bool free =
+        !member->parked.wants_parameters || finished() || clocks_.may_go_on(member->parked.clock, slowest);
     if (free) answer_parked(*member, actions);
   }
 }

@@ -54,6 +54,10 @@ void ShardCore::step(Instant now, const Event& event, Actions& actions) {
   std::visit([this, now, &actions](const auto& e) { on(now, e, actions); }, event);
 }
 
+void ShardCore::step(Instant now, const PushArrived& event, Actions& actions) {
+  if (!failed_) on(now, event, actions);
+}
+
 // --- What a frame must keep to
 
 std::optional<std::uint32_t> ShardCore::own_index(BucketId bucket) const {
@@ -63,37 +67,36 @@ std::optional<std::uint32_t> ShardCore::own_index(BucketId bucket) const {
 
 Status ShardCore::check(const MemberState& member, Sequence sequence, const Push& push,
                         std::uint64_t payload_bytes) const {
-  const auto refuse = [&member](const std::string& what) {
-    return fail(ErrorCode::kData, to_string(member.member.task) + ": " + what);
+  // A sentence is made only once something is wrong: this is asked twice for each frame.
+  const auto refuse = [&member, sequence](const std::string& what) {
+    return fail(ErrorCode::kData,
+                to_string(member.member.task) + ": push frame " + std::to_string(sequence.value) + what);
   };
-  const std::string frame = "push frame " + std::to_string(sequence.value);
   const auto bucket = own_index(push.bucket);
   if (!bucket)
-    return refuse(frame + " is for bucket " + std::to_string(push.bucket.value) + ", which isn't shard " +
+    return refuse(" is for bucket " + std::to_string(push.bucket.value) + ", which isn't shard " +
                   std::to_string(shard_.value) + "'s");
   if (payload_bytes != 0 && payload_bytes != buckets_[*bucket].bytes)
-    return refuse(frame + " has " + std::to_string(payload_bytes) + " bytes for a bucket of " +
+    return refuse(" has " + std::to_string(payload_bytes) + " bytes for a bucket of " +
                   std::to_string(buckets_[*bucket].bytes));
   if (sequence <= member.last) return {};  // a duplicate may be anything else
   if (sequence != member.last.next())
-    return refuse(frame + " came after frame " + std::to_string(member.last.value) + ": a gap");
+    return refuse(" came after frame " + std::to_string(member.last.value) + ": a gap");
   if (sequence.value > member.acknowledged.value + credits_)
-    return refuse(frame + " is beyond the " + std::to_string(credits_) + " credits after frame " +
+    return refuse(" is beyond the " + std::to_string(credits_) + " credits after frame " +
                   std::to_string(member.acknowledged.value));
-  if (payload_bytes == 0 && !push.skipped && !(push.last && push.examples == 0))
-    return refuse(frame + " has no gradients");
+  if (payload_bytes == 0 && !push.skipped && !(push.last && push.examples == 0)) return refuse(" has no gradients");
   if (attempt_ != 0 && member.marked == attempt_)
-    return refuse(frame + " came after the mark of checkpoint attempt " + std::to_string(attempt_) +
-                  " and before the cut");
+    return refuse(" came after the mark of checkpoint attempt " + std::to_string(attempt_) + " and before the cut");
   if (held_ != 0 && member.marked == held_)
-    return refuse(frame + " came after the mark of checkpoint attempt " + std::to_string(held_) +
+    return refuse(" came after the mark of checkpoint attempt " + std::to_string(held_) +
                   ", after which nothing is applied");
   if (is_void(push)) return {};
   if (push.clock <= member.last_clock)
-    return refuse(frame + " is for step " + std::to_string(push.clock.value) + " after a whole push for step " +
+    return refuse(" is for step " + std::to_string(push.clock.value) + " after a whole push for step " +
                   std::to_string(member.last_clock.value));
   if (train_.mode == Mode::kSync && push.clock.value > version_.value + 1 + train_.pipeline)
-    return refuse(frame + " is for step " + std::to_string(push.clock.value) + " while step " +
+    return refuse(" is for step " + std::to_string(push.clock.value) + " while step " +
                   std::to_string(version_.value + 1) + " is open");
   if (push.last && is_pacer() && push.lease.value != 0) return pacer_.ledger().check(push.epoch, push.visited);
   return {};
@@ -125,7 +128,7 @@ void ShardCore::on(Instant, const ChannelOpened& event, Actions& actions) {
     return;
   }
   if (member->channel.value != 0) close(*member, who + " opened another channel", actions);
-  member->channel = event.channel;
+  members_.open_channel(*member, event.channel);
   member->acknowledged = member->last;
   actions.push_back(Admit{event.channel, member->last});
 }
@@ -133,8 +136,7 @@ void ShardCore::on(Instant, const ChannelOpened& event, Actions& actions) {
 void ShardCore::on(Instant, const ChannelClosed& event, [[maybe_unused]] Actions& actions) {
   MemberState* member = members_.find(event.channel);
   if (event.channel.value == 0 || member == nullptr) return;
-  member->channel = {};
-  member->parked = {};
+  members_.close_channel(*member);
   if (DISTTRAIN_MUTANT(kLostConnectionFreesOthers)) {
     clocks_.leave(member->member);
     answer_within_bound(actions);
@@ -143,8 +145,7 @@ void ShardCore::on(Instant, const ChannelClosed& event, [[maybe_unused]] Actions
 
 void ShardCore::close(MemberState& member, std::string reason, Actions& actions) {
   actions.push_back(CloseChannel{member.channel, std::move(reason)});
-  member.channel = {};
-  member.parked = {};
+  members_.close_channel(member);
 }
 
 void ShardCore::on(Instant now, const PushArrived& event, Actions& actions) {
@@ -255,13 +256,22 @@ bool ShardCore::take_roster(const Roster& roster, Actions& actions) {
 void ShardCore::on(Instant now, const RosterSet& event, Actions& actions) {
   const bool changed = take_roster(event.roster, actions);
   if (failed_) return;
-  if (changed && shards_ > 1)
-    actions.push_back(SendNews{PacerNews{.roster = members_.roster(),
-                                         .slowest_clock = clocks_.slowest().value_or(Step()),
-                                         .global_step = version_,
-                                         .finished = finished()}});
+  if (changed) tell_news(actions);
   actions.push_back(RosterTaken{members_.roster().version, version_, report()});
   look_again(now, actions);
+}
+
+// What was said of the roster before the shard was there to hear it. Commits name their members by it.
+void ShardCore::on(Instant, const PeerOpened&, Actions& actions) {
+  if (is_pacer()) tell_news(actions);
+}
+
+void ShardCore::tell_news(Actions& actions) const {
+  if (shards_ == 1) return;
+  actions.push_back(SendNews{PacerNews{.roster = members_.roster(),
+                                       .slowest_clock = clocks_.slowest().value_or(Step()),
+                                       .global_step = version_,
+                                       .finished = finished()}});
 }
 
 void ShardCore::on(Instant now, const NewsArrived& event, Actions& actions) {

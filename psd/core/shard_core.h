@@ -49,6 +49,8 @@ class ShardCore {
 
   // Appends what follows from the event.
   void step(Instant now, const Event& event, Actions& actions);
+  // A push's frame comes most often: no copy of it.
+  void step(Instant now, const PushArrived& event, Actions& actions);
 
   bool is_pacer() const { return shard_.value == 0; }
   // Updates of this shard; at the pacer the global step.
@@ -74,6 +76,7 @@ class ShardCore {
   void on(Instant now, const StagedArrived& event, Actions& actions);
   void on(Instant now, const CommitArrived& event, Actions& actions);
   void on(Instant now, const NewsArrived& event, Actions& actions);
+  void on(Instant now, const PeerOpened& event, Actions& actions);
   void on(Instant now, const RosterSet& event, Actions& actions);
   void on(Instant now, const Fence& event, Actions& actions);
   // Checkpoints: shard_cut.cc.
@@ -85,6 +88,7 @@ class ShardCore {
 
   Status check(const MemberState& member, Sequence sequence, const Push& push, std::uint64_t payload_bytes) const;
   bool take_roster(const Roster& roster, Actions& actions);
+  void tell_news(Actions& actions) const;
   void look_again(Instant now, Actions& actions);
   void duplicate(MemberState& member, const Push& push, Actions& actions);
   // `pull`: what is answered, its clock that of the answer; of a push: Pull{}.
@@ -115,8 +119,10 @@ class ShardCore {
   void report_staged(const Staged& staged, Actions& actions);
   bool decide_sync(Instant now, Actions& actions);
   bool commit_sync(Instant now, const Commit& commit, Actions& actions);
-  const StagedPush* staged_push(const Member& member, Step step) const;
-  std::shared_ptr<const SumPlan> plan_sum(const std::vector<Member>& members, Step step, double scale) const;
+  const StagedPush* staged_push(Rank rank, Step step) const;
+  std::shared_ptr<SumPlan> new_plan();
+  std::shared_ptr<SumPlan> plan_sum(const RankSet& members, Step step);
+  std::shared_ptr<const SumPlan> plan_commit(const Commit& commit);
   void settle_outcomes(const Commit& commit);
   void apply_and_answer(const std::shared_ptr<const SumPlan>& plan, Actions& actions);
   void tell_visits(const Commit& commit, Actions& actions) const;
@@ -155,12 +161,14 @@ class ShardCore {
   bool pacer_finished_ = false;  // async, ssp, not the pacer: it said so
   Step version_;
   MemberTable members_;
-  Clocks clocks_;                    // ssp
-  Staging staging_;                  // sync
-  Staged reported_;                  // sync: the last report of the open step
-  std::optional<Staged> measuring_;  // sync: a report whose norm is being measured
-  SyncDecider decider_;              // pacer, sync
-  Pacer pacer_;                      // pacer
+  Clocks clocks_;                                // ssp
+  Staging staging_;                              // sync
+  Staged reported_;                              // sync: the last report of the open step
+  std::optional<Staged> measuring_;              // sync: a report whose norm is being measured
+  std::shared_ptr<SumPlan> measured_;            // sync: of reported_, where the store has measured it; else null
+  std::vector<std::shared_ptr<SumPlan>> plans_;  // sync: used again when no action has them
+  SyncDecider decider_;                          // pacer, sync
+  Pacer pacer_;                                  // pacer
 };
 
 }  // namespace disttrain::psd

@@ -56,7 +56,7 @@ void ShardCore::advance_sync(Instant now, Actions& actions) {
     if (auto staged = staged_set()) report_staged(*staged, actions);
     if (measuring_) return;  // goes on with NormMeasured
     if (DISTTRAIN_MUTANT(kParticipantsPerShard) && !is_pacer() && reported_.step == version_.next()) {
-      const Commit own{reported_.step, reported_.members, 1.0, false, members_.roster()};
+      const Commit own{reported_.step, members_.roster().version, reported_.members, 1.0, false};
       commit_sync(now, own, actions);
     }
   } while (is_pacer() && decide_sync(now, actions));
@@ -65,6 +65,7 @@ void ShardCore::advance_sync(Instant now, Actions& actions) {
 // None: too few, or nothing new since the last report.
 std::optional<Staged> ShardCore::staged_set() const {
   Staged staged;
+  std::size_t count = 0;
   std::size_t empty = 0;
   staged.shard = shard_;
   staged.step = version_.next();
@@ -74,21 +75,23 @@ std::optional<Staged> ShardCore::staged_set() const {
     if (push == nullptr || !push->complete) continue;
     if (push->roster.value != 0 && push->roster != members_.roster().version && !DISTTRAIN_MUTANT(kVoidPushesCount))
       continue;  // of one that we'll hear of
-    staged.members.push_back(member->member);
+    staged.members.insert(member->rank);
+    ++count;
     staged.nonfinite = staged.nonfinite || push->nonfinite;
     empty += push->is_empty() ? 1 : 0;
   }
-  if (!enough_members(staged.members.size(), empty, members_.active().size(), train_.aggregate)) return std::nullopt;
+  if (!enough_members(count, empty, members_.active().size(), train_.aggregate)) return std::nullopt;
   if (reported_.step == staged.step && reported_.members == staged.members) return std::nullopt;
   return staged;
 }
 
 void ShardCore::report_staged(const Staged& staged, Actions& actions) {
   reported_ = staged;
+  measured_.reset();
   if (train_.clip.kind == ClipKind::kGlobalNorm && !staged.nonfinite) {
-    if (auto plan = plan_sum(staged.members, staged.step, 1.0); plan != nullptr) {
+    if (measured_ = plan_sum(staged.members, staged.step); measured_ != nullptr) {
       measuring_ = staged;
-      actions.push_back(MeasureNorm{std::move(plan)});
+      actions.push_back(MeasureNorm{measured_});
       return;
     }
   }
@@ -119,16 +122,14 @@ void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
 // Pacer. True: a step was committed, another may be ready.
 bool ShardCore::decide_sync(Instant now, Actions& actions) {
   if (held_ != 0) return false;
-  std::vector<Member> active;
-  std::vector<Member> empty;
+  RankSet empty;
   for (const MemberState* member : members_.active()) {
-    active.push_back(member->member);
     const StagedPush* push = staging_.find(member->place, version_.next());
-    if (push != nullptr && push->is_empty()) empty.push_back(member->member);
+    if (push != nullptr && push->is_empty()) empty.insert(member->rank);
   }
-  std::optional<Commit> commit = decider_.decide(version_.next(), active, empty);
+  const RosterVersion roster = members_.roster().version;
+  std::optional<Commit> commit = decider_.decide(version_.next(), roster, members_.active_ranks(), empty);
   if (!commit) return false;
-  commit->roster = members_.roster();
   decider_.forget();
   if (shards_ > 1) actions.push_back(SendCommit{*commit});
   if (DISTTRAIN_MUTANT(kCutBeforeCommitCounts) && cut_at_ && version_.next() >= *cut_at_) {
@@ -148,9 +149,15 @@ void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
                     "shard " + std::to_string(shard_.value) + " at step " + std::to_string(version_.value) +
                         " was told to commit step " + std::to_string(commit.step.value),
                     actions);
-  if (!commit_sync(now, commit, actions)) return;
-  take_roster(commit.roster, actions);
-  if (!failed_) advance_sync(now, actions);
+  // Its members are ranks of the roster that the pacer has told before it, on the same connection.
+  if (commit.roster != members_.roster().version && !DISTTRAIN_MUTANT(kParticipantsPerShard))
+    return fail_job(ErrorCode::kSoftware,
+                    "shard " + std::to_string(shard_.value) + " has roster " +
+                        std::to_string(members_.roster().version.value) + " and was told to commit step " +
+                        std::to_string(commit.step.value) + " with members of roster " +
+                        std::to_string(commit.roster.value),
+                    actions);
+  if (commit_sync(now, commit, actions)) advance_sync(now, actions);
 }
 
 // Records were lent to a roster that is gone: what was pushed of them for the open step is void, and who waits for the
@@ -158,6 +165,7 @@ void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
 void ShardCore::begin_step_anew(Actions& actions) {
   reported_ = {};
   measuring_.reset();
+  measured_.reset();
   if (is_pacer()) decider_.forget();
   const RosterVersion roster = members_.roster().version;
   for (MemberState* member : members_.active()) {
@@ -171,18 +179,25 @@ void ShardCore::begin_step_anew(Actions& actions) {
 
 // Applies the step and answers everyone who waits for it. False: the job failed.
 bool ShardCore::commit_sync(Instant now, const Commit& commit, Actions& actions) {
-  for (const Member& member : commit.members) {
-    const StagedPush* push = staged_push(member, commit.step);
-    if (push != nullptr && push->complete) continue;
+  std::optional<Rank> lacking;
+  commit.members.each([&](Rank rank) {
+    const StagedPush* push = staged_push(rank, commit.step);
+    if ((push == nullptr || !push->complete) && !lacking) lacking = rank;
+  });
+  if (lacking) {
+    const MemberState* member = members_.at(*lacking);
+    const std::string who =
+        member != nullptr ? to_string(member->member.task) : "rank " + std::to_string(lacking->value);
     fail_job(ErrorCode::kSoftware,
-             "the pacer committed step " + std::to_string(commit.step.value) + " with " + to_string(member.task) +
+             "the pacer committed step " + std::to_string(commit.step.value) + " with " + who +
                  ", whose gradient isn't staged at shard " + std::to_string(shard_.value),
              actions);
     return false;
   }
-  const auto plan = plan_sum(commit.members, commit.step, commit.scale);
+  const std::shared_ptr<const SumPlan> plan = plan_commit(commit);
   version_ = commit.step;
   measuring_.reset();
+  measured_.reset();
   settle_outcomes(commit);
   if (tells_visits_) tell_visits(commit, actions);
   apply_and_answer(commit.skip ? nullptr : plan, actions);
@@ -191,22 +206,43 @@ bool ShardCore::commit_sync(Instant now, const Commit& commit, Actions& actions)
   return !failed_;
 }
 
-const StagedPush* ShardCore::staged_push(const Member& member, Step step) const {
-  const MemberState* state = members_.find(member);
+const StagedPush* ShardCore::staged_push(Rank rank, Step step) const {
+  const MemberState* state = members_.at(rank);
   return state == nullptr ? nullptr : staging_.find(state->place, step);
 }
 
+// One that no action holds any more, for its memory.
+std::shared_ptr<SumPlan> ShardCore::new_plan() {
+  const auto is_free = [](const std::shared_ptr<SumPlan>& plan) { return plan.use_count() == 1; };
+  const auto free = std::find_if(plans_.begin(), plans_.end(), is_free);
+  if (free == plans_.end()) return plans_.emplace_back(std::make_shared<SumPlan>());
+  (*free)->terms.clear();
+  (*free)->scale = 1.0;
+  (*free)->is_measured = false;
+  return *free;
+}
+
 // The mean over those who have something to add; nullptr: nobody has.
-std::shared_ptr<const SumPlan> ShardCore::plan_sum(const std::vector<Member>& members, Step step, double scale) const {
-  auto plan = std::make_shared<SumPlan>();
-  plan->scale = scale;
+std::shared_ptr<SumPlan> ShardCore::plan_sum(const RankSet& members, Step step) {
+  std::shared_ptr<SumPlan> plan = new_plan();
   plan->at = update_at();
-  for (const Member& member : members) {
-    const StagedPush* push = staged_push(member, step);
-    if (push == nullptr || !push->contributes()) continue;
-    plan->terms.push_back(SumTerm{staging_.landing(members_.find(member)->place, step), push->last.examples});
-  }
+  members.each([&](Rank rank) {
+    const StagedPush* push = staged_push(rank, step);
+    if (push == nullptr || !push->contributes()) return;
+    plan->terms.push_back(SumTerm{staging_.landing(members_.at(rank)->place, step), push->last.examples});
+  });
   if (plan->terms.empty()) return nullptr;
+  return plan;
+}
+
+// The sum that was measured is the commit's, unless the pacer took another set: gradients are read once.
+std::shared_ptr<const SumPlan> ShardCore::plan_commit(const Commit& commit) {
+  const bool is_same = measured_ != nullptr && reported_.step == commit.step && reported_.members == commit.members;
+  const std::shared_ptr<SumPlan> plan = is_same ? measured_ : plan_sum(commit.members, commit.step);
+  if (plan == nullptr) return nullptr;
+  plan->at = update_at();
+  plan->scale = commit.scale;
+  plan->is_measured = is_same;
   return plan;
 }
 
@@ -215,9 +251,9 @@ void ShardCore::settle_outcomes(const Commit& commit) {
   for (MemberState* member : members_.active()) {
     if (!member->parked.waiting || member->parked.clock != commit.step) continue;
     if (member->parked.outcome != PushOutcome::kApplied) continue;  // a duplicate
-    const bool taken = std::find(commit.members.begin(), commit.members.end(), member->member) != commit.members.end();
+    const bool taken = commit.members.contains(member->rank);
     if (!taken && is_pacer()) pacer_.late();
-    const StagedPush* push = staged_push(member->member, commit.step);
+    const StagedPush* push = staging_.find(member->place, commit.step);
     const PushOutcome skipped = push != nullptr && push->nonfinite ? PushOutcome::kSkipped : PushOutcome::kVetoed;
     member->parked.outcome = !taken ? PushOutcome::kLate : commit.skip ? skipped : PushOutcome::kApplied;
   }
@@ -243,10 +279,10 @@ void ShardCore::apply_and_answer(const std::shared_ptr<const SumPlan>& plan, Act
 
 void ShardCore::tell_visits(const Commit& commit, Actions& actions) const {
   StepCounted counted{commit.step, {}};
-  for (const Member& member : commit.members) {
-    const Push& last = staged_push(member, commit.step)->last;
-    counted.visits.push_back(Visit{member.task, last.epoch, last.visited});
-  }
+  commit.members.each([&](Rank rank) {
+    const Push& last = staged_push(rank, commit.step)->last;
+    counted.visits.push_back(Visit{members_.at(rank)->member.task, last.epoch, last.visited});
+  });
   actions.push_back(std::move(counted));
 }
 
@@ -256,16 +292,18 @@ void ShardCore::count_sync(Instant now, const Commit& commit, Actions& actions) 
   done.skipped = commit.skip;
   double behind = 0.0;
   bool epoch_done = false;
-  for (const Member& member : commit.members) {
-    const Push& last = staged_push(member, commit.step)->last;
+  std::size_t count = 0;
+  commit.members.each([&](Rank rank) {
+    const Push& last = staged_push(rank, commit.step)->last;
+    ++count;
     done.examples += last.examples;
     if (last.examples > 0) done.loss += static_cast<double>(last.examples) * static_cast<double>(last.loss);
     behind += static_cast<double>(commit.step.value - 1) - static_cast<double>(last.pull_version.value);
     pacer_.note_staleness(commit.step.value - 1 - std::min(commit.step.value - 1, last.pull_version.value));
     if (last.lease.value != 0) epoch_done = pacer_.ledger().visit(last.epoch, last.visited) || epoch_done;
-  }
+  });
   done.loss /= static_cast<double>(done.examples);  // NaN where nobody had examples
-  done.staleness = std::max(0.0, behind / static_cast<double>(commit.members.size()));
+  done.staleness = std::max(0.0, behind / static_cast<double>(count));
   pacer_.step_done(now, done);
   counted(actions, epoch_done);
 }

@@ -15,25 +15,25 @@ Landing Staging::landing(Place place, Step clock) const {
 
 Status Staging::add(Place place, const Push& push, std::uint32_t bucket, bool has_payload, bool nonfinite) {
   StagedPush& staged = at(place, push.clock);
-  const std::string what = "the push for step " + std::to_string(push.clock.value);
+  const auto refuse = [&push](const std::string& what) {
+    return fail(ErrorCode::kData, "the push for step " + std::to_string(push.clock.value) + what);
+  };
   if (staged.clock != push.clock) {
     if (staged.clock.value != 0)
-      return fail(ErrorCode::kData,
-                  what + " came before the one for step " + std::to_string(staged.clock.value) + " was answered");
+      return refuse(" came before the one for step " + std::to_string(staged.clock.value) + " was answered");
     staged.clock = push.clock;
     staged.roster = push.roster;
   }
-  if (staged.complete) return fail(ErrorCode::kData, what + " goes on after its last frame");
+  if (staged.complete) return refuse(" goes on after its last frame");
   if (has_payload) {
-    if (staged.has[bucket]) return fail(ErrorCode::kData, what + " has bucket " + std::to_string(bucket) + " twice");
+    if (staged.has[bucket]) return refuse(" has bucket " + std::to_string(bucket) + " twice");
     staged.has[bucket] = true;
     ++staged.buckets;
   }
   staged.nonfinite = staged.nonfinite || nonfinite || push.skipped;
   if (!push.last) return {};
   if (staged.buckets != buckets_ && !push.skipped && push.examples > 0)
-    return fail(ErrorCode::kData, what + " ended after " + std::to_string(staged.buckets) + " of " +
-                                      std::to_string(buckets_) + " buckets");
+    return refuse(" ended after " + std::to_string(staged.buckets) + " of " + std::to_string(buckets_) + " buckets");
   staged.complete = true;
   staged.last = push;
   return {};

@@ -12,58 +12,65 @@ bool enough_members(std::size_t staged, std::size_t empty, std::size_t roster, s
   return staged == roster || (aggregate > 0 && staged - empty >= std::min<std::size_t>(aggregate, roster));
 }
 
-namespace {
-
-bool contains(const std::vector<Member>& members, const Member& member) {
-  return std::find(members.begin(), members.end(), member) != members.end();
-}
-
-}  // namespace
-
 void SyncDecider::staged(const Staged& report, Step open, RosterVersion roster) {
   const bool is_old = report.step != open || report.roster != roster;
-  if ((is_old && !DISTTRAIN_MUTANT(kStaleStagedAccepted)) || report.shard.value >= reports_.size()) return;
-  reports_[report.shard.value].push_back(report);
+  if ((is_old && !DISTTRAIN_MUTANT(kStaleStagedAccepted)) || report.shard.value >= newest_.size()) return;
+  std::optional<Staged>& newest = newest_[report.shard.value];
+  if (!newest) ++reporting_;
+  newest = report;
+  if (rules_.clip_norm > 0.0) note_norm(report);
 }
 
-std::optional<Commit> SyncDecider::decide(Step open, const std::vector<Member>& active,
-                                          const std::vector<Member>& empty) const {
-  for (const auto& of_shard : reports_)
-    if (of_shard.empty()) return std::nullopt;
-  if (rules_.clip_norm > 0.0) return decide_with_norm(open, active, empty);
-  Commit commit;
-  commit.step = open;
-  for (const Member& member : active)
-    if (std::all_of(reports_.begin(), reports_.end(),
-                    [&member](const auto& of_shard) { return contains(of_shard.back().members, member); }))
-      commit.members.push_back(member);
-  if (!enough(commit.members, active, empty)) return std::nullopt;
-  // A shard's flag is about its whole set; a member outside S that wasn't finite vetoes too. It is rare and safe.
-  for (const auto& of_shard : reports_) commit.skip = commit.skip || of_shard.back().nonfinite;
+void SyncDecider::note_norm(const Staged& report) {
+  std::size_t at = 0;
+  while (at < candidates_.size() && candidates_[at].members != report.members) ++at;
+  if (at == candidates_.size()) {
+    Candidate& fresh = candidates_.push_slot();
+    fresh.members = report.members;
+    fresh.norm2.assign(rules_.shards, std::nullopt);
+    fresh.reports = 0;
+    fresh.nonfinite = false;
+  }
+  Candidate& candidate = candidates_[at];
+  std::optional<double>& norm2 = candidate.norm2[report.shard.value];
+  if (!norm2) ++candidate.reports;
+  norm2 = report.norm2;
+  candidate.nonfinite = candidate.nonfinite || report.nonfinite;
+}
+
+std::optional<Commit> SyncDecider::decide(Step open, RosterVersion roster, const RankSet& active,
+                                          const RankSet& empty) const {
+  if (reporting_ < rules_.shards) return std::nullopt;
+  std::optional<Commit> commit;
+  if (rules_.clip_norm > 0.0) {
+    commit = decide_with_norm(active, empty);
+  } else {
+    commit.emplace();
+    commit->members = active;
+    for (const auto& report : newest_) {
+      commit->members = commit->members & report->members;
+      // A shard's flag is about its whole set; a member outside S that wasn't finite vetoes too. It is rare and safe.
+      commit->skip = commit->skip || report->nonfinite;
+    }
+    if (!enough(commit->members, active, empty)) commit.reset();
+  }
+  if (commit) {
+    commit->step = open;
+    commit->roster = roster;
+  }
   return commit;
 }
 
-std::optional<Commit> SyncDecider::decide_with_norm(Step open, const std::vector<Member>& active,
-                                                    const std::vector<Member>& empty) const {
-  for (const Staged& candidate : reports_.front()) {
-    const auto& members = candidate.members;
-    if (!enough(members, active, empty)) continue;
-    if (!std::all_of(members.begin(), members.end(), [&active](const Member& m) { return contains(active, m); }))
-      continue;
+std::optional<Commit> SyncDecider::decide_with_norm(const RankSet& active, const RankSet& empty) const {
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const Candidate& candidate = candidates_[i];
+    if (candidate.reports < rules_.shards || !candidate.members.is_part_of(active)) continue;
+    if (!enough(candidate.members, active, empty)) continue;
     Commit commit;
-    commit.step = open;
-    commit.members = members;
-    double norm2 = 0.0;
-    bool everywhere = true;
-    for (const auto& of_shard : reports_) {
-      const auto same = std::find_if(of_shard.begin(), of_shard.end(),
-                                     [&members](const Staged& report) { return report.members == members; });
-      everywhere = everywhere && same != of_shard.end();
-      if (!everywhere) break;
-      norm2 += same->norm2;
-      commit.skip = commit.skip || same->nonfinite;
-    }
-    if (!everywhere) continue;
+    commit.members = candidate.members;
+    commit.skip = candidate.nonfinite;
+    double norm2 = 0.0;  // in the order of the shards, whichever reported first
+    for (const std::optional<double>& of_shard : candidate.norm2) norm2 += *of_shard;
     const double norm = std::sqrt(norm2);
     if (!std::isfinite(norm)) commit.skip = true;
     if (!commit.skip && norm > rules_.clip_norm) commit.scale = rules_.clip_norm / norm;
@@ -72,15 +79,14 @@ std::optional<Commit> SyncDecider::decide_with_norm(Step open, const std::vector
   return std::nullopt;
 }
 
-bool SyncDecider::enough(const std::vector<Member>& members, const std::vector<Member>& active,
-                         const std::vector<Member>& empty) const {
-  const auto brings_nothing =
-      std::count_if(members.begin(), members.end(), [&empty](const Member& member) { return contains(empty, member); });
-  return enough_members(members.size(), static_cast<std::size_t>(brings_nothing), active.size(), rules_.aggregate);
+bool SyncDecider::enough(const RankSet& members, const RankSet& active, const RankSet& empty) const {
+  return enough_members(members.size(), (members & empty).size(), active.size(), rules_.aggregate);
 }
 
 void SyncDecider::forget() {
-  for (auto& of_shard : reports_) of_shard.clear();
+  std::fill(newest_.begin(), newest_.end(), std::nullopt);
+  reporting_ = 0;
+  candidates_.clear();
 }
 
 }  // namespace disttrain::psd

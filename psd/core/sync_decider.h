@@ -1,13 +1,15 @@
 // The pacer's decision in sync: which members make the step (PROTOCOL: sync, one place decides). It hears the staged
-// sets of all shards, its own among them, for the step that is open.
+// sets of all shards, its own among them, for the step that is open. Sets are ranks of the roster in force.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "common/fifo.h"
 #include "common/ids.h"
 #include "common/messages/data.h"
+#include "common/rank_set.h"
 
 namespace disttrain::psd {
 
@@ -23,27 +25,36 @@ bool enough_members(std::size_t staged, std::size_t empty, std::size_t roster, s
 
 class SyncDecider {
  public:
-  explicit SyncDecider(const SyncRules& rules) : rules_(rules), reports_(rules.shards) {}
+  explicit SyncDecider(const SyncRules& rules) : rules_(rules), newest_(rules.shards) {}
 
   // A shard's report. One of another step than `open`, or of another roster than the one in force, is old and ignored.
   void staged(const Staged& report, Step open, RosterVersion roster);
 
-  // S = the members of `active` (in rank order) that are staged on all shards, if these are enough. With clipping, S
-  // must be a set whose norm every shard has reported. `empty`: those whose push brings no examples. Commit::roster is
-  // left to the caller.
-  std::optional<Commit> decide(Step open, const std::vector<Member>& active, const std::vector<Member>& empty) const;
+  // S = the members of `active` that are staged on all shards, if these are enough. With clipping, S must be a set
+  // whose norm every shard has reported. `empty`: those whose push brings no examples. Takes one look at each shard's
+  // newest report, with clipping one at each set that was reported.
+  std::optional<Commit> decide(Step open, RosterVersion roster, const RankSet& active, const RankSet& empty) const;
 
   // The step is committed, or begins anew with another roster: forgets its reports.
   void forget();
 
  private:
-  std::optional<Commit> decide_with_norm(Step open, const std::vector<Member>& active,
-                                         const std::vector<Member>& empty) const;
-  bool enough(const std::vector<Member>& members, const std::vector<Member>& active,
-              const std::vector<Member>& empty) const;
+  // One set that shards have reported, and what each said of it.
+  struct Candidate {
+    RankSet members;
+    std::vector<std::optional<double>> norm2;  // by shard
+    std::uint32_t reports = 0;
+    bool nonfinite = false;
+  };
+
+  void note_norm(const Staged& report);
+  std::optional<Commit> decide_with_norm(const RankSet& active, const RankSet& empty) const;
+  bool enough(const RankSet& members, const RankSet& active, const RankSet& empty) const;
 
   const SyncRules rules_;
-  std::vector<std::vector<Staged>> reports_;  // by shard, in order of arrival; the last is the fullest
+  std::vector<std::optional<Staged>> newest_;  // by shard
+  std::uint32_t reporting_ = 0;                // shards that have reported
+  Fifo<Candidate> candidates_;                 // with clipping; in order of their first report
 };
 
 }  // namespace disttrain::psd

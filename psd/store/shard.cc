@@ -1,6 +1,7 @@
 #include "psd/store/shard.h"
 
 #include "common/check.h"
+#include "common/update/vector.h"
 
 namespace disttrain::psd {
 
@@ -11,15 +12,17 @@ Result<std::span<float>> Shard::landing(ChannelId channel, Sequence sequence, co
   return store_.landing(*where, push.bucket);
 }
 
-void Shard::handle_push(Instant now, PushArrived event, Outside& outside) {
-  if (event.payload_bytes > 0) {
-    const auto where = core_.landing(event.channel, event.sequence, event.push, event.payload_bytes);
-    if (where && where->kind != Landing::Kind::kSpare) event.nonfinite = store_.nonfinite(*where, event.push.bucket);
-  }
-  handle(now, event, outside);
+void Shard::handle_push(Instant now, PushArrived& event, std::span<const float> payload, Outside& outside) {
+  event.nonfinite = !payload.empty() && !update::all_finite(payload);
+  step(now, event, outside);
 }
 
 void Shard::handle(Instant now, const Event& event, Outside& outside) {
+  step(now, event, outside);
+}
+
+template <typename AnyEvent>
+void Shard::step(Instant now, const AnyEvent& event, Outside& outside) {
   // The actions of the first event, replies among them, would be lost.
   DISTTRAIN_CHECK(!is_handling_);
   is_handling_ = true;

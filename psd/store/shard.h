@@ -39,8 +39,9 @@ class Shard {
 
   // `outside` may not call handle().
   void handle(Instant now, const Event& event, Outside& outside);
-  // The same for a push frame; looks at its payload, which lies where landing() said.
-  void handle_push(Instant now, PushArrived event, Outside& outside);
+  // The same for a push frame, without a copy of it. Looks at the payload, which lies where landing() said, and fills
+  // in event.nonfinite.
+  void handle_push(Instant now, PushArrived& event, std::span<const float> payload, Outside& outside);
 
   std::span<const float> parameters(BucketId bucket) const { return store_.parameters(bucket); }
   const ShardCore& core() const { return core_; }
@@ -49,6 +50,9 @@ class Shard {
   std::uint64_t bytes() const { return store_.bytes(); }
 
  private:
+  template <typename AnyEvent>
+  void step(Instant now, const AnyEvent& event, Outside& outside);
+
   ShardCore core_;
   ShardStore store_;
   Actions actions_;  // of the event being handled; kept for its memory

@@ -22,6 +22,10 @@ std::uint64_t in_flight(const TrainSection& train) {
   return train.mode == Mode::kSync ? 1 + train.pipeline : 0;
 }
 
+bool clips_sums(const TrainSection& train) {
+  return train.mode == Mode::kSync && train.clip.kind == ClipKind::kGlobalNorm;
+}
+
 }  // namespace
 
 ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& options,
@@ -34,6 +38,7 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& 
       parameters_(elements_ * sizeof(float)),
       slots_(elements_ * rule_.slots() * sizeof(float)),
       staging_(elements_ * options.places * in_flight(options.train) * sizeof(float)),
+      sums_(elements_ * (clips_sums(options.train) ? sizeof(float) : 0)),
       frames_(largest_ * options.places * sizeof(float)) {
   gradients_.reserve(std::max(1U, options.places));
   part_.reserve(std::max(1U, options.places));
@@ -121,10 +126,6 @@ std::span<float> ShardStore::landing(const Landing& landing, BucketId bucket) {
   return staging_.floats().subspan(push * elements_ + own_bucket.begin, own_bucket.elements);
 }
 
-bool ShardStore::nonfinite(const Landing& where, BucketId bucket) {
-  return !update::all_finite(landing(where, bucket));
-}
-
 std::span<const float> ShardStore::parameters(BucketId bucket) const {
   const OwnBucket& own_bucket = own(bucket);
   return parameters_.floats().subspan(own_bucket.begin, own_bucket.elements);
@@ -133,7 +134,7 @@ std::span<const float> ShardStore::parameters(BucketId bucket) const {
 void ShardStore::apply(const Apply& action) {
   gradients_.assign(1, update::WeightedGradient{landing(action.landing, action.bucket), 1.0F});
   total_weight_ = 1.0;
-  update(action.bucket, action.at, 1.0);
+  update(action.bucket, action.at, 1.0, false);
 }
 
 // Equal batches make a plain mean: sum of g, then / n. Else sum of n_i g_i, then / sum of n_i.
@@ -152,7 +153,7 @@ void ShardStore::weigh(const SumPlan& plan, BucketId bucket) {
 
 void ShardStore::sum_and_apply(const SumAndApply& action) {
   weigh(*action.plan, action.bucket);
-  update(action.bucket, action.plan->at, action.plan->scale);
+  update(action.bucket, action.plan->at, action.plan->scale, action.plan->is_measured);
 }
 
 // The run's part of the gradients of the action being carried out.
@@ -168,13 +169,16 @@ double ShardStore::norm2(const SumPlan& plan) {
   for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
     if (buckets_[id].elements == 0) continue;
     weigh(plan, BucketId(id));
-    for (const Run& run : buckets_[id].runs)
-      if (run.kind == VariableKind::kTrainable) sum += update::squared_norm_of_sum(part_of(run), 1.0 / total_weight_);
+    for (const Run& run : buckets_[id].runs) {
+      if (run.kind != VariableKind::kTrainable) continue;
+      const auto sums = sums_.floats().subspan(buckets_[id].begin + run.begin, run.elements);
+      sum += update::squared_norm_of_sum(part_of(run), 1.0 / total_weight_, sums);
+    }
   }
   return sum;
 }
 
-void ShardStore::update(BucketId id, const UpdateAt& at, double scale) {
+void ShardStore::update(BucketId id, const UpdateAt& at, double scale, bool is_measured) {
   OwnBucket& bucket = buckets_[id.value];
   if (bucket.is_owed) copy_owed(bucket);
   for (const Run& run : bucket.runs) {
@@ -188,7 +192,10 @@ void ShardStore::update(BucketId id, const UpdateAt& at, double scale) {
     for (std::size_t slot = 0; slot < rule_.slots(); ++slot)
       slots[slot] = slots_.floats().subspan(slot * elements_ + begin, run.elements);
     const update::UpdateStep step{at.learning_rate, at.count, scale / total_weight_};
-    rule_.apply_sum(step, values, part_of(run), slots);
+    if (is_measured)
+      rule_.apply(step, values, sums_.floats().subspan(begin, run.elements), slots);
+    else
+      rule_.apply_sum(step, values, part_of(run), slots);
   }
 }
 
@@ -204,7 +211,7 @@ void ShardStore::mix_state(std::span<const update::WeightedGradient> pushed, flo
 }
 
 std::uint64_t ShardStore::bytes() const {
-  return parameters_.bytes() + slots_.bytes() + staging_.bytes() + frames_.bytes() +
+  return parameters_.bytes() + slots_.bytes() + staging_.bytes() + sums_.bytes() + frames_.bytes() +
          (copy_ ? parameters_.bytes() + slots_.bytes() : 0);
 }
 

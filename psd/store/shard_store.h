@@ -59,11 +59,9 @@ class ShardStore {
   // Where the bucket's payload is received; as long as the bucket. Valid as long as the store.
   std::span<float> landing(const Landing& landing, BucketId bucket);
 
-  // A gradient as received has a NaN or an infinity.
-  bool nonfinite(const Landing& landing, BucketId bucket);
-
   void apply(const Apply& action);
   void sum_and_apply(const SumAndApply& action);
+  // Keeps the sums: a SumAndApply of the same plan doesn't read the gradients again.
   double norm2(const SumPlan& plan);
 
   // Current values; a bucket is of one version.
@@ -101,7 +99,7 @@ class ShardStore {
   const OwnBucket& own(BucketId bucket) const;
   void initialize_all(const Layout& layout, std::uint64_t seed, const std::function<void()>& turn);
   void weigh(const SumPlan& plan, BucketId bucket);
-  void update(BucketId id, const UpdateAt& at, double scale);
+  void update(BucketId id, const UpdateAt& at, double scale, bool is_measured);
   std::span<const update::WeightedGradient> part_of(const Run& run);
   void mix_state(std::span<const update::WeightedGradient> pushed, float weight, std::span<float> values);
 
@@ -115,6 +113,7 @@ class ShardStore {
   MemoryBlock parameters_;
   MemoryBlock slots_;    // slot after slot, each as the parameters
   MemoryBlock staging_;  // sync: (place, push, element)
+  MemoryBlock sums_;     // sync with a global norm to clip: by element, as norm2() found them
   MemoryBlock frames_;   // (place, element): the frame or, in sync, the spare
   std::shared_ptr<ShardCopy> copy_;
   std::size_t next_to_copy_ = 0;  // no bucket before it is owed

@@ -131,7 +131,8 @@ void ShardNode::push(ChannelId channel, Sequence sequence, const Push& push, con
     }
     std::copy(gradient.begin(), gradient.end(), landing->begin());
   }
-  shard.handle_push(cluster_.now, PushArrived{channel, sequence, push, bytes}, *this);
+  PushArrived event{channel, sequence, push, bytes};
+  shard.handle_push(cluster_.now, event, gradient, *this);
 }
 
 void ShardNode::act(const Action& action) {

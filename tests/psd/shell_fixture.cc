@@ -33,7 +33,7 @@ void FakeChief::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   Welcome welcome;
   welcome.term = Term(1);
   welcome.journal = journal;
-  welcome.heartbeat_timeout = std::chrono::milliseconds(500);
+  welcome.heartbeat_timeout = heartbeat_timeout;
   link_->answer(welcome);
 }
 
@@ -105,12 +105,14 @@ void FakePeer::on_frame(const wire::FrameHeader& header, transport::Bytes contro
   }
 }
 
-PsShell::PsShell(std::uint32_t threads) : chief_(loop_, transport_) {
+PsShell::PsShell(std::uint32_t threads, Duration heartbeat, std::uint32_t credits) : chief_(loop_, transport_) {
+  chief_.heartbeat_timeout = heartbeat;
   daemon::Startup startup;
   startup.cluster.name = "shell-test";
   startup.cluster.chief.address = chief_.address();
   startup.cluster.ps.push_back(PsConfig{"127.0.0.1:0", threads, 0, {}});
-  startup.cluster.heartbeat.timeout = std::chrono::milliseconds(500);
+  startup.cluster.heartbeat.timeout = heartbeat;
+  startup.cluster.transport.credits = credits;
   startup.cluster.log.level = "error";
   startup.task = ps_.task;
   startup.incarnation = ps_.incarnation;

@@ -45,6 +45,7 @@ class FakeChief final : public transport::ControlHandler {
   }
 
   JournalId journal{77};
+  Duration heartbeat_timeout = std::chrono::milliseconds(500);
   std::optional<Refused> refusal;  // what to answer a hello with, if not Welcome
   std::optional<TaskHello> hello;  // the last one
   int hellos = 0;
@@ -95,7 +96,9 @@ class FakePeer final : public transport::ConnectionHandler {
 
 class PsShell : public testing::Test {
  protected:
-  explicit PsShell(std::uint32_t threads = 2);
+  // heartbeat: the timeout that ps and chief agree on. credits: push frames outstanding on a channel.
+  explicit PsShell(std::uint32_t threads = 2, Duration heartbeat = std::chrono::milliseconds(500),
+                   std::uint32_t credits = 4);
   ~PsShell() override;
 
   bool until(const std::function<bool()>& done) { return run_until(loop_, done); }

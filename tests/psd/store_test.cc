@@ -175,14 +175,38 @@ TEST(Store, CopyThatUpdatesHaveMadeIsWhole) {
   EXPECT_NE(store.copy_bucket(), nullptr);
 }
 
-TEST(Store, FindsWhatIsNotFinite) {
-  ShardStore store(small_layout(1), ShardId(0), StoreOptions{TrainSection{}, 1, 1, false, false}, [] {});
-  const Landing landing{Landing::Kind::kFrame, Place(0), 0};
-  const auto values = store.landing(landing, BucketId(2));
-  std::fill(values.begin(), values.end(), 1.0F);
-  EXPECT_FALSE(store.nonfinite(landing, BucketId(2)));
-  values.back() = std::numeric_limits<float>::infinity();
-  EXPECT_TRUE(store.nonfinite(landing, BucketId(2)));
+// Clipping by the global norm reads each worker's gradient once: the step is made of the sums that were measured.
+TEST(Store, AMeasuredStepUsesTheSumsThatWereMeasured) {
+  TrainSection train;
+  train.mode = Mode::kSync;
+  train.clip = ClipConfig{ClipKind::kGlobalNorm, 1.0};
+  const Layout layout = small_layout(1);
+  const auto result = [&](bool is_measured, float later) {
+    ShardStore store(layout, ShardId(0), StoreOptions{train, 1, 3, false, false}, [] {});
+    SumPlan plan;
+    plan.at.learning_rate = 0.5;
+    const auto stage = [&](float first) {
+      for (std::uint32_t place = 0; place < 3; ++place)
+        for (std::uint32_t bucket = 0; bucket < layout.buckets.size(); ++bucket) {
+          const auto values = store.landing(Landing{Landing::Kind::kStaging, Place(place), 0}, BucketId(bucket));
+          for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = first * static_cast<float>(1 + i) / static_cast<float>(3 + place);
+        }
+    };
+    for (std::uint32_t place = 0; place < 3; ++place)
+      plan.terms.push_back(SumTerm{Landing{Landing::Kind::kStaging, Place(place), 0}, 10 + place});
+    stage(1.0F);
+    EXPECT_GT(store.norm2(plan), 0.0);
+    stage(later);
+    plan.scale = 0.25;
+    plan.is_measured = is_measured;
+    const auto shared = std::make_shared<const SumPlan>(plan);
+    for (std::uint32_t bucket = 0; bucket < layout.buckets.size(); ++bucket)
+      store.sum_and_apply(SumAndApply{BucketId(bucket), shared});
+    return std::vector<float>(store.parameters().begin(), store.parameters().end());
+  };
+  EXPECT_EQ(result(true, 777.0F), result(false, 1.0F)) << "the same bits";
+  EXPECT_NE(result(false, 777.0F), result(false, 1.0F));
 }
 
 }  // namespace

@@ -150,8 +150,8 @@ TEST(SyncBackupWorkers, EveryShardAppliesTheRecordedSetAndLateOnesAreCounted) {
     for (const Commit& commit : run.cluster.commits) {
       ASSERT_GE(commit.members.size(), 2U);
       std::vector<std::vector<float>> gradients;
-      for (const Member& member : commit.members)
-        gradients.push_back(random_gradient(seed, member.task.index, commit.step.value, 22));
+      commit.members.each(
+          [&](Rank rank) { gradients.push_back(random_gradient(seed, rank.value, commit.step.value, 22)); });
       reference.step(gradients, std::vector<std::uint32_t>(gradients.size(), 10), 4);
     }
     ASSERT_EQ(run.cluster.model(), reference.parameters());
@@ -238,6 +238,35 @@ TEST(SyncRoster, AWorkerThatLeavesIsNoLongerWaitedFor) {
     EXPECT_TRUE(run.models[2].ready());
     EXPECT_EQ(run.cluster.node(2).shard.core().version(), Step(1));
   }
+}
+
+// A shard that wasn't connected when the roster changed hears of it as soon as it is.
+TEST(SyncRoster, AShardThatConnectsLaterIsToldWhichOneIsInForce) {
+  Actions unheard;
+  Roster smaller = roster_of(3, 2);
+  smaller.members.erase(smaller.members.begin());
+  ShardOptions options;
+  options.train = sync_train(0);
+  options.roster = roster_of(3);
+  const Layout layout = small_layout(2);
+  ShardCore pacer(layout, options);
+  pacer.step(Instant(), Event(RosterSet{smaller}), unheard);
+  Actions said;
+  pacer.step(Instant(), Event(PeerOpened{ShardId(1)}), said);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_EQ(std::get<SendNews>(said[0]).message.roster.version, RosterVersion(2));
+  EXPECT_EQ(std::get<SendNews>(said[0]).message.roster.members, smaller.members);
+}
+
+// Ranks mean nothing without the roster that they are of.
+TEST(SyncRoster, ACommitOfAnotherRosterIsNoStepButABug) {
+  Training run(2, sync_train(0), 2, 1);
+  Commit commit;
+  commit.step = Step(1);
+  commit.roster = RosterVersion(2);
+  commit.members.insert(Rank(0));
+  run.cluster.node(1).handle(CommitArrived{commit});
+  EXPECT_EQ(run.cluster.failed, "shard 1 has roster 1 and was told to commit step 1 with members of roster 2");
 }
 
 TEST(SyncCut, NothingIsCommittedAfterOneThatHoldsUntilItIsGivenUp) {

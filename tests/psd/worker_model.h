@@ -41,7 +41,7 @@ struct PushOptions {
   bool final = false;
   LeaseId lease{};
   std::uint32_t epoch = 0;
-  std::vector<Interval> visited{};
+  Positions visited{};
 };
 
 inline void start(ShardCluster& cluster, WorkerModel& model) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 #include <typeinfo>
 
 #include "tests/sim/codec_trip.h"
@@ -80,7 +81,7 @@ std::string name_of_type() {
 std::string name_of(const Payload& payload) {
   const auto of = [](const auto& message) { return name_of_type<std::decay_t<decltype(message)>>(); };
   const auto* control = std::get_if<wire::ControlMessage>(&payload);
-  const auto positions = [](const std::vector<Interval>& intervals) {
+  const auto positions = [](std::span<const Interval> intervals) {
     std::string text;
     for (const Interval& interval : intervals)
       text += " [" + std::to_string(interval.begin) + ", " + std::to_string(interval.end) + ")";

@@ -272,7 +272,8 @@ void PsNode::on_arrival(ConnectionId connection, const Hello& hello) {
     ShardHere& pacer = *job_->shards.at(ShardId(0));
     uses_[connection] = Use{ShardId(0), {}, peer->from, false};
     pacer.peers[peer->from] = connection;
-    return send(connection, wire::HelloAnswer(Welcome{}));
+    send(connection, wire::HelloAnswer(Welcome{}));
+    return handle(pacer, psd::PeerOpened{peer->from});
   }
   close(connection);  // a probe
 }
@@ -330,9 +331,9 @@ void PsNode::handle_push(ShardHere& shard, psd::ChannelId channel, const PushFra
     return handle(shard, psd::ChannelClosed{channel});
   }
   std::copy(frame.payload.begin(), frame.payload.end(), landing->begin());
-  const psd::PushArrived event{channel, frame.sequence, frame.push, bytes, false};
+  psd::PushArrived event{channel, frame.sequence, frame.push, bytes, false};
   shard.twin->before_push(event, frame.payload);
-  shard.shard->handle_push(now(), event, shard);
+  shard.shard->handle_push(now(), event, frame.payload, shard);
   shard.twin->after(shard.channels.count(channel) != 0);
 }
 

@@ -63,7 +63,6 @@ void ShardTwin::before(const psd::Event& event) {
   }
   if (const auto* set = std::get_if<psd::RosterSet>(&event)) take_roster(set->roster);
   if (const auto* news = std::get_if<psd::NewsArrived>(&event)) take_roster(news->news.roster);
-  if (const auto* commit = std::get_if<psd::CommitArrived>(&event)) next_roster_ = commit->commit.roster;
   if (const auto* fence = std::get_if<psd::Fence>(&event)) fenced_.insert(fence->worker);
   const auto* prepared = std::get_if<psd::AttemptPrepared>(&event);
   if (prepared != nullptr) holds_ = prepared->holds;
@@ -112,7 +111,6 @@ void ShardTwin::after(bool is_open) {
   }
   before_.reset();
   if (is_sync()) expect_steps();
-  if (next_roster_) take_roster(*std::exchange(next_roster_, std::nullopt));
   if (values() != expected_)
     laws_.violated(std::string(is_sync() ? "I7: " : "I3, I5: ") + name() + " at version " +
                    std::to_string(shard_.core().version().value) + " has other parameters than its frames make");
@@ -282,7 +280,9 @@ void ShardTwin::says(const psd::SendAcknowledge& action) {
 }
 
 void ShardTwin::says(const psd::SendCommit& action) {
-  laws_.decided(run_, action.message.step, action.message.members);
+  std::vector<Member> members;
+  action.message.members.each([&](Rank rank) { members.push_back(roster_.members.at(rank.value)); });
+  laws_.decided(run_, action.message.step, members);
 }
 
 void ShardTwin::says(const psd::Fenced& action) {

@@ -80,7 +80,6 @@ class ShardTwin {
   const Member owner_;
   const std::vector<BucketId> buckets_;
   Roster roster_;
-  std::optional<Roster> next_roster_;  // sync, not the pacer: with the commit
   std::map<psd::ChannelId, Member> channels_;
   std::map<Member, Worker> workers_;
   std::set<Member> fenced_;

@@ -160,6 +160,10 @@ class Filler {
   void fill(VariableKind& x) { x = VariableKind::kState; }
   void fill(InitializerKind& x) { x = InitializerKind::kHe; }
   void fill(Duration& x) { x = Duration(next_ += 7); }
+  void fill(RankSet& x) { x.insert(Rank((next_ += 7) % kMaxRoster)); }
+  void fill(Positions& x) {
+    for (int i = 0; i < 3; ++i) fill(x.push_back());
+  }
 
  private:
   template <typename Tag, typename Integer>

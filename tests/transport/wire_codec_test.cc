@@ -164,12 +164,25 @@ TEST(DataCodec, EveryMessageComesBackTheSameFromOneScratchBuffer) {
 TEST(DataCodec, TheLargestMessagesFitTheControlPart) {
   ScratchBuffer scratch;
   Push push;
-  push.visited.resize(kMaxVisited);
+  for (std::size_t i = 0; i < kMaxVisited; ++i) push.visited.push_back(Interval{i, i + 1});
   EXPECT_EQ(expect_ok(decode_push(encode(push, scratch))).visited.size(), kMaxVisited);
   Commit commit;
-  commit.members.resize(kMaxMembers);
-  commit.roster.members.resize(kMaxMembers);
-  EXPECT_EQ(expect_ok(decode_commit(encode(commit, scratch))).roster.members.size(), kMaxMembers);
+  for (std::uint32_t rank = 0; rank < kMaxRoster; ++rank) commit.members.insert(Rank(rank));
+  EXPECT_EQ(expect_ok(decode_commit(encode(commit, scratch))).members, commit.members);
+  EXPECT_LE(encode(commit, scratch).size(), 256U) << "a commit goes to every shard at each step";
+  PacerNews news;
+  news.roster.members.resize(kMaxMembers);
+  EXPECT_EQ(expect_ok(decode_pacer_news(encode(news, scratch))).roster.members.size(), kMaxMembers);
+}
+
+TEST(DataCodec, APushIsReadIntoOneThatWasThereBefore) {
+  ScratchBuffer scratch;
+  Push push = filled<Push>();
+  push.visited = {{0, 1}, {2, 3}, {4, 5}};
+  Push fewer = filled<Push>();
+  fewer.visited = {{6, 7}};
+  ASSERT_TRUE(decode_push(encode(fewer, scratch), push));
+  EXPECT_TRUE(same(fewer, push));
 }
 
 TEST(DataCodec, MessagesAreReadFromAnyAlignment) {

@@ -15,7 +15,7 @@
 //   frame.header.job = job;                                  // and generation, and sequence = next
 //   frame.control = wire::encode(push, scratch);             // valid until scratch is used again; send() copies it
 //   frame.payload = std::as_bytes(std::span(gradients).subspan(begin, elements));
-//   frame.cookie = next.value;                               // on_sent(cookie): gradients may change again
+//                                                            // gradients change again once it is acknowledged
 //   connection.send(frame);
 //
 //   void on_frame(const FrameHeader& header, Bytes control, Bytes payload) {
@@ -124,6 +124,8 @@ Bytes encode(const MarkTaken& taken, ScratchBuffer& scratch);
 Bytes encode(const Cut& cut, ScratchBuffer& scratch);
 
 Result<Push> decode_push(Bytes control);
+// The same into a message whose memory is used again. After an error it holds anything.
+Status decode_push(Bytes control, Push& into);
 Result<Pull> decode_pull(Bytes control);
 Result<Parameters> decode_parameters(Bytes control);
 Result<Acknowledge> decode_acknowledge(Bytes control);

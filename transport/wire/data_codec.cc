@@ -38,10 +38,24 @@ Bytes build_in(ScratchBuffer& scratch, Fill fill) {
   return std::as_bytes(words.first(size + 1));
 }
 
-template <typename T>
-unsigned checked_size(const std::vector<T>& list, std::size_t max) {
+template <typename List>
+unsigned checked_size(const List& list, std::size_t max) {
   DISTTRAIN_CHECK_LE(list.size(), max);
   return static_cast<unsigned>(list.size());
+}
+
+template <typename Builder>
+void write_ranks(const RankSet& ranks, Builder builder) {
+  auto words = builder.initRanks(static_cast<unsigned>(ranks.used_words()));
+  for (unsigned i = 0; i < words.size(); ++i) words.set(i, ranks.words()[i]);
+}
+
+template <typename Reader>
+RankSet read_ranks(Reader reader) {
+  RankSet ranks;
+  const auto words = bounded(reader.getRanks(), ranks.words().size(), "words of ranks");
+  for (unsigned i = 0; i < words.size(); ++i) ranks.words()[i] = words[i];
+  return ranks;
 }
 
 PushOutcome read_outcome(schema::PushOutcome outcome) {
@@ -68,9 +82,8 @@ Bytes encode(const Push& m, ScratchBuffer& scratch) {
   });
 }
 
-Result<Push> decode_push(Bytes control) {
-  return parse<schema::Push>("Push", control, [](schema::Push::Reader r) {
-    Push m;
+Status decode_push(Bytes control, Push& into) {
+  const auto read = parse<schema::Push>("Push", control, [&m = into](schema::Push::Reader r) {
     m.bucket = BucketId(r.getBucket());
     m.clock = Step(r.getClock());
     m.pull_version = Step(r.getPullVersion());
@@ -83,9 +96,19 @@ Result<Push> decode_push(Bytes control) {
     m.epoch = r.getEpoch();
     m.final = r.getFinal();
     m.roster = RosterVersion(r.getRoster());
-    m.visited = read_list<Interval>(r.getVisited(), kMaxVisited, "visited positions");
-    return m;
+    m.visited.clear();
+    for (auto interval : bounded(r.getVisited(), kMaxVisited, "visited positions"))
+      m.visited.push_back(wire::read(interval));
+    return true;
   });
+  if (!read) return tl::unexpected(read.error());
+  return {};
+}
+
+Result<Push> decode_push(Bytes control) {
+  Push push;
+  if (Status read = decode_push(control, push); !read) return tl::unexpected(std::move(read).error());
+  return push;
 }
 
 Bytes encode(const Pull& m, ScratchBuffer& scratch) {
@@ -153,7 +176,7 @@ Bytes encode(const Staged& m, ScratchBuffer& scratch) {
     b.setStep(m.step.value);
     b.setNorm2(m.norm2);
     b.setRoster(m.roster.value);
-    write_list(b.initMembers(checked_size(m.members, kMaxMembers)), m.members);
+    write_ranks(m.members, b);
   });
 }
 
@@ -162,7 +185,7 @@ Result<Staged> decode_staged(Bytes control) {
     Staged m;
     m.shard = ShardId(r.getShard());
     m.step = Step(r.getStep());
-    m.members = read_list<Member>(r.getMembers(), kMaxMembers, "members");
+    m.members = read_ranks(r);
     m.nonfinite = r.getNonfinite();
     m.norm2 = r.getNorm2();
     m.roster = RosterVersion(r.getRoster());
@@ -175,9 +198,8 @@ Bytes encode(const Commit& m, ScratchBuffer& scratch) {
     b.setStep(m.step.value);
     b.setScale(m.scale);
     b.setSkip(m.skip);
-    write_list(b.initMembers(checked_size(m.members, kMaxMembers)), m.members);
-    checked_size(m.roster.members, kMaxMembers);
-    write(m.roster, b.initRoster());
+    b.setRosterVersion(m.roster.value);
+    write_ranks(m.members, b);
   });
 }
 
@@ -185,10 +207,10 @@ Result<Commit> decode_commit(Bytes control) {
   return parse<schema::Commit>("Commit", control, [](schema::Commit::Reader r) {
     Commit m;
     m.step = Step(r.getStep());
-    m.members = read_list<Member>(r.getMembers(), kMaxMembers, "members");
+    m.roster = RosterVersion(r.getRosterVersion());
+    m.members = read_ranks(r);
     m.scale = r.getScale();
     m.skip = r.getSkip();
-    m.roster = read(r.getRoster());
     return m;
   });
 }

@@ -97,10 +97,10 @@ unsigned list_size(const std::vector<T>& list, std::size_t max, const char* what
   return static_cast<unsigned>(list.size());
 }
 
-template <typename ListBuilder, typename T>
-void write_list(ListBuilder builder, const std::vector<T>& list) {
+template <typename ListBuilder, typename List>
+void write_list(ListBuilder builder, const List& list) {
   unsigned i = 0;
-  for (const T& item : list) write(item, builder[i++]);
+  for (const auto& item : list) write(item, builder[i++]);
 }
 
 template <typename ListReader>

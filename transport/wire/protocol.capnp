@@ -694,20 +694,23 @@ struct Staged {
   nonfinite @1 :Bool;
   step @2 :UInt64;
   norm2 @3 :Float64;
-  members @4 :List(Member);
-  roster @5 :UInt64;  # that the pushes are of
+  members @4 :List(Member);  # retired: ranks says it
+  roster @5 :UInt64;         # in force at the shard
+  ranks @6 :List(UInt64);    # bit r of word w: rank 64 w + r of the roster; words of 0 at the end are left out
 }
 
-# pacer -> shards, sync: step `step` is the mean over `members` in rank order; `roster` holds from the next step on.
+# pacer -> shards, sync: step `step` is the mean over `ranks`, in that order.
 struct Commit {
   step @0 :UInt64;
   scale @1 :Float64;
   skip @2 :Bool;
-  members @3 :List(Member);
-  roster @4 :Roster;
+  members @3 :List(Member);  # retired: ranks says it
+  roster @4 :Roster;         # retired: PacerNews tells of rosters, in the same stream
+  ranks @5 :List(UInt64);    # as in Staged
+  rosterVersion @6 :UInt64;  # that the ranks are of
 }
 
-# pacer -> shards, async and ssp: the roster changed, the slowest clock moved, or the job has all its steps.
+# pacer -> shards: the roster changed, or the shard has just connected; async and ssp: the job has all its steps.
 struct PacerNews {
   slowestClock @0 :UInt64;
   globalStep @1 :UInt64;

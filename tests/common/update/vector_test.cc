@@ -122,14 +122,16 @@ TEST(SquaredNorm, IsFiniteIfAndOnlyIfAllValuesAre) {
   EXPECT_FALSE(std::isfinite(squared_norm(values)));
 }
 
-TEST(SquaredNormOfSum, IsTheNormOfTheWrittenSum) {
+TEST(SquaredNormOfSum, WritesTheSumAndIsItsNorm) {
   constexpr std::size_t kSize = 9001;
   const auto a = random_values(1, kSize);
   const auto b = random_values(2, kSize);
   const std::vector<WeightedGradient> gradients{{a, 2.0F}, {b, 0.5F}};
   std::vector<float> sum(kSize);
   weighted_sum(sum, gradients);
-  EXPECT_EQ(squared_norm_of_sum(gradients, 0.5), 0.25 * naive_squared_norm(sum));
+  std::vector<float> written(kSize);
+  EXPECT_EQ(squared_norm_of_sum(gradients, 0.5, written), 0.25 * naive_squared_norm(sum));
+  EXPECT_EQ(written, sum);
 }
 
 }  // namespace

@@ -1,0 +1,155 @@
+// A shard allocates nothing for a frame in the steady state. This test counts operator new in the shard threads of a
+// real ps, from the socket to the socket: transport/tcp, asio, the codec, WorkerChannel and PeerLink, ShardService,
+// core and store. Not counted: the ps's main thread, heartbeats (none falls into the counted time), the first frames,
+// and what happens once an epoch, a roster, a checkpoint or a connection.
+#include <pthread.h>
+
+#include <cstdlib>
+#include <new>
+#include <string_view>
+
+#include "tests/psd/shell_fixture.h"
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<std::uint64_t> allocations{0};
+
+bool is_shard_thread() {
+  thread_local const bool is_shard = [] {
+    char name[16] = "";
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    return std::string_view(name).starts_with("shard-");
+  }();
+  return is_shard;
+}
+
+void* counted_new(std::size_t bytes, std::size_t alignment) {
+  if (counting.load(std::memory_order_relaxed) && is_shard_thread()) ++allocations;
+  const std::size_t size = (bytes + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, size == 0 ? alignment : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  return counted_new(bytes, alignof(std::max_align_t));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return counted_new(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace disttrain::psd::test {
+namespace {
+
+constexpr std::uint64_t kWarmUp = 40;
+constexpr std::uint64_t kSteps = 100;
+constexpr std::uint64_t kBatch = 10;
+
+// The name of a case, its mode, shards, workers and further keys of [train].
+struct Case {
+  const char* name;
+  const char* mode;
+  std::uint32_t shards;
+  std::uint32_t workers;
+  const char* more;
+};
+
+class ShardAllocations : public PsShell, public testing::WithParamInterface<Case> {
+ protected:
+  ShardAllocations() : PsShell(2, std::chrono::minutes(10), 8) {}
+  ~ShardAllocations() override { counting = false; }
+
+  // Each worker pushes one step to each shard, and hears all answers.
+  void step(std::uint64_t clock) {
+    std::size_t peer = 0;
+    for (std::uint32_t worker = 0; worker < GetParam().workers; ++worker)
+      for (std::uint32_t shard = 0; shard < GetParam().shards; ++shard)
+        push(*peers_[peer++], worker, ShardId(shard), clock);
+    ASSERT_TRUE(until([&] {
+      return std::all_of(peers_.begin(), peers_.end(), [](const auto& open) { return is_answered(*open); });
+    })) << "no answer at step "
+        << clock;
+    for (const auto& open : peers_) open->heard.clear();
+  }
+
+  static bool is_answered(const FakePeer& peer) {
+    return std::any_of(peer.heard.begin(), peer.heard.end(), [](const Heard& heard) {
+      const auto* parameters = std::get_if<Parameters>(&heard.message);
+      return parameters != nullptr && parameters->last;
+    });
+  }
+
+  void push(FakePeer& peer, std::uint32_t worker, ShardId shard, std::uint64_t clock) {
+    const std::vector<BucketId> buckets = buckets_of(layout_, shard);
+    for (std::size_t i = 0; i < buckets.size(); ++i) {
+      Push push;
+      push.bucket = buckets[i];
+      push.clock = Step(clock);
+      push.pull_version = Step(clock - 1);
+      push.last = i + 1 == buckets.size();
+      push.want = push.last ? Want::kAll : Want::kNothing;
+      if (push.last) {
+        push.examples = kBatch;
+        push.loss = 1.0F;
+        push.lease = LeaseId(1 + worker);
+        const std::uint64_t begin = ((clock - 1) * GetParam().workers + worker) * kBatch;
+        push.visited = {Interval{begin, begin + kBatch}};
+      }
+      peer.push((clock - 1) * buckets.size() + i + 1, push,
+                std::vector<float>(layout_.buckets[buckets[i].value].elements, 1.0F));
+    }
+  }
+
+  Layout layout_;
+  std::vector<std::unique_ptr<FakePeer>> peers_;  // worker after worker, each of its shards
+};
+
+TEST_P(ShardAllocations, AFrameCostsNoneInTheSteadyState) {
+  const auto [name, mode, shards, workers, more] = GetParam();
+  SCOPED_TRACE(name);
+  CreateShards job = order(shards, workers, mode, more);
+  job.train_records = 1'000'000;
+  layout_ = job.layout;
+  create_job(job);
+  for (std::uint32_t worker = 0; worker < workers; ++worker)
+    for (std::uint32_t shard = 0; shard < shards; ++shard) peers_.push_back(open_channel(worker, shard));
+  std::uint64_t clock = 0;
+  while (clock < kWarmUp) {
+    step(++clock);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  counting = true;
+  while (clock < kWarmUp + kSteps) {
+    step(++clock);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  counting = false;
+  const std::uint64_t frames = kSteps * workers * layout_.buckets.size();
+  EXPECT_EQ(allocations.exchange(0), 0U) << "in " << frames << " push frames and their answers";
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ShardAllocations,
+                         testing::Values(Case{"async", "async", 1, 1, ""}, Case{"async_two_shards", "async", 2, 2, ""},
+                                         Case{"ssp", "ssp", 2, 2, "staleness = 4\n"}, Case{"sync", "sync", 1, 2, ""},
+                                         Case{"sync_two_shards", "sync", 2, 2, ""},
+                                         Case{"sync_with_clipping", "sync", 2, 3,
+                                              "clip = { kind = \"global_norm\", value = 0.5 }\n"}),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+}  // namespace
+}  // namespace disttrain::psd::test
