@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/daemon/clock.h"
+#include "common/memory_plan.h"
 #include "common/update/schedule.h"
 #include "workerd/exchange/ps_exchange.h"
 #include "workerd/input/evaluation_batches.h"
@@ -16,6 +17,7 @@ namespace disttrain::workerd {
 namespace {
 
 constexpr Duration kTick = std::chrono::seconds(1);
+constexpr Duration kShowEvery = std::chrono::milliseconds(100);  // of metrics: a copy of all histograms
 constexpr std::uint64_t kEvaluationBatch = 1000;
 
 Rank rank_of(const Roster& roster, Member self) {
@@ -24,10 +26,16 @@ Rank rank_of(const Roster& roster, Member self) {
   return Rank(0);
 }
 
+std::uint32_t ahead_of(const OpenJob& job, const JobConfig& config) {
+  const std::uint64_t record_bytes = job.layout.model.input_elements * sizeof(float);
+  return batches_ahead(config.data, config.train.batch_size * record_bytes);
+}
+
 JobFacts facts_of(const OpenJob& job, const JobConfig& config, const RunnerWorld& world) {
   JobFacts facts;
   facts.self = world.self;
   facts.config = config;
+  facts.config.data.prefetch = ahead_of(job, config);
   facts.layout = job.layout;
   facts.roster = job.roster;
   for (std::size_t shard = 0; shard < job.owners.size(); ++shard)
@@ -80,7 +88,7 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
   input_ = std::make_unique<input::Prefetcher>(
       *prepared_.training, order_of(job_, prepared_.config, world_.self),
       input::PrefetchOptions{.batch_size = prepared_.config.train.batch_size,
-                             .prefetch = prepared_.config.data.prefetch,
+                             .prefetch = ahead_of(job_, prepared_.config),
                              .target_width = input::target_width(prepared_.engine->describe())});
   exchange_ = std::make_unique<PsExchange>(world_.loop, world_.transport, job_.layout,
                                            PsExchangeOptions{.cluster = world_.cluster.name,
@@ -104,6 +112,7 @@ JobRunner::~JobRunner() {
   show_figures();
   world_.figures.batches_ready = 0;
   world_.figures_board.write(world_.figures);
+  input_.reset();  // its callback uses us
 }
 
 void JobRunner::feed(const Event& event) {
@@ -116,7 +125,8 @@ void JobRunner::feed(const Event& event) {
 
 void JobRunner::feed_one(const Event& event) {
   actions_.clear();
-  core_.step(daemon::now(), event, actions_);
+  now_ = daemon::now();
+  core_.step(now_, event, actions_);
   for (const Action& action : actions_) std::visit([this](const auto& a) { carry_out(a); }, action);
 }
 
@@ -126,8 +136,10 @@ void JobRunner::supply_batches() {
     std::unique_ptr<input::ReadyBatch> batch = input_->try_pop();
     if (!batch) {
       if (awaiting_batch_) return;
-      awaiting_batch_ = input_->notify_when_ready([this, alive = alive_, &loop = world_.loop] {
-        asio::post(loop, [this, alive] {
+      // On the input thread, which ends before anything of ours does. One pointer: std::function takes no memory for
+      // it.
+      awaiting_batch_ = input_->notify_when_ready([this] {
+        asio::post(world_.loop, [this, alive = alive_] {
           if (!*alive) return;
           awaiting_batch_ = false;
           supply_batches();
@@ -170,7 +182,7 @@ void JobRunner::count_step() {
   }
   figures.loss = progress.loss;
   counted_ = progress;
-  show_figures();
+  if (now_ - shown_ >= kShowEvery) show_figures();
 }
 
 // The roster is the one that the job was opened with: a scaled learning rate may be another since.
@@ -182,6 +194,7 @@ void JobRunner::show_figures() {
   figures.stalled = before_.stalled + input.stalled;
   figures.batches_ready = input.ready;
   world_.figures_board.write(figures);
+  shown_ = now_;
 }
 
 void JobRunner::post_progress() {

@@ -88,7 +88,7 @@ class JobRunner final : public ExchangeHandler {
   void evaluate();
   Status use_buffers(std::uint32_t parameters, std::uint32_t gradients);
   void post_progress();
-  // Metrics: once per step, and what isn't of a step now and then.
+  // Metrics: counted once per step, shown now and then.
   void count_step();
   void show_figures();
   void tick();
@@ -104,6 +104,8 @@ class JobRunner final : public ExchangeHandler {
   // Owned by the step thread.
   WorkerCore core_;
   Actions actions_;
+  Instant now_{};                                                   // of the event being handled
+  Instant shown_{};                                                 // when others last saw world_.figures
   Progress counted_;                                                // as of the last step that world_.figures has
   WorkerFigures before_;                                            // of the job's runners before this one
   bool is_step_skipped_ = false;                                    // the one under way, by a shard

@@ -1,7 +1,13 @@
 // What the step thread is doing, for the heartbeats of the main loop, and what it has counted, for its metrics.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <mutex>
+#include <type_traits>
 
 #include "common/ids.h"
 #include "workerd/core/worker_core.h"
@@ -15,7 +21,44 @@ struct BoardEntry {
   Progress progress;
 };
 
-// The newest of its values. Any thread.
+// The newest value of one thread, for any others: written at each event of a step, so without a lock. A reader that
+// meets the writer reads again (Boehm, "Can seqlocks get along with programming language memory models?", 2012; each
+// word is an atomic, for thread sanitizers know no fences).
+template <typename Entry>
+class Newest {
+ public:
+  static_assert(std::is_trivially_copyable_v<Entry>);
+
+  void write(const Entry& entry) {
+    Words words{};
+    std::memcpy(words.data(), &entry, sizeof entry);
+    const std::uint64_t turn = turn_.load(std::memory_order_relaxed);
+    turn_.store(turn + 1, std::memory_order_relaxed);  // odd: being written
+    for (std::size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
+    turn_.store(turn + 2, std::memory_order_release);
+  }
+
+  Entry read() const {
+    Words words;
+    for (;;) {
+      const std::uint64_t turn = turn_.load(std::memory_order_acquire);
+      for (std::size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_acquire);
+      if (turn % 2 == 0 && turn_.load(std::memory_order_relaxed) == turn) break;
+    }
+    Entry entry;
+    std::memcpy(static_cast<void*>(&entry), words.data(), sizeof entry);
+    return entry;
+  }
+
+ private:
+  static constexpr std::size_t kWords = (sizeof(Entry) + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+  using Words = std::array<std::uint64_t, kWords>;
+
+  std::atomic<std::uint64_t> turn_{0};
+  std::array<std::atomic<std::uint64_t>, kWords> words_{};  // zeros: an Entry of zeros is one that says nothing
+};
+
+// The newest of its values. Any thread; seldom, for it locks.
 template <typename Entry>
 class Board {
  public:
@@ -33,7 +76,7 @@ class Board {
   Entry entry_;
 };
 
-using ProgressBoard = Board<BoardEntry>;
+using ProgressBoard = Newest<BoardEntry>;
 using FiguresBoard = Board<WorkerFigures>;
 
 }  // namespace disttrain::workerd

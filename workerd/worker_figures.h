@@ -1,5 +1,5 @@
 // What a worker has counted of its job, for its metrics. A value: the step thread keeps one, and shows a copy of it
-// after each step.
+// ten times a second.
 #pragma once
 
 #include <array>

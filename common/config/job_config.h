@@ -71,7 +71,7 @@ struct DataSection {
   ShuffleKind shuffle = ShuffleKind::kEpoch;
   std::uint64_t shuffle_buffer = 0;  // records, for kBuffer
   double scale = 1.0;                // values are multiplied by it
-  std::uint32_t prefetch = 2;        // batches, 1..1024
+  std::uint32_t prefetch = 2;        // batches, 1..1024; see batches_ahead()
 };
 
 struct OptimizerConfig {

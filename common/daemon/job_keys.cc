@@ -162,7 +162,7 @@ Keys data_keys(DataSection& data) {
        "lease: each record once an epoch; none: each worker goes through all"},
       {"shuffle", shuffle(data), "order of the records"},
       {"scale", real(data.scale, {-kNoLimit, true, kNoLimit, true}), "values are multiplied by it"},
-      {"prefetch", integer(data.prefetch, 1, 1024), "batches read ahead"},
+      {"prefetch", integer(data.prefetch, 1, 1024), "batches read ahead, at least; of small ones up to 8 within 4 MiB"},
   };
 }
 

@@ -150,7 +150,7 @@ TEST_F(WorkerCoreTest, ReadyBucketsLeaveDuringTheComputationButTheLastOfEachShar
     EXPECT_EQ(send.push.clock, Step(1));
   }
   EXPECT_EQ(rest[0].sequence, Sequence(2));
-  EXPECT_EQ(rest[0].push.visited, (std::vector<Interval>{{0, 10}}));
+  EXPECT_EQ(rest[0].push.visited, (Positions{{0, 10}}));
   EXPECT_TRUE(rest[1].push.visited.empty());
 }
 
@@ -380,7 +380,7 @@ TEST_F(WorkerCoreTest, LeaseOfAnotherRosterIsVoidAndItsBatchesAreDropped) {
   for (const SendPull& pull : take<SendPull>()) answer_pull(pull, Step(0));
   const auto planned = take<RequestBatch>();
   ASSERT_EQ(planned.size(), 2U);
-  EXPECT_EQ(planned[1].order.positions, (std::vector<Interval>{{20, 30}}));
+  EXPECT_EQ(planned[1].order.positions, (Positions{{20, 30}}));
   for (const RequestBatch& request : planned) give(BatchReady{request.order.ticket});
   ASSERT_EQ(take<Compute>().size(), 1U);
   give(Computed{0.5F});

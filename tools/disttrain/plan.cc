@@ -176,7 +176,7 @@ std::uint64_t ps_memory(const Plan& plan, TaskId ps) {
 std::uint64_t worker_memory(const Plan& plan) {
   const std::uint64_t buffers = plan.job.train.pipeline != 0 ? 4 : 2;
   const std::uint64_t batch = plan.job.train.batch_size * plan.layout.model.input_elements * sizeof(float);
-  return buffers * plan.parameter_bytes + plan.job.data.prefetch * batch;
+  return buffers * plan.parameter_bytes + batches_ahead(plan.job.data, batch) * batch;
 }
 
 std::vector<std::string> notes_of(const Plan& plan) {

@@ -2,20 +2,21 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 namespace disttrain::workerd {
 
 namespace {
 
-std::uint64_t length(const std::vector<Interval>& intervals) {
+std::uint64_t length(std::span<const Interval> intervals) {
   std::uint64_t sum = 0;
   for (const Interval& interval : intervals) sum += interval.end - interval.begin;
   return sum;
 }
 
 // Items [begin, end) of the concatenated intervals; what lies beyond them is left out.
-std::vector<Interval> cut(const std::vector<Interval>& intervals, std::uint64_t begin, std::uint64_t end) {
-  std::vector<Interval> part;
+Positions cut(std::span<const Interval> intervals, std::uint64_t begin, std::uint64_t end) {
+  Positions part;
   std::uint64_t at = 0;
   for (const Interval& interval : intervals) {
     const std::uint64_t size = interval.end - interval.begin;

@@ -21,7 +21,7 @@ using BatchTicket = StrongId<struct BatchTicketTag, std::uint64_t>;
 struct BatchOrder {
   BatchTicket ticket;
   std::uint32_t epoch = 0;
-  std::vector<Interval> positions;
+  Positions positions;
   std::uint64_t examples = 0;  // sum of the positions' lengths; 0 at the end of a synchronous block
   LeaseId lease;               // 0 with sharding = "none"
   Step step;                   // sync with leases: the step it is for, else 0

@@ -106,8 +106,8 @@ void WorkerCore::on(const ChiefReturned&, Actions& out) {
 }
 
 void WorkerCore::on(const BatchReady& event, Actions&) {
-  for (Planned& planned : planned_)
-    if (planned.order.ticket == event.ticket) planned.ready = true;
+  for (std::size_t i = 0; i < planned_.size(); ++i)
+    if (planned_[i].order.ticket == event.ticket) planned_[i].ready = true;
 }
 
 void WorkerCore::on(const RangesReady& event, Actions& out) {

@@ -11,11 +11,11 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/fifo.h"
 #include "workerd/core/batch_plan.h"
 #include "workerd/core/channel.h"
 #include "workerd/core/events.h"
@@ -142,7 +142,7 @@ class WorkerCore {
 
   // Data.
   BatchPlan plan_;
-  std::deque<Planned> planned_;  // asked for, in order of computation
+  Fifo<Planned> planned_;  // asked for, in order of computation
   BatchTicket last_ticket_;
   bool lease_requested_ = false;
   bool lease_refused_ = false;  // the chief had nothing new: asked again at the next tick

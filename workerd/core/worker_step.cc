@@ -94,8 +94,7 @@ void WorkerCore::follow_roster(Actions& out) {
   if (!sync() || !leases()) return;
   plan_.change_roster(roster_, Step(next_clock()));
   if (!is_first) lease_requested_ = false;
-  for (const Planned& planned : planned_) out.push_back(DropBatch{planned.order.ticket});
-  planned_.clear();
+  for (; !planned_.empty(); planned_.pop_front()) out.push_back(DropBatch{planned_.front().order.ticket});
 }
 
 void WorkerCore::plan_batches(Actions& out) {
@@ -258,8 +257,7 @@ void WorkerCore::say_farewell(Actions& out) {
 void WorkerCore::leave(Actions& out) {
   if (ssp() && at_work_ && !finished_ && have_parameters_) return say_farewell(out);
   left_ = true;
-  for (const Planned& planned : planned_) out.push_back(DropBatch{planned.order.ticket});
-  planned_.clear();
+  for (; !planned_.empty(); planned_.pop_front()) out.push_back(DropBatch{planned_.front().order.ticket});
   out.push_back(ReportFinished{progress_.steps});
   if (final_wanted_) return begin_evaluation(out);
   enter(Phase::kIdle);

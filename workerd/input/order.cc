@@ -62,8 +62,7 @@ std::uint64_t EpochOrder::record_at(std::uint32_t epoch, std::uint64_t position)
   return shuffle_ == ShuffleKind::kNone ? position : order_of(epoch)[position];
 }
 
-void EpochOrder::records_at(std::uint32_t epoch, const std::vector<Interval>& positions,
-                            std::vector<std::uint64_t>& out) {
+void EpochOrder::records_at(std::uint32_t epoch, std::span<const Interval> positions, std::vector<std::uint64_t>& out) {
   out.clear();
   for (const Interval& interval : positions) {
     DISTTRAIN_CHECK_LE(interval.end, records_);

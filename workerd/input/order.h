@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "common/config/job_config.h"
@@ -38,7 +39,7 @@ class EpochOrder {
   std::uint64_t record_at(std::uint32_t epoch, std::uint64_t position);
 
   // Replaces `out` by the records at all the positions, in order. Each position < records().
-  void records_at(std::uint32_t epoch, const std::vector<Interval>& positions, std::vector<std::uint64_t>& out);
+  void records_at(std::uint32_t epoch, std::span<const Interval> positions, std::vector<std::uint64_t>& out);
 
  private:
   struct Cached {

@@ -85,14 +85,18 @@ void Prefetcher::recycle(std::unique_ptr<ReadyBatch> batch) {
 
 void Prefetcher::drop(workerd::BatchTicket ticket) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(wanted_, [ticket](const workerd::BatchOrder& order) { return order.ticket == ticket; });
+  for (std::size_t i = 0; i < wanted_.size(); ++i)
+    if (wanted_[i].ticket == ticket) {
+      wanted_.erase(i);
+      break;
+    }
   if (making_ && making_->ticket == ticket) making_->dropped = true;
-  const auto found =
-      std::find_if(ready_.begin(), ready_.end(), [ticket](const auto& batch) { return batch->order.ticket == ticket; });
-  if (found != ready_.end()) {
-    free_.push_back(std::move(*found));
-    ready_.erase(found);
-  }
+  for (std::size_t i = 0; i < ready_.size(); ++i)
+    if (ready_[i]->order.ticket == ticket) {
+      free_.push_back(std::move(ready_[i]));
+      ready_.erase(i);
+      break;
+    }
   wake_if_low();
 }
 
@@ -100,8 +104,7 @@ void Prefetcher::cancel() {
   const std::lock_guard lock(mutex_);
   wanted_.clear();
   if (making_) making_->dropped = true;
-  for (auto& batch : ready_) free_.push_back(std::move(batch));
-  ready_.clear();
+  for (; !ready_.empty(); ready_.pop_front()) free_.push_back(std::move(ready_.front()));
 }
 
 bool Prefetcher::notify_when_ready(std::function<void()> callback) {

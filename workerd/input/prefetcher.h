@@ -10,7 +10,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -18,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/fifo.h"
 #include "common/result.h"
 #include "common/time.h"
 #include "workerd/core/events.h"
@@ -109,9 +109,9 @@ class Prefetcher {
   std::condition_variable wake_;
   bool stopping_ = false;
   bool awake_ = false;  // the thread works, or has been woken
-  std::deque<workerd::BatchOrder> wanted_;
+  Fifo<workerd::BatchOrder> wanted_;
   std::optional<Making> making_;
-  std::deque<std::unique_ptr<ReadyBatch>> ready_;
+  Fifo<std::unique_ptr<ReadyBatch>> ready_;
   std::vector<std::unique_ptr<ReadyBatch>> free_;
   std::function<void()> callback_;
   Instant waiting_since_{};

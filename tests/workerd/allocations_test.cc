@@ -1,0 +1,176 @@
+// A worker allocates nothing for a step in the steady state. This test counts operator new in the step thread of a
+// whole worker: core, exchange, codec, transport/tcp, asio, and what it asks of its input; over real sockets, with
+// leases and two shards. Not counted: the main loop, the input thread, the fake engine, the first steps, and what
+// happens once a lease, a roster or a connection.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <string_view>
+
+#include "tests/workerd/fake_peers.h"
+#include "workerd/compute/fake_engine.h"
+#include "workerd/worker.h"
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<std::uint64_t> allocations{0};
+thread_local bool is_exempt = false;
+
+bool is_step_thread() {
+  thread_local const bool is_step = [] {
+    char name[16] = "";
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    return std::string_view(name) == "step";
+  }();
+  return is_step;
+}
+
+void* counted_new(std::size_t bytes, std::size_t alignment) {
+  if (counting.load(std::memory_order_relaxed) && is_step_thread() && !is_exempt) ++allocations;
+  const std::size_t size = (bytes + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, size == 0 ? alignment : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  return counted_new(bytes, alignof(std::max_align_t));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return counted_new(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace disttrain::workerd {
+namespace {
+
+constexpr std::uint64_t kBatch = 4;
+constexpr std::uint64_t kWarmUp = 100;
+constexpr std::uint64_t kSteps = 300;
+constexpr std::uint64_t kRecords = kBatch * (kWarmUp + kSteps + 50);
+
+FakeModel fake_model() {
+  return FakeModel{.variable_elements = {6, 10}, .input_elements = 2, .classes = 10, .reads_parameters = false};
+}
+
+class UncountedEngine final : public Engine {
+ public:
+  const ModelSpec& describe() const override { return engine_->describe(); }
+  Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
+    return engine_->open(layout, parameters, gradients);
+  }
+  Result<StepResult> compute(const Batch& batch, const StepSeed& seed, const RangeReady& ready) override {
+    is_exempt = true;
+    auto result = engine_->compute(batch, seed, [&ready](std::uint64_t begin, std::uint64_t end) {
+      is_exempt = false;
+      if (ready) ready(begin, end);
+      is_exempt = true;
+    });
+    is_exempt = false;
+    return result;
+  }
+  Result<EvaluationResult> evaluate(const Batch& batch) override { return engine_->evaluate(batch); }
+
+ private:
+  std::unique_ptr<Engine> engine_ = make_fake_engine(fake_model());
+};
+
+Layout two_shards() {
+  Layout layout;
+  layout.model = describe_fake(fake_model());
+  layout.shards = 2;
+  layout.variable_begins = {10, 0};
+  layout.buckets = {Bucket{ShardId(0), 0, 0, 6}, Bucket{ShardId(1), 6, 0, 5}, Bucket{ShardId(0), 11, 6, 5}};
+  return layout;
+}
+
+// A folder that is there as long as this.
+struct Folder {
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("worker_allocations_test." + std::to_string(getpid()));
+};
+
+TEST(WorkerAllocations, AStepCostsNoneInTheSteadyState) {
+  Folder folder;
+  std::ofstream train(folder.path / "train.csv");
+  for (std::uint64_t r = 0; r < kRecords; ++r) train << r % 7 << ",1," << r % 10 << "\n";
+  train.close();
+
+  asio::io_context loop;
+  transport::TcpTransport tcp;
+  FakeShards shards(loop, two_shards());
+  FakeChief chief(loop);
+  LogConfig quiet;
+  quiet.level = "error";
+  daemon::Log log(TaskId{Role::kWorker, 0}, quiet);
+  daemon::Startup startup;
+  startup.cluster.name = "test";
+  startup.cluster.chief.address = chief.address();
+  startup.cluster.workers.push_back(WorkerConfig{"127.0.0.1:0", 1, {}, "cpu"});
+  startup.task = TaskId{Role::kWorker, 0};
+  startup.incarnation = Incarnation(42);
+  startup.address = startup.listen_address = "127.0.0.1:0";
+  const EngineFactory make_engine = [](const ModelSection&, std::uint32_t) -> Result<std::unique_ptr<Engine>> {
+    return std::make_unique<UncountedEngine>();
+  };
+  Worker worker(loop, tcp, log, startup, make_engine, [](const Error& why) { FAIL() << why.message; });
+  ASSERT_TRUE(worker.start());
+  run_until(loop, [&chief] { return !chief.peers.empty(); });
+
+  bool is_lent = false;
+  chief.on_message = [&is_lent](Peer& peer, const wire::ControlMessage& message) {
+    if (!std::holds_alternative<LeaseRequest>(message) || std::exchange(is_lent, true)) return;
+    Lease lease;
+    lease.id = LeaseId(1);
+    lease.positions = {Interval{0, kRecords}};
+    peer.tell(LeaseGrant{JobId(5), Generation(1), lease, true});
+  };
+  std::uint64_t steps = 0;
+  shards.intercept = [&](Peer& peer, const wire::FrameHeader& header) {
+    if (header.type != wire::FrameType::kPush || peer.channel->shard != ShardId(1)) return false;
+    if (++steps == kWarmUp) counting = true;
+    if (steps == kWarmUp + kSteps) counting = false;
+    return false;
+  };
+  OpenJob job;
+  job.job = JobId(5);
+  job.generation = Generation(1);
+  job.token = 11;
+  job.job_toml =
+      "[job]\nname = \"t\"\n[model]\nbuiltin = \"mlp\"\nlayers = [2, 10]\n[data]\nformat = \"csv\"\npath = \"" +
+      folder.path.string() + "\"\nfiles = \"train.csv\"\n[train]\nbatch_size = 4\nepochs = 1\n";
+  job.layout = shards.layout;
+  job.owners = shards.owners();
+  job.roster = Roster{RosterVersion(1), {Member{TaskId{Role::kWorker, 0}, Incarnation(42)}}};
+  job.train_records = kRecords;
+  chief.worker().tell(job);
+  chief.wait_for<JobOpened>();
+  chief.worker().tell(StartJob{JobId(5), Generation(1)});
+  chief.wait_for<WorkerFinished>();
+  EXPECT_EQ(steps, kRecords / kBatch);
+  EXPECT_EQ(allocations, 0U) << "in " << kSteps << " steps";
+}
+
+}  // namespace
+}  // namespace disttrain::workerd
