@@ -419,6 +419,8 @@ void Job::on_deadline(Turn& turn) {
         return close(turn, JobState::kStopped, end_reason_ + "; not every worker reached the end of a step in time");
       return;
     case Stage::kSettle:
+      // The pacer is silent: the chief's patience with it decides, not this limit.
+      if (!silent_ps_.empty()) return deadline_.emplace(turn.now + setup_.timeouts.silent_ps), void();
       return fail(turn, Error{ErrorCode::kUnavailable, "it heartbeats, but didn't report its last step in time"},
                   pacer().task);
     case Stage::kEvaluate:

@@ -31,13 +31,13 @@ void TaskNode::link_lost() {
   });
 }
 
-// The real one ends, and nobody starts it again.
 void TaskNode::refused(const Refused& why) {
   if (why.code == ErrorCode::kTemporary || why.code == ErrorCode::kUnavailable) return link_lost();
   tell("is refused and ends: " + why.reason);
   ++attempt_;
   open_ = false;
   close(std::exchange(link_, 0));
+  exit();
 }
 
 void TaskNode::redial_chief() {
@@ -83,6 +83,7 @@ void TaskNode::leave(std::function<void()> gone) {
   if (gone_) return;
   gone_ = std::move(gone);
   tell("is told to end");
+  world_.count(Happening::kTaskLeaves);
   after(timeouts_.leave, [this] { end(); });
   if (!open_) return end();
   tell_chief(LeaveRequest{});

@@ -44,6 +44,7 @@ void ChiefNode::stop(const std::string& name, bool kill) {
 
 void ChiefNode::save(const std::string& name) {
   tell("a client wants a checkpoint");
+  world_.count(Happening::kClientSaves);
   asked_[++last_client_] = world_.now();
   step(chiefd::Save{chiefd::ClientId(last_client_), name});
 }
@@ -148,7 +149,8 @@ void ChiefNode::act(const chiefd::Probe& action) {
 // In order. What isn't durable when the process dies is lost.
 void ChiefNode::act(const chiefd::Persist& action) {
   note(action.record);
-  const Duration takes = world_.between(std::chrono::microseconds(50), disk_.slowest);
+  const Duration hangs = std::max(Duration::zero(), disk_.hung_until - world_.now());
+  const Duration takes = hangs + world_.between(std::chrono::microseconds(50), disk_.slowest);
   if (world_.now() >= next_written_) {
     written_ = next_written_ = world_.now() + takes;
   } else {
@@ -191,7 +193,8 @@ thread_local std::int64_t wall_seconds = 1;
 
 // One after the other. What the file system does and what is heard of it are two things: a crash may lie between.
 void ChiefNode::act(const chiefd::FolderWork& action) {
-  folder_free_ = std::max(folder_free_, world_.now()) + jobs_.disk->delay();
+  folder_free_ = std::max(folder_free_, world_.now());
+  folder_free_ += jobs_.disk->delay(folder_free_);
   after(folder_free_ - world_.now(), [this, action] {
     wall_seconds = static_cast<std::int64_t>(world_.random().below(2000000000));
     if (folders_.count(action.job) == 0 && !std::holds_alternative<chiefd::OpenFolder>(action.work) &&

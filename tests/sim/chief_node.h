@@ -19,6 +19,7 @@ namespace disttrain::sim {
 struct ChiefDisk {
   chiefd::JournalState journal;
   Duration slowest = std::chrono::milliseconds(5);
+  Instant hung_until;  // nothing is written before
 };
 
 class ChiefNode final : public Node {

@@ -101,6 +101,13 @@ void Laws::owns(const RunId& run, ShardId shard, const Member& owner) {
     violated("I2: " + name_of(run) + ": two processes have shard " + std::to_string(shard.value));
 }
 
+void Laws::applies(const RunId& run, ShardId shard, const Member& owner) {
+  const Generation newest = generations_[run.first].generation;
+  if (newest == run.second) return;
+  const auto successor = owners_.find({RunId{run.first, newest}, shard});
+  if (successor != owners_.end() && successor->second != owner) ++applied_by_former_owners_;
+}
+
 void Laws::begins_at(const RunId& run, ShardId shard, Step step) {
   const chiefd::GenerationRecord& record = generations_[run.first];
   if (record.generation == run.second && record.restore_step != step)

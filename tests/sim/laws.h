@@ -51,6 +51,9 @@ class Laws {
 
   // Of shards. I2: in a generation one process has a shard.
   void owns(const RunId& run, ShardId shard, const Member& owner);
+  // It has applied a frame. Where another process has the shard in a newer generation, that is one for nothing.
+  void applies(const RunId& run, ShardId shard, const Member& owner);
+  std::uint64_t applied_by_former_owners() const { return applied_by_former_owners_; }
   void begins_at(const RunId& run, ShardId shard, Step step);
   void fenced(const RunId& run, ShardId shard, const Member& worker) { fenced_[run][worker].insert(shard); }
   // I7: the set that the pacer has decided on for a step, once.
@@ -122,6 +125,7 @@ class Laws {
   std::set<std::string> equal_;           // checkpoints that are what their ledgers' records add up to
 
   std::map<std::pair<RunId, ShardId>, Member> owners_;
+  std::uint64_t applied_by_former_owners_ = 0;
   std::map<RunId, std::map<Member, std::set<ShardId>>> fenced_;
   std::map<RunId, std::map<LeaseId, Loan>> loans_;
   std::map<RunId, std::map<Step, std::vector<Member>>> sets_;

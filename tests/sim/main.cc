@@ -23,15 +23,20 @@ int main(int argc, char** argv) {
   }
   std::uint64_t failed = 0;
   std::uint64_t finished = 0;
+  disttrain::sim::Happenings happenings{};
   const auto begin = std::chrono::steady_clock::now();
   for (std::uint64_t seed = from; seed < to; ++seed) {
     const disttrain::sim::Outcome outcome = disttrain::sim::simulate(seed, false);
     finished += outcome.finished ? 1 : 0;
+    for (std::size_t i = 0; i < happenings.size(); ++i) happenings[i] += outcome.happenings[i];
     if (outcome.violation.empty()) continue;
     ++failed;
     std::cout << "seed " << seed << ": " << outcome.violation << "; again: tools/simulate --replay " << seed
               << std::endl;
   }
+  // For tools/simulate, which adds them up.
+  for (std::size_t i = 0; i < happenings.size(); ++i)
+    std::cout << "count " << happenings[i] << ' ' << to_string(static_cast<disttrain::sim::Happening>(i)) << '\n';
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::cout << to - from << " seeds, " << failed << " violations, " << finished << " first jobs finished, "
             << static_cast<double>(to - from) / seconds << " seeds/s\n";

@@ -34,6 +34,7 @@ void Mishaps::begin(const JobConfig& job, Duration within, std::function<ChiefNo
     if (node == nullptr || !node->cluster().find(name)) return;
     world_.tell(kill ? "a client kills the job" : "a client stops the job");
     is_stopped_ = true;
+    world_.count(Happening::kClientStops);
     node->stop(name, kill);
   });
 }
@@ -51,7 +52,10 @@ void Mishaps::draw_leaves(Duration within) {
     later(within, [this] { end_a_task(std::nullopt); });
   for (std::uint64_t times = leaves_.below(8) == 0 ? 1 + leaves_.below(3) : 0; times > 0; --times)
     later(within, [this, timeout = milliseconds(500 + leaves_.below(1500))] {
-      if (ChiefNode* const node = chief_()) node->reconfigure(timeout);
+      ChiefNode* const node = chief_();
+      if (node == nullptr) return;
+      world_.count(Happening::kTimeoutChanged);
+      node->reconfigure(timeout);
     });
 }
 
@@ -118,6 +122,7 @@ void Mishaps::damage(const JobConfig& job) {
   const std::optional<std::string> path = storage_.damage(job.checkpoint.directory + "/" + job.job.name, random_);
   if (!path) return;
   laws_.damaged(*path);
+  world_.count(Happening::kCheckpointDamaged);
   if (one_in(2)) world_.after(milliseconds(between(0, 500)), lose_a_ps_);
 }
 

@@ -31,7 +31,8 @@ void Node::dial(const std::string& address, const Hello& hello, Duration deadlin
     });
   };
   world_.after(deadline, [finish] { finish(std::nullopt, false); });
-  if (network.is_blocked(own, other)) return;
+  // No handshake goes one way.
+  if (network.is_cut(own, other)) return;
   Hello sent = hello;
   if (network.through_codec)
     if (auto problem = through_codec(sent)) network.on_bad_message(*problem);
@@ -43,12 +44,10 @@ void Network::arrive_hello(std::size_t from, std::uint64_t life, std::size_t to,
                            const std::function<void(std::optional<ConnectionId>, bool)>& finish) {
   Seat& there = *seats_[to];
   if (there.host_down) return;
+  if (is_cut(from, to)) return;
   const bool refused = !there.node || !there.node->listens();
   const Duration back = world_.between(shortest, longest);
-  if (refused) {
-    if (!is_blocked(to, from)) world_.after(back, [finish] { finish(std::nullopt, true); });
-    return;
-  }
+  if (refused) return world_.after(back, [finish] { finish(std::nullopt, true); });
   const std::uint64_t id = ++last_;
   Connection& connection = connections_[id];
   // Nothing arrives over it before the dialler knows that it has it.
@@ -57,6 +56,7 @@ void Network::arrive_hello(std::size_t from, std::uint64_t life, std::size_t to,
   deliver(id, {1, [id, hello](Node& node) { node.on_arrival(end_of(id, 1), hello); }, false});
   if (ghosts != 0 && world_.chance(ghosts)) {
     world_.tell(seats_[from]->address + " hears nothing of its hello to " + there.address);
+    world_.count(Happening::kLostHello);
     connection.sides[0].closed = true;
     // Its end comes late: the dialler has tried again.
     world_.after(world_.between(std::chrono::milliseconds(1), std::chrono::seconds(2)),
@@ -129,6 +129,19 @@ void Node::close(ConnectionId end) {
   network_.forget_if_over(end / 2);
 }
 
+const std::string& Node::address() const {
+  return network_.seats_[seat_]->address;
+}
+
+void Node::exit() {
+  after(Duration(), [&network = network_, address = address()] { network.exit(address); });
+}
+
+void Network::exit(const std::string& address) {
+  crash(address, false);
+  if (on_exit) on_exit(address);
+}
+
 std::size_t Network::number(const std::string& address) {
   const auto [found, is_new] = numbers_.emplace(address, seats_.size());
   if (is_new) {
@@ -153,8 +166,10 @@ void Network::deliver(std::uint64_t id, Message message) {
   const int to = message.to;
   const bool waits_behind =
       std::any_of(connection.held.begin(), connection.held.end(), [to](const Message& held) { return held.to == to; });
-  if (waits_behind || is_blocked(connection.sides[1 - to].seat, connection.sides[to].seat))
+  if (waits_behind || is_blocked(connection.sides[1 - to].seat, connection.sides[to].seat)) {
+    world_.count(Happening::kMessageHeldBack);
     return connection.held.push_back(std::move(message)), void();
+  }
   set_off(id, connection, std::move(message));
 }
 
@@ -188,6 +203,7 @@ void Network::take(std::uint64_t id, const Message& message) {
   } else {
     const Trap trap = std::move(*trap_);
     trap_.reset();
+    world_.count(Happening::kTrapSprung);
     if (!trap.before) message.call(*seats_[there]->node);
     trap.work();
   }
@@ -204,7 +220,7 @@ void Network::release(std::uint64_t id, int side) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   found->second.sides[side].stalled = false;
-  for (Message& message : std::exchange(found->second.held, {})) set_off(id, found->second, std::move(message));
+  let_through(id, found->second);
 }
 
 void Network::tell_broken(std::uint64_t id, int side) {
@@ -221,6 +237,7 @@ void Network::break_connection(std::uint64_t id, int told) {
   const bool is_late = late_breaks != 0 && world_.chance(late_breaks);
   connection.loses = !is_late && world_.chance(500);
   if (is_late) {
+    world_.count(Happening::kLateBreak);
     const int side = told == 3 ? static_cast<int>(world_.random().below(2)) : told == 2 ? 1 : 0;
     connection.sides[side].stalled = true;
     world_.after(world_.between(std::chrono::milliseconds(1), std::chrono::milliseconds(1000)),
@@ -248,6 +265,7 @@ void Network::crash(const std::string& address, bool with_host) {
   Seat& there = *seats_[index];
   if (!there.node) return;
   world_.tell(address + (with_host ? " loses its host" : " is killed"));
+  world_.count(with_host ? Happening::kHostLost : Happening::kCrash);
   std::vector<std::pair<std::uint64_t, int>> ends;
   for (const auto& [id, connection] : connections_)
     for (const int side : {0, 1})
@@ -292,10 +310,35 @@ void Network::resume(const std::string& address) {
   }
 }
 
-void Network::unblock_all() {
-  blocked_.clear();
-  for (auto& [id, connection] : connections_)
-    for (Message& message : std::exchange(connection.held, {})) set_off(id, connection, std::move(message));
+void Network::part(const Links& links, Duration heals_after) {
+  const std::uint64_t id = ++last_partition_;
+  for (const auto& [from, to] : links) {
+    partitions_[id].emplace_back(number(from), number(to));
+    ++blocked_[partitions_[id].back()];
+  }
+  world_.after(heals_after, [this, id] { heal(id); });
+}
+
+void Network::heal(std::uint64_t partition) {
+  const auto links = partitions_.extract(partition);
+  if (links.empty()) return;
+  for (const auto& link : links.mapped())
+    if (--blocked_[link] == 0) blocked_.erase(link);
+  for (auto& [id, connection] : connections_) let_through(id, connection);
+}
+
+void Network::heal_all() {
+  while (!partitions_.empty()) heal(partitions_.begin()->first);
+}
+
+// What is still blocked stays, in order.
+void Network::let_through(std::uint64_t id, Connection& connection) {
+  for (Message& message : std::exchange(connection.held, {})) {
+    if (is_blocked(connection.sides[1 - message.to].seat, connection.sides[message.to].seat))
+      connection.held.push_back(std::move(message));
+    else
+      set_off(id, connection, std::move(message));
+  }
 }
 
 void Network::cut_one() {
@@ -305,6 +348,7 @@ void Network::cut_one() {
   if (open.empty()) return;
   const std::uint64_t id = open[world_.random().below(open.size())];
   const Connection& connection = connections_.at(id);
+  world_.count(Happening::kConnectionCut);
   world_.tell("the connection of " + seats_[connection.sides[0].seat]->address + " and " +
               seats_[connection.sides[1].seat]->address + " breaks");
   break_connection(id, 3);

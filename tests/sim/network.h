@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -52,6 +51,8 @@ class Node {
   virtual void on_closed(ConnectionId connection) = 0;
   // False: it doesn't take connections yet.
   virtual bool listens() const { return true; }
+  // Where it listens.
+  const std::string& address() const;
   // Its clock shows so much more, as after a suspend that its timers don't know of.
   void jump(Duration by) { skew_ += by; }
 
@@ -64,6 +65,8 @@ class Node {
             std::function<void(std::optional<ConnectionId>, bool refused)> done);
   void send(ConnectionId connection, Payload payload);
   void close(ConnectionId connection);
+  // The process ends, not within what is being done.
+  void exit();
   void tell(const std::string& line) { world_.tell(to_string(self_.task) + " " + line); }
 
   World& world_;
@@ -101,14 +104,18 @@ class Network {
   Node* at(const std::string& address) { return seat(address).node.get(); }
   void pause(const std::string& address);
   void resume(const std::string& address);
-  // What `from` sends to `to` waits until it is let through.
-  void block(const std::string& from, const std::string& to) { blocked_.insert({number(from), number(to)}); }
-  void unblock_all();
+  // What the first of each pair sends to the second waits. A partition heals by itself after so long.
+  using Links = std::vector<std::pair<std::string, std::string>>;
+  void part(const Links& links, Duration heals_after);
+  void heal_all();
   // Some connection that is open, drawn; it is reset.
   void cut_one();
   // Calls `work`, once, right before or after the so manyth message from now arrives there.
   void trap(const std::string& address, std::uint64_t messages, bool before, std::function<void()> work);
   void disarm() { trap_.reset(); }
+  // Its process ends by itself. Told to whoever may start it again.
+  void exit(const std::string& address);
+  std::function<void(const std::string& address)> on_exit;
 
  private:
   friend class Node;
@@ -150,6 +157,7 @@ class Network {
   bool is_blocked(std::size_t from, std::size_t to) const {
     return !blocked_.empty() && blocked_.count({from, to}) != 0;
   }
+  bool is_cut(std::size_t one, std::size_t other) const { return is_blocked(one, other) || is_blocked(other, one); }
   void arrive_hello(std::size_t from, std::uint64_t life, std::size_t to, const Hello& hello,
                     const std::function<void(std::optional<ConnectionId>, bool)>& finish);
   // The ends of connection `id` are 2 id and 2 id + 1.
@@ -164,13 +172,17 @@ class Network {
   void break_connection(std::uint64_t id, int told);
   void tell_broken(std::uint64_t id, int side);
   void forget_if_over(std::uint64_t id);
+  void heal(std::uint64_t partition);
+  void let_through(std::uint64_t id, Connection& connection);
 
   World& world_;
   std::vector<std::unique_ptr<Seat>> seats_;
   std::map<std::string, std::size_t> numbers_;
   std::map<std::uint64_t, Connection> connections_;  // that somebody may still hear of
   std::uint64_t last_ = 0;
-  std::set<std::pair<std::size_t, std::size_t>> blocked_;
+  std::map<std::uint64_t, std::vector<std::pair<std::size_t, std::size_t>>> partitions_;
+  std::uint64_t last_partition_ = 0;
+  std::map<std::pair<std::size_t, std::size_t>, int> blocked_;  // by how many partitions
   std::optional<Trap> trap_;
 };
 

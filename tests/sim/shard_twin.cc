@@ -108,6 +108,8 @@ void ShardTwin::after(bool is_open) {
     complete_epochs_ = before_->complete_epochs;
   } else if (before_ && !problem_.empty()) {
     laws_.violated(problem_);
+  } else if (before_) {
+    laws_.applies(run_, id_, owner_);
   }
   before_.reset();
   if (is_sync()) expect_steps();

@@ -14,11 +14,15 @@ constexpr std::uint64_t kSeeds = 3000;
 
 TEST(Simulation, AllLawsHold) {
   int finished = 0;
+  Happenings happenings{};
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const Outcome outcome = simulate(seed, false);
     ASSERT_EQ(outcome.violation, "") << "again: tools/simulate --replay " << seed;
     finished += outcome.finished ? 1 : 0;
+    for (std::size_t i = 0; i < happenings.size(); ++i) happenings[i] += outcome.happenings[i];
   }
+  for (std::size_t i = 0; i < happenings.size(); ++i)
+    EXPECT_GT(happenings[i], 0U) << "no seed has a \"" << to_string(static_cast<Happening>(i)) << '"';
   EXPECT_GT(finished, static_cast<int>(kSeeds / 4)) << "faults end nearly every job: nothing is tried";
   EXPECT_LT(finished, static_cast<int>(kSeeds)) << "no fault ever ends a job";
 }

@@ -1,8 +1,11 @@
 #include "tests/sim/simulation.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "tests/sim/chief_node.h"
+#include "tests/sim/long_faults.h"
 #include "tests/sim/mishaps.h"
 #include "tests/sim/ps_node.h"
 #include "tests/sim/worker_node.h"
@@ -23,9 +26,11 @@ class Simulation {
         network_(world_),
         storage_(world_),
         laws_(jobs_),
-        mishaps_(seed, world_, storage_, laws_, disk_) {
+        mishaps_(seed, world_, storage_, laws_, disk_),
+        long_faults_(seed, world_, network_, storage_, disk_) {
     jobs_.disk = &storage_;
     network_.on_bad_message = [this](const std::string& problem) { laws_.violated("wire: " + problem); };
+    network_.on_exit = [this](const std::string& where) { exited(where); };
     draw_cluster();
     draw_job();
     draw_faults();
@@ -37,7 +42,14 @@ class Simulation {
     const Instant faults_end = world_.now() + world_.between(seconds(1), seconds(8));
     if (is_faulty_) begin_faults(faults_end);
     until(faults_end, [this] { return is_over("first"); });
+    // One may begin while another lasts.
+    for (Instant end = faults_end; end < long_faults_.over_at();) {
+      end = long_faults_.over_at();
+      until(end, [this] { return is_over("first"); });
+    }
     heal();
+    // What was begun on a disk that hangs comes back when that ends.
+    until(std::max(storage_.hangs_until(), disk_.hung_until), [] { return false; });
     Outcome outcome;
     expect_end("first", seconds(400));
     if (is_over("first")) judge_first(outcome);
@@ -56,6 +68,8 @@ class Simulation {
     outcome.violation = laws_.violation();
     outcome.hash = world_.hash();
     outcome.turns = world_.turns();
+    for (std::uint64_t n = laws_.applied_by_former_owners(); n > 0; --n) world_.count(Happening::kFrameAtFormerOwner);
+    outcome.happenings = world_.happenings();
     outcome.words = world_.words();
     return outcome;
   }
@@ -86,6 +100,7 @@ class Simulation {
     return ((storage_.has_failed() || storage_.was_away()) && says("the last checkpoint couldn't be taken")) ||
            ((storage_.has_lied() || laws_.is_any_damaged()) &&
             (says("was committed, and") || says("can be used any more"))) ||
+           (storage_.has_hung() && says("does its file system hang?")) ||
            (storage_.was_away() && says("the disk is away") && !laws_.has_trained()) ||
            says("job.max_restarts is " + std::to_string(job.job.max_restarts));
   }
@@ -93,7 +108,11 @@ class Simulation {
   std::uint64_t draw(std::uint64_t least, std::uint64_t most) {
     return least + world_.random().below(most - least + 1);
   }
-  std::string address(TaskId task) const { return address_of(jobs_.cluster, task); }
+  // Where its newest process is, or was.
+  std::string address(TaskId task) const {
+    const auto moved = moved_.find(task);
+    return moved == moved_.end() ? address_of(jobs_.cluster, task) : moved->second;
+  }
 
   void draw_cluster() {
     jobs_.cluster.ps.resize(draw(1, 2));
@@ -207,10 +226,28 @@ class Simulation {
     network_.start(address(task), std::move(node));
   }
 
+  // The process that has its place lives on elsewhere: a hello of it may come at any time.
+  void start_beside(TaskId task) {
+    if (!network_.is_alive(address(task))) return;
+    former_.insert(address(task));
+    moved_[task] = to_string(task) + "." + std::to_string(former_.size());
+    world_.tell(to_string(task) + " is started a second time, at " + moved_[task]);
+    start(task);
+  }
+  void exited(const std::string& where) {
+    if (former_.count(where) != 0) return world_.count(Happening::kFormerOwnerEnded);
+    if (former_.empty()) laws_.violated("I29: the only process at " + where + " was refused for good, and has ended");
+  }
+
   ChiefNode* chief() { return static_cast<ChiefNode*>(network_.at("chief/0")); }
 
   chiefd::JobStatus status_of(const std::string& name) {
     return chief()->cluster().status(*chief()->cluster().find(name), world_.now());
+  }
+  bool is_running(const std::string& name) {
+    if (chief() == nullptr || !chief()->listens()) return false;
+    const auto job = chief()->cluster().find(name);
+    return job && status_of(name).state == chiefd::JobState::kRunning;
   }
   bool is_over(const std::string& name) {
     if (chief() == nullptr || !chief()->listens()) return false;
@@ -267,6 +304,9 @@ class Simulation {
 
   void begin_faults(Instant end) {
     next_fault(end);
+    long_faults_.begin(end - world_.now(),
+                       {tasks_, [this](TaskId task) { return address(task); }, [this] { return is_running("first"); },
+                        [this](TaskId ps) { start_beside(ps); }});
     mishaps_.begin(
         jobs_.configs.at("first"), end - world_.now(),
         [this] { return chief() != nullptr && chief()->listens() ? chief() : nullptr; },
@@ -313,15 +353,16 @@ class Simulation {
       case Fault::kCrash:
         return crash(task, world_.chance(200), away);
       case Fault::kPause:
+        if (!network_.is_alive(address(task))) return;
+        world_.count(Happening::kPause);
         network_.pause(address(task));
-        return world_.after(away, [this, task] { network_.resume(address(task)); });
+        return world_.after(away, [this, where = address(task)] { network_.resume(where); });
       case Fault::kPartition:
         if (world_.chance(300)) other = TaskId{Role::kChief, 0};  // who is taken for lost, and works on
         if (task == other) return;
         world_.tell(to_string(task) + " can't reach " + to_string(other));
-        network_.block(address(task), address(other));
-        if (world_.chance(500)) network_.block(address(other), address(task));
-        return world_.after(away, [this] { network_.unblock_all(); });
+        world_.count(Happening::kPartition);
+        return part(address(task), address(other), away);
       case Fault::kTrap:
         return network_.trap(address(task), draw(0, 30), world_.chance(500),
                              [this, task, away] { crash(task, false, away); });
@@ -334,6 +375,7 @@ class Simulation {
         return storage_.fail_power_in(draw(0, 20), [this, away] { lose_power(away); });
       case Fault::kJournal:
         world_.tell("the chief's own disk gets slow");
+        world_.count(Happening::kJournalSlow);
         disk_.slowest = milliseconds(draw(100, 1500));
         return world_.after(away, [this] { disk_.slowest = quick_journal_; });
       case Fault::kFaults:
@@ -341,8 +383,15 @@ class Simulation {
     }
   }
 
+  void part(const std::string& one, const std::string& other, Duration heals_after) {
+    Network::Links links = {{one, other}};
+    if (world_.chance(500)) links.emplace_back(other, one);
+    network_.part(links, heals_after);
+  }
+
   void jump_clock(TaskId task) {
     if (!network_.is_alive(address(task))) return;
+    world_.count(Happening::kClockJump);
     const Duration by = world_.between(milliseconds(1), milliseconds(world_.chance(500) ? 500 : 30000));
     world_.tell("the clock of " + to_string(task) + " jumps by " +
                 std::to_string(std::chrono::duration_cast<milliseconds>(by).count()) + " ms");
@@ -365,11 +414,15 @@ class Simulation {
   void heal() {
     world_.tell("faults end");
     faults_are_over_ = true;
-    network_.unblock_all();
+    long_faults_.end();
+    network_.heal_all();
     network_.disarm();
     network_.late_breaks = network_.ghosts = 0;
     mishaps_.end();
     storage_.end();
+    // Whoever started a ps twice ends the first one.
+    for (const std::string& where : former_)
+      if (network_.is_alive(where)) network_.crash(where, false);
     storage_.cancel_power_failure();
     disk_.slowest = quick_journal_;
     for (const TaskId task : tasks_) {
@@ -399,6 +452,9 @@ class Simulation {
   Laws laws_;
   ChiefDisk disk_;
   Mishaps mishaps_;
+  LongFaults long_faults_;
+  std::map<TaskId, std::string> moved_;  // processes that aren't where the cluster file says
+  std::set<std::string> former_;         // where those were, or are, that have successors elsewhere
   std::vector<TaskId> tasks_;
   Duration slowest_step_{};
   bool is_faulty_ = false;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/happenings.h"
+
 namespace disttrain::sim {
 
 struct Outcome {
@@ -13,6 +15,7 @@ struct Outcome {
   bool finished = false;  // the first job; else it failed, with this reason
   std::string reason;
   std::uint64_t turns = 0;
+  Happenings happenings{};
   std::vector<std::string> words;  // the trace, if it was asked for
 };
 

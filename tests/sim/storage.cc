@@ -20,6 +20,7 @@ void Storage::install() {
   files_->fault = [this](MemoryFiles::Op op, const std::string& path) { return fault(op, path); };
   files_->lies = [this](MemoryFiles::Op, const std::string&) {
     has_lied_ = has_lied_ || trouble_ == Trouble::kLies;
+    if (trouble_ == Trouble::kLies) world_.count(Happening::kSyncLied);
     return trouble_ == Trouble::kLies;
   };
 }
@@ -30,6 +31,13 @@ void Storage::begin(Trouble trouble) {
   trouble_ = trouble;
 }
 
+void Storage::hang(Instant until) {
+  world_.tell("the disk hangs for " +
+              std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(until - world_.now()).count()) +
+              " ms");
+  hung_until_ = until;
+}
+
 void Storage::lose(Reach how) {
   static const char* const kWords[] = {"is there", "can't be read", "is away", "isn't mounted"};
   world_.tell(std::string("the disk ") + kWords[static_cast<std::size_t>(how)]);
@@ -38,10 +46,14 @@ void Storage::lose(Reach how) {
 }
 
 std::optional<Error> Storage::trouble_with(const std::string& path, bool reads) {
-  if (reach_ == Reach::kAway) return Error{ErrorCode::kNoInput, path + " isn't there: the disk is away"};
-  if (reach_ == Reach::kUnreadable && reads && world_.chance(300))
-    return Error{ErrorCode::kFailed, "can't read " + path + ": input/output error"};
-  return std::nullopt;
+  if (reach_ == Reach::kUnmounted) world_.count(Happening::kFolderUnmounted);
+  if (reach_ == Reach::kAway) {
+    world_.count(Happening::kFolderAway);
+    return Error{ErrorCode::kNoInput, path + " isn't there: the disk is away"};
+  }
+  if (reach_ != Reach::kUnreadable || !reads || !world_.chance(300)) return std::nullopt;
+  world_.count(Happening::kFolderUnreadable);
+  return Error{ErrorCode::kFailed, "can't read " + path + ": input/output error"};
 }
 
 std::optional<std::string> Storage::damage(const std::string& folder, Random& random) {
@@ -68,16 +80,24 @@ std::optional<std::string> Storage::damage(const std::string& folder, Random& ra
   return path;
 }
 
-Duration Storage::delay() {
+Duration Storage::delay(Instant begins) {
   const Duration longest = trouble_ == Trouble::kSlow ? std::chrono::milliseconds(3000) : slowest;
-  return world_.between(Duration::zero(), longest);
+  const Duration hangs = std::max(Duration::zero(), hung_until_ - begins);
+  if (hangs > Duration::zero()) {
+    has_hung_ = true;
+    world_.count(Happening::kDiskHung);
+  } else if (trouble_ == Trouble::kSlow) {
+    world_.count(Happening::kDiskSlow);
+  }
+  return hangs + world_.between(Duration::zero(), longest);
 }
 
 std::optional<Error> Storage::fault(MemoryFiles::Op op, const std::string& path) {
   using Op = MemoryFiles::Op;
   if (op == Op::kOpen) return std::nullopt;  // what is there can be read
-  const auto error = [this, &path](const char* what) {
+  const auto error = [this, &path](const char* what, std::optional<Happening> happening = std::nullopt) {
     has_failed_ = true;
+    if (happening) world_.count(*happening);
     return Error{ErrorCode::kFailed, "can't write " + path + ": " + what};
   };
   if (is_dark_) return error("the power is gone");
@@ -91,9 +111,11 @@ std::optional<Error> Storage::fault(MemoryFiles::Op op, const std::string& path)
   if (op == Op::kMakeDirectory && files_->list(path)) return std::nullopt;  // it is there
   if (trouble_ == Trouble::kFull &&
       (op == Op::kCreate || op == Op::kReserve || op == Op::kAppend || op == Op::kMakeDirectory))
-    return error("no space is left");
-  if (trouble_ == Trouble::kWriteFails && !is_sync && world_.chance(300)) return error("input/output error");
-  if (trouble_ == Trouble::kSyncFails && is_sync && world_.chance(500)) return error("input/output error at sync");
+    return error("no space is left", Happening::kDiskFull);
+  if (trouble_ == Trouble::kWriteFails && !is_sync && world_.chance(300))
+    return error("input/output error", Happening::kWriteFailed);
+  if (trouble_ == Trouble::kSyncFails && is_sync && world_.chance(500))
+    return error("input/output error at sync", Happening::kSyncFailed);
   return std::nullopt;
 }
 
@@ -104,6 +126,7 @@ void Storage::fail_power_in(std::uint64_t operations, std::function<void()> work
 
 void Storage::lose_power() {
   world_.tell("the disk's host loses power");
+  world_.count(Happening::kPowerLost);
   former_.push_back(std::move(files_));
   files_ = former_.back()->after_crash(former_.back()->operations(), world_.random());
   files_->assume_durable();

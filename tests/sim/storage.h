@@ -39,13 +39,17 @@ class Storage {
     kUnmounted,   // an empty folder is in its place
   };
   void lose(Reach how);
+  // What is begun before then takes until then.
+  void hang(Instant until);
+  Instant hangs_until() const { return hung_until_; }
 
   // As tasks see it.
   checkpoint::Files& files() { return shared_; }
   // As it is. Valid until lose_power().
   checkpoint::MemoryFiles& truth() { return *files_; }
-  // What an operation takes now.
-  Duration delay();
+  // What an operation takes that begins then: what is begun while the disk hangs waits for its end.
+  Duration delay(Instant begins);
+  Duration delay() { return delay(world_.now()); }
   Duration slowest = std::chrono::milliseconds(5);
 
   // After so many more operations none is done any more; `work` is called at once, and is to kill whoever writes and
@@ -60,6 +64,8 @@ class Storage {
   bool has_lied() const { return has_lied_; }
   // Something failed, ever.
   bool has_failed() const { return has_failed_; }
+  // It hung, ever.
+  bool has_hung() const { return has_hung_; }
   // It couldn't be reached or read, ever.
   bool was_away() const { return was_away_; }
 
@@ -74,6 +80,8 @@ class Storage {
   checkpoint::MemoryFiles mount_point_;
   Reach reach_ = Reach::kHere;
   bool was_away_ = false;
+  Instant hung_until_;
+  bool has_hung_ = false;
   Trouble trouble_ = Trouble::kNone;
   std::unique_ptr<checkpoint::MemoryFiles> files_;
   std::vector<std::unique_ptr<checkpoint::MemoryFiles>> former_;  // files of it may still be open

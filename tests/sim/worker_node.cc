@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 Hello WorkerNode::make_hello() {
   TaskHello task;
   task.member = self();
-  task.address = address_of(jobs_.cluster, self().task);
+  task.address = address();
   task.host = "host";
   task.pid = 1;
   task.journal = journal();

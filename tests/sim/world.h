@@ -10,6 +10,7 @@
 
 #include "common/random.h"
 #include "common/time.h"
+#include "tests/sim/happenings.h"
 
 namespace disttrain::sim {
 
@@ -39,6 +40,8 @@ class World {
   std::uint64_t hash() const { return hash_; }
   const std::vector<std::string>& words() const { return words_; }
   std::uint64_t turns() const { return turns_; }
+  void count(Happening happening) { ++happenings_[static_cast<std::size_t>(happening)]; }
+  const Happenings& happenings() const { return happenings_; }
 
  private:
   struct Due {
@@ -57,6 +60,7 @@ class World {
   std::vector<Due> queue_;  // a heap, the next first
   std::uint64_t hash_ = 0xcbf29ce484222325u;
   std::vector<std::string> words_;
+  Happenings happenings_{};
 };
 
 }  // namespace disttrain::sim

@@ -1,0 +1,76 @@
+// Faults that outlast timeouts: partitions, pauses and disks that hang, for up to a minute, and a ps that lives on
+// beside its successor. Each ends by itself. All of it is drawn apart, so that a seed without any has the story that it
+// would have without this file.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/random.h"
+#include "tests/sim/network.h"
+#include "tests/sim/storage.h"
+#include "tests/sim/world.h"
+
+namespace disttrain::sim {
+
+struct ChiefDisk;
+
+class LongFaults {
+ public:
+  // What it needs of the simulation.
+  struct Cluster {
+    std::vector<TaskId> tasks;  // the chief first
+    std::function<std::string(TaskId)> address;
+    std::function<bool()> trains;  // the first job does
+    // Starts a second process for a ps, elsewhere; the first one lives on.
+    std::function<void(TaskId)> start_beside;
+  };
+  LongFaults(std::uint64_t seed, World& world, Network& network, Storage& storage, ChiefDisk& journal);
+
+  // Sets off what this seed has, within so long.
+  void begin(Duration within, Cluster cluster);
+  // Nothing new begins.
+  void end() { is_over_ = true; }
+  // When the last that has begun is over.
+  Instant over_at() const { return over_at_; }
+
+ private:
+  enum class Kind {
+    kPause,
+    kIsolation,  // one task, from all others
+    kOneWay,     // one task hears nobody, or nobody hears it
+    kSplit,      // every task is on one of two sides
+    kChiefFromPs,
+    kChiefFromWorker,
+    kPsFromPs,
+    kWorkerFromPs,
+    kHalfFromPs,  // half of the workers
+    kBeside,
+    kDisk,
+    kJournal,
+    kKinds
+  };
+  std::uint64_t between(std::uint64_t least, std::uint64_t most) { return least + random_.below(most - least + 1); }
+  Duration how_long();
+  TaskId some(Role role);
+  void once_it_trains(std::function<void()> work);
+  void later(Duration within, std::function<void()> work);
+  void one(Kind kind);
+  void part(Happening what, const std::string& words, const std::vector<std::pair<TaskId, TaskId>>& pairs,
+            bool both_ways);
+  void lasts(Duration duration);
+
+  World& world_;
+  Network& network_;
+  Storage& storage_;
+  ChiefDisk& journal_;
+  Random random_;
+  Cluster cluster_;
+  bool is_over_ = false;
+  Instant over_at_;
+};
+
+}  // namespace disttrain::sim
