@@ -4,6 +4,7 @@
 #include <map>
 
 #include "common/daemon/config_keys.h"
+#include "common/daemon/http_endpoint.h"
 
 namespace disttrain::daemon {
 
@@ -12,6 +13,8 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::int64_t kMaxCore = 4095;
+constexpr int kMaxPort = 65535;
+constexpr std::size_t kMaxPs = 1024;
 constexpr std::int64_t kAnyCount = std::numeric_limits<std::uint32_t>::max();
 
 bool is_cluster_name(const std::string& name) {
@@ -89,10 +92,12 @@ Keys metrics_keys(MetricsConfig& metrics) {
 }
 
 // Of the task with this address, on the same host.
+int metrics_port(const std::string& address) {
+  return std::stoi(address.substr(address.rfind(':') + 1)) + HttpEndpoint::kPortDistance;
+}
+
 std::string metrics_place(const std::string& address) {
-  constexpr int kPortDistance = 1000;
-  const std::size_t colon = address.rfind(':');
-  return address.substr(0, colon + 1) + std::to_string(std::stoi(address.substr(colon + 1)) + kPortDistance);
+  return address.substr(0, address.rfind(':') + 1) + std::to_string(metrics_port(address));
 }
 
 Keys log_keys(LogConfig& log) {
@@ -138,6 +143,9 @@ void check_cluster_rules(const ClusterConfig& cluster, Reading& reading) {
   if (cluster.workers.size() > kMaxWorkers)
     reading.refuse("worker", "there are " + std::to_string(cluster.workers.size()) + " [[worker]]; expected at most " +
                                  std::to_string(kMaxWorkers));
+  if (cluster.ps.size() > kMaxPs)
+    reading.refuse(
+        "ps", "there are " + std::to_string(cluster.ps.size()) + " [[ps]]; expected at most " + std::to_string(kMaxPs));
   std::map<std::string, std::string> owners = {{cluster.chief.address, "chief"}};
   const auto claim = [&owners, &reading](const std::string& address, const std::string& key) {
     if (address.empty()) return;  // missing: already a problem
@@ -151,6 +159,12 @@ void check_cluster_rules(const ClusterConfig& cluster, Reading& reading) {
     claim(cluster.workers[i].address, "worker[" + std::to_string(i) + "]");
   if (cluster.metrics.listen.empty() || cluster.metrics.listen.ends_with(":0")) return;
   for (const auto& [address, key] : owners) {
+    if (metrics_port(address) > kMaxPort)
+      reading.refuse(key + ".address", key + ".address is \"" + address + "\", so that its metrics are at port " +
+                                           std::to_string(metrics_port(address)) +
+                                           " (its own + 1000), which doesn't exist; expected a port of at most " +
+                                           std::to_string(kMaxPort - HttpEndpoint::kPortDistance) +
+                                           ", or metrics.listen = \"\"");
     const auto owner = owners.find(metrics_place(address));
     if (owner != owners.end())
       reading.refuse(owner->second + ".address", owner->second + ".address is \"" + owner->first + "\", where " + key +

@@ -1,43 +1,59 @@
 #include "common/daemon/config_reader.h"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "common/daemon/config_keys.h"
 #include "common/daemon/job_text.h"
+#include "common/daemon/text_file.h"
+#include "common/daemon/toml_bounds.h"
 
 namespace disttrain::daemon {
 
 namespace {
 
-constexpr std::size_t kMaxFileBytes = 1 << 20;
-
 Result<std::string> read_text(const std::string& path) {
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  const auto refuse = [&path](int error) {
-    const ErrorCode code = error == EACCES || error == EPERM ? ErrorCode::kNoPermission : ErrorCode::kNoInput;
-    return fail(code, path + ": can't be read: " + std::strerror(error) + "; expected a TOML file");
-  };
-  if (!in) return refuse(errno != 0 ? errno : ENOENT);
-  if (std::filesystem::is_directory(path)) return refuse(EISDIR);
-  std::string text(kMaxFileBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad()) return refuse(errno != 0 ? errno : EIO);
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > kMaxFileBytes)
-    return fail(ErrorCode::kConfig, path + ": is larger than 1 MiB; expected a TOML file of at most that");
-  return text;
+  return read_text_file(path, kMaxTomlBytes, "a TOML file");
 }
 
 Result<TomlValue> parse(const std::string& text, const std::string& name) {
   auto tree = parse_toml(std::make_shared<const TomlSource>(TomlSource{name, text}));
   if (tree) return std::move(*tree);
-  return tl::unexpected<Error>(
-      to_error({Problem{tree.error().at, "", "", "", "", "isn't TOML: " + tree.error().what, false}}));
+  return tl::unexpected<Error>(to_error({Problem{tree.error().at, "", "", "", "", tree.error().what, false}}));
+}
+
+// No text of ours has control characters. A NUL would end a path early, others would reach logs and terminals.
+void refuse_control_characters(const TomlValue& value, const std::string& path, Reading& reading) {
+  const auto refuse_in = [&reading](const std::string& text, const TomlPosition& at, const std::string& key) {
+    std::size_t i = 0;
+    while (i < text.size() && control_character_at(text, i) == 0) ++i;
+    if (i < text.size())
+      reading.refuse(at, key,
+                     key + " has a control character at byte " + std::to_string(i + 1) + "; expected text without any");
+  };
+  if (const auto* text = value.as<std::string>()) {
+    refuse_in(*text, value.at, path);
+  } else if (const auto* items = value.as<TomlValue::Array>()) {
+    for (std::size_t i = 0; i < items->size(); ++i)
+      refuse_control_characters((*items)[i], path + "[" + std::to_string(i) + "]", reading);
+  } else if (const auto* entries = value.as<TomlValue::Table>()) {
+    for (const TomlEntry& entry : *entries) {
+      const std::string key = path.empty() ? entry.key : path + "." + entry.key;
+      refuse_in(entry.key, entry.key_at, "the key " + quoted(entry.key));
+      refuse_control_characters(entry.value, key, reading);
+    }
+  }
+}
+
+tl::unexpected<Error> all_problems(Reading reading) {
+  return tl::unexpected<Error>(to_error(std::move(reading.problems), reading.left_out));
+}
+
+// What is submitted must pass the bounds of those who read it.
+Result<JobFile> job_file(JobConfig config, const TomlValue& tree) {
+  JobFile file{std::move(config), to_toml_document(*tree.as<TomlValue::Table>())};
+  if (const auto excess = find_excess(file.toml))
+    return fail(ErrorCode::kConfig, "the job can't be submitted: " + excess->what);
+  return file;
 }
 
 Result<ClusterConfig> cluster_of(const TomlValue& tree) {
@@ -47,8 +63,9 @@ Result<ClusterConfig> cluster_of(const TomlValue& tree) {
   const Keys keys = cluster_keys(cluster);
   read_table(keys, tree, "", reading);
   suggest_other_sections(names_of(keys), reading);
+  refuse_control_characters(tree, "", reading);
   check_cluster_rules(cluster, reading);
-  if (!reading.problems.empty()) return tl::unexpected<Error>(to_error(std::move(reading.problems)));
+  if (!reading.problems.empty()) return all_problems(std::move(reading));
   cluster.hash = hash_of(cluster);
   return cluster;
 }
@@ -63,8 +80,9 @@ Result<JobConfig> job_of(const TomlValue& tree) {
   reading.given[""] = tree.at;
   read_table(keys, tree, "", reading);
   suggest_other_sections(names_of(keys), reading);
+  refuse_control_characters(tree, "", reading);
   check_job_rules(job, reading);
-  if (!reading.problems.empty()) return tl::unexpected<Error>(to_error(std::move(reading.problems)));
+  if (!reading.problems.empty()) return all_problems(std::move(reading));
   if (!job.evaluate.files.empty() && job.evaluate.path.empty()) job.evaluate.path = job.data.path;
   return job;
 }
@@ -104,7 +122,7 @@ Result<JobFile> read_job_file(const std::string& path, const std::vector<std::st
   }
   auto config = job_of(*tree);
   if (!config) return tl::unexpected<Error>(std::move(config.error()));
-  return JobFile{std::move(*config), to_toml_document(*tree->as<TomlValue::Table>())};
+  return job_file(std::move(*config), *tree);
 }
 
 Result<JobFile> change_job(const std::string& toml, const std::vector<std::string>& sets) {
@@ -114,7 +132,7 @@ Result<JobFile> change_job(const std::string& toml, const std::vector<std::strin
     if (Status applied = apply_set(*tree, set); !applied) return tl::unexpected<Error>(std::move(applied.error()));
   auto config = job_of(*tree);
   if (!config) return tl::unexpected<Error>(std::move(config.error()));
-  return JobFile{std::move(*config), to_toml_document(*tree->as<TomlValue::Table>())};
+  return job_file(std::move(*config), *tree);
 }
 
 Status check_job_fits(const JobConfig& job, const ClusterConfig& cluster) {

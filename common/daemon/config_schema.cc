@@ -61,10 +61,22 @@ std::string range_text(Range range) {
          (range.high_included ? " to " : ", below ") + number_text(range.high);
 }
 
+// The update rules, the schedules and the input compute with 32-bit floats: there 1e308 is infinite and 1e-300 is 0.
+bool fits_float(double value) {
+  const auto size = static_cast<float>(std::abs(value));
+  return std::isfinite(size) && (size >= std::numeric_limits<float>::min() || value == 0.0);
+}
+
 bool is_in(double value, Range range) {
-  return std::isfinite(value) && (range.low_included ? value >= range.low : value > range.low) &&
+  return !std::isnan(value) && (range.low_included ? value >= range.low : value > range.low) &&
          (range.high_included ? value <= range.high : value < range.high);
 }
+
+std::string doc_of(const Key& key) {
+  return key.doc.empty() ? "" : " (" + key.doc + ")";
+}
+
+}  // namespace
 
 bool is_address(const std::string& text) {
   const std::size_t colon = text.rfind(':');
@@ -77,12 +89,6 @@ bool is_address(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() && port >= 1 && port <= 65535;
 }
 
-std::string doc_of(const Key& key) {
-  return key.doc.empty() ? "" : " (" + key.doc + ")";
-}
-
-}  // namespace
-
 void suggest_other_sections(const std::vector<std::string>& all_names, Reading& reading) {
   for (Problem& problem : reading.problems) {
     if (!problem.is_unknown || !problem.nearest.empty()) continue;
@@ -92,8 +98,14 @@ void suggest_other_sections(const std::vector<std::string>& all_names, Reading& 
   }
 }
 
+bool Reading::has_room() {
+  if (problems.size() < kMaxProblems) return true;
+  ++left_out;
+  return false;
+}
+
 void Reading::refuse(const TomlPosition& at, const std::string& key, const std::string& sentence) {
-  problems.push_back(Problem{at, key, "", "", "", sentence, false});
+  if (has_room()) problems.push_back(Problem{at, key, "", "", "", sentence, false});
 }
 
 void Reading::refuse(const std::string& key, const std::string& sentence) {
@@ -109,6 +121,7 @@ void Reading::refuse(const std::string& key, const std::string& sentence) {
 
 void refuse_value(const TomlValue& value, const std::string& path, const std::string& expected, Reading& reading,
                   const std::string& nearest) {
+  if (!reading.has_room()) return;
   std::string found = to_toml(value);
   constexpr std::size_t kLongestShown = 60;
   if (found.size() > kLongestShown) found = found.substr(0, kLongestShown) + "...";
@@ -121,6 +134,7 @@ void read_table(const Keys& keys, const TomlValue& table, const std::string& pat
   for (const TomlEntry& entry : *entries) {
     const auto key = std::find_if(keys.begin(), keys.end(), [&entry](const Key& k) { return k.name == entry.key; });
     if (key == keys.end()) {
+      if (!reading.has_room()) continue;
       std::vector<std::string> names;
       for (const Key& k : keys) names.push_back(k.name);
       const std::string nearest = nearest_word(entry.key, names);
@@ -134,7 +148,7 @@ void read_table(const Keys& keys, const TomlValue& table, const std::string& pat
     key->field.read(entry.value, path + entry.key, reading);
   }
   for (const Key& key : keys)
-    if (key.field.is_required && find(*entries, key.name) == nullptr)
+    if (key.field.is_required && find(*entries, key.name) == nullptr && reading.has_room())
       reading.problems.push_back(
           Problem{table.at, path + key.name, "", key.field.expected + doc_of(key), "", "", false});
 }
@@ -237,6 +251,9 @@ Field real(double& to, Range range) {
                                        : fraction != nullptr ? *fraction
                                                              : std::nan("");
                  if (!is_in(number, range)) return refuse_value(value, path, expected, reading);
+                 if (!fits_float(number))
+                   return refuse_value(value, path, expected + " that a 32-bit float holds: 0, or 1.2e-38 to 3.4e+38",
+                                       reading);
                  to = number;
                },
                [&to] { return std::optional(toml(to)); }};
@@ -331,7 +348,7 @@ std::optional<Duration> parse_duration(const std::string& text) {
 std::optional<double> parse_number(const std::string& text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || !fits_float(number)) return std::nullopt;
   return number;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,10 +19,16 @@ namespace disttrain::daemon {
 
 // What reading a file has brought so far.
 struct Reading {
+  // A file can have as many problems as it has bytes. Those beyond are counted only.
+  static constexpr std::size_t kMaxProblems = 100;
+
   std::vector<Problem> problems;
+  std::size_t left_out = 0;
   std::map<std::string, TomlPosition> given;  // "train.batch_size" -> its value's place, of all keys that were there
 
   bool has(const std::string& key) const { return given.count(key) != 0; }
+  // False: the problem is counted and not to be made.
+  bool has_room();
   // A problem with a whole sentence, at that key's place (or its section's, or the file's).
   void refuse(const std::string& key, const std::string& sentence);
   void refuse(const TomlPosition& at, const std::string& key, const std::string& sentence);
@@ -79,14 +86,14 @@ struct Range {
   double high;
   bool high_included;
 };
-inline constexpr double kNoLimit = 1e300;
+inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr Range above(double low) {
   return {low, false, kNoLimit, true};
 }
 constexpr Range at_least(double low) {
   return {low, true, kNoLimit, true};
 }
-Field real(double& to, Range range);
+Field real(double& to, Range range);  // that a 32-bit float holds: the rules compute with those
 
 // T: any unsigned integer.
 template <typename T>
@@ -120,7 +127,9 @@ void refuse_value(const TomlValue& value, const std::string& path, const std::st
 // "256GiB", "100ms" and the like; none if the text isn't one.
 std::optional<std::uint64_t> parse_size(const std::string& text);
 std::optional<Duration> parse_duration(const std::string& text);
-std::optional<double> parse_number(const std::string& text);  // finite
+std::optional<double> parse_number(const std::string& text);  // that a 32-bit float holds
+// host:port with a host, and a port from 1 to 65535.
+bool is_address(const std::string& text);
 std::string duration_text(Duration duration);
 TomlValue toml(std::string value);
 TomlValue toml(std::int64_t value);

@@ -20,6 +20,7 @@
 #include "common/check.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/crash_text.h"
+#include "common/daemon/exhaustion.h"
 #include "common/daemon/journal_socket.h"
 #include "common/daemon/log.h"
 #include "common/daemon/message_ids.h"
@@ -53,6 +54,7 @@ void note_why(const char* sentence) {
 }
 
 [[noreturn]] void on_terminate() {
+  end_if_exhausted();
   std::string why = "uncaught exception";
   if (const std::type_info* type = abi::__cxa_current_exception_type(); type != nullptr) {
     int failed = 0;

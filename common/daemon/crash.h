@@ -1,5 +1,6 @@
 // What a process leaves behind when it dies of a bug: why, and where it was, in its log. Then it ends by the same
-// signal as without this, so that whoever waits for it, and a core dump, see the same.
+// signal as without this, so that whoever waits for it, and a core dump, see the same. Exhaustion is no bug: there
+// exhaustion.h says how it ends.
 #pragma once
 
 #include "common/daemon/log_entry.h"

@@ -242,8 +242,7 @@ Keys train_keys(TrainSection& train) {
        "linear: times the number of workers"},
       {"clip", section(clip_keys(train.clip)), ""},
       {"nonfinite", section(nonfinite_keys(train.nonfinite)), ""},
-      {"sum_order", choice<SumOrder>(train.sum_order, {{"rank", SumOrder::kRank}, {"arrival", SumOrder::kArrival}}),
-       "sync: rank gives the same bits each time"},
+      {"sum_order", not_in_this_version("rank"), "sync: rank gives the same bits each time"},
   };
 }
 

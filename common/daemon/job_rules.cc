@@ -69,8 +69,6 @@ void check_train(const TrainSection& train, Reading& reading) {
                    "train.steps and train.epochs are both 0 (or left out), so that training would never end; "
                    "expected one of them above 0");
   only_with(reading, train.mode == Mode::kSync || train.aggregate == 0, "train.", {"aggregate"}, "mode = \"sync\"");
-  only_with(reading, train.mode == Mode::kSync || train.sum_order == SumOrder::kRank, "train.", {"sum_order"},
-            "mode = \"sync\"");
   only_with(reading, train.mode == Mode::kSsp, "train.", {"staleness"}, "mode = \"ssp\"");
   check_optimizer(train.optimizer, reading);
   check_schedule(train.schedule, reading);

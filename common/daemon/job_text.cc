@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "common/daemon/problems.h"
+#include "common/daemon/toml_bounds.h"
 
 namespace disttrain::daemon {
 
@@ -47,10 +48,12 @@ TomlValue value_of(const std::string& text, const TomlPosition& at) {
 Status apply_set(TomlValue& document, const std::string& set) {
   const std::size_t equals = set.find('=');
   const std::vector<std::string> path = split_path(set.substr(0, equals));
-  bool is_well_formed = equals != std::string::npos && path.size() >= 2;
+  bool is_well_formed = equals != std::string::npos && path.size() >= 2 && path.size() <= kMaxTomlKeyParts;
   for (const std::string& part : path) is_well_formed = is_well_formed && !part.empty();
+  constexpr std::size_t kLongestShown = 200;
   if (!is_well_formed)
-    return fail(ErrorCode::kUsage, "--set " + set + ": expected section.key=value, such as --set train.mode=sync");
+    return fail(ErrorCode::kUsage, "--set " + set.substr(0, kLongestShown) +
+                                       ": expected section.key=value, such as --set train.mode=sync");
 
   const TomlPosition at{std::make_shared<const TomlSource>(TomlSource{"--set " + set, ""})};
   TomlValue* here = &document;

@@ -1,4 +1,4 @@
-// What is wrong with a configuration file: every problem of it at once, each with its place, a caret and a way out.
+// What is wrong with a configuration file: its problems at once, each with its place, a caret and a way out.
 #pragma once
 
 #include <string>
@@ -25,7 +25,10 @@ struct Problem {
 //         |        ^
 std::string to_string(const Problem& problem);
 
-// All of them in the order of the file, with kConfig.
-Error to_error(std::vector<Problem> problems);
+// So many problems are told of a file, the others counted.
+inline constexpr std::size_t kMaxProblemsTold = 20;
+
+// The first ones in the order of the file, with kConfig. `left_out`: problems that were found and not kept.
+Error to_error(std::vector<Problem> problems, std::size_t left_out = 0);
 
 }  // namespace disttrain::daemon

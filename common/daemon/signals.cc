@@ -4,8 +4,9 @@
 
 namespace disttrain::daemon {
 
-void ignore_broken_pipes() {
+void ignore_write_signals() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 StopSignals::StopSignals(asio::io_context& loop, std::function<void(int)> on_signal)

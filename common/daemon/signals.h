@@ -7,8 +7,9 @@
 
 namespace disttrain::daemon {
 
-// A write to a closed socket is an error of that write, not the end of the process. Call at the start of main.
-void ignore_broken_pipes();
+// A write to a closed socket, or beyond the limit of a file's size, is an error of that write, not the end of the
+// process. Call at the start of main.
+void ignore_write_signals();
 
 // TERM and INT, each time one comes: the first asks for an end in good order, the second for one at once. Belongs to
 // the loop.

@@ -6,7 +6,9 @@
 #include <iostream>
 
 #include "common/daemon/config_reader.h"
+#include "common/daemon/config_schema.h"
 #include "common/daemon/daemon_options.h"
+#include "common/daemon/exhaustion.h"
 #include "common/daemon/host.h"
 #include "common/daemon/journal.h"
 #include "common/daemon/log_entry.h"
@@ -19,6 +21,8 @@
 namespace disttrain::daemon {
 
 namespace {
+
+constexpr std::size_t kMostDescriptors = 65536;  // as the units ask for
 
 std::optional<DaemonOptions> parse(Role role, int argc, char** argv, int& exit_code) {
   DaemonOptions options;
@@ -40,6 +44,8 @@ std::optional<DaemonOptions> parse(Role role, int argc, char** argv, int& exit_c
 Status add_unlisted(ClusterConfig& cluster, const DaemonOptions& options) {
   if (options.address.empty()) return {};
   const std::string what = "--address " + options.address + ": ";
+  if (!is_address(options.address))
+    return fail(ErrorCode::kUsage, what + "expected HOST:PORT, the port from 1 to 65535");
   if (!cluster.allow_unlisted_workers)
     return fail(ErrorCode::kConfig,
                 what + options.cluster_file +
@@ -72,11 +78,16 @@ Result<Startup> find_place(Role role, const DaemonOptions& options) {
 }  // namespace
 
 std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_code) {
-  ignore_broken_pipes();
+  ignore_write_signals();
+  end_when_exhausted(program_of(role));
   std::signal(SIGHUP, SIG_IGN);  // until somebody reads the file again for it
   const auto options = parse(role, argc, argv, exit_code);
   if (!options) return std::nullopt;
   if (options->is_check) unsetenv("NOTIFY_SOCKET");  // it says nothing of the daemon that runs
+  if (Status limits = raise_limits(kMostDescriptors); !limits) {
+    exit_code = report(program_of(role), limits.error());
+    return std::nullopt;
+  }
   // A host may be up before its name server.
   Result<Startup> startup = fail(ErrorCode::kSoftware, "");
   (void)try_patiently(

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <sstream>
 
+#include "common/daemon/toml_bounds.h"
+
 namespace disttrain::daemon {
 
 namespace {
@@ -15,7 +17,7 @@ TomlPosition position(const std::shared_ptr<const TomlSource>& source, const tom
   return TomlPosition{source, at.line, at.column};
 }
 
-// Recursion is bounded: the library refuses documents that nest deeper than its own limit of 256.
+// Recursion is bounded by find_excess().
 TomlValue convert(const toml::node& node, const std::shared_ptr<const TomlSource>& source) {
   TomlValue result;
   result.at = position(source, node.source().begin);
@@ -79,17 +81,28 @@ TomlEntry* find(TomlValue::Table& table, const std::string& key) {
 }
 
 tl::expected<TomlValue, TomlSyntaxError> parse_toml(std::shared_ptr<const TomlSource> source) {
+  if (const std::optional<TomlExcess> excess = find_excess(source->text))
+    return tl::unexpected(TomlSyntaxError{excess->what, TomlPosition{source, excess->line, excess->column}});
   try {
     return convert(toml::parse(source->text, source->name), source);
   } catch (const toml::parse_error& error) {
     return tl::unexpected<TomlSyntaxError>(
-        TomlSyntaxError{std::string(error.description()), position(source, error.source().begin)});
+        TomlSyntaxError{"isn't TOML: " + std::string(error.description()), position(source, error.source().begin)});
   }
+}
+
+std::size_t control_character_at(const std::string& text, std::size_t i) {
+  const auto c = static_cast<unsigned char>(text[i]);
+  if (c < 0x20 || c == 0x7f) return 1;
+  if (c != 0xc2 || i + 1 == text.size()) return 0;
+  const auto next = static_cast<unsigned char>(text[i + 1]);  // U+0080 to U+009F in UTF-8
+  return next >= 0x80 && next < 0xa0 ? 2 : 0;
 }
 
 std::string quoted(const std::string& text) {
   std::string result = "\"";
-  for (unsigned char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
     if (c == '"' || c == '\\') {
       result += '\\';
       result += static_cast<char>(c);
@@ -97,9 +110,11 @@ std::string quoted(const std::string& text) {
       result += "\\n";
     } else if (c == '\t') {
       result += "\\t";
-    } else if (c < 0x20 || c == 0x7f) {
+    } else if (const std::size_t bytes = control_character_at(text, i); bytes != 0) {
       constexpr char kHex[] = "0123456789ABCDEF";
-      result += std::string("\\u00") + kHex[c >> 4] + kHex[c & 15];
+      i += bytes - 1;
+      const auto last = static_cast<unsigned char>(text[i]);
+      result += std::string("\\u00") + kHex[last >> 4] + kHex[last & 15];
     } else {
       result += static_cast<char>(c);
     }

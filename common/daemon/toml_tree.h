@@ -56,11 +56,11 @@ const TomlEntry* find(const TomlValue::Table& table, const std::string& key);
 TomlEntry* find(TomlValue::Table& table, const std::string& key);
 
 struct TomlSyntaxError {
-  std::string what;
+  std::string what;  // "isn't TOML: ..." or what bound the text exceeds (toml_bounds.h)
   TomlPosition at;
 };
 
-// The whole document as a table.
+// The whole document as a table. Its depth is bounded by that of toml_bounds.h.
 tl::expected<TomlValue, TomlSyntaxError> parse_toml(std::shared_ptr<const TomlSource> source);
 
 // As TOML on one line: "a string", [1, 2], { key = 1 }. Parses back to the same value.
@@ -69,6 +69,11 @@ std::string to_toml(const TomlValue& value);
 // A document: plain keys first, then [sections] and [[lists of sections]], whose own tables are inline.
 std::string to_toml_document(const TomlValue::Table& table);
 
+// The bytes of the control character that begins at text[i]: terminals and paths take those for commands and ends.
+// 0: none does. Text is UTF-8.
+std::size_t control_character_at(const std::string& text, std::size_t i);
+
+// As a TOML string, control characters escaped.
 std::string quoted(const std::string& text);
 std::string to_toml(double value);
 

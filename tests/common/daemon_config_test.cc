@@ -1,6 +1,7 @@
 // Each mistake in a file gives one clear message with its place and the right code; all mistakes come at once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -133,9 +134,11 @@ TEST(ClusterFile, MetricsAreServedAtAHostAtAnyPortOrNowhere) {
 
 TEST(ClusterFile, PortsOfMetricsCollideOnlyWhereTheyAreServed) {
   for (const char* listen : {"", "127.0.0.1:0"})
-    EXPECT_TRUE(parse_cluster(
-        "[metrics]\nlisten = \"" + std::string(listen) + "\"\n[chief]\naddress = \"127.0.0.1:6110\"" + kCluster, "x"))
-        << listen;
+    for (const char* port : {"6110", "65535"})
+      EXPECT_TRUE(parse_cluster("[metrics]\nlisten = \"" + std::string(listen) +
+                                    "\"\n[chief]\naddress = \"127.0.0.1:" + port + "\"" + kCluster,
+                                "x"))
+          << listen;
 }
 
 TEST(ClusterFile, HashIsOfTheMeaningOnly) {
@@ -205,6 +208,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "worker[0].device = \"cuda:0\" is not in this version"},
         Mistake{"MetricsWithAPort", "[metrics]\nlisten = \"127.0.0.1:9100\"" + std::string(kCluster),
                 "the port is the task's + 1000"},
+        Mistake{"MetricsBeyondTheLastPort", "[chief]\naddress = \"127.0.0.1:64536\"" + std::string(kCluster),
+                "chief.address is \"127.0.0.1:64536\", so that its metrics are at port 65536 (its own + 1000), which "
+                "doesn't exist; expected a port of at most 64535"},
         Mistake{"MetricsAtAnothersPort", "[chief]\naddress = \"127.0.0.1:6110\"" + std::string(kCluster),
                 "where chief serves its metrics"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
@@ -218,6 +224,59 @@ TEST(ClusterFile, AllMistakesComeAtOnceInTheOrderOfTheFile) {
   EXPECT_LT(second, third);
   EXPECT_NE(third, std::string::npos) << error.message;
   EXPECT_THAT(error.message, AllOf(HasSubstr("no [[ps]]"), HasSubstr("no [[worker]]")));
+}
+
+// A file may be anybody's, a job comes over the network: what is told of it is bounded, however much is wrong.
+TEST(ClusterFile, TwentyThousandWorkersAreRefusedInAFewLines) {
+  std::string text = kCluster;
+  for (int i = 0; i < 20'000; ++i) text += "[[worker]]\naddress = \"127.0.0.1:" + std::to_string(8000 + i) + "\"\n";
+  const Error error = cluster_error(text);
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_THAT(error.message,
+              AllOf(HasSubstr("there are 20001 [[worker]]; expected at most 1024"), HasSubstr("other problems")));
+  EXPECT_LT(error.message.size(), 16'000u);
+}
+
+TEST(ClusterFile, TooManyPsAreRefused) {
+  std::string text = kCluster;
+  for (int i = 0; i < 1024; ++i) text += "[[ps]]\naddress = \"127.0.0.1:" + std::to_string(9000 + i) + "\"\n";
+  EXPECT_THAT(cluster_error("[metrics]\nlisten = \"\"" + text).message,
+              HasSubstr("there are 1025 [[ps]]; expected at most 1024"));
+}
+
+TEST(JobFile, ThousandsOfUnknownKeysAreRefusedInAFewLines) {
+  std::string text = kJob;
+  for (int i = 0; i < 60'000; ++i) text += "k" + std::to_string(i) + " = 1\n";
+  const Error error = job_error(text);
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("train.k0 is not a known key"), HasSubstr("and 59980 other problems")));
+  EXPECT_LT(error.message.size(), 16'000u);
+}
+
+TEST(JobFile, LongWordsAreShortenedInTheMessage) {
+  const std::string word(100'000, 'x');
+  for (const std::string& line : {word + " = 1", "mode = \"" + word + "\"", "mode = [\"" + word + "\"]", word})
+    EXPECT_LT(job_error(job_with(line)).message.size(), 2000u);
+}
+
+TEST(JobFile, DepthAndSizeAreBounded) {
+  std::string deep;
+  for (int i = 0; i < 60'000; ++i) deep += "a.";
+  EXPECT_THAT(job_error(job_with(deep + "a = 1")).message, HasSubstr("job.toml:13:32: a key has more than 16 parts"));
+  EXPECT_THAT(job_error(job_with("#" + std::string(1 << 20, ' '))).message,
+              HasSubstr("bytes; expected at most 1048576"));
+}
+
+// A NUL ends a path for the system, other control characters are commands to a terminal.
+TEST(JobFile, ControlCharactersAreRefusedAndNotRepeated) {
+  for (const char* escape : {"\\u0000", "\\u001B", "\\n", "\\u007F", "\\u009B"}) {
+    const Error error = job_error(replaced(kJob, "\"/data\"", "\"/data" + std::string(escape) + "x\""));
+    EXPECT_THAT(error.message, HasSubstr("job.toml:8:8: data.path has a control character at byte 6")) << escape;
+  }
+  EXPECT_THAT(job_error(job_with("\"a\\u001Bb\" = 1")).message,
+              AllOf(HasSubstr("the key \"a\\u001Bb\" has a control character"), Not(HasSubstr("\x1b"))));
+  EXPECT_THAT(job_error(job_with("x = \x1b[2J")).message, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(job_error(job_with("mode = \"\\u009B2J\"")).message, Not(HasSubstr("\xc2\x9b")));
 }
 
 TEST(ClusterFile, MissingFileIsNoInput) {
@@ -281,7 +340,7 @@ schedule = { kind = "polynomial", warmup_steps = 10, decay_steps = 100, power = 
 scale_learning_rate = "linear"
 clip = { kind = "global_norm", value = 1.0 }
 nonfinite = { action = "fail", limit = 3 }
-sum_order = "arrival"
+sum_order = "rank"
 [evaluate]
 path = "/e"
 files = "t*"
@@ -314,7 +373,6 @@ init_map = { "fc.weight" = "dense0/weights" }
   EXPECT_TRUE(job->train.scale_learning_rate_linear);
   EXPECT_EQ(job->train.clip.kind, ClipKind::kGlobalNorm);
   EXPECT_EQ(job->train.nonfinite.action, NonfiniteAction::kFail);
-  EXPECT_EQ(job->train.sum_order, SumOrder::kArrival);
   EXPECT_EQ(job->evaluate.every_steps, 50u);
   EXPECT_EQ(job->job.max_restarts, 3u);
   EXPECT_EQ(job->job.restart_window, 1min);
@@ -372,6 +430,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"Missing", replaced(kJob, "batch_size = 10\n", ""), "train.batch_size is missing; expected an integer"},
         Mistake{"NegativeRate", job_with("optimizer = { learning_rate = -1 }"), "expected a number above 0"},
         Mistake{"InfiniteRate", job_with("optimizer = { learning_rate = inf }"), "expected a number above 0"},
+        Mistake{"RateBeyondFloats", job_with("optimizer = { learning_rate = 1e308 }"),
+                "train.optimizer.learning_rate is 1e+308; expected a number above 0 that a 32-bit float holds"},
+        Mistake{"RateBelowFloats", job_with("optimizer = { learning_rate = 1e-300 }"),
+                "expected a number above 0 that a 32-bit float holds: 0, or 1.2e-38 to 3.4e+38"},
+        Mistake{"NotANumber", job_with("optimizer = { learning_rate = nan }"), "expected a number above 0"},
+        Mistake{"HugeDeviation", replaced(kJob, "layers", "initializer = \"normal(1e300)\"\nlayers"),
+                "the deviation above 0"},
         Mistake{"NameWithCapitals", replaced(kJob, "\"test\"", "\"Test\""), "expected a name of a-z, 0-9"},
         Mistake{"NeitherStepsNorEpochs", replaced(kJob, "steps = 100", "steps = 0"),
                 "train.steps and train.epochs are both 0"},
@@ -383,7 +448,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "train.staleness has a meaning only with mode = \"ssp\""},
         Mistake{"AggregateWithoutSync", job_with("aggregate = 3"),
                 "train.aggregate has a meaning only with mode = \"sync\""},
-        Mistake{"SumOrderWithoutSync", job_with("sum_order = \"arrival\""), "has a meaning only with mode = \"sync\""},
+        Mistake{"LaterSumOrder", job_with("mode = \"sync\"\nsum_order = \"arrival\""),
+                "train.sum_order = \"arrival\" is not in this version; expected \"rank\" or nothing"},
         Mistake{"StepScheduleWithoutPeriod", job_with("schedule = { kind = \"step\" }"),
                 "train.schedule.every_steps must be above 0"},
         Mistake{"CosineWithoutLength", job_with("schedule = { kind = \"cosine\" }"),
@@ -478,11 +544,11 @@ TEST_F(JobFileOnDisk, SetReplacesAndAddsKeysInOrder) {
 }
 
 TEST_F(JobFileOnDisk, MergedTextReadsBackToTheSame) {
-  const JobFile file = read({"train.optimizer.rule=adam", "data.labels=a\"b\\c\nd", "model.initializer=normal(0.1)"});
+  const JobFile file = read({"train.optimizer.rule=adam", "data.labels=a\"b\\c d", "model.initializer=normal(0.1)"});
   auto again = read_job(file.toml);
   ASSERT_TRUE(again) << again.error().message << file.toml;
   EXPECT_EQ(job_toml(*again), job_toml(file.config));
-  EXPECT_EQ(again->data.labels, "a\"b\\c\nd");
+  EXPECT_EQ(again->data.labels, "a\"b\\c d");
 }
 
 TEST_F(JobFileOnDisk, MistakeInASetNamesTheSet) {
@@ -498,10 +564,38 @@ TEST_F(JobFileOnDisk, SetWithoutAKeyIsAUsageError) {
     EXPECT_EQ(error_of({set}).code, ErrorCode::kUsage) << set;
 }
 
+TEST_F(JobFileOnDisk, SetOfThousandsOfPartsIsAUsageError) {
+  std::string deep = "a";
+  for (int i = 0; i < 60'000; ++i) deep += ".a";
+  EXPECT_EQ(error_of({deep + "=1"}).code, ErrorCode::kUsage);
+  EXPECT_LT(error_of({deep + "=1"}).message.size(), 1000u);
+}
+
+TEST_F(JobFileOnDisk, ControlCharacterInASetIsRefused) {
+  EXPECT_THAT(error_of({"data.labels=a\nb"}).message, HasSubstr("data.labels has a control character at byte 2"));
+}
+
 TEST_F(JobFileOnDisk, AFolderIsNoInput) {
   auto file = read_job_file(folder_.string(), {});
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().code, ErrorCode::kNoInput);
+  EXPECT_THAT(file.error().message, HasSubstr("can't be read: it is a folder; expected a TOML file"));
+}
+
+// Opening it would wait for a writer.
+TEST_F(JobFileOnDisk, APipeIsNoInput) {
+  const std::string pipe = (folder_ / "pipe.toml").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const Error& error : {read_job_file(pipe, {}).error(), read_cluster(pipe).error(), kind_of_file(pipe).error()}) {
+    EXPECT_EQ(error.code, ErrorCode::kNoInput);
+    EXPECT_THAT(error.message, HasSubstr("can't be read: it is a pipe; expected a TOML file"));
+  }
+}
+
+TEST_F(JobFileOnDisk, LargeFileIsRefused) {
+  std::ofstream(path(), std::ios::app) << "#" << std::string(1 << 20, ' ');
+  EXPECT_EQ(error_of({}).code, ErrorCode::kConfig);
+  EXPECT_THAT(error_of({}).message, HasSubstr("is larger than 1048576 bytes"));
 }
 
 TEST_F(JobFileOnDisk, KindIsToldByTheSections) {

@@ -42,6 +42,31 @@ class BadInputTest(SystemTest):
     def test_missing_job_file(self):
         self.assert_refused(self.up(self.folder / "absent.toml"), 66, "absent.toml")
 
+    def test_file_that_isnt_one_is_refused_at_once(self):
+        pipe = self.folder / "pipe.toml"
+        os.mkfifo(pipe)
+        for path, kind in ((pipe, "a pipe"), ("/dev/zero", "a device"), (self.folder, "a folder")):
+            for program, *arguments in (("disttrain", "check"), ("disttrain", "plan"), ("chiefd", "--check", "--cluster")):
+                with self.subTest(path=path, program=program):
+                    self.assert_refused(self.run_program(program, *arguments, path), 66, f"it is {kind}; expected a TOML file")
+
+    def test_hostile_file_is_refused_in_a_few_lines(self):
+        deep = "a." * 60000 + "a = 1\n"
+        wide = "".join(f"k{i} = 1\n" for i in range(90000))
+        escapes = 'x = "\\u001b[2J"\n\x1b[2J = 1\n'
+        for text in (deep, f"[{deep[:-5]}]", wide, "x = " + "[" * 100000, escapes):
+            path = self.folder / "hostile.toml"
+            path.write_text("[[ps]]\n" + text)
+            for program, *arguments in (("disttrain", "check"), ("disttrain", "plan"), ("psd", "--check", "--cluster")):
+                with self.subTest(text=text[:20], program=program):
+                    outcome = self.run_program(program, *arguments, path)
+                    self.assert_refused(outcome, 78, "hostile.toml:")
+                    self.assertLess(len(outcome.err), 16000)
+                    self.assertNotIn("\x1b", outcome.err)
+        outcome = self.run_program("disttrain", "submit", self.job(), "--set", "a" + ".a" * 30000 + "=1")
+        self.assert_refused(outcome, 64, "expected section.key=value")
+        self.assertLess(len(outcome.err), 1000)
+
     def test_verbs_that_arent_there(self):
         self.assert_refused(self.run_program("disttrain", "stauts"), 64, "no verb 'stauts'; did you mean 'status'?")
         self.assert_refused(self.run_program("disttrain", "checkpoint", "lst"), 64,
@@ -97,6 +122,10 @@ class BadInputTest(SystemTest):
 
     def up_with(self, folder, *arguments):
         return self.up(self.job(), "--set", f'data.path="{folder}"', *arguments)
+
+    def test_missing_data_folder(self):
+        outcome = self.up_with(self.folder / "nowhere")
+        self.assert_refused(outcome, 66, f'data folder "{self.folder}/nowhere" doesn\'t exist; set data.path to a folder')
 
     def test_missing_data_file(self):
         folder = self.damaged_digits()

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "common/daemon/exhaustion.h"
 #include "common/daemon/signals.h"
+#include "common/daemon/startup.h"
 #include "common/nearest_word.h"
 #include "common/result.h"
 #include "tools/disttrain/command_line.h"
@@ -66,10 +68,24 @@ bool is_output_lost() {
   return true;
 }
 
+// What a verb has started it stops as it ends, also where it runs out of something.
+int run(disttrain::cli::CommandLine& line) {
+  try {
+    return line.run();
+  } catch (...) {
+    const auto exhausted = disttrain::daemon::exhaustion_in(std::current_exception());
+    if (!exhausted) throw;
+    return disttrain::daemon::report("disttrain", *exhausted);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  disttrain::daemon::ignore_broken_pipes();
+  disttrain::daemon::ignore_write_signals();
+  disttrain::daemon::end_when_exhausted("disttrain");
+  if (disttrain::Status limits = disttrain::daemon::raise_limits(0); !limits)
+    return disttrain::daemon::report("disttrain", limits.error());
   disttrain::cli::CommandLine line;
   try {
     line.app.parse(argc, argv);
@@ -80,6 +96,6 @@ int main(int argc, char** argv) {
     }
     return line.app.exit(error) == 0 ? 0 : static_cast<int>(disttrain::ErrorCode::kUsage);
   }
-  const int code = line.run();
+  const int code = run(line);
   return is_output_lost() ? static_cast<int>(disttrain::ErrorCode::kFailed) : code;
 }
