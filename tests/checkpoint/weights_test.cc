@@ -13,6 +13,7 @@
 #include "common/checkpoint/weights_file.h"
 #include "tests/checkpoint/memory_files.h"
 #include "tests/checkpoint/small_job.h"
+#include "tests/shell_word.h"
 
 namespace disttrain::checkpoint {
 namespace {
@@ -239,10 +240,9 @@ TEST_F(WarmStart, AFileOfPythonIsReadWhateverItsDtype) {
            12, 13, 14, 15, 16, 17, 18, 19, 20, 0.333251953125]},
     "mean": {"dtype": "BF16", "shape": [3], "values": [1.0, -3.140625, 1e38]},
     "w1": {"dtype": "F32", "shape": [3, 5], "values": [0.1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, -0.1]}}})";
-  ASSERT_EQ(
-      std::system(
-          (DISTTRAIN_PYTHON " " DISTTRAIN_PLAIN_SAFETENSORS " write " + file + " " + folder + "/spec.json").c_str()),
-      0);
+  const std::string write = shell_word(DISTTRAIN_PYTHON) + " " + shell_word(DISTTRAIN_PLAIN_SAFETENSORS) + " write " +
+                            shell_word(file) + " " + shell_word(folder + "/spec.json");
+  ASSERT_EQ(std::system(write.c_str()), 0);
   DiskFiles disk;
   const Status done = read_with(disk, file, {});
   ASSERT_TRUE(done) << done.error().message;

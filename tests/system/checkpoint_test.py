@@ -137,11 +137,10 @@ class CheckpointTest(SystemTest):
         if not can_mount():
             self.skipTest("no file system can be mounted here (user namespaces are off)")
         job = self.job(train=LONG)
-        arguments = " ".join(self.settings(100))
-        script = (f"mount -t tmpfs -o size=1m none {self.checkpoints} && "
-                  f"exec {BIN / 'disttrain'} up --job {job} --ps 1 --workers 2 --json {arguments} "
-                  "--set checkpoint.keep=1")
-        process = subprocess.Popen(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
+        script = 'mount -t tmpfs -o size=1m none "$0" && exec "$@"'
+        process = subprocess.Popen(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script,
+                                    self.checkpoints, BIN / "disttrain", "up", "--job", job, "--ps", "1", "--workers",
+                                    "2", "--json", *self.settings(100), "--set", "checkpoint.keep=1"],
                                    env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.processes.append(process)
         self.events(process, "checkpoint")

@@ -152,8 +152,8 @@ class UpRestartTest(SystemTest):
         ports = free_ports(3)
         cluster = self.folder / "cluster.toml"
         cluster.write_text(CLUSTER.format(name="test", port=ports[0], ps=ports[1], worker=ports[2], folder=disk))
-        script = f'mount -t tmpfs -o size=200k tmpfs {disk} && exec "$0" "$@"'
-        process = self.start_command("unshare", "--mount", "--map-root-user", "sh", "-c", script, BIN / "disttrain", "up",
+        script = 'mount -t tmpfs -o size=200k tmpfs "$0" && exec "$@"'
+        process = self.start_command("unshare", "--mount", "--map-root-user", "sh", "-c", script, disk, BIN / "disttrain", "up",
                                      cluster, "--job", self.job(train=LONG), "--json",
                                      "--set", f"checkpoint.directory={self.folder}", "--set", "checkpoint.every_steps=500")
         self.until("a cluster", lambda: process.poll() is not None or self.status("--cluster", cluster))

@@ -64,10 +64,10 @@ def why_not():
     with tempfile.TemporaryDirectory() as folder:
         for part in ("lower", "upper", "work", "root"):
             (Path(folder) / part).mkdir()
-        probe = command("unshare", "-m", "sh", "-c", f"cd {folder} && mount -t overlay overlay "
+        probe = command("unshare", "-m", "sh", "-c", 'cd "$0" && mount -t overlay overlay '
                         "-o lowerdir=lower,upperdir=upper,workdir=work root && mkdir cgroup && "
                         "mount -t cgroup2 cgroup cgroup && mkdir cgroup/disttrain-probe && rmdir cgroup/disttrain-probe",
-                        check=False)
+                        folder, check=False)
         if probe.returncode != 0:
             return f"overlayfs and cgroup2 can't be mounted: {probe.stdout.strip()}"
     if not BASE.exists():
@@ -98,9 +98,12 @@ def fetch_dependencies(packages):
     """What the packages need lies in the root's cache of apt afterwards: machines have no way out."""
     inside = [f"/packages/{package.name}" for package in packages]
     install = ["apt-get", "-y", "-q", "--no-install-recommends", "--download-only", "install", *inside]
-    in_root = ["unshare", "-m", "sh", "-c", f"""
-        mkdir -p {BASE}/packages && mount --bind {packages[0].parent} {BASE}/packages &&
-        mount --bind /etc/resolv.conf {BASE}/etc/resolv.conf && chroot {BASE} env DEBIAN_FRONTEND=noninteractive "$@" """, "sh"]
+    in_root = ["unshare", "-m", "bash", "-c", """
+        base=$0 packages=$1
+        shift
+        mkdir -p "$base/packages" && mount --bind "$packages" "$base/packages" &&
+        mount --bind /etc/resolv.conf "$base/etc/resolv.conf" && chroot "$base" env DEBIAN_FRONTEND=noninteractive "$@" """,
+               BASE, packages[0].parent]
     if command(*in_root, *install[:1], "--no-download", *install[1:], check=False).returncode == 0:
         return
     command(*in_root, "apt-get", "-q", "update")

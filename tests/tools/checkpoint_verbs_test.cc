@@ -12,6 +12,7 @@
 
 #include "common/checkpoint/disk_files.h"
 #include "tests/checkpoint/small_job.h"
+#include "tests/shell_word.h"
 
 namespace disttrain::checkpoint {
 namespace {
@@ -47,6 +48,10 @@ std::string python_with_safetensors() {
   return "";
 }
 
+std::string plain_safetensors() {
+  return shell_word(DISTTRAIN_PYTHON) + " " + shell_word(DISTTRAIN_PLAIN_SAFETENSORS);
+}
+
 class CheckpointVerbs : public testing::Test {
  protected:
   CheckpointVerbs() {
@@ -76,18 +81,24 @@ class CheckpointVerbs : public testing::Test {
     file.put(byte);
   }
 
-  Ran shell(const std::string& command) {
-    const std::string whole = "cd " + folder_.string() + " && " + command + " >.out 2>.error";
+  // `command` may name this test's folder, whose path may have spaces.
+  Ran shell(std::string command) {
+    const std::string folder = folder_.string();
+    for (std::size_t at = command.find(folder); at != std::string::npos; at = command.find(folder, at + 1)) {
+      command.replace(at, folder.size(), shell_word(folder));
+      at += shell_word(folder).size() - 1;
+    }
+    const std::string whole = "cd " + shell_word(folder) + " && " + command + " >.out 2>.error";
     const int status = std::system(whole.c_str());
     Ran ran{WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(folder_ / ".out"), content_of(folder_ / ".error")};
     fs::remove(folder_ / ".out");
     fs::remove(folder_ / ".error");
     return ran;
   }
-  Ran run(const std::string& arguments) { return shell(DISTTRAIN_PROGRAM " checkpoint " + arguments); }
+  Ran run(const std::string& arguments) { return shell(shell_word(DISTTRAIN_PROGRAM) + " checkpoint " + arguments); }
   // As the independent reader of the format reads it.
   Json read_plainly(const std::string& path) {
-    const Ran ran = shell(DISTTRAIN_PYTHON " " DISTTRAIN_PLAIN_SAFETENSORS " read " + path);
+    const Ran ran = shell(plain_safetensors() + " read " + path);
     EXPECT_EQ(ran.code, 0) << ran.error;
     return ran.json();
   }
@@ -306,7 +317,7 @@ TEST_F(CheckpointVerbs, DiffTellsHowManyElementsDifferAndByHowMuch) {
   spec["tensors"]["w0"]["values"][3] = spec["tensors"]["w0"]["values"][3].get<double>() + 0.5;
   spec["tensors"]["w0"]["values"][20] = spec["tensors"]["w0"]["values"][20].get<double>() - 2.25;
   std::ofstream(folder_ / "spec.json") << spec;
-  ASSERT_EQ(shell(DISTTRAIN_PYTHON " " DISTTRAIN_PLAIN_SAFETENSORS " write b.safetensors spec.json").code, 0);
+  ASSERT_EQ(shell(plain_safetensors() + " write b.safetensors spec.json").code, 0);
   const Ran ran = run("diff a.safetensors b.safetensors --json");
   EXPECT_EQ(ran.code, 1);
   const Json json = ran.json();
@@ -325,10 +336,7 @@ TEST_F(CheckpointVerbs, DiffTellsNamesAndShapesThatDiffer) {
   std::ofstream(folder_ / "b.json") << R"({"tensors": {"x": {"dtype": "F32", "shape": [2, 1], "values": [1, 2]},
     "z": {"dtype": "F32", "shape": [1], "values": [1]}}})";
   for (const char* name : {"a", "b"})
-    ASSERT_EQ(shell(std::string(DISTTRAIN_PYTHON " " DISTTRAIN_PLAIN_SAFETENSORS " write ") + name + ".safetensors " +
-                    name + ".json")
-                  .code,
-              0);
+    ASSERT_EQ(shell(plain_safetensors() + " write " + name + ".safetensors " + name + ".json").code, 0);
   const Ran ran = run("diff a.safetensors b.safetensors --json");
   EXPECT_EQ(ran.code, 1);
   EXPECT_EQ(ran.json()["shapes"], Json::parse(R"([{"name": "x", "a": [2], "b": [2, 1]}])"));
@@ -486,7 +494,7 @@ tensors = load_file(sys.argv[1])
 print(json.dumps({name: [str(t.dtype), t.shape, t.flatten().tolist()] for name, t in tensors.items()}))
 )";
   for (const char* name : {"out", "half"}) {
-    const Ran ran = shell(python + " read.py " + name + ".safetensors");
+    const Ran ran = shell(shell_word(python) + " read.py " + name + ".safetensors");
     ASSERT_EQ(ran.code, 0) << ran.error;
     for (std::size_t v = 0; v < 3; ++v) {
       const Json tensor = ran.json()[small_model().variables[v].name];

@@ -129,6 +129,90 @@ class Format(Tree):
         self.assertIn("SKIPPED", output)
 
 
+class Shell(Tree):
+    def setUp(self):
+        super().setUp()
+        if shutil.which("shellcheck") is None:
+            self.skipTest("no shellcheck here (Debian's package shellcheck)")
+
+    def test_QuotedScriptIsRight(self):
+        self.write("tools/run", '#!/usr/bin/env bash\nls "$1"\n')
+        self.write("CMakeLists.txt", "# never sh -c here\nadd_custom_command(COMMAND tools/run a)\n")
+        self.assert_right("shell", self.root)
+
+    def test_WordThatASpaceSplitsIsAProblemWithItsLine(self):
+        for first_line in ("#!/usr/bin/env bash", "#!/bin/sh", "# shellcheck shell=bash"):
+            with self.subTest(first_line):
+                self.write("tools/run", first_line + "\nls $1\n")
+                self.assert_problem("tools/run:2:", "shell", self.root)
+
+    def test_LineOfShellInABuildFileIsAProblem(self):
+        self.write("tools/run", "#!/bin/sh\ntrue\n")
+        for line in ('add_custom_command(COMMAND sh -c "a < b")', 'execute_process(COMMAND bash -ec "a")'):
+            with self.subTest(line):
+                self.write("man/CMakeLists.txt", f"\n{line}\n")
+                self.assert_problem("man/CMakeLists.txt:2: holds a line of shell", "shell", self.root)
+
+    def test_WithoutShellcheckItIsSkippedOutLoud(self):
+        self.write("tools/run", "#!/bin/sh\n")
+        code, output = self.check("shell", self.root, environment={**os.environ, "PATH": "/nonexistent"})
+        self.assertEqual(code, 77, output)
+        self.assertIn("SKIPPED", output)
+
+
+class ConfigKeys(Tree):
+    STRUCTS = """\
+        struct TrainSection {
+          std::uint64_t steps = 0;  // global
+          OptimizerConfig optimizer;
+        };
+
+        struct OptimizerConfig {
+          double rate = 0.01;
+        };
+
+        struct JobConfig {
+          TrainSection train;
+          std::vector<PsConfig> ps;
+        };
+
+        struct PsConfig {
+          std::string address;
+        };
+        """
+    USES = {
+        "steps": "bool is_done(const JobConfig& job) { return job.train.steps == 0; }\n",
+        "rate": "double rate_of(const OptimizerConfig& o) { return o.rate; }\n",
+        "address": "std::string at(const JobConfig& job) { return job.ps[0].address; }\n",
+    }
+
+    def write_uses(self, *names):
+        self.write("common/config/job_config.h", self.STRUCTS)
+        self.write("chiefd/core/job.cc", "".join(self.USES[name] for name in names))
+
+    def test_UsedKeysAreRight(self):
+        self.write_uses("steps", "rate", "address")
+        self.assert_right("config-keys", self.root)
+
+    def test_KeyThatNothingUsesIsAProblem(self):
+        for name, place in (("steps", "job_config.h:2: TrainSection.steps"), ("rate", "job_config.h:7: OptimizerConfig.rate"),
+                            ("address", "job_config.h:16: PsConfig.address")):
+            with self.subTest(name):
+                self.write_uses(*(other for other in self.USES if other != name))
+                self.assert_problem(place, "config-keys", self.root)
+
+    def test_ReaderAndTestsAreNoUse(self):
+        self.write_uses("rate", "address")
+        for path in ("common/daemon/job_keys.cc", "common/daemon/job_rules.cc", "tests/common/config_test.cc"):
+            self.write(path, self.USES["steps"])
+        self.assert_problem("TrainSection.steps is read from a file and used by nothing", "config-keys", self.root)
+
+    def test_FieldOfTheSameNameInAnotherStructIsNoUse(self):
+        self.write_uses("rate", "address")
+        self.write("psd/shard.cc", "int f(const Progress& progress) { return progress.steps; }\n")
+        self.assert_problem("TrainSection.steps", "config-keys", self.root)
+
+
 class ListedTests(Tree):
     """Configures a small CMake project, so that the check sees what real ones do."""
 
