@@ -191,8 +191,12 @@ TEST(Sources, TakeTheirKeys) {
   EXPECT_EQ(test.files, "test*");
   EXPECT_EQ(test.end, 0u);
   EXPECT_EQ(test.scale, 0.5);
+  EXPECT_EQ(test.path_key, "data.path");
+  evaluate.path = "/data";  // as the reader of job.toml fills it in
+  EXPECT_EQ(evaluation_source(data, evaluate).path_key, "data.path");
   evaluate.path = "/other";
   EXPECT_EQ(evaluation_source(data, evaluate).path, "/other");
+  EXPECT_EQ(evaluation_source(data, evaluate).path_key, "evaluate.path");
 }
 
 TEST(CancelledLoading, EndsWithAnErrorWhateverTheFormat) {

@@ -130,14 +130,23 @@ TEST_F(Idx, NegativeLabelsAreTargets) {
 
 // ---- what can be wrong ----
 
-TEST_F(Idx, MissingFolderIsNamed) {
+// The key of the folder is to blame, not that of the pattern.
+TEST_F(Idx, MissingFolderIsNamedWithItsKey) {
   Source elsewhere = source(kIdx, folder_, "*");
   elsewhere.path = folder_ / "nowhere";
-  expect_error(elsewhere, ErrorCode::kNoInput, {folder_ / "nowhere", "data folder"});
+  const std::string folder = "data folder \"" + elsewhere.path + "\"";
+  expect_error(elsewhere, ErrorCode::kNoInput,
+               {folder + " doesn't exist; set data.path to a folder that holds the files"});
+  elsewhere.path_key = "evaluate.path";
+  elsewhere.section = "evaluate";
+  expect_error(elsewhere, ErrorCode::kNoInput, {folder + " doesn't exist; set evaluate.path to"});
+  folder_.write("nowhere", "");
+  expect_error(elsewhere, ErrorCode::kNoInput, {folder + " isn't a folder; set evaluate.path to"});
 }
 
 TEST_F(Idx, PatternWithoutMatchIsNamed) {
-  expect_error(source(kIdx, folder_, "train-*"), ErrorCode::kNoInput, {folder_.path(), "data.files = \"train-*\""});
+  expect_error(source(kIdx, folder_, "train-*"), ErrorCode::kNoInput,
+               {folder_.path(), "data.files = \"train-*\"", "or set data.path"});
 }
 
 TEST_F(Idx, KeysAreThoseOfTheSection) {

@@ -232,7 +232,7 @@ Result<CsvPart> read_csv(FileReader& file) {
   std::deque<std::string> unquoted;
   for (bool first = true;; first = false) {
     const Result<std::optional<std::string_view>> next = reader.next();
-    if (!next) return tl::unexpected(next.error());
+    if (!next.has_value()) return tl::unexpected(next.error());
     if (!next->has_value()) return builder.finish();
     std::string_view record = **next;
     if (first && record.substr(0, 3) == "\xEF\xBB\xBF") record.remove_prefix(3);  // UTF-8 byte order mark

@@ -31,8 +31,9 @@ struct Source {
   // csv with text labels: label i is called label_names[i]. Empty: the sorted order of those found. For a test set:
   // those of the training set, whatever of them it has.
   std::vector<std::string> label_names;
-  std::string section = "data";  // of job.toml, for messages: "data" | "evaluate"
-  IsCancelled is_cancelled;      // none: reads to the end
+  std::string section = "data";        // of job.toml, for messages: "data" | "evaluate"
+  std::string path_key = "data.path";  // the key that says the folder: [evaluate] may leave it to [data]
+  IsCancelled is_cancelled;            // none: reads to the end
 };
 
 // What [data] names, and what [evaluate] names: the whole of its files, with format and scale of [data].

@@ -2,6 +2,7 @@
 
 #include <glob.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -38,25 +39,30 @@ std::string escape(const std::string& text) {
 
 }  // namespace
 
-Result<std::vector<std::string>> find_files(const std::string& folder, const std::string& pattern,
-                                            const std::string& key) {
+Result<std::vector<std::string>> find_files(const Source& source, const std::string& pattern, const std::string& key) {
+  const std::string& folder = source.path;
+  const auto refuse = [&source](ErrorCode code, const std::string& what) {
+    return fail(code, "data folder \"" + source.path + "\" " + what + "; set " + source.path_key +
+                          " to a folder that holds the files");
+  };
   struct stat about {};
   if (::stat(folder.c_str(), &about) != 0) {
-    const ErrorCode code = errno == EACCES ? ErrorCode::kNoPermission : ErrorCode::kNoInput;
-    return fail(code,
-                folder + ": can't open the data folder: " + std::strerror(errno) + ": correct the path of " + key);
+    if (errno == ENOENT) return refuse(ErrorCode::kNoInput, "doesn't exist");
+    return refuse(errno == EACCES ? ErrorCode::kNoPermission : ErrorCode::kNoInput,
+                  std::string("can't be opened: ") + std::strerror(errno));
   }
-  if (!S_ISDIR(about.st_mode)) {
-    return fail(ErrorCode::kNoInput, folder + ": isn't a folder, expected the folder in which the files of " + key +
-                                         " are: correct the path");
-  }
+  if (!S_ISDIR(about.st_mode)) return refuse(ErrorCode::kNoInput, "isn't a folder");
   const Glob glob(escape(folder) + "/" + pattern);
   if (glob.result() == GLOB_NOSPACE) return fail(ErrorCode::kConfig, folder + "/" + pattern + ": too many files match");
   std::vector<std::string> paths;
   if (glob.result() == 0) paths = glob.paths();
+  if (paths.empty() && ::access(folder.c_str(), R_OK | X_OK) != 0)
+    return refuse(errno == EACCES ? ErrorCode::kNoPermission : ErrorCode::kNoInput,
+                  std::string("can't be read: ") + std::strerror(errno));
   if (paths.empty()) {
-    return fail(ErrorCode::kNoInput, folder + ": no file matches " + key + " = \"" + pattern +
-                                         "\", expected at least one: correct the path or the pattern");
+    return fail(ErrorCode::kNoInput, "data folder \"" + folder + "\" has no file that matches " + key + " = \"" +
+                                         pattern + "\"; correct the pattern, or set " + source.path_key +
+                                         " to the folder that holds the files");
   }
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) {

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "common/result.h"
+#include "workerd/input/dataset.h"
 
 namespace disttrain::input {
 
-// Paths that match `pattern` (as in a shell, also across subfolders) in `folder`, sorted by bytes. `key` is the
-// configuration key that the pattern comes from, for messages.
+// Paths that match `pattern` (as in a shell, also across subfolders) in the source's folder, sorted by bytes. `key` is
+// the configuration key that the pattern comes from, for messages.
 // Errors: kNoInput (no such folder, nothing matches), kNoPermission, kConfig (a file is there both plain and as .gz:
 // its records would count twice).
-Result<std::vector<std::string>> find_files(const std::string& folder, const std::string& pattern,
-                                            const std::string& key);
+Result<std::vector<std::string>> find_files(const Source& source, const std::string& pattern, const std::string& key);
 
 }  // namespace disttrain::input

@@ -27,6 +27,7 @@ Source evaluation_source(const DataSection& data, const EvaluateSection& evaluat
   source.labels = evaluate.labels;
   source.scale = data.scale;
   source.section = "evaluate";
+  source.path_key = source.path == data.path ? "data.path" : "evaluate.path";
   return source;
 }
 

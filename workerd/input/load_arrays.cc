@@ -32,7 +32,7 @@ bool is_there(const std::string& path) {
 }
 
 Result<std::vector<std::string>> find_label_files(const Source& source, const std::vector<std::string>& inputs) {
-  if (!source.labels.empty()) return find_files(source.path, source.labels, source.section + ".labels");
+  if (!source.labels.empty()) return find_files(source, source.labels, source.section + ".labels");
   const std::string hint = ": name the label files with " + source.section + ".labels";
   if (source.format != DataFormat::kIdx) {
     return fail(ErrorCode::kConfig,
@@ -153,7 +153,7 @@ Status join_labels(const std::vector<Array>& files, Contents& contents) {
 
 Result<Contents> load_arrays(const Source& source) {
   const std::string key = source.section + ".files";
-  const Result<std::vector<std::string>> input_paths = find_files(source.path, source.files, key);
+  const Result<std::vector<std::string>> input_paths = find_files(source, source.files, key);
   if (!input_paths) return tl::unexpected(input_paths.error());
   const Result<std::vector<std::string>> label_paths = find_label_files(source, *input_paths);
   if (!label_paths) return tl::unexpected(label_paths.error());

@@ -97,7 +97,7 @@ Result<Contents> load_csv(const Source& source) {
     return fail(ErrorCode::kConfig, source.section + ".labels = \"" + source.labels +
                                         "\": csv files have their labels in the last column: remove the key");
   }
-  const Result<std::vector<std::string>> paths = find_files(source.path, source.files, source.section + ".files");
+  const Result<std::vector<std::string>> paths = find_files(source, source.files, source.section + ".files");
   if (!paths) return tl::unexpected(paths.error());
   Result<std::vector<CsvPart>> parts =
       read_parallel<CsvPart>(*paths, [&source](const std::string& path) { return read_file(source, path); });
