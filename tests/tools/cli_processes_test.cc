@@ -157,19 +157,65 @@ TEST_F(Processes, SeveralLiveUpsAreListed) {
 TEST_F(Processes, FolderOfADeadUpIsRemoved) {
   fs::create_directories(folder_ / "disttrain/old");
   std::ofstream(folder_ / "disttrain/old/cluster.toml") << "";
-  EXPECT_TRUE(live_clusters().empty());
+  EXPECT_TRUE(live_clusters().value().empty());
   EXPECT_FALSE(fs::exists(folder_ / "disttrain/old"));
 }
 
 TEST_F(Processes, RegistrationGoesWithItsObject) {
   {
     auto live = Registration::make("job-1", "");
-    EXPECT_EQ(live_clusters().size(), 1u);
+    EXPECT_EQ(live_clusters().value().size(), 1u);
     auto same_name = Registration::make("job-1", "");
     ASSERT_FALSE(same_name);
     EXPECT_EQ(same_name.error().code, ErrorCode::kTemporary);
   }
   EXPECT_FALSE(fs::exists(folder_ / "disttrain/job-1"));
+}
+
+// In /tmp anybody can make the folder first, with a cluster of their own in it.
+class StrangersFolder : public Processes {
+ protected:
+  StrangersFolder() {
+    fs::create_directories(root_ / "theirs");
+    std::ofstream(root_ / "theirs/cluster.toml") << "# theirs\n";
+    fs::create_symlink(folder_ / "victim", root_ / "theirs/lock");
+  }
+  void expect_refused(const std::string& why) {
+    for (const Error& error : {live_clusters().error(), Registration::make("job-1", "").error()}) {
+      EXPECT_EQ(error.code, ErrorCode::kNoPermission);
+      EXPECT_THAT(error.message, testing::AllOf(HasSubstr(root_.string()), HasSubstr(why),
+                                                HasSubstr("set XDG_RUNTIME_DIR to a folder of your own")));
+    }
+    const auto found = find_cluster("");
+    EXPECT_TRUE(!found || *found == daemon::kDefaultClusterFile) << *found;
+    EXPECT_TRUE(fs::exists(root_ / "theirs/cluster.toml"));
+    EXPECT_FALSE(fs::exists(folder_ / "victim"));
+  }
+
+  const fs::path root_ = folder_ / "disttrain";
+};
+
+TEST_F(StrangersFolder, WritableByOthersIsRefused) {
+  fs::permissions(root_, fs::perms::others_write, fs::perm_options::add);
+  expect_refused("others can write into it");
+}
+
+TEST_F(StrangersFolder, OfAnotherOwnerIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  constexpr uid_t kSomebody = 12345;
+  ASSERT_EQ(lchown(root_.c_str(), kSomebody, kSomebody), 0);
+  expect_refused("it belongs to user 12345, expected 0");
+}
+
+TEST_F(StrangersFolder, LinkIsRefused) {
+  fs::rename(root_, folder_ / "elsewhere");
+  fs::create_directory_symlink(folder_ / "elsewhere", root_);
+  expect_refused("Not a directory");
+}
+
+TEST_F(StrangersFolder, LinkInPlaceOfALockIsNotFollowed) {
+  EXPECT_TRUE(live_clusters().value().empty());
+  EXPECT_FALSE(fs::exists(folder_ / "victim"));
 }
 
 TEST_F(Processes, NoClusterAtAllSaysWhatToDo) {

@@ -5,10 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iostream>
+#include <optional>
 
 #include "common/daemon/startup.h"
 
@@ -20,23 +23,36 @@ namespace {
 
 constexpr char kLock[] = "lock";
 
-// Made for this user alone. In /tmp somebody else could have made it before us: then it isn't used.
-Status make_private(const fs::path& folder) {
-  const auto refuse = [&folder](const std::string& why) {
-    return fail(ErrorCode::kNoPermission, "can't use the folder " + folder.string() + ": " + why +
-                                              "; set XDG_RUNTIME_DIR to a folder of your own");
+// Whether a folder is there and this user's alone to write. No link is followed: one in /tmp may be anybody's.
+Status check_own(const fs::path& folder) {
+  const auto refuse = [&folder](ErrorCode code, const std::string& why) {
+    return fail(code, "can't use the folder " + folder.string() + ": " + why +
+                          "; remove it, or set XDG_RUNTIME_DIR to a folder of your own");
   };
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return refuse(std::strerror(errno));
+  const transport::Fd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat found {};
-  if (lstat(folder.c_str(), &found) != 0) return refuse(std::strerror(errno));
-  if (!S_ISDIR(found.st_mode) || found.st_uid != geteuid()) return refuse("it belongs to somebody else");
+  if (!fd && errno == ENOENT) return refuse(ErrorCode::kNoInput, std::strerror(errno));
+  if (!fd) return refuse(ErrorCode::kNoPermission, std::strerror(errno));
+  if (fstat(fd.get(), &found) != 0) return refuse(ErrorCode::kNoPermission, std::strerror(errno));
+  if (found.st_uid != geteuid())
+    return refuse(ErrorCode::kNoPermission,
+                  "it belongs to user " + std::to_string(found.st_uid) + ", expected " + std::to_string(geteuid()));
+  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0) return refuse(ErrorCode::kNoPermission, "others can write into it");
   return {};
 }
 
-// The lock of a folder, not waited for. Empty: someone lives there.
-transport::Fd try_lock(const fs::path& folder) {
-  transport::Fd fd(open((folder / kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd || flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return {};
+Status make_private(const fs::path& folder) {
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    return fail(ErrorCode::kNoPermission, "can't make the folder " + folder.string() + ": " + std::strerror(errno) +
+                                              "; set XDG_RUNTIME_DIR to a folder of your own");
+  return check_own(folder);
+}
+
+// The lock of a folder, not waited for. Empty: an `up` lives there. None: it can't be opened, with errno.
+std::optional<transport::Fd> try_lock(const fs::path& folder) {
+  transport::Fd fd(open((folder / kLock).c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  if (!fd) return std::nullopt;
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return transport::Fd();
   return fd;
 }
 
@@ -59,15 +75,18 @@ Result<Registration> Registration::make(const std::string& name, const std::stri
   std::error_code error;
   fs::remove_all(hidden, error);
   if (Status made = make_private(hidden); !made) return tl::unexpected<Error>(std::move(made.error()));
-  transport::Fd lock = try_lock(hidden);
-  std::ofstream(hidden / "cluster.toml") << cluster_toml;
-  live_clusters();  // removes what a dead one has left under this name
+  const auto refuse = [&](const std::string& why) {
+    fs::remove_all(hidden, error);
+    return fail(ErrorCode::kTemporary, "can't make the folder " + shown.string() + ": " + why);
+  };
+  std::optional<transport::Fd> lock = try_lock(hidden);
+  if (!lock) return refuse(std::string("its lock: ") + std::strerror(errno));
+  if (!(std::ofstream(hidden / "cluster.toml") << cluster_toml).flush())
+    return refuse(std::string("its cluster.toml: ") + std::strerror(errno));
+  (void)live_clusters();  // removes what a dead one has left under this name
   fs::rename(hidden, shown, error);
-  if (error || !lock) {
-    fs::remove_all(hidden);
-    return fail(ErrorCode::kTemporary, "can't make the folder " + shown.string() + ": " + error.message());
-  }
-  return Registration(shown, std::move(lock));
+  if (error) return refuse(error.message());
+  return Registration(shown, std::move(*lock));
 }
 
 Registration::~Registration() {
@@ -75,14 +94,20 @@ Registration::~Registration() {
   if (lock_) fs::remove_all(folder_, ignored);
 }
 
-std::vector<fs::path> live_clusters() {
+Result<std::vector<fs::path>> live_clusters() {
+  const fs::path root = runtime_root();
+  if (Status own = check_own(root); !own) {
+    if (own.error().code == ErrorCode::kNoInput) return std::vector<fs::path>();
+    return tl::unexpected<Error>(std::move(own.error()));
+  }
   std::vector<fs::path> live;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(runtime_root(), error)) {
-    if (entry.path().filename().string().front() == '.' || !entry.is_directory(error)) continue;
-    if (const transport::Fd lock = try_lock(entry.path()))
+  for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
+    if (entry.path().filename().string().front() == '.' || !check_own(entry.path())) continue;
+    const std::optional<transport::Fd> lock = try_lock(entry.path());
+    if (lock && *lock)
       fs::remove_all(entry.path(), error);
-    else if (fs::exists(entry.path() / "cluster.toml", error))
+    else if (lock && fs::exists(entry.path() / "cluster.toml", error))
       live.push_back(entry.path() / "cluster.toml");
   }
   std::sort(live.begin(), live.end());
@@ -93,15 +118,18 @@ Result<std::string> find_cluster(const std::string& option) {
   if (!option.empty()) return option;
   if (const char* variable = std::getenv("DISTTRAIN_CLUSTER"); variable != nullptr && *variable != '\0')
     return std::string(variable);
-  const std::vector<fs::path> live = live_clusters();
-  if (live.size() == 1) return live.front().string();
-  if (live.size() > 1) {
+  const Result<std::vector<fs::path>> live = live_clusters();
+  if (live && live->size() == 1) return live->front().string();
+  if (live && live->size() > 1) {
     std::string message = "several clusters of `disttrain up` are live; say which with --cluster:";
-    for (const fs::path& path : live) message += "\n  --cluster " + path.string();
+    for (const fs::path& path : *live) message += "\n  --cluster " + path.string();
     return fail(ErrorCode::kUsage, message);
   }
   std::error_code error;
-  if (fs::exists(daemon::kDefaultClusterFile, error)) return std::string(daemon::kDefaultClusterFile);
+  const bool has_default = fs::exists(daemon::kDefaultClusterFile, error);
+  if (!live && !has_default) return tl::unexpected<Error>(live.error());
+  if (!live) std::cerr << "disttrain: " << live.error().message << '\n';
+  if (has_default) return std::string(daemon::kDefaultClusterFile);
   return fail(ErrorCode::kNoInput,
               std::string("there is no cluster: no --cluster FILE, no $DISTTRAIN_CLUSTER, no live ") +
                   "`disttrain up` of this user, no " + daemon::kDefaultClusterFile +
