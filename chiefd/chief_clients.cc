@@ -35,8 +35,11 @@ void Chief::submit(Peer& client, const SubmitJob& request) {
   if (!config) return answer(client.id(), Refused{config.error().code, config.error().message});
   if (Status status = daemon::check_job_fits(*config, config_); !status)
     return answer(client.id(), Refused{status.error().code, status.error().message});
-  step(Submit{ClientId(client.id().value), Submission{request.job_toml, std::move(*config), request.warmup_steps},
-              request.goes_on});
+  const auto awaited = std::min<std::size_t>(request.awaited_workers, config_.workers.size());
+  step(Submit{
+      ClientId(client.id().value),
+      Submission{request.job_toml, std::move(*config), request.warmup_steps, static_cast<std::uint32_t>(awaited)},
+      request.goes_on});
 }
 
 void Chief::give_status(Peer& client, const StatusRequest& request) {

@@ -103,8 +103,8 @@ Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& comm
   if (!committed.empty() && std::ranges::none_of(*found, is_committed) && !checkpoint::is_set_aside(files_, committed))
     answer.broken.push_back(committed + " was committed and isn't there any more");
   const auto newest = checkpoint::open_newest(files_, path_, answer.broken, damaged_);
-  if (!newest) return tl::unexpected(newest.error());
-  if (*newest) answer.newest = restore_point(**newest);
+  if (!newest.has_value()) return tl::unexpected(newest.error());
+  if (newest->has_value()) answer.newest = restore_point(**newest);
   if (answer.newest || !answer.broken.empty()) return answer;
   const auto aside = checkpoint::list_set_aside(files_, path_);
   if (!aside) return tl::unexpected(aside.error());

@@ -101,6 +101,7 @@ struct Encoder {
     out.text(record.name);
     out.text(record.toml);
     out.number(record.warmup_steps);
+    out.number(record.awaited_workers);
   }
   void operator()(const StateRecord& record) const {
     out.number(Type::kState);
@@ -443,6 +444,7 @@ Result<Record> decode_record(std::span<const std::byte> bytes) {
       submitted.name = in.text();
       submitted.toml = in.text();
       submitted.warmup_steps = in.number<std::uint64_t>();
+      submitted.awaited_workers = in.number<std::uint32_t>();
       record = std::move(submitted);
       break;
     }

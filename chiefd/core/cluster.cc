@@ -25,6 +25,7 @@ Cluster::Cluster(Setup setup)
     Submission submission;
     submission.toml = recovered.journaled.submitted.toml;
     submission.warmup_steps = recovered.journaled.submitted.warmup_steps;
+    submission.awaited_workers = recovered.journaled.submitted.awaited_workers;
     if (recovered.config) submission.config = *recovered.config;
     submission.config.job.name = recovered.journaled.submitted.name;
     jobs_[id] = std::make_unique<Job>(setup_of(id, std::move(submission)));

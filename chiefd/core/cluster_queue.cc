@@ -92,8 +92,8 @@ void Cluster::on(Instant now, const Submit& event, Actions& actions) {
   const JobId id = last_job_ = last_job_.next();
   const Submission& submission = event.submission;
   Turn turn = this->turn(now, actions);
-  const Ticket ticket =
-      turn.persist(SubmittedRecord{id, submission.config.job.name, submission.toml, submission.warmup_steps});
+  const Ticket ticket = turn.persist(SubmittedRecord{id, submission.config.job.name, submission.toml,
+                                                     submission.warmup_steps, submission.awaited_workers});
   answers_.emplace(ticket, AnswerClient{event.client, JobSubmitted{id, ahead}});
   jobs_[id] = std::make_unique<Job>(setup_of(id, submission));
   forget_old_jobs();

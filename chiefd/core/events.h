@@ -36,6 +36,7 @@ struct Submission {
   std::string toml;
   JobConfig config;
   std::uint64_t warmup_steps = 0;
+  std::uint32_t awaited_workers = 0;  // it doesn't begin with fewer; once it has begun, only job.min_workers counts
 };
 
 // ---- events

@@ -48,7 +48,9 @@ void Job::begin(Turn& turn) {
   gather(turn);
 }
 
-// Waits for all tasks of the cluster file, but for not much longer than min_workers, every ps and every rank need.
+// Waits for all tasks of the cluster file, but for not much longer than every ps, every rank and the least number of
+// workers need. The first time that number is also what the submitter starts itself: a job that began with those of
+// them that are quickest would be another one each time.
 void Job::gather(Turn& turn) {
   std::map<TaskId, Member> there;
   for (const auto& [id, task] : turn.tasks.all())
@@ -58,6 +60,8 @@ void Job::gather(Turn& turn) {
   for (const TaskId rank : ranks_)
     if (there.count(rank) != 0) workers.push_back(there.at(rank));
   const bool has_all_ranks = workers.size() == ranks_.size();
+  const std::size_t awaited = ranks_.empty() ? setup_.submission.awaited_workers : 0;
+  const std::size_t least = std::max(least_workers(), awaited);
   if (ranks_.empty())
     for (const auto& [id, member] : there) workers.push_back(member);
   const std::vector<Awaited> missing = missing_to_begin(turn.tasks);
@@ -68,7 +72,7 @@ void Job::gather(Turn& turn) {
   reason_ += to_string(missing);
   const bool has_all_ps = std::none_of(missing.begin(), missing.end(),
                                        [](const Awaited& one) { return one.task && one.task->role == Role::kPs; });
-  if (!has_all_ps || !has_all_ranks || workers.size() < least_workers()) {
+  if (!has_all_ps || !has_all_ranks || workers.size() < least) {
     complete_enough_at_.reset();
     return;
   }
@@ -387,7 +391,17 @@ std::uint64_t Job::steps_target() const {
     const std::uint64_t workers =
         train.aggregate != 0 ? train.aggregate : std::max<std::size_t>(roster_.members.size(), 1);
     const std::uint64_t ranks = train.mode == Mode::kSync ? workers : 1;
-    return smaller_limit(train.steps, train.epochs * ceil_div(described_->train_records, train.batch_size * ranks));
+    // What was visited so far stands, with however many workers; what is left is for those that are there now.
+    const std::uint64_t records = described_->train_records;
+    const std::uint64_t of_an_epoch = ceil_div(records, train.batch_size * ranks);
+    const std::uint64_t touched = pacer_report_.complete_epochs + pacer_report_.ledger.size();
+    std::uint64_t left = touched < train.epochs ? (train.epochs - touched) * of_an_epoch : 0;
+    for (const EpochLedger& epoch : pacer_report_.ledger) {
+      std::uint64_t visited = 0;
+      for (const Interval& interval : epoch.visited) visited += interval.end - interval.begin;
+      left += ceil_div(records - std::min(records, visited), train.batch_size * ranks);
+    }
+    return smaller_limit(train.steps, train.epochs == 0 ? 0 : pacer_report_.global_step.value + left);
   }
   if (train.mode == Mode::kSync) return effective_steps();
   // Each worker goes through the whole set; what the lost ones didn't do is dropped.

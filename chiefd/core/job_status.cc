@@ -87,6 +87,8 @@ JobStatus Job::status(Instant now) const {
   if (newest_) status.checkpoint = newest_->path;
   status.global_step = reached().value;
   status.steps_target = steps_at_end_ ? *steps_at_end_ : steps_target();
+  // In async pushes that were under way may go beyond it.
+  if (status.steps_target != 0) status.steps_target = std::max(status.steps_target, status.global_step);
   status.seconds = std::max(0.0, to_seconds(before_.time + pacer_report_.training) - evaluation_seconds_);
   if (status.seconds > 0.0) {
     status.steps_per_second = static_cast<double>(before_.steps + pacer_report_.measured_steps) / status.seconds;

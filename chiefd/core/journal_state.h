@@ -43,6 +43,7 @@ struct SubmittedRecord {
   std::string name;
   std::string toml;
   std::uint64_t warmup_steps = 0;
+  std::uint32_t awaited_workers = 0;
   bool operator==(const SubmittedRecord&) const = default;
 };
 

@@ -10,9 +10,10 @@
 namespace disttrain {
 
 struct SubmitJob {
-  std::string job_toml;            // whole and with absolute paths; --set already applied
-  std::uint64_t warmup_steps = 0;  // bench: steps that aren't measured
-  bool goes_on = false;            // `up`: where the same job hasn't ended, that one is meant, and not another
+  std::string job_toml;               // whole and with absolute paths; --set already applied
+  std::uint64_t warmup_steps = 0;     // bench: steps that aren't measured
+  bool goes_on = false;               // `up`: where the same job hasn't ended, that one is meant, and not another
+  std::uint32_t awaited_workers = 0;  // `up`: the job begins once so many are there, as it starts them itself
 };
 
 struct JobSubmitted {

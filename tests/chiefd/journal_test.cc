@@ -56,7 +56,7 @@ Record some_record(int i) {
     case 0:
       return TermRecord{JournalId(77), Term(static_cast<std::uint64_t>(i) + 1)};
     case 1:
-      return SubmittedRecord{job, "name", "[job]\nname = \"name\"\n", 3};
+      return SubmittedRecord{job, "name", "[job]\nname = \"name\"\n", 3, 64};
     case 2:
       return StateRecord{job, JobState::kRunning, "trains"};
     case 3:

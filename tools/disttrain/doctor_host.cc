@@ -169,7 +169,7 @@ HostName find_host(const std::string& address) {
   const auto asked = within(kHostPatience, [address] {
     HostName name;
     const Result<bool> is_own = daemon::is_own_address(address);
-    if (!is_own) {
+    if (!is_own.has_value()) {
       name.problem = is_own.error().message;
       return name;
     }

@@ -64,8 +64,8 @@ Result<Json> ask_status(ChiefClient& client, const std::string& job, bool all, D
 }
 
 Result<std::string> submit_job(ChiefClient& client, const daemon::JobFile& job, std::uint64_t warmup_steps,
-                               Namesake namesake) {
-  const SubmitJob request{job.toml, warmup_steps, namesake == Namesake::kGoesOn};
+                               Namesake namesake, std::uint32_t awaited_workers) {
+  const SubmitJob request{job.toml, warmup_steps, namesake == Namesake::kGoesOn, awaited_workers};
   auto submitted = client.ask<JobSubmitted>(request, kAnswerDeadline);
   if (!submitted) return tl::unexpected<Error>(std::move(submitted.error()));
   const std::string number = std::to_string(submitted->job.value);

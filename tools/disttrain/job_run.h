@@ -54,9 +54,9 @@ enum class Namesake {
   kGoesOn,  // if it is the same job; the number is its
 };
 
-// The job's number.
+// The job's number. `awaited_workers` as in SubmitJob.
 Result<std::string> submit_job(ChiefClient& client, const daemon::JobFile& job, std::uint64_t warmup_steps,
-                               Namesake namesake = Namesake::kRefused);
+                               Namesake namesake = Namesake::kRefused, std::uint32_t awaited_workers = 0);
 
 // After an error of the client: reaches the chief again, which may be starting anew. Tells of it on stderr. `why` where
 // that makes no sense.

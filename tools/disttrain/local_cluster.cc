@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -91,8 +92,13 @@ Status LocalCluster::make_config(const LocalClusterOptions& options) {
     if (!config) return tl::unexpected<Error>(std::move(config.error()));
     config_ = std::move(*config);
     cluster_file_ = fs::absolute(options.cluster_file).string();
-    for (TaskId task : tasks_of(config_.ps.size(), config_.workers.size()))
-      if (daemon::is_own_address(address_of(config_, task))) own_tasks_.push_back(task);
+    for (TaskId task : tasks_of(config_.ps.size(), config_.workers.size())) {
+      const Result<bool> is_own = daemon::is_own_address(address_of(config_, task));
+      if (!is_own.has_value())
+        return fail(is_own.error().code, options.cluster_file + ": " + to_string(task) + ": " + is_own.error().message +
+                                             "; correct its address, or make this host know the name");
+      if (*is_own) own_tasks_.push_back(task);
+    }
     if (own_tasks_.empty())
       return fail(ErrorCode::kConfig, options.cluster_file + ": none of its addresses is this host's (" +
                                           daemon::host_name() + "), so that there is nothing to start here");
@@ -111,8 +117,16 @@ Status LocalCluster::make_config(const LocalClusterOptions& options) {
   if (!config) return tl::unexpected<Error>(std::move(config.error()));
   config_ = std::move(*config);
   cluster_file_ = (folder_ / "cluster.toml").string();
-  std::ofstream(cluster_file_) << daemon::cluster_toml(config_);
+  if (!(std::ofstream(cluster_file_) << daemon::cluster_toml(config_)).flush())
+    return fail(ErrorCode::kNoPermission, "can't write " + cluster_file_ + ": " + transport::system_words(errno) +
+                                              "; is the disk full, or `ulimit -f` too low? Else set TMPDIR to a folder "
+                                              "with room");
   return {};
+}
+
+std::uint32_t LocalCluster::own_workers() const {
+  return static_cast<std::uint32_t>(
+      std::count_if(own_tasks_.begin(), own_tasks_.end(), [](TaskId task) { return task.role == Role::kWorker; }));
 }
 
 Status LocalCluster::bind_all() {

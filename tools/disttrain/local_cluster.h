@@ -40,6 +40,7 @@ class LocalCluster {
   LocalCluster& operator=(const LocalCluster&) = delete;
 
   const ClusterConfig& config() const { return config_; }
+  std::uint32_t own_workers() const;  // that it starts
   const std::filesystem::path& folder() const { return folder_; }
   const std::string& cluster_file() const { return cluster_file_; }
   void keep_folder() { is_folder_kept_ = true; }

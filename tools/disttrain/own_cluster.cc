@@ -161,7 +161,7 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
   };
   const ChiefTarget target{cluster.config().chief.address, cluster.config().name, cluster.config().hash};
   if (Status connected = client.connect(target, kStartDeadline); !connected) return give_up(connected.error());
-  const auto number = submit_job(client, *job, options.warmup, Namesake::kGoesOn);
+  const auto number = submit_job(client, *job, options.warmup, Namesake::kGoesOn, cluster.own_workers());
   if (!number) return give_up(number.error());
   is_submitted = true;
   if (Status tasks = cluster.start_tasks(); !tasks) return give_up(tasks.error());

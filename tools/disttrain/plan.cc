@@ -59,11 +59,16 @@ std::uint32_t threads_of(const PsConfig& ps) {
   return ps.cores.empty() ? daemon::cores_given() : static_cast<std::uint32_t>(ps.cores.size());
 }
 
+// An address that can't be resolved here is another host's.
+bool is_own_address(const std::string& address) {
+  return daemon::is_own_address(address).value_or(false);
+}
+
 Tasks tasks_of(const ClusterConfig& cluster, const std::string& described) {
   Tasks tasks{described, {}, static_cast<std::uint32_t>(cluster.workers.size()), cluster.transport.credits};
   for (std::uint32_t i = 0; i < cluster.ps.size(); ++i) {
     tasks.offers.push_back({TaskId{Role::kPs, i}, threads_of(cluster.ps[i])});
-    if (cluster.ps[i].shards == 0 && cluster.ps[i].cores.empty() && !daemon::is_own_address(cluster.ps[i].address))
+    if (cluster.ps[i].shards == 0 && cluster.ps[i].cores.empty() && !is_own_address(cluster.ps[i].address))
       tasks.described += "; ps/" + std::to_string(i) + " counted with this host's number of cores";
   }
   return tasks;

@@ -14,7 +14,7 @@ constexpr Duration kFirstPause = 100ms;
 constexpr Duration kLongestPause = 5s;
 constexpr std::size_t kMostRestarts = 10;
 constexpr Duration kRestartWindow = 1min;
-constexpr std::array kFinalCodes = {64, 65, 66, 77, 78};
+constexpr std::array kFinalCodes = {64, 65, 66, 77, 78, 126, 127};
 
 std::string reason_to_stay_down(std::optional<int> exit_code) {
   if (exit_code == 0) return "it left by itself";

@@ -24,7 +24,8 @@ class RestartPolicy {
   void on_start(Instant now) { started_ = now; }
   // `exit_code`: none where a signal ended it. Started again at once; where it lived for less than 10 s, and not for
   // the first time, after 0.1 s, doubling to 5 s. It stays down after an exit code 0 or one of sysexits that another
-  // start doesn't change (64 usage, 65 data, 66 no input, 77 no permission, 78 configuration), and after 10 restarts
+  // start doesn't change (64 usage, 65 data, 66 no input, 77 no permission, 78 configuration; 126 and 127: the program
+  // or a library of it can't be loaded), and after 10 restarts
   // within a minute. One that is missed, as others go on with a job that needs it, is tried every 5 s then, unless
   // signals end it: a disk that is full now needn't be so for long.
   Verdict on_end(Instant now, std::optional<int> exit_code, bool is_missed = false);

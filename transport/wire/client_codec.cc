@@ -6,10 +6,11 @@ void write(const SubmitJob& m, schema::SubmitJob::Builder b) {
   b.setJobToml(text(m.job_toml));
   b.setWarmupSteps(m.warmup_steps);
   b.setGoesOn(m.goes_on);
+  b.setAwaitedWorkers(m.awaited_workers);
 }
 
 SubmitJob read(schema::SubmitJob::Reader r) {
-  return SubmitJob{string(r.getJobToml()), r.getWarmupSteps(), r.getGoesOn()};
+  return SubmitJob{string(r.getJobToml()), r.getWarmupSteps(), r.getGoesOn(), r.getAwaitedWorkers()};
 }
 
 void write(const JobSubmitted& m, schema::JobSubmitted::Builder b) {

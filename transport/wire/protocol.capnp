@@ -563,6 +563,7 @@ struct SubmitJob {
   jobToml @0 :Text;  # whole, with absolute paths
   warmupSteps @1 :UInt64;
   goesOn @2 :Bool;   # where a job of this name and text hasn't ended, that one is meant; else its name is taken
+  awaitedWorkers @3 :UInt32;  # the job doesn't begin with fewer; once it has begun, only minWorkers counts
 }
 
 struct JobSubmitted {

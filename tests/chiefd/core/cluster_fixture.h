@@ -86,11 +86,11 @@ class ClusterTest : public testing::Test {
   }
 
   // Returns the number of the job, or 0 when it is refused (see refused_).
-  JobId submit(const JobConfig& config, bool goes_on = false) {
+  JobId submit(const JobConfig& config, bool goes_on = false, std::uint32_t awaited_workers = 0) {
     const std::string toml = "# " + config.job.name;
     configs_.emplace(toml, config);
     const std::size_t answered = answers_.size();
-    step(Submit{ClientId(1), Submission{toml, config, 0}, goes_on});
+    step(Submit{ClientId(1), Submission{toml, config, 0, awaited_workers}, goes_on});
     return answers_.size() > answered ? answers_.back().job : JobId(0);
   }
 

@@ -75,6 +75,32 @@ TEST_F(ClusterTest, JobWaitsForTasksAndNamesThem) {
   EXPECT_EQ(sent<OpenJob>(worker(1)).front().roster.members.size(), 1u);
 }
 
+TEST_F(ClusterTest, JobOfWhoStartsTheWorkersItselfWaitsForAllOfThem) {
+  start_chief(1, 4);
+  hello(ps(0));
+  const JobId job = submit(job_config("a", Mode::kSync), false, 3);
+  hello(worker(1));
+  hello(worker(2));
+  pass(seconds(30));
+  EXPECT_EQ(status(job).state, JobState::kStarting);
+  EXPECT_EQ(status(job).reason, "waiting for 2 of 5 tasks: worker/0, worker/3");
+  hello(worker(3));
+  pass(seconds(3));  // worker/0 is somebody else's to start: it is waited for only a little longer
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(sent<OpenJob>(worker(1)).front().roster.members.size(), 3u);
+}
+
+TEST_F(ClusterTest, JobThatHasBegunNeedsNoMoreThanItsLeastWorkers) {
+  start_chief(1, 2);
+  hello_all();
+  const JobId job = submit(job_config("a"), false, 2);
+  pass(seconds(1));
+  ASSERT_EQ(status(job).state, JobState::kRunning);
+  kill(worker(1));
+  pass(seconds(3));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+}
+
 TEST_F(ClusterTest, JobWithoutTasksFailsAtItsDeadline) {
   start_chief(1, 1);
   const JobId job = submit(job_config("a"));
@@ -435,6 +461,27 @@ TEST_F(TrainingTest, SyncOverWholeSetsTellsThePacerItsNumberOfSteps) {
   });
   EXPECT_EQ(create->train_steps, 300u);
   EXPECT_EQ(status(job).steps_target, 300u);
+}
+
+// What few workers did in many steps isn't done again by many in few.
+TEST_F(TrainingTest, TargetCountsStepsThatWereMadeWithOtherWorkers) {
+  JobConfig config = job_config("a", Mode::kSync);
+  config.train.epochs = 3;
+  const JobId job = train(config);
+  EXPECT_EQ(status(job).steps_target, 150u);
+  report_pacer(160, 1, {EpochLedger{1, {Interval{0, 600}}}});  // with one worker: 100 + 60 steps
+  EXPECT_EQ(status(job).steps_target, 160u + 20 + 50);
+  report_pacer(230, 3);
+  EXPECT_EQ(status(job).steps_target, 230u);
+}
+
+TEST_F(TrainingTest, TargetIsNeverBehindTheSteps) {
+  JobConfig config = job_config("a");
+  config.train.epochs = 0;
+  config.train.steps = 100;
+  const JobId job = train(config);
+  report_pacer(103, 0);
+  EXPECT_EQ(status(job).steps_target, 103u);
 }
 
 TEST_F(TrainingTest, TargetOfWholeSetsShrinksWithALostWorker) {
