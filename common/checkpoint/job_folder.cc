@@ -101,7 +101,7 @@ Result<bool> remove_checkpoint(Files& files, const std::string& path) {
   const Result<std::unique_ptr<InputFile>> manifest = files.open(path + "/" + kManifestName);
   if (manifest) {
     const Result<bool> locked = (*manifest)->try_lock(LockKind::kExclusive);
-    if (!locked) return tl::unexpected(locked.error());
+    if (!locked.has_value()) return tl::unexpected(locked.error());
     if (!*locked) return false;
   }
   if (Status renamed = files.rename(path, going); !renamed) return tl::unexpected(renamed.error());
@@ -130,7 +130,7 @@ Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::stri
   }
   if (!lock) return lock;
   const Result<bool> locked = (*lock)->try_lock(LockKind::kExclusive);
-  if (!locked) return tl::unexpected(locked.error());
+  if (!locked.has_value()) return tl::unexpected(locked.error());
   if (!*locked)
     return fail(ErrorCode::kConfig, folder +
                                         " is in use by another job that runs: give this one another job.name or "
@@ -189,7 +189,7 @@ Result<OpenCheckpoint> open_checkpoint(Files& files, const std::string& path) {
   Result<std::unique_ptr<InputFile>> lock = files.open(manifest_path);
   if (!lock) return tl::unexpected(lock.error());
   const Result<bool> locked = (*lock)->try_lock(LockKind::kShared);
-  if (!locked) return tl::unexpected(locked.error());
+  if (!locked.has_value()) return tl::unexpected(locked.error());
   if (!*locked) return fail(ErrorCode::kNoInput, path + " is being removed");
   const Result<std::string> text = read_text(files, manifest_path, kMaxManifestBytes);
   if (!text) return tl::unexpected(text.error());
@@ -322,7 +322,7 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
   for (std::size_t i = found->size(); i-- > 0;) {
     if (keep[i]) continue;
     const Result<bool> gone = remove_checkpoint(files, (*found)[i].path);
-    if (!gone) return tl::unexpected(gone.error());
+    if (!gone.has_value()) return tl::unexpected(gone.error());
     if (*gone) removed.push_back((*found)[i].path);
   }
   return removed;

@@ -75,8 +75,8 @@ Result<TaskId> find_own_task(const ClusterConfig& cluster, Role role, std::optio
   std::optional<Error> unresolved;  // of those that aren't resolved the one that is worth trying again, or the first
   for (std::uint32_t i = 0; i < count; ++i) {
     const Result<bool> is_own = is_own_address(address_of(cluster, TaskId{role, i}));
-    if (is_own && *is_own) own.push_back(i);
-    if (!is_own && (!unresolved || unresolved->code == ErrorCode::kConfig)) unresolved = is_own.error();
+    if (is_own.has_value() && *is_own) own.push_back(i);
+    if (!is_own.has_value() && (!unresolved || unresolved->code == ErrorCode::kConfig)) unresolved = is_own.error();
   }
   if (own.size() == 1) return TaskId{role, own.front()};
   if (own.empty())

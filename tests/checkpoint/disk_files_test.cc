@@ -39,7 +39,7 @@ TEST_F(DiskFilesTest, CheckpointsAreSavedKeptAndLoaded) {
   EXPECT_EQ(removed->size(), 2u);
   std::vector<std::string> broken;
   const auto newest = open_newest(files_, job, broken);
-  ASSERT_TRUE(newest && *newest);
+  ASSERT_TRUE(newest.has_value() && *newest);
   EXPECT_EQ((*newest)->manifest.step, Step(40));
   const Status loaded = load(files_, **newest, layout_of(small_model(), 3, 4));
   EXPECT_TRUE(loaded) << loaded.error().message;

@@ -25,7 +25,7 @@ class JobFolderTest : public testing::Test {
   std::uint64_t newest_step() {
     std::vector<std::string> broken;
     const auto open = open_newest(files_, "/job", broken);
-    EXPECT_TRUE(open) << open.error().message;
+    EXPECT_TRUE(open.has_value()) << open.error().message;
     return *open ? (*open)->manifest.step.value : 0;
   }
   void fail_at(MemoryFiles::Op op, ErrorCode code = ErrorCode::kFailed) {
@@ -64,7 +64,7 @@ TEST_F(JobFolderTest, BrokenManifestIsSetAsideNamedAndTheOneBeforeIsTaken) {
   files_.content(path + "/MANIFEST.json").resize(100);
   std::vector<std::string> broken;
   const auto open = open_newest(files_, "/job", broken);
-  ASSERT_TRUE(open && *open);
+  ASSERT_TRUE(open.has_value() && *open);
   EXPECT_EQ((*open)->manifest.step, Step(10));
   ASSERT_EQ(broken.size(), 1u);
   EXPECT_NE(broken[0].find(path), std::string::npos);
@@ -80,7 +80,7 @@ TEST_F(JobFolderTest, NewerFormatIsNotPassedOver) {
                  reinterpret_cast<const std::byte*>(newer.data()) + newer.size());
   std::vector<std::string> broken;
   const auto open = open_newest(files_, "/job", broken);
-  ASSERT_FALSE(open);
+  ASSERT_FALSE(open.has_value());
   EXPECT_EQ(open.error().code, ErrorCode::kConfig);
   EXPECT_EQ(names().size(), 2u);
 }

@@ -81,6 +81,29 @@ class TwoHostsTest(SystemTest):
             self.assertEqual(len(steps), 2)
             self.assertGreater(min(steps), 0)
 
+    def test_up_starts_only_its_own_hosts_tasks(self):
+        self.cluster.write_text(CLUSTER.format(folder=self.folder).replace("10.78.0.2:7120", "10.78.0.2:7121"))
+        job = self.job(train='mode = "sync"\nepochs = 2', data='sharding = "none"')
+        other = self.start_on(1, "workerd", "--cluster", self.cluster, "--index", "1")
+        up = self.start_on(0, "disttrain", "up", self.cluster, "--job", job, "--json")
+        result = self.assert_finished(self.finish(up))
+        steps = {task["task"]: task["step"] for task in result["tasks"]}
+        self.assertGreater(steps["worker/1"], 0)
+        self.assertIsNone(other.poll(), "the other host's worker lives on")
+
+    def test_up_names_a_host_that_nobody_knows(self):
+        self.cluster.write_text(CLUSTER.format(folder=self.folder).replace("10.78.0.2:", "no-such-host.invalid:"))
+        outcome = self.finish(self.start_on(0, "disttrain", "up", self.cluster, "--job", self.job(), "--json"))
+        self.assertIn(outcome.code, (69, 78), str(outcome))
+        self.assertIn('worker/1: host name "no-such-host.invalid" can\'t be resolved', outcome.err)
+
+    def test_plan_says_whose_cores_it_counted(self):
+        self.cluster.write_text(CLUSTER.format(folder=self.folder))
+        for host, is_counted in ((0, False), (1, True)):
+            outcome = self.finish(self.start_on(host, "disttrain", "plan", self.job(), "--cluster", self.cluster))
+            self.assertEqual(outcome.code, 0, str(outcome))
+            self.assertEqual("ps/0 counted with this host's number of cores" in outcome.out, is_counted, str(outcome))
+
 
 if __name__ == "__main__":
     unittest.main()
