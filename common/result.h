@@ -3,6 +3,7 @@
 // ARCHITECTURE.md.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 #include <utility>
@@ -28,8 +29,25 @@ struct Error {
   std::string message;
 };
 
+namespace internal {
 template <typename T>
-using Result = tl::expected<T, Error>;
+inline constexpr bool kIsTruthful = false;  // has a truth of its own, which a test of its Result could be taken for
+template <>
+inline constexpr bool kIsTruthful<bool> = true;
+template <typename T>
+inline constexpr bool kIsTruthful<std::optional<T>> = true;
+}  // namespace internal
+
+// A test (`if (result)`) asks whether there is a value. A test of a Result<bool> or a Result<std::optional<T>> doesn't
+// compile: it reads as if it asked for the value. Write result.has_value() and *result there.
+template <typename T>
+class [[nodiscard]] Result : public tl::expected<T, Error> {
+ public:
+  using tl::expected<T, Error>::expected;
+
+  explicit operator bool() const requires(!internal::kIsTruthful<T>) { return this->has_value(); }
+  explicit operator bool() const requires(internal::kIsTruthful<T>) = delete;
+};
 
 using Status = Result<void>;
 

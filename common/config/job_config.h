@@ -21,7 +21,6 @@ enum class Rule : std::uint8_t { kSgd, kMomentum, kNesterov, kAdagrad, kRmsprop,
 enum class ScheduleKind : std::uint8_t { kConstant, kStep, kExponential, kPolynomial, kCosine };
 enum class ClipKind : std::uint8_t { kNone, kGlobalNorm, kValue };
 enum class NonfiniteAction : std::uint8_t { kSkip, kFail };
-enum class SumOrder : std::uint8_t { kRank, kArrival };
 enum class Sharding : std::uint8_t { kLease, kNone };
 enum class DataFormat : std::uint8_t { kIdx, kCsv, kNpy };
 enum class OnWorkerLoss : std::uint8_t { kShrink, kWait };
@@ -119,7 +118,6 @@ struct TrainSection {
   bool scale_learning_rate_linear = false;  // times the number of workers in the roster
   ClipConfig clip;
   NonfiniteConfig nonfinite;
-  SumOrder sum_order = SumOrder::kRank;
 };
 
 struct CheckpointSection {

@@ -1,5 +1,7 @@
-// The one door for configuration: cluster.toml and job.toml become plain values, or one error that names every problem
-// of the file: file:line:column, key, what was found, what was expected, the nearest known key, and a caret.
+// The one door for configuration: cluster.toml and job.toml become plain values, or one error that names the problems
+// of the file: file:line:column, key, what was found, what was expected, the nearest known key, and a caret. The text
+// is anybody's: its bounds stand in toml_bounds.h, those of the message in problems.h; the time it takes grows with the
+// size of the text, no faster.
 //
 // Errors: kConfig (78) for what the file says, kNoInput (66) or kNoPermission (77) when it can't be read, kUsage (64)
 // for a --set that isn't section.key=value. Loading never changes a value that the file gives.
