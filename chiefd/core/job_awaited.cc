@@ -26,9 +26,10 @@ std::vector<Awaited> Job::missing_to_begin(const Tasks& tasks) const {
     const bool is_unlisted = task == nullptr || !task->is_listed;
     if (is_unlisted && (task == nullptr || !task->takes_work())) missing.push_back(absent(rank, task, since));
   }
-  const auto there = static_cast<std::size_t>(std::count_if(
-      tasks.all().begin(), tasks.all().end(),
-      [](const auto& entry) { return entry.first.role == Role::kWorker && entry.second.takes_work(); }));
+  const auto there =
+      static_cast<std::size_t>(std::count_if(tasks.all().begin(), tasks.all().end(), [](const auto& entry) {
+        return entry.first.role == Role::kWorker && entry.second.takes_work();
+      }));
   if (missing.empty() && there < least_workers())
     missing.push_back({std::nullopt, AwaitedFor::kHello, since, least_workers() - there});
   return missing;
