@@ -180,7 +180,8 @@ void ChiefNode::note(const chiefd::Record& record) {
   if (const auto* event = std::get_if<chiefd::EventRecord>(&record)) {
     tell("event " + event->kind + ": " + event->text);
     if (event->kind == "task_left") laws_.left();
-    if (event->kind == "worker_lost" || event->kind == "worker_left") laws_.worker_lost(event->job);
+    if (event->kind == "worker_lost" || event->kind == "worker_left" || event->kind == "link_lost")
+      laws_.worker_lost(event->job);
   }
 }
 
