@@ -13,6 +13,15 @@ using transport::OutgoingFrame;
 using wire::FrameHeader;
 using wire::FrameType;
 
+namespace {
+
+// News are the pacer's state, which it tells each link that opens.
+bool is_said_once(FrameType type) {
+  return type != FrameType::kPacerNews && type != FrameType::kAlive;
+}
+
+}  // namespace
+
 struct PeerLink::Dialler {
   Dialler(ShardId self_id, asio::io_context& io, transport::Transport& way, const Timeouts& timeouts)
       : self(self_id),
@@ -74,7 +83,7 @@ void PeerLink::transmit(FrameType type, Bytes control) {
 
 void PeerLink::send(FrameType type, Bytes control) {
   if (!open_) return;
-  carried_ = true;
+  carried_ = carried_ || is_said_once(type);
   transmit(type, control);
 }
 
@@ -161,7 +170,7 @@ Result<MutableBytes> PeerLink::payload_landing(const FrameHeader&, Bytes) {
 void PeerLink::on_frame(const FrameHeader& frame_header, Bytes control, Bytes) {
   if (open_) {
     if (frame_header.type == FrameType::kAlive) return;
-    carried_ = true;
+    carried_ = carried_ || is_said_once(frame_header.type);
     if (frame_header.job == job_->job && frame_header.generation == job_->generation)
       owner_.on_peer_frame(peer_, frame_header, control);
     return;

@@ -1,7 +1,8 @@
 // The connection between a shard and its pacer, either end of it: small messages in order. The shard that isn't the
 // pacer dials, again and again until the pacer is there. A link that has carried messages and is lost isn't opened
-// again: some of them may be lost, and the chief decides what becomes of the job. One that has carried none is dialled
-// again as if it had never been open. Belongs to the loop of its shard.
+// again: some of them may be lost, and the chief decides what becomes of the job. One that has carried none but the
+// pacer's news, which each new link is told, is dialled again as if it had never been open. Belongs to the loop of its
+// shard.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -66,7 +67,7 @@ class PeerLink final : public transport::ConnectionHandler {
   std::unique_ptr<Dialler> dialler_;
   std::unique_ptr<transport::Connection> connection_;
   bool open_ = false;
-  bool carried_ = false;     // messages, in either direction
+  bool carried_ = false;     // messages that nobody says again, in either direction
   bool has_sent_ = false;    // since keep_alive()
   std::uint64_t heard_ = 0;  // bytes, as of heard_at_
   Instant heard_at_;

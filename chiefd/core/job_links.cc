@@ -53,7 +53,7 @@ void Job::judge_link(Turn& turn, const Member& from, const Links::Link& link) {
                               turn.now - ps->last_heard <= setup_.timeouts.silent;
   if (!is_owner_there || silent_ps_.count(link.to) != 0) return;
   if (from.task.role == Role::kPs) {
-    if (stage_ != Stage::kCreate) return;  // the shard itself says when it gives up
+    if (stage_ != Stage::kCreate && stage_ != Stage::kTrain) return;
     tell_link(turn, link, "the job begins again with other owners of its shards");
     return recover(turn, {std::nullopt, links_.text(turn.now, link)}, Loss::kLink);
   }

@@ -355,7 +355,7 @@ void PsNode::on_message(ConnectionId connection, const Payload& payload) {
     close(connection);
     return dial_pacer_again(id, true);
   }
-  if (use.peer) use.has_carried = true;
+  if (use.peer && !std::holds_alternative<PacerNews>(payload)) use.has_carried = true;
   if (const auto* frame = std::get_if<PushFrame>(&payload)) {
     handle_push(shard, use.channel, *frame);
   } else if (const auto* pull = std::get_if<Pull>(&payload)) {
@@ -458,7 +458,7 @@ void PsNode::carry_out(ShardHere&, const psd::RosterTaken& action) {
 
 void PsNode::send_to_peers(ShardHere& shard, const Payload& payload) {
   for (const auto& [peer, connection] : shard.peers) {
-    uses_.at(connection).has_carried = true;
+    if (!std::holds_alternative<PacerNews>(payload)) uses_.at(connection).has_carried = true;
     send(connection, payload);
   }
 }

@@ -70,7 +70,7 @@ class PsNode final : public TaskNode {
     psd::ChannelId channel;       // a worker's
     std::optional<ShardId> peer;  // or another shard's
     bool is_waiting = false;      // for the pacer's answer to the hello
-    bool has_carried = false;     // messages of peers
+    bool has_carried = false;     // messages of peers that aren't said again to a new link
     Instant heard{};              // a peer
   };
 
