@@ -11,6 +11,7 @@ constexpr Duration kClientPatience = std::chrono::seconds(60);
 
 void ChiefNode::start() {
   if (disk_.journal.journal.value == 0) disk_.journal.journal = JournalId(77);
+  laws_.begins(disk_.journal);
   chiefd::Cluster::Setup setup{jobs_.cluster, disk_.journal, {}, 42, world_.now().time_since_epoch().count()};
   for (const auto& [id, job] : disk_.journal.jobs) {
     setup.jobs.emplace(id, chiefd::RecoveredJob{job, jobs_.read(job.submitted.toml)});
@@ -62,9 +63,17 @@ void ChiefNode::check_clients() {
 void ChiefNode::on_arrival(ConnectionId connection, const Hello& hello) {
   const auto* task = std::get_if<TaskHello>(&hello.who);
   if (task == nullptr) return close(connection);
+  const TaskId id = task->member.task;
+  const auto before = admitted_.find(id);
+  const bool is_another = before != admitted_.end() && before->second != task->member.incarnation;
   joining_ = connection;
   step(chiefd::TaskJoined{*task});
   joining_ = 0;
+  // I4: however quickly its place was taken.
+  const auto now_there = admitted_.find(id);
+  if (is_another && now_there->second == task->member.incarnation && seen_lost_.count(id) == 0)
+    laws_.violated("I4: " + to_string(id) + " is another process, and nobody saw that the former one died");
+  if (now_there != admitted_.end() && now_there->second == task->member.incarnation) seen_lost_.erase(id);
 }
 
 void ChiefNode::on_message(ConnectionId connection, const Payload& payload) {
@@ -96,6 +105,7 @@ void ChiefNode::act(const chiefd::Admit& action) {
   }
   connections_[action.member.task] = joining_;
   members_[joining_] = action.member;
+  admitted_[action.member.task] = action.member.incarnation;
   laws_.welcomes(cluster_->term(), disk_.journal);
   Welcome welcome;
   welcome.term = cluster_->term();
@@ -180,8 +190,9 @@ void ChiefNode::note(const chiefd::Record& record) {
   if (const auto* event = std::get_if<chiefd::EventRecord>(&record)) {
     tell("event " + event->kind + ": " + event->text);
     if (event->kind == "task_left") laws_.left();
-    if (event->kind == "worker_lost" || event->kind == "worker_left" || event->kind == "link_lost")
-      laws_.worker_lost(event->job);
+    if (event->kind == "task_left" || event->kind == "task_lost")
+      if (const auto task = parse_task_id(event->task)) seen_lost_.insert(*task);
+    if (event->kind == "worker_lost" || event->kind == "worker_left") laws_.worker_lost(event->job, event->task);
   }
 }
 
@@ -230,7 +241,10 @@ void ChiefNode::act(const chiefd::AnswerClient& action) {
   if (const auto* saved = std::get_if<CheckpointSaved>(&action.answer)) laws_.saved(saved->path);
   const auto submitted = submitting_.extract(action.client.value);
   if (submitted.empty()) return;
-  if (std::holds_alternative<JobSubmitted>(action.answer)) accepted_.insert(submitted.mapped());
+  if (std::holds_alternative<JobSubmitted>(action.answer)) {
+    accepted_.insert(submitted.mapped());
+    laws_.accepted(submitted.mapped());
+  }
   if (const auto* refused = std::get_if<Refused>(&action.answer)) tell("refuses a job: " + refused->reason);
 }
 

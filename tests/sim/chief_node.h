@@ -73,9 +73,11 @@ class ChiefNode final : public Node {
   std::map<TaskId, ConnectionId> connections_;
   std::map<ConnectionId, Member> members_;
   ConnectionId joining_ = 0;
-  Instant written_;       // when the disk is done with what it writes
-  Instant next_written_;  // and with what comes after that
-  Instant folder_free_;   // when the shared one is
+  std::map<TaskId, Incarnation> admitted_;  // by this chief, last
+  std::set<TaskId> seen_lost_;              // since
+  Instant written_;                         // when the disk is done with what it writes
+  Instant next_written_;                    // and with what comes after that
+  Instant folder_free_;                     // when the shared one is
   std::set<std::string> accepted_;
   std::set<std::string> ended_before_;
   std::uint64_t last_client_ = 0;

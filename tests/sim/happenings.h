@@ -45,6 +45,13 @@ enum class Happening : std::uint8_t {
   kDiskHung,
   kJournalSlow,
   kJournalHung,
+  // Jobs.
+  kSlots,
+  kClipping,
+  kInitFrom,
+  kNonfiniteLoss,
+  kNonfiniteGradient,
+  kSkippedStep,
   // Clients.
   kClientSaves,
   kClientStops,

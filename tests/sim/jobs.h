@@ -18,8 +18,9 @@ struct Jobs {
   ModelSpec model;
   std::uint64_t records = 0;
   ClusterConfig cluster;
-  Storage* disk = nullptr;            // that all share
-  std::uint64_t bucket_elements = 0;  // what the placement makes is cut into such buckets; 0: it isn't
+  Storage* disk = nullptr;                         // that all share
+  std::map<std::string, std::uint64_t> nonfinite;  // by name: of a thousand computed steps so many aren't finite
+  std::uint64_t bucket_elements = 0;               // what the placement makes is cut into such buckets; 0: it isn't
 
   // The chief puts the effective number of steps behind the name.
   JobConfig read(const std::string& text) const {
@@ -29,6 +30,22 @@ struct Jobs {
     return config;
   }
 };
+
+// What a file of parameters to begin with holds.
+inline float init_value(std::uint32_t variable, std::uint64_t element) {
+  return static_cast<float>((variable + 2 * element) % 5);
+}
+inline float first_value(const JobConfig& job, std::uint32_t variable, std::uint64_t element) {
+  return job.checkpoint.init_from.empty() ? 0.0F : init_value(variable, element);
+}
+
+// Its parameters are exact sums: what they began with, less the gradient of each record.
+inline bool is_exact(const JobConfig& job, const Jobs& jobs) {
+  const OptimizerConfig& optimizer = job.train.optimizer;
+  return job.train.mode != Mode::kSync && job.data.sharding == Sharding::kLease && optimizer.rule == Rule::kSgd &&
+         optimizer.learning_rate == 1.0 && optimizer.weight_decay == 0.0 && job.train.clip.kind == ClipKind::kNone &&
+         jobs.nonfinite.count(job.job.name) == 0;
+}
 
 // The same places of all elements, in small buckets.
 inline Layout in_small_buckets(const Layout& layout, std::uint64_t elements) {

@@ -1,9 +1,11 @@
 #include "tests/sim/laws.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/checkpoint/job_folder.h"
 #include "common/interval_set.h"
+#include "tests/sim/shard_twin.h"
 
 namespace disttrain::sim {
 
@@ -17,9 +19,32 @@ std::string name_of(const RunId& run) {
 
 }  // namespace
 
-void Laws::worker_lost(JobId job) {
-  is_any_worker_lost_ = was_any_worker_lost_ = true;
-  lost_one_.insert({job, generations_[job].generation});
+void Laws::worker_lost(JobId job, const std::string& task) {
+  const RunId run{job, generations_[job].generation};
+  const auto lost = parse_task_id(task);
+  if (!lost) return violated("a worker was lost that has no place: " + task);
+  const auto is_it = [&lost](const auto& entry) { return entry.first.task == *lost; };
+  auto& clocks = clocks_[run];
+  const auto known = std::find_if(clocks.begin(), clocks.end(), is_it);
+  if (known == clocks.end()) {
+    lost_any_[run].insert(*lost);
+    return;
+  }
+  lost_[run].insert(known->first);
+  clocks.erase(known);
+}
+
+void Laws::begins(const chiefd::JournalState& durable) {
+  for (const std::string& name : accepted_) {
+    const auto is_it = [&name](const auto& job) { return job.second.submitted.name == name; };
+    if (std::none_of(durable.jobs.begin(), durable.jobs.end(), is_it))
+      violated("I28: a client was told that job " + name + " is taken; the next chief doesn't know it");
+  }
+}
+
+void Laws::ends(const RunId& run, ShardId shard, const ShardTwin& twin) {
+  const auto entry = twins_.find({run, shard});
+  if (entry != twins_.end() && entry->second == &twin) twins_.erase(entry);
 }
 
 void Laws::generation_begins(const chiefd::GenerationRecord& record) {
@@ -28,8 +53,6 @@ void Laws::generation_begins(const chiefd::GenerationRecord& record) {
     violated("I1: job " + std::to_string(record.job.value) + " begins generation " +
              std::to_string(record.generation.value) + " after generation " + std::to_string(last.generation.value));
   last = record;
-  // Of a checkpoint that was committed as its chief died nobody has looked at the sums.
-  is_any_worker_lost_ = was_any_worker_lost_ && !record.restore_path.empty() && equal_.count(record.restore_path) == 0;
 }
 
 // ---- the chief's word
@@ -53,7 +76,7 @@ void Laws::sends(const chiefd::Send& send, const chiefd::JournalState& durable) 
   } else if (const auto* set = std::get_if<SetRoster>(&send.message)) {
     const chiefd::JournaledJob* job = check(set->job, set->generation);
     if (job != nullptr && job->generation.generation == set->generation && job->roster.version < set->roster.version)
-      violated("the pacer hears of roster " + std::to_string(set->roster.version.value) + " before it is durable");
+      violated("I1: the pacer hears of roster " + std::to_string(set->roster.version.value) + " before it is durable");
   } else if (const auto* grant = std::get_if<LeaseGrant>(&send.message)) {
     if (!grant->lease || grant->lease->ranks != 0) return;
     const chiefd::JournaledJob* job = check(grant->job, grant->generation);
@@ -115,16 +138,32 @@ void Laws::begins_at(const RunId& run, ShardId shard, Step step) {
              std::to_string(step.value) + "; the rollback is to step " + std::to_string(record.restore_step.value));
 }
 
-void Laws::decided(const RunId& run, Step step, const std::vector<Member>& members) {
-  const auto [entry, is_new] = sets_[run].emplace(step, members);
+void Laws::decided(const RunId& run, Step step, Decision decision) {
+  const auto [entry, is_new] = decisions_[run].emplace(step, std::move(decision));
   if (!is_new) violated("I7: " + name_of(run) + ": step " + std::to_string(step.value) + " is decided twice");
 }
 
-const std::vector<Member>* Laws::set_of(const RunId& run, Step step) const {
-  const auto sets = sets_.find(run);
-  if (sets == sets_.end()) return nullptr;
-  const auto set = sets->second.find(step);
-  return set == sets->second.end() ? nullptr : &set->second;
+void Laws::norm_is(const RunId& run, const ClipConfig& clip, std::uint32_t shards, Step step, ShardId shard,
+                   double norm2) {
+  auto& norms = norms_[{run, step}];
+  norms[shard] = norm2;
+  if (norms.size() < shards) return;
+  double sum = 0.0;
+  for (const auto& [of_shard, part] : norms) sum += part;
+  norms_.erase({run, step});
+  const double norm = std::sqrt(sum);
+  const double expected = norm > clip.value ? clip.value / norm : 1.0;
+  const double said = decision_of(run, step)->scale;
+  if (said != expected)
+    violated("I7: " + name_of(run) + ": step " + std::to_string(step.value) + " is scaled by " + std::to_string(said) +
+             "; the norm over all shards makes that " + std::to_string(expected));
+}
+
+const Decision* Laws::decision_of(const RunId& run, Step step) const {
+  const auto decisions = decisions_.find(run);
+  if (decisions == decisions_.end()) return nullptr;
+  const auto decision = decisions->second.find(step);
+  return decision == decisions->second.end() ? nullptr : &decision->second;
 }
 
 void Laws::cut(const RunId& run, std::uint64_t attempt, ShardId shard, CutTaken cut) {
@@ -148,22 +187,87 @@ void Laws::computed_from(const std::string& who, const std::map<BucketId, Step>&
     violated("I10: " + who + " computes a synchronous step from parameters of several versions");
 }
 
-void Laws::final_parameters(const JobConfig& job, const Layout& layout, const std::vector<float>& flat) {
-  const bool adds_up = job.train.mode != Mode::kSync && job.data.sharding == Sharding::kLease && job.train.steps == 0;
-  if (!adds_up || is_any_worker_lost_) return;
-  float sum = 0.0F;
-  for (std::uint64_t record = 0; record < jobs_.records; ++record) sum += value_of(record);
-  for (std::uint64_t e = 0; e < element_count(layout.model); ++e) {
-    const float expected = -sum * static_cast<float>(job.train.epochs) * coefficient(e);
-    if (flat[e] != expected)
-      return violated("I5, I11: element " + std::to_string(e) + " of the final parameters is " +
-                      std::to_string(flat[e]) + "; all records add up to " + std::to_string(expected));
+// Null: nobody has seen what the generation began with.
+const Laws::ByElement* Laws::begun_with(const RunId& run) const {
+  const auto record = generations_.find(run.first);
+  if (record == generations_.end() || record->second.generation != run.second) return nullptr;
+  const auto saved = values_of_.find(record->second.restore_path);
+  return saved == values_of_.end() ? nullptr : &saved->second;
+}
+
+// Of who is lost the newest push may be at some shards only, neither undone nor repeated.
+void Laws::are_whole(const RunId& run, const Layout& layout, const std::map<ShardId, const TakenByWorker*>& shards,
+                     const std::string& when) {
+  static const Taken kNothing;
+  std::set<Member> workers;
+  for (const auto& [shard, taken] : shards)
+    for (const auto& [worker, sums] : *taken) workers.insert(worker);
+  const auto of = [](const TakenByWorker& taken, const Member& worker) -> const Taken& {
+    const auto entry = taken.find(worker);
+    return entry == taken.end() ? kNothing : entry->second;
+  };
+  const auto at = [](const std::map<BucketId, double>& sums, BucketId bucket) {
+    const auto sum = sums.find(bucket);
+    return sum == sums.end() ? 0.0 : sum->second;
+  };
+  for (const Member& worker : workers) {
+    const Taken& pacer = of(*shards.at(ShardId(0)), worker);
+    const bool is_lost = fenced_[run].count(worker) != 0;
+    for (const auto& [shard, taken] : shards) {
+      for (const BucketId bucket : buckets_of(layout, shard)) {
+        const double sum = at(of(*taken, worker).sums, bucket);
+        const bool is_partial =
+            sum - at(of(*taken, worker).newest, bucket) == pacer.visited || sum == pacer.visited - pacer.visited_last;
+        if (sum == pacer.visited || (is_lost && is_partial)) continue;
+        return violated("I5, I6, I11: " + when + ": the frames of " + to_string(worker.task) + " for bucket " +
+                        std::to_string(bucket.value) + " at shard " + std::to_string(shard.value) + " add up to " +
+                        std::to_string(sum) + "; the records that the ledger has by it, to " +
+                        std::to_string(pacer.visited));
+      }
+    }
   }
 }
 
-void Laws::computes(const RunId& run, const JobConfig& job, std::uint32_t worker, std::uint64_t clock) {
+void Laws::final_parameters(const RunId& run, const JobConfig& job, const Layout& layout,
+                            const std::vector<float>& flat) {
+  if (job.train.mode == Mode::kSync || job.data.sharding != Sharding::kLease) return;
+  std::map<ShardId, TakenByWorker> all;
+  for (std::uint32_t s = 0; s < layout.shards; ++s) {
+    const auto twin = twins_.find({run, ShardId(s)});
+    if (twin == twins_.end()) return;  // it is gone: another generation comes
+    all[ShardId(s)] = twin->second->taken();
+  }
+  std::map<ShardId, const TakenByWorker*> shards;
+  for (const auto& [shard, taken] : all) shards[shard] = &taken;
+  are_whole(run, layout, shards, "at the end");
+  const ByElement* const begun = begun_with(run);
+  const bool is_restored = !generations_[run.first].restore_path.empty();
+  if (!is_exact(job, jobs_) || (begun == nullptr && is_restored)) return;
+  for (std::uint32_t id = 0; id < layout.buckets.size(); ++id) {
+    double sum = 0.0;
+    for (const auto& [worker, taken] : all[layout.buckets[id].shard]) {
+      const auto own = taken.sums.find(BucketId(id));
+      sum += own == taken.sums.end() ? 0.0 : own->second;
+    }
+    for (const Slice& slice : slices_of(layout, BucketId(id)))
+      for (std::uint64_t e = 0; e < slice.elements; ++e) {
+        const std::uint64_t at = layout.buckets[id].flat_begin + slice.bucket_begin + e;
+        const std::uint64_t element = slice.variable_begin + e;
+        const float first =
+            begun != nullptr ? begun->at({slice.variable, element}).front() : first_value(job, slice.variable, element);
+        const float expected = first - static_cast<float>(sum) * coefficient(at);
+        if (flat[at] != expected)
+          return violated("I5, I11: element " + std::to_string(at) + " of the final parameters is " +
+                          std::to_string(flat[at]) + "; what it began with and all frames add up to " +
+                          std::to_string(expected));
+      }
+  }
+}
+
+void Laws::computes(const RunId& run, const JobConfig& job, const Member& worker, std::uint64_t clock) {
   // With leases a worker that waits for one is out of the others' sight: ShardTwin looks at that.
-  if (job.train.mode != Mode::kSsp || job.data.sharding == Sharding::kLease || lost_one_.count(run) != 0) return;
+  if (job.train.mode != Mode::kSsp || job.data.sharding == Sharding::kLease) return;
+  if (lost_[run].count(worker) != 0 || lost_any_[run].count(worker.task) != 0) return;
   auto& clocks = clocks_[run];
   const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
   // Who comes later than the others begins at the slowest of them.
@@ -174,9 +278,8 @@ void Laws::computes(const RunId& run, const JobConfig& job, std::uint32_t worker
   // It computes step `clock` once its push of clock - 1 was answered; the slowest may be about to push its own.
   const std::uint64_t bound = job.train.staleness + 1 + job.train.pipeline;
   if (clock > slowest + bound)
-    violated("I9: worker " + std::to_string(worker) + " computes step " + std::to_string(clock) +
-             " while the slowest is at " + std::to_string(slowest) + ", staleness " +
-             std::to_string(job.train.staleness));
+    violated("I9: " + to_string(worker.task) + " computes step " + std::to_string(clock) + " while the slowest is at " +
+             std::to_string(slowest) + ", staleness " + std::to_string(job.train.staleness));
 }
 
 // ---- jobs

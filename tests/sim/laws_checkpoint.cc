@@ -38,7 +38,7 @@ void Laws::committed(const chiefd::CommitAttempt& commit, JobId job, const std::
   // One that is there already stays.
   if (open->manifest.attempt != commit.attempt) return;
   is_as_cut(commit, run, open->manifest, path);
-  adds_up(commit, open->manifest, path);
+  adds_up(commit, run, open->manifest, path);
 }
 
 void Laws::is_as_cut(const chiefd::CommitAttempt& commit, const RunId& run, const checkpoint::Manifest& manifest,
@@ -50,10 +50,12 @@ void Laws::is_as_cut(const chiefd::CommitAttempt& commit, const RunId& run, cons
     return violated("I13: " + path + " says another step than the pacer's cut");
   for (const auto& [shard, cut] : cuts) {
     std::vector<float> values(shard_elements(commit.layout, shard));
-    if (Status read = checkpoint::read_shard(jobs_.disk->truth(), path, manifest, commit.layout, shard, values, {});
+    std::vector<std::vector<float>> slots(manifest.slots, values);
+    const std::vector<std::span<float>> into(slots.begin(), slots.end());
+    if (Status read = checkpoint::read_shard(jobs_.disk->truth(), path, manifest, commit.layout, shard, values, into);
         !read)
       return violated("I14: " + read.error().message);
-    if (values != cut.values)
+    if (values != cut.values || slots != cut.slots)
       return violated("I18: " + path + ": shard " + std::to_string(shard.value) + " isn't what was cut");
     if (commit.config.train.mode == Mode::kSync && cut.version != manifest.step)
       return violated("I17: " + path + ": shard " + std::to_string(shard.value) + " is of another step");
@@ -76,23 +78,30 @@ void Laws::restores_elsewhere(const Layout& layout, const std::map<ShardId, CutT
   if (!other) return;
   ByElement& values = values_of_[path];
   each(layout, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t element, std::uint64_t at) {
-    values[{variable, element}] = cuts.at(bucket.shard).values[at];
+    const CutTaken& cut = cuts.at(bucket.shard);
+    std::vector<float>& here = values[{variable, element}] = {cut.values[at]};
+    for (const std::vector<float>& slot : cut.slots) here.push_back(slot[at]);
   });
-  std::map<ShardId, std::vector<float>> read;
+  std::map<ShardId, std::vector<std::vector<float>>> read;  // parameters, then slots
   for (std::uint32_t s = 0; s < shards; ++s) {
-    std::vector<float>& into = read[ShardId(s)];
-    into.resize(shard_elements(*other, ShardId(s)));
-    if (Status ok = checkpoint::read_shard(jobs_.disk->truth(), path, manifest, *other, ShardId(s), into, {}); !ok)
+    std::vector<std::vector<float>>& into = read[ShardId(s)];
+    into.assign(1 + manifest.slots, std::vector<float>(shard_elements(*other, ShardId(s))));
+    const std::vector<std::span<float>> slots(into.begin() + 1, into.end());
+    if (Status ok = checkpoint::read_shard(jobs_.disk->truth(), path, manifest, *other, ShardId(s), into[0], slots);
+        !ok)
       return violated("I18: into " + std::to_string(shards) + " shards: " + ok.error().message);
   }
   each(*other, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t element, std::uint64_t at) {
-    if (read[bucket.shard][at] != values[{variable, element}])
-      violated("I18: " + path + " is another one in " + std::to_string(shards) + " shards");
+    const std::vector<float>& expected = values[{variable, element}];
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      if (read[bucket.shard][i][at] != expected[i])
+        violated("I18: " + path + " is another one in " + std::to_string(shards) + " shards");
   });
 }
 
 // I10, I11, I13: the ledger is what the parameters are made of.
-void Laws::adds_up(const chiefd::CommitAttempt& commit, const checkpoint::Manifest& manifest, const std::string& path) {
+void Laws::adds_up(const chiefd::CommitAttempt& commit, const RunId& run, const checkpoint::Manifest& manifest,
+                   const std::string& path) {
   if (commit.config.data.sharding != Sharding::kLease) return;
   std::uint64_t visited = jobs_.records * manifest.pacer.complete_epochs;
   float epoch = 0.0F;
@@ -106,23 +115,21 @@ void Laws::adds_up(const chiefd::CommitAttempt& commit, const checkpoint::Manife
   if (visited != manifest.pacer.examples)
     return violated("I11: " + path + " counts " + std::to_string(manifest.pacer.examples) +
                     " examples; its ledger has " + std::to_string(visited));
-  if (is_any_worker_lost_) return;
-  equal_.insert(path);
+  visited_of_[path] = static_cast<double>(sum);
   if (commit.config.train.mode == Mode::kSync) return;
-  for (std::uint32_t shard = 0; shard < commit.layout.shards; ++shard) {
-    std::vector<float> values(shard_elements(commit.layout, ShardId(shard)));
-    if (!checkpoint::read_shard(jobs_.disk->truth(), path, manifest, commit.layout, ShardId(shard), values, {})) return;
-    for (const BucketId id : buckets_of(commit.layout, ShardId(shard))) {
-      const Bucket& bucket = commit.layout.buckets[id.value];
-      for (std::uint64_t e = 0; e < bucket.elements; ++e) {
-        const float expected = -sum * coefficient(bucket.flat_begin + e);
-        if (values[bucket.shard_begin + e] != expected)
-          return violated("I10, I13, I17: " + path + ", element " + std::to_string(bucket.flat_begin + e) + " is " +
-                          std::to_string(values[bucket.shard_begin + e]) + "; the records of its ledger add up to " +
-                          std::to_string(expected));
-      }
-    }
-  }
+  const auto& cuts = cuts_[run].second;
+  std::map<ShardId, const TakenByWorker*> shards;
+  for (const auto& [shard, cut] : cuts) shards[shard] = &cut.taken;
+  are_whole(run, commit.layout, shards, path);
+  // A checkpoint whose chief died as it was committed nobody has looked at.
+  const std::string& from = generations_[run.first].restore_path;
+  const auto before = visited_of_.find(from);
+  if (before == visited_of_.end() && !from.empty()) return;
+  double expected = before == visited_of_.end() ? 0.0 : before->second;
+  for (const auto& [worker, taken] : cuts.at(ShardId(0)).taken) expected += taken.visited;
+  if (expected != static_cast<double>(sum))
+    violated("I10, I13, I17: the ledger of " + path + " has records that add up to " + std::to_string(sum) +
+             "; those of the pushes in it add up to " + std::to_string(expected));
 }
 
 void Laws::folder_is_good(const std::string& when) {
@@ -156,7 +163,7 @@ void Laws::found_newest(const std::string& folder, const std::optional<chiefd::R
   std::optional<std::pair<Generation, Step>> best;
   for (const checkpoint::Found& there : *found) best = std::max(best, {{there.generation, there.step}});
   const auto said = newest ? std::optional(std::pair(newest->generation, newest->step)) : std::nullopt;
-  if (said != best) violated("the checkpoint that " + folder + " is restored from isn't its newest");
+  if (said != best) violated("I15: the checkpoint that " + folder + " is restored from isn't its newest");
 }
 
 void Laws::rolls_back(const chiefd::GenerationRecord& record, const std::string& folder) {
@@ -172,13 +179,23 @@ void Laws::rolls_back(const chiefd::GenerationRecord& record, const std::string&
   }
 }
 
-void Laws::begins_with(const RunId& run, const Layout& layout, ShardId shard, const std::vector<float>& held) {
-  const auto saved = values_of_.find(generations_[run.first].restore_path);
-  if (generations_[run.first].generation != run.second || saved == values_of_.end()) return;
+void Laws::begins_with(const RunId& run, const JobConfig& job, const Layout& layout, ShardId shard,
+                       const CutTaken& held) {
+  const chiefd::GenerationRecord& record = generations_[run.first];
+  if (record.generation != run.second) return;
+  const auto saved = values_of_.find(record.restore_path);
+  if (saved == values_of_.end() && !record.restore_path.empty()) return;
   each(layout, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t element, std::uint64_t at) {
-    if (bucket.shard == shard && held[at] != saved->second.at({variable, element}))
+    if (bucket.shard != shard) return;
+    std::vector<float> here = {held.values[at]};
+    for (const std::vector<float>& slot : held.slots) here.push_back(slot[at]);
+    std::vector<float> expected(here.size(), 0.0F);
+    expected[0] = first_value(job, variable, element);
+    if (saved != values_of_.end()) expected = saved->second.at({variable, element});
+    if (here != expected)
       violated("I18: shard " + std::to_string(shard.value) + " of generation " + std::to_string(run.second.value) +
-               " begins with other values than " + saved->first + " was made of");
+               " begins with other values than " +
+               (record.restore_path.empty() ? "its first" : record.restore_path + " was made of"));
   });
 }
 
@@ -194,7 +211,7 @@ void Laws::has_last_checkpoint(const JobConfig& job, Step step) {
   const auto found = checkpoint::list_checkpoints(jobs_.disk->truth(), job.checkpoint.directory + "/" + job.job.name);
   const auto is_it = [step](const checkpoint::Found& there) { return there.step == step; };
   if (!found || std::none_of(found->begin(), found->end(), is_it))
-    violated("the job has ended and has no checkpoint of its last step, " + std::to_string(step.value));
+    violated("I15: the job has ended and has no checkpoint of its last step, " + std::to_string(step.value));
 }
 
 }  // namespace disttrain::sim

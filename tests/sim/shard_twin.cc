@@ -1,17 +1,19 @@
 #include "tests/sim/shard_twin.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/update/schedule.h"
-#include "common/update/update_rule.h"
+#include "common/update/vector.h"
 
 namespace disttrain::sim {
 
-ShardTwin::ShardTwin(Laws& laws, const psd::ShardJob& job, const psd::Shard& shard, ShardId id, const Member& owner,
+ShardTwin::ShardTwin(Laws& laws, const psd::ShardJob& job, psd::Shard& shard, ShardId id, const Member& owner,
                      const Roster& roster, const PacerReport& restored)
     : laws_(laws),
       job_(job),
       shard_(shard),
+      rule_(job.config.train),
       id_(id),
       run_{job.job, job.generation},
       owner_(owner),
@@ -21,9 +23,14 @@ ShardTwin::ShardTwin(Laws& laws, const psd::ShardJob& job, const psd::Shard& sha
       complete_epochs_(restored.complete_epochs) {
   for (const EpochLedger& epoch : restored.ledger) visited_[epoch.epoch] = IntervalSet(epoch.visited);
   expected_ = values();
+  for (std::size_t i = 0; i < rule_.slots(); ++i) {
+    const auto slot = shard_.store().slot(i);
+    expected_slots_.emplace_back(slot.begin(), slot.end());
+  }
+  laws_.serves(run_, id_, *this);
   laws_.owns(run_, id_, owner_);
   laws_.begins_at(run_, id_, version_);
-  laws_.begins_with(run_, job.layout, id_, expected_);
+  laws_.begins_with(run_, job.config, job.layout, id_, CutTaken{version_, expected_, expected_slots_, {}, {}});
 }
 
 std::string ShardTwin::name() const {
@@ -36,6 +43,27 @@ std::vector<float> ShardTwin::values() const {
     const auto values = shard_.parameters(bucket);
     all.insert(all.end(), values.begin(), values.end());
   }
+  return all;
+}
+
+bool ShardTwin::has_slots_expected() const {
+  for (std::size_t i = 0; i < expected_slots_.size(); ++i) {
+    const auto slot = shard_.store().slot(i);
+    if (!std::equal(slot.begin(), slot.end(), expected_slots_[i].begin(), expected_slots_[i].end())) return false;
+  }
+  return true;
+}
+
+update::SlotSpans ShardTwin::slots_at(std::size_t at, std::size_t elements) {
+  update::SlotSpans slots;
+  for (std::size_t i = 0; i < expected_slots_.size(); ++i)
+    slots[i] = std::span(expected_slots_[i]).subspan(at, elements);
+  return slots;
+}
+
+TakenByWorker ShardTwin::taken() const {
+  TakenByWorker all;
+  for (const auto& [member, worker] : workers_) all[member] = worker.taken;
   return all;
 }
 
@@ -80,17 +108,17 @@ void ShardTwin::arrives(psd::ChannelId channel, Sequence sequence) {
                    name() + ", which has taken " + std::to_string(last.value));
 }
 
-void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float> payload) {
+void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float> payload, double records) {
   problem_.clear();
   const auto channel = channels_.find(event.channel);
   if (channel == channels_.end()) return;
   Worker& worker = workers_[channel->second];
   if (event.sequence != worker.last.next()) return;  // a duplicate, or refused: nothing may change
-  before_ = Before{channel->second, worker, expected_, visited_, complete_epochs_};
+  before_ = Before{channel->second, worker, expected_, expected_slots_, visited_, complete_epochs_};
   if (!is_active(channel->second))
     problem_ = "I3: " + name() + " takes a frame of " + to_string(channel->second.task) +
                ", which isn't in its roster or is fenced";
-  taken(worker, event, payload);
+  take(worker, event, payload, records);
 }
 
 void ShardTwin::after(bool is_open) {
@@ -104,6 +132,7 @@ void ShardTwin::after(bool is_open) {
     before_->worker.unsure = before_->worker.last.next();
     workers_[before_->member] = std::move(before_->worker);
     expected_ = std::move(before_->expected);
+    expected_slots_ = std::move(before_->expected_slots);
     visited_ = std::move(before_->visited);
     complete_epochs_ = before_->complete_epochs;
   } else if (before_ && !problem_.empty()) {
@@ -113,27 +142,64 @@ void ShardTwin::after(bool is_open) {
   }
   before_.reset();
   if (is_sync()) expect_steps();
-  if (values() != expected_)
+  if (values() != expected_ || !has_slots_expected())
     laws_.violated(std::string(is_sync() ? "I7: " : "I3, I5: ") + name() + " at version " +
                    std::to_string(shard_.core().version().value) + " has other parameters than its frames make");
   if (shard_.core().version() < version_) laws_.violated("I8: the version of " + name() + " goes back");
   version_ = shard_.core().version();
 }
 
-void ShardTwin::taken(Worker& worker, const psd::PushArrived& event, std::span<const float> payload) {
+// Whatever the transport and the worker's buffers did to it on the way.
+void ShardTwin::is_gradient(const Push& push, std::span<const float> payload, double records) {
+  if (job_.config.train.clip.kind == ClipKind::kGlobalNorm) return;  // scaled at the worker
+  const std::uint64_t begin = job_.layout.buckets[push.bucket.value].flat_begin;
+  for (std::size_t i = 0; i < payload.size(); ++i) {
+    const float expected = coefficient(begin + i) * static_cast<float>(records);
+    if (payload[i] != expected && std::isfinite(payload[i]))
+      return laws_.violated("I24: a frame of bucket " + std::to_string(push.bucket.value) + " has " +
+                            std::to_string(payload[i]) + " in place of " + std::to_string(expected));
+  }
+}
+
+void ShardTwin::take(Worker& worker, const psd::PushArrived& event, std::span<const float> payload, double records) {
   const Push& push = event.push;
   worker.last = event.sequence;
+  is_gradient(push, payload, records);
   if (is_sync()) return stage(worker, push, payload);
-  std::size_t at = 0;
-  for (const BucketId bucket : buckets_) {
-    const std::size_t elements = job_.layout.buckets[bucket.value].elements;
-    for (std::size_t i = 0; bucket == push.bucket && i < payload.size(); ++i) expected_[at + i] -= payload[i];
-    at += elements;
+  Taken& taken = worker.taken;
+  if (!worker.is_in_push) {
+    taken.newest.clear();
+    taken.visited_last = 0.0;
   }
+  worker.is_in_push = !push.last;
+  // One that was skipped has no payloads; its records are visited all the same.
+  for (const BucketId bucket : buckets_) {
+    if (!(push.skipped ? push.last && push.examples > 0 : bucket == push.bucket && !payload.empty())) continue;
+    taken.sums[bucket] += records;
+    taken.newest[bucket] += records;
+  }
+  if (!push.skipped && !payload.empty() && update::all_finite(payload)) apply(push.bucket, payload);
   if (!push.last) return;
   worker.clock = push.clock;
   if (push.final) worker.is_at_work = false;
-  if (push.examples > 0 && problem_.empty()) problem_ = visit(push);
+  if (push.examples == 0) return;
+  if (id_.value == 0 && push.lease.value != 0) {
+    taken.visited += records;
+    taken.visited_last = records;
+  }
+  if (problem_.empty()) problem_ = visit(push);
+}
+
+void ShardTwin::apply(BucketId bucket, std::span<const float> payload) {
+  const double rate = update::learning_rate(job_.config.train, version_.value, roster_.members.size());
+  std::size_t at = 0;
+  for (const BucketId own : buckets_) {
+    const std::size_t elements = job_.layout.buckets[own.value].elements;
+    if (own == bucket)
+      rule_.apply({rate, version_.value, 1.0}, std::span(expected_).subspan(at, elements), payload,
+                  slots_at(at, elements));
+    at += elements;
+  }
 }
 
 // ---- sync
@@ -145,6 +211,7 @@ void ShardTwin::stage(Worker& worker, const Push& push, std::span<const float> p
   staged.clock = push.clock;
   staged.roster = push.roster;
   if (!payload.empty()) staged.payloads[push.bucket] = std::vector<float>(payload.begin(), payload.end());
+  staged.nonfinite = staged.nonfinite || push.skipped || !update::all_finite(payload);
   if (!push.last) return;
   staged.last = push;
   worker.clock = push.clock;
@@ -163,20 +230,72 @@ std::vector<Member> ShardTwin::whole_set(Step step) const {
   return members;
 }
 
+double ShardTwin::norm2_of(const std::vector<const Staged*>& parts) const {
+  double norm2 = 0.0;
+  for (const BucketId bucket : buckets_) {
+    std::vector<update::WeightedGradient> gradients;
+    const double total = weigh(parts, bucket, gradients);
+    std::vector<float> sums(job_.layout.buckets[bucket.value].elements);
+    if (!gradients.empty()) norm2 += update::squared_norm_of_sum(gradients, 1.0 / total, sums);
+  }
+  return norm2;
+}
+
+// With one shard no message tells of the step: what the rules make of all who are there.
+Decision ShardTwin::own_decision(Step step) {
+  Decision decision{whole_set(step), 1.0, false};
+  for (const Member& member : decision.members)
+    decision.skip = decision.skip || workers_[member].staged[step].nonfinite;
+  const ClipConfig& clip = job_.config.train.clip;
+  if (decision.skip || clip.kind != ClipKind::kGlobalNorm) return decision;
+  const double norm2 = norm2_of(parts_of(step, decision.members));
+  const double norm = std::sqrt(norm2);
+  if (norm > clip.value) decision.scale = clip.value / norm;
+  return decision;
+}
+
 void ShardTwin::expect_steps() {
   for (Step step = version_.next(); step <= shard_.core().version(); step = step.next()) {
-    if (job_.layout.shards == 1) laws_.decided(run_, step, whole_set(step));
-    const std::vector<Member>* members = laws_.set_of(run_, step);
-    if (members == nullptr)
+    if (job_.layout.shards == 1) laws_.decided(run_, step, own_decision(step));
+    const Decision* decision = laws_.decision_of(run_, step);
+    if (decision == nullptr)
       return laws_.violated("I7: " + name() + " does step " + std::to_string(step.value) +
                             ", of which the pacer has said nothing");
-    add_step(step, *members);
+    add_step(step, *decision);
   }
 }
 
-void ShardTwin::add_step(Step step, const std::vector<Member>& members) {
+// Those that bring something.
+std::vector<const ShardTwin::Staged*> ShardTwin::parts_of(Step step, const std::vector<Member>& members) {
   std::vector<const Staged*> parts;
   for (const Member& member : members) {
+    const Staged& staged = workers_[member].staged[step];
+    if (staged.last && staged.last->examples > 0 && !staged.nonfinite) parts.push_back(&staged);
+  }
+  return parts;
+}
+
+// The gradients of one bucket; returns what all weigh.
+double ShardTwin::weigh(const std::vector<const Staged*>& parts, BucketId bucket,
+                        std::vector<update::WeightedGradient>& gradients) const {
+  const auto equal = [&parts](const Staged* part) { return part->last->examples == parts.front()->last->examples; };
+  const bool is_plain = std::all_of(parts.begin(), parts.end(), equal);
+  double total = 0.0;
+  for (const Staged* part : parts) {
+    const auto payload = part->payloads.find(bucket);
+    if (payload == part->payloads.end()) {
+      laws_.violated("I7: " + name() + " does a step without all buckets");
+      return 0.0;
+    }
+    const float weight = is_plain ? 1.0F : static_cast<float>(part->last->examples);
+    gradients.push_back({payload->second, weight});
+    total += static_cast<double>(weight);
+  }
+  return total;
+}
+
+void ShardTwin::add_step(Step step, const Decision& decision) {
+  for (const Member& member : decision.members) {
     const Staged& staged = workers_[member].staged[step];
     if (!staged.last)
       return laws_.violated("I7: " + name() + " does step " + std::to_string(step.value) + " with " +
@@ -184,29 +303,26 @@ void ShardTwin::add_step(Step step, const std::vector<Member>& members) {
     if (staged.roster.value != 0 && staged.roster != roster_.version)
       return laws_.violated("I11: " + name() + " does step " + std::to_string(step.value) +
                             " with records that were lent to another roster");
-    if (staged.last->examples > 0) parts.push_back(&staged);
     if (id_.value == 0 && staged.last->examples > 0)
       if (const std::string problem = visit(*staged.last); !problem.empty()) return laws_.violated(problem);
+    if (staged.nonfinite && !decision.skip)
+      return laws_.violated("I7: step " + std::to_string(step.value) + " is done though " + to_string(member.task) +
+                            "'s part at " + name() + " isn't finite");
   }
-  const auto equal = [&parts](const Staged* part) { return part->last->examples == parts.front()->last->examples; };
-  const bool is_plain = std::all_of(parts.begin(), parts.end(), equal);
-  const update::UpdateRule rule(job_.config.train);
+  if (decision.skip) laws_.skips();
+  const std::vector<const Staged*> parts = parts_of(step, decision.members);
+  const ClipConfig& clip = job_.config.train.clip;
+  if (clip.kind == ClipKind::kGlobalNorm && !decision.skip)
+    laws_.norm_is(run_, clip, job_.layout.shards, step, id_, norm2_of(parts));
+  const double rate = update::learning_rate(job_.config.train, step.value - 1, roster_.members.size());
   std::size_t at = 0;
   for (const BucketId bucket : buckets_) {
     const std::size_t elements = job_.layout.buckets[bucket.value].elements;
     std::vector<update::WeightedGradient> gradients;
-    double total = 0.0;
-    for (const Staged* part : parts) {
-      const auto payload = part->payloads.find(bucket);
-      if (payload == part->payloads.end())
-        return laws_.violated("I7: " + name() + " does step " + std::to_string(step.value) + " without all buckets");
-      const float weight = is_plain ? 1.0F : static_cast<float>(part->last->examples);
-      gradients.push_back({payload->second, weight});
-      total += static_cast<double>(weight);
-    }
-    const double rate = update::learning_rate(job_.config.train, step.value - 1, roster_.members.size());
-    if (!gradients.empty())
-      rule.apply_sum({rate, step.value - 1, 1.0 / total}, std::span(expected_).subspan(at, elements), gradients, {});
+    const double total = decision.skip ? 0.0 : weigh(parts, bucket, gradients);
+    if (!gradients.empty() && total > 0.0)
+      rule_.apply_sum({rate, step.value - 1, decision.scale / total}, std::span(expected_).subspan(at, elements),
+                      gradients, slots_at(at, elements));
     at += elements;
   }
   for (auto& [member, worker] : workers_)
@@ -284,10 +400,14 @@ void ShardTwin::says(const psd::SendAcknowledge& action) {
 void ShardTwin::says(const psd::SendCommit& action) {
   std::vector<Member> members;
   action.message.members.each([&](Rank rank) { members.push_back(roster_.members.at(rank.value)); });
-  laws_.decided(run_, action.message.step, members);
+  laws_.decided(run_, action.message.step, Decision{std::move(members), action.message.scale, action.message.skip});
 }
 
 void ShardTwin::says(const psd::Fenced& action) {
+  const Worker& worker = workers_[action.worker];
+  if (action.last_sequence != worker.last && action.last_sequence != worker.unsure)
+    laws_.violated("I6: " + name() + " says that the last frame of " + to_string(action.worker.task) + " was " +
+                   std::to_string(action.last_sequence.value) + "; it has taken " + std::to_string(worker.last.value));
   laws_.fenced(run_, id_, action.worker);
 }
 
@@ -296,6 +416,8 @@ void ShardTwin::says(const psd::CopyForCheckpoint& action) {
   CutTaken cut;
   cut.version = action.entry.version;
   cut.values = values();
+  cut.slots = expected_slots_;
+  if (!is_sync()) cut.taken = taken();
   for (const WorkerEntry& entry : action.entry.workers) cut.clocks[entry.worker] = workers_[entry.worker].clock;
   laws_.cut(run_, action.attempt, id_, std::move(cut));
   if (id_.value != 0) return;

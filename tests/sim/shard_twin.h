@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/interval_set.h"
+#include "common/update/update_rule.h"
 #include "psd/shard_job.h"
 #include "psd/store/shard.h"
 #include "tests/sim/laws.h"
@@ -22,14 +23,16 @@ namespace disttrain::sim {
 class ShardTwin {
  public:
   // `shard` as it begins, at the end of its making. All outlive the twin.
-  ShardTwin(Laws& laws, const psd::ShardJob& job, const psd::Shard& shard, ShardId id, const Member& owner,
+  ShardTwin(Laws& laws, const psd::ShardJob& job, psd::Shard& shard, ShardId id, const Member& owner,
             const Roster& roster, const PacerReport& restored);
+  ~ShardTwin() { laws_.ends(run_, id_, *this); }
+  ShardTwin(const ShardTwin&) = delete;
 
   // A push's frame, before the shard has looked at it.
   void arrives(psd::ChannelId channel, Sequence sequence);
-  // Around each event. `payload`: of a push.
+  // Around each event. `payload`: of a push, a gradient of records whose values add up to `records`.
   void before(const psd::Event& event);
-  void before_push(const psd::PushArrived& event, std::span<const float> payload);
+  void before_push(const psd::PushArrived& event, std::span<const float> payload, double records);
   // is_open: the push's channel still is.
   void after(bool is_open = true);
 
@@ -41,12 +44,16 @@ class ShardTwin {
   void says(const psd::Fenced& action);
   void says(const psd::CopyForCheckpoint& action);
 
+  // async, ssp: of each worker, as of now.
+  TakenByWorker taken() const;
+
  private:
   struct Staged {
     Step clock;
     RosterVersion roster;
     std::map<BucketId, std::vector<float>> payloads;
     std::optional<Push> last;  // its last frame, once it is there
+    bool nonfinite = false;
   };
   struct Worker {
     Sequence last;    // frame taken
@@ -56,25 +63,36 @@ class ShardTwin {
     bool is_in_push = false;
     bool is_at_work = false;  // ssp: it began, and hasn't said that nothing follows
     std::map<Step, Staged> staged;
+    Taken taken;  // async, ssp
   };
 
   bool is_sync() const { return job_.config.train.mode == Mode::kSync; }
   std::string name() const;
   void take_roster(const Roster& roster);
   bool is_active(const Member& worker) const;
-  void taken(Worker& worker, const psd::PushArrived& event, std::span<const float> payload);
+  void take(Worker& worker, const psd::PushArrived& event, std::span<const float> payload, double records);
+  void apply(BucketId bucket, std::span<const float> payload);
+  void is_gradient(const Push& push, std::span<const float> payload, double records);
   void stage(Worker& worker, const Push& push, std::span<const float> payload);
   Step slowest() const;
   std::string visit(const Push& push);
   void expect_steps();
   std::vector<Member> whole_set(Step step) const;
-  void add_step(Step step, const std::vector<Member>& members);
+  Decision own_decision(Step step);
+  double norm2_of(const std::vector<const Staged*>& parts) const;
+  std::vector<const Staged*> parts_of(Step step, const std::vector<Member>& members);
+  double weigh(const std::vector<const Staged*>& parts, BucketId bucket,
+               std::vector<update::WeightedGradient>& gradients) const;
+  void add_step(Step step, const Decision& decision);
   void acknowledged(const Member& worker, Sequence upto);
   std::vector<float> values() const;
+  bool has_slots_expected() const;
+  update::SlotSpans slots_at(std::size_t at, std::size_t elements);
 
   Laws& laws_;
   const psd::ShardJob& job_;
-  const psd::Shard& shard_;
+  psd::Shard& shard_;
+  const update::UpdateRule rule_;
   const ShardId id_;
   const RunId run_;
   const Member owner_;
@@ -84,6 +102,7 @@ class ShardTwin {
   std::map<Member, Worker> workers_;
   std::set<Member> fenced_;
   std::vector<float> expected_;  // parameters of all its buckets, one after the other
+  std::vector<std::vector<float>> expected_slots_;
   Step version_;
   std::map<std::uint32_t, IntervalSet> visited_;  // pacer: of epochs that aren't complete
   std::uint32_t complete_epochs_ = 0;
@@ -92,6 +111,7 @@ class ShardTwin {
     Member member;
     Worker worker;
     std::vector<float> expected;
+    std::vector<std::vector<float>> expected_slots;
     std::map<std::uint32_t, IntervalSet> visited;
     std::uint32_t complete_epochs = 0;
   };

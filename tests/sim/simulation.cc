@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/sim/chief_node.h"
+#include "tests/sim/job_rules.h"
 #include "tests/sim/long_faults.h"
 #include "tests/sim/mishaps.h"
 #include "tests/sim/ps_node.h"
@@ -35,6 +36,7 @@ class Simulation {
     draw_job();
     draw_faults();
     mishaps_.draw(jobs_.configs.at("first"));
+    draw_rules(seed, world_, jobs_, storage_);
   }
 
   Outcome run() {
@@ -59,7 +61,10 @@ class Simulation {
     expect_end("second", seconds(400));
     if (is_over("second")) {
       const chiefd::JobStatus status = status_of("second");
-      if (status.state != chiefd::JobState::kFinished)
+      const bool diverged = may_diverge(jobs_.configs.at("second"), status.reason);
+      if (status.state == chiefd::JobState::kFailed && diverged)
+        world_.tell("the second job has diverged");
+      else if (status.state != chiefd::JobState::kFinished)
         laws_.violated("L1: the second job, without faults, is " + std::string(to_string(status.state)) + ": " +
                        status.reason);
       else
@@ -69,6 +74,7 @@ class Simulation {
     outcome.hash = world_.hash();
     outcome.turns = world_.turns();
     for (std::uint64_t n = laws_.applied_by_former_owners(); n > 0; --n) world_.count(Happening::kFrameAtFormerOwner);
+    for (std::uint64_t n = laws_.skipped(); n > 0; --n) world_.count(Happening::kSkippedStep);
     outcome.happenings = world_.happenings();
     outcome.words = world_.words();
     return outcome;
@@ -92,12 +98,17 @@ class Simulation {
                          (status.state == chiefd::JobState::kFailed && may_fail(job, status.reason));
     if (!may_end) laws_.violated("L1: the job is " + std::string(to_string(status.state)) + ": " + status.reason);
   }
+  // Its data spoil it, as they may, and it says so.
+  bool may_diverge(const JobConfig& job, const std::string& reason) const {
+    return jobs_.nonfinite.count(job.job.name) != 0 && reason.find("finite") != std::string::npos;
+  }
   // Of what it can't be blamed for, and says.
   bool may_fail(const JobConfig& job, const std::string& reason) const {
     const auto says = [&reason](const std::string& what) { return reason.find(what) != std::string::npos; };
     // Of a disk that fails a job may die at its end alone, after some tries; or of one that lied, when nothing is left
     // of what was committed to it; or where it isn't there as the job begins.
-    return ((storage_.has_failed() || storage_.was_away()) && says("the last checkpoint couldn't be taken")) ||
+    return may_diverge(job, reason) ||
+           ((storage_.has_failed() || storage_.was_away()) && says("the last checkpoint couldn't be taken")) ||
            ((storage_.has_lied() || laws_.is_any_damaged()) &&
             (says("was committed, and") || says("can be used any more"))) ||
            (storage_.has_hung() && says("does its file system hang?")) ||

@@ -1,11 +1,26 @@
 #include "tests/sim/worker_node.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace disttrain::sim {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
+
+namespace {
+
+// As workerd/job_runner.cc does.
+void clip(std::vector<float>& gradient, double limit) {
+  double sum = 0.0;
+  for (const float g : gradient) sum += static_cast<double>(g) * static_cast<double>(g);
+  const double norm = std::sqrt(sum);
+  if (!(norm > limit)) return;
+  for (float& g : gradient) g *= static_cast<float>(limit / norm);
+}
+
+}  // namespace
 
 Hello WorkerNode::make_hello() {
   TaskHello task;
@@ -35,11 +50,11 @@ Heartbeat WorkerNode::make_heartbeat() {
 }
 
 void WorkerNode::on_order(const wire::ControlMessage& message) {
-  if (const auto* order = std::get_if<DescribeJob>(&message)) {
+  if (const auto* describe = std::get_if<DescribeJob>(&message)) {
     drop_job();
-    held_ = order->job;
-    after(world_.between(milliseconds(1), milliseconds(30)), [this, order = *order, run = runs_] {
-      if (run == runs_) describe(order);
+    held_ = describe->job;
+    after(world_.between(milliseconds(1), milliseconds(30)), [this, job = describe->job, run = runs_] {
+      if (run == runs_) tell_chief(JobDescribed{job, jobs_.model, jobs_.records, 10});
     });
   } else if (const auto* order = std::get_if<OpenJob>(&message)) {
     if (!is_ours(order->job, order->generation)) open(*order);
@@ -62,24 +77,6 @@ void WorkerNode::on_order(const wire::ControlMessage& message) {
   } else if (const auto* evaluate = std::get_if<Evaluate>(&message)) {
     if (is_ours(evaluate->job, evaluate->generation)) feed(workerd::EvaluateRequested{});
   }
-}
-
-// Any answer of a ps will do.
-void WorkerNode::describe(const DescribeJob& order) {
-  auto left = std::make_shared<std::size_t>(order.reach.size());
-  auto described = std::make_shared<JobDescribed>(JobDescribed{order.job, jobs_.model, jobs_.records, 10, {}});
-  if (*left == 0) return tell_chief(*described);
-  Hello hello;
-  hello.who = ClientHello{to_string(self().task)};
-  for (const Owner& ps : order.reach)
-    dial(ps.address, hello, timeouts().dial,
-         [this, left, described, ps = ps.ps, run = runs_](std::optional<ConnectionId> connection, bool) {
-           if (connection)
-             close(*connection);
-           else
-             described->unreachable.push_back(ps);
-           if (--*left == 0 && run == runs_) tell_chief(*described);
-         });
 }
 
 void WorkerNode::close_job(const CloseJob& close) {
@@ -111,9 +108,9 @@ void WorkerNode::open(const OpenJob& order) {
   const std::vector<float> nothing(element_count(order.layout.model), 0.0F);
   parameters_.assign(core_->buffers(), nothing);
   gradients_.assign(core_->buffers(), nothing);
+  records_.assign(core_->buffers(), 0.0);
   versions_.assign(core_->buffers(), {});
   links_.assign(order.layout.shards, Link{});
-  for (const Owner& owner : order.owners) ps_[owner.ps.task].heard = now();
   for (std::uint32_t s = 0; s < order.layout.shards; ++s) {
     links_[s].patience = now() + timeouts().silent_ps;
     dial_shard(ShardId(s));
@@ -122,11 +119,10 @@ void WorkerNode::open(const OpenJob& order) {
 
 void WorkerNode::drop_job() {
   ++runs_;
-  if (core_) laws_.leaves(run_id(), self().task.index);
+  if (core_) laws_.leaves(run_id(), self());
   for (const auto& [connection, shard] : shards_) close(connection);
   shards_.clear();
   links_.clear();
-  ps_.clear();
   core_.reset();
   deferred_.clear();
   batches_.clear();
@@ -185,39 +181,16 @@ void WorkerNode::dial_shard(ShardId shard) {
            if (connection) close(*connection);
            return;
          }
-         if (!connection) return lost_shard(shard, false);
+         if (!connection) return lost_shard(shard);
          links_[shard.value].connection = *connection;
          shards_[*connection] = shard;
          after(timeouts().dial, [this, shard, attempt, run] {
-           if (run == runs_ && links_[shard.value].attempt == attempt && !links_[shard.value].open)
-             lost_shard(shard, false);
+           if (run == runs_ && links_[shard.value].attempt == attempt && !links_[shard.value].open) lost_shard(shard);
          });
        });
 }
 
-void WorkerNode::reached(ShardId shard) {
-  Ps& ps = ps_of(shard);
-  ps.heard = now();
-  if (std::exchange(ps.has_complained, false)) feed(workerd::PsReached{shard});
-}
-
-// What ps_exchange.cc sees by what comes over its channels.
-void WorkerNode::watch() {
-  const Duration pause = timeouts().silent / 2;
-  const bool was_away = now() - watched_ > 2 * pause;
-  watched_ = now();
-  for (std::uint32_t s = 0; s < links_.size(); ++s) {
-    Link& link = links_[s];
-    if (!link.open) continue;
-    if (was_away || hears(link.connection))
-      link.heard = ps_of(ShardId(s)).heard = now();
-    else if (now() - link.heard > timeouts().silent)
-      lost_shard(ShardId(s), false);
-  }
-  after(pause, [this] { watch(); });
-}
-
-void WorkerNode::lost_shard(ShardId shard, bool answered) {
+void WorkerNode::lost_shard(ShardId shard) {
   Link& link = links_[shard.value];
   const bool was_open = std::exchange(link.open, false);
   ++link.attempt;
@@ -225,18 +198,13 @@ void WorkerNode::lost_shard(ShardId shard, bool answered) {
     shards_.erase(link.connection);
     close(std::exchange(link.connection, 0));
   }
-  if (answered && !was_open) reached(shard);
-  if (answered && link.patience && now() >= *link.patience)
+  if (link.patience && now() >= *link.patience)
     return feed(workerd::Broken{Error{ErrorCode::kUnavailable, "can't open a channel"}});
   link.pause = std::clamp(link.pause * 2, timeouts().reconnect_first, timeouts().reconnect_longest);
   after(link.pause, [this, shard, attempt = link.attempt, run = runs_] {
     if (run == runs_ && links_[shard.value].attempt == attempt) dial_shard(shard);
   });
-  const Duration lasts = now() - ps_of(shard).heard;
-  if (!was_open && (answered || lasts <= timeouts().silent)) return;
-  ps_of(shard).has_complained = true;
-  if (was_open) return feed(workerd::ChannelLost{shard, "lost", lasts});
-  feed(workerd::PsUnreachable{shard, "no answer", lasts});
+  if (was_open) feed(workerd::ChannelLost{shard, "reset"});
 }
 
 void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
@@ -247,7 +215,7 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
   if (const auto* answer = std::get_if<wire::HelloAnswer>(&payload)) {
     Link& link = links_[shard.value];
     if (const auto* refused = std::get_if<Refused>(answer)) {
-      if (refused->code == ErrorCode::kTemporary) return lost_shard(shard, true);
+      if (refused->code == ErrorCode::kTemporary) return lost_shard(shard);
       ++link.attempt;
       shards_.erase(connection);
       close(std::exchange(link.connection, 0));
@@ -256,8 +224,6 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
     link.open = true;
     link.patience.reset();
     link.pause = Duration();
-    link.heard = now();
-    reached(shard);
     feed(workerd::ChannelOpened{shard, std::get<Welcome>(*answer).last_sequence});
   } else if (const auto* frame = std::get_if<ParametersFrame>(&payload)) {
     // While it computes, frames wait in the socket.
@@ -279,7 +245,7 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
 void WorkerNode::on_closed(ConnectionId connection) {
   if (is_link(connection)) return on_link_closed();
   const auto found = shards_.find(connection);
-  if (found != shards_.end()) lost_shard(found->second, false);
+  if (found != shards_.end()) lost_shard(found->second);
 }
 
 void WorkerNode::carry_out(const workerd::RequestLease& action) {
@@ -309,8 +275,8 @@ void WorkerNode::carry_out(const workerd::SendMark& action) {
 void WorkerNode::carry_out(const workerd::SendPush& action) {
   const Link& link = links_[action.shard.value];
   if (!link.open) return;
-  if (action.push.final) laws_.leaves(run_id(), self().task.index);
-  PushFrame frame{action.sequence, action.push, {}};
+  if (action.push.final) laws_.leaves(run_id(), self());
+  PushFrame frame{action.sequence, action.push, {}, records_[action.gradients]};
   if (action.payload) {
     const Bucket& bucket = order_.layout.buckets[action.push.bucket.value];
     const auto begin = gradients_[action.gradients].begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin);
@@ -322,7 +288,7 @@ void WorkerNode::carry_out(const workerd::SendPush& action) {
 void WorkerNode::carry_out(const workerd::Compute& action) {
   busy_ = true;
   world_.whisper("  " + to_string(self_.task) + " computes step " + std::to_string(action.step));
-  laws_.computes(run_id(), config_, self().task.index, action.step);
+  laws_.computes(run_id(), config_, self(), action.step);
   if (config_.train.mode == Mode::kSync)
     laws_.computed_from(to_string(self().task), versions_[action.parameters], order_.layout.buckets.size());
   after(world_.between(microseconds(100), slowest_step_), [this, action, run = runs_] {
@@ -334,9 +300,12 @@ void WorkerNode::carry_out(const workerd::Compute& action) {
       for (std::uint64_t record = interval.begin; record < interval.end; ++record) sum += value_of(record);
     std::vector<float>& gradient = gradients_[action.gradients];
     for (std::size_t e = 0; e < gradient.size(); ++e) gradient[e] = coefficient(e) * sum;
+    records_[action.gradients] = static_cast<double>(sum);
+    if (action.clip_norm > 0.0) clip(gradient, action.clip_norm);
+    const float loss = spoil(gradient) ? std::numeric_limits<float>::quiet_NaN() : sum;
     if (action.early) feed_now(workerd::RangesReady{gradient.size() / 2});
     busy_ = false;
-    if (core_) feed_now(workerd::Computed{sum});
+    if (core_) feed_now(workerd::Computed{loss});
     if (closing_) return close_job(CloseJob(*closing_));
     while (core_ && !deferred_.empty() && (!busy_ || core_->buffers() > 1)) {
       const std::function<void()> work = std::move(deferred_.front());
@@ -346,9 +315,19 @@ void WorkerNode::carry_out(const workerd::Compute& action) {
   });
 }
 
+// True: the loss isn't finite. Else one element of the gradient may not be.
+bool WorkerNode::spoil(std::vector<float>& gradient) {
+  const auto often = jobs_.nonfinite.find(config_.job.name);
+  if (often == jobs_.nonfinite.end() || !world_.chance(often->second)) return false;
+  const bool is_loss = world_.chance(500);
+  world_.count(is_loss ? Happening::kNonfiniteLoss : Happening::kNonfiniteGradient);
+  if (!is_loss) gradient[world_.random().below(gradient.size())] = std::numeric_limits<float>::quiet_NaN();
+  return is_loss;
+}
+
 void WorkerNode::carry_out(const workerd::RunEvaluation& action) {
   if (core_->progress().phase == Phase::kEvaluate && order_.layout.shards > 0)
-    laws_.final_parameters(config_, order_.layout, parameters_[action.parameters]);
+    laws_.final_parameters(run_id(), config_, order_.layout, parameters_[action.parameters]);
   after(world_.between(milliseconds(1), milliseconds(20)), [this, run = runs_] {
     if (run == runs_) feed(workerd::EvaluationDone{1.0, 0, 10, 1});
   });
@@ -362,13 +341,12 @@ void WorkerNode::carry_out(const workerd::ReportEvaluated& action) {
 }
 
 void WorkerNode::carry_out(const workerd::ReportFinished& action) {
-  laws_.leaves(run_id(), self().task.index);
+  laws_.leaves(run_id(), self());
   tell_chief(WorkerFinished{order_.job, order_.generation, action.steps});
 }
 
 void WorkerNode::carry_out(const workerd::Accuse& action) {
-  tell_chief(Accusation{order_.job, order_.generation, order_.owners.at(action.shard.value).ps.task, action.reason,
-                        action.lasts, action.withdrawn});
+  tell_chief(Accusation{order_.job, order_.generation, order_.owners.at(action.shard.value).ps.task, action.reason});
 }
 
 void WorkerNode::carry_out(const workerd::Fail& action) {

@@ -1,0 +1,73 @@
+#include "tests/sim/job_rules.h"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace disttrain::sim {
+namespace {
+
+constexpr const char* kInitFile = "/c/init.safetensors";
+
+// A file as somebody else would have made it: safetensors by its definition.
+Status write_init(checkpoint::MemoryFiles& files, const ModelSpec& model) {
+  std::string header = "{";
+  std::vector<float> values;
+  for (std::uint32_t v = 0; v < model.variables.size(); ++v) {
+    const std::uint64_t elements = element_count(model.variables[v]);
+    const std::size_t begin = values.size() * sizeof(float);
+    for (std::uint64_t e = 0; e < elements; ++e) values.push_back(init_value(v, e));
+    header += std::string(v == 0 ? "" : ",") + "\"" + model.variables[v].name + R"(":{"dtype":"F32","shape":[)" +
+              std::to_string(elements) + R"(],"data_offsets":[)" + std::to_string(begin) + "," +
+              std::to_string(values.size() * sizeof(float)) + "]}";
+  }
+  header += "}";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t length = header.size();
+  std::vector<std::byte> bytes(sizeof(length) + length + values.size() * sizeof(float));
+  std::memcpy(bytes.data(), &length, sizeof(length));
+  std::memcpy(bytes.data() + sizeof(length), header.data(), length);
+  std::memcpy(bytes.data() + sizeof(length) + length, values.data(), values.size() * sizeof(float));
+  auto file = files.create(kInitFile);
+  if (!file) return tl::unexpected(file.error());
+  if (Status written = (*file)->append(bytes); !written) return written;
+  if (Status synced = (*file)->sync(); !synced) return synced;
+  return files.sync_directory("/c");
+}
+
+void draw_rule(Random& random, JobConfig& job) {
+  OptimizerConfig& optimizer = job.train.optimizer;
+  constexpr Rule kRules[] = {Rule::kSgd,     Rule::kMomentum, Rule::kNesterov, Rule::kAdagrad,
+                             Rule::kRmsprop, Rule::kAdam,     Rule::kAdamw};
+  optimizer.rule = kRules[random.below(std::size(kRules))];
+  // Numbers that floats have exactly, and that can't grow without end.
+  optimizer.learning_rate = random.below(2) == 0 ? 0.125 : 0.0078125;
+  optimizer.weight_decay = random.below(3) == 0 ? 0.0625 : 0.0;
+  optimizer.momentum = 0.5;
+  const std::uint64_t clip = random.below(3);
+  if (clip == 0) return;
+  job.train.clip.kind = clip == 1 ? ClipKind::kValue : ClipKind::kGlobalNorm;
+  job.train.clip.value = static_cast<double>(1 + random.below(30));
+}
+
+}  // namespace
+
+void draw_rules(std::uint64_t seed, World& world, Jobs& jobs, Storage& disk) {
+  Random random(seed, stream_of("rules"));
+  const bool has_file = random.below(6) == 0;
+  if (has_file && !write_init(disk.truth(), jobs.model)) return;
+  for (auto& [name, job] : jobs.configs) {
+    if (random.below(3) == 0) draw_rule(random, job);
+    if (has_file && random.below(3) != 0) job.checkpoint.init_from = kInitFile;
+    if (random.below(6) == 0) {
+      jobs.nonfinite[name] = 5 + random.below(100);
+      job.train.nonfinite.limit = random.below(2) == 0 ? 0 : static_cast<std::uint32_t>(2 + random.below(5));
+      if (random.below(4) == 0) job.train.nonfinite.action = NonfiniteAction::kFail;
+    }
+    if (job.train.optimizer.rule != Rule::kSgd) world.count(Happening::kSlots);
+    if (job.train.clip.kind != ClipKind::kNone) world.count(Happening::kClipping);
+    if (!job.checkpoint.init_from.empty()) world.count(Happening::kInitFrom);
+  }
+}
+
+}  // namespace disttrain::sim
