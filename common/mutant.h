@@ -26,6 +26,10 @@ enum class Mutant {
   kHoldForgotten,
   kMeanOfMeans,
   kRestoredLedgerLost,
+  kVetoPerShard,
+  kClipPerShard,
+  kSlotsNotRestored,
+  kInitIgnored,
   // chiefd
   kTermNotDurable,
   kGenerationNotDurable,
@@ -37,6 +41,9 @@ enum class Mutant {
   kCursorOfAnotherStep,
   kOldGenerationHeard,
   kNoRollbackOfSurvivors,
+  kGenerationNotRaised,
+  kGrantForgotten,
+  kAcceptedBeforeDurable,
   // workerd
   kMixedVersions,
   kArrivalAssumed,
@@ -44,6 +51,10 @@ enum class Mutant {
   kFilesNotSynced,
   kCommitNotSynced,
   kLastOneRemoved,
+  kNewestByStep,
+  kDamageUnseen,
+  // transport
+  kRecordsLostOnTheWire,
 };
 
 inline Mutant planted_mutant = Mutant::kNone;

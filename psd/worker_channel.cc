@@ -1,7 +1,6 @@
 #include "psd/worker_channel.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace disttrain::psd {
 
@@ -39,7 +38,6 @@ void WorkerChannel::welcome(const Welcome& welcome) {
   OutgoingFrame frame;
   frame.header = header(FrameType::kWelcome);
   frame.control = bytes;
-  is_welcome_ = true;
   connection_->send(frame);
 }
 
@@ -60,15 +58,7 @@ void WorkerChannel::answer(const Parameters& message) {
     send_parameters(message);
 }
 
-void WorkerChannel::keep_alive() {
-  if (!is_welcome_ || std::exchange(has_sent_, false) || connection_->queued_bytes() != 0) return;
-  OutgoingFrame frame;
-  frame.header = header(FrameType::kAlive);
-  connection_->send(frame);
-}
-
 void WorkerChannel::send_parameters(const Parameters& message) {
-  has_sent_ = true;
   OutgoingFrame frame;
   frame.header = header(FrameType::kParameters);
   frame.control = wire::encode(message, owner_.scratch());
@@ -87,7 +77,6 @@ void WorkerChannel::acknowledge(const Acknowledge& message) {
 }
 
 void WorkerChannel::send_acknowledge(const Acknowledge& message, Payload lifetime) {
-  has_sent_ = true;
   OutgoingFrame frame;
   frame.header = header(FrameType::kAcknowledge);
   frame.control = wire::encode(message, owner_.scratch());

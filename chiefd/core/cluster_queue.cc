@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "chiefd/core/cluster.h"
+#include "common/mutant.h"
 
 namespace disttrain::chiefd {
 
@@ -95,6 +96,7 @@ void Cluster::on(Instant now, const Submit& event, Actions& actions) {
   const Ticket ticket = turn.persist(SubmittedRecord{id, submission.config.job.name, submission.toml,
                                                      submission.warmup_steps, submission.awaited_workers});
   answers_.emplace(ticket, AnswerClient{event.client, JobSubmitted{id, ahead}});
+  if (DISTTRAIN_MUTANT(kAcceptedBeforeDurable)) actions.push_back(AnswerClient{event.client, JobSubmitted{id, ahead}});
   jobs_[id] = std::make_unique<Job>(setup_of(id, submission));
   forget_old_jobs();
 }

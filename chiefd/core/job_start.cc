@@ -119,7 +119,6 @@ void Job::on_described(Turn& turn, const Member& from, const JobDescribed& descr
                       "; expected the same files and the same version on every host",
                   from.task);
     prepared_.insert(from);
-    note_reach(turn, from, described.unreachable);
     if (stage_ == Stage::kRegather) regather(turn);
     return join_prepared(turn);
   }
@@ -203,12 +202,12 @@ Status Job::place_on_all(const Tasks& tasks) {
   std::vector<Offer> offers;
   std::uint64_t offered = 0;
   for (const auto& [id, task] : tasks.all()) {
-    if (id.role != Role::kPs || !task.takes_work() || is_avoided(tasks, id)) continue;
+    if (id.role != Role::kPs || !task.takes_work()) continue;
     const std::uint32_t threads = std::max(task.hello.shards, 1u);
     offers.push_back(Offer{id, threads});
     offered += threads;
   }
-  if (offered == 0) return disttrain::fail(ErrorCode::kUnavailable, "no ps is there that the others reach");
+  if (offered == 0) return disttrain::fail(ErrorCode::kUnavailable, "no ps is there");
   Result<Layout> layout =
       place_on(described_->model, config().job.placement, config().job.shards, static_cast<std::uint32_t>(offered));
   if (!layout) return tl::unexpected(layout.error());
@@ -241,7 +240,8 @@ void Job::place_model(Turn& turn) {
 // Owners, layout and roster are decided.
 void Job::begin_generation(Turn& turn) {
   was_begun_ = generation_.value != 0;
-  generation_ = std::max(generation_, folder_generation_).next();
+  const bool keeps_number = was_begun_ && DISTTRAIN_MUTANT(kGenerationNotRaised);
+  generation_ = keeps_number ? generation_ : std::max(generation_, folder_generation_).next();
   roster_.version = RosterVersion(1);
   workers_ = roster_.members;
   first_workers_ = static_cast<std::uint32_t>(workers_.size());
@@ -340,7 +340,6 @@ void Job::ask_to_open(Turn& turn, const Member& worker) {
 
 void Job::start_training(Turn& turn) {
   stage_ = Stage::kTrain;
-  links_.forget_peers();  // its shards have met
   opened_ = true;
   deadline_.reset();
   unfinished_ = std::set<Member>(roster_.members.begin(), roster_.members.end());
@@ -371,7 +370,7 @@ void Job::start_training(Turn& turn) {
   }
   // After what was told: a chief that finds it has no recovery to end.
   turn.persist(TrainingRecord{id(), generation_});
-  set_state(turn, JobState::kRunning, training_reason(turn.now));
+  set_state(turn, JobState::kRunning, training_reason());
   send_to_workers(turn, StartJob{id(), generation_});
   lend(turn);
   invite_all(turn);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/mutant.h"
+
 namespace disttrain::chiefd {
 
 const char* to_string(JobState state) {
@@ -97,6 +99,7 @@ class Applier {
     if (JournaledJob* job = find(record.job, record.generation)) job->roster = record.roster;
   }
   void operator()(const GrantRecord& record) const {
+    if (DISTTRAIN_MUTANT(kGrantForgotten)) return;
     if (JournaledJob* job = find(record.job, record.generation)) job->grants[record.lease.id] = record;
   }
   void operator()(const OpenGrantsRecord& record) const {

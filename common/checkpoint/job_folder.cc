@@ -179,6 +179,7 @@ Result<std::vector<Found>> list_checkpoints(Files& files, const std::string& job
     found.push_back(std::move(*checkpoint));
   }
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    if (DISTTRAIN_MUTANT(kNewestByStep)) return a.step > b.step;
     return std::tie(a.generation, a.step) > std::tie(b.generation, b.step);
   });
   return found;

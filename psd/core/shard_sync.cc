@@ -200,7 +200,7 @@ bool ShardCore::commit_sync(Instant now, const Commit& commit, Actions& actions)
   measured_.reset();
   settle_outcomes(commit);
   if (tells_visits_) tell_visits(commit, actions);
-  apply_and_answer(commit.skip ? nullptr : plan, actions);
+  apply_and_answer(commit.skip && !DISTTRAIN_MUTANT(kVetoPerShard) ? nullptr : plan, actions);
   if (is_pacer()) count_sync(now, commit, actions);
   for (std::uint32_t place = 0; place < places_; ++place) staging_.drop(Place(place), commit.step);
   return !failed_;

@@ -71,6 +71,7 @@ std::optional<Commit> SyncDecider::decide_with_norm(const RankSet& active, const
     commit.skip = candidate.nonfinite;
     double norm2 = 0.0;  // in the order of the shards, whichever reported first
     for (const std::optional<double>& of_shard : candidate.norm2) norm2 += *of_shard;
+    if (DISTTRAIN_MUTANT(kClipPerShard)) norm2 = *candidate.norm2.front();
     const double norm = std::sqrt(norm2);
     if (!std::isfinite(norm)) commit.skip = true;
     if (!commit.skip && norm > rules_.clip_norm) commit.scale = rules_.clip_norm / norm;

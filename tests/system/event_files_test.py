@@ -4,11 +4,10 @@ import json
 import os
 import signal
 import subprocess
-import unittest
 from pathlib import Path
 
 import plain_events
-from harness import SystemTest
+from harness import SystemTest, main
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "disttrain"
 TENSORBOARD = next(iter(sorted(CACHE.glob("tensorboard-*/bin/python"))), None)
@@ -141,4 +140,4 @@ class EventFilesTest(SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main(None if TENSORBOARD else "tensorboard package (tools/setup installs it)")

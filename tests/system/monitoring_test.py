@@ -86,7 +86,6 @@ def with_choice(query):
     return query
 
 
-@unittest.skipUnless(shutil.which("prometheus"), "no prometheus here (tools/setup installs it)")
 class MonitoringTest(SystemTest):
     def setUp(self):
         super().setUp()
@@ -170,4 +169,7 @@ class MonitoringTest(SystemTest):
 
 
 if __name__ == "__main__":
+    if shutil.which("prometheus") is None:
+        print("SKIPPED: no prometheus here (Debian: prometheus)")
+        sys.exit(77)
     unittest.main()

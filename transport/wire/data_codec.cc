@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/check.h"
+#include "common/mutant.h"
 #include "transport/wire/pieces.h"
 
 namespace disttrain::wire {
@@ -99,6 +100,7 @@ Status decode_push(Bytes control, Push& into) {
     m.visited.clear();
     for (auto interval : bounded(r.getVisited(), kMaxVisited, "visited positions"))
       m.visited.push_back(wire::read(interval));
+    if (DISTTRAIN_MUTANT(kRecordsLostOnTheWire) && m.visited.size() > 1) m.visited.clear();
     return true;
   });
   if (!read) return tl::unexpected(read.error());

@@ -49,7 +49,6 @@ bool known(FrameType type) {
     case FrameType::kCommit:
     case FrameType::kPacerNews:
     case FrameType::kCut:
-    case FrameType::kAlive:
       return true;
   }
   return false;

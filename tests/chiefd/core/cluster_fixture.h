@@ -8,7 +8,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -149,7 +148,6 @@ class ClusterTest : public testing::Test {
   ModelSpec model_{{VariableSpec{"w", {784, 100}, VariableKind::kTrainable, {}, 784, 100}}, 784, 10};
   std::uint64_t records_ = 1000;
   std::uint64_t evaluation_records_ = 0;
-  std::set<std::pair<TaskId, TaskId>> broken_links_;  // from, to: as those who are asked to reach a ps find them
   PacerReport pacer_;
 
   ClusterConfig config_;
@@ -240,10 +238,7 @@ class ClusterTest : public testing::Test {
   }
   void obey(TaskId task, const DescribeJob& m) {
     heartbeats_[task].job = m.job;
-    std::vector<Member> unreachable;
-    for (const Owner& owner : m.reach)
-      if (broken_links_.count({task, owner.ps.task}) != 0) unreachable.push_back(owner.ps);
-    answer(task, JobDescribed{m.job, model_, records_, evaluation_records_, unreachable});
+    answer(task, JobDescribed{m.job, model_, records_, evaluation_records_});
   }
   void obey(TaskId task, const CreateShards& m) {
     heartbeats_[task].job = m.job;
