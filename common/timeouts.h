@@ -10,6 +10,9 @@ struct Timeouts {
   Duration silent;             // no heartbeat for so long: silent                          = timeout
   Duration interval;           // between heartbeats                                        = timeout / 10
   Duration probe;              // one reconnect attempt that proves a task dead             = timeout / 4
+  Duration unreachable;        // two tasks that the chief hears can't reach each other for so
+                               // long: one of them goes                                   = 3 * timeout
+  Duration relink;             // a worker that couldn't reach a ps tries again after        = 2 * timeout
   Duration silent_ps;          // a silent ps is waited for so long at least                = 5 * timeout
   Duration reconnect_first;    // first pause between attempts to reach the chief           = timeout / 20
   Duration reconnect_longest;  // the pauses double up to this                              = timeout
@@ -26,6 +29,8 @@ constexpr Timeouts derive_timeouts(Duration heartbeat_timeout) {
       .silent = heartbeat_timeout,
       .interval = heartbeat_timeout / 10,
       .probe = heartbeat_timeout / 4,
+      .unreachable = heartbeat_timeout * 3,
+      .relink = heartbeat_timeout * 2,
       .silent_ps = heartbeat_timeout * 5,
       .reconnect_first = heartbeat_timeout / 20,
       .reconnect_longest = heartbeat_timeout,

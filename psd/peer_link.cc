@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <asio/post.hpp>
 
+#include "common/daemon/clock.h"
+
 namespace disttrain::psd {
 
 using transport::Bytes;
@@ -11,6 +13,15 @@ using transport::OutgoingFrame;
 using wire::FrameHeader;
 using wire::FrameType;
 
+namespace {
+
+// News are the pacer's state, which it tells each link that opens.
+bool is_said_once(FrameType type) {
+  return type != FrameType::kPacerNews && type != FrameType::kAlive;
+}
+
+}  // namespace
+
 struct PeerLink::Dialler {
   Dialler(ShardId self_id, asio::io_context& io, transport::Transport& way, const Timeouts& timeouts)
       : self(self_id),
@@ -18,21 +29,31 @@ struct PeerLink::Dialler {
         transport(way),
         timer(io),
         give_up(asio::steady_timer::clock_type::now() + timeouts.setup),
-        pause(timeouts.reconnect_first) {}
+        pause(timeouts.reconnect_first),
+        answered_at(daemon::now()) {}
 
   const ShardId self;
   asio::io_context& loop;
   transport::Transport& transport;
-  asio::steady_timer timer;
-  const asio::steady_timer::time_point give_up;
+  asio::steady_timer timer;  // the hello's answer, or the pause before the next attempt
+  asio::steady_timer::time_point give_up;
   Duration pause;
+  std::uint64_t attempt = 0;  // what an earlier one still has under way is told by it
+  Instant answered_at;        // by the pacer's ps, in whatever way; before that, when the first attempt began
+  bool has_complained = false;
 };
 
 PeerLink::PeerLink(PeerOwner& owner, ShardJobPtr job, ShardId peer, std::unique_ptr<transport::Connection> connection)
-    : owner_(owner), job_(std::move(job)), peer_(peer), connection_(std::move(connection)), open_(true) {
+    : owner_(owner),
+      job_(std::move(job)),
+      peer_(peer),
+      connection_(std::move(connection)),
+      open_(true),
+      heard_at_(daemon::now()),
+      kept_at_(heard_at_) {
   connection_->start(*this);
   const std::vector<std::byte> bytes = wire::encode(Welcome{});
-  send(FrameType::kWelcome, bytes);
+  transmit(FrameType::kWelcome, bytes);
 }
 
 PeerLink::PeerLink(PeerOwner& owner, ShardJobPtr job, ShardId self, asio::io_context& loop,
@@ -40,7 +61,8 @@ PeerLink::PeerLink(PeerOwner& owner, ShardJobPtr job, ShardId self, asio::io_con
     : owner_(owner),
       job_(std::move(job)),
       peer_(0),
-      dialler_(std::make_unique<Dialler>(self, loop, transport, job_->timeouts)) {
+      dialler_(std::make_unique<Dialler>(self, loop, transport, job_->timeouts)),
+      kept_at_(daemon::now()) {
   dial();
 }
 
@@ -49,20 +71,36 @@ PeerLink::~PeerLink() {
   if (connection_) connection_->close();
 }
 
-FrameHeader PeerLink::header(FrameType type) const {
-  FrameHeader header;
-  header.type = type;
-  header.job = job_->job;
-  header.generation = job_->generation;
-  return header;
+void PeerLink::transmit(FrameType type, Bytes control) {
+  OutgoingFrame frame;
+  frame.header.type = type;
+  frame.header.job = job_->job;
+  frame.header.generation = job_->generation;
+  frame.control = control;
+  has_sent_ = true;
+  connection_->send(frame);
 }
 
 void PeerLink::send(FrameType type, Bytes control) {
   if (!open_) return;
-  OutgoingFrame frame;
-  frame.header = header(type);
-  frame.control = control;
-  connection_->send(frame);
+  carried_ = carried_ || is_said_once(type);
+  transmit(type, control);
+}
+
+// The peer is judged only where this loop itself had its turns: else what it has sent may lie in the socket.
+void PeerLink::keep_alive(Instant now) {
+  const bool was_away = now - kept_at_ > job_->timeouts.silent / 2;
+  kept_at_ = now;
+  if (!open_) return;
+  if (!std::exchange(has_sent_, false)) {
+    transmit(FrameType::kAlive, {});
+    has_sent_ = false;
+  }
+  if (was_away || connection_->bytes_received() != heard_) {
+    heard_ = connection_->bytes_received();
+    heard_at_ = now;
+  }
+  if (now - heard_at_ > job_->timeouts.silent) lose("no answer", now - heard_at_);
 }
 
 void PeerLink::dial() {
@@ -72,28 +110,56 @@ void PeerLink::dial() {
   hello.who = ShardPeerHello{job_->job, job_->generation, dialler_->self, job_->self, job_->token};
   const std::vector<std::byte> bytes = wire::encode(hello);
   OutgoingFrame frame;
-  frame.header = header(FrameType::kHello);
+  frame.header.type = FrameType::kHello;
+  frame.header.job = job_->job;
+  frame.header.generation = job_->generation;
   frame.control = bytes;
-  dialler_->transport.dial(dialler_->loop, job_->owners.at(0).address, frame, job_->timeouts.dial,
-                           [this, alive = alive_](Result<std::unique_ptr<transport::Connection>> connection) {
-                             if (!*alive) return;
+  const std::uint64_t attempt = ++dialler_->attempt;
+  dialler_->transport.dial(dialler_->loop, job_->owners.at(0).address, frame, job_->timeouts.silent,
+                           [this, alive = alive_, attempt](Result<std::unique_ptr<transport::Connection>> connection) {
+                             if (!*alive || attempt != dialler_->attempt) return;
                              if (!connection) return dial_later(connection.error().message);
                              connection_ = std::move(*connection);
                              connection_->start(*this);
+                             wait_for_hello_answer();
                            });
 }
 
-// The pacer may not be made yet: each ps gets its shards in its own time.
-void PeerLink::dial_later(const std::string& why) {
-  if (connection_) {
-    connection_->close();
-    asio::post(dialler_->loop, [dead = std::shared_ptr<transport::Connection>(std::move(connection_))] {});
+void PeerLink::wait_for_hello_answer() {
+  dialler_->timer.expires_after(job_->timeouts.silent);
+  dialler_->timer.async_wait([this, alive = alive_, attempt = dialler_->attempt](asio::error_code cancelled) {
+    if (!cancelled && *alive && attempt == dialler_->attempt && !open_)
+      dial_later("it took the connection but didn't answer the hello");
+  });
+}
+
+void PeerLink::drop_connection() {
+  open_ = false;
+  if (!connection_) return;
+  connection_->close();
+  if (!dialler_) return;
+  // It may be the one that is calling us: it dies when the loop has come out of it.
+  asio::post(dialler_->loop, [dead = std::shared_ptr<transport::Connection>(std::move(connection_))] {});
+}
+
+// The pacer may not be made yet: each ps gets its shards in its own time. `answered`: its ps said so.
+void PeerLink::dial_later(const std::string& why, bool answered) {
+  drop_connection();
+  ++dialler_->attempt;
+  const Instant now = daemon::now();
+  if (answered) {
+    dialler_->answered_at = now;
+    if (std::exchange(dialler_->has_complained, false)) owner_.on_peer_reached(peer_);
+  } else if (now - dialler_->answered_at > job_->timeouts.silent) {
+    dialler_->has_complained = true;
+    owner_.on_peer_unreachable(peer_, now - dialler_->answered_at, why);
   }
-  if (asio::steady_timer::clock_type::now() >= dialler_->give_up) return owner_.on_peer_lost(peer_, why);
+  if (asio::steady_timer::clock_type::now() >= dialler_->give_up)
+    return owner_.on_peer_lost(peer_, true, now - dialler_->answered_at, why);
   dialler_->timer.expires_after(dialler_->pause);
   dialler_->pause = std::min(dialler_->pause * 2, job_->timeouts.reconnect_longest);
-  dialler_->timer.async_wait([this, alive = alive_](asio::error_code cancelled) {
-    if (!cancelled && *alive) dial();
+  dialler_->timer.async_wait([this, alive = alive_, attempt = dialler_->attempt](asio::error_code cancelled) {
+    if (!cancelled && *alive && attempt == dialler_->attempt) dial();
   });
 }
 
@@ -103,25 +169,42 @@ Result<MutableBytes> PeerLink::payload_landing(const FrameHeader&, Bytes) {
 
 void PeerLink::on_frame(const FrameHeader& frame_header, Bytes control, Bytes) {
   if (open_) {
+    if (frame_header.type == FrameType::kAlive) return;
+    carried_ = carried_ || is_said_once(frame_header.type);
     if (frame_header.job == job_->job && frame_header.generation == job_->generation)
       owner_.on_peer_frame(peer_, frame_header, control);
     return;
   }
   const Result<wire::HelloAnswer> answer = wire::decode_hello_answer(frame_header.type, control);
-  if (!answer) return dial_later(answer.error().message);
+  if (!answer) return dial_later(answer.error().message, true);
   if (const auto* refused = std::get_if<Refused>(&*answer)) {
-    if (refused->code == ErrorCode::kTemporary) return dial_later(refused->reason);
+    if (refused->code == ErrorCode::kTemporary) return dial_later(refused->reason, true);
     connection_->close();
-    return owner_.on_peer_lost(peer_, "it refuses: " + refused->reason);
+    return owner_.on_peer_lost(peer_, true, Duration::zero(), "it refuses: " + refused->reason);
   }
+  dialler_->timer.cancel();
+  dialler_->pause = job_->timeouts.reconnect_first;
+  dialler_->answered_at = heard_at_ = kept_at_ = daemon::now();
+  heard_ = connection_->bytes_received();
   open_ = true;
+  if (std::exchange(dialler_->has_complained, false)) owner_.on_peer_reached(peer_);
   owner_.on_peer_open(peer_);
 }
 
 void PeerLink::on_closed(const Error& why) {
   if (!open_) return dial_later(why.message);
+  lose(why.message, Duration::zero());
+}
+
+void PeerLink::lose(const std::string& why, Duration lasts) {
+  if (dialler_ && !carried_) {
+    dialler_->answered_at = daemon::now() - lasts;
+    dialler_->give_up = asio::steady_timer::clock_type::now() + job_->timeouts.setup;
+    return dial_later(why);
+  }
   open_ = false;
-  owner_.on_peer_lost(peer_, why.message);
+  connection_->close();
+  owner_.on_peer_lost(peer_, carried_, lasts, why);
 }
 
 }  // namespace disttrain::psd

@@ -1,6 +1,8 @@
 // The connection between a shard and its pacer, either end of it: small messages in order. The shard that isn't the
-// pacer dials, again and again until the pacer is there; a link that was open and is lost isn't opened again: what it
-// carried may be lost, and the chief decides what becomes of the job. Belongs to the loop of its shard.
+// pacer dials, again and again until the pacer is there. A link that has carried messages and is lost isn't opened
+// again: some of them may be lost, and the chief decides what becomes of the job. One that has carried none but the
+// pacer's news, which each new link is told, is dialled again as if it had never been open. Belongs to the loop of its
+// shard.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -10,6 +12,7 @@
 #include <string>
 
 #include "common/messages/data.h"
+#include "common/time.h"
 #include "psd/shard_job.h"
 #include "transport/connection.h"
 #include "transport/wire/codec.h"
@@ -21,8 +24,12 @@ class PeerOwner {
   virtual ~PeerOwner() = default;
   virtual void on_peer_open(ShardId peer) = 0;
   virtual void on_peer_frame(ShardId peer, const wire::FrameHeader& header, transport::Bytes control) = 0;
-  // The last call for this link; it may be destroyed once the loop has come out of it.
-  virtual void on_peer_lost(ShardId peer, const std::string& why) = 0;
+  // Dialled in vain for so long; and, after that, answered.
+  virtual void on_peer_unreachable(ShardId peer, Duration lasts, const std::string& why) = 0;
+  virtual void on_peer_reached(ShardId peer) = 0;
+  // The last call for this link; it may be destroyed once the loop has come out of it. `carried`: messages, of which
+  // some may be lost; else the peer dials again. `lasts`: since the peer was heard.
+  virtual void on_peer_lost(ShardId peer, bool carried, Duration lasts, const std::string& why) = 0;
 };
 
 class PeerLink final : public transport::ConnectionHandler {
@@ -34,6 +41,10 @@ class PeerLink final : public transport::ConnectionHandler {
   ~PeerLink() override;
 
   void send(wire::FrameType type, transport::Bytes control);
+  // To be called within each Timeouts::interval: shows the peer that the link carries, and gives up a peer of which
+  // nothing has come for Timeouts::silent.
+  void keep_alive(Instant now);
+  bool has_carried() const { return carried_; }
 
   Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;
   void on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) override;
@@ -44,8 +55,11 @@ class PeerLink final : public transport::ConnectionHandler {
   struct Dialler;
 
   void dial();
-  void dial_later(const std::string& why);
-  wire::FrameHeader header(wire::FrameType type) const;
+  void wait_for_hello_answer();
+  void dial_later(const std::string& why, bool answered = false);
+  void drop_connection();
+  void lose(const std::string& why, Duration lasts);
+  void transmit(wire::FrameType type, transport::Bytes control);
 
   PeerOwner& owner_;
   const ShardJobPtr job_;
@@ -53,6 +67,11 @@ class PeerLink final : public transport::ConnectionHandler {
   std::unique_ptr<Dialler> dialler_;
   std::unique_ptr<transport::Connection> connection_;
   bool open_ = false;
+  bool carried_ = false;     // messages that nobody says again, in either direction
+  bool has_sent_ = false;    // since keep_alive()
+  std::uint64_t heard_ = 0;  // bytes, as of heard_at_
+  Instant heard_at_;
+  Instant kept_at_;                                             // the last keep_alive()
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with callbacks that may come after the end
 };
 

@@ -209,9 +209,12 @@ void ShardService::act_on(const SendAcknowledge& action) {
 // --- The pacer and the others
 
 void ShardService::adopt_peer(transport::Arrival& arrival, ShardId from) {
-  auto& link = peers_[from];
-  if (link) bury(place_.loop, std::move(link));
-  link = std::make_unique<PeerLink>(static_cast<PeerOwner&>(*this), job_, from, arrival.adopt(place_.loop));
+  // It has lost the link before this shard has: of what that carried some may be lost.
+  if (const auto before = peers_.find(from); before != peers_.end()) {
+    if (before->second->has_carried()) on_peer_lost(from, true, Duration::zero(), "it opened another link");
+    bury_peer(from);
+  }
+  peers_[from] = std::make_unique<PeerLink>(static_cast<PeerOwner&>(*this), job_, from, arrival.adopt(place_.loop));
   handle(PeerOpened{from});
 }
 
@@ -242,18 +245,34 @@ void ShardService::on_peer_frame(ShardId peer, const wire::FrameHeader& header, 
   }
 }
 
-// The chief knows best who of the two is gone, so it is asked first; but the job doesn't hang if it thinks all are
-// well.
-void ShardService::on_peer_lost(ShardId peer, const std::string& why) {
-  if (const auto link = peers_.find(peer); link != peers_.end()) {
-    bury(place_.loop, std::move(link->second));
-    peers_.erase(link);
-  }
+void ShardService::bury_peer(ShardId peer) {
+  auto link = peers_.extract(peer);
+  if (!link.empty()) bury(place_.loop, std::move(link.mapped()));
+}
+
+void ShardService::on_peer_unreachable(ShardId peer, Duration lasts, const std::string& why) {
+  const TaskId other = job_->owners.at(peer.value).ps.task;
+  const std::string reason =
+      name() + " can't reach shard " + std::to_string(peer.value) + " at " + to_string(other) + ": " + why;
+  place_.log.warn(reason);
+  place_.upward(wire::ControlMessage(Accusation{job_->job, job_->generation, other, reason, lasts}));
+}
+
+void ShardService::on_peer_reached(ShardId peer) {
+  const TaskId other = job_->owners.at(peer.value).ps.task;
+  place_.upward(wire::ControlMessage(Accusation{job_->job, job_->generation, other, "", Duration::zero(), true}));
+}
+
+// The chief knows best which of the two is gone, so it is asked first; but the job doesn't hang if it thinks all are
+// well. A link that carried nothing has lost nothing, and its peer dials again.
+void ShardService::on_peer_lost(ShardId peer, bool carried, Duration lasts, const std::string& why) {
+  bury_peer(peer);
   const TaskId other = job_->owners.at(peer.value).ps.task;
   const std::string reason =
       name() + " lost shard " + std::to_string(peer.value) + " at " + to_string(other) + ": " + why;
+  if (!carried) return place_.log.info(reason + "; nothing was under way, it dials again");
   place_.log.warn(reason);
-  place_.upward(wire::ControlMessage(Accusation{job_->job, job_->generation, other, reason}));
+  place_.upward(wire::ControlMessage(Accusation{job_->job, job_->generation, other, reason, lasts}));
   verdict_.expires_after(job_->timeouts.silent);
   verdict_.async_wait([this, alive = alive_, reason](asio::error_code cancelled) {
     if (!cancelled && *alive) act_on(FailJob{ErrorCode::kUnavailable, reason});
@@ -289,6 +308,16 @@ void ShardService::fence(const Member& worker) {
 void ShardService::report(bool at_once) {
   say(at_once);
   give_up_marks();
+  keep_links();
+}
+
+// Where nothing else is sent, workers and peers hear that this shard lives and that the link carries.
+void ShardService::keep_links() {
+  for (const auto& channel : channels_) channel->keep_alive();
+  const Instant now = daemon::now();
+  std::vector<PeerLink*> links;  // one that is given up leaves peers_
+  for (const auto& [shard, link] : peers_) links.push_back(link.get());
+  for (PeerLink* link : links) link->keep_alive(now);
 }
 
 void ShardService::say(bool at_once) {

@@ -88,6 +88,8 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard, const PacerReport& restored, bool is_empty);
   void connect();
   void say(bool at_once);
+  void keep_links();
+  void bury_peer(ShardId peer);
   void give_up_marks();
   void copy_on(std::shared_ptr<ShardCopied> news);
 
@@ -104,7 +106,9 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   // PeerOwner
   void on_peer_open(ShardId peer) override;
   void on_peer_frame(ShardId peer, const wire::FrameHeader& header, transport::Bytes control) override;
-  void on_peer_lost(ShardId peer, const std::string& why) override;
+  void on_peer_unreachable(ShardId peer, Duration lasts, const std::string& why) override;
+  void on_peer_reached(ShardId peer) override;
+  void on_peer_lost(ShardId peer, bool carried, Duration lasts, const std::string& why) override;
 
   // Outside
   void act(const Action& action) override;

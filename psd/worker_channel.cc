@@ -1,6 +1,7 @@
 #include "psd/worker_channel.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace disttrain::psd {
 
@@ -38,6 +39,7 @@ void WorkerChannel::welcome(const Welcome& welcome) {
   OutgoingFrame frame;
   frame.header = header(FrameType::kWelcome);
   frame.control = bytes;
+  is_welcome_ = true;
   connection_->send(frame);
 }
 
@@ -58,7 +60,15 @@ void WorkerChannel::answer(const Parameters& message) {
     send_parameters(message);
 }
 
+void WorkerChannel::keep_alive() {
+  if (!is_welcome_ || std::exchange(has_sent_, false) || connection_->queued_bytes() != 0) return;
+  OutgoingFrame frame;
+  frame.header = header(FrameType::kAlive);
+  connection_->send(frame);
+}
+
 void WorkerChannel::send_parameters(const Parameters& message) {
+  has_sent_ = true;
   OutgoingFrame frame;
   frame.header = header(FrameType::kParameters);
   frame.control = wire::encode(message, owner_.scratch());
@@ -77,6 +87,7 @@ void WorkerChannel::acknowledge(const Acknowledge& message) {
 }
 
 void WorkerChannel::send_acknowledge(const Acknowledge& message, Payload lifetime) {
+  has_sent_ = true;
   OutgoingFrame frame;
   frame.header = header(FrameType::kAcknowledge);
   frame.control = wire::encode(message, owner_.scratch());

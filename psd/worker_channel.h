@@ -54,6 +54,8 @@ class WorkerChannel final : public transport::ConnectionHandler {
   void answer(const Parameters& message);
   void acknowledge(const Acknowledge& message);
   void let_go(const MarkTaken& message);
+  // To be called within each Timeouts::interval: shows the worker that the channel carries, where nothing else does.
+  void keep_alive();
 
   // The bucket is about to become another step's: what waits with the values of this one leaves now, by copy.
   void settle(BucketId bucket);
@@ -83,6 +85,8 @@ class WorkerChannel final : public transport::ConnectionHandler {
   PushArrived arriving_;      // the push frame under way
   Fifo<Parameters> waiting_;  // answers that the socket hasn't room for: at most one push's and one pull's
   bool full_ = false;         // on_sent will come
+  bool is_welcome_ = false;   // the hello is answered
+  bool has_sent_ = false;     // since keep_alive()
 };
 
 }  // namespace disttrain::psd

@@ -317,7 +317,8 @@ void JobRunner::carry_out(const ReportFinished& action) {
 }
 
 void JobRunner::carry_out(const Accuse& action) {
-  world_.tell(Accusation{job_.job, job_.generation, job_.owners.at(action.shard.value).ps.task, action.reason});
+  world_.tell(Accusation{job_.job, job_.generation, job_.owners.at(action.shard.value).ps.task, action.reason,
+                         action.lasts, action.withdrawn});
 }
 
 void JobRunner::carry_out(const Fail& action) {

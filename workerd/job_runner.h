@@ -59,7 +59,13 @@ class JobRunner final : public ExchangeHandler {
   Generation generation() const { return job_.generation; }
 
   void on_channel_opened(ShardId shard, Sequence last) override { feed(ChannelOpened{shard, last}); }
-  void on_channel_lost(ShardId shard, const std::string& reason) override { feed(ChannelLost{shard, reason}); }
+  void on_channel_lost(ShardId shard, const std::string& reason, Duration lasts) override {
+    feed(ChannelLost{shard, reason, lasts});
+  }
+  void on_unreachable(ShardId shard, const std::string& reason, Duration lasts) override {
+    feed(PsUnreachable{shard, reason, lasts});
+  }
+  void on_reached(ShardId shard) override { feed(PsReached{shard}); }
   void on_refused(const Error& why) override { feed(Broken{why}); }
   void on_parameters(ShardId shard, const Parameters& parameters) override;
   void on_acknowledge(ShardId shard, const Acknowledge& acknowledge) override;

@@ -118,8 +118,9 @@ void StepThread::chief_returned() {
 // ---- on the step thread ----
 
 void StepThread::do_describe(const DescribeJob& message) {
-  // The chief may ask twice: the data is read once.
-  const bool is_prepared = prepared_ && prepared_->job == message.job && !runner_;
+  // The chief may ask again, also after a generation that is over: the data is read once.
+  const bool is_prepared = prepared_ && prepared_->job == message.job;
+  runner_.reset();
   if (!is_prepared) release();
   show_loading(message.job, Generation());
   Status ok = is_prepared ? Status() : prepare(message.job, message.job_toml);

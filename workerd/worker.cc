@@ -89,8 +89,30 @@ void Worker::tell(wire::ControlMessage message) {
   if (const auto* finished = std::get_if<WorkerFinished>(&message))
     log_.info(name_of_job(finished->job) + ": finished after " + std::to_string(finished->steps) + " steps");
   if (const auto* failed = std::get_if<TaskFailed>(&message)) log_.error(failed->reason);
-  if (const auto* accusation = std::get_if<Accusation>(&message)) log_.warn(accusation->reason);
+  if (const auto* accusation = std::get_if<Accusation>(&message)) {
+    if (accusation->withdrawn)
+      log_.info(to_string(accusation->accused) + " answers again");
+    else
+      log_.warn(accusation->reason);
+  }
+  if (auto* described = std::get_if<JobDescribed>(&message)) return probe_and_tell(std::move(*described));
   membership_.tell(std::move(message));
+}
+
+// Only a worker that reaches every ps may join the job; the chief goes by the answer.
+void Worker::probe_and_tell(JobDescribed described) {
+  Hello hello;
+  hello.cluster = startup_.cluster.name;
+  hello.cluster_hash = startup_.cluster.hash;
+  hello.who = ClientHello{to_string(startup_.task)};
+  probe_ = std::make_unique<ReachProbe>(loop_, transport_, hello, reach_, membership_.timeouts().dial,
+                                        [this, answer = std::move(described)](std::vector<Member> unreachable) mutable {
+                                          for (const Member& ps : unreachable)
+                                            log_.warn("no answer from " + to_string(ps.task));
+                                          answer.unreachable = std::move(unreachable);
+                                          if (job_ == answer.job) membership_.tell(std::move(answer));
+                                          probe_.reset();
+                                        });
 }
 
 task::Handlers Worker::membership_handlers() {
@@ -139,6 +161,7 @@ void Worker::on_other_journal() {
 void Worker::handle(const DescribeJob& message) {
   job_ = message.job;
   generation_ = Generation();
+  reach_ = message.reach;
   name_job(message.job_toml);
   step_.describe(message);
 }

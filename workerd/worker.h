@@ -15,6 +15,7 @@
 #include "common/metrics/rpc.h"
 #include "task/membership.h"
 #include "transport/connection.h"
+#include "workerd/reach_probe.h"
 #include "workerd/step_thread.h"
 
 namespace disttrain::workerd {
@@ -51,6 +52,7 @@ class Worker {
   void name_job(const std::string& job_toml);
   std::string job_text() const;  // for systemd; "": no job
   void tell(wire::ControlMessage message);
+  void probe_and_tell(JobDescribed described);
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
   bool is_ours(JobId job, Generation generation) const { return job == job_ && generation == generation_; }
 
@@ -81,6 +83,8 @@ class Worker {
   metrics::RpcBook requests_;
   std::string job_name_;      // once it is described or opened
   std::string pause_reason_;  // "": it doesn't pause
+  std::vector<Owner> reach_;  // ps tasks of the last DescribeJob
+  std::unique_ptr<ReachProbe> probe_;
   std::unique_ptr<transport::Listener> listener_;
   task::Membership membership_;
   StepThread step_;  // last: it posts to the others until it has ended

@@ -8,6 +8,8 @@ const char* to_string(AwaitedFor what) {
       return "hello";
     case AwaitedFor::kHeartbeat:
       return "heartbeat";
+    case AwaitedFor::kLink:
+      return "link";
     case AwaitedFor::kDescription:
       return "description";
     case AwaitedFor::kShards:

@@ -14,6 +14,7 @@ namespace disttrain::chiefd {
 enum class AwaitedFor : std::uint8_t {
   kHello,        // it isn't there: a process has to take its place
   kHeartbeat,    // it is silent
+  kLink,         // the chief hears it, but it can't reach a task that it needs, or most workers can't reach it
   kDescription,  // it reads the data and builds the model
   kShards,       // it makes its shards
   kOpen,         // it opens the job

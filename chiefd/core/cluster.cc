@@ -269,7 +269,7 @@ TaskStatus Cluster::task_status(const Task& task, Instant now) const {
     if (task.member.task.role == Role::kWorker) status.step = std::max(status.step, job.steps_of(task.member));
   }
   if (!current_ || task.state != TaskState::kReady) return status;
-  if (status.reason.empty()) status.reason = jobs_.at(*current_)->why_kept_out(task.member.task);
+  if (status.reason.empty()) status.reason = jobs_.at(*current_)->why_kept_out(task.member.task, now);
   const std::vector<Member> members = jobs_.at(*current_)->members();
   if (std::find(members.begin(), members.end(), task.member) != members.end() && task.heartbeat.job == *current_)
     status.state = TaskState::kRunning;

@@ -190,9 +190,7 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
                  [&](const JobClosed&) {
                    if (stage_ == Stage::kClose && answered(from)) finish_closing(turn);
                  },
-                 [&](const Accusation& m) {
-                   if (is_mine(m)) turn.tasks.accuse(m.accused, turn.actions);
-                 },
+                 [&](const Accusation& m) { on_accusation(turn, from, m); },
                  [&](const Heartbeat& m) {
                    if (is_mine(m)) on_heartbeat(turn, from, m);
                  },
@@ -267,12 +265,18 @@ void Job::on_finding(Turn& turn, const Finding& finding) {
   }
   const Member& member = finding.member;
   const bool is_gone = finding.what != Finding::What::kJoined && finding.what != Finding::What::kReturned;
+  // A worker that was removed begins anew: its link is no better for that.
+  const Task* task = turn.tasks.find(member.task);
+  const bool is_another = finding.what == Finding::What::kLost && member.task.role == Role::kPs;
+  const bool is_away = is_gone && finding.what != Finding::What::kSilent && (task == nullptr || !task->is_there());
+  if (is_another || is_away) links_.forget(member.task);
   if (is_gone) {
     invited_.erase(member);
     if (finding.what != Finding::What::kSilent) prepared_.erase(member);
     return lose_task(turn, finding);
   }
-  if (finding.what == Finding::What::kReturned && silent_ps_.erase(member.task) > 0 && silent_ps_.empty()) resume(turn);
+  if (finding.what == Finding::What::kReturned && silent_ps_.erase(member.task) > 0 && silent_ps_.empty())
+    resume(turn, "all ps tasks are back");
   if (stage_ == Stage::kRegather) regather(turn);
   if (member.task.role == Role::kWorker && !uses(member)) invite(turn, member);
 }
@@ -284,13 +288,17 @@ void Job::on_tick(Turn& turn) {
   if (find_again_ && turn.now >= *find_again_) ask_newest(turn);
   if (stage_ == Stage::kReclaim) finish_reclaim(turn);
   check_suspicions(turn);
-  for (const auto& [task, since] : silent_ps_)
-    if (turn.now - since > patience_with_ps(since) && !is_final(state_))
-      return recover(
-          turn,
-          {task, "it has been silent for " + std::to_string(static_cast<long>(to_seconds(turn.now - since))) + " s"},
-          !turn.tasks.find(task)->leaving);
+  review_links(turn);
+  for (const auto& [task, silence] : silent_ps_) {
+    const Duration lasts = turn.now - silence.since;
+    if (lasts <= patience_with_ps(silence.since) || is_final(state_)) continue;
+    if (silence.is_link) return recover(turn, {std::nullopt, silence.why}, Loss::kLink);
+    return recover(turn,
+                   {task, "it has been silent for " + std::to_string(static_cast<long>(to_seconds(lasts))) + " s"},
+                   turn.tasks.find(task)->leaving ? Loss::kLeft : Loss::kCounts);
+  }
   if (deadline_ && turn.now >= *deadline_) return on_deadline(turn);
+  invite_again(turn);
   if (stage_ == Stage::kTrain) {
     for (const auto& [member, task] : std::map(joining_))
       if (turn.now - task > setup_.timeouts.setup) lose_worker(turn, member, "it didn't open the job in time");
@@ -309,7 +317,16 @@ void Job::check_suspicions(Turn& turn) {
     if (!is_settled(turn, from, suspicion.since)) continue;
     suspicions_.erase(from);
     if (!uses(from)) continue;
-    // All are well but who complains: it may do better as another member, or with others.
+    // Two shards lost each other.
+    const auto link = std::find_if(links_.broken().begin(), links_.broken().end(), [from = from](const auto& broken) {
+      return broken.first.from == from.task && from.task.role == Role::kPs;
+    });
+    if (link != links_.broken().end()) {
+      const std::string why = links_.text(turn.now, link->first);
+      links_.forget_peers();  // they may meet again
+      return recover(turn, {std::nullopt, why}, Loss::kLink);
+    }
+    // All are well but the one that complains: it may do better as another member, or with others.
     if (!is_worker(from) || stage_ != Stage::kTrain) return recover(turn, {from.task, suspicion.error.message});
     lose_worker(turn, from, suspicion.error.message);
   }
@@ -331,7 +348,8 @@ bool Job::is_settled(const Turn& turn, const Member& from, Instant since) const 
 void Job::on_reconnect(Turn& turn, const TaskHello& hello) {
   const Member& member = hello.member;
   if (stage_ == Stage::kReclaim) return reclaim(turn, hello);
-  if (invited_.count(member) != 0) send(turn, member.task, DescribeJob{id(), setup_.submission.toml});
+  if (invited_.count(member) != 0)
+    send(turn, member.task, DescribeJob{id(), setup_.submission.toml, ps_to_reach(turn.tasks)});
   if (stage_ != Stage::kDescribe && !uses(member)) return;
   const bool is_awaited = awaited_.count(member) != 0;
   switch (stage_) {

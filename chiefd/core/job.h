@@ -30,6 +30,7 @@
 #include "chiefd/core/attempts.h"
 #include "chiefd/core/events.h"
 #include "chiefd/core/lending.h"
+#include "chiefd/core/links.h"
 #include "chiefd/core/restarts.h"
 #include "chiefd/core/status.h"
 #include "chiefd/core/tasks.h"
@@ -98,7 +99,7 @@ class Job {
   // Of a worker's phase times those since the end of warm-up.
   PhaseTimes measured_times(const Member& worker, PhaseTimes times) const;
   // Why the job does without a worker that is there: "isn't taken back: ...". "": it may take part.
-  std::string why_kept_out(TaskId task) const;
+  std::string why_kept_out(TaskId task, Instant now) const;
   // The tasks that it uses; for status after its end, too.
   std::vector<Member> members() const;
 
@@ -143,6 +144,18 @@ class Job {
     kEvaluate,
     kClose,
     kReleased,
+  };
+  // What a task's going counts as.
+  enum class Loss {
+    kCounts,  // for job.max_restarts
+    kLeft,    // it was told to end
+    kLink,    // it lives, but can't reach another task
+  };
+  // A ps that is waited for, with the workers paused.
+  struct Silence {
+    Instant since;
+    bool is_link = false;  // the chief hears it; most workers don't reach it
+    std::string why{};     // then
   };
   // A lost worker whose records wait for the shards' answers.
   struct Fence {
@@ -245,9 +258,10 @@ class Job {
   void check_end(Turn& turn);
   void check_stall(Turn& turn);
   RootCause who_is_waited_for(const Tasks& tasks) const;
+  std::string broken_links_text(Instant now) const;
 
   // job_workers.cc: workers are lost and join.
-  void lose_worker(Turn& turn, const Member& worker, const std::string& why, bool is_loss = true);
+  void lose_worker(Turn& turn, const Member& worker, const std::string& why, Loss loss = Loss::kCounts);
   void fence(Turn& turn, const Member& worker, std::optional<Ticket> after);
   void change_roster(Turn& turn, std::vector<Member> members, const std::optional<Member>& lost);
   void begin_deadlines(Turn& turn, Ticket persisted);
@@ -263,24 +277,42 @@ class Job {
   void forget_predecessors(const Member& worker);
   std::size_t losses_of(TaskId worker, Instant now) const;  // within job.restart_window
   void keep_out(Turn& turn, TaskId worker, std::size_t losses);
-  std::string training_reason() const;
+  std::string training_reason(Instant now) const;
   Step reached() const;  // while it recovers, what it had come to
   std::string shortage(const Turn& turn) const;
   void check_quorum(Turn& turn);
   void pause_workers(Turn& turn, bool paused, const std::string& reason);
 
+  // job_links.cc: tasks that the chief hears can't reach each other.
+  void on_accusation(Turn& turn, const Member& from, const Accusation& accusation);
+  void mend_link(Turn& turn, const Links::Link& link);
+  void tell_link(Turn& turn, const Links::Link& link, const std::string& consequence);
+  void judge_link(Turn& turn, const Member& from, const Links::Link& link);
+  void wait_for_links(Turn& turn, TaskId ps);
+  void review_links(Turn& turn);
+  void note_reach(Turn& turn, const Member& from, const std::vector<Member>& unreachable);
+  void invite_again(Turn& turn);
+  std::vector<Owner> ps_to_reach(const Tasks& tasks) const;
+  bool reaches_owners(TaskId worker) const;
+  std::vector<TaskId> voters(const Tasks& tasks) const;
+  bool is_cut_off(const Tasks& tasks, TaskId ps) const;
+  bool is_avoided(const Tasks& tasks, TaskId ps) const;
+  std::size_t peers_cut_off(TaskId ps) const;
+  std::string links_of(Instant now, TaskId worker) const;
+
   // job_recover.cc: a ps is silent, or lost.
   void lose_task(Turn& turn, const Finding& finding);
   void pause(Turn& turn, const Finding& finding);
-  void resume(Turn& turn);
+  void resume(Turn& turn, const std::string& why);
   Duration patience_with_ps(Instant silent_since) const;
-  void recover(Turn& turn, const Cause& cause, bool is_loss = true);
-  void roll_back(Turn& turn, bool is_loss = true);
+  void recover(Turn& turn, const Cause& cause, Loss loss = Loss::kCounts);
+  void roll_back(Turn& turn, Loss loss = Loss::kCounts);
   std::size_t count_loss(Turn& turn, const std::string& kind, const Cause& cause);
   Error too_many_losses(ErrorCode code, const Cause& cause, std::size_t times) const;
   void drop_generation(Turn& turn);
   void regather(Turn& turn);
   bool regather_ps(Turn& turn, std::string& problem);
+  bool can_train_with(const Tasks& tasks) const;
   bool regather_workers(Turn& turn);
   void find_restore(Turn& turn);
 
@@ -325,7 +357,7 @@ class Job {
   // job_end.cc: after the last step.
   void end_steps(Turn& turn);
   void on_all_finished(Turn& turn);
-  void evaluate(Turn& turn, bool is_loss = true);  // is_loss: who was to evaluate before
+  void evaluate(Turn& turn, Loss loss = Loss::kCounts);  // of the worker that was to evaluate before
   void on_evaluated(Turn& turn, const Evaluated& evaluated);
   EndRecord end_record(Instant now) const;
   void close(Turn& turn, JobState end, const std::string& reason);
@@ -374,6 +406,9 @@ class Job {
   std::map<Member, Instant> joining_;        // in the roster, haven't opened their channels
   std::map<std::string, Restarts> rejoins_;  // how often each was lost; by its name, as events have it
   std::map<TaskId, std::string> kept_out_;   // lost too often: why
+  Links links_;
+  std::map<TaskId, Restarts> unlinked_;     // how often each worker was removed for a link
+  std::map<TaskId, Instant> invite_after_;  // a worker that couldn't reach a ps isn't asked again before
   std::set<Member> unfinished_;
   std::set<Member> lost_;
   std::map<TaskId, Step> lost_clocks_;  // own steps that a lost worker had done
@@ -401,7 +436,7 @@ class Job {
   std::uint64_t examples_heard_ = 0;                // of reports, as they grew; a rollback takes nothing back
   std::optional<std::uint64_t> examples_reported_;  // in this generation; none: this chief heard of none
   Instant progress_at_;
-  std::map<TaskId, Instant> silent_ps_;
+  std::map<TaskId, Silence> silent_ps_;
   std::map<Member, Suspicion> suspicions_;  // by who said so: nobody says it twice
   double evaluation_seconds_ = 0.0;         // that all waited for
   std::optional<EvaluationStatus> evaluation_;

@@ -26,9 +26,10 @@ std::vector<Awaited> Job::missing_to_begin(const Tasks& tasks) const {
     const bool is_unlisted = task == nullptr || !task->is_listed;
     if (is_unlisted && (task == nullptr || !task->takes_work())) missing.push_back(absent(rank, task, since));
   }
-  const auto there = static_cast<std::size_t>(std::count_if(
-      tasks.all().begin(), tasks.all().end(),
-      [](const auto& entry) { return entry.first.role == Role::kWorker && entry.second.takes_work(); }));
+  const auto there =
+      static_cast<std::size_t>(std::count_if(tasks.all().begin(), tasks.all().end(), [](const auto& entry) {
+        return entry.first.role == Role::kWorker && entry.second.takes_work();
+      }));
   if (missing.empty() && there < least_workers())
     missing.push_back({std::nullopt, AwaitedFor::kHello, since, least_workers() - there});
   return missing;
@@ -38,7 +39,10 @@ std::vector<Awaited> Job::missing_ps(const Tasks& tasks) const {
   std::vector<Awaited> missing;
   for (const Member& ps : holders()) {
     const Task* task = tasks.find(ps.task);
-    if (task == nullptr || !task->takes_work()) missing.push_back(absent(ps.task, task, recovery_->gathers_since));
+    if (task == nullptr || !task->takes_work())
+      missing.push_back(absent(ps.task, task, recovery_->gathers_since));
+    else if (is_avoided(tasks, ps.task))
+      missing.push_back({ps.task, AwaitedFor::kLink, recovery_->gathers_since});
   }
   return missing;
 }
@@ -47,6 +51,7 @@ std::vector<Awaited> Job::missing_ps(const Tasks& tasks) const {
 bool Job::is_ready(const Task& task, Instant now) const {
   const TaskId id = task.member.task;
   if (id.role != Role::kWorker || !task.takes_work() || prepared_.count(task.member) == 0) return false;
+  if (!reaches_owners(id)) return false;
   return waits_for_lost() || losses_of(id, now) <= config().job.max_restarts;
 }
 
@@ -56,6 +61,10 @@ std::vector<Awaited> Job::missing_workers(const Tasks& tasks, Instant now) const
     for (const TaskId rank : ranks_) {
       const Task* task = tasks.find(rank);
       if (task != nullptr && is_ready(*task, now)) continue;
+      if (task != nullptr && task->takes_work() && !reaches_owners(rank)) {
+        missing.push_back({rank, AwaitedFor::kLink, recovery_->gathers_since});
+        continue;
+      }
       const auto invited = task != nullptr ? invited_.find(task->member) : invited_.end();
       if (invited != invited_.end() && task->takes_work())
         missing.push_back({rank, AwaitedFor::kDescription, invited->second});
@@ -118,7 +127,8 @@ std::vector<Awaited> Job::waits_for(const Tasks& tasks, Instant now) const {
     for (const Member& member : members())
       if (reclaimed_.count(member) == 0) all.push_back(absent(member.task, tasks.find(member.task), progress_at_));
   for (const Member& member : awaited_) all.push_back({member.task, expected_answer(), waits_since_});
-  for (const auto& [task, since] : silent_ps_) all.push_back({task, AwaitedFor::kHeartbeat, since});
+  for (const auto& [task, silence] : silent_ps_)
+    all.push_back({task, silence.is_link ? AwaitedFor::kLink : AwaitedFor::kHeartbeat, silence.since});
   if (stage_ != Stage::kTrain) return all;
   if (is_short_) add(missing_to_train(tasks));
   if (const std::optional<TaskId> ps = leaving_owner(tasks); ps && !is_saved_)

@@ -72,14 +72,14 @@ void Job::on_all_finished(Turn& turn) {
        Send{pacer().task, SetRoster{id(), generation_, roster_}, std::nullopt});
 }
 
-void Job::evaluate(Turn& turn, bool is_loss) {
+void Job::evaluate(Turn& turn, Loss loss) {
   if (stopping_) return close(turn, JobState::kStopped, end_reason_);
   if (config().evaluate.files.empty()) return close(turn, JobState::kFinished, "");
   stage_ = Stage::kEvaluate;
   const auto candidate = std::find_if(roster_.members.begin(), roster_.members.end(),
                                       [this](const Member& worker) { return lost_.count(worker) == 0; });
   if (candidate == roster_.members.end())
-    return recover(turn, {std::nullopt, "no worker is left for the final evaluation"}, is_loss);
+    return recover(turn, {std::nullopt, "no worker is left for the final evaluation"}, loss);
   set_state(turn, JobState::kEvaluating, to_string(candidate->task) + " evaluates the final parameters");
   await(turn, {*candidate}, turn.now + setup_.timeouts.setup + config().job.stall_timeout);
   send(turn, candidate->task, Evaluate{id(), generation_});

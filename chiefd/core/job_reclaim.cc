@@ -137,7 +137,7 @@ void Job::reclaim(Turn& turn, const TaskHello& hello) {
   };
   if (std::any_of(ps.begin(), ps.end(), was_replaced) && hello.job.value == 0)
     return recover(turn, {hello.member.task, "it was restarted while the chief was away"},
-                   told_to_end_.count(to_string(hello.member.task)) == 0);
+                   told_to_end_.count(to_string(hello.member.task)) == 0 ? Loss::kCounts : Loss::kLeft);
   if (hello.job != id() || hello.generation != generation_ || !uses(hello.member)) return;
   reclaimed_.insert(hello.member);
   // Workers that have marked their channels for the chief before would wait for those that never heard of it.
@@ -160,7 +160,7 @@ void Job::finish_reclaim(Turn& turn) {
   for (const Member& member : ps)
     if (is_missing(member))
       return recover(turn, {member.task, "it was lost while the chief was away"},
-                     told_to_end_.count(to_string(member.task)) == 0);
+                     told_to_end_.count(to_string(member.task)) == 0 ? Loss::kCounts : Loss::kLeft);
   std::vector<Member> members = roster_.members;
   for (const Member& worker : roster_.members) {
     if (!is_missing(worker)) continue;

@@ -19,7 +19,7 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
   if (stage_ == Stage::kRegather) return regather(turn);
   if (!uses(member)) return;
   const bool is_silent = finding.what == Finding::What::kSilent;
-  const bool is_loss = !finding.was_told_to_end;
+  const Loss loss = finding.was_told_to_end ? Loss::kLeft : Loss::kCounts;
   const bool has_trained = stage_ == Stage::kTrain || stage_ == Stage::kReclaim || stage_ == Stage::kSettle ||
                            stage_ == Stage::kFinalCut || stage_ == Stage::kEvaluate;
   if (stage_ == Stage::kClose) {
@@ -28,16 +28,16 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
   }
   if (is_owner(member)) {
     if (is_silent && has_trained) return pause(turn, finding);
-    return recover(turn, {member.task, finding.why}, is_loss);
+    return recover(turn, {member.task, finding.why}, loss);
   }
-  if (stage_ == Stage::kTrain) return lose_worker(turn, member, finding.why, is_loss);
+  if (stage_ == Stage::kTrain) return lose_worker(turn, member, finding.why, loss);
   if (stage_ == Stage::kReclaim) {
     if (finding.was_told_to_end) told_to_end_.insert(to_string(member.task));
-    if (!awaited_.empty()) return lose_worker(turn, member, finding.why, is_loss);
+    if (!awaited_.empty()) return lose_worker(turn, member, finding.why, loss);
     reclaimed_.erase(member);  // seen at its end
     return;
   }
-  if (!has_trained) return recover(turn, {member.task, finding.why}, is_loss);
+  if (!has_trained) return recover(turn, {member.task, finding.why}, loss);
   lost_.insert(member);
   // The last cut doesn't wait for its marks.
   if (stage_ == Stage::kSettle || stage_ == Stage::kFinalCut) {
@@ -46,7 +46,7 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
     change_roster(turn, std::move(others), std::nullopt);
     abandon_attempt(turn, to_string(member.task) + " is lost");
   }
-  if (stage_ == Stage::kEvaluate && awaited_.count(member) != 0) evaluate(turn, is_loss);
+  if (stage_ == Stage::kEvaluate && awaited_.count(member) != 0) evaluate(turn, loss);
 }
 
 // ---- silence
@@ -57,32 +57,32 @@ Duration Job::patience_with_ps(Instant silent_since) const {
 }
 
 void Job::pause(Turn& turn, const Finding& finding) {
-  silent_ps_.emplace(finding.member.task, turn.now);
+  silent_ps_[finding.member.task] = Silence{turn.now};
   abandon_attempt(turn, to_string(finding.member.task) + " is silent");
   const std::string reason = to_string(Cause{finding.member.task, finding.why}) + "; waiting for it to return";
   pause_workers(turn, true, reason);
   set_state(turn, JobState::kPaused, reason);
 }
 
-void Job::resume(Turn& turn) {
+void Job::resume(Turn& turn, const std::string& why) {
   progress_at_ = turn.now;
   for (Fence& fence : fences_) fence.deadline = turn.now + setup_.timeouts.silent_ps;
   if ((state_ != JobState::kPaused && !stopping_) || is_short_ || leaving_owner(turn.tasks)) return;
-  pause_workers(turn, false, "all ps tasks are back");
+  pause_workers(turn, false, why);
   const bool trains = (stage_ == Stage::kTrain || stage_ == Stage::kReclaim) && !stopping_;
-  if (trains) return set_state(turn, JobState::kRunning, "all ps tasks are back");
-  if (stopping_) return set_state(turn, JobState::kStopping, end_reason_ + "; all ps tasks are back");
-  set_state(turn, JobState::kEvaluating, "all ps tasks are back");
+  if (trains) return set_state(turn, JobState::kRunning, why);
+  if (stopping_) return set_state(turn, JobState::kStopping, end_reason_ + "; " + why);
+  set_state(turn, JobState::kEvaluating, why);
 }
 
 // ---- rollback
 
-// is_loss: else the task was told to end, and nobody counts it.
-void Job::recover(Turn& turn, const Cause& cause, bool is_loss) {
+void Job::recover(Turn& turn, const Cause& cause, Loss loss) {
   if (is_final(state_) || stage_ == Stage::kClose || stage_ == Stage::kQueued) return;
   if (stopping_)
     return close(turn, JobState::kStopped, end_reason_ + "; " + to_string(cause) + " before the workers had ended");
-  const std::size_t times = is_loss ? count_loss(turn, owners_.empty() ? kLostAtStart : kLossCounted, cause) : 0;
+  const bool counts = loss == Loss::kCounts;
+  const std::size_t times = counts ? count_loss(turn, owners_.empty() ? kLostAtStart : kLossCounted, cause) : 0;
   if (times > config().job.max_restarts)
     return fail(turn, too_many_losses(ErrorCode::kFailed, cause, times), cause.task);
   // Nothing was placed yet: no generation to roll back.
@@ -92,21 +92,23 @@ void Job::recover(Turn& turn, const Cause& cause, bool is_loss) {
     deadline_ = gather_until_;
     return gather(turn);
   }
-  if (!is_loss)
-    tell(turn, kRollsBack, 1, "it was told to end, which counts as no loss: " + to_string(cause), cause.task,
-         cause.reason);
+  if (!counts)
+    tell(turn, kRollsBack, loss == Loss::kLink ? 2 : 1,
+         std::string(loss == Loss::kLink ? "a link failed" : "it was told to end") +
+             ", which counts as no loss: " + to_string(cause),
+         cause.task, cause.reason);
   const Step reached = std::max(pacer_report_.global_step, recovery_ ? recovery_->step : Step());
   const bool is_known = heard_pacer_ && (!recovery_ || recovery_->is_step_known);
   const Instant began = recovery_ ? recovery_->began : turn.now;
   const Instant gathers_since = recovery_ ? recovery_->gathers_since : turn.now;
   recovery_ = Recovery{cause, began, gathers_since, turn.now + back_off(fruitless_), reached, is_known};
-  roll_back(turn, is_loss);
+  roll_back(turn, loss);
 }
 
 // What recovery_ is for has been counted, if it is a loss.
-void Job::roll_back(Turn& turn, bool is_loss) {
+void Job::roll_back(Turn& turn, Loss loss) {
   ++recoveries_;
-  if (is_loss) ++fruitless_;
+  if (loss != Loss::kLeft) ++fruitless_;
   drop_generation(turn);
   pause_workers(turn, true, to_string(recovery_->cause));
   stage_ = Stage::kRegather;
@@ -170,6 +172,7 @@ void Job::regather(Turn& turn) {
     if (!has_ps && !problem.empty()) recovery_->shortage += " (the others can't take its shards: " + problem + ")";
     if (!has_workers && !waits_for_lost())
       for (const auto& [task, why] : kept_out_) recovery_->shortage += "; " + to_string(task) + " " + why;
+    if (const std::string links = broken_links_text(turn.now); !links.empty()) recovery_->shortage += "; " + links;
     reason_ = to_string(recovery_->cause) + "; " + recovery_->shortage;
     return;
   }
@@ -179,13 +182,15 @@ void Job::regather(Turn& turn) {
 
 // Its owners, in whatever process they are now; after a while whoever is there.
 bool Job::regather_ps(Turn& turn, std::string& problem) {
-  if (missing_ps(turn.tasks).empty()) {
+  const auto take_them = [&] {
     for (Owner& owner : owners_) {
       const Task& task = *turn.tasks.find(owner.ps.task);
       owner = Owner{task.member, task.hello.address};
     }
     return true;
-  }
+  };
+  const std::vector<Awaited> missing = missing_ps(turn.tasks);
+  if (missing.empty()) return take_them();
   if (turn.now - recovery_->gathers_since < setup_.timeouts.silent_ps) return false;
   const std::vector<Owner> before = owners_;
   const Layout layout_before = layout_;
@@ -193,8 +198,21 @@ bool Job::regather_ps(Turn& turn, std::string& problem) {
   if (placed) return true;
   owners_ = before;
   layout_ = layout_before;
+  // Nobody can take the place of what most workers don't reach: those that reach it train on.
+  const bool are_there = std::all_of(missing.begin(), missing.end(),
+                                     [](const Awaited& awaited) { return awaited.what == AwaitedFor::kLink; });
+  if (are_there && can_train_with(turn.tasks)) return take_them();
   problem = placed.error().message;
   return false;
+}
+
+// With the owners as they are: those workers suffice that reach all of them.
+bool Job::can_train_with(const Tasks& tasks) const {
+  if (waits_for_lost()) return false;
+  const auto workers = std::count_if(tasks.all().begin(), tasks.all().end(), [this](const auto& entry) {
+    return entry.first.role == Role::kWorker && entry.second.takes_work() && reaches_owners(entry.first);
+  });
+  return static_cast<std::size_t>(workers) >= least_workers();
 }
 
 bool Job::regather_workers(Turn& turn) {
@@ -204,6 +222,8 @@ bool Job::regather_workers(Turn& turn) {
     const std::size_t losses = losses_of(id, turn.now);
     if (losses > config().job.max_restarts && !waits_for_lost()) {
       keep_out(turn, id, losses);
+    } else if (!reaches_owners(id)) {
+      continue;  // it is asked again: invite_again()
     } else if (prepared_.count(task.member) != 0) {
       kept_out_.erase(id);
       ready.emplace(id, task.member);

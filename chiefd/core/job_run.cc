@@ -255,10 +255,15 @@ void Job::check_stall(Turn& turn) {
   const Duration patience = config().job.stall_timeout * (evaluates ? kEvaluationPatience : 1);
   if (stopping_ || turn.now - progress_at_ <= patience) return;
   const RootCause cause = who_is_waited_for(turn.tasks);
+  // Both ends of a link may be well.
+  std::string links;
+  for (const TaskId worker : voters(turn.tasks))
+    if (const std::string own = links_of(turn.now, worker); !own.empty()) links += (links.empty() ? "" : "; ") + own;
   fail(turn,
        Error{ErrorCode::kFailed, "no step for " + seconds(patience) + " at step " +
-                                     std::to_string(pacer_report_.global_step.value) + ": " + cause.reason},
-       cause.task);
+                                     std::to_string(pacer_report_.global_step.value) + ": " +
+                                     (links.empty() ? "" : links + "; ") + cause.reason},
+       links.empty() ? std::optional(cause.task) : std::nullopt);
 }
 
 // Who is in a phase of its own (input, compute) longest holds the others up; if all wait for an answer, the ps tasks

@@ -119,6 +119,7 @@ void Job::on_described(Turn& turn, const Member& from, const JobDescribed& descr
                       "; expected the same files and the same version on every host",
                   from.task);
     prepared_.insert(from);
+    note_reach(turn, from, described.unreachable);
     if (stage_ == Stage::kRegather) regather(turn);
     return join_prepared(turn);
   }
@@ -202,12 +203,12 @@ Status Job::place_on_all(const Tasks& tasks) {
   std::vector<Offer> offers;
   std::uint64_t offered = 0;
   for (const auto& [id, task] : tasks.all()) {
-    if (id.role != Role::kPs || !task.takes_work()) continue;
+    if (id.role != Role::kPs || !task.takes_work() || is_avoided(tasks, id)) continue;
     const std::uint32_t threads = std::max(task.hello.shards, 1u);
     offers.push_back(Offer{id, threads});
     offered += threads;
   }
-  if (offered == 0) return disttrain::fail(ErrorCode::kUnavailable, "no ps is there");
+  if (offered == 0) return disttrain::fail(ErrorCode::kUnavailable, "no ps is there that the others reach");
   Result<Layout> layout =
       place_on(described_->model, config().job.placement, config().job.shards, static_cast<std::uint32_t>(offered));
   if (!layout) return tl::unexpected(layout.error());
@@ -340,6 +341,7 @@ void Job::ask_to_open(Turn& turn, const Member& worker) {
 
 void Job::start_training(Turn& turn) {
   stage_ = Stage::kTrain;
+  links_.forget_peers();  // its shards have met
   opened_ = true;
   deadline_.reset();
   unfinished_ = std::set<Member>(roster_.members.begin(), roster_.members.end());
@@ -370,7 +372,7 @@ void Job::start_training(Turn& turn) {
   }
   // After what was told: a chief that finds it has no recovery to end.
   turn.persist(TrainingRecord{id(), generation_});
-  set_state(turn, JobState::kRunning, training_reason());
+  set_state(turn, JobState::kRunning, training_reason(turn.now));
   send_to_workers(turn, StartJob{id(), generation_});
   lend(turn);
   invite_all(turn);

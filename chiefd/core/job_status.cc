@@ -31,20 +31,22 @@ Step Job::reached() const {
 }
 
 // Who trains it now, who may not, and what fails beside it.
-std::string Job::training_reason() const {
+std::string Job::training_reason(Instant now) const {
   const auto count = std::count_if(roster_.members.begin(), roster_.members.end(), [this](const Member& member) {
     return lost_.count(member) == 0 && joining_.count(member) == 0;
   });
   std::string reason = "trains with " + std::to_string(count) + (count == 1 ? " worker" : " workers");
   for (const auto& [task, why] : kept_out_) reason += "; " + to_string(task) + " " + why;
+  const std::string links = broken_links_text(now);
+  if (!links.empty()) reason += "; " + links;
   const std::string& problem = !folder_error_.empty() ? folder_error_ : attempt_error_;
   if (!problem.empty()) reason += "; no checkpoint can be taken: " + problem;
   return reason;
 }
 
-std::string Job::why_kept_out(TaskId task) const {
+std::string Job::why_kept_out(TaskId task, Instant now) const {
   const auto found = kept_out_.find(task);
-  return found == kept_out_.end() ? "" : found->second;
+  return found == kept_out_.end() ? links_of(now, task) : found->second;
 }
 
 // In this generation.
@@ -81,7 +83,7 @@ JobStatus Job::status(Instant now) const {
   status.name = name();
   status.mode = config().train.mode;
   status.state = state_;
-  status.reason = state_ == JobState::kRunning && stage_ == Stage::kTrain ? training_reason() : reason_;
+  status.reason = state_ == JobState::kRunning && stage_ == Stage::kTrain ? training_reason(now) : reason_;
   status.generation = generation_;
   status.recoveries = recoveries_;
   if (newest_) status.checkpoint = newest_->path;

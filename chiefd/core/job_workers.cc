@@ -20,8 +20,8 @@ void Job::forget_predecessors(const Member& worker) {
   });
 }
 
-// is_loss: else it was told to end, and nobody counts it.
-void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why, bool is_loss) {
+// For Loss::kLink the operator has been told.
+void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why, Loss loss) {
   forget_predecessors(worker);
   lost_.insert(worker);
   joining_.erase(worker);
@@ -37,12 +37,21 @@ void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why, 
   const bool had_finished = unfinished_.erase(worker) == 0;
   told_to_stop_.erase(worker);
   stopped_.erase(worker);
-  if (is_loss) {
-    rejoins_[to_string(worker.task)].note(turn.now, config().job.restart_window);
-    warn("lost " + to_string(worker.task) + ": " + why);
+  const std::string text = "goes on without " + to_string(worker.task) + ": " + why;
+  switch (loss) {
+    case Loss::kCounts:
+      rejoins_[to_string(worker.task)].note(turn.now, config().job.restart_window);
+      warn("lost " + to_string(worker.task) + ": " + why);
+      tell(turn, kWorkerLost, 2, text, worker.task);
+      break;
+    case Loss::kLeft:
+      tell(turn, kWorkerLeft, 1, text, worker.task);
+      break;
+    case Loss::kLink:
+      unlinked_[worker.task].note(turn.now, config().job.restart_window);
+      warn(why);
+      break;
   }
-  tell(turn, is_loss ? kWorkerLost : kWorkerLeft, is_loss ? 2 : 1,
-       "goes on without " + to_string(worker.task) + ": " + why, worker.task);
   // If it lives: as another incarnation it may come back. Not to the one that took its place.
   if (turn.tasks.is_current(worker))
     send(turn, worker.task, CloseJob{id(), generation_, "the job goes on without this task: " + why, true});
@@ -135,7 +144,7 @@ void Job::invite(Turn& turn, const Member& worker) {
   if (is_lost || invited_.count(worker) != 0 || prepared_.count(worker) != 0) return;
   if (uses(worker) && stage_ == Stage::kTrain) return;
   invited_[worker] = turn.now;
-  send(turn, worker.task, DescribeJob{id(), setup_.submission.toml});
+  send(turn, worker.task, DescribeJob{id(), setup_.submission.toml, ps_to_reach(turn.tasks)});
 }
 
 void Job::invite_all(Turn& turn) {
@@ -152,15 +161,16 @@ void Job::join_prepared(Turn& turn) {
     if (uses(worker) || lost_.count(worker) != 0 || !turn.tasks.is_current(worker) || !has_work_for(worker.task))
       continue;
     const Task* task = turn.tasks.find(worker.task);
-    if (!task->takes_work()) continue;
-    // Who is lost again and again waits longer each time.
+    if (!task->takes_work() || !reaches_owners(worker.task)) continue;
+    // A worker that is lost again and again waits longer each time.
     const std::size_t losses = losses_of(worker.task, turn.now);
     if (losses > config().job.max_restarts) {
       keep_out(turn, worker.task, losses);
       continue;
     }
     kept_out_.erase(worker.task);
-    if (losses > 1 && turn.now - task->joined < back_off(static_cast<std::uint32_t>(losses - 1))) continue;
+    const std::size_t times = std::max(losses, unlinked_[worker.task].count(turn.now, config().job.restart_window));
+    if (times > 1 && turn.now - task->joined < back_off(static_cast<std::uint32_t>(times - 1))) continue;
     join(turn, worker);
     if (!may_lend_) return;  // one at a time where a roster takes its time
   }
@@ -220,9 +230,12 @@ std::string Job::shortage(const Turn& turn) const {
       banned += "; " + to_string(id) +
                 " was lost too often within job.restart_window to be taken back: " + "job.max_restarts is " +
                 std::to_string(config().job.max_restarts);
-  if (missing.front().task) return "waiting for " + to_string(missing) + " (job.on_worker_loss is \"wait\")" + banned;
+  std::string links = broken_links_text(turn.now);
+  if (!links.empty()) links = "; " + links;
+  if (missing.front().task)
+    return "waiting for " + to_string(missing) + " (job.on_worker_loss is \"wait\")" + banned + links;
   return std::to_string(least_workers() - missing.front().count) + " of at least " + std::to_string(least_workers()) +
-         " workers are there; waiting for others" + banned;
+         " workers are there; waiting for others" + banned + links;
 }
 
 void Job::check_quorum(Turn& turn) {

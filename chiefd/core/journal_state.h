@@ -195,7 +195,7 @@ inline constexpr char kCheckpointTaken[] = "checkpoint";
 inline constexpr char kWorkerLeft[] = "worker_left";
 inline constexpr char kTaskLeaves[] = "task_leaves";
 inline constexpr char kTaskJoined[] = "task_joined";
-inline constexpr char kRollsBack[] = "rolls_back";  // for a task that was told to end: no loss
+inline constexpr char kRollsBack[] = "rolls_back";  // for a task that was told to end, or for a link: no loss
 
 using Record = std::variant<TermRecord, SubmittedRecord, StateRecord, GenerationRecord, GrantRecord, DescribedRecord,
                             TrainingRecord, RosterRecord, OpenGrantsRecord, CheckpointRecord, EventRecord, EndRecord>;

@@ -25,6 +25,8 @@ constexpr MessageId kMessageIds[] = {
     {"worker_left", "ccccb391d66b4d7aa92a0314968006ac"},
     {"worker_lost", "b458152e4af74673a8052de798d90442"},
     {"worker_joined", "20bfa3345a4a4831894a82e214f4b4cd"},
+    {"link_lost", "cec44c5e3ddc422dbe1b00dc5cf35a8f"},
+    {"link_back", "9b88040b8ae94a18959d60a97cede6d9"},
     {"loss_counted", "c37b9d7188d04789851dea12799e7984"},
     {"rolls_back", "7f0c5a3d9e214b06b8f1d2c4a6e83b57"},
     {"lost_at_start", "c328b567291446438f06e34ec6016a60"},

@@ -43,10 +43,12 @@ struct Owner {
 };
 
 // A worker reads the data's shape and builds the model once, to tell what the job needs. Any problem of the data or of
-// the model with the data is found here and comes back as TaskFailed.
+// the model with the data is found here and comes back as TaskFailed. Then it dials each ps of `reach`: only a worker
+// that reaches all of them may take part.
 struct DescribeJob {
   JobId job;
   std::string job_toml;
+  std::vector<Owner> reach{};
 };
 
 struct JobDescribed {
@@ -54,6 +56,7 @@ struct JobDescribed {
   ModelSpec model;
   std::uint64_t train_records = 0;       // after data.records
   std::uint64_t evaluation_records = 0;  // 0 without [evaluate]
+  std::vector<Member> unreachable{};     // of DescribeJob::reach
 
   bool operator==(const JobDescribed&) const = default;
 };
@@ -227,12 +230,15 @@ struct TaskFailed {
   std::string reason;
 };
 
-// "I can't reach it": makes the chief probe at once, decides nothing.
+// "I can't reach it": makes the chief probe at once. Repeated while the link is away: from Timeouts::unreachable on the
+// chief decides which of the two goes on without the other.
 struct Accusation {
   JobId job;
   Generation generation;
   TaskId accused;
   std::string reason;
+  Duration lasts{};        // since the accused was heard last
+  bool withdrawn = false;  // the link is back
 };
 
 enum class Phase : std::uint8_t { kIdle, kInput, kPull, kCompute, kPush, kWait, kEvaluate };

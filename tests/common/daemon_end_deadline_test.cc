@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <thread>
 
@@ -45,9 +47,22 @@ TEST(EndDeadlineDeathTest, LineThatNobodyTakesDoesNotHoldTheEndUp) {
       testing::ExitedWithCode(7), "");
 }
 
+std::size_t threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+// Its thread is gone, so that nothing can end the process later.
 TEST(EndDeadline, ProcessThatEndsInTimeIsLeftAlone) {
   Log log(TaskId{Role::kPs, 0}, LogConfig());
-  { const EndDeadline deadline(log, hours(1), 7); }
+  const std::size_t before = threads();
+  testing::internal::CaptureStderr();
+  {
+    const EndDeadline deadline(log, hours(1), 7);
+    EXPECT_EQ(threads(), before + 1);
+  }
+  EXPECT_EQ(threads(), before);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ void FakeChief::send(const wire::ControlMessage& message) {
 void FakeChief::on_message(wire::ControlMessage message) {
   if (const auto* beat = std::get_if<Heartbeat>(&message)) {
     last_heartbeat = *beat;
+    ++heartbeats;
     link_->send(HeartbeatAnswer{Term(1)});
   } else {
     messages.push_back(std::move(message));
@@ -102,6 +103,8 @@ void FakePeer::on_frame(const wire::FrameHeader& header, transport::Bytes contro
     heard.push_back(Heard{wire::decode_parameters(control).value(), std::move(values)});
   } else if (header.type == wire::FrameType::kAcknowledge) {
     heard.push_back(Heard{wire::decode_acknowledge(control).value(), {}});
+  } else if (header.type == wire::FrameType::kAlive) {
+    ++alive;
   }
 }
 

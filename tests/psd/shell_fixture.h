@@ -49,6 +49,7 @@ class FakeChief final : public transport::ControlHandler {
   std::optional<Refused> refusal;  // what to answer a hello with, if not Welcome
   std::optional<TaskHello> hello;  // the last one
   int hellos = 0;
+  int heartbeats = 0;
   std::optional<Heartbeat> last_heartbeat;
   std::deque<wire::ControlMessage> messages;
 
@@ -81,6 +82,7 @@ class FakePeer final : public transport::ConnectionHandler {
   std::string dial_error;
   std::optional<wire::HelloAnswer> answer;
   std::deque<Heard> heard;
+  int alive = 0;  // frames that say nothing else
   bool closed = false;
 
   Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;

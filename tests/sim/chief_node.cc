@@ -192,7 +192,8 @@ void ChiefNode::note(const chiefd::Record& record) {
     if (event->kind == "task_left") laws_.left();
     if (event->kind == "task_left" || event->kind == "task_lost")
       if (const auto task = parse_task_id(event->task)) seen_lost_.insert(*task);
-    if (event->kind == "worker_lost" || event->kind == "worker_left") laws_.worker_lost(event->job, event->task);
+    if (event->kind == "worker_lost" || event->kind == "worker_left" || event->kind == "link_lost")
+      laws_.worker_lost(event->job, event->task);
   }
 }
 

@@ -120,6 +120,21 @@ void Node::send(ConnectionId end, Payload payload) {
        false});
 }
 
+bool Node::hears(ConnectionId end) const {
+  return network_.hears(end);
+}
+
+// Like tcp: where one direction is blocked the other carries nothing new either, for nothing is acknowledged.
+bool Network::hears(ConnectionId end) const {
+  const auto found = connections_.find(end / 2);
+  if (found == connections_.end()) return false;
+  const Side& own = found->second.sides[end % 2];
+  const Side& other = found->second.sides[1 - end % 2];
+  const Seat& there = *seats_[other.seat];
+  return !own.stalled && !other.closed && there.node && there.life == other.life && !there.paused &&
+         !is_cut(own.seat, other.seat);
+}
+
 void Node::close(ConnectionId end) {
   const auto found = network_.connections_.find(end / 2);
   if (found == network_.connections_.end()) return;

@@ -66,6 +66,8 @@ class Node {
             std::function<void(std::optional<ConnectionId>, bool refused)> done);
   void send(ConnectionId connection, Payload payload);
   void close(ConnectionId connection);
+  // What the other end sends now comes in time. Stands for its sending something all the time, as shards do.
+  bool hears(ConnectionId connection) const;
   // The process ends, not within what is being done.
   void exit();
   void tell(const std::string& line) { world_.tell(to_string(self_.task) + " " + line); }
@@ -153,6 +155,7 @@ class Network {
     std::function<void()> work;
   };
 
+  bool hears(ConnectionId end) const;
   std::size_t number(const std::string& address);
   Seat& seat(const std::string& address) { return *seats_[number(address)]; }
   bool is_blocked(std::size_t from, std::size_t to) const {

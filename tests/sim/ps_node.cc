@@ -127,10 +127,12 @@ void PsNode::create(const CreateShards& order) {
     return tell_chief(ShardsCreated{order.job, order.generation});
   }
   for (auto& [id, shard] : job_->shards)
-    if (id.value == 0)
+    if (id.value == 0) {
       became_ready(*shard);
-    else
+    } else {
+      shard->answered_at = now();
       dial_pacer(id);
+    }
 }
 
 // --- Checkpoints
@@ -220,20 +222,67 @@ void PsNode::became_ready(ShardHere& shard) {
 void PsNode::dial_pacer(ShardId shard) {
   Hello hello;
   hello.who = ShardPeerHello{job_->order.job, job_->order.generation, shard, self(), job_->order.token};
-  dial(job_->order.owners[0].address, hello, timeouts().dial,
+  dial(job_->order.owners[0].address, hello, timeouts().silent,
        [this, shard, opened = jobs_opened_](std::optional<ConnectionId> connection, bool) {
          if (opened != jobs_opened_ || !job_) {
            if (connection) close(*connection);
            return;
          }
-         if (connection) {
-           uses_[*connection] = Use{shard, {}, ShardId(0), true};
-           return;
-         }
-         after(milliseconds(50), [this, shard, opened] {
-           if (opened == jobs_opened_ && job_) dial_pacer(shard);
+         if (!connection) return dial_pacer_again(shard, false);
+         uses_[*connection] = Use{shard, {}, ShardId(0), true};
+         after(timeouts().silent, [this, shard, opened, end = *connection] {
+           const auto use = uses_.find(end);
+           if (opened != jobs_opened_ || !job_ || use == uses_.end() || !use->second.is_waiting) return;
+           uses_.erase(use);
+           close(end);
+           dial_pacer_again(shard, false);
          });
        });
+}
+
+void PsNode::dial_pacer_again(ShardId id, bool answered) {
+  ShardHere& shard = *job_->shards.at(id);
+  const CreateShards& order = job_->order;
+  const Accusation accusation{order.job, order.generation, order.owners[0].ps.task, "", Duration(), true};
+  const Duration lasts = now() - shard.answered_at;
+  if (answered) {
+    shard.answered_at = now();
+    if (std::exchange(shard.has_complained, false)) tell_chief(accusation);
+  } else if (lasts > timeouts().silent) {
+    shard.has_complained = true;
+    tell_chief(Accusation{order.job, order.generation, accusation.accused, "no answer", lasts});
+  }
+  after(milliseconds(50), [this, id, opened = jobs_opened_] {
+    if (opened == jobs_opened_ && job_) dial_pacer(id);
+  });
+}
+
+// Its connection is closed, or is to be. One that has carried nothing has lost nothing: the pacer is dialled again.
+void PsNode::end_peer_link(ConnectionId connection, Use use, Duration lasts) {
+  ShardHere& shard = *job_->shards.at(use.shard);
+  const auto peer = shard.peers.find(*use.peer);
+  if (peer != shard.peers.end() && peer->second == connection) shard.peers.erase(peer);
+  if (use.has_carried) return lost_peer(shard, *use.peer, lasts);
+  if (use.shard == ShardId(0)) return;
+  shard.answered_at = now() - lasts;
+  dial_pacer_again(use.shard, false);
+}
+
+void PsNode::watch_peers() {
+  if (!job_) return;
+  std::vector<ConnectionId> silent;
+  for (auto& [connection, use] : uses_) {
+    if (!use.peer || use.is_waiting) continue;
+    if (hears(connection))
+      use.heard = now();
+    else if (now() - use.heard > timeouts().silent)
+      silent.push_back(connection);
+  }
+  for (const ConnectionId connection : silent) {
+    const Use use = uses_.extract(connection).mapped();
+    close(connection);
+    end_peer_link(connection, use, now() - use.heard);
+  }
 }
 
 void PsNode::drop_job() {
@@ -270,7 +319,14 @@ void PsNode::on_arrival(ConnectionId connection, const Hello& hello) {
     if (!is_open(peer->job, peer->generation) || job_->shards.count(ShardId(0)) == 0)
       return refuse(ErrorCode::kTemporary, "not here, or not yet");
     ShardHere& pacer = *job_->shards.at(ShardId(0));
-    uses_[connection] = Use{ShardId(0), {}, peer->from, false};
+    // Of what the link before has carried some may be lost.
+    if (const auto before = pacer.peers.find(peer->from); before != pacer.peers.end()) {
+      const ConnectionId old = before->second;
+      const Use use = uses_.extract(old).mapped();
+      close(old);
+      end_peer_link(old, use, Duration::zero());
+    }
+    uses_[connection] = Use{ShardId(0), {}, peer->from, false, false, now()};
     pacer.peers[peer->from] = connection;
     send(connection, wire::HelloAnswer(Welcome{}));
     return handle(pacer, psd::PeerOpened{peer->from});
@@ -288,15 +344,18 @@ void PsNode::on_message(ConnectionId connection, const Payload& payload) {
     use.is_waiting = false;
     if (std::holds_alternative<Welcome>(std::get<wire::HelloAnswer>(payload))) {
       shard.peers[*use.peer] = connection;
+      shard.answered_at = use.heard = now();
+      if (std::exchange(shard.has_complained, false))
+        tell_chief(
+            Accusation{job_->order.job, job_->order.generation, job_->order.owners[0].ps.task, "", Duration(), true});
       return became_ready(shard);
     }
     const ShardId id = use.shard;
     uses_.erase(found);
     close(connection);
-    return after(milliseconds(50), [this, id, opened = jobs_opened_] {
-      if (opened == jobs_opened_ && job_) dial_pacer(id);
-    });
+    return dial_pacer_again(id, true);
   }
+  if (use.peer && !std::holds_alternative<PacerNews>(payload)) use.has_carried = true;
   if (const auto* frame = std::get_if<PushFrame>(&payload)) {
     handle_push(shard, use.channel, *frame);
   } else if (const auto* pull = std::get_if<Pull>(&payload)) {
@@ -343,20 +402,16 @@ void PsNode::on_closed(ConnectionId connection) {
   if (found.empty() || !job_) return;
   const Use use = found.mapped();
   ShardHere& shard = *job_->shards.at(use.shard);
-  if (use.peer && use.is_waiting)
-    return after(milliseconds(50), [this, id = use.shard, opened = jobs_opened_] {
-      if (opened == jobs_opened_ && job_) dial_pacer(id);
-    });
-  if (use.peer) return lost_peer(shard, *use.peer);
+  if (use.peer && use.is_waiting) return dial_pacer_again(use.shard, false);
+  if (use.peer) return end_peer_link(connection, use, Duration::zero());
   shard.channels.erase(use.channel);
   handle(shard, psd::ChannelClosed{use.channel});
 }
 
-void PsNode::lost_peer(ShardHere& shard, ShardId peer) {
-  shard.peers.erase(peer);
+void PsNode::lost_peer(ShardHere& shard, ShardId peer, Duration lasts) {
   const CreateShards& order = job_->order;
   const std::string reason = "shard " + std::to_string(shard.id.value) + " lost shard " + std::to_string(peer.value);
-  tell_chief(Accusation{order.job, order.generation, order.owners.at(peer.value).ps.task, reason});
+  tell_chief(Accusation{order.job, order.generation, order.owners.at(peer.value).ps.task, reason, lasts});
   after(timeouts().silent, [this, reason, opened = jobs_opened_] {
     if (opened == jobs_opened_ && job_) fail(ErrorCode::kUnavailable, reason);
   });
@@ -402,7 +457,10 @@ void PsNode::carry_out(ShardHere&, const psd::RosterTaken& action) {
 }
 
 void PsNode::send_to_peers(ShardHere& shard, const Payload& payload) {
-  for (const auto& [peer, connection] : shard.peers) send(connection, payload);
+  for (const auto& [peer, connection] : shard.peers) {
+    if (!std::holds_alternative<PacerNews>(payload)) uses_.at(connection).has_carried = true;
+    send(connection, payload);
+  }
 }
 
 }  // namespace disttrain::sim

@@ -37,6 +37,8 @@ class PsNode final : public TaskNode {
     std::map<ShardId, ConnectionId> peers;
     bool ready = false;
     std::optional<Instant> first_mark;
+    Instant answered_at;          // the pacer's ps, while it is dialled
+    bool has_complained = false;  // of it
 
     void act(const psd::Action& action) override {
       std::visit(
@@ -68,6 +70,8 @@ class PsNode final : public TaskNode {
     psd::ChannelId channel;       // a worker's
     std::optional<ShardId> peer;  // or another shard's
     bool is_waiting = false;      // for the pacer's answer to the hello
+    bool has_carried = false;     // messages of peers that aren't said again to a new link
+    Instant heard{};              // a peer
   };
 
   Hello make_hello() override;
@@ -77,7 +81,10 @@ class PsNode final : public TaskNode {
   void on_other_journal() override { drop_job(); }
   void on_order(const wire::ControlMessage& message) override;
   Heartbeat make_heartbeat() override;
-  void before_heartbeat() override { give_up_marks(); }
+  void before_heartbeat() override {
+    give_up_marks();
+    watch_peers();
+  }
 
   void create(const CreateShards& order);
   void drop_job();
@@ -89,7 +96,10 @@ class PsNode final : public TaskNode {
   void handle(ShardHere& shard, const psd::Event& event);
   void handle_push(ShardHere& shard, psd::ChannelId channel, const PushFrame& frame);
   void close_channel(ShardHere& shard, psd::ChannelId channel);
-  void lost_peer(ShardHere& shard, ShardId peer);
+  void lost_peer(ShardHere& shard, ShardId peer, Duration lasts);
+  void dial_pacer_again(ShardId shard, bool answered);
+  void end_peer_link(ConnectionId connection, Use use, Duration lasts);
+  void watch_peers();
   void fail(ErrorCode code, const std::string& reason);
 
   void carry_out(ShardHere& shard, const psd::Admit& action);

@@ -50,11 +50,11 @@ Heartbeat WorkerNode::make_heartbeat() {
 }
 
 void WorkerNode::on_order(const wire::ControlMessage& message) {
-  if (const auto* describe = std::get_if<DescribeJob>(&message)) {
+  if (const auto* order = std::get_if<DescribeJob>(&message)) {
     drop_job();
-    held_ = describe->job;
-    after(world_.between(milliseconds(1), milliseconds(30)), [this, job = describe->job, run = runs_] {
-      if (run == runs_) tell_chief(JobDescribed{job, jobs_.model, jobs_.records, 10});
+    held_ = order->job;
+    after(world_.between(milliseconds(1), milliseconds(30)), [this, order = *order, run = runs_] {
+      if (run == runs_) describe(order);
     });
   } else if (const auto* order = std::get_if<OpenJob>(&message)) {
     if (!is_ours(order->job, order->generation)) open(*order);
@@ -77,6 +77,24 @@ void WorkerNode::on_order(const wire::ControlMessage& message) {
   } else if (const auto* evaluate = std::get_if<Evaluate>(&message)) {
     if (is_ours(evaluate->job, evaluate->generation)) feed(workerd::EvaluateRequested{});
   }
+}
+
+// Any answer of a ps will do.
+void WorkerNode::describe(const DescribeJob& order) {
+  auto left = std::make_shared<std::size_t>(order.reach.size());
+  auto described = std::make_shared<JobDescribed>(JobDescribed{order.job, jobs_.model, jobs_.records, 10, {}});
+  if (*left == 0) return tell_chief(*described);
+  Hello hello;
+  hello.who = ClientHello{to_string(self().task)};
+  for (const Owner& ps : order.reach)
+    dial(ps.address, hello, timeouts().dial,
+         [this, left, described, ps = ps.ps, run = runs_](std::optional<ConnectionId> connection, bool) {
+           if (connection)
+             close(*connection);
+           else
+             described->unreachable.push_back(ps);
+           if (--*left == 0 && run == runs_) tell_chief(*described);
+         });
 }
 
 void WorkerNode::close_job(const CloseJob& close) {
@@ -111,6 +129,7 @@ void WorkerNode::open(const OpenJob& order) {
   records_.assign(core_->buffers(), 0.0);
   versions_.assign(core_->buffers(), {});
   links_.assign(order.layout.shards, Link{});
+  for (const Owner& owner : order.owners) ps_[owner.ps.task].heard = now();
   for (std::uint32_t s = 0; s < order.layout.shards; ++s) {
     links_[s].patience = now() + timeouts().silent_ps;
     dial_shard(ShardId(s));
@@ -123,6 +142,7 @@ void WorkerNode::drop_job() {
   for (const auto& [connection, shard] : shards_) close(connection);
   shards_.clear();
   links_.clear();
+  ps_.clear();
   core_.reset();
   deferred_.clear();
   batches_.clear();
@@ -181,16 +201,39 @@ void WorkerNode::dial_shard(ShardId shard) {
            if (connection) close(*connection);
            return;
          }
-         if (!connection) return lost_shard(shard);
+         if (!connection) return lost_shard(shard, false);
          links_[shard.value].connection = *connection;
          shards_[*connection] = shard;
          after(timeouts().dial, [this, shard, attempt, run] {
-           if (run == runs_ && links_[shard.value].attempt == attempt && !links_[shard.value].open) lost_shard(shard);
+           if (run == runs_ && links_[shard.value].attempt == attempt && !links_[shard.value].open)
+             lost_shard(shard, false);
          });
        });
 }
 
-void WorkerNode::lost_shard(ShardId shard) {
+void WorkerNode::reached(ShardId shard) {
+  Ps& ps = ps_of(shard);
+  ps.heard = now();
+  if (std::exchange(ps.has_complained, false)) feed(workerd::PsReached{shard});
+}
+
+// What ps_exchange.cc sees by what comes over its channels.
+void WorkerNode::watch() {
+  const Duration pause = timeouts().silent / 2;
+  const bool was_away = now() - watched_ > 2 * pause;
+  watched_ = now();
+  for (std::uint32_t s = 0; s < links_.size(); ++s) {
+    Link& link = links_[s];
+    if (!link.open) continue;
+    if (was_away || hears(link.connection))
+      link.heard = ps_of(ShardId(s)).heard = now();
+    else if (now() - link.heard > timeouts().silent)
+      lost_shard(ShardId(s), false);
+  }
+  after(pause, [this] { watch(); });
+}
+
+void WorkerNode::lost_shard(ShardId shard, bool answered) {
   Link& link = links_[shard.value];
   const bool was_open = std::exchange(link.open, false);
   ++link.attempt;
@@ -198,13 +241,18 @@ void WorkerNode::lost_shard(ShardId shard) {
     shards_.erase(link.connection);
     close(std::exchange(link.connection, 0));
   }
-  if (link.patience && now() >= *link.patience)
+  if (answered && !was_open) reached(shard);
+  if (answered && link.patience && now() >= *link.patience)
     return feed(workerd::Broken{Error{ErrorCode::kUnavailable, "can't open a channel"}});
   link.pause = std::clamp(link.pause * 2, timeouts().reconnect_first, timeouts().reconnect_longest);
   after(link.pause, [this, shard, attempt = link.attempt, run = runs_] {
     if (run == runs_ && links_[shard.value].attempt == attempt) dial_shard(shard);
   });
-  if (was_open) feed(workerd::ChannelLost{shard, "reset"});
+  const Duration lasts = now() - ps_of(shard).heard;
+  if (!was_open && (answered || lasts <= timeouts().silent)) return;
+  ps_of(shard).has_complained = true;
+  if (was_open) return feed(workerd::ChannelLost{shard, "lost", lasts});
+  feed(workerd::PsUnreachable{shard, "no answer", lasts});
 }
 
 void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
@@ -215,7 +263,7 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
   if (const auto* answer = std::get_if<wire::HelloAnswer>(&payload)) {
     Link& link = links_[shard.value];
     if (const auto* refused = std::get_if<Refused>(answer)) {
-      if (refused->code == ErrorCode::kTemporary) return lost_shard(shard);
+      if (refused->code == ErrorCode::kTemporary) return lost_shard(shard, true);
       ++link.attempt;
       shards_.erase(connection);
       close(std::exchange(link.connection, 0));
@@ -224,6 +272,8 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
     link.open = true;
     link.patience.reset();
     link.pause = Duration();
+    link.heard = now();
+    reached(shard);
     feed(workerd::ChannelOpened{shard, std::get<Welcome>(*answer).last_sequence});
   } else if (const auto* frame = std::get_if<ParametersFrame>(&payload)) {
     // While it computes, frames wait in the socket.
@@ -245,7 +295,7 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
 void WorkerNode::on_closed(ConnectionId connection) {
   if (is_link(connection)) return on_link_closed();
   const auto found = shards_.find(connection);
-  if (found != shards_.end()) lost_shard(found->second);
+  if (found != shards_.end()) lost_shard(found->second, false);
 }
 
 void WorkerNode::carry_out(const workerd::RequestLease& action) {
@@ -346,7 +396,8 @@ void WorkerNode::carry_out(const workerd::ReportFinished& action) {
 }
 
 void WorkerNode::carry_out(const workerd::Accuse& action) {
-  tell_chief(Accusation{order_.job, order_.generation, order_.owners.at(action.shard.value).ps.task, action.reason});
+  tell_chief(Accusation{order_.job, order_.generation, order_.owners.at(action.shard.value).ps.task, action.reason,
+                        action.lasts, action.withdrawn});
 }
 
 void WorkerNode::carry_out(const workerd::Fail& action) {

@@ -26,6 +26,7 @@ class WorkerNode final : public TaskNode {
   void start() override {
     open_link();
     tick();
+    watch();
   }
   void on_arrival(ConnectionId connection, const Hello&) override { close(connection); }  // a probe
   void on_message(ConnectionId connection, const Payload& payload) override;
@@ -38,6 +39,12 @@ class WorkerNode final : public TaskNode {
     std::uint64_t attempt = 0;
     Duration pause{};
     std::optional<Instant> patience;  // until it was open once
+    Instant heard;                    // while it is open
+  };
+  // One ps, to which several channels may go.
+  struct Ps {
+    Instant heard;
+    bool has_complained = false;
   };
 
   Hello make_hello() override;
@@ -60,7 +67,11 @@ class WorkerNode final : public TaskNode {
   void tick();
 
   void dial_shard(ShardId shard);
-  void lost_shard(ShardId shard);
+  void lost_shard(ShardId shard, bool answered);
+  Ps& ps_of(ShardId shard) { return ps_[order_.owners.at(shard.value).ps.task]; }
+  void reached(ShardId shard);
+  void watch();
+  void describe(const DescribeJob& order);
 
   void carry_out(const workerd::ReportOpened&) { tell_chief(JobOpened{order_.job, order_.generation}); }
   void carry_out(const workerd::RequestLease& action);
@@ -91,6 +102,8 @@ class WorkerNode final : public TaskNode {
   std::deque<std::function<void()>> deferred_;
   std::vector<Link> links_;
   std::map<ConnectionId, ShardId> shards_;
+  std::map<TaskId, Ps> ps_;
+  Instant watched_;
   std::map<workerd::BatchTicket, workerd::BatchOrder> batches_;
   std::set<workerd::BatchTicket> ready_;
   std::vector<std::vector<float>> parameters_;

@@ -126,16 +126,18 @@ class CheckpointTest(SystemTest):
         self.goes_on(process)
         self.stop(process)
 
-    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_folder_without_permission_is_refused_at_the_start(self):
         self.checkpoints.chmod(0o500)
-        outcome = self.train()
+        # Root may write everywhere, but not without its capabilities.
+        as_user = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+        outcome = self.finish(self.start_command(*as_user, BIN / "disttrain", "up", "--job", self.job(train="epochs = 5"),
+                                                 "--ps", 1, "--workers", 2, "--json", *self.settings()))
         self.assertEqual(outcome.code, 77, str(outcome))
         self.assertIn(str(self.checkpoints), outcome.err + outcome.out)
 
     def test_full_disk_leaves_the_checkpoint_before_and_training_running(self):
         if not can_mount():
-            self.skipTest("no file system can be mounted here (user namespaces are off)")
+            self.skipTest("no mounts in a namespace of our own here")
         job = self.job(train=LONG)
         script = 'mount -t tmpfs -o size=1m none "$0" && exec "$@"'
         process = subprocess.Popen(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script,

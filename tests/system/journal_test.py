@@ -14,7 +14,7 @@ import threading
 import unittest
 from pathlib import Path
 
-from harness import BIN, ROOT, SystemTest, main
+from harness import BIN, ROOT, SystemTest
 from ports import free_address
 
 JOURNAL = Path("/run/systemd/journal/socket")
@@ -40,7 +40,18 @@ def documented_id(kind):
     return re.search(rf"\| `{kind}` \| `([0-9a-f]{{32}})` \|", (ROOT / "docs/logs.md").read_text()).group(1)
 
 
-@unittest.skipUnless("DISTTRAIN_TEST_NAMESPACE" in os.environ, "no mounts in a namespace of our own here")
+def setUpModule():
+    """Begins anew in a mount namespace of its own."""
+    if "DISTTRAIN_TEST_NAMESPACE" in os.environ:
+        return
+    probe = subprocess.run([*OF_ITS_OWN, "mount", "-t", "tmpfs", "none", "/run"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        raise unittest.SkipTest(f"no mounts in a namespace of our own here: {probe.stderr.strip()}")
+    os.environ["DISTTRAIN_TEST_NAMESPACE"] = "1"
+    sys.stdout.flush()
+    os.execvp(OF_ITS_OWN[0], [*OF_ITS_OWN, *sys.orig_argv])
+
+
 class JournalTest(SystemTest):
     @classmethod
     def setUpClass(cls):
@@ -143,13 +154,5 @@ class JournalTest(SystemTest):
         self.assertEqual(entry["PRIORITY"], "3")
 
 
-def can_mount():
-    probe = subprocess.run([*OF_ITS_OWN, "mount", "-t", "tmpfs", "none", "/run"], capture_output=True)
-    return probe.returncode == 0
-
-
 if __name__ == "__main__":
-    if "DISTTRAIN_TEST_NAMESPACE" not in os.environ and can_mount():
-        os.environ["DISTTRAIN_TEST_NAMESPACE"] = "1"
-        os.execvp(OF_ITS_OWN[0], [*OF_ITS_OWN, sys.executable, *sys.argv])
-    main(None if "DISTTRAIN_TEST_NAMESPACE" in os.environ else "mount namespace of our own")
+    unittest.main()

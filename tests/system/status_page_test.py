@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from html.parser import HTMLParser
 
-from harness import BIN, SystemTest, main
+from harness import BIN, SystemTest
 from ports import free_address
 
 CHROMIUM = shutil.which("chromium")
@@ -106,7 +106,7 @@ class StatusPageTest(SystemTest):
         self.assertEqual([task["task"] for task in state["job"]["tasks"]], ["chief/0", "ps/0", "worker/0"])
         self.assertEqual(state["events"][-1]["kind"], "chief_started")
 
-    @unittest.skipUnless(CHROMIUM, "no chromium here")
+    @unittest.skipUnless(CHROMIUM, "no chromium here (tools/setup installs it)")
     def test_page_before_the_first_job_says_so(self):
         page = Page(self.browse(self.start_chief(), "--dump-dom"))
         self.assertEqual(page.texts["job"], "no job yet")
@@ -116,7 +116,7 @@ class StatusPageTest(SystemTest):
         self.assertEqual([row[:2] for row in page.rows["tasks"]],
                          [["chief/0", "ready"], ["ps/0", "waiting"], ["worker/0", "waiting"]])
 
-    @unittest.skipUnless(CHROMIUM, "no chromium here")
+    @unittest.skipUnless(CHROMIUM, "no chromium here (tools/setup installs it)")
     def test_page_shows_the_cluster_in_training(self):
         (self.folder / "checkpoints").mkdir()
         job = self.job(job="shards = 2", train="epochs = 1000000\noptimizer = { rule = \"sgd\", learning_rate = 0.1 }",
@@ -155,4 +155,4 @@ class StatusPageTest(SystemTest):
 
 
 if __name__ == "__main__":
-    main(None if CHROMIUM else "chromium (Debian: chromium)")
+    unittest.main()

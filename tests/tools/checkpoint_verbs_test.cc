@@ -484,7 +484,7 @@ TEST_F(CheckpointVerbs, ExportToAWrongPlaceIsSaid) {
 
 TEST_F(CheckpointVerbs, ExportIsReadByThePackageInOneLine) {
   const std::string python = python_with_safetensors();
-  if (python.empty()) GTEST_SKIP() << "SKIPPED: no Python package safetensors here: run tools/setup";
+  if (python.empty()) GTEST_SKIP() << "no Python package safetensors here: run tools/setup";
   saved(10, 3);
   ASSERT_EQ(run("export " + job() + " out.safetensors").code, 0);
   ASSERT_EQ(run("export " + job() + " half.safetensors --dtype f16").code, 0);

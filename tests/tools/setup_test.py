@@ -134,7 +134,7 @@ class Setup(unittest.TestCase):
         (self.home / "cache").write_text("a file, not a folder")
         self.assert_fails("can't create", "set XDG_CACHE_HOME", code=77)
 
-    @unittest.skipUnless(os.path.exists("/usr/bin/python3"), "SKIPPED: no /usr/bin/python3 here")
+    @unittest.skipUnless(os.path.exists("/usr/bin/python3"), "no /usr/bin/python3 here")
     def test_NoNetworkForLibtorchIsSaidAndNothingIsLeft(self):
         (self.bin / "df").unlink()
         self.stand_in("df", "echo 'header'; echo 'disk 9000 0 9000 0% /'")

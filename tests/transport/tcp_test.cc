@@ -85,13 +85,25 @@ TEST_F(Tcp, StrangersWhoTalkNonsenseAreClosedAndCounted) {
 
 TEST_F(Tcp, ASilentStrangerIsClosedAfterTheHelloTimeout) {
   ListenerLimits limits;
-  limits.hello_timeout = std::chrono::milliseconds(5);
+  limits.hello_timeout = std::chrono::milliseconds(1);
   listen(limits);
   const Fd silent = stranger(), slow = stranger();
   say(slow, Bytes(frame(FrameType::kHello, bytes_of("hello"), {})).first(30));
   EXPECT_TRUE(hung_up(silent));
   EXPECT_TRUE(hung_up(slow));
   EXPECT_EQ(listener->refused(), 2u);
+  EXPECT_TRUE(arrivals.empty());
+  // It is the timeout that closes them: one who has an hour is waited for, and heard when it goes on.
+  limits.hello_timeout = std::chrono::hours(1);
+  listen(limits);
+  const Fd patient = stranger(), quick = stranger();
+  const auto hello = frame(FrameType::kHello, bytes_of("hello"), {});
+  say(patient, Bytes(hello).first(30));
+  say(quick, hello);
+  ASSERT_TRUE(run_until(loop, [this] { return arrivals.size() == 1; }));
+  say(patient, Bytes(hello).subspan(30));
+  ASSERT_TRUE(run_until(loop, [this] { return arrivals.size() == 2; }));
+  EXPECT_EQ(listener->refused(), 0u);
 }
 
 TEST_F(Tcp, AHelloInManyPiecesArrives) {

@@ -38,10 +38,15 @@ class PsExchangeTest : public ::testing::Test, public ExchangeHandler {
   }
 
   void on_channel_opened(ShardId shard, Sequence last) override { opened_.push_back({shard, last}); }
-  void on_channel_lost(ShardId shard, const std::string& reason) override {
+  void on_channel_lost(ShardId shard, const std::string& reason, Duration) override {
     lost_.push_back(shard);
     reason_ = reason;
   }
+  void on_unreachable(ShardId, const std::string& reason, Duration lasts) override {
+    unreachable_.push_back(lasts);
+    reason_ = reason;
+  }
+  void on_reached(ShardId shard) override { reached_.push_back(shard); }
   void on_refused(const Error& why) override { refused_ = why; }
   void on_parameters(ShardId, const Parameters& parameters) override { answers_.push_back(parameters); }
   void on_mark_taken(ShardId, const MarkTaken& taken) override { marks_taken_.push_back(taken); }
@@ -55,6 +60,8 @@ class PsExchangeTest : public ::testing::Test, public ExchangeHandler {
   std::vector<float> gradients_;
   std::vector<std::pair<ShardId, Sequence>> opened_;
   std::vector<ShardId> lost_;
+  std::vector<Duration> unreachable_;
+  std::vector<ShardId> reached_;
   std::string reason_;
   std::optional<Error> refused_;
   std::vector<Parameters> answers_;
@@ -120,14 +127,48 @@ TEST_F(PsExchangeTest, OtherRefusalsEndTheAttemptAndNameTheShard) {
   EXPECT_NE(refused_->message.find("wrong cluster"), std::string::npos) << refused_->message;
 }
 
-TEST_F(PsExchangeTest, NobodyThereIsGivenUpAfterAWhile) {
+// The chief decides what becomes of a worker that gets no answer.
+TEST_F(PsExchangeTest, PsThatDoesNotAnswerIsComplainedOfAgainAndAgain) {
+  bool answers = false;
+  shards_.answer_hello = [&answers](Peer& peer, const ChannelHello&) {
+    if (!answers) peer.connection->close();
+    return !answers;
+  };
+  open();
+  run_until(loop_, [this] { return unreachable_.size() >= 3; });
+  EXPECT_GT(unreachable_.front(), std::chrono::milliseconds(200));
+  EXPECT_LT(unreachable_.front(), unreachable_.back());
+  EXPECT_TRUE(reached_.empty());
+  EXPECT_FALSE(refused_);
+  answers = true;
+  run_until(loop_, [this] { return opened_.size() == 2; });
+  EXPECT_EQ(reached_.size(), 1u) << "both shards are of one ps";
+}
+
+TEST_F(PsExchangeTest, PsThatAnswersButNeverTakesTheChannelIsGivenUp) {
   shards_.answer_hello = [](Peer& peer, const ChannelHello&) {
-    peer.connection->close();
+    peer.send(wire::FrameType::kRefused, wire::encode(Refused{ErrorCode::kTemporary, "not yet"}));
     return true;
   };
   open();
   run_until(loop_, [this] { return refused_.has_value(); });
   EXPECT_EQ(refused_->code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(unreachable_.empty()) << "its link is well";
+}
+
+TEST_F(PsExchangeTest, OpenChannelOnWhichNothingComesIsLostAndDialledAgain) {
+  open_and_wait();
+  shards_.keep_silent();
+  run_until(loop_, [this] { return lost_.size() == 2; });
+  EXPECT_NE(reason_.find("no answer"), std::string::npos) << reason_;
+  run_until(loop_, [this] { return opened_.size() == 4; });
+  EXPECT_FALSE(reached_.empty());
+}
+
+TEST_F(PsExchangeTest, OpenChannelThatIsKeptAliveStaysThoughNothingIsAsked) {
+  open_and_wait();
+  loop_.run_for(std::chrono::milliseconds(700));
+  EXPECT_TRUE(lost_.empty());
 }
 
 TEST_F(PsExchangeTest, SilentPeerIsDroppedAndDialledAgain) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -60,6 +61,7 @@ class Peer : public transport::ConnectionHandler {
 
   std::unique_ptr<transport::Connection> connection;
   bool closed = false;
+  bool is_open = false;
   std::optional<ChannelHello> channel;
 
  private:
@@ -88,7 +90,12 @@ class FakeShards {
         loop, "127.0.0.1:0", {}, [this](std::unique_ptr<transport::Arrival> arrival) { welcome(std::move(arrival)); });
     EXPECT_TRUE(listener);
     listener_ = std::move(*listener);
+    keep_alive();
   }
+  ~FakeShards() { *alive_ = false; }
+
+  // From now on nothing is sent where nothing was asked.
+  void keep_silent() { is_silent_ = true; }
 
   std::vector<Owner> owners() const {
     return std::vector<Owner>(layout.shards, Owner{Member{TaskId{Role::kPs, 0}, Incarnation(1)}, listener_->address()});
@@ -109,6 +116,18 @@ class FakeShards {
   std::uint64_t finish_after = 0;  // steps at shard 0, 0 = never
 
  private:
+  // As shards do within each heartbeat interval.
+  void keep_alive() {
+    timer_.expires_after(std::chrono::milliseconds(20));
+    timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
+      if (cancelled || !*alive) return;
+      if (!is_silent_)
+        for (const auto& peer : peers)
+          if (peer->channel && peer->is_open) peer->send(wire::FrameType::kAlive, {});
+      keep_alive();
+    });
+  }
+
   void welcome(std::unique_ptr<transport::Arrival> arrival) {
     ++hellos;
     const auto hello = wire::decode_hello(arrival->hello());
@@ -124,6 +143,7 @@ class FakeShards {
     Welcome answer;
     answer.last_sequence = Sequence(last[channel->shard.value]);
     peer.send(wire::FrameType::kWelcome, wire::encode(answer));
+    peer.is_open = true;
   }
 
   void on_frame(Peer& peer, const wire::FrameHeader& header, wire::Bytes control, wire::Bytes payload) {
@@ -189,6 +209,9 @@ class FakeShards {
   }
 
   asio::io_context& loop_;
+  asio::steady_timer timer_{loop_};
+  bool is_silent_ = false;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   transport::TcpTransport transport_;
   wire::ScratchBuffer scratch_;
   std::unique_ptr<transport::Listener> listener_;

@@ -46,6 +46,8 @@ enum class FrameType : std::uint16_t {
   kCommit = 49,
   kPacerNews = 50,
   kCut = 51,
+  // Channels and shard peers: nothing else was to be sent for a while; the sender lives and the link carries.
+  kAlive = 64,
 };
 
 enum class ChecksumKind : std::uint8_t { kNone = 0, kCrc32c = 1 };

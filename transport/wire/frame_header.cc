@@ -49,6 +49,7 @@ bool known(FrameType type) {
     case FrameType::kCommit:
     case FrameType::kPacerNews:
     case FrameType::kCut:
+    case FrameType::kAlive:
       return true;
   }
   return false;

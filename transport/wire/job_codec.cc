@@ -7,10 +7,12 @@ namespace disttrain::wire {
 void write(const DescribeJob& m, schema::DescribeJob::Builder b) {
   b.setJob(m.job.value);
   b.setJobToml(text(m.job_toml));
+  write_list(b.initReach(list_size(m.reach, kMaxShards, "ps tasks to reach")), m.reach);
 }
 
 DescribeJob read(schema::DescribeJob::Reader r) {
-  return DescribeJob{JobId(r.getJob()), string(r.getJobToml())};
+  return DescribeJob{JobId(r.getJob()), string(r.getJobToml()),
+                     read_list<Owner>(r.getReach(), kMaxShards, "ps tasks to reach")};
 }
 
 void write(const JobDescribed& m, schema::JobDescribed::Builder b) {
@@ -18,10 +20,12 @@ void write(const JobDescribed& m, schema::JobDescribed::Builder b) {
   write(m.model, b.initModel());
   b.setTrainRecords(m.train_records);
   b.setEvaluationRecords(m.evaluation_records);
+  write_list(b.initUnreachable(list_size(m.unreachable, kMaxShards, "unreachable ps tasks")), m.unreachable);
 }
 
 JobDescribed read(schema::JobDescribed::Reader r) {
-  return JobDescribed{JobId(r.getJob()), read(r.getModel()), r.getTrainRecords(), r.getEvaluationRecords()};
+  return JobDescribed{JobId(r.getJob()), read(r.getModel()), r.getTrainRecords(), r.getEvaluationRecords(),
+                      read_list<Member>(r.getUnreachable(), kMaxShards, "unreachable ps tasks")};
 }
 
 // What CreateShards and OpenJob have in common.

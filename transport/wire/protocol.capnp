@@ -212,6 +212,7 @@ struct ControlMessage {
 struct DescribeJob {
   job @0 :UInt32;
   jobToml @1 :Text;
+  reach @2 :List(Owner);  # ps tasks that the worker dials before it answers
 }
 
 struct JobDescribed {
@@ -219,6 +220,7 @@ struct JobDescribed {
   model @1 :Model;
   trainRecords @2 :UInt64;
   evaluationRecords @3 :UInt64;
+  unreachable @4 :List(Member);  # of DescribeJob.reach
 }
 
 # chief -> every ps. It makes the shards that `owners` gives to it, with all their memory and the initial values.
@@ -400,13 +402,16 @@ struct TaskFailed {
   reason @3 :Text;
 }
 
-# task -> chief: "I can't reach it". Makes the chief probe at once, decides nothing.
+# task -> chief: "I can't reach it". Makes the chief probe at once. Said again while the link is away, and once more,
+# withdrawn, when it is back.
 struct Accusation {
   job @0 :UInt32;
   generation @1 :UInt64;
   role @2 :Role;
   index @3 :UInt32;
   reason @4 :Text;
+  lasts @5 :Int64;  # nanoseconds since the accused was heard last
+  withdrawn @6 :Bool;
 }
 
 enum Phase { idle @0; input @1; pull @2; compute @3; push @4; wait @5; evaluate @6; }

@@ -20,12 +20,16 @@ void write(const Accusation& m, schema::Accusation::Builder b) {
   write_job(m, b);
   write_task(m.accused, b);
   b.setReason(text(m.reason));
+  b.setLasts(m.lasts.count());
+  b.setWithdrawn(m.withdrawn);
 }
 
 Accusation read(schema::Accusation::Reader r) {
   auto m = read_job<Accusation>(r);
   m.accused = read_task(r);
   m.reason = string(r.getReason());
+  m.lasts = Duration(r.getLasts());
+  m.withdrawn = r.getWithdrawn();
   return m;
 }
 

@@ -49,6 +49,17 @@ struct ChannelOpened {
 struct ChannelLost {
   ShardId shard;
   std::string reason;
+  Duration lasts{};  // since anything came from the shard's ps
+};
+// A channel that isn't open can't be opened: the shard's ps doesn't answer.
+struct PsUnreachable {
+  ShardId shard;
+  std::string reason;
+  Duration lasts{};
+};
+// After one of these: the shard's ps answers.
+struct PsReached {
+  ShardId shard;
 };
 struct Start {};
 struct LeaseGranted {
@@ -101,10 +112,10 @@ struct Broken {
 };
 struct Tick {};
 
-using Event =
-    std::variant<ChannelOpened, ChannelLost, Start, LeaseGranted, ChiefAway, ChiefReturned, BatchReady, RangesReady,
-                 Computed, ParametersArrived, AcknowledgeArrived, MarkRequested, MarkTakenArrived, Paused,
-                 StopRequested, BecomesEvaluator, EvaluateRequested, EvaluationDone, Broken, Tick>;
+using Event = std::variant<ChannelOpened, ChannelLost, PsUnreachable, PsReached, Start, LeaseGranted, ChiefAway,
+                           ChiefReturned, BatchReady, RangesReady, Computed, ParametersArrived, AcknowledgeArrived,
+                           MarkRequested, MarkTakenArrived, Paused, StopRequested, BecomesEvaluator, EvaluateRequested,
+                           EvaluationDone, Broken, Tick>;
 
 // ---- actions, carried out in order ----
 
@@ -156,6 +167,8 @@ struct ReportFinished {
 struct Accuse {
   ShardId shard;
   std::string reason;
+  Duration lasts{};
+  bool withdrawn = false;
 };
 // The job can't go on here. Nothing else follows.
 struct Fail {

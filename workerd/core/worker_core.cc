@@ -26,7 +26,8 @@ Rank rank_in(const Roster& roster, Member member) {
 
 bool shows_progress(const Event& event) {
   return !std::holds_alternative<Tick>(event) && !std::holds_alternative<ChannelOpened>(event) &&
-         !std::holds_alternative<ChannelLost>(event) && !std::holds_alternative<ChiefAway>(event) &&
+         !std::holds_alternative<ChannelLost>(event) && !std::holds_alternative<PsUnreachable>(event) &&
+         !std::holds_alternative<PsReached>(event) && !std::holds_alternative<ChiefAway>(event) &&
          !std::holds_alternative<ChiefReturned>(event);
 }
 
@@ -77,7 +78,15 @@ void WorkerCore::on(const ChannelOpened& event, Actions& out) {
 
 void WorkerCore::on(const ChannelLost& event, Actions& out) {
   channels_.at(event.shard.value).disconnect();
-  out.push_back(Accuse{event.shard, event.reason});
+  out.push_back(Accuse{event.shard, event.reason, event.lasts});
+}
+
+void WorkerCore::on(const PsUnreachable& event, Actions& out) {
+  out.push_back(Accuse{event.shard, event.reason, event.lasts});
+}
+
+void WorkerCore::on(const PsReached& event, Actions& out) {
+  out.push_back(Accuse{event.shard, "", Duration::zero(), true});
 }
 
 void WorkerCore::on(const Start&, Actions&) {
@@ -197,11 +206,13 @@ void WorkerCore::on(const Tick&, Actions& out) {
   ticked_ = now_;
   if (paused_ || is_chief_away_) moved_ = now_;
   const bool waits = pulling_ || (started_ && !left_ && !computing_ && evaluation_ != Evaluation::kRun);
-  if (!waits || now_ - moved_ <= facts_.config.job.stall_timeout) return;
-  const double seconds = to_seconds(facts_.config.job.stall_timeout);
-  set_broken(Error{ErrorCode::kFailed, "waited " + std::to_string(static_cast<std::uint64_t>(seconds)) +
-                                           " s (job.stall_timeout) in phase " + to_string(progress_.phase) + " for " +
-                                           waited_for()},
+  const Duration limit = facts_.config.job.stall_timeout * patience();
+  if (!waits || now_ - moved_ <= limit) return;
+  // Another worker in this place may get what this one waits for.
+  const ErrorCode code = waits_for_others() ? ErrorCode::kUnavailable : ErrorCode::kFailed;
+  const std::string times = patience() == 1 ? "" : std::to_string(patience()) + " times ";
+  set_broken(Error{code, "waited " + std::to_string(static_cast<std::uint64_t>(to_seconds(limit))) + " s (" + times +
+                             "job.stall_timeout) in phase " + to_string(progress_.phase) + " for " + waited_for()},
              out);
 }
 
@@ -253,6 +264,20 @@ bool WorkerCore::pulls_complete() const {
 bool WorkerCore::is_void(const Gradient& gradient) const {
   if (!sync() || !leases() || !pipeline_) return false;
   return gradient.roster != roster_ || gradient.clock != next_clock();
+}
+
+bool WorkerCore::waits_for_others() const {
+  return progress_.phase != Phase::kInput || planned_.empty();
+}
+
+// In stall timeouts. A wait for others may be one that several workers share: the chief, which knows what each of them
+// is at, judges that after one stall timeout, or after ten where they wait for an evaluation. Only a wait that is left
+// after that is this worker's own.
+int WorkerCore::patience() const {
+  constexpr int kAfterTheChief = 2;
+  constexpr int kAfterAnEvaluation = 11;
+  if (!waits_for_others()) return 1;
+  return facts_.config.train.mode == Mode::kAsync ? kAfterTheChief : kAfterAnEvaluation;
 }
 
 std::string WorkerCore::waited_for() const {

@@ -69,6 +69,8 @@ class WorkerCore {
   // Events.
   void on(const ChannelOpened& event, Actions& out);
   void on(const ChannelLost& event, Actions& out);
+  void on(const PsUnreachable& event, Actions& out);
+  void on(const PsReached& event, Actions& out);
   void on(const Start& event, Actions& out);
   void on(const LeaseGranted& event, Actions& out);
   void on(const ChiefAway& event, Actions& out);
@@ -124,6 +126,8 @@ class WorkerCore {
   bool is_void(const Gradient& gradient) const;
   Push frame_of(const Gradient& gradient, const Channel& channel, bool last) const;
   std::string waited_for() const;
+  bool waits_for_others() const;
+  int patience() const;
 
   void enter(Phase phase);
   void set_broken(Error error, Actions& out);

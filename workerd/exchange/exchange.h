@@ -22,8 +22,13 @@ class ExchangeHandler {
 
   // Open, for the first time or again; `last` is the last frame that the shard has taken.
   virtual void on_channel_opened(ShardId shard, Sequence last) = 0;
-  // It was open and isn't any more; it is dialled again until close().
-  virtual void on_channel_lost(ShardId shard, const std::string& reason) = 0;
+  // It was open and isn't any more; it is dialled again until close(). `lasts`: since anything came from the shard's
+  // ps.
+  virtual void on_channel_lost(ShardId shard, const std::string& reason, Duration lasts) = 0;
+  // The ps of a channel that isn't open doesn't answer: told at each attempt, from Timeouts::silent on.
+  virtual void on_unreachable(ShardId shard, const std::string& reason, Duration lasts) = 0;
+  // After on_channel_lost or on_unreachable: the shard's ps answers, in whatever way.
+  virtual void on_reached(ShardId shard) = 0;
   // A channel can't be opened, and dialling again won't help.
   virtual void on_refused(const Error& why) = 0;
 

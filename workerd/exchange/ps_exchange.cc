@@ -22,15 +22,20 @@ class PsExchange::Link final : public transport::ConnectionHandler {
       : exchange_(exchange),
         shard_(shard),
         owner_(exchange.options_.owners.at(shard.value)),
+        ps_(exchange.ps_[owner_.ps.task]),
         timer_(exchange.loop_),
         alive_(std::make_shared<bool>(true)) {}
   ~Link() override { *alive_ = false; }
 
   void open() {
-    patience_.emplace(asio::steady_timer::clock_type::now() + exchange_.options_.timeouts.silent_ps);
+    ps_.heard = Clock::now();
+    patience_.emplace(ps_.heard + exchange_.options_.timeouts.silent_ps);
     pause_ = exchange_.options_.timeouts.reconnect_first;
     dial();
   }
+
+  // `was_away`: the loop had no turn for a while, so what has come may still lie in the socket.
+  void watch(Clock::time_point now, bool was_away);
 
   void send(const transport::OutgoingFrame& frame) {
     if (open_) connection_->send(frame);
@@ -39,17 +44,21 @@ class PsExchange::Link final : public transport::ConnectionHandler {
   Result<MutableBytes> payload_landing(const FrameHeader& header, Bytes control) override;
   void on_frame(const FrameHeader& header, Bytes control, Bytes payload) override;
   void on_sent(std::uint64_t) override {}
-  void on_closed(const Error& why) override { lost(why.message); }
+  void on_closed(const Error& why) override { lost(why.message, Answer::kNone); }
 
  private:
   std::string name() const {
     return "shard " + std::to_string(shard_.value) + " (" + to_string(owner_.ps.task) + " at " + owner_.address + ")";
   }
 
+  // Whether the ps has answered this attempt.
+  enum class Answer { kNone, kSome };
+
   void dial();
   void wait_for_hello_answer();
   void on_hello_answer(const FrameHeader& header, Bytes control);
-  void lost(const std::string& reason);
+  void reached();
+  void lost(const std::string& reason, Answer answer = Answer::kSome);
   void dial_later();
   void drop_connection();
   Status check_bucket(const Parameters& parameters, std::uint64_t payload_bytes) const;
@@ -57,13 +66,16 @@ class PsExchange::Link final : public transport::ConnectionHandler {
   PsExchange& exchange_;
   const ShardId shard_;
   const Owner& owner_;
+  Ps& ps_;
   asio::steady_timer timer_;     // the hello's answer, or the pause before the next attempt
   std::shared_ptr<bool> alive_;  // shared with callbacks that may come after the link's end
   std::uint64_t attempt_ = 0;
   bool open_ = false;
   Duration pause_{};
-  // Before the channel was open for the first time: when to give up.
-  std::optional<asio::steady_timer::time_point> patience_;
+  std::uint64_t bytes_ = 0;  // received over the connection, as of heard_
+  Clock::time_point heard_;  // when anything came over it last
+  // Before the channel was open for the first time: when to give up a ps that answers, but doesn't take the channel.
+  std::optional<Clock::time_point> patience_;
   std::unique_ptr<transport::Connection> connection_;
 };
 
@@ -81,7 +93,7 @@ void PsExchange::Link::dial() {
   exchange_.transport_.dial(exchange_.loop_, owner_.address, frame, options.timeouts.dial,
                             [this, alive = alive_, attempt](Result<std::unique_ptr<transport::Connection>> connection) {
                               if (!*alive || attempt != attempt_) return;
-                              if (!connection) return lost(connection.error().message);
+                              if (!connection) return lost(connection.error().message, Answer::kNone);
                               connection_ = std::move(*connection);
                               connection_->start(*this);
                               wait_for_hello_answer();
@@ -92,7 +104,7 @@ void PsExchange::Link::wait_for_hello_answer() {
   timer_.expires_after(exchange_.options_.timeouts.dial);
   timer_.async_wait([this, alive = alive_, attempt = attempt_](asio::error_code cancelled) {
     if (cancelled || !*alive || attempt != attempt_ || open_) return;
-    lost("it took the connection but didn't answer the hello");
+    lost("it took the connection but didn't answer the hello", Answer::kNone);
   });
 }
 
@@ -109,18 +121,42 @@ void PsExchange::Link::on_hello_answer(const FrameHeader& header, Bytes control)
   open_ = true;
   patience_.reset();
   pause_ = exchange_.options_.timeouts.reconnect_first;
+  bytes_ = connection_->bytes_received();
+  heard_ = Clock::now();
+  reached();
   exchange_.handler_.on_channel_opened(shard_, std::get<Welcome>(*answer).last_sequence);
 }
 
-void PsExchange::Link::lost(const std::string& reason) {
+void PsExchange::Link::reached() {
+  ps_.heard = Clock::now();
+  if (std::exchange(ps_.has_complained, false)) exchange_.handler_.on_reached(shard_);
+}
+
+void PsExchange::Link::watch(Clock::time_point now, bool was_away) {
+  if (!open_) return;
+  if (was_away || connection_->bytes_received() != bytes_) {
+    bytes_ = connection_->bytes_received();
+    heard_ = ps_.heard = now;
+  }
+  if (now - heard_ > exchange_.options_.timeouts.silent) lost("no answer", Answer::kNone);
+}
+
+void PsExchange::Link::lost(const std::string& reason, Answer answer) {
   const bool was_open = open_;
+  const Clock::time_point now = Clock::now();
   drop_connection();
-  if (patience_ && asio::steady_timer::clock_type::now() >= *patience_) {
+  if (answer == Answer::kSome && !was_open) reached();
+  if (patience_ && now >= *patience_ && answer == Answer::kSome) {
     exchange_.handler_.on_refused(Error{ErrorCode::kUnavailable, "can't open a channel to " + name() + ": " + reason});
     return;
   }
   dial_later();
-  if (was_open) exchange_.handler_.on_channel_lost(shard_, "channel to " + name() + " lost: " + reason);
+  const Duration lasts = now - ps_.heard;
+  const bool is_complaint = was_open || (answer == Answer::kNone && lasts > exchange_.options_.timeouts.silent);
+  if (!is_complaint) return;
+  ps_.has_complained = true;
+  if (was_open) return exchange_.handler_.on_channel_lost(shard_, "channel to " + name() + " lost: " + reason, lasts);
+  exchange_.handler_.on_unreachable(shard_, "can't reach " + name() + ": " + reason, lasts);
 }
 
 void PsExchange::Link::dial_later() {
@@ -183,11 +219,17 @@ void PsExchange::Link::on_frame(const FrameHeader& header, Bytes control, Bytes)
 
 PsExchange::PsExchange(asio::io_context& loop, transport::Transport& transport, const Layout& layout,
                        PsExchangeOptions options, ExchangeHandler& handler)
-    : loop_(loop), transport_(transport), layout_(layout), options_(std::move(options)), handler_(handler) {
+    : loop_(loop),
+      transport_(transport),
+      layout_(layout),
+      options_(std::move(options)),
+      handler_(handler),
+      watch_timer_(loop) {
   DISTTRAIN_CHECK_EQ(options_.owners.size(), layout_.shards);
 }
 
 PsExchange::~PsExchange() {
+  *alive_ = false;
   close();
 }
 
@@ -196,6 +238,21 @@ void PsExchange::open(const Roster&) {
   for (std::uint32_t shard = 0; shard < layout_.shards; ++shard)
     links_.push_back(std::make_unique<Link>(*this, ShardId(shard)));
   for (const auto& link : links_) link->open();
+  watched_ = Clock::now();
+  watch();
+}
+
+// Computations take the loop's time: after one of them what has come is read first.
+void PsExchange::watch() {
+  const Duration pause = options_.timeouts.silent / 4;
+  watch_timer_.expires_after(pause);
+  watch_timer_.async_wait([this, pause, alive = alive_](asio::error_code cancelled) {
+    if (cancelled || !*alive) return;
+    const Clock::time_point now = Clock::now();
+    const bool was_away = now - std::exchange(watched_, now) > 2 * pause;
+    for (const auto& link : links_) link->watch(now, was_away);
+    if (*alive) watch();
+  });
 }
 
 void PsExchange::abort() {
@@ -203,7 +260,9 @@ void PsExchange::abort() {
 }
 
 void PsExchange::close() {
+  watch_timer_.cancel();
   links_.clear();
+  ps_.clear();
 }
 
 FrameHeader PsExchange::header(FrameType type, Sequence sequence) const {

@@ -1,9 +1,13 @@
 // PsExchange: one channel to each shard of a job. Payloads leave straight from the gradients and arrive straight in the
 // parameters. Requests to several shards are in flight at once.
+//
+// A shard sends something on each channel within every heartbeat interval (FrameType::kAlive where there is nothing
+// else). A channel on which nothing arrives for Timeouts::silent is lost, whether or not an answer is due.
 #pragma once
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -43,7 +47,14 @@ class PsExchange final : public Exchange {
 
  private:
   class Link;
+  using Clock = asio::steady_timer::clock_type;
+  // One ps, to which several channels may go.
+  struct Ps {
+    Clock::time_point heard;  // when anything came from it last
+    bool has_complained = false;
+  };
 
+  void watch();
   wire::FrameHeader header(wire::FrameType type, Sequence sequence) const;
 
   asio::io_context& loop_;
@@ -52,7 +63,11 @@ class PsExchange final : public Exchange {
   const PsExchangeOptions options_;
   ExchangeHandler& handler_;
   wire::ScratchBuffer scratch_;
-  std::vector<std::unique_ptr<Link>> links_;  // by shard
+  asio::steady_timer watch_timer_;
+  Clock::time_point watched_;  // the last time that the links were looked at
+  std::map<TaskId, Ps> ps_;
+  std::vector<std::unique_ptr<Link>> links_;                    // by shard
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with the timer's handler
 };
 
 }  // namespace disttrain::workerd

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -148,6 +149,7 @@ class ClusterTest : public testing::Test {
   ModelSpec model_{{VariableSpec{"w", {784, 100}, VariableKind::kTrainable, {}, 784, 100}}, 784, 10};
   std::uint64_t records_ = 1000;
   std::uint64_t evaluation_records_ = 0;
+  std::set<std::pair<TaskId, TaskId>> broken_links_;  // from, to: as those who are asked to reach a ps find them
   PacerReport pacer_;
 
   ClusterConfig config_;
@@ -238,7 +240,10 @@ class ClusterTest : public testing::Test {
   }
   void obey(TaskId task, const DescribeJob& m) {
     heartbeats_[task].job = m.job;
-    answer(task, JobDescribed{m.job, model_, records_, evaluation_records_});
+    std::vector<Member> unreachable;
+    for (const Owner& owner : m.reach)
+      if (broken_links_.count({task, owner.ps.task}) != 0) unreachable.push_back(owner.ps);
+    answer(task, JobDescribed{m.job, model_, records_, evaluation_records_, unreachable});
   }
   void obey(TaskId task, const CreateShards& m) {
     heartbeats_[task].job = m.job;

@@ -243,8 +243,13 @@ TEST_P(EachRule, NanInAGradientReachesItsParameterOnly) {
   for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(std::isnan(arrays.p[i]), i == 4) << "element " << i;
 }
 
-TEST_P(EachRule, NothingIsAllowed) {
-  rule().apply(step_of(GetParam(), 0), {}, {}, {});
+TEST_P(EachRule, EmptyPieceChangesNothingAroundIt) {
+  Arrays arrays = trained(best_vector_width(), 9);
+  const Arrays before = arrays;
+  rule().apply(step_of(GetParam(), kSteps), arrays.parameters().subspan(4, 0), {}, arrays.slot_spans(4, 0));
+  rule().apply(step_of(GetParam(), kSteps), {}, {}, {});
+  EXPECT_EQ(arrays.p, before.p);
+  EXPECT_EQ(arrays.slots, before.slots);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, EachRule, testing::ValuesIn(rule_cases()),

@@ -1,0 +1,102 @@
+// Links of a real ps to workers and to the shards of other ps tasks: that they show life, and what their loss means.
+#include "tests/psd/shell_fixture.h"
+
+namespace disttrain::psd::test {
+namespace {
+
+// The pacer is here; the test plays shard 1, of another ps.
+class PeerLinkTest : public PsShell {
+ protected:
+  void create_pacer() {
+    CreateShards order = this->order(2, 1, "sync");
+    order.owners[1] = Owner{other_, "127.0.0.1:1"};
+    create_job(order);
+  }
+  std::unique_ptr<FakePeer> open_peer() {
+    auto peer = dial(hello_of(ShardPeerHello{JobId(5), Generation(3), ShardId(1), other_, 99}));
+    EXPECT_TRUE(peer->answer && std::holds_alternative<Welcome>(*peer->answer));
+    return peer;
+  }
+  // A message that nobody says again, and that has arrived when this returns.
+  void carry(FakePeer& peer) {
+    Staged staged;
+    staged.shard = ShardId(1);
+    staged.step = Step(1);
+    peer.send(wire::FrameType::kStaged, wire::encode(staged, scratch_), {});
+    let_heartbeats_pass(2);
+  }
+  // Longer than a verdict takes.
+  void let_heartbeats_pass(int more) {
+    const int before = chief_.heartbeats;
+    EXPECT_TRUE(until([&] { return chief_.heartbeats >= before + more; }));
+  }
+
+  wire::ScratchBuffer scratch_;
+  const Member other_{TaskId{Role::kPs, 1}, Incarnation(4712)};
+};
+
+TEST_F(PeerLinkTest, ALinkLostBeforeItCarriedAnythingGivesNoVerdict) {
+  create_pacer();
+  open_peer()->close();
+  let_heartbeats_pass(2);
+  auto again = open_peer();
+  let_heartbeats_pass(30);
+  EXPECT_FALSE(chief_.take<TaskFailed>());
+  EXPECT_FALSE(chief_.take<Accusation>());
+}
+
+TEST_F(PeerLinkTest, ALinkLostAfterItCarriedSomethingGivesItsVerdict) {
+  create_pacer();
+  auto peer = open_peer();
+  carry(*peer);
+  peer->close();
+  std::optional<Accusation> accusation;
+  ASSERT_TRUE(until([&] { return (accusation = chief_.take<Accusation>()).has_value(); }));
+  EXPECT_EQ(accusation->accused, other_.task);
+  std::optional<TaskFailed> failed;
+  ASSERT_TRUE(until([&] { return (failed = chief_.take<TaskFailed>()).has_value(); }));
+  EXPECT_EQ(failed->code, ErrorCode::kUnavailable);
+}
+
+// Its end of the link that it had is lost, and with it what was under way.
+TEST_F(PeerLinkTest, APeerThatOpensAnotherLinkAfterOneThatCarriedSomethingGivesTheVerdict) {
+  create_pacer();
+  auto peer = open_peer();
+  carry(*peer);
+  auto again = open_peer();
+  EXPECT_TRUE(until([&] { return chief_.take<TaskFailed>().has_value(); }));
+}
+
+TEST_F(PeerLinkTest, APeerOfWhichNothingComesIsAccused) {
+  create_pacer();
+  auto peer = open_peer();
+  carry(*peer);
+  std::optional<Accusation> accusation;
+  ASSERT_TRUE(until([&] { return (accusation = chief_.take<Accusation>()).has_value(); }));
+  EXPECT_EQ(accusation->accused, other_.task);
+  EXPECT_GT(accusation->lasts, std::chrono::milliseconds(500));
+  EXPECT_GT(peer->alive, 0) << "this end has shown life";
+}
+
+TEST_F(PeerLinkTest, APacerThatDoesNotAnswerIsAccusedAgainAndAgain) {
+  CreateShards order = this->order(2, 1, "sync");
+  order.owners[0] = Owner{other_, "127.0.0.1:1"};
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  chief_.send(order);
+  std::optional<Accusation> first;
+  ASSERT_TRUE(until([&] { return (first = chief_.take<Accusation>()).has_value(); }));
+  EXPECT_EQ(first->accused, other_.task);
+  std::optional<Accusation> second;
+  ASSERT_TRUE(until([&] { return (second = chief_.take<Accusation>()).has_value(); }));
+  EXPECT_GT(second->lasts, first->lasts);
+}
+
+TEST_F(PeerLinkTest, AChannelShowsLifeWhereNothingIsAsked) {
+  create_job(1, 1);
+  auto channel = open_channel(0, 0);
+  EXPECT_TRUE(until([&] { return channel->alive >= 5; }));
+  EXPECT_FALSE(channel->closed);
+}
+
+}  // namespace
+}  // namespace disttrain::psd::test

@@ -1,0 +1,38 @@
+// Which of some ps tasks answer a hello, dialled all at once: whether the links to them carry, in both directions.
+// Belongs to one loop.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "common/messages/control.h"
+#include "common/messages/session.h"
+#include "common/time.h"
+#include "transport/connection.h"
+
+namespace disttrain::workerd {
+
+class ReachProbe {
+ public:
+  // `done` is called once, on the loop and never from within the constructor, within about `deadline`, with those that
+  // didn't answer; it may destroy the probe. References outlive the probe.
+  ReachProbe(asio::io_context& loop, transport::Transport& transport, const Hello& hello, std::vector<Owner> targets,
+             Duration deadline, std::function<void(std::vector<Member>)> done);
+  // Nothing is called any more.
+  ~ReachProbe();
+
+ private:
+  class Target;
+
+  void finish_one();
+
+  asio::io_context& loop_;
+  const std::function<void(std::vector<Member>)> done_;
+  std::vector<std::unique_ptr<Target>> targets_;
+  std::size_t left_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with callbacks that may come after the end
+};
+
+}  // namespace disttrain::workerd
