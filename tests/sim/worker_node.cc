@@ -50,11 +50,11 @@ Heartbeat WorkerNode::make_heartbeat() {
 }
 
 void WorkerNode::on_order(const wire::ControlMessage& message) {
-  if (const auto* order = std::get_if<DescribeJob>(&message)) {
+  if (const auto* asked = std::get_if<DescribeJob>(&message)) {
     drop_job();
-    held_ = order->job;
-    after(world_.between(milliseconds(1), milliseconds(30)), [this, order = *order, run = runs_] {
-      if (run == runs_) describe(order);
+    held_ = asked->job;
+    after(world_.between(milliseconds(1), milliseconds(30)), [this, wanted = *asked, run = runs_] {
+      if (run == runs_) describe(wanted);
     });
   } else if (const auto* order = std::get_if<OpenJob>(&message)) {
     if (!is_ours(order->job, order->generation)) open(*order);
