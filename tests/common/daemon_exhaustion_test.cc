@@ -27,6 +27,11 @@ void limit(__rlimit_resource resource, rlim_t most) {
   ::setrlimit(resource, &both);
 }
 
+// GoogleTest would catch it.
+void uncaught(void (*work)()) noexcept {
+  work();
+}
+
 void in_a_thread(void (*work)()) {
   std::thread(work).join();
 }
@@ -47,18 +52,19 @@ TEST(ExhaustionDeathTest, EndsWithASentenceAnd75InEveryThread) {
       end_when_exhausted("psd");
       if (has_log) report_crashes(TaskId{Role::kPs, 1}, LogForm::kText);
     };
-    EXPECT_EXIT((begin(), need_memory()), ExitedWithCode(75), "psd: out of memory: raise `ulimit -v`");
+    EXPECT_EXIT((begin(), uncaught(need_memory)), ExitedWithCode(75), "psd: out of memory: raise `ulimit -v`");
     EXPECT_EXIT((begin(), in_a_thread(need_memory)), ExitedWithCode(75), "psd: out of memory: raise `ulimit -v`");
-    EXPECT_EXIT((begin(), need_thread()), ExitedWithCode(75), "psd: can't start a thread: raise `ulimit -u`");
-    EXPECT_EXIT((begin(), need_descriptor()), ExitedWithCode(75), "psd: out of file descriptors: raise `ulimit -n`");
+    EXPECT_EXIT((begin(), uncaught(need_thread)), ExitedWithCode(75), "psd: can't start a thread: raise `ulimit -u`");
+    EXPECT_EXIT((begin(), uncaught(need_descriptor)), ExitedWithCode(75),
+                "psd: out of file descriptors: raise `ulimit -n`");
   }
 }
 
 TEST(ExhaustionDeathTest, OtherExceptionsAreCrashes) {
-  const auto fail = [] {
+  const auto fail = []() noexcept {
     end_when_exhausted("psd");
     report_crashes(TaskId{Role::kPs, 1}, LogForm::kText);
-    throw std::runtime_error("a bug");
+    uncaught([] { throw std::runtime_error("a bug"); });
   };
   EXPECT_EXIT(fail(), KilledBySignal(SIGABRT), "uncaught exception std::runtime_error: a bug");
 }
