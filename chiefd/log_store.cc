@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/bounds.h"
 #include "common/daemon/log.h"
+#include "common/printable.h"
 
 namespace disttrain::chiefd {
 
@@ -14,32 +16,44 @@ bool LogFilter::passes(const LogLine& line) const {
 }
 
 void LogStore::add(TaskId task, LogLines lines) {
-  std::deque<LogLine>& kept = lines_[task];
+  Kept& kept = lines_[task];
   for (LogLine& line : lines.lines) {
     line.task = task;
-    if (line.text.size() > daemon::kMaxLogLineBytes) line.text.resize(daemon::kMaxLogLineBytes);
-    kept.push_back(std::move(line));
-    if (kept.size() > kKeptLines) kept.pop_front();
+    if (line.text.size() > kMaxTextBytes) line.text = cut_text(line.text, kMaxTextBytes);
+    kept.bytes += line.text.size();
+    kept.lines.push_back(std::move(line));
+    while (kept.lines.size() > kKeptLines || kept.bytes > kKeptBytes) {
+      kept.bytes -= kept.lines.front().text.size();
+      kept.lines.pop_front();
+    }
   }
 }
 
 std::vector<LogLine> LogStore::find(const LogFilter& filter) const {
   std::vector<LogLine> found;
-  for (const auto& [task, lines] : lines_)
-    std::copy_if(lines.begin(), lines.end(), std::back_inserter(found),
+  for (const auto& [task, kept] : lines_)
+    std::copy_if(kept.lines.begin(), kept.lines.end(), std::back_inserter(found),
                  [&filter](const LogLine& line) { return filter.passes(line); });
   std::stable_sort(found.begin(), found.end(),
                    [](const LogLine& a, const LogLine& b) { return a.wall_nanoseconds < b.wall_nanoseconds; });
-  if (found.size() > kMaxAnswerLines) found.erase(found.begin(), found.end() - kMaxAnswerLines);
+  std::size_t bytes = 0;
+  auto first = found.end();
+  while (first != found.begin() && found.end() - first < static_cast<std::ptrdiff_t>(kMaxAnswerLines)) {
+    bytes += (first - 1)->text.size();
+    if (bytes > kMaxAnswerBytes) break;
+    --first;
+  }
+  found.erase(found.begin(), first);
   return found;
 }
 
 std::vector<std::string> LogStore::tail(TaskId task, std::size_t count) const {
   std::vector<std::string> texts;
-  const auto lines = lines_.find(task);
-  if (lines == lines_.end()) return texts;
-  const std::size_t from = lines->second.size() - std::min(count, lines->second.size());
-  for (std::size_t i = from; i < lines->second.size(); ++i) texts.push_back(daemon::to_text(lines->second[i]));
+  const auto found = lines_.find(task);
+  if (found == lines_.end()) return texts;
+  const std::deque<LogLine>& lines = found->second.lines;
+  for (std::size_t i = lines.size() - std::min(count, lines.size()); i < lines.size(); ++i)
+    texts.push_back(daemon::to_text(lines[i]));
   return texts;
 }
 

@@ -13,8 +13,10 @@
 
 namespace disttrain::chiefd {
 
-inline constexpr std::size_t kKeptLines = 1000;        // per task
-inline constexpr std::size_t kMaxAnswerLines = 20000;  // of one answer
+inline constexpr std::size_t kKeptLines = 1000;                        // per task
+inline constexpr std::size_t kKeptBytes = std::size_t{1} << 20;        // of these
+inline constexpr std::size_t kMaxAnswerLines = 20000;                  // of one answer
+inline constexpr std::size_t kMaxAnswerBytes = std::size_t{16} << 20;  // of these
 
 // What a reader asked for.
 struct LogFilter {
@@ -28,17 +30,21 @@ struct LogFilter {
 
 class LogStore {
  public:
-  // Lines of `task`, whatever they say of themselves, at most 4 KiB each.
+  // Lines of `task`, whatever they say of themselves, at most kMaxTextBytes each.
   void add(TaskId task, LogLines lines);
 
-  // By time, the newest kMaxAnswerLines of those that pass.
+  // By time, the newest within both bounds of those that pass.
   std::vector<LogLine> find(const LogFilter& filter) const;
 
   // The task's newest lines, oldest first.
   std::vector<std::string> tail(TaskId task, std::size_t count) const;
 
  private:
-  std::map<TaskId, std::deque<LogLine>> lines_;
+  struct Kept {
+    std::deque<LogLine> lines;
+    std::size_t bytes = 0;  // of their texts
+  };
+  std::map<TaskId, Kept> lines_;
 };
 
 }  // namespace disttrain::chiefd

@@ -57,8 +57,8 @@ Status validate(const Layout& layout) {
     end += elements;
   }
   std::uint64_t flat = 0;
-  std::vector<std::uint64_t> shard_end(layout.shards, 0);
   if (layout.shards > layout.buckets.size()) return refuse("there are more shards than buckets");
+  std::vector<std::uint64_t> shard_end(layout.shards, 0);
   for (const Bucket& bucket : layout.buckets) {
     if (bucket.shard.value >= layout.shards)
       return refuse("a bucket names shard " + std::to_string(bucket.shard.value) + " of " +

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "common/bounds.h"
 #include "common/check.h"
 
 namespace disttrain::chiefd {
@@ -203,7 +204,18 @@ Status check_model(const ModelSpec& model) {
     if (element_count(variable) == 0)
       return fail(ErrorCode::kConfig,
                   "variable " + variable.name + " has no elements; each dimension must be at least 1");
+  if (element_count(model) > kMaxElements)
+    return fail(ErrorCode::kConfig, "the model has " + std::to_string(element_count(model)) +
+                                        " elements; expected at most " + std::to_string(kMaxElements));
   return {};
+}
+
+// What the wire carries.
+Result<Layout> with_few_buckets(Layout layout) {
+  if (layout.buckets.size() <= kMaxBuckets) return layout;
+  return fail(ErrorCode::kConfig, "the model falls into " + std::to_string(layout.buckets.size()) +
+                                      " buckets; expected at most " + std::to_string(kMaxBuckets) +
+                                      ": set job.placement to \"balanced\", or job.shards to fewer");
 }
 
 std::string plural(std::uint32_t count) {
@@ -216,7 +228,7 @@ Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t 
   DISTTRAIN_CHECK_GE(shards, 1u);
   if (Status status = check_model(model); !status) return tl::unexpected(status.error());
   Layout layout = place_unchecked(model, placement, shards);
-  if (shards_with_buckets(layout) == shards) return layout;
+  if (shards_with_buckets(layout) == shards) return with_few_buckets(std::move(layout));
   return fail(ErrorCode::kConfig, "the model doesn't have a piece for each of " + plural(shards) + " (" +
                                       std::to_string(model.variables.size()) + " variables, " +
                                       std::to_string(element_count(model)) + " elements): set job.shards to " +
@@ -238,8 +250,9 @@ Result<Layout> place_on(const ModelSpec& model, Placement placement, std::uint32
   if (asked > 0) return place(model, placement, asked);
   if (Status status = check_model(model); !status) return tl::unexpected(status.error());
   const std::uint32_t wanted = auto_shards(element_count(model) * sizeof(float), offered);
-  if (Layout layout = place_unchecked(model, placement, wanted); shards_with_buckets(layout) == wanted) return layout;
-  return place_unchecked(model, placement, largest_below(model, placement, wanted));
+  if (Layout layout = place_unchecked(model, placement, wanted); shards_with_buckets(layout) == wanted)
+    return with_few_buckets(std::move(layout));
+  return with_few_buckets(place_unchecked(model, placement, largest_below(model, placement, wanted)));
 }
 
 std::vector<TaskId> assign_owners(const std::vector<Offer>& offers, std::uint32_t shards) {

@@ -12,6 +12,7 @@
 
 #include "common/daemon/clock.h"
 #include "common/daemon/journal.h"
+#include "common/printable.h"
 
 namespace disttrain::daemon {
 
@@ -120,8 +121,9 @@ void Log::write(Level level, const std::string& text, LogFields fields, std::sou
   state_->counts[static_cast<std::size_t>(level)].fetch_add(1, std::memory_order_relaxed);
   LogEntry entry{{wall_nanoseconds(), state_->task, static_cast<std::uint8_t>(level), text}, std::move(fields), place};
   LogLine& line = entry.line;
-  if (line.text.size() > kMaxLogLineBytes) {
-    line.text.resize(kMaxLogLineBytes);
+  if (line.text.size() > kMaxLogLineBytes - 128) {
+    // With what is said behind it, it fits a text of the wire.
+    line.text = cut_text(line.text, kMaxLogLineBytes - 128);
     line.text += "... (cut)";
   }
   std::function<void()> wake;

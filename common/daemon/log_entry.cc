@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/daemon/message_ids.h"
+#include "common/printable.h"
 
 namespace disttrain::daemon {
 
@@ -18,19 +19,6 @@ std::string time_text(std::int64_t wall_nanoseconds, char between, int digits) {
   text[10] = between;
   std::string fraction = std::to_string(1'000'000'000 + wall_nanoseconds % 1'000'000'000);
   return std::string(text, length) + "." + fraction.substr(1, static_cast<std::size_t>(digits));
-}
-
-std::string printable(const std::string& text) {
-  std::string result;
-  for (unsigned char c : text) {
-    if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
-      constexpr char kHex[] = "0123456789abcdef";
-      result += std::string("\\x") + kHex[c >> 4] + kHex[c & 15];
-    } else {
-      result += static_cast<char>(c);
-    }
-  }
-  return result;
 }
 
 // From the top of the tree, whatever folder it was built in.
@@ -74,7 +62,7 @@ std::string to_text(const LogLine& line) {
   std::string level = to_string(static_cast<Level>(line.level));
   level.resize(5, ' ');
   return time_text(line.wall_nanoseconds, ' ', 3) + " " + level + " " + to_string(line.task) + " " +
-         printable(line.text);
+         indented(printable(line.text, Lines::kMany));
 }
 
 std::string to_json(const LogEntry& entry) {
@@ -91,7 +79,7 @@ std::string to_json(const LogEntry& entry) {
 }
 
 JournalFields to_journal(const LogEntry& entry) {
-  JournalFields fields{{"MESSAGE", entry.line.text},
+  JournalFields fields{{"MESSAGE", printable(entry.line.text, Lines::kMany)},
                        {"PRIORITY", std::to_string(priority_of(static_cast<Level>(entry.line.level)))},
                        {"DISTTRAIN_TASK", to_string(entry.line.task)},
                        {"CODE_FILE", file_of(entry.place)},

@@ -30,6 +30,9 @@ struct TaskHello {
   JobId job;                       // what it holds, 0 = nothing
   Generation generation;
   std::string metrics{};  // host:port of its metrics, "" = none
+  // ps: CreateShards::token of that generation, 0 = none. It is on no disk: a chief that was restarted hears it from
+  // the ps tasks that hold the job.
+  std::uint64_t token = 0;
 };
 
 // A command line opens a connection to the chief.
@@ -76,6 +79,10 @@ struct Welcome {
 struct Refused {
   ErrorCode code = ErrorCode::kConfig;
   std::string reason;
+  bool ends = false;  // another attempt is in vain: the process ends with the code, also where that is temporary
+  // The task that refuses; incarnation 0: a chief, or one that doesn't say. A chief that probes an address knows by it
+  // which process lives there.
+  Member by{};
 };
 
 }  // namespace disttrain

@@ -123,6 +123,8 @@ TEST(MessageIds, AreTheDocumentedOnes) {
 
 TEST(Log, BytesThatCommandATerminalAreShown) {
   EXPECT_THAT(to_text(LogLine{0, kTask, 1, "\x1b[2J\rx"}), HasSubstr("\\x1b[2J\\x0dx"));
+  EXPECT_THAT(to_text(LogLine{0, kTask, 1, "a\n2026-01-01 forged"}), HasSubstr("a\n    2026-01-01 forged"))
+      << "no line but the first begins like an entry";
 }
 
 TEST(Log, LinesBelowTheLevelGoNowhere) {

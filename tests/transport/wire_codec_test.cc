@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/transport/every_field.h"
 
 namespace disttrain::wire {
@@ -109,6 +111,101 @@ TEST(ControlCodec, ValuesThatMakeNoSenseAreRefusedByTheReader) {
   EXPECT_NE(why_refused(lines).find("log level 4"), std::string::npos);
 }
 
+// As a peer would send it: what our own writer would cut or refuse. Many messages are, but for their kind, one text.
+Result<ControlMessage> read_text_as(std::uint16_t kind, const std::string& text) {
+  std::vector<std::byte> bytes = expect_ok(encode(StatusAnswer{text})).bytes;
+  constexpr std::size_t kKindAt = 16;  // behind the segment table and the root pointer
+  bytes[kKindAt] = static_cast<std::byte>(kind & 0xff);
+  bytes[kKindAt + 1] = static_cast<std::byte>(kind >> 8);
+  return decode_control(FrameType::kBlob, {}, bytes);
+}
+
+constexpr std::uint16_t kDescribeJob = 0, kCloseJob = 19, kTaskFailed = 20, kAccusation = 21, kStatusRequest = 27,
+                        kStopRequest = 29, kRefused = 32, kPauseJob = 33, kCheckpointFailed = 40, kSaveRequest = 41,
+                        kCheckpointSaved = 42, kEventsRequest = 43;
+
+TEST(ControlCodec, TextsOverTheirBoundAreRefusedByTheReader) {
+  const std::pair<std::uint16_t, std::size_t> bounds[] = {
+      {kDescribeJob, kMaxJobTomlBytes}, {kCloseJob, kMaxTextBytes},        {kTaskFailed, kMaxTextBytes},
+      {kAccusation, kMaxTextBytes},     {kStatusRequest, kMaxTextBytes},   {kStopRequest, kMaxTextBytes},
+      {kRefused, kMaxProblemsBytes},    {kPauseJob, kMaxTextBytes},        {kCheckpointFailed, kMaxTextBytes},
+      {kSaveRequest, kMaxTextBytes},    {kCheckpointSaved, kMaxTextBytes}, {kEventsRequest, kMaxTextBytes}};
+  for (const auto& [kind, most] : bounds) {
+    EXPECT_TRUE(read_text_as(kind, std::string(most, 'x'))) << kind;
+    const auto over = read_text_as(kind, std::string(most + 1, 'x'));
+    ASSERT_FALSE(over) << kind;
+    EXPECT_NE(over.error().message.find("has " + std::to_string(most + 1) + " bytes; at most " + std::to_string(most)),
+              std::string::npos)
+        << over.error().message;
+  }
+}
+
+TEST(ControlCodec, OnesOwnSentencesAreCutRatherThanRefused) {
+  const auto back = std::get<TaskFailed>(there_and_back(TaskFailed{JobId(1), {}, {}, std::string(64 << 20, 'x')}));
+  EXPECT_EQ(back.reason.size(), kMaxTextBytes);
+}
+
+TEST(ControlCodec, SentencesAreMadePrintableAndNamesRefused) {
+  const std::string evil = "\x1b]0;pwned\x07\n2026-01-01 00:00:00.000 info  chief/0 all is well";
+  EXPECT_EQ(std::get<TaskFailed>(expect_ok(read_text_as(kTaskFailed, evil))).reason,
+            "\\x1b]0;pwned\\x07\\n2026-01-01 00:00:00.000 info  chief/0 all is well");
+  EXPECT_FALSE(read_text_as(kStopRequest, evil));
+  EXPECT_FALSE(read_text_as(kCheckpointSaved, std::string("/a\0b", 4)));
+  auto lines = filled<LogLines>();
+  lines.lines[0].text = evil;
+  EXPECT_EQ(std::get<LogLines>(there_and_back(lines)).lines[0].text,
+            "\\x1b]0;pwned\\x07\n2026-01-01 00:00:00.000 info  chief/0 all is well")
+      << "a line of a log may have lines of its own, which are indented where it is shown";
+}
+
+TEST(ControlCodec, TimesAndCountsOutOfBoundsAreRefusedByTheReader) {
+  auto times = filled<Heartbeat>();
+  times.in_phase = Duration(-1);
+  EXPECT_NE(why_refused(times).find("the time in a phase is -1 ns"), std::string::npos);
+  times.in_phase = Duration::max();
+  EXPECT_NE(why_refused(times).find("the time in a phase"), std::string::npos);
+  auto request = filled<StatusRequest>();
+  request.wait_for_end = Duration::min();
+  EXPECT_NE(why_refused(request).find("the time to wait"), std::string::npos);
+  auto described = filled<JobDescribed>();
+  described.train_records = kMaxRecords + 1;
+  EXPECT_NE(why_refused(described).find("the number of records"), std::string::npos);
+  described = filled<JobDescribed>();
+  described.model.variables[0].shape = {kMaxElements};
+  EXPECT_NE(why_refused(described).find("elements"), std::string::npos) << "with the other variable too many";
+  auto shards = filled<CreateShards>();
+  shards.layout.shards = 0xffffffff;
+  EXPECT_NE(why_refused(shards).find("more shards than buckets"), std::string::npos);
+  auto lease = filled<LeaseRequest>();
+  lease.records_per_second = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(std::get<LeaseRequest>(there_and_back(lease)).records_per_second, 0.0) << "as one that isn't known";
+}
+
+// Lines of a log that all point to the same text: 200 KB, read naively 32 MB.
+TEST(ControlCodec, PointersThatShareATargetAreRefused) {
+  constexpr std::uint64_t kLines = 8000, kTextWords = kMaxTextBytes / 8;
+  const auto struct_pointer = [](std::uint64_t offset, std::uint64_t data, std::uint64_t pointers) {
+    return offset << 2 | data << 32 | pointers << 48;
+  };
+  std::vector<std::uint64_t> words = {0,
+                                      struct_pointer(0, 1, 1),
+                                      24 /* logLines */,
+                                      struct_pointer(0, 1, 1),
+                                      0,
+                                      1 | std::uint64_t{7} << 32 | kLines * 3 << 35,
+                                      kLines << 2 | std::uint64_t{2} << 32 | std::uint64_t{1} << 48};
+  for (std::uint64_t line = 0; line < kLines; ++line) {
+    const std::uint64_t behind_lines = (kLines - line - 1) * 3;
+    words.insert(words.end(), {0, 0, 1 | behind_lines << 2 | std::uint64_t{2} << 32 | (kMaxTextBytes) << 35});
+  }
+  words.insert(words.end(), kTextWords, 0x7878787878787878);
+  words.back() &= ~std::uint64_t{0} >> 8;
+  words[0] = static_cast<std::uint64_t>(words.size() - 1) << 32;
+  const auto one_line = decode_control(FrameType::kBlob, {}, std::as_bytes(std::span(words)));
+  ASSERT_FALSE(one_line);
+  EXPECT_NE(one_line.error().message.find("limit"), std::string::npos) << one_line.error().message;
+}
+
 TEST(SessionCodec, HellosOfEachKindComeBackTheSame) {
   const auto check = [](const auto& who) {
     Hello hello;
@@ -141,7 +238,9 @@ TEST(SessionCodec, AnswersComeBackTheSame) {
 }
 
 TEST(SessionCodec, AnOverlongRefusalLosesItsEndAndStillFits) {
-  EXPECT_LE(encode(Refused{ErrorCode::kConfig, std::string(1 << 20, 'x')}).size(), kMaxControlBytes);
+  const auto bytes = encode(Refused{ErrorCode::kConfig, std::string(1 << 20, 'x')});
+  EXPECT_LE(bytes.size(), kMaxControlBytes);
+  EXPECT_TRUE(decode_hello_answer(FrameType::kRefused, bytes));
 }
 
 TEST(DataCodec, EveryMessageComesBackTheSameFromOneScratchBuffer) {

@@ -19,13 +19,13 @@ static Message read_attempt(Reader& r) {
 
 void write(const PrepareCheckpoint& m, schema::PrepareCheckpoint::Builder b) {
   write_attempt(m, b);
-  b.setFolder(text(m.folder));
+  b.setFolder(write_path(m.folder, "folder"));
   b.setHolds(m.holds);
 }
 
 PrepareCheckpoint read(schema::PrepareCheckpoint::Reader r) {
   auto m = read_attempt<PrepareCheckpoint>(r);
-  m.folder = string(r.getFolder());
+  m.folder = read_path(r.getFolder(), "folder");
   m.holds = r.getHolds();
   return m;
 }
@@ -68,13 +68,13 @@ AbandonCheckpoint read(schema::AbandonCheckpoint::Reader r) {
 void write(const CheckpointFailed& m, schema::CheckpointFailed::Builder b) {
   write_attempt(m, b);
   b.setCode(write(m.code));
-  b.setReason(text(m.reason));
+  b.setReason(write_sentence(m.reason));
 }
 
 CheckpointFailed read(schema::CheckpointFailed::Reader r) {
   auto m = read_attempt<CheckpointFailed>(r);
   m.code = read(r.getCode());
-  m.reason = string(r.getReason());
+  m.reason = read_sentence(r.getReason(), "reason");
   return m;
 }
 
@@ -89,7 +89,7 @@ static WorkerEntry read(schema::WorkerEntry::Reader r) {
 }
 
 static void write(const FileEntry& m, schema::ShardWritten::File::Builder b) {
-  b.setName(text(m.name));
+  b.setName(write_name(m.name, "name of a file"));
   b.setBytes(m.bytes);
   b.setDataBegin(m.data_begin);
   b.setChecksum(m.checksum);
@@ -97,7 +97,7 @@ static void write(const FileEntry& m, schema::ShardWritten::File::Builder b) {
 }
 
 static FileEntry read(schema::ShardWritten::File::Reader r) {
-  return FileEntry{string(r.getName()), r.getBytes(), r.getDataBegin(), r.getChecksum(),
+  return FileEntry{read_name(r.getName(), "name of a file"), r.getBytes(), r.getDataBegin(), r.getChecksum(),
                    read_numbers(r.getChunks(), kMaxChunks, "chunks")};
 }
 
@@ -123,9 +123,9 @@ ShardWritten read(schema::ShardWritten::Reader r) {
   for (auto worker : bounded(r.getWorkers(), kMaxMembers, "workers")) m.entry.workers.push_back(read(worker));
   m.file = read(r.getFile());
   if (r.hasPacer()) m.pacer = read(r.getPacer());
-  m.cut = Duration(r.getCut());
-  m.parked = Duration(r.getParked());
-  m.writing = Duration(r.getWriting());
+  m.cut = read_duration(r.getCut(), "the time of the cut");
+  m.parked = read_duration(r.getParked(), "the time parked");
+  m.writing = read_duration(r.getWriting(), "the time of writing");
   return m;
 }
 

@@ -3,14 +3,15 @@
 namespace disttrain::wire {
 
 void write(const SubmitJob& m, schema::SubmitJob::Builder b) {
-  b.setJobToml(text(m.job_toml));
+  b.setJobToml(write_bytes(m.job_toml, kMaxJobTomlBytes, "job file"));
   b.setWarmupSteps(m.warmup_steps);
   b.setGoesOn(m.goes_on);
   b.setAwaitedWorkers(m.awaited_workers);
 }
 
 SubmitJob read(schema::SubmitJob::Reader r) {
-  return SubmitJob{string(r.getJobToml()), r.getWarmupSteps(), r.getGoesOn(), r.getAwaitedWorkers()};
+  return SubmitJob{read_bytes(r.getJobToml(), kMaxJobTomlBytes, "job file"), r.getWarmupSteps(), r.getGoesOn(),
+                   r.getAwaitedWorkers()};
 }
 
 void write(const JobSubmitted& m, schema::JobSubmitted::Builder b) {
@@ -24,34 +25,34 @@ JobSubmitted read(schema::JobSubmitted::Reader r) {
 }
 
 void write(const StatusRequest& m, schema::StatusRequest::Builder b) {
-  b.setJob(text(m.job));
+  b.setJob(write_name(m.job, "job"));
   b.setAll(m.all);
   b.setWaitForEnd(m.wait_for_end.count());
 }
 
 StatusRequest read(schema::StatusRequest::Reader r) {
-  return StatusRequest{string(r.getJob()), r.getAll(), Duration(r.getWaitForEnd())};
+  return StatusRequest{read_name(r.getJob(), "job"), r.getAll(), read_duration(r.getWaitForEnd(), "the time to wait")};
 }
 
 void write(const StatusAnswer& m, schema::StatusAnswer::Builder b) {
-  b.setJson(text(m.json));
+  b.setJson(write_bytes(m.json, kMaxJsonBytes, "answer"));
 }
 
 StatusAnswer read(schema::StatusAnswer::Reader r) {
-  return StatusAnswer{string(r.getJson())};
+  return StatusAnswer{read_bytes(r.getJson(), kMaxJsonBytes, "answer")};
 }
 
 void write(const StopRequest& m, schema::StopRequest::Builder b) {
-  b.setJob(text(m.job));
+  b.setJob(write_name(m.job, "job"));
   b.setKill(m.kill);
 }
 
 StopRequest read(schema::StopRequest::Reader r) {
-  return StopRequest{string(r.getJob()), r.getKill()};
+  return StopRequest{read_name(r.getJob(), "job"), r.getKill()};
 }
 
 void write(const LogsRequest& m, schema::LogsRequest::Builder b) {
-  b.setJob(text(m.job));
+  b.setJob(write_name(m.job, "job"));
   auto tasks = b.initTasks(list_size(m.tasks, kMaxMembers, "tasks"));
   for (unsigned i = 0; i < tasks.size(); ++i) {
     auto task = tasks[i];
@@ -64,7 +65,7 @@ void write(const LogsRequest& m, schema::LogsRequest::Builder b) {
 
 LogsRequest read(schema::LogsRequest::Reader r) {
   LogsRequest m;
-  m.job = string(r.getJob());
+  m.job = read_name(r.getJob(), "job");
   for (auto task : bounded(r.getTasks(), kMaxMembers, "tasks")) m.tasks.push_back(read_task(task));
   m.level = read_level(r.getLevel());
   m.since_wall_nanoseconds = r.getSinceWallNanoseconds();
@@ -73,48 +74,39 @@ LogsRequest read(schema::LogsRequest::Reader r) {
 }
 
 void write(const SaveRequest& m, schema::SaveRequest::Builder b) {
-  b.setJob(text(m.job));
+  b.setJob(write_name(m.job, "job"));
 }
 
 SaveRequest read(schema::SaveRequest::Reader r) {
-  return SaveRequest{string(r.getJob())};
+  return SaveRequest{read_name(r.getJob(), "job")};
 }
 
 void write(const CheckpointSaved& m, schema::CheckpointSaved::Builder b) {
-  b.setPath(text(m.path));
+  b.setPath(write_path(m.path, "path"));
   b.setStep(m.step.value);
 }
 
 CheckpointSaved read(schema::CheckpointSaved::Reader r) {
-  return CheckpointSaved{string(r.getPath()), Step(r.getStep())};
+  return CheckpointSaved{read_path(r.getPath(), "path"), Step(r.getStep())};
 }
 
 void write(const EventsRequest& m, schema::EventsRequest::Builder b) {
-  b.setJob(text(m.job));
+  b.setJob(write_name(m.job, "job"));
   b.setAll(m.all);
   b.setFollow(m.follow);
   b.setMost(m.most);
 }
 
 EventsRequest read(schema::EventsRequest::Reader r) {
-  return EventsRequest{string(r.getJob()), r.getAll(), r.getFollow(), r.getMost()};
+  return EventsRequest{read_name(r.getJob(), "job"), r.getAll(), r.getFollow(), r.getMost()};
 }
 
 void write(const EventsAnswer& m, schema::EventsAnswer::Builder b) {
-  b.setJson(text(m.json));
+  b.setJson(write_bytes(m.json, kMaxJsonBytes, "answer"));
 }
 
 EventsAnswer read(schema::EventsAnswer::Reader r) {
-  return EventsAnswer{string(r.getJson())};
-}
-
-void write(const Refused& m, schema::Refused::Builder b) {
-  b.setCode(write(m.code));
-  b.setReason(text(m.reason));
-}
-
-Refused read(schema::Refused::Reader r) {
-  return Refused{read(r.getCode()), string(r.getReason())};
+  return EventsAnswer{read_bytes(r.getJson(), kMaxJsonBytes, "answer")};
 }
 
 }  // namespace disttrain::wire

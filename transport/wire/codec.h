@@ -1,6 +1,7 @@
 // Messages to bytes and back. Encoding can't fail but for size; decoding trusts nothing: whatever the bytes are, the
-// answer is a whole, checked message (enums in range, lists bounded, intervals and layouts valid) or an Error of
-// kData that says what made no sense. No I/O, no state, any thread. protocol.capnp is the book of all messages.
+// answer is a whole, checked message (enums in range, texts and lists within common/bounds.h, texts printable,
+// intervals and layouts valid) or an Error of kData that says what made no sense. No I/O, no state, any thread.
+// protocol.capnp is the book of all messages.
 //
 // How a shell sends and receives (transport/control_link.h does this for control connections):
 //
@@ -31,6 +32,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/bounds.h"
 #include "common/messages/checkpoint.h"
 #include "common/messages/client.h"
 #include "common/messages/control.h"
@@ -42,22 +44,6 @@
 namespace disttrain::wire {
 
 using Bytes = std::span<const std::byte>;
-
-// Bounds of the lists in a message. An encoder CHECKs them (who makes the lists keeps to them), a decoder refuses.
-inline constexpr std::size_t kMaxMembers = 1024;           // of a roster, a staged set
-inline constexpr std::uint32_t kMaxOfferedShards = 4096;   // of one ps
-inline constexpr std::size_t kMaxVisited = 2048;           // intervals of one push
-inline constexpr std::size_t kMaxIntervals = 1024 * 1024;  // of a lease, of an epoch's ledger
-inline constexpr std::size_t kMaxVariables = 64 * 1024;
-inline constexpr std::size_t kMaxDimensions = 16;
-inline constexpr std::size_t kMaxBuckets = 1024 * 1024;
-inline constexpr std::size_t kMaxShards = 64 * 1024;
-inline constexpr std::size_t kMaxLogLines = 64 * 1024;
-inline constexpr std::size_t kMaxTurns = 4096;
-inline constexpr std::size_t kMaxEpochs = 64 * 1024;  // open ones of a ledger
-inline constexpr std::size_t kMaxWarnings = 256;
-inline constexpr std::size_t kMaxChunks = 4 * 1024 * 1024;             // of a checkpoint's file
-inline constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 42;  // of a model
 
 // --- Session: kHello, kWelcome, kRefused; in the control part.
 
@@ -94,6 +80,7 @@ struct EncodedControl {
 
 // Refuses (kData) what doesn't fit into 64 MiB.
 Result<EncodedControl> encode(const ControlMessage& message);
+// kConfig: a message of a later version, to be counted and dropped. kData: it makes no sense.
 Result<ControlMessage> decode_control(FrameType type, Bytes control, Bytes payload);
 // "Heartbeat": for logs and counters.
 const char* name_of(const ControlMessage& message);

@@ -156,7 +156,9 @@ ControlMessage read_body(schema::ControlMessage::Reader r) {
     case Which::LEAVE_GRANTED:
       return LeaveGranted{};
   }
-  malformed("it is of kind " + std::to_string(static_cast<unsigned>(r.which())) + ", which this version doesn't know");
+  throw Malformed{
+      "it is of kind " + std::to_string(static_cast<unsigned>(r.which())) + ", which this version doesn't know",
+      ErrorCode::kConfig};
 }
 
 struct NameOf {

@@ -72,8 +72,6 @@ void write(const StopRequest& m, schema::StopRequest::Builder b);
 StopRequest read(schema::StopRequest::Reader r);
 void write(const LogsRequest& m, schema::LogsRequest::Builder b);
 LogsRequest read(schema::LogsRequest::Reader r);
-void write(const Refused& m, schema::Refused::Builder b);
-Refused read(schema::Refused::Reader r);
 
 void write(const PauseJob& m, schema::PauseJob::Builder b);
 PauseJob read(schema::PauseJob::Reader r);

@@ -83,6 +83,12 @@ Result<FrameReader::Event> FrameReader::next() {
         }
         Result<FrameHeader> header = decode_header(bytes.first<kHeaderBytes>());
         if (!header) return tl::unexpected(header.error());
+        if (expects_hello_ && (header->type != FrameType::kHello || header->payload_bytes != 0))
+          return fail(ErrorCode::kData, "the peer sent a frame of type " +
+                                            std::to_string(static_cast<unsigned>(header->type)) +
+                                            " with a payload of " + std::to_string(header->payload_bytes) +
+                                            " bytes; expected a hello, without a payload");
+        expects_hello_ = false;
         header_ = *header;
         state_ = State::kControl;
         break;

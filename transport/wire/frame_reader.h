@@ -40,6 +40,9 @@ class FrameReader {
 
   FrameReader();
 
+  // The next frame is to be a hello without a payload: any other type is an error as soon as its header is there.
+  void expect_hello() { expects_hello_ = true; }
+
   // Where bytes go; never both empty. Calls to received() may be less than asked for.
   Room room();
   void received(std::size_t bytes);
@@ -81,6 +84,7 @@ class FrameReader {
   std::size_t landed_ = 0;
   std::uint32_t checksum_ = 0;          // of what has landed
   std::vector<std::byte> own_landing_;  // of a frame of unknown type
+  bool expects_hello_ = false;
 };
 
 }  // namespace disttrain::wire

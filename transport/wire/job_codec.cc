@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "transport/wire/control_messages.h"
 
 namespace disttrain::wire {
@@ -6,12 +8,12 @@ namespace disttrain::wire {
 
 void write(const DescribeJob& m, schema::DescribeJob::Builder b) {
   b.setJob(m.job.value);
-  b.setJobToml(text(m.job_toml));
+  b.setJobToml(write_bytes(m.job_toml, kMaxJobTomlBytes, "job file"));
   write_list(b.initReach(list_size(m.reach, kMaxShards, "ps tasks to reach")), m.reach);
 }
 
 DescribeJob read(schema::DescribeJob::Reader r) {
-  return DescribeJob{JobId(r.getJob()), string(r.getJobToml()),
+  return DescribeJob{JobId(r.getJob()), read_bytes(r.getJobToml(), kMaxJobTomlBytes, "job file"),
                      read_list<Owner>(r.getReach(), kMaxShards, "ps tasks to reach")};
 }
 
@@ -24,7 +26,9 @@ void write(const JobDescribed& m, schema::JobDescribed::Builder b) {
 }
 
 JobDescribed read(schema::JobDescribed::Reader r) {
-  return JobDescribed{JobId(r.getJob()), read(r.getModel()), r.getTrainRecords(), r.getEvaluationRecords(),
+  return JobDescribed{JobId(r.getJob()), read(r.getModel()),
+                      read_number(r.getTrainRecords(), kMaxRecords, "the number of records"),
+                      read_number(r.getEvaluationRecords(), kMaxRecords, "the number of records"),
                       read_list<Member>(r.getUnreachable(), kMaxShards, "unreachable ps tasks")};
 }
 
@@ -33,7 +37,7 @@ template <typename Message, typename Builder>
 static void write_placed(const Message& m, Builder& b) {
   write_job(m, b);
   b.setToken(m.token);
-  b.setJobToml(text(m.job_toml));
+  b.setJobToml(write_bytes(m.job_toml, kMaxJobTomlBytes, "job file"));
   write(m.layout, b.initLayout());
   write_list(b.initOwners(list_size(m.owners, kMaxShards, "owners")), m.owners);
   write(m.roster, b.initRoster());
@@ -44,11 +48,11 @@ template <typename Message, typename Reader>
 static Message read_placed(Reader& r) {
   auto m = read_job<Message>(r);
   m.token = r.getToken();
-  m.job_toml = string(r.getJobToml());
+  m.job_toml = read_bytes(r.getJobToml(), kMaxJobTomlBytes, "job file");
   m.layout = read(r.getLayout());
   m.owners = read_list<Owner>(r.getOwners(), kMaxShards, "owners");
   m.roster = read(r.getRoster());
-  m.train_records = r.getTrainRecords();
+  m.train_records = read_number(r.getTrainRecords(), kMaxRecords, "the number of records");
   if (m.owners.size() != m.layout.shards)
     malformed("it names " + std::to_string(m.owners.size()) + " owners of " + std::to_string(m.layout.shards) +
               " shards");
@@ -59,20 +63,20 @@ void write(const CreateShards& m, schema::CreateShards::Builder b) {
   write_placed(m, b);
   b.setWarmupSteps(m.warmup_steps);
   b.setPlaces(m.places);
-  b.setCheckpointFolder(text(m.checkpoint_folder));
+  b.setCheckpointFolder(write_path(m.checkpoint_folder, "checkpoint folder"));
   b.setCheckpointMark(m.checkpoint_mark);
-  b.setRestorePath(text(m.restore_path));
-  b.setInitPath(text(m.init_path));
+  b.setRestorePath(write_path(m.restore_path, "checkpoint"));
+  b.setInitPath(write_path(m.init_path, "path of initial values"));
 }
 
 CreateShards read(schema::CreateShards::Reader r) {
   auto m = read_placed<CreateShards>(r);
   m.warmup_steps = r.getWarmupSteps();
   m.places = r.getPlaces();
-  m.checkpoint_folder = string(r.getCheckpointFolder());
+  m.checkpoint_folder = read_path(r.getCheckpointFolder(), "checkpoint folder");
   m.checkpoint_mark = r.getCheckpointMark();
-  m.restore_path = string(r.getRestorePath());
-  m.init_path = string(r.getInitPath());
+  m.restore_path = read_path(r.getRestorePath(), "checkpoint");
+  m.init_path = read_path(r.getInitPath(), "path of initial values");
   return m;
 }
 
@@ -116,13 +120,13 @@ StartJob read(schema::StartJob::Reader r) {
 void write(const PauseJob& m, schema::PauseJob::Builder b) {
   write_job(m, b);
   b.setPaused(m.paused);
-  b.setReason(text(m.reason));
+  b.setReason(write_sentence(m.reason));
 }
 
 PauseJob read(schema::PauseJob::Reader r) {
   auto m = read_job<PauseJob>(r);
   m.paused = r.getPaused();
-  m.reason = string(r.getReason());
+  m.reason = read_sentence(r.getReason(), "reason");
   return m;
 }
 
@@ -176,7 +180,8 @@ void write(const LeaseRequest& m, schema::LeaseRequest::Builder b) {
 
 LeaseRequest read(schema::LeaseRequest::Reader r) {
   auto m = read_job<LeaseRequest>(r);
-  m.records_per_second = r.getRecordsPerSecond();
+  const double rate = r.getRecordsPerSecond();
+  m.records_per_second = std::isfinite(rate) && rate > 0.0 ? rate : 0.0;  // unknown
   return m;
 }
 
@@ -276,7 +281,7 @@ Evaluated read(schema::Evaluated::Reader r) {
   m.loss = r.getLoss();
   if (r.getHasAccuracy()) m.accuracy = r.getAccuracy();
   m.examples = r.getExamples();
-  m.took = Duration(r.getTook());
+  m.took = read_duration(r.getTook(), "the time it took");
   m.stalled_training = r.getStalledTraining();
   m.parameters_hash = r.getParametersHash();
   return m;
@@ -284,13 +289,13 @@ Evaluated read(schema::Evaluated::Reader r) {
 
 void write(const CloseJob& m, schema::CloseJob::Builder b) {
   write_job(m, b);
-  b.setReason(text(m.reason));
+  b.setReason(write_sentence(m.reason));
   b.setRemoved(m.removed);
 }
 
 CloseJob read(schema::CloseJob::Reader r) {
   auto m = read_job<CloseJob>(r);
-  m.reason = string(r.getReason());
+  m.reason = read_sentence(r.getReason(), "reason");
   m.removed = r.getRemoved();
   return m;
 }

@@ -17,6 +17,7 @@ namespace disttrain::wire {
 
 struct Malformed {
   std::string what;
+  ErrorCode code = ErrorCode::kData;
 };
 
 [[noreturn]] inline void malformed(std::string what) {
@@ -25,12 +26,10 @@ struct Malformed {
 
 // --- Reading.
 
-// A message may be read for so many words: its own length four times over, so that pointers which share a target
-// can't blow a small message up into a big value.
 inline capnp::ReaderOptions reader_options(std::size_t message_words) {
   capnp::ReaderOptions options;
-  options.traversalLimitInWords = message_words * 4 + 64;
-  options.nestingLimit = 16;
+  options.traversalLimitInWords = message_words + kTraversalSlackWords;
+  options.nestingLimit = kMaxNesting;
   return options;
 }
 
@@ -66,6 +65,7 @@ class AlignedMessage {
 template <typename Root, typename Take>
 auto parse(const char* name, Bytes bytes, Take take) -> Result<decltype(take(std::declval<typename Root::Reader>()))> {
   std::string why;
+  ErrorCode code = ErrorCode::kData;
   try {
     if (bytes.size() < 2 * sizeof(capnp::word) || bytes.size() % sizeof(capnp::word) != 0)
       malformed("it has " + std::to_string(bytes.size()) + " bytes; expected whole words, at least two");
@@ -74,10 +74,11 @@ auto parse(const char* name, Bytes bytes, Take take) -> Result<decltype(take(std
     return take(reader.getRoot<Root>());
   } catch (const Malformed& bad) {
     why = bad.what;
+    code = bad.code;
   } catch (const kj::Exception& bad) {
     why = bad.getDescription().cStr();
   }
-  return fail(ErrorCode::kData, std::string("can't read message ") + name + ": " + why);
+  return fail(code, std::string("can't read message ") + name + ": " + why);
 }
 
 // --- Writing.

@@ -1,6 +1,73 @@
 #include "transport/wire/pieces.h"
 
 namespace disttrain::wire {
+namespace {
+
+void check_size(std::size_t size, std::size_t most, const char* what) {
+  if (size > most)
+    malformed("its " + std::string(what) + " has " + std::to_string(size) + " bytes; at most " + std::to_string(most) +
+              " are allowed");
+}
+
+capnp::Text::Reader text(const std::string& s) {
+  return capnp::Text::Reader(s.c_str(), s.size());
+}
+
+}  // namespace
+
+capnp::Text::Reader write_bytes(const std::string& s, std::size_t most, const char* what) {
+  check_size(s.size(), most, what);
+  return text(s);
+}
+
+std::string read_bytes(capnp::Text::Reader t, std::size_t most, const char* what) {
+  check_size(t.size(), most, what);
+  return std::string(t.begin(), t.size());
+}
+
+capnp::Text::Reader write_path(const std::string& s, const char* what) {
+  return write_bytes(s, kMaxTextBytes, what);
+}
+
+std::string read_path(capnp::Text::Reader t, const char* what) {
+  std::string path = read_bytes(t, kMaxTextBytes, what);
+  if (path.find('\0') != std::string::npos) malformed("its " + std::string(what) + " has a zero byte");
+  return path;
+}
+
+capnp::Text::Reader write_name(const std::string& s, const char* what) {
+  return write_bytes(s, kMaxTextBytes, what);
+}
+
+std::string read_name(capnp::Text::Reader t, const char* what) {
+  std::string name = read_bytes(t, kMaxTextBytes, what);
+  if (!is_printable(name))
+    malformed("its " + std::string(what) + " isn't printable: \"" + printable(cut_text(name, 64)) + "\"");
+  return name;
+}
+
+std::string read_sentence(capnp::Text::Reader t, const char* what) {
+  check_size(t.size(), kMaxTextBytes, what);
+  return printable({t.begin(), t.size()});
+}
+
+std::string read_lines(capnp::Text::Reader t, std::size_t most, const char* what) {
+  check_size(t.size(), most, what);
+  return printable({t.begin(), t.size()}, Lines::kMany);
+}
+
+Duration read_duration(std::int64_t nanoseconds, const char* what) {
+  if (nanoseconds < 0 || nanoseconds > kMaxDuration.count())
+    malformed(std::string(what) + " is " + std::to_string(nanoseconds) + " ns; expected 0 to " +
+              std::to_string(kMaxDuration.count()));
+  return Duration(nanoseconds);
+}
+
+std::uint64_t read_number(std::uint64_t number, std::uint64_t most, const char* what) {
+  if (number > most)
+    malformed(std::string(what) + " is " + std::to_string(number) + "; expected at most " + std::to_string(most));
+  return number;
+}
 
 schema::ErrorCode write(ErrorCode code) {
   switch (code) {
@@ -64,6 +131,19 @@ Member read(schema::Member::Reader r) {
   return Member{read_task(r), Incarnation(r.getIncarnation())};
 }
 
+void write(const Refused& refused, schema::Refused::Builder b) {
+  b.setCode(write(refused.code));
+  b.setReason(write_lines(refused.reason, kMaxProblemsBytes));
+  b.setEnds(refused.ends);
+  if (refused.by.incarnation.value != 0) write(refused.by, b.initBy());
+}
+
+Refused read(schema::Refused::Reader r) {
+  Refused refused{read(r.getCode()), read_lines(r.getReason(), kMaxProblemsBytes, "reason"), r.getEnds(), {}};
+  if (r.hasBy()) refused.by = read(r.getBy());
+  return refused;
+}
+
 void write(const Roster& roster, schema::Roster::Builder b) {
   b.setVersion(roster.version.value);
   write_list(b.initMembers(list_size(roster.members, kMaxMembers, "members")), roster.members);
@@ -75,11 +155,11 @@ Roster read(schema::Roster::Reader r) {
 
 void write(const Owner& owner, schema::Owner::Builder b) {
   write(owner.ps, b.initPs());
-  b.setAddress(text(owner.address));
+  b.setAddress(write_name(owner.address, "address"));
 }
 
 Owner read(schema::Owner::Reader r) {
-  return Owner{read(r.getPs()), string(r.getAddress())};
+  return Owner{read(r.getPs()), read_name(r.getAddress(), "address")};
 }
 
 void write(const Interval& interval, schema::Interval::Builder b) {
@@ -97,7 +177,7 @@ Interval read(schema::Interval::Reader r) {
 
 // Not in an unnamed namespace: there they would hide the other overloads.
 static void write(const VariableSpec& variable, schema::Variable::Builder b) {
-  b.setName(text(variable.name));
+  b.setName(write_name(variable.name, "name of a variable"));
   write_numbers(b.initShape(list_size(variable.shape, kMaxDimensions, "dimensions")), variable.shape);
   b.setKind(write_enum<schema::VariableKind>(variable.kind));
   b.setInitializer(write_enum<schema::InitializerKind>(variable.initializer.kind));
@@ -109,7 +189,7 @@ static void write(const VariableSpec& variable, schema::Variable::Builder b) {
 // Adds its elements to `elements`.
 static VariableSpec read_variable(schema::Variable::Reader r, std::uint64_t& elements) {
   VariableSpec variable;
-  variable.name = string(r.getName());
+  variable.name = read_name(r.getName(), "name of a variable");
   variable.shape = read_numbers(r.getShape(), kMaxDimensions, "dimensions");
   variable.kind = read_enum(r.getKind(), VariableKind::kState, "kind of variable");
   variable.initializer.kind = read_enum(r.getInitializer(), InitializerKind::kHe, "initializer");
@@ -122,7 +202,8 @@ static VariableSpec read_variable(schema::Variable::Reader r, std::uint64_t& ele
       malformed("variable " + variable.name + " has an empty or an immense shape");
     product *= dimension;
   }
-  if (product > kMaxElements - elements) malformed("the model has more than 2^42 elements");
+  if (product > kMaxElements - elements)
+    malformed("the model has more than " + std::to_string(kMaxElements) + " elements");
   elements += product;
   return variable;
 }
@@ -151,8 +232,8 @@ ModelSpec read(schema::Model::Reader r) {
   model.variables.reserve(variables.size());
   std::uint64_t elements = 0;
   for (auto variable : variables) model.variables.push_back(read_variable(variable, elements));
-  model.input_elements = r.getInputElements();
-  model.classes = r.getClasses();
+  model.input_elements = read_number(r.getInputElements(), kMaxElements, "the number of inputs");
+  model.classes = read_number(r.getClasses(), kMaxElements, "the number of classes");
   return model;
 }
 

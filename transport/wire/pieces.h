@@ -5,19 +5,47 @@
 #include <string>
 #include <vector>
 
+#include "common/printable.h"
 #include "transport/wire/message_io.h"
 #include "transport/wire/protocol.capnp.h"
 
 namespace disttrain::wire {
 
-// --- Texts, times, enums.
+// --- Texts. Each kind is read and written by its own pair.
 
-inline capnp::Text::Reader text(const std::string& s) {
-  return capnp::Text::Reader(s.c_str(), s.size());
+// Bytes of which only the receiver knows what they mean: a job's TOML, JSON.
+capnp::Text::Reader write_bytes(const std::string& s, std::size_t most, const char* what);
+std::string read_bytes(capnp::Text::Reader t, std::size_t most, const char* what);
+
+// A path: any bytes but zero.
+capnp::Text::Reader write_path(const std::string& s, const char* what);
+std::string read_path(capnp::Text::Reader t, const char* what);
+
+// What something is known by: an address, a host, a job, a variable. One that isn't printable is refused.
+capnp::Text::Reader write_name(const std::string& s, const char* what);
+std::string read_name(capnp::Text::Reader t, const char* what);
+
+// A sentence. The writer cuts it, the reader makes it printable.
+struct CutText {
+  std::string text;
+  operator capnp::Text::Reader() const { return {text.c_str(), text.size()}; }
+};
+inline CutText write_sentence(const std::string& s) {
+  return {std::string(cut_text(s, kMaxTextBytes))};
 }
-inline std::string string(capnp::Text::Reader t) {
-  return std::string(t.begin(), t.size());
+std::string read_sentence(capnp::Text::Reader t, const char* what);
+// Several, in lines.
+inline CutText write_lines(const std::string& s, std::size_t most) {
+  return {std::string(cut_text(s, most))};
 }
+std::string read_lines(capnp::Text::Reader t, std::size_t most, const char* what);
+
+// --- Times, numbers, enums.
+
+// 0 to kMaxDuration.
+Duration read_duration(std::int64_t nanoseconds, const char* what);
+
+std::uint64_t read_number(std::uint64_t number, std::uint64_t most, const char* what);
 
 // The enumerators of `Value` stand in the order of those in the schema, from 0 without gaps, up to `last`.
 template <typename Value, typename SchemaEnum>
@@ -67,6 +95,10 @@ TaskId read_task(Reader& reader) {
 
 void write(const Member& member, schema::Member::Builder b);
 Member read(schema::Member::Reader r);
+
+// Its reason is cut, too.
+void write(const Refused& refused, schema::Refused::Builder b);
+Refused read(schema::Refused::Reader r);
 
 void write(const Roster& roster, schema::Roster::Builder b);
 Roster read(schema::Roster::Reader r);

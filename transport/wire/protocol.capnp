@@ -93,7 +93,8 @@ struct Hello {
 }
 
 # A ps or a worker opens its control connection to the chief, and opens it again whenever it is lost. The incarnation
-# tells the chief whether this is the task it knew. Refused: another cluster, an unlisted task, an older incarnation.
+# tells the chief whether this is the task it knew. Refused: another cluster, an unlisted task, a place whose process
+# answers the chief's probe.
 struct TaskHello {
   member @0 :Member;
   address @1 :Text;
@@ -107,6 +108,7 @@ struct TaskHello {
   job @9 :UInt32;           # what it holds
   generation @10 :UInt64;
   metrics @11 :Text;        # host:port of its metrics, "" = none
+  token @12 :UInt64;        # ps: the secret of that generation's channels, for a chief that was restarted; 0 = none
 }
 
 # A command line opens a connection to the chief for its requests.
@@ -150,6 +152,8 @@ enum ErrorCode {
 struct Refused {
   code @0 :ErrorCode;
   reason @1 :Text;
+  ends @2 :Bool;   # another attempt is in vain: the process ends with the code, also where that is temporary
+  by @3 :Member;   # the task that refuses; absent: a chief. A chief that probes an address knows by it who lives there
 }
 
 # ---------------------------------------------------------------------------------------------- Control connections

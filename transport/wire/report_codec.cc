@@ -6,20 +6,20 @@ namespace disttrain::wire {
 void write(const TaskFailed& m, schema::TaskFailed::Builder b) {
   write_job(m, b);
   b.setCode(write(m.code));
-  b.setReason(text(m.reason));
+  b.setReason(write_sentence(m.reason));
 }
 
 TaskFailed read(schema::TaskFailed::Reader r) {
   auto m = read_job<TaskFailed>(r);
   m.code = read(r.getCode());
-  m.reason = string(r.getReason());
+  m.reason = read_sentence(r.getReason(), "reason");
   return m;
 }
 
 void write(const Accusation& m, schema::Accusation::Builder b) {
   write_job(m, b);
   write_task(m.accused, b);
-  b.setReason(text(m.reason));
+  b.setReason(write_sentence(m.reason));
   b.setLasts(m.lasts.count());
   b.setWithdrawn(m.withdrawn);
 }
@@ -27,8 +27,8 @@ void write(const Accusation& m, schema::Accusation::Builder b) {
 Accusation read(schema::Accusation::Reader r) {
   auto m = read_job<Accusation>(r);
   m.accused = read_task(r);
-  m.reason = string(r.getReason());
-  m.lasts = Duration(r.getLasts());
+  m.reason = read_sentence(r.getReason(), "reason");
+  m.lasts = read_duration(r.getLasts(), "the time that a link is away");
   m.withdrawn = r.getWithdrawn();
   return m;
 }
@@ -69,7 +69,7 @@ PacerReport read(schema::PacerReport::Reader r) {
   PacerReport m;
   m.global_step = Step(r.getGlobalStep());
   m.examples = r.getExamples();
-  m.training = Duration(r.getTraining());
+  m.training = read_duration(r.getTraining(), "the time of training");
   m.measured_steps = r.getMeasuredSteps();
   m.measured_examples = r.getMeasuredExamples();
   m.loss = r.getLoss();
@@ -77,7 +77,12 @@ PacerReport read(schema::PacerReport::Reader r) {
   m.skipped = r.getSkipped();
   m.skipped_in_row = r.getSkippedInRow();
   m.complete_epochs = r.getCompleteEpochs();
-  for (auto epoch : bounded(r.getLedger(), kMaxEpochs, "epochs")) m.ledger.push_back(read(epoch));
+  std::size_t intervals = 0;
+  for (auto epoch : bounded(r.getLedger(), kMaxEpochs, "epochs")) {
+    m.ledger.push_back(read(epoch));
+    intervals += m.ledger.back().visited.size();
+    read_number(intervals, kMaxIntervals, "the number of intervals in a ledger");
+  }
   m.finished = r.getFinished();
   m.staleness = r.getStaleness();
   m.slowest_clock = Step(r.getSlowestClock());
@@ -107,7 +112,8 @@ static void write(const ShardLoad& load, schema::ShardLoad::Builder b) {
 }
 
 static ShardLoad read(schema::ShardLoad::Reader r) {
-  return {ShardId(r.getShard()), Duration(r.getLived()), Duration(r.getBusy()), Duration(r.getApplying())};
+  return {ShardId(r.getShard()), read_duration(r.getLived(), "the time lived"),
+          read_duration(r.getBusy(), "the time busy"), read_duration(r.getApplying(), "the time of applying")};
 }
 
 void write(const Heartbeat& m, schema::Heartbeat::Builder b) {
@@ -128,11 +134,12 @@ void write(const Heartbeat& m, schema::Heartbeat::Builder b) {
 Heartbeat read(schema::Heartbeat::Reader r) {
   auto m = read_job<Heartbeat>(r);
   m.phase = read_enum(r.getPhase(), Phase::kEvaluate, "phase");
-  m.in_phase = Duration(r.getInPhase());
+  m.in_phase = read_duration(r.getInPhase(), "the time in a phase");
   m.steps = r.getSteps();
   m.examples = r.getExamples();
   m.loss = r.getLoss();
-  for (std::int64_t time : bounded(r.getPhaseTimes(), kPhases, "phase times")) m.phase_times.push_back(Duration(time));
+  for (std::int64_t time : bounded(r.getPhaseTimes(), kPhases, "phase times"))
+    m.phase_times.push_back(read_duration(time, "the time in a phase"));
   m.turns = read_numbers(r.getTurns(), kMaxTurns, "turns");
   if (r.hasPacer()) m.pacer = read(r.getPacer());
   for (auto load : bounded(r.getShards(), kMaxShards, "shards")) m.shards.push_back(read(load));
@@ -145,7 +152,7 @@ void write(const HeartbeatAnswer& m, schema::HeartbeatAnswer::Builder b) {
 }
 
 HeartbeatAnswer read(schema::HeartbeatAnswer::Reader r) {
-  return HeartbeatAnswer{Term(r.getTerm()), Duration(r.getHeartbeatTimeout())};
+  return HeartbeatAnswer{Term(r.getTerm()), read_duration(r.getHeartbeatTimeout(), "the heartbeat timeout")};
 }
 
 void write(const LogLines& m, schema::LogLines::Builder b) {
@@ -155,7 +162,7 @@ void write(const LogLines& m, schema::LogLines::Builder b) {
     line.setWallNanoseconds(m.lines[i].wall_nanoseconds);
     write_task(m.lines[i].task, line);
     line.setLevel(m.lines[i].level);
-    line.setText(text(m.lines[i].text));
+    line.setText(write_lines(m.lines[i].text, kMaxTextBytes));
   }
   b.setDropped(m.dropped);
 }
@@ -165,8 +172,8 @@ LogLines read(schema::LogLines::Reader r) {
   const auto lines = bounded(r.getLines(), kMaxLogLines, "log lines");
   m.lines.reserve(lines.size());
   for (auto line : lines)
-    m.lines.push_back(
-        LogLine{line.getWallNanoseconds(), read_task(line), read_level(line.getLevel()), string(line.getText())});
+    m.lines.push_back(LogLine{line.getWallNanoseconds(), read_task(line), read_level(line.getLevel()),
+                              read_lines(line.getText(), kMaxTextBytes, "log line")});
   m.dropped = r.getDropped();
   return m;
 }

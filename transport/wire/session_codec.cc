@@ -6,36 +6,35 @@ namespace disttrain::wire {
 
 static void write(const TaskHello& m, schema::TaskHello::Builder b) {
   write(m.member, b.initMember());
-  b.setAddress(text(m.address));
-  b.setHost(text(m.host));
+  b.setAddress(write_name(m.address, "address"));
+  b.setHost(write_name(m.host, "host"));
   b.setPid(m.pid);
   b.setShards(m.shards);
   b.setMemoryBytes(m.memory_bytes);
   b.setThreads(m.threads);
-  b.setDevice(text(m.device));
+  b.setDevice(write_name(m.device, "device"));
   b.setJournal(m.journal.value);
   b.setJob(m.job.value);
   b.setGeneration(m.generation.value);
-  b.setMetrics(text(m.metrics));
+  b.setMetrics(write_name(m.metrics, "address of metrics"));
+  b.setToken(m.token);
 }
 
 static TaskHello read(schema::TaskHello::Reader r) {
   TaskHello m;
   m.member = read(r.getMember());
-  m.address = string(r.getAddress());
-  m.host = string(r.getHost());
+  m.address = read_name(r.getAddress(), "address");
+  m.host = read_name(r.getHost(), "host");
   m.pid = r.getPid();
-  m.shards = r.getShards();
-  if (m.shards > kMaxOfferedShards)
-    malformed("a ps offers " + std::to_string(m.shards) + " shards; expected at most " +
-              std::to_string(kMaxOfferedShards));
+  m.shards = static_cast<std::uint32_t>(read_number(r.getShards(), kMaxOfferedShards, "the number of shards offered"));
   m.memory_bytes = r.getMemoryBytes();
   m.threads = r.getThreads();
-  m.device = string(r.getDevice());
+  m.device = read_name(r.getDevice(), "device");
   m.journal = JournalId(r.getJournal());
   m.job = JobId(r.getJob());
   m.generation = Generation(r.getGeneration());
-  m.metrics = string(r.getMetrics());
+  m.metrics = read_name(r.getMetrics(), "address of metrics");
+  m.token = r.getToken();
   return m;
 }
 
@@ -74,7 +73,7 @@ struct WriteWho {
   schema::Hello::Who::Builder who;
 
   void operator()(const TaskHello& m) { write(m, who.initTask()); }
-  void operator()(const ClientHello& m) { who.initClient().setUser(text(m.user)); }
+  void operator()(const ClientHello& m) { who.initClient().setUser(write_sentence(m.user)); }
   void operator()(const ChannelHello& m) { write(m, who.initChannel()); }
   void operator()(const ShardPeerHello& m) { write(m, who.initShardPeer()); }
 };
@@ -84,7 +83,7 @@ static Hello read(schema::Hello::Reader r) {
   Hello hello;
   hello.oldest_version = r.getOldestVersion();
   hello.newest_version = r.getNewestVersion();
-  hello.cluster = string(r.getCluster());
+  hello.cluster = read_name(r.getCluster(), "cluster");
   hello.cluster_hash = r.getClusterHash();
   const auto who = r.getWho();
   switch (who.which()) {
@@ -92,7 +91,7 @@ static Hello read(schema::Hello::Reader r) {
       hello.who = read(who.getTask());
       return hello;
     case schema::Hello::Who::CLIENT:
-      hello.who = ClientHello{string(who.getClient().getUser())};
+      hello.who = ClientHello{read_sentence(who.getClient().getUser(), "user")};
       return hello;
     case schema::Hello::Who::CHANNEL:
       hello.who = read(who.getChannel());
@@ -109,9 +108,10 @@ static Welcome read(schema::Welcome::Reader r) {
   welcome.version = r.getVersion();
   welcome.term = Term(r.getTerm());
   welcome.journal = JournalId(r.getJournal());
-  welcome.heartbeat_timeout = Duration(r.getHeartbeatTimeout());
+  welcome.heartbeat_timeout = read_duration(r.getHeartbeatTimeout(), "the heartbeat timeout");
   welcome.last_sequence = Sequence(r.getLastSequence());
-  for (auto warning : bounded(r.getWarnings(), kMaxWarnings, "warnings")) welcome.warnings.push_back(string(warning));
+  for (auto warning : bounded(r.getWarnings(), kMaxWarnings, "warnings"))
+    welcome.warnings.push_back(read_sentence(warning, "warning"));
   return welcome;
 }
 
@@ -126,7 +126,7 @@ std::vector<std::byte> encode(const Hello& hello) {
   return small(build<schema::Hello>("Hello", [&hello](schema::Hello::Builder b) {
     b.setOldestVersion(hello.oldest_version);
     b.setNewestVersion(hello.newest_version);
-    b.setCluster(text(hello.cluster));
+    b.setCluster(write_name(hello.cluster, "cluster"));
     b.setClusterHash(hello.cluster_hash);
     std::visit(WriteWho{b.initWho()}, hello.who);
   }));
@@ -140,16 +140,12 @@ std::vector<std::byte> encode(const Welcome& welcome) {
     b.setHeartbeatTimeout(welcome.heartbeat_timeout.count());
     b.setLastSequence(welcome.last_sequence.value);
     auto warnings = b.initWarnings(list_size(welcome.warnings, kMaxWarnings, "warnings"));
-    for (unsigned i = 0; i < warnings.size(); ++i) warnings.set(i, text(welcome.warnings[i]));
+    for (unsigned i = 0; i < warnings.size(); ++i) warnings.set(i, write_sentence(welcome.warnings[i]));
   }));
 }
 
 std::vector<std::byte> encode(const Refused& refused) {
-  return small(build<schema::Refused>("Refused", [&refused](schema::Refused::Builder b) {
-    b.setCode(write(refused.code));
-    // A sentence, or a list of them; what is longer loses its end rather than the connection.
-    b.setReason(text(refused.reason.substr(0, kMaxControlBytes / 2)));
-  }));
+  return small(build<schema::Refused>("Refused", [&refused](schema::Refused::Builder b) { write(refused, b); }));
 }
 
 Result<Hello> decode_hello(Bytes control) {
@@ -160,9 +156,7 @@ Result<HelloAnswer> decode_hello_answer(FrameType type, Bytes control) {
   if (type == FrameType::kWelcome)
     return parse<schema::Welcome>("Welcome", control, [](schema::Welcome::Reader r) -> HelloAnswer { return read(r); });
   if (type == FrameType::kRefused)
-    return parse<schema::Refused>("Refused", control, [](schema::Refused::Reader r) -> HelloAnswer {
-      return Refused{read(r.getCode()), string(r.getReason())};
-    });
+    return parse<schema::Refused>("Refused", control, [](schema::Refused::Reader r) -> HelloAnswer { return read(r); });
   return fail(ErrorCode::kData, "a hello was answered by a frame of type " +
                                     std::to_string(static_cast<unsigned>(type)) +
                                     "; expected welcome (2) or refused (3)");
