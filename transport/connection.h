@@ -106,7 +106,9 @@ class Arrival {
 };
 
 struct ListenerLimits {
-  std::uint32_t max_connections = 1024;  // that haven't been adopted and closed yet; more are closed at once
+  // That haven't been adopted and closed yet. For one more the oldest that hasn't said hello is closed, or else the new
+  // one.
+  std::uint32_t max_connections = 1024;
   Duration hello_timeout = std::chrono::seconds(2);  // a peer that hasn't said hello by then is closed
 };
 

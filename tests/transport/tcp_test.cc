@@ -106,6 +106,29 @@ TEST_F(Tcp, ASilentStrangerIsClosedAfterTheHelloTimeout) {
   EXPECT_EQ(listener->refused(), 0u);
 }
 
+TEST_F(Tcp, SilentStrangersGiveTheirSeatsToThoseWhoSayHello) {
+  ListenerLimits limits;
+  limits.max_connections = 4;
+  limits.hello_timeout = std::chrono::minutes(10);
+  listen(limits);
+  std::vector<Fd> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(stranger());
+  const Fd fd = stranger();
+  say(fd, frame(FrameType::kHello, bytes_of("hello"), {}));
+  EXPECT_TRUE(run_until(loop, [this] { return arrivals.size() == 1; }));
+  EXPECT_TRUE(hung_up(silent.front()));
+  EXPECT_EQ(listener->refused(), 17u);
+}
+
+TEST_F(Tcp, FirstFramesThatAreNoHelloCostNoMemory) {
+  listen();
+  const Fd fd = stranger();
+  auto announced = frame(static_cast<FrameType>(99), {}, pattern(1 << 20, 1));
+  say(fd, Bytes(announced).first(64));
+  EXPECT_TRUE(hung_up(fd)) << "before its payload comes";
+  EXPECT_EQ(listener->refused(), 1u);
+}
+
 TEST_F(Tcp, AHelloInManyPiecesArrives) {
   listen();
   const Fd fd = stranger();

@@ -7,7 +7,7 @@
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/steady_timer.hpp>
 #include <cerrno>
-#include <unordered_map>
+#include <map>
 
 #include "transport/tcp/connection.h"
 #include "transport/tcp/transport.h"
@@ -69,7 +69,9 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   // Has connected and not yet said its hello.
   struct Peer {
     Peer(asio::io_context& loop, int fd, Seat s)
-        : socket(loop, fd), timer(loop), seat(std::move(s)), name(to_string(remote_endpoint(fd))) {}
+        : socket(loop, fd), timer(loop), seat(std::move(s)), name(to_string(remote_endpoint(fd))) {
+      reader.expect_hello();
+    }
     asio::posix::stream_descriptor socket;
     asio::steady_timer timer;
     wire::FrameReader reader;
@@ -84,10 +86,12 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
       if (!fd) {
         if (errno == EINTR || errno == ECONNABORTED) continue;
         if (errno == EAGAIN || errno == EWOULDBLOCK) break;
-        if (errno == EMFILE || errno == ENFILE) turn_away_one();
+        const bool lacks_descriptors = errno == EMFILE || errno == ENFILE;
+        if (lacks_descriptors && give_up_oldest()) continue;
+        if (lacks_descriptors) turn_away_one();
         return wait_a_little();
       }
-      if (seats_->taken >= limits_.max_connections) {
+      if (seats_->taken >= limits_.max_connections && !give_up_oldest()) {
         ++refused_;
         continue;
       }
@@ -95,6 +99,19 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
       admit(std::move(fd));
     }
     wait();
+  }
+
+  // Peers that connect and say nothing keep nobody out that comes after them: the oldest whose hello hasn't come is
+  // closed. False: all seats belong to peers that have said hello.
+  bool give_up_oldest() {
+    while (!peers_.empty()) {
+      const auto [id, peer] = std::pair<std::uint64_t, Peer*>(peers_.begin()->first, &peers_.begin()->second);
+      read_hello(id, *peer);
+      if (peers_.count(id) == 0) continue;
+      refuse(id);
+      return true;
+    }
+    return false;
   }
 
   // The system lacks something; who waits would wake us at once, over and over.
@@ -143,7 +160,6 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     const Result<Event> event = peer.reader.next();
     if (!event || *event == Event::kNeedLanding) return refuse(id);
     if (*event == Event::kNeedBytes) return wait_hello(id, peer);
-    if (peer.reader.header().type != wire::FrameType::kHello) return refuse(id);
     TcpSocket socket{Fd(peer.socket.release()), std::move(peer.reader), std::move(peer.seat),
                      std::move(peer.name),      peer.bytes_received,    traffic_};
     peers_.erase(id);
@@ -161,7 +177,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   asio::steady_timer pause_;
   Fd reserve_;
   const std::shared_ptr<SeatCount> seats_ = std::make_shared<SeatCount>();
-  std::unordered_map<std::uint64_t, Peer> peers_;
+  std::map<std::uint64_t, Peer> peers_;  // by age
   std::uint64_t last_id_ = 0;
   std::uint64_t refused_ = 0;
   bool stopped_ = false;
