@@ -9,17 +9,15 @@
 #include "common/daemon/config_reader.h"
 #include "common/daemon/random.h"
 #include "common/daemon/startup.h"
+#include "transport/control_link.h"
 
 namespace disttrain::chiefd {
 namespace {
 
-// A task's largest message is a description of the model; a client's is a job file.
+// A task's largest message is a description of the model.
 constexpr std::uint64_t kMaxTaskBlob = wire::kMaxBlobBytes;
-constexpr std::uint64_t kMaxClientBlob = 1 << 20;
 // Beyond it the peer doesn't read, and is dropped.
 constexpr std::size_t kMaxQueuedToTask = std::size_t{192} << 20;
-constexpr std::size_t kMaxQueuedToClient = std::size_t{80} << 20;
-constexpr std::size_t kMaxClients = 256;
 
 std::map<JobId, RecoveredJob> recovered_jobs(const JournalState& journal) {
   std::map<JobId, RecoveredJob> jobs;
@@ -60,6 +58,7 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
       if (!alive.expired()) step(done);
     });
   });
+  reader_ = std::make_unique<JobReader>();
   events_ = state.events;
   std::map<JobId, RecoveredJob> jobs = recovered_jobs(state);
   cluster_ = std::make_unique<Cluster>(
@@ -77,6 +76,7 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
 Chief::~Chief() {
   log_.set_listener({});
   folders_.reset();
+  reader_.reset();
 }
 
 std::string Chief::waits_for() const {
@@ -103,6 +103,7 @@ void Chief::on_tick() {
     metrics_->look(now);
     next_look_ = now + cluster_->timeouts().interval;
   }
+  look_at_clients(now);
   if (progress_.is_due(now) || progress_.job() != cluster_->current_or_last()) look_at_progress();
   for (std::size_t i = 0; i < waiters_.size();) {
     if (now < waiters_[i].deadline) {
@@ -187,8 +188,6 @@ std::optional<Refused> Chief::refusal_of(const Hello& hello) const {
                                            hello.cluster + "\": give it the right cluster file"};
   if (!is_task && !is_client)
     return Refused{ErrorCode::kConfig, "this is a chief, which has no shards: check the addresses in the cluster file"};
-  if (is_client && peers_.size() >= task_peers_.size() + kMaxClients)
-    return Refused{ErrorCode::kTemporary, "the chief has " + std::to_string(kMaxClients) + " clients already"};
   return std::nullopt;
 }
 
@@ -202,43 +201,53 @@ Welcome Chief::make_welcome(std::uint64_t cluster_hash) const {
   return welcome;
 }
 
+namespace {
+
+// "10.0.0.2" of "10.0.0.2:7100", "[::1]" of "[::1]:7100".
+std::string host_of(const std::string& address) {
+  return address.substr(0, address.rfind(':'));
+}
+
+}  // namespace
+
 void Chief::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const Instant begin = daemon::now();
-  const Result<Hello> hello = wire::decode_hello(arrival->hello());
-  const bool is_task = hello && std::holds_alternative<TaskHello>(hello->who);
-  last_peer_ = last_peer_.next();
-  auto owned = std::make_unique<Peer>(
-      last_peer_, arrival->adopt(loop_), is_task ? kMaxTaskBlob : kMaxClientBlob,
-      Peer::Handlers{[this](PeerId peer, const wire::ControlMessage& message) { on_message(peer, message); },
-                     [this](PeerId peer, const Error& why) { on_closed(peer, why); }});
-  Peer& peer = *owned;
+  const Result<Hello> hello = transport::hello_of(*arrival);
   const std::optional<Refused> refused =
       hello ? refusal_of(*hello) : std::optional(Refused{ErrorCode::kConfig, hello.error().message});
-  peers_.emplace(peer.id(), std::move(owned));
   hello_outcome_ = !hello ? metrics::RpcCode::kError : refused ? metrics::RpcCode::kRefused : metrics::RpcCode::kOk;
-  answer_hello(peer, hello, refused);
+  if (refused)
+    refuse(*arrival, *refused);
+  else if (const auto* client = std::get_if<ClientHello>(&hello->who))
+    admit_client(*arrival, *client);
+  else
+    join_task(*arrival, *hello);
   metrics_->requests("Hello").note(hello_outcome_, daemon::now() - begin);
 }
 
-void Chief::answer_hello(Peer& peer, const Result<Hello>& hello, const std::optional<Refused>& refused) {
-  if (refused) {
-    log_.warn("refused " + peer.address() + ": " + refused->reason);
-    peer.refuse(*refused);
-    return drop(peer.id());
-  }
-  if (const auto* client = std::get_if<ClientHello>(&hello->who)) return admit_client(peer, *client);
-  const TaskHello& task = std::get<TaskHello>(hello->who);
-  if (hello->cluster_hash != config_.hash)
-    log_.warn(to_string(task.member.task) + " has another cluster file than the chief");
-  joining_ = &peer;
-  joining_hash_ = hello->cluster_hash;
-  step(TaskJoined{task});
-  joining_ = nullptr;
+void Chief::refuse(transport::Arrival& arrival, const Refused& why) {
+  hello_outcome_ = hello_outcome_ == metrics::RpcCode::kError ? hello_outcome_ : metrics::RpcCode::kRefused;
+  log_.warn("refused " + arrival.peer() + ": " + why.reason);
+  transport::refuse(loop_, arrival, why);
 }
 
-void Chief::admit_client(Peer& peer, const ClientHello& hello) {
-  peer.user = hello.user;
-  peer.welcome(make_welcome(0));
+Peer& Chief::adopt(transport::Arrival& arrival, std::uint64_t max_blob_bytes) {
+  last_peer_ = last_peer_.next();
+  auto peer = std::make_unique<Peer>(
+      last_peer_, arrival.adopt(loop_), max_blob_bytes,
+      Peer::Handlers{[this](PeerId id, const wire::ControlMessage& message) { on_message(id, message); },
+                     [this](PeerId id, const Error& why) { on_closed(id, why); }});
+  return *peers_.emplace(last_peer_, std::move(peer)).first->second;
+}
+
+void Chief::join_task(transport::Arrival& arrival, const Hello& hello) {
+  const TaskHello& task = std::get<TaskHello>(hello.who);
+  if (hello.cluster_hash != config_.hash)
+    log_.warn(to_string(task.member.task) + " has another cluster file than the chief");
+  joining_ = &adopt(arrival, kMaxTaskBlob);
+  joining_hash_ = hello.cluster_hash;
+  step(TaskJoined{task, host_of(joining_->address())});
+  joining_ = nullptr;
 }
 
 // Closed now, gone once no handler of it runs any more.
@@ -248,6 +257,7 @@ void Chief::drop(PeerId id) {
   std::erase_if(waiters_, [id](const Waiter& waiter) { return waiter.client == id; });
   std::erase_if(followers_, [id](const Follower& follower) { return follower.client == id; });
   std::erase_if(event_followers_, [id](const EventFollower& follower) { return follower.client == id; });
+  seats_.leave(id);
   if (const auto& member = peer.mapped()->member) {
     const auto current = task_peers_.find(member->task);
     if (current != task_peers_.end() && current->second == id) task_peers_.erase(current);
@@ -259,6 +269,7 @@ void Chief::drop(PeerId id) {
 void Chief::on_closed(PeerId id, const Error& why) {
   const auto peer = peers_.find(id);
   if (peer == peers_.end()) return;
+  if (why.code == ErrorCode::kData) log_.warn("dropped " + peer->second->address() + ": " + why.message);
   const std::optional<Member> member = peer->second->member;
   const bool is_current = member && task_peers_.count(member->task) != 0 && task_peers_[member->task] == id;
   drop(id);
@@ -376,10 +387,10 @@ void Chief::act(const Send& action) {
 
 void Chief::act(const Probe& action) {
   const TaskId task = action.member.task;
-  const auto done = [this, member = action.member](ProbeOutcome outcome) {
+  const auto done = [this, member = action.member](ProbeOutcome outcome, const Member& by) {
     const std::unique_ptr<TaskProbe> over = std::move(probes_[member.task]);
     probes_.erase(member.task);
-    step(ProbeDone{member, outcome});
+    step(ProbeDone{member, outcome, by});
   };
   probes_[task] = std::make_unique<TaskProbe>(
       loop_, transport_, action.address,
@@ -430,14 +441,6 @@ void Chief::act(const JobEnded& action) {
 void Chief::act(const Note& action) {
   log_.write(static_cast<daemon::Level>(action.level), action.text,
              daemon::LogFields{action.kind, action.job, action.step});
-}
-
-void Chief::answer(PeerId client, const wire::ControlMessage& message) {
-  if (client == speaker_ && std::holds_alternative<Refused>(message)) outcome_ = metrics::RpcCode::kRefused;
-  const auto peer = peers_.find(client);
-  if (peer == peers_.end()) return;
-  peer->second->send(message);
-  if (peer->second->queued_bytes() > kMaxQueuedToClient) drop(client);
 }
 
 }  // namespace disttrain::chiefd

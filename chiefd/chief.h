@@ -1,8 +1,8 @@
 // The chief's shell: it carries what happens (connections, messages, time, the disk) to the core and does what the core
 // says. It decides nothing but who may talk to it.
 //
-// One loop owns all of it; the journal's thread only writes. Bounded: connections, queued bytes of each (who doesn't
-// read is dropped), waiting clients, log lines.
+// One loop owns all of it; the journal's thread only writes, another one reads the files of jobs. Bounded: connections,
+// queued bytes of each (a peer that doesn't read is dropped), waiting clients, jobs to be read, log lines.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -17,8 +17,10 @@
 #include <vector>
 
 #include "chiefd/chief_metrics.h"
+#include "chiefd/client_seats.h"
 #include "chiefd/core/cluster.h"
 #include "chiefd/folder_keeper.h"
+#include "chiefd/job_reader.h"
 #include "chiefd/journal_writer.h"
 #include "chiefd/log_store.h"
 #include "chiefd/peer.h"
@@ -82,7 +84,6 @@ class Chief {
 
   // What happens.
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
-  void answer_hello(Peer& peer, const Result<Hello>& hello, const std::optional<Refused>& refused);
   void on_message(PeerId peer, const wire::ControlMessage& message);
   void take(Peer& peer, const wire::ControlMessage& message);
   void on_closed(PeerId peer, const Error& why);
@@ -93,8 +94,9 @@ class Chief {
 
   // Connections.
   std::optional<Refused> refusal_of(const Hello& hello) const;
-  void admit_client(Peer& peer, const ClientHello& hello);
-  void answer(PeerId client, const wire::ControlMessage& message);
+  void refuse(transport::Arrival& arrival, const Refused& why);
+  Peer& adopt(transport::Arrival& arrival, std::uint64_t max_blob_bytes);
+  void join_task(transport::Arrival& arrival, const Hello& hello);
   void drop(PeerId peer);
   Welcome make_welcome(std::uint64_t cluster_hash) const;
 
@@ -114,9 +116,16 @@ class Chief {
   void act(const JobEnded& action);
   void act(const Note& action);
 
-  // chief_clients.cc: what command lines ask for.
+  // chief_clients.cc: who may ask, and what command lines ask for.
+  void admit_client(transport::Arrival& arrival, const ClientHello& hello);
+  void answer(PeerId client, const wire::ControlMessage& message);
+  void look_at_clients(Instant now);
+  bool is_waited_for(PeerId client) const;
+  bool drops_for_unread(PeerId client, Instant now);
+  void bound_queues();
   void on_request(Peer& client, const wire::ControlMessage& message);
   void submit(Peer& client, const SubmitJob& request);
+  void submit_read(PeerId client, const SubmitJob& request, Result<JobConfig> config);
   void give_status(Peer& client, const StatusRequest& request);
   void give_logs(Peer& client, const LogsRequest& request);
   void give_events(Peer& client, const EventsRequest& request);
@@ -154,6 +163,8 @@ class Chief {
   metrics::RpcCode outcome_ = metrics::RpcCode::kOk;        // of it
   metrics::RpcCode hello_outcome_ = metrics::RpcCode::kOk;  // of the one that is being answered
   Instant next_look_;                                       // at what the job's time is used for
+  ClientSeats seats_;
+  std::unique_ptr<JobReader> reader_;
   std::vector<Waiter> waiters_;
   std::vector<Follower> followers_;
   std::vector<EventFollower> event_followers_;

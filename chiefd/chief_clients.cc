@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <asio/post.hpp>
 #include <utility>
 
 #include "chiefd/chief.h"
@@ -12,13 +13,97 @@
 namespace disttrain::chiefd {
 namespace {
 
+// A client's largest message has a job's file.
+constexpr std::uint64_t kMaxClientBlob = kMaxJobTomlBytes + 4096;
+// Beyond it the client doesn't read, and is dropped.
+constexpr std::size_t kMaxQueuedToClient = std::size_t{80} << 20;
+// Of all clients together: beyond it the one with most is dropped.
+constexpr std::size_t kMaxQueuedToClients = std::size_t{256} << 20;
+// A client that has so much unread is asked to read it before it asks again, and has so long for some of it.
+constexpr std::size_t kMaxUnread = std::size_t{1} << 20;
+constexpr Duration kMaxUnreadTime = std::chrono::seconds(10);
 constexpr std::size_t kMaxWaiters = 1024;
 // A client that asks to wait longer asks again.
 constexpr Duration kLongestWait = std::chrono::hours(1);
 
+// Also where it took the way over this host's own address.
+bool is_of_this_host(const std::string& peer, const std::string& own) {
+  const std::string host = peer.substr(0, peer.rfind(':'));
+  return host.starts_with("127.") || host == "[::1]" || host.starts_with("[::ffff:127.") ||
+         host == own.substr(0, own.rfind(':'));
+}
+
 }  // namespace
 
+// ---- who may ask
+
+bool Chief::is_waited_for(PeerId client) const {
+  const auto is_it = [client](const auto& entry) { return entry.client == client; };
+  const auto peer = peers_.find(client);
+  return (peer != peers_.end() && peer->second->is_asking) || std::any_of(waiters_.begin(), waiters_.end(), is_it) ||
+         std::any_of(followers_.begin(), followers_.end(), is_it) ||
+         std::any_of(event_followers_.begin(), event_followers_.end(), is_it);
+}
+
+void Chief::admit_client(transport::Arrival& arrival, const ClientHello& hello) {
+  const bool is_local = is_of_this_host(arrival.peer(), listener_->address());
+  const ClientSeats::Verdict seat = seats_.find_seat(is_local, [this](PeerId id) { return is_waited_for(id); });
+  if (!seat.is_free)
+    return refuse(arrival, Refused{ErrorCode::kTemporary,
+                                   "the chief has " + std::to_string(kMaxClients) + " clients already: try again"});
+  if (seat.leaves) drop(*seat.leaves);
+  Peer& peer = adopt(arrival, kMaxClientBlob);
+  seats_.take(peer.id(), is_local, daemon::now());
+  peer.user = hello.user;
+  peer.welcome(make_welcome(0));
+}
+
+void Chief::answer(PeerId client, const wire::ControlMessage& message) {
+  if (client == speaker_ && std::holds_alternative<Refused>(message)) outcome_ = metrics::RpcCode::kRefused;
+  const auto found = peers_.find(client);
+  if (found == peers_.end()) return;
+  Peer& peer = *found->second;
+  peer.is_asking = false;
+  seats_.stir(client, daemon::now());
+  peer.send(message);
+  if (peer.queued_bytes() > kMaxQueuedToClient) return drop(client);
+  if (peer.queued_bytes() != 0) bound_queues();
+}
+
+// The client that reads least is dropped.
+void Chief::bound_queues() {
+  std::size_t total = 0;
+  const Peer* worst = nullptr;
+  for (const auto& [id, peer] : peers_) {
+    if (!peer->user) continue;
+    total += peer->queued_bytes();
+    if (worst == nullptr || peer->queued_bytes() > worst->queued_bytes()) worst = peer.get();
+  }
+  if (total > kMaxQueuedToClients) drop(worst->id());
+}
+
+// Whether it has something unread for too long.
+bool Chief::drops_for_unread(PeerId client, Instant now) {
+  Peer& peer = *peers_.at(client);
+  const std::size_t queued = peer.queued_bytes();
+  if (queued == 0 || queued < peer.unread_bytes || peer.unread_bytes == 0) peer.unread_since = now;
+  peer.unread_bytes = queued;
+  return queued != 0 && now - peer.unread_since > kMaxUnreadTime;
+}
+
+void Chief::look_at_clients(Instant now) {
+  std::vector<PeerId> leaving = seats_.idle(now, [this](PeerId id) { return is_waited_for(id); });
+  for (const auto& [id, peer] : peers_)
+    if (peer->user && drops_for_unread(id, now)) leaving.push_back(id);
+  for (PeerId id : leaving) drop(id);
+}
+
+// ---- what they ask for
+
 void Chief::on_request(Peer& client, const wire::ControlMessage& message) {
+  if (client.queued_bytes() > kMaxUnread) return drop(client.id());
+  client.is_asking = true;
+  seats_.stir(client.id(), daemon::now());
   if (const auto* request = std::get_if<SubmitJob>(&message)) return submit(client, *request);
   if (const auto* request = std::get_if<StatusRequest>(&message)) return give_status(client, *request);
   if (const auto* request = std::get_if<LogsRequest>(&message)) return give_logs(client, *request);
@@ -31,13 +116,24 @@ void Chief::on_request(Peer& client, const wire::ControlMessage& message) {
 }
 
 void Chief::submit(Peer& client, const SubmitJob& request) {
-  Result<JobConfig> config = daemon::read_job(request.job_toml);
-  if (!config) return answer(client.id(), Refused{config.error().code, config.error().message});
+  const auto done = [this, alive = std::weak_ptr<bool>(is_alive_), id = client.id(),
+                     request](Result<JobConfig> config) mutable {
+    asio::post(loop_, [this, alive, id, request = std::move(request), config = std::move(config)] {
+      if (!alive.expired()) submit_read(id, request, config);
+    });
+  };
+  if (!reader_->give(request.job_toml, done))
+    answer(client.id(), Refused{ErrorCode::kTemporary,
+                                std::to_string(kMaxJobsToRead) + " jobs wait to be read already: try again later"});
+}
+
+void Chief::submit_read(PeerId client, const SubmitJob& request, Result<JobConfig> config) {
+  if (!config) return answer(client, Refused{config.error().code, config.error().message});
   if (Status status = daemon::check_job_fits(*config, config_); !status)
-    return answer(client.id(), Refused{status.error().code, status.error().message});
+    return answer(client, Refused{status.error().code, status.error().message});
   const auto awaited = std::min<std::size_t>(request.awaited_workers, config_.workers.size());
   step(Submit{
-      ClientId(client.id().value),
+      ClientId(client.value),
       Submission{request.job_toml, std::move(*config), request.warmup_steps, static_cast<std::uint32_t>(awaited)},
       request.goes_on});
 }
@@ -129,21 +225,43 @@ nlohmann::json Chief::status_of(std::optional<JobId> job) const {
   return to_json(cluster_->status(*job, now), chief_status(), logs_);
 }
 
+namespace {
+
+// Beyond it the tasks of older jobs are left out: the whole must fit one message.
+constexpr std::size_t kMaxAllStatusBytes = std::size_t{32} << 20;
+
 // Reasons and log lines may hold any bytes; JSON holds UTF-8.
+std::string as_text(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
 std::string Chief::status_json(std::optional<JobId> job) const {
-  return status_of(job).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return as_text(status_of(job));
 }
 
 std::string Chief::page_json() const {
-  return page_state(config_.name, status_of(cluster_->current_or_last()), progress_, events_)
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return as_text(page_state(config_.name, status_of(cluster_->current_or_last()), progress_, events_));
 }
 
 std::string Chief::all_status_json() const {
   const Instant now = daemon::now();
-  nlohmann::json jobs = nlohmann::json::array();
-  for (JobId job : cluster_->jobs()) jobs.push_back(to_json(cluster_->status(job, now), chief_status(), logs_));
-  return nlohmann::json{{"jobs", jobs}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::vector<JobId> ids = cluster_->jobs();
+  std::vector<std::string> jobs;  // the newest first
+  std::size_t bytes = 0;
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+    nlohmann::json job = to_json(cluster_->status(*id, now), chief_status(), logs_);
+    jobs.push_back(as_text(job));
+    if (bytes + jobs.back().size() > kMaxAllStatusBytes) {
+      job["tasks"] = nlohmann::json::array();
+      jobs.back() = as_text(job);
+    }
+    bytes += jobs.back().size();
+  }
+  std::string list;
+  for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) list += (list.empty() ? "" : ",") + *job;
+  return "{\"jobs\":[" + list + "]}";
 }
 
 }  // namespace disttrain::chiefd

@@ -133,16 +133,16 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   }
   // To a job that was just submitted it is said at once that no checkpoints can be taken.
   if (work.committed.empty()) {
-    if (Status marked = mark(work.token); !marked) return tl::unexpected(marked.error());
-    return find(work.token, work.committed);
+    if (Status marked = mark(work.mark); !marked) return tl::unexpected(marked.error());
+    return find(work.mark, work.committed);
   }
-  const Result<std::uint64_t> marked = mark_or_read(work.token);
+  const Result<std::uint64_t> marked = mark_or_read(work.mark);
   return marked ? find(*marked, work.committed) : tl::unexpected(marked.error());
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const FindNewest& work) {
   if (Status mounted = check_mounted(path_, work.committed); !mounted) return tl::unexpected(mounted.error());
-  const Result<std::uint64_t> marked = mark_or_read(work.token);
+  const Result<std::uint64_t> marked = mark_or_read(work.mark);
   return marked ? find(*marked, work.committed) : tl::unexpected(marked.error());
 }
 
@@ -166,7 +166,7 @@ Result<FolderAnswer> JobFolder::carry_out(const SetAside& work) {
     damaged_.insert(work.path);
   else if (!aside && aside.error().code != ErrorCode::kNoInput)
     return tl::unexpected(aside.error());
-  const Result<std::uint64_t> marked = mark_or_read(work.token);
+  const Result<std::uint64_t> marked = mark_or_read(work.mark);
   return marked ? find(*marked, "") : tl::unexpected(marked.error());
 }
 

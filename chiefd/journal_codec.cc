@@ -145,7 +145,7 @@ struct Encoder {
     out.number(Type::kGeneration);
     out.number(record.job.value);
     out.number(record.generation.value);
-    out.number(record.token);
+    out.number(record.mark);
     out.number(static_cast<std::uint32_t>(record.owners.size()));
     for (const Owner& owner : record.owners) {
       member(owner.ps);
@@ -331,7 +331,7 @@ EndRecord read_end(Reader& in) {
 
 GenerationRecord read_generation_head(Reader& in) {
   auto record = read_generation_of<GenerationRecord>(in);
-  record.token = in.number<std::uint64_t>();
+  record.mark = in.number<std::uint64_t>();
   record.owners.resize(in.count(kMemberBytes + 4));
   for (Owner& owner : record.owners) {
     owner.ps = read_member(in);

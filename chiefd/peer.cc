@@ -40,16 +40,17 @@ Result<transport::MutableBytes> Peer::payload_landing(const wire::FrameHeader& h
   if (header.type != wire::FrameType::kBlob || header.payload_bytes > max_blob_bytes_)
     return fail(ErrorCode::kData, "a message of " + std::to_string(header.payload_bytes) + " bytes; expected at most " +
                                       std::to_string(max_blob_bytes_));
-  landing_.resize(header.payload_bytes);
-  return transport::MutableBytes(landing_);
+  landing_ = std::make_unique_for_overwrite<std::byte[]>(header.payload_bytes);
+  return transport::MutableBytes(landing_.get(), header.payload_bytes);
 }
 
 void Peer::on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) {
   // Types of a later version are dropped.
   if (header.type != wire::FrameType::kControl && header.type != wire::FrameType::kBlob) return;
   const Result<wire::ControlMessage> message = wire::decode_control(header.type, control, payload);
-  landing_ = {};
+  landing_.reset();
   if (message) return handlers_.on_message(id_, *message);
+  if (message.error().code == ErrorCode::kConfig) return;  // of a later version, too
   connection_->close();
   handlers_.on_closed(id_, message.error());
 }

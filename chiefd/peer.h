@@ -10,6 +10,7 @@
 
 #include "common/ids.h"
 #include "common/messages/session.h"
+#include "common/time.h"
 #include "transport/connection.h"
 #include "transport/wire/codec.h"
 
@@ -40,6 +41,12 @@ class Peer final : private transport::ConnectionHandler {
   std::optional<Member> member;
   std::optional<std::string> user;
 
+  // Of a client. It has asked, and isn't answered yet.
+  bool is_asking = false;
+  // Since then it has taken nothing of what is queued for it, which was so much.
+  std::size_t unread_bytes = 0;
+  Instant unread_since{};
+
  private:
   Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;
   void on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) override;
@@ -53,7 +60,7 @@ class Peer final : private transport::ConnectionHandler {
   const Handlers handlers_;
 
   std::unique_ptr<transport::Connection> connection_;
-  std::vector<std::byte> landing_;
+  std::unique_ptr<std::byte[]> landing_;  // touched only as far as bytes have come
 };
 
 }  // namespace disttrain::chiefd

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/daemon/clock.h"
+#include "transport/wire/codec.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -14,7 +15,8 @@ constexpr Duration kPause = std::chrono::milliseconds(2);
 }  // namespace
 
 TaskProbe::TaskProbe(asio::io_context& loop, transport::Transport& transport, std::string address,
-                     std::vector<std::byte> hello, Duration deadline, std::function<void(ProbeOutcome)> done)
+                     std::vector<std::byte> hello, Duration deadline,
+                     std::function<void(ProbeOutcome, const Member&)> done)
     : loop_(loop),
       transport_(transport),
       address_(std::move(address)),
@@ -61,17 +63,19 @@ void TaskProbe::dial_again() {
   });
 }
 
-void TaskProbe::finish(ProbeOutcome outcome) {
+void TaskProbe::finish(ProbeOutcome outcome, const Member& by) {
   deadline_.cancel();
-  done_(outcome);
+  done_(outcome, by);
 }
 
 Result<transport::MutableBytes> TaskProbe::payload_landing(const wire::FrameHeader&, transport::Bytes) {
   return fail(ErrorCode::kData, "the answer to a hello has no payload");
 }
 
-void TaskProbe::on_frame(const wire::FrameHeader&, transport::Bytes, transport::Bytes) {
-  finish(ProbeOutcome::kAnswered);
+void TaskProbe::on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes) {
+  const Result<wire::HelloAnswer> answer = wire::decode_hello_answer(header.type, control);
+  const Refused* refused = answer ? std::get_if<Refused>(&*answer) : nullptr;
+  finish(ProbeOutcome::kAnswered, refused != nullptr ? refused->by : Member());
 }
 
 void TaskProbe::on_closed(const Error&) {

@@ -20,16 +20,17 @@ namespace disttrain::chiefd {
 
 class TaskProbe final : private transport::ConnectionHandler {
  public:
-  // `done` is called once, from the loop, within `deadline`, and may drop the probe. hello: encoded, of the prober.
+  // `done` is called once, from the loop, within `deadline`, and may drop the probe. `by`: who answered, as far as it
+  // said. hello: encoded, of the prober.
   TaskProbe(asio::io_context& loop, transport::Transport& transport, std::string address, std::vector<std::byte> hello,
-            Duration deadline, std::function<void(ProbeOutcome)> done);
+            Duration deadline, std::function<void(ProbeOutcome, const Member& by)> done);
   ~TaskProbe() override;
   TaskProbe(const TaskProbe&) = delete;
 
  private:
   void dial();
   void dial_again();
-  void finish(ProbeOutcome outcome);
+  void finish(ProbeOutcome outcome, const Member& by = {});
 
   Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;
   void on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) override;
@@ -42,7 +43,7 @@ class TaskProbe final : private transport::ConnectionHandler {
   const std::string address_;
   const std::vector<std::byte> hello_;
   const Instant end_;
-  const std::function<void(ProbeOutcome)> done_;
+  const std::function<void(ProbeOutcome, const Member&)> done_;
 
   asio::steady_timer deadline_;
   asio::steady_timer pause_;

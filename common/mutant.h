@@ -36,6 +36,7 @@ enum class Mutant {
   kRosterNotDurable,
   kGrantNotDurable,
   kRestartUnseen,
+  kClaimDisplaces,
   kLentBeforeFence,
   kWholeLeaseGivenBack,
   kCursorOfAnotherStep,

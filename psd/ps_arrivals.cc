@@ -9,11 +9,11 @@ namespace disttrain::psd {
 void PsDaemon::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const Instant begin = daemon::now();
   outcome_ = metrics::RpcCode::kOk;
-  const Result<Hello> hello = wire::decode_hello(arrival->hello());
+  const Result<Hello> hello = transport::hello_of(*arrival);
   if (hello) {
     answer_hello(std::move(arrival), *hello);
   } else {
-    refuse(*arrival, ErrorCode::kData, hello.error().message);
+    refuse(*arrival, hello.error().code, hello.error().message);
     outcome_ = metrics::RpcCode::kError;
   }
   metrics_.requests().of("Hello").note(outcome_, daemon::now() - begin);
@@ -63,7 +63,7 @@ void PsDaemon::admit(std::unique_ptr<transport::Arrival> arrival, const ShardPee
 void PsDaemon::refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason) {
   outcome_ = metrics::RpcCode::kRefused;
   log_.debug("refused " + arrival.peer() + ": " + reason);
-  transport::refuse(loop_, arrival, Refused{code, reason});
+  transport::refuse(loop_, arrival, Refused{code, reason, false, membership_.self()});
 }
 
 }  // namespace disttrain::psd

@@ -109,6 +109,7 @@ TaskHello PsDaemon::make_hello() const {
   if (job_) {
     hello.job = job_->facts->job;
     hello.generation = job_->facts->generation;
+    hello.token = job_->facts->token;
   }
   return hello;
 }

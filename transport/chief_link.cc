@@ -65,7 +65,8 @@ void ChiefLink::on_answer(const wire::HelloAnswer& answer) {
   timer_.cancel();
   if (const auto* welcome = std::get_if<Welcome>(&answer)) return welcomed(*welcome);
   const Refused& refused = std::get<Refused>(answer);
-  if (refused.code == ErrorCode::kTemporary || refused.code == ErrorCode::kUnavailable) return lost(refused.reason);
+  const bool may_pass = refused.code == ErrorCode::kTemporary || refused.code == ErrorCode::kUnavailable;
+  if (may_pass && !refused.ends) return lost(refused.reason);
   drop_connection();
   handlers_.on_refused(Error{refused.code, "the chief at " + address_ + " refuses this task: " + refused.reason});
 }

@@ -33,7 +33,8 @@ class ChiefLink final : private ControlHandler {
     // Before on_welcome: the chief has another journal than the one we knew; whatever we hold is unknown to it.
     std::function<void()> on_other_journal;
     std::function<void(wire::ControlMessage)> on_message;
-    // The chief doesn't want us and won't: another cluster, another version. Nothing more is tried.
+    // The chief doesn't want us and won't: another cluster, another version, a place that is taken. Nothing more is
+    // tried.
     std::function<void(const Error& why)> on_refused;
     // The connection is lost, or the first of a row of attempts has failed; it is dialled (again).
     std::function<void(const std::string& why)> on_away;

@@ -35,13 +35,12 @@ Result<MutableBytes> ControlLink::payload_landing(const wire::FrameHeader& heade
     return fail(ErrorCode::kData, peer() + " sent a frame of type " +
                                       std::to_string(static_cast<unsigned>(header.type)) +
                                       " with a payload on a control connection");
-  blob_.resize(header.payload_bytes);
-  return MutableBytes(blob_);
+  blob_ = std::make_unique_for_overwrite<std::byte[]>(header.payload_bytes);
+  return MutableBytes(blob_.get(), header.payload_bytes);
 }
 
 void ControlLink::on_frame(const wire::FrameHeader& header, Bytes control, Bytes payload) {
   const auto blob = std::move(blob_);  // freed at the end; the handler may drop us
-  blob_ = {};
   if (header.type == wire::FrameType::kWelcome || header.type == wire::FrameType::kRefused) {
     const auto answer = wire::decode_hello_answer(header.type, control);
     return answer ? handler_.on_answer(*answer) : drop(answer.error().message);
@@ -54,6 +53,14 @@ void ControlLink::on_frame(const wire::FrameHeader& header, Bytes control, Bytes
 void ControlLink::drop(std::string why) {
   ++dropped_;
   last_dropped_ = std::move(why);
+}
+
+Result<Hello> hello_of(const Arrival& arrival) {
+  if (arrival.header().version != kProtocolVersion)
+    return fail(ErrorCode::kConfig, "you speak protocol version " + std::to_string(arrival.header().version) +
+                                        ", this program speaks " + std::to_string(kProtocolVersion) +
+                                        ": install the same version of disttrain on all hosts");
+  return wire::decode_hello(arrival.hello());
 }
 
 void refuse(asio::io_context& loop, Arrival& arrival, const Refused& why) {

@@ -62,10 +62,13 @@ class ControlLink final : private ConnectionHandler {
 
   const std::unique_ptr<Connection> connection_;
   ControlHandler& handler_;
-  std::vector<std::byte> blob_;  // landing of the blob under way
+  std::unique_ptr<std::byte[]> blob_;  // landing of the blob under way; touched only as far as bytes have come
   std::uint64_t dropped_ = 0;
   std::string last_dropped_;
 };
+
+// What an arrival said. kConfig, with a sentence that names both versions, for one of another version.
+Result<Hello> hello_of(const Arrival& arrival);
 
 // Answers a hello with `why`, and closes. The arrival is used up.
 void refuse(asio::io_context& loop, Arrival& arrival, const Refused& why);

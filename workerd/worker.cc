@@ -132,9 +132,11 @@ task::Handlers Worker::membership_handlers() {
 // A probe of the chief, or somebody who is lost.
 void Worker::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const Instant begin = daemon::now();
-  transport::refuse(loop_, *arrival,
-                    Refused{ErrorCode::kConfig, to_string(startup_.task) + " takes no connections; the chief is at " +
-                                                    startup_.cluster.chief.address});
+  const Result<Hello> hello = transport::hello_of(*arrival);
+  const std::string why =
+      hello ? to_string(startup_.task) + " takes no connections; the chief is at " + startup_.cluster.chief.address
+            : hello.error().message;
+  transport::refuse(loop_, *arrival, Refused{ErrorCode::kConfig, why, false, membership_.self()});
   requests_.of("Hello").note(metrics::RpcCode::kRefused, daemon::now() - begin);
 }
 

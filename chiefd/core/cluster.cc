@@ -87,7 +87,8 @@ Job::Setup Cluster::setup_of(JobId id, Submission submission) const {
                     config_.transport.credits,
                     static_cast<std::uint32_t>(config_.workers.size()),
                     config_.allow_unlisted_workers,
-                    seed_};
+                    seed_,
+                    journal_};
 }
 
 Job* Cluster::current() {
@@ -133,7 +134,7 @@ void Cluster::tell_job(Instant now, const Findings& findings, Actions& actions) 
 
 void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {
   Findings findings;
-  tasks_.join(now, event.hello, findings, actions);
+  tasks_.join(now, event.hello, event.peer_host, findings, actions);
   // What it holds of a job that isn't run any more, by this chief or by a former one.
   const bool is_admitted = tasks_.is_current(event.hello.member);
   if (is_admitted && event.hello.job.value != 0 && event.hello.job != current_)
@@ -213,7 +214,7 @@ void Cluster::on(Instant now, const Reconfigured& event, Actions&) {
 
 void Cluster::on(Instant now, const ProbeDone& event, Actions& actions) {
   Findings findings;
-  tasks_.finish_probe(event.member, event.outcome, findings, actions);
+  tasks_.finish_probe(event, findings, actions);
   tell_job(now, findings, actions);
 }
 

@@ -34,7 +34,7 @@ class Cluster {
     ClusterConfig config;
     JournalState journal;  // journal.journal is drawn already, term is the last chief's
     std::map<JobId, RecoveredJob> jobs;
-    std::uint64_t seed = 0;             // of the tokens; random
+    std::uint64_t seed = 0;             // of the secrets; random
     std::int64_t wall_nanoseconds = 0;  // now, on the clock of the journal's events
   };
   explicit Cluster(Setup setup);

@@ -43,6 +43,7 @@ struct Submission {
 
 struct TaskJoined {
   TaskHello hello;
+  std::string peer_host{};  // where its connection comes from: "10.0.0.2", "[::1]"; "": not known
 };
 struct ConnectionLost {
   Member member;
@@ -57,6 +58,7 @@ enum class ProbeOutcome { kAnswered, kRefused, kNoAnswer };
 struct ProbeDone {
   Member member;
   ProbeOutcome outcome = ProbeOutcome::kNoAnswer;
+  Member answered_by{};  // kAnswered: who lives there; incarnation 0: it didn't say
 };
 struct Submit {
   ClientId client;
@@ -147,11 +149,11 @@ struct OpenFolder {  // takes its lock; kConfig: another live job has it, or mus
   std::string directory;
   std::string name;
   bool must_be_empty = false;
-  std::uint64_t token = 0;  // written into it, for the ps tasks to find
-  std::string committed;    // the newest that is known of; kFailed, and nothing is made: there is none at all
+  std::uint64_t mark = 0;  // written into it, for the ps tasks to find; no secret
+  std::string committed;   // the newest that is known of; kFailed, and nothing is made: there is none at all
 };
 struct FindNewest {
-  std::uint64_t token = 0;
+  std::uint64_t mark = 0;
   std::string committed;
 };
 // Where the first parameters are: of a job's folder, its newest checkpoint, which is kept from being removed. A path
@@ -161,7 +163,7 @@ struct FindInit {
 };
 struct SetAside {  // it is damaged; then as FindNewest
   std::string path;
-  std::uint64_t token = 0;
+  std::uint64_t mark = 0;
 };
 struct BeginAttempt {
   Generation generation;

@@ -236,7 +236,7 @@ void Job::on_task_failed(Turn& turn, const Member& from, const TaskFailed& m) {
     awaited_.clear();
     deadline_ = turn.now + setup_.timeouts.setup;
     stage_ticket_ = turn.next_ticket();
-    return folder_work(turn, stage_ticket_, SetAside{restore_->path, token_});
+    return folder_work(turn, stage_ticket_, SetAside{restore_->path, mark_});
   }
   // Its disk may do better the next time, and the folder, which was the right one before, may come back; max_restarts
   // bounds it.

@@ -63,7 +63,8 @@ class Job {
     std::uint32_t credits = 4;
     std::uint32_t listed_workers = 0;  // of the cluster file: memory is made for so many
     bool takes_unlisted = false;       // and for some more
-    std::uint64_t seed = 0;            // of the job's token
+    std::uint64_t seed = 0;            // of its secrets
+    JournalId journal{};               // of its marks
   };
   explicit Job(Setup setup);
 
@@ -219,6 +220,7 @@ class Job {
   void describe(Turn& turn, const std::vector<Member>& workers);
   void on_finding_while_describing(Turn& turn, const Finding& finding);
   void on_described(Turn& turn, const Member& from, const JobDescribed& described);
+  void draw_numbers(const Turn& turn);
   void ask_folder(Turn& turn);
   void find_init(Turn& turn);
   void on_init(Turn& turn, const Result<FolderAnswer>& answer);
@@ -389,7 +391,11 @@ class Job {
   std::optional<JobDescribed> described_;
   Layout layout_;
   std::vector<Owner> owners_;
+  // Of this generation. The secret that channels show is on no disk: after a restart of the chief it is 0 until a ps of
+  // the generation has told it. The mark is written into the checkpoint folder.
   std::uint64_t token_ = 0;
+  std::uint64_t mark_ = 0;
+  std::uint64_t numbers_drawn_ = 0;
   Generation generation_;
   bool was_begun_ = false;               // a generation before this one was, by whatever chief
   std::optional<RestorePoint> restore_;  // what this generation began with; none: initial values

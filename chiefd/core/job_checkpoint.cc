@@ -97,9 +97,9 @@ void Job::ask_newest(Turn& turn) {
   find_again_.reset();
   stage_ticket_ = turn.next_ticket();
   const std::string committed = newest_ ? newest_->path : "";
-  if (is_folder_open_) return folder_work(turn, stage_ticket_, FindNewest{token_, committed});
+  if (is_folder_open_) return folder_work(turn, stage_ticket_, FindNewest{mark_, committed});
   const bool must_be_empty = config().checkpoint.restore == Restore::kNone && generation_.value == 0;
-  folder_work(turn, stage_ticket_, OpenFolder{config().checkpoint.directory, name(), must_be_empty, token_, committed});
+  folder_work(turn, stage_ticket_, OpenFolder{config().checkpoint.directory, name(), must_be_empty, mark_, committed});
 }
 
 void Job::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {

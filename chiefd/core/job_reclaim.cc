@@ -101,7 +101,7 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   }
   opened_ = true;
   owners_ = journaled.generation.owners;
-  token_ = journaled.generation.token;
+  mark_ = journaled.generation.mark;
   roster_ = journaled.roster;
   workers_ = roster_.members;
   first_workers_ = static_cast<std::uint32_t>(journaled.generation.roster.members.size());
@@ -139,6 +139,11 @@ void Job::reclaim(Turn& turn, const TaskHello& hello) {
     return recover(turn, {hello.member.task, "it was restarted while the chief was away"},
                    told_to_end_.count(to_string(hello.member.task)) == 0 ? Loss::kCounts : Loss::kLeft);
   if (hello.job != id() || hello.generation != generation_ || !uses(hello.member)) return;
+  if (is_owner(hello.member)) {
+    if (token_ == 0) token_ = hello.token;
+    if (hello.token == 0 || hello.token != token_)
+      return recover(turn, {hello.member.task, "it holds another secret of the job's channels than others"});
+  }
   reclaimed_.insert(hello.member);
   // Workers that have marked their channels for the chief before would wait for those that never heard of it.
   if (is_owner(hello.member))

@@ -242,7 +242,7 @@ bool Job::regather_workers(Turn& turn) {
 
 void Job::find_restore(Turn& turn) {
   workers_ = roster_.members;
-  token_ = token_ * 0x9e3779b97f4a7c15u + turn.term.value + 1;
+  draw_numbers(turn);
   if (!takes_checkpoints()) {
     restore_.reset();
     return begin_generation(turn);

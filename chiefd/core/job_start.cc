@@ -128,10 +128,17 @@ void Job::on_described(Turn& turn, const Member& from, const JobDescribed& descr
   described_ = described;
   prepared_.insert(from);
   turn.persist(DescribedRecord{described});
-  token_ = mix(mix(setup_.seed) ^ (std::uint64_t{id().value} << 32) ^ turn.term.value);
+  draw_numbers(turn);
   workers_ = roster_.members;
   if (takes_checkpoints()) return ask_folder(turn);
   find_init(turn);
+}
+
+// The secret comes from the chief's seed, which is random and on no disk; the mark from what anybody may know.
+void Job::draw_numbers(const Turn& turn) {
+  const std::uint64_t which = std::uint64_t{id().value} << 32 ^ turn.term.value << 16 ^ ++numbers_drawn_;
+  token_ = std::max<std::uint64_t>(mix(mix(setup_.seed) ^ which), 1);
+  mark_ = std::max<std::uint64_t>(mix(mix(setup_.journal.value) ^ which), 1);
 }
 
 void Job::ask_folder(Turn& turn) {
@@ -257,7 +264,7 @@ void Job::begin_generation(Turn& turn) {
   reason_ = "waits for the chief's own disk";
   deadline_ = turn.now + setup_.timeouts.setup;
   stage_ticket_ =
-      turn.persist(GenerationRecord{id(), generation_, token_, owners_, roster_, restore_ ? restore_->path : "",
+      turn.persist(GenerationRecord{id(), generation_, mark_, owners_, roster_, restore_ ? restore_->path : "",
                                     restore_ ? restore_->step : Step(), recoveries_, before_, init_path_});
   if (DISTTRAIN_MUTANT(kGenerationNotDurable)) create_shards(turn);
 }

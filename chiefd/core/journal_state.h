@@ -72,7 +72,7 @@ struct Training {
 struct GenerationRecord {
   JobId job;
   Generation generation;
-  std::uint64_t token = 0;
+  std::uint64_t mark = 0;  // in the job's checkpoint folder. The secret of the channels is on no disk
   std::vector<Owner> owners;
   Roster roster;
   std::string restore_path;  // "": initial values

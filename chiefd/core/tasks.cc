@@ -54,7 +54,7 @@ const char* to_string(TaskState state) {
 }
 
 Tasks::Tasks(const ClusterConfig& cluster, const Timeouts& timeouts)
-    : timeouts_(timeouts), takes_unlisted_(cluster.allow_unlisted_workers) {
+    : timeouts_(timeouts), takes_unlisted_(cluster.allow_unlisted_workers), cluster_(cluster) {
   const auto add = [this, &cluster](TaskId id) {
     Task& task = tasks_[id];
     task.member.task = id;
@@ -75,7 +75,8 @@ bool Tasks::is_current(const Member& member) const {
   return task != nullptr && task->member == member && !is_given_up(task->state);
 }
 
-void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Actions& actions) {
+void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_host, Findings& findings,
+                 Actions& actions) {
   const bool may_be_new = takes_unlisted_ && hello.member.task.role == Role::kWorker && tasks_.size() < kMaxWorkers;
   if (may_be_new && tasks_.count(hello.member.task) == 0) {
     Task& task = tasks_[hello.member.task];
@@ -91,19 +92,9 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
     return refuse("the chief's cluster file has no " + name +
                   ": give all tasks the same cluster file, or set cluster.allow_unlisted_workers at the chief");
   Task& task = found->second;
-  // Whose place another one took. But the other's hello may be one that came late, of a process that died before this
-  // one began: then its connection ends soon, or it stays silent.
-  const bool is_superseded =
-      std::find(task.superseded.begin(), task.superseded.end(), hello.member.incarnation) != task.superseded.end();
-  if (is_superseded && task.connected && task.is_there()) {
-    const std::string taken =
-        name + " is taken by process " + std::to_string(task.hello.pid) + " on " + task.hello.host;
-    if (task.spoke) return refuse(taken + ", which was started later: give each process its own index");
-    return refuse(taken + ", whose hello came later: try again, it hasn't shown yet that it lives",
-                  ErrorCode::kTemporary);
-  }
-  std::erase(task.superseded, hello.member.incarnation);
   const bool is_new = task.member.incarnation != hello.member.incarnation && !DISTTRAIN_MUTANT(kRestartUnseen);
+  if (is_new && !is_given_up(task.state) && !DISTTRAIN_MUTANT(kClaimDisplaces)) return contest(task, hello, actions);
+  std::erase(task.superseded, hello.member.incarnation);
   if (is_new && task.member.incarnation.value != 0) {
     task.superseded.push_back(task.member.incarnation);
     if (task.superseded.size() > kMaxSuperseded) task.superseded.pop_front();
@@ -115,13 +106,19 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
     task.heartbeat = Heartbeat{};
     task.rate = ExampleRate{};
     task.turned.clear();
-    task.spoke = false;
     task.leaving = false;
     task.probing = false;
+    task.probed_for_claim = false;
   }
   const bool was_silent = task.state == TaskState::kSilent;
+  const std::string address = dialled_address(task, hello, peer_host);
+  if (is_new && !hello.address.empty() && hello.address != address)
+    actions.push_back(Note{2, name + " says that it is at " + hello.address + "; it is dialled at " + address +
+                                  (task.is_listed ? ", as the cluster file lists it" : ", where it calls from")});
   task.member = hello.member;
   task.hello = hello;
+  task.hello.address = address;
+  task.claim.reset();
   task.connected = true;
   task.last_heard = now;
   if (!task.is_there()) task.state = TaskState::kReady;
@@ -131,6 +128,50 @@ void Tasks::join(Instant now, const TaskHello& hello, Findings& findings, Action
     findings.push_back({Finding::What::kJoined, hello.member, "said hello", false});
   else if (was_silent)
     findings.push_back({Finding::What::kReturned, hello.member, "said hello again", false});
+}
+
+void Tasks::contest(Task& task, const TaskHello& claim, Actions& actions) {
+  const std::string name = to_string(task.member.task);
+  const std::string taken = name + " is taken by process " + std::to_string(task.hello.pid) + " on " + task.hello.host;
+  const auto refuse = [&actions, &claim](std::string reason, ErrorCode code, bool ends) {
+    actions.push_back(RefuseTask{claim.member, Refused{code, std::move(reason), ends, {}}});
+  };
+  const bool is_heard = task.connected && task.state != TaskState::kSilent;
+  if (task.keeps_place && is_heard && task.claim && task.claim->member == claim.member) {
+    task.claim.reset();
+    task.keeps_place = false;
+    const std::string lives = taken + ", which answers at " + task.hello.address;
+    if (task.leaving) return refuse(lives + " and was told to end: try again", ErrorCode::kTemporary, false);
+    const auto& superseded = task.superseded;
+    if (std::find(superseded.begin(), superseded.end(), claim.member.incarnation) != superseded.end())
+      return refuse(lives + " and took the place while this process was away", ErrorCode::kTemporary, true);
+    return refuse(lives + ": give each process its own index", ErrorCode::kConfig, true);
+  }
+  task.claim = claim;
+  task.keeps_place = false;
+  // The answer to one that is under way may be older than the claim.
+  if (!task.probing) task.probed_for_claim = true;
+  probe(task, actions);
+  refuse(taken + ", which the chief probes: try again", ErrorCode::kTemporary, false);
+}
+
+namespace {
+
+// "host", "port" of "host:port"; "[::1]" of "[::1]:7100".
+std::pair<std::string, std::string> split_address(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return {address, ""};
+  return {address.substr(0, colon), address.substr(colon + 1)};
+}
+
+}  // namespace
+
+std::string Tasks::dialled_address(const Task& task, const TaskHello& hello, const std::string& peer_host) const {
+  const std::string port = split_address(hello.address).second;
+  if (!task.is_listed) return peer_host.empty() ? hello.address : peer_host + ":" + port;
+  const std::string listed = address_of(cluster_, task.member.task);
+  const auto [host, listed_port] = split_address(listed);
+  return listed_port == "0" ? host + ":" + port : listed;  // any free port of that host
 }
 
 void Tasks::lose_connection(Instant, const Member& member, const std::string& why, Findings&, Actions& actions) {
@@ -144,7 +185,6 @@ void Tasks::lose_connection(Instant, const Member& member, const std::string& wh
 void Tasks::hear(Instant now, const Member& member, const Heartbeat& heartbeat, Findings& findings) {
   if (!is_current(member)) return;
   Task& task = tasks_[member.task];
-  task.spoke = true;
   task.last_heartbeat = now;
   task.turned.resize(heartbeat.turns.size(), now);
   Instant heard = now;
@@ -182,12 +222,28 @@ void Tasks::probe_again(Instant now, Task& task, Actions& actions) {
   probe(task, actions);
 }
 
-void Tasks::finish_probe(const Member& member, ProbeOutcome outcome, Findings& findings, Actions& actions) {
-  if (!is_current(member)) return;
-  Task& task = tasks_[member.task];
+void Tasks::finish_probe(const ProbeDone& done, Findings& findings, Actions& actions) {
+  if (!is_current(done.member)) return;
+  Task& task = tasks_[done.member.task];
   task.probing = false;
-  // Whoever doesn't answer is left to the clock: it may only be slow.
-  if (outcome != ProbeOutcome::kRefused || (task.connected && task.state != TaskState::kSilent)) return;
+  const bool is_for_claim = std::exchange(task.probed_for_claim, false) && task.claim;
+  // Whoever is heard keeps its place, and whoever doesn't answer is left to the clock: it may only be slow.
+  const bool is_heard = task.connected && task.state != TaskState::kSilent;
+  const bool is_known = done.outcome == ProbeOutcome::kAnswered && done.answered_by.task == done.member.task;
+  if (is_known && done.answered_by == done.member) {
+    task.keeps_place = is_for_claim;
+    return;
+  }
+  if (is_known && done.answered_by.incarnation.value != 0) {
+    const bool is_claim = task.claim && task.claim->member == done.answered_by;
+    return lose(task, &Losses::replaced,
+                is_claim ? place_taken(task.hello, *task.claim) : "another process lives at " + task.hello.address,
+                findings, actions);
+  }
+  if (is_heard) return;
+  if (task.claim && (done.outcome == ProbeOutcome::kRefused || task.state == TaskState::kSilent))
+    return lose(task, &Losses::replaced, place_taken(task.hello, *task.claim), findings, actions);
+  if (done.outcome != ProbeOutcome::kRefused) return;
   const auto gone = task.heartbeat.job.value != 0 ? &Losses::crash : &Losses::left;
   lose(task, task.connected ? &Losses::silent : gone,
        task.connected ? "it is silent and nobody listens at " + task.hello.address + " any more"

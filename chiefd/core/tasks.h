@@ -25,7 +25,6 @@ struct Task {
   TaskHello hello;
   bool connected = false;
   bool probing = false;
-  bool spoke = false;    // since it was welcomed: it lives, and its hello wasn't one that came late
   bool leaving = false;  // it was told to end, and waits to be let go
   Instant joined;        // this process
   Instant last_heard;    // alive in all its parts
@@ -37,6 +36,10 @@ struct Task {
   std::vector<Instant> turned;  // ps: when each shard thread was last seen to have moved
   Losses losses;
   std::deque<Incarnation> superseded;  // processes whose place another one took; the last few
+  // Another process that claims its place, the newest; whether this one is probed for that, and has answered.
+  std::optional<TaskHello> claim;
+  bool probed_for_claim = false;
+  bool keeps_place = false;
 
   bool is_there() const { return state == TaskState::kReady; }
   // Something new may be given to it.
@@ -55,7 +58,7 @@ using Findings = std::vector<Finding>;
 
 class Tasks {
  public:
-  // `timeouts` outlive it, and may change.
+  // Both outlive it; `timeouts` may change.
   Tasks(const ClusterConfig& cluster, const Timeouts& timeouts);
 
   const std::map<TaskId, Task>& all() const { return tasks_; }
@@ -65,16 +68,21 @@ class Tasks {
   bool is_current(const Member& member) const;
 
   // Each appends what it found and what is to be done.
-  // Of two processes with one place the one that said hello later has it, once it has spoken since; until then the
-  // other is asked to try again (kTemporary).
-  void join(Instant now, const TaskHello& hello, Findings& findings, Actions& actions);
+  // A place that is taken is given to another process only when the one that has it was lost (I29). A claim makes the
+  // chief probe who has it; meanwhile, the other is asked to try again (kTemporary). When the probe is answered, the
+  // claim is refused for good: a process that was displaced before ends with kTemporary, to be started again, and
+  // one with a wrong index with kConfig.
+  // The chief, and the tasks that it names to each other, dial what the cluster file lists. An unlisted worker is
+  // dialled at `peer_host`, where its connection comes from: a hello doesn't choose whom the chief dials.
+  void join(Instant now, const TaskHello& hello, const std::string& peer_host, Findings& findings, Actions& actions);
   void lose_connection(Instant now, const Member& member, const std::string& why, Findings& findings, Actions& actions);
   // A ps is heard only as far as all its shard threads move: a daemon whose main loop alone lives does no work.
   void hear(Instant now, const Member& member, const Heartbeat& heartbeat, Findings& findings);
   void accuse(TaskId accused, Actions& actions);
-  // Nobody listens at the address: that proves death only of a task that isn't heard otherwise, for the address that it
-  // advertises may be wrong.
-  void finish_probe(const Member& member, ProbeOutcome outcome, Findings& findings, Actions& actions);
+  // Another process of that name lives at the address: the one that had the place is gone. Nobody listens there: that
+  // proves death only of a task that isn't heard otherwise, for the address may be wrong. Nobody answers: whoever isn't
+  // heard otherwise loses its place to a process that claims it.
+  void finish_probe(const ProbeDone& done, Findings& findings, Actions& actions);
   // Silence. A chief that missed its own ticks forgives the others as much, and one to which most tasks fall silent at
   // once suspects itself: it removes nobody before Timeouts::silent_ps. When most are back the others have one timeout
   // more, for they don't all come back at the same moment.
@@ -94,12 +102,15 @@ class Tasks {
   void send(Send message, Actions& actions) const;
 
  private:
+  void contest(Task& task, const TaskHello& claim, Actions& actions);
+  std::string dialled_address(const Task& task, const TaskHello& hello, const std::string& peer_host) const;
   void probe(Task& task, Actions& actions);
   void probe_again(Instant now, Task& task, Actions& actions);
   void lose(Task& task, std::uint64_t Losses::*how, std::string why, Findings& findings, Actions& actions);
 
   const Timeouts& timeouts_;
   const bool takes_unlisted_;
+  const ClusterConfig& cluster_;
   std::map<TaskId, Task> tasks_;
   Instant last_tick_;
   bool ticked_ = false;

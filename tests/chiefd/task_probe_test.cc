@@ -16,6 +16,8 @@ namespace {
 using asio::ip::tcp;
 using namespace std::chrono_literals;
 
+const Member kTask{{Role::kPs, 3}, Incarnation(17)};
+
 class TaskProbeTest : public testing::Test {
  protected:
   // A port of the kernel's choice, at which the kernel accepts and nobody answers.
@@ -25,8 +27,9 @@ class TaskProbeTest : public testing::Test {
   void probe(const std::string& address, Duration deadline = 60s) {
     probe_ = std::make_unique<TaskProbe>(
         loop_, transport_, address, wire::encode(Hello{.cluster = "test", .cluster_hash = 1, .who = ClientHello{"t"}}),
-        deadline, [this](ProbeOutcome outcome) {
+        deadline, [this](ProbeOutcome outcome, const Member& by) {
           outcome_ = outcome;
+          by_ = by;
           probe_.reset();
         });
   }
@@ -40,6 +43,7 @@ class TaskProbeTest : public testing::Test {
   std::optional<tcp::acceptor> acceptor_;
   std::unique_ptr<TaskProbe> probe_;
   std::optional<ProbeOutcome> outcome_;
+  Member by_;
 };
 
 TEST_F(TaskProbeTest, NobodyListensIsRefused) {
@@ -54,7 +58,7 @@ TEST_F(TaskProbeTest, ProcessThatRefusesAnswers) {
   std::vector<std::unique_ptr<transport::Connection>> connections;
   const auto listener =
       transport_.listen(loop_, "127.0.0.1:0", {}, [this, &connections](std::unique_ptr<transport::Arrival> arrival) {
-        const std::vector<std::byte> bytes = wire::encode(Refused{ErrorCode::kConfig, "no"});
+        const std::vector<std::byte> bytes = wire::encode(Refused{ErrorCode::kConfig, "no", false, kTask});
         transport::OutgoingFrame frame;
         frame.header.type = wire::FrameType::kRefused;
         frame.control = bytes;
@@ -65,6 +69,7 @@ TEST_F(TaskProbeTest, ProcessThatRefusesAnswers) {
   ASSERT_TRUE(listener);
   probe((*listener)->address());
   EXPECT_EQ(outcome(), ProbeOutcome::kAnswered);
+  EXPECT_EQ(by_, kTask);
 }
 
 TEST_F(TaskProbeTest, ListenerThatSaysNothingProvesNothing) {

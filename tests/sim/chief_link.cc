@@ -32,7 +32,7 @@ void TaskNode::link_lost() {
 }
 
 void TaskNode::refused(const Refused& why) {
-  if (why.code == ErrorCode::kTemporary || why.code == ErrorCode::kUnavailable) return link_lost();
+  if (!why.ends && (why.code == ErrorCode::kTemporary || why.code == ErrorCode::kUnavailable)) return link_lost();
   tell("is refused and ends: " + why.reason);
   ++attempt_;
   open_ = false;

@@ -33,6 +33,11 @@ class TaskNode : public Node {
     dial_chief();
     beat();
   }
+  // It lives here.
+  void answer_probe(ConnectionId connection) {
+    send(connection, wire::HelloAnswer(Refused{ErrorCode::kConfig, "a probe", false, self()}));
+    close(connection);
+  }
   void tell_chief(wire::ControlMessage message);
   void redial_chief();
   bool is_link(ConnectionId connection) const { return connection == link_; }

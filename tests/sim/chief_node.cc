@@ -29,8 +29,34 @@ void ChiefNode::tick() {
 }
 
 void ChiefNode::step(const chiefd::Event& event) {
-  for (const chiefd::Action& action : cluster_->step(now(), event))
+  for (const chiefd::Action& action : cluster_->step(now(), event)) {
+    check_displaced(event, action);
     std::visit([this](const auto& a) { act(a); }, action);
+  }
+}
+
+void ChiefNode::check_displaced(const chiefd::Event& event, const chiefd::Action& action) {
+  const auto* gone = std::get_if<chiefd::Disconnect>(&action);
+  if (gone == nullptr) return;
+  const auto* joined = std::get_if<chiefd::TaskJoined>(&event);
+  if (joined != nullptr && joined->hello.member.task == gone->member.task && joined->hello.member != gone->member)
+    laws_.violated("I29: " + to_string(gone->member.task) + " is displaced by a claim that nobody has checked");
+  const auto* probe = std::get_if<chiefd::ProbeDone>(&event);
+  if (probe != nullptr && probe->outcome == chiefd::ProbeOutcome::kAnswered && probe->answered_by == gone->member)
+    laws_.violated("I29: " + to_string(gone->member.task) + " is displaced though it answered its probe");
+}
+
+void ChiefNode::claim_a_place(std::uint64_t drawn) {
+  if (connections_.empty()) return;
+  auto victim = connections_.begin();
+  std::advance(victim, drawn % connections_.size());
+  TaskHello hello;
+  hello.member = Member{victim->first, Incarnation(drawn | std::uint64_t{1} << 62)};
+  hello.address = address_of(jobs_.cluster, victim->first);
+  hello.host = "elsewhere";
+  hello.shards = 2;
+  tell("hears another process claim the place of " + to_string(victim->first));
+  step(chiefd::TaskJoined{hello});
 }
 
 void ChiefNode::submit(const std::string& name) {
@@ -77,6 +103,12 @@ void ChiefNode::on_arrival(ConnectionId connection, const Hello& hello) {
 }
 
 void ChiefNode::on_message(ConnectionId connection, const Payload& payload) {
+  if (const auto probe = probes_.extract(connection)) {
+    const auto* answer = std::get_if<wire::HelloAnswer>(&payload);
+    const auto* refused = answer != nullptr ? std::get_if<Refused>(answer) : nullptr;
+    close(connection);
+    return step(chiefd::ProbeDone{probe.mapped(), chiefd::ProbeOutcome::kAnswered, refused ? refused->by : Member()});
+  }
   const auto member = members_.find(connection);
   if (member == members_.end()) return;
   const Member from = member->second;
@@ -88,6 +120,8 @@ void ChiefNode::on_message(ConnectionId connection, const Payload& payload) {
 }
 
 void ChiefNode::on_closed(ConnectionId connection) {
+  if (const auto probe = probes_.extract(connection))
+    return step(chiefd::ProbeDone{probe.mapped(), chiefd::ProbeOutcome::kNoAnswer});
   const auto found = members_.extract(connection);
   if (found.empty()) return;
   const Member member = found.mapped();
@@ -147,12 +181,18 @@ void ChiefNode::act(const chiefd::Send& action) {
 void ChiefNode::act(const chiefd::Probe& action) {
   Hello hello;
   hello.who = ClientHello{"chief"};
+  const auto done = [this, member = action.member](chiefd::ProbeOutcome outcome) {
+    step(chiefd::ProbeDone{member, outcome});
+  };
   dial(action.address, hello, cluster_->timeouts().probe,
-       [this, member = action.member](std::optional<ConnectionId> connection, bool refused) {
-         if (connection) close(*connection);
-         step(chiefd::ProbeDone{member, connection ? chiefd::ProbeOutcome::kAnswered
-                                        : refused  ? chiefd::ProbeOutcome::kRefused
-                                                   : chiefd::ProbeOutcome::kNoAnswer});
+       [this, done, member = action.member](std::optional<ConnectionId> connection, bool refused) {
+         if (!connection) return done(refused ? chiefd::ProbeOutcome::kRefused : chiefd::ProbeOutcome::kNoAnswer);
+         probes_[*connection] = member;
+         after(cluster_->timeouts().probe, [this, done, connection] {
+           if (probes_.erase(*connection) == 0) return;
+           close(*connection);
+           done(chiefd::ProbeOutcome::kNoAnswer);
+         });
        });
 }
 

@@ -38,6 +38,8 @@ class ChiefNode final : public Node {
   void stop(const std::string& name, bool kill);
   void save(const std::string& name);
   void reconfigure(Duration heartbeat_timeout);
+  // Some process says hello in the place of one that is connected, with another incarnation.
+  void claim_a_place(std::uint64_t drawn);
   // L2: each client has its answer within a bound.
   void check_clients();
 
@@ -49,6 +51,8 @@ class ChiefNode final : public Node {
 
  private:
   void step(const chiefd::Event& event);
+  // I29: a claim alone displaces nobody, nor does a probe that is answered.
+  void check_displaced(const chiefd::Event& event, const chiefd::Action& action);
   void act(const chiefd::Listen&) { listens_ = true; }
   void act(const chiefd::Admit& action);
   void act(const chiefd::RefuseTask& action);
@@ -72,6 +76,7 @@ class ChiefNode final : public Node {
   bool listens_ = false;
   std::map<TaskId, ConnectionId> connections_;
   std::map<ConnectionId, Member> members_;
+  std::map<ConnectionId, Member> probes_;  // that wait for their answer, and of whom
   ConnectionId joining_ = 0;
   std::map<TaskId, Incarnation> admitted_;  // by this chief, last
   std::set<TaskId> seen_lost_;              // since

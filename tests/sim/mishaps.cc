@@ -18,6 +18,7 @@ void Mishaps::begin(const JobConfig& job, Duration within, std::function<ChiefNo
     if (!is_over_) lose();
   };
   draw_leaves(within);
+  draw_claims(within);
   draw_ps_leaves(job.job.name, within / 4);
   for (const Storage::Reach how : {Storage::Reach::kUnreadable, Storage::Reach::kAway, Storage::Reach::kUnmounted})
     for (std::uint64_t times = one_in(8) ? between(1, 3) : 0; times > 0; --times)
@@ -57,6 +58,16 @@ void Mishaps::draw_leaves(Duration within) {
       world_.count(Happening::kTimeoutChanged);
       node->reconfigure(timeout);
     });
+}
+
+// Somebody who is mistaken about its index, or lies.
+void Mishaps::draw_claims(Duration within) {
+  for (std::uint64_t times = claims_.below(4) == 0 ? 1 + claims_.below(6) : 0; times > 0; --times) {
+    const Duration when(static_cast<std::int64_t>(claims_.below(static_cast<std::uint64_t>(within.count()))));
+    world_.after(when, [this, drawn = claims_.below(std::uint64_t{1} << 40)] {
+      if (ChiefNode* const node = is_over_ ? nullptr : chief_()) node->claim_a_place(drawn);
+    });
+  }
 }
 
 // Most jobs train for a short part of the time, and only then the others wait for what a ps that leaves has to save.

@@ -25,7 +25,8 @@ class Mishaps {
         laws_(laws),
         journal_(journal),
         random_(seed, stream_of("mishaps")),
-        leaves_(seed, stream_of("leaves")) {}
+        leaves_(seed, stream_of("leaves")),
+        claims_(seed, stream_of("claims")) {}
 
   // Before the job begins: some are allowed few restarts.
   void draw(JobConfig& job);
@@ -48,6 +49,7 @@ class Mishaps {
   void lose_folder(Storage::Reach how);
   void damage(const JobConfig& job);
   void draw_leaves(Duration within);
+  void draw_claims(Duration within);
   void draw_ps_leaves(const std::string& job, Duration within);
   void end_a_task(std::optional<Role> role);
   // Of leaves_: at some time from now on.
@@ -60,6 +62,7 @@ class Mishaps {
   const ChiefDisk& journal_;
   Random random_;
   Random leaves_;
+  Random claims_;
   std::function<ChiefNode*()> chief_;
   std::function<void()> lose_a_ps_;
   EndTask end_a_task_;

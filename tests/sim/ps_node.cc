@@ -19,6 +19,7 @@ Hello PsNode::make_hello() {
   if (job_) {
     task.job = job_->order.job;
     task.generation = job_->order.generation;
+    task.token = job_->order.token;
   }
   Hello hello;
   hello.who = task;
@@ -331,7 +332,7 @@ void PsNode::on_arrival(ConnectionId connection, const Hello& hello) {
     send(connection, wire::HelloAnswer(Welcome{}));
     return handle(pacer, psd::PeerOpened{peer->from});
   }
-  close(connection);  // a probe
+  answer_probe(connection);
 }
 
 void PsNode::on_message(ConnectionId connection, const Payload& payload) {

@@ -28,7 +28,7 @@ class WorkerNode final : public TaskNode {
     tick();
     watch();
   }
-  void on_arrival(ConnectionId connection, const Hello&) override { close(connection); }  // a probe
+  void on_arrival(ConnectionId connection, const Hello&) override { answer_probe(connection); }
   void on_message(ConnectionId connection, const Payload& payload) override;
   void on_closed(ConnectionId connection) override;
 

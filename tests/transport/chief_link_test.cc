@@ -173,5 +173,14 @@ TEST_F(ChiefLinkTest, TemporaryRefusalIsDialledAgainAndAnyOtherEndsIt) {
   EXPECT_NE(refused_->message.find("another cluster"), std::string::npos);
 }
 
+TEST_F(ChiefLinkTest, RefusalThatEndsIsNotDialledAgainWhateverItsCode) {
+  start_chief();
+  chief_->answer = Refused{ErrorCode::kTemporary, "another process took the place", true, {}};
+  link_.open();
+  ASSERT_TRUE(until([&] { return refused_.has_value(); }));
+  EXPECT_EQ(refused_->code, ErrorCode::kTemporary) << "to be started again";
+  EXPECT_EQ(chief_->hellos, 1);
+}
+
 }  // namespace
 }  // namespace disttrain::transport

@@ -51,7 +51,20 @@ class ClusterTest : public testing::Test {
     }
     if (incarnations_[task] == 0) incarnations_[task] = 100 + task.index + (task.role == Role::kPs ? 0 : 50);
     silenced_.erase(task);
-    step(TaskJoined{hello_of(task)});
+    join(hello_of(task));
+  }
+  // As the process that lives at the task's address does: a place that is taken is its own once the chief has probed
+  // it.
+  void join(const TaskHello& hello) {
+    task_refused_.reset();
+    step(TaskJoined{hello});
+    if (!task_refused_ || task_refused_->code != ErrorCode::kTemporary) return;
+    const auto probe = std::find_if(probes_.rbegin(), probes_.rend(),
+                                    [&](const Probe& p) { return p.member.task == hello.member.task; });
+    if (probe == probes_.rend()) return;
+    task_refused_.reset();
+    step(ProbeDone{probe->member, ProbeOutcome::kAnswered, hello.member});
+    step(TaskJoined{hello});
   }
   TaskHello hello_of(TaskId task) {
     TaskHello hello;
@@ -68,6 +81,7 @@ class ClusterTest : public testing::Test {
     TaskHello hello = hello_of(task);
     hello.job = heartbeats_[task].job;
     hello.generation = heartbeats_[task].generation;
+    hello.token = secrets_[task];
     step(TaskJoined{hello});
   }
   void hello_all() {
@@ -156,6 +170,7 @@ class ClusterTest : public testing::Test {
   std::unique_ptr<Cluster> cluster_;
   JournalState journal_;
   Instant now_{std::chrono::seconds(1000)};
+  std::map<TaskId, std::uint64_t> secrets_;  // that ps tasks hold
   std::map<TaskId, Heartbeat> heartbeats_;
   std::vector<Send> sent_;
   std::vector<std::string> notes_;
@@ -223,6 +238,7 @@ class ClusterTest : public testing::Test {
   void on(const JobEnded& ended) { ended_.push_back(ended.job); }
   void on(const Note& note) { notes_.push_back(note.text); }
   void on(const Send& send) {
+    if (const auto* create = std::get_if<CreateShards>(&send.message)) secrets_[send.task] = create->token;
     sent_.push_back(send);
     if (silenced_.count(send.task) == 0)
       std::visit([this, &send](const auto& message) { obey(send.task, message); }, send.message);

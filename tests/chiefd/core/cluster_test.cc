@@ -26,40 +26,167 @@ TEST_F(ClusterTest, UnlistedTaskIsRefusedWithASentence) {
   EXPECT_NE(task_refused_->reason.find("worker/3"), std::string::npos);
 }
 
-TEST_F(ClusterTest, SupersededProcessIsRefused) {
-  start_chief(1, 1);
-  hello(worker(0), 1);
-  hello(worker(0), 2);
-  pass(seconds(1));
-  EXPECT_FALSE(task_refused_);
-  hello(worker(0), 1);
-  ASSERT_TRUE(task_refused_);
-  EXPECT_EQ(task_refused_->code, ErrorCode::kConfig);
+// ---- a place that several processes want (I29)
+
+class PlaceTest : public ClusterTest {
+ protected:
+  void begin() {
+    config_.allow_unlisted_workers = true;
+    start_chief(1, 1);
+    hello(ps(0), 1);
+  }
+  Member process(std::uint64_t incarnation) { return Member{ps(0), Incarnation(incarnation)}; }
+  // Its answer; none: it has the place.
+  std::optional<Refused> claim(std::uint64_t incarnation) {
+    TaskHello hello = hello_of(ps(0));
+    hello.member = process(incarnation);
+    hello.pid = static_cast<std::uint32_t>(incarnation);
+    task_refused_.reset();
+    step(TaskJoined{hello});
+    return task_refused_;
+  }
+  void probe_is_answered_by(std::uint64_t incarnation) {
+    step(ProbeDone{probes().back().member, ProbeOutcome::kAnswered, process(incarnation)});
+  }
+  TaskStatus place() {
+    for (const TaskStatus& status : cluster_->tasks(now_))
+      if (status.task == ps(0)) return status;
+    return {};
+  }
+  void heartbeat(std::uint64_t incarnation) { step(TaskMessage{process(incarnation), Heartbeat{}}); }
+};
+
+TEST_F(PlaceTest, IsKeptByTheProcessThatAnswersItsProbe) {
+  begin();
+  auto refused = claim(2);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code, ErrorCode::kTemporary);
+  EXPECT_FALSE(refused->ends) << "it may be a successor";
+  ASSERT_EQ(probes().size(), 1u);
+  EXPECT_EQ(probes()[0].member, process(1));
+  probe_is_answered_by(1);
+  refused = claim(2);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code, ErrorCode::kConfig);
+  EXPECT_TRUE(refused->ends);
+  EXPECT_NE(refused->reason.find("ps/0 is taken by process 1000 on host, which answers at host:7110"),
+            std::string::npos)
+      << refused->reason;
+  EXPECT_EQ(place().state, TaskState::kReady);
+  EXPECT_EQ(place().losses.replaced, 0u);
+}
+
+TEST_F(PlaceTest, IsNotKeptByAnAnswerFromBeforeTheClaimNorByOneThatHasGoneSince) {
+  begin();
+  step(ConnectionLost{process(1), "reset"});
+  hello(ps(0), 1);  // a moment later; the probe is under way
+  ASSERT_EQ(probes().size(), 1u);
+  EXPECT_TRUE(claim(2));
+  probe_is_answered_by(1);
+  EXPECT_EQ(claim(2)->code, ErrorCode::kTemporary) << "that may have been before the claim";
+  EXPECT_EQ(probes().size(), 2u);
+  probe_is_answered_by(1);
+  step(ConnectionLost{process(1), "reset"});
+  EXPECT_EQ(claim(2)->code, ErrorCode::kTemporary) << "it has died since, it seems";
+  step(ProbeDone{process(1), ProbeOutcome::kRefused});
+  EXPECT_FALSE(claim(2));
+}
+
+TEST_F(PlaceTest, GoesToTheProcessThatLivesAtItsAddress) {
+  begin();
+  EXPECT_TRUE(claim(2));
+  probe_is_answered_by(2);
+  EXPECT_EQ(place().losses.replaced, 1u);
+  EXPECT_FALSE(claim(2));
+  EXPECT_EQ(place().pid, 2u);
+}
+
+TEST_F(PlaceTest, IsKeptWhileItsProcessIsHeardWhateverBecomesOfTheProbe) {
+  begin();
+  for (const ProbeOutcome outcome : {ProbeOutcome::kNoAnswer, ProbeOutcome::kRefused}) {
+    EXPECT_TRUE(claim(2));
+    step(ProbeDone{process(1), outcome});
+    EXPECT_EQ(claim(2)->code, ErrorCode::kTemporary);
+    EXPECT_EQ(place().losses.replaced, 0u);
+    step(ProbeDone{process(1), ProbeOutcome::kNoAnswer});
+  }
+}
+
+TEST_F(PlaceTest, OfASilentProcessThatDoesNotAnswerGoesToTheClaim) {
+  begin();
+  silence(ps(0));
+  pass(seconds(2));
+  step(ProbeDone{process(1), ProbeOutcome::kNoAnswer});
+  EXPECT_EQ(place().state, TaskState::kSilent) << "nobody claims it";
+  EXPECT_TRUE(claim(2));
+  step(ProbeDone{process(1), ProbeOutcome::kNoAnswer});
+  EXPECT_FALSE(claim(2));
+}
+
+TEST_F(PlaceTest, OfAProcessThatWasToldToEndIsWorthWaitingFor) {
+  begin();
+  const JobId job = submit(job_config("a"));
+  hello(worker(0));
+  ASSERT_EQ(status(job).state, JobState::kRunning);
+  say(ps(0), LeaveRequest{});
+  EXPECT_TRUE(claim(2));
+  probe_is_answered_by(1);
+  EXPECT_EQ(claim(2)->code, ErrorCode::kTemporary);
+  EXPECT_FALSE(claim(2)->ends);
+}
+
+TEST_F(PlaceTest, ProcessThatWasDisplacedWhileItWasAwayEndsToBeStartedAgain) {
+  begin();
+  EXPECT_TRUE(claim(2));
+  probe_is_answered_by(2);
+  EXPECT_FALSE(claim(2));
+  EXPECT_EQ(claim(1)->code, ErrorCode::kTemporary);
+  probe_is_answered_by(2);
+  const auto refused = claim(1);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code, ErrorCode::kTemporary);
+  EXPECT_TRUE(refused->ends);
 }
 
 // A hello may be under way longer than its process lives.
-TEST_F(ClusterTest, ProcessWhosePlaceWentToADeadOnesLateHelloGetsItBack) {
+TEST_F(PlaceTest, ThatWentToADeadOnesLateHelloGoesBackToTheOneThatLives) {
   start_chief(1, 1);
-  hello(worker(0), 2);
-  hello(worker(0), 1);
-  hello(worker(0), 2);
-  ASSERT_TRUE(task_refused_);
-  EXPECT_EQ(task_refused_->code, ErrorCode::kTemporary) << "the other may live";
-  task_refused_.reset();
-  step(ConnectionLost{Member{worker(0), Incarnation(1)}, "reset"});
-  hello(worker(0), 2);
-  EXPECT_FALSE(task_refused_);
-  EXPECT_TRUE(cluster_->tasks(now_).back().reason.empty());
+  EXPECT_FALSE(claim(1)) << "of a dead process";
+  EXPECT_TRUE(claim(2));
+  probe_is_answered_by(2);
+  EXPECT_FALSE(claim(2));
 }
 
-TEST_F(ClusterTest, ProcessWhosePlaceWentToALateHelloThatNeverEndsGetsItBackAfterTheTimeout) {
+TEST_F(PlaceTest, AnotherTaskThatAnswersProvesNothing) {
+  begin();
+  EXPECT_TRUE(claim(2));
+  step(ProbeDone{process(1), ProbeOutcome::kAnswered, Member{worker(0), Incarnation(2)}});
+  EXPECT_EQ(claim(2)->code, ErrorCode::kTemporary);
+  EXPECT_EQ(place().losses.replaced, 0u);
+}
+
+TEST_F(PlaceTest, ListedTasksAreDialledWhereTheFileListsThem) {
   start_chief(1, 1);
-  hello(worker(0), 2);
-  hello(worker(0), 1);
-  silence(worker(0));
-  pass(seconds(2));
-  hello(worker(0), 2);
-  EXPECT_FALSE(task_refused_);
+  TaskHello hello = hello_of(ps(0));
+  hello.member = process(1);
+  hello.address = "203.0.113.9:22";
+  step(TaskJoined{hello, "127.0.0.1"});
+  EXPECT_EQ(place().address, "host:7110");
+  step(ConnectionLost{process(1), "reset"});
+  ASSERT_FALSE(probes().empty());
+  EXPECT_EQ(probes().back().address, "host:7110");
+}
+
+TEST_F(PlaceTest, UnlistedWorkersAreDialledWhereTheyCallFrom) {
+  config_.allow_unlisted_workers = true;
+  start_chief(1, 1);
+  TaskHello hello;
+  hello.member = Member{worker(7), Incarnation(1)};
+  hello.address = "203.0.113.9:22";
+  step(TaskJoined{hello, "10.0.0.2"});
+  step(ConnectionLost{hello.member, "reset"});
+  ASSERT_FALSE(probes().empty());
+  EXPECT_EQ(probes().back().address, "10.0.0.2:22");
 }
 
 TEST_F(ClusterTest, JobWaitsForTasksAndNamesThem) {

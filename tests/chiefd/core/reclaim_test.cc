@@ -31,6 +31,38 @@ TEST_F(ReclaimTest, TasksThatHoldTheGenerationGoOnWithIt) {
   EXPECT_NE(event("reclaimed"), "no event of this kind");
 }
 
+// What is in the journal and in the checkpoint folder can be read by others.
+TEST_F(ReclaimTest, SecretOfTheChannelsIsOnNoDiskAndIsToldByThePsTasks) {
+  const JobId job = train(with_checkpoints());
+  const std::uint64_t secret = sent<CreateShards>(ps(0)).back().token;
+  const std::uint64_t mark = journal_.jobs.at(job).generation.mark;
+  EXPECT_NE(secret, 0u);
+  EXPECT_NE(mark, 0u);
+  EXPECT_NE(secret, mark);
+  for (const FolderWork& work : folder_work_)
+    if (const auto* open = std::get_if<OpenFolder>(&work.work)) {
+      EXPECT_EQ(open->mark, mark);
+    }
+  restart_chief_without({worker(1)});
+  pass(seconds(3));
+  ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  sent_.clear();
+  restart(worker(1));
+  pass(seconds(1));
+  ASSERT_FALSE(sent<OpenJob>(worker(1)).empty());
+  EXPECT_EQ(sent<OpenJob>(worker(1)).back().token, secret);
+}
+
+TEST_F(ReclaimTest, PsTasksThatTellDifferentSecretsAreMadeAnew) {
+  const JobId job = train(job_config("a"));
+  secrets_[ps(1)] += 1;
+  restart_chief_without({});
+  pass(seconds(3));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(2));
+  EXPECT_EQ(secrets_[ps(0)], secrets_[ps(1)]);
+}
+
 TEST_F(ReclaimTest, ExamplesThatAnEarlierChiefHeardOfAreNotNews) {
   const JobId job = train(job_config("a"));
   pacer_.examples = 300;

@@ -181,11 +181,11 @@ TEST_F(WorkersTest, RemovedProcessThatComesBackIsNotTakenForAnother) {
   train(job_config("a"));
   TaskHello again = hello_of(worker(1));
   again.member.incarnation = Incarnation(999);
-  step(TaskJoined{again});
+  join(again);
   EXPECT_EQ(event("task_lost"), "worker/1: it begins anew (pid 1001 on host)");
   again.member.incarnation = Incarnation(1000);
   again.pid = 2000;
-  step(TaskJoined{again});
+  join(again);
   EXPECT_EQ(event("task_lost"), "worker/1: another process (pid 2000 on host) took its place");
 }
 
