@@ -1,0 +1,67 @@
+"""Command lines that hold their seats, never read, or never end; and peers that connect and say nothing."""
+import resource
+
+import wire
+from attack import AttackTest, main
+
+
+class ClientsTest(AttackTest):
+    def setUp(self):
+        super().setUp()
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 8192), most))
+
+    def client(self):
+        peer = wire.Peer(self.chief)
+        self.addCleanup(peer.socket.close)
+        answer = peer.say_hello(wire.client_hello())
+        self.assertIsNotNone(answer)
+        return peer, answer[0]
+
+    def test_idle_clients_lock_nobody_out(self):
+        self.train()
+        with self.unharmed():
+            for _ in range(600):
+                self.assertEqual(self.client()[1], wire.WELCOME)
+            for _ in range(5):
+                self.now()
+
+    def test_a_client_that_never_reads_is_dropped(self):
+        self.train()
+        with self.unharmed():
+            peers = [self.client()[0] for _ in range(8)]
+            for peer in peers:
+                peer.socket.setsockopt(wire.socket.SOL_SOCKET, wire.socket.SO_RCVBUF, 4096)
+                peer.socket.settimeout(1)
+                requests = wire.frame(wire.CONTROL, wire.status_request(everything=True)) * 100
+                for _ in range(200):
+                    if not peer.send(requests):
+                        break
+            self.now()
+            for peer in peers:
+                self.assertTrue(peer.is_closed())
+
+    def test_silent_peers_keep_nobody_out(self):
+        """As many as the listener has seats for, and again as many."""
+        self.train()
+        with self.unharmed():
+            held = [wire.Peer(self.chief) for _ in range(2200)]
+            for peer in held:
+                self.addCleanup(peer.socket.close)
+            half = wire.frame(wire.HELLO, wire.client_hello())[:40]
+            for peer in held[::2]:
+                peer.send(half)
+            for _ in range(5):
+                self.now()
+
+    def test_clients_that_follow_and_go_leave_nothing_behind(self):
+        self.train()
+        with self.unharmed(growth=64 << 20):
+            for _ in range(500):
+                with wire.Peer(self.chief) as peer:
+                    peer.say_hello(wire.client_hello())
+                    peer.say(wire.logs_request(follow=True))
+
+
+if __name__ == "__main__":
+    main()

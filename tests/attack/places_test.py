@@ -1,0 +1,82 @@
+"""Processes that claim a place which is taken: by mistake, or to have the one that works there ended."""
+import wire
+from attack import AttackTest, free_address, main
+
+
+class PlacesTest(AttackTest):
+    CODE_TEMPORARY, CODE_CONFIG = 6, 8
+
+    def claim(self, role, index, incarnation, **hello):
+        with wire.Peer(self.chief) as peer:
+            kind, words, _ = peer.say_hello(wire.task_hello(role, index, incarnation, **hello))
+            return None if kind == wire.WELCOME else wire.Refusal(words)
+
+    def test_a_claim_moves_nobody_who_answers_its_probe(self):
+        self.train()
+        with self.unharmed():
+            for round_number in range(20):
+                for role, index in [(wire.PS, 0), (wire.WORKER, 0), (wire.WORKER, 1)]:
+                    refusal = self.claim(role, index, 1000 + round_number, shards=4)
+                    self.assertIsNotNone(refusal, "the place is taken")
+                    self.assertIn("is taken by process", refusal.reason)
+            # One that insists is told that it is in vain.
+            refusal = self.until("the claim to be refused for good", lambda: self.insists())
+            self.assertIn("give each process its own index", refusal.reason)
+        self.assertEqual(self.events("task_lost"), [])
+
+    def insists(self):
+        refusal = self.claim(wire.PS, 0, 4711)
+        return refusal if refusal.code == self.CODE_CONFIG else None
+
+    def test_a_second_daemon_with_the_same_index_ends_and_the_first_lives(self):
+        self.train()
+        other = self.folder / "other.toml"
+        text = self.cluster.read_text()
+        other.write_text(text.replace(self.addresses["worker/0"], free_address()))
+        with self.unharmed():
+            outcome = self.run_program("workerd", "--cluster", other, "--index", "0")
+            self.assertEqual(outcome.code, 78, str(outcome))
+            self.assertIn("give each process its own index", outcome.err)
+
+    def test_a_hello_does_not_choose_whom_the_chief_dials(self):
+        """A place that is vacant is taken by a liar; the chief dials the address of the cluster file."""
+        self.daemons["worker/1"].kill()
+        self.daemons["worker/1"].wait()
+        self.until("the chief to see it gone", lambda: self.state_of("worker/1") in ("dead", "left"))
+        trap = wire.socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(trap.close)
+        address = "127.0.0.1:%d" % trap.getsockname()[1]
+        peer = wire.Peer(self.chief)
+        self.assertEqual(peer.say_hello(wire.task_hello(wire.WORKER, 1, 5, address=address))[0], wire.WELCOME)
+        self.assertEqual(self.task("worker/1")["address"], self.addresses["worker/1"])
+        peer.socket.close()
+        # Its connection is gone: the chief probes, and finds nobody where the file says.
+        self.until("the chief to see it gone", lambda: self.state_of("worker/1") in ("dead", "left"))
+        trap.setblocking(False)
+        with self.assertRaises(BlockingIOError):
+            trap.accept()
+        # The one that belongs there has its place again at once.
+        self.start_daemon("worker/1")
+        self.until("worker/1 to be back", lambda: self.state_of("worker/1") == "ready")
+
+    def task(self, name):
+        return next(task for task in self.now()["tasks"] if task["task"] == name)
+
+    def state_of(self, name):
+        return self.task(name)["state"]
+
+    def test_a_liar_loses_the_place_to_the_one_that_lives_at_its_address(self):
+        self.daemons["worker/1"].kill()
+        self.daemons["worker/1"].wait()
+        self.until("the chief to see it gone", lambda: self.state_of("worker/1") in ("dead", "left"))
+        liar = wire.Peer(self.chief)
+        self.addCleanup(liar.socket.close)
+        self.assertEqual(liar.say_hello(wire.task_hello(wire.WORKER, 1, 5))[0], wire.WELCOME)
+        self.start_daemon("worker/1")
+        self.until("the liar to be thrown out",
+                   lambda: self.task("worker/1")["pid"] == self.daemons["worker/1"].pid)
+        self.assertTrue(liar.is_closed())
+
+
+if __name__ == "__main__":
+    main()
