@@ -22,6 +22,15 @@ std::vector<const Kernels*> kernels_here() {
 
 using Floats = std::vector<float>;
 
+// A set that this machine can't run is left out of all tests below, and said so here.
+TEST(Kernels, OfEachWidthAreTested) {
+  std::string missing;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) missing += " AVX2 with FMA";
+  if (!__builtin_cpu_supports("avx512f")) missing += " AVX-512F";
+  if (!missing.empty()) GTEST_SKIP() << "this machine doesn't have" << missing;
+  EXPECT_EQ(kernels_here().size(), 2u);
+}
+
 class KernelsTest : public testing::Test {
  protected:
   void SetUp() override {
