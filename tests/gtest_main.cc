@@ -1,5 +1,6 @@
 // main() of all test programs. ctest knows a skipped test by its exit code alone: 77 where all that ran passed and
-// something was left out. Each test that was left out is named, with its reason, in a line that tools/check/skips reads.
+// something was left out. Each test that was left out is named, with its reason, in a line that tools/check/skips
+// reads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
