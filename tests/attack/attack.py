@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "system"))
 
-from harness import PATIENCE, SystemTest, main  # noqa: E402,F401
+from harness import PATIENCE, SystemTest  # noqa: E402,F401
 from ports import free_address  # noqa: E402
 
 PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}

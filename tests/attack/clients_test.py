@@ -1,8 +1,9 @@
 """Command lines that hold their seats, never read, or never end; and peers that connect and say nothing."""
 import resource
+import unittest
 
 import wire
-from attack import AttackTest, main
+from attack import AttackTest
 
 
 class ClientsTest(AttackTest):
@@ -64,4 +65,4 @@ class ClientsTest(AttackTest):
 
 
 if __name__ == "__main__":
-    main()
+    unittest.main()

@@ -1,9 +1,10 @@
 """Bytes that make no sense, at every port of every daemon: each is answered or closed, and costs nobody anything."""
 import random
 import socket
+import unittest
 
 import wire
-from attack import AttackTest, main
+from attack import AttackTest
 
 SEED = 20
 
@@ -174,4 +175,4 @@ class DoorsTest(AttackTest):
 
 
 if __name__ == "__main__":
-    main()
+    unittest.main()

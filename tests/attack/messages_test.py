@@ -4,9 +4,10 @@ The attacker is a worker: one that the cluster file doesn't list, or the one tha
 """
 import json
 import re
+import unittest
 
 import wire
-from attack import PATIENCE, AttackTest, main
+from attack import PATIENCE, AttackTest
 
 
 class MessagesTest(AttackTest):
@@ -151,4 +152,4 @@ class DescriberTest(AttackTest):
 
 
 if __name__ == "__main__":
-    main()
+    unittest.main()

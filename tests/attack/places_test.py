@@ -1,6 +1,7 @@
 """Processes that claim a place which is taken: by mistake, or to have the one that works there ended."""
+import unittest
 import wire
-from attack import AttackTest, free_address, main
+from attack import AttackTest, free_address
 
 
 class PlacesTest(AttackTest):
@@ -79,4 +80,4 @@ class PlacesTest(AttackTest):
 
 
 if __name__ == "__main__":
-    main()
+    unittest.main()

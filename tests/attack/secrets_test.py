@@ -1,8 +1,9 @@
 """What can be read on the disks of a cluster opens no channel."""
 import struct
+import unittest
 
 import wire
-from attack import AttackTest, main
+from attack import AttackTest
 
 
 class SecretsTest(AttackTest):
@@ -62,4 +63,4 @@ class SecretsTest(AttackTest):
 
 
 if __name__ == "__main__":
-    main()
+    unittest.main()

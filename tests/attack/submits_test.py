@@ -1,6 +1,7 @@
 """Job files that are made to be hard to read. The job that runs loses no step over them."""
+import unittest
 import wire
-from attack import AttackTest, main
+from attack import AttackTest
 
 
 class SubmitsTest(AttackTest):
@@ -57,4 +58,4 @@ class SubmitsTest(AttackTest):
 
 
 if __name__ == "__main__":
-    main()
+    unittest.main()
