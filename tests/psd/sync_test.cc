@@ -159,6 +159,35 @@ TEST(SyncBackupWorkers, EveryShardAppliesTheRecordedSetAndLateOnesAreCounted) {
   EXPECT_GT(late, 100U);
 }
 
+// With clipping a step is made only of a set whose norm every shard has measured; the sum that was measured is applied,
+// with the bits of one that is made anew.
+TEST(SyncBackupWorkers, WithClippingTheStepIsTheSumOfTheRecordedSet) {
+  std::uint64_t late = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    TrainSection train = sync_train(10);
+    train.aggregate = 2;
+    train.clip = ClipConfig{ClipKind::kGlobalNorm, 1e9};  // longer than any: the scale is 1
+    Training run(2 + seed % 2, train, 4, seed);
+    TrainSection unclipped = train;
+    unclipped.clip = {};
+    OneProcess reference(unclipped, run.cluster.model());
+    run.run_to_the_end();
+    ASSERT_EQ(run.cluster.failed, "");
+    ASSERT_EQ(run.cluster.commits.size(), 10U);
+    late += run.cluster.node(0).shard.core().report().late;
+    for (const Commit& commit : run.cluster.commits) {
+      EXPECT_EQ(commit.scale, 1.0);
+      std::vector<std::vector<float>> gradients;
+      commit.members.each(
+          [&](Rank rank) { gradients.push_back(random_gradient(seed, rank.value, commit.step.value, 22)); });
+      reference.step(gradients, std::vector<std::uint32_t>(gradients.size(), 10), 4);
+    }
+    ASSERT_EQ(run.cluster.model(), reference.parameters());
+  }
+  EXPECT_GT(late, 50U);
+}
+
 TEST(SyncBackupWorkers, ALateWorkerGetsFreshParameters) {
   TrainSection train = sync_train(0);
   train.aggregate = 1;

@@ -101,7 +101,7 @@ Status decode_push(Bytes control, Push& into) {
     for (auto interval : bounded(r.getVisited(), kMaxVisited, "visited positions"))
       m.visited.push_back(wire::read(interval));
     if (DISTTRAIN_MUTANT(kRecordsLostOnTheWire) && m.visited.size() > 1) m.visited.clear();
-    return true;
+    return std::monostate();
   });
   if (!read) return tl::unexpected(read.error());
   return {};
