@@ -16,6 +16,7 @@
 #include "common/daemon/random.h"
 #include "common/daemon/service.h"
 #include "common/daemon/signals.h"
+#include "common/daemon/standard_streams.h"
 #include "common/metrics/process.h"
 
 namespace disttrain::daemon {
@@ -78,6 +79,7 @@ Result<Startup> find_place(Role role, const DaemonOptions& options) {
 }  // namespace
 
 std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_code) {
+  open_standard_streams();
   ignore_write_signals();
   end_when_exhausted(program_of(role));
   std::signal(SIGHUP, SIG_IGN);  // until somebody reads the file again for it

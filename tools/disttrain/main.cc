@@ -9,6 +9,7 @@
 
 #include "common/daemon/exhaustion.h"
 #include "common/daemon/signals.h"
+#include "common/daemon/standard_streams.h"
 #include "common/daemon/startup.h"
 #include "common/nearest_word.h"
 #include "common/result.h"
@@ -82,6 +83,7 @@ int run(disttrain::cli::CommandLine& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  disttrain::daemon::open_standard_streams();
   disttrain::daemon::ignore_write_signals();
   disttrain::daemon::end_when_exhausted("disttrain");
   if (disttrain::Status limits = disttrain::daemon::raise_limits(0); !limits)

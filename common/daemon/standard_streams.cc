@@ -1,0 +1,21 @@
+#include "common/daemon/standard_streams.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace disttrain::daemon {
+
+// As glibc does it for programs that run with the rights of another user.
+void open_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    // The lowest number that is free: this one.
+    const bool is_input = fd == STDIN_FILENO;
+    if (::open(is_input ? "/dev/full" : "/dev/null", is_input ? O_WRONLY : O_RDONLY) == fd) continue;
+    (void)!::open("/", O_RDONLY | O_DIRECTORY);  // without /dev; can't be written, either
+  }
+}
+
+}  // namespace disttrain::daemon
