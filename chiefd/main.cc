@@ -44,7 +44,8 @@ int main(int argc, char** argv) {
   if (!opened) return daemon::report(log, opened.error());
 
   asio::io_context loop(1);
-  Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(loop, *startup);
+  Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(
+      loop, *startup, [&] { return transport::try_to_listen(loop, transport, startup->listen_address); });
   if (!http) return daemon::report(log, http.error());
   metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), cluster.hash,
                                   daemon::wall_nanoseconds());

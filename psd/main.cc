@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
   if (Status valid = transport::validate(options); !valid) return daemon::report(log, valid.error());
   transport::TcpTransport transport(options);
   asio::io_context loop(1);
-  Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(loop, *startup);
+  Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(
+      loop, *startup, [&] { return transport::try_to_listen(loop, transport, startup->listen_address); });
   if (!http) return daemon::report(log, http.error());
   startup->metrics_address = daemon::reachable_address(**http, startup->address);
   metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), startup->cluster.hash,

@@ -138,6 +138,9 @@ class Transport {
                     std::function<void(Result<std::unique_ptr<Connection>>)> done) = 0;
 };
 
+// Whether this address could be listened on now; nothing stays open. A socket that was passed ("fd:3") always could.
+Status try_to_listen(asio::io_context& loop, Transport& transport, const std::string& address);
+
 // Of a failed dial: no process listens at that address, on a host that answered. Anything else proves nothing.
 bool proves_nobody_listens(const Error& error);
 

@@ -29,7 +29,8 @@ int main(int argc, char** argv) {
   daemon::report_crashes(startup->task, log.form());
   transport::TcpTransport tcp(
       transport::TcpOptions{.congestion_control = startup->cluster.transport.congestion_control});
-  Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(loop, *startup);
+  Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(
+      loop, *startup, [&] { return transport::try_to_listen(loop, tcp, startup->listen_address); });
   if (!http) return daemon::report(log, http.error());
   startup->metrics_address = daemon::reachable_address(**http, startup->address);
   metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, tcp.name(), startup->cluster.hash,

@@ -42,12 +42,16 @@ void add_daemon_pages(HttpEndpoint& endpoint, DaemonState state) {
   });
 }
 
-Result<std::unique_ptr<HttpEndpoint>> open_endpoint(asio::io_context& loop, const Startup& startup) {
+Result<std::unique_ptr<HttpEndpoint>> open_endpoint(asio::io_context& loop, const Startup& startup,
+                                                    const std::function<Status()>& listen) {
   std::unique_ptr<HttpEndpoint> endpoint;
   const Status opened = try_patiently([&]() -> Status {
     Result<std::unique_ptr<HttpEndpoint>> tried =
         HttpEndpoint::open(loop, startup.cluster.metrics.listen, startup.address);
-    if (!tried) return tl::unexpected(tried.error());
+    if (!tried) {
+      if (Status own = listen(); !own) return own;
+      return tl::unexpected(tried.error());
+    }
     endpoint = std::move(*tried);
     return {};
   });

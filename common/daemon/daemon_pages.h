@@ -24,8 +24,11 @@ struct DaemonState {
 // Before serve(). What `state` refers to lives until the endpoint has ended.
 void add_daemon_pages(HttpEndpoint& endpoint, DaemonState state);
 
-// At [metrics] listen, and as patiently as the task's own port: see try_patiently.
-Result<std::unique_ptr<HttpEndpoint>> open_endpoint(asio::io_context& loop, const Startup& startup);
+// At [metrics] listen, and as patiently as the task's own port: see try_patiently. Where that port is in use, the
+// task's own may be, too: then a second daemon of the task runs, and the error is that of `listen`, which tries the own
+// port and lets it go again.
+Result<std::unique_ptr<HttpEndpoint>> open_endpoint(asio::io_context& loop, const Startup& startup,
+                                                    const std::function<Status()>& listen);
 
 // host:port for others: the endpoint's, with the task's host where it listens on every address of the host. "" where
 // there is no endpoint.
