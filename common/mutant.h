@@ -56,6 +56,14 @@ enum class Mutant {
   kDamageUnseen,
   // transport
   kRecordsLostOnTheWire,
+  // the chief's journal
+  kJournalEndNotCopied,
+  kJournalDamageIsCut,
+  kJournalMarkUnread,
+  kJournalNameNotSynced,
+  // links to chiefs
+  kTwoChiefsOfOneTerm,
+  kForkTakenForSuccessor,
 };
 
 inline Mutant planted_mutant = Mutant::kNone;

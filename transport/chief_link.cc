@@ -72,19 +72,15 @@ void ChiefLink::on_answer(const wire::HelloAnswer& answer) {
 }
 
 void ChiefLink::welcomed(const Welcome& welcome) {
-  const bool is_other_journal = journal_.value != 0 && journal_ != welcome.journal;
-  if (!is_other_journal && welcome.term < term_)
-    return lost("it is of term " + std::to_string(welcome.term.value) + ", older than the term " +
-                std::to_string(term_.value) + " that we obey: is a second chief running?");
-  term_ = welcome.term;
-  journal_ = welcome.journal;
+  const Obedience::Answer answer = obedience_.hear(welcome);
+  if (answer.verdict == Obedience::Verdict::kRefuse) return lost(answer.why);
   if (welcome.heartbeat_timeout > Duration::zero()) timeouts_ = derive_timeouts(welcome.heartbeat_timeout);
   open_ = true;
   said_away_ = false;
   pause_ = timeouts_.reconnect_first;
   heard_ = std::chrono::steady_clock::now();
   watch_silence();
-  if (is_other_journal) {
+  if (answer.verdict == Obedience::Verdict::kObeyAnew) {
     waiting_.clear();
     handlers_.on_other_journal();
   }
@@ -106,7 +102,6 @@ void ChiefLink::on_message(wire::ControlMessage message) {
   if (!open_) return;
   heard_ = std::chrono::steady_clock::now();
   if (const auto* answer = std::get_if<HeartbeatAnswer>(&message)) {
-    term_ = std::max(term_, answer->term);
     if (answer->heartbeat_timeout > Duration::zero()) timeouts_ = derive_timeouts(answer->heartbeat_timeout);
     return;
   }

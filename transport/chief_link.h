@@ -1,6 +1,6 @@
 // The control connection that a ps or a worker keeps to its chief: dials, says hello, and dials again, with pauses that
 // double, whenever the connection is lost or the chief silent. Nothing of a job hangs on it: while the chief is away
-// training goes on. Obeys only chiefs of its journal's newest term.
+// training goes on. Whom it obeys: obedience.h.
 //
 // What may be lost: a report that was written to a connection which then broke. The chief repeats what it asked and has
 // no answer to; whoever answers must be ready to be asked twice.
@@ -19,6 +19,7 @@
 #include "common/timeouts.h"
 #include "transport/connection.h"
 #include "transport/control_link.h"
+#include "transport/obedience.h"
 #include "transport/wire/codec.h"
 
 namespace disttrain::transport {
@@ -30,7 +31,8 @@ class ChiefLink final : private ControlHandler {
     std::function<Hello()> make_hello;  // asked at each attempt; journal() goes into it
     // Registered, for the first time or again, with a chief of a term that we obey.
     std::function<void(const Welcome&)> on_welcome;
-    // Before on_welcome: the chief has another journal than the one we knew; whatever we hold is unknown to it.
+    // Before on_welcome: the chief has another journal than the one we knew, or one that parted from it; whatever we
+    // hold is unknown to it.
     std::function<void()> on_other_journal;
     std::function<void(wire::ControlMessage)> on_message;
     // The chief doesn't want us and won't: another cluster, another version, a place that is taken. Nothing more is
@@ -82,7 +84,7 @@ class ChiefLink final : private ControlHandler {
   void set_own_timeouts(const Timeouts& timeouts) {
     if (!open_) timeouts_ = timeouts;
   }
-  JournalId journal() const { return journal_; }  // of the chief that we know, 0 = none yet
+  JournalId journal() const { return obedience_.journal(); }  // of the chief that we know, 0 = none yet
 
  private:
   void on_answer(const wire::HelloAnswer& answer) override;
@@ -101,8 +103,7 @@ class ChiefLink final : private ControlHandler {
   const Handlers handlers_;
 
   Timeouts timeouts_;
-  Term term_;
-  JournalId journal_;
+  Obedience obedience_;
   asio::steady_timer timer_;  // the hello's answer, or the pause before the next attempt, or the chief's silence
   Duration pause_;
   std::chrono::steady_clock::time_point heard_;

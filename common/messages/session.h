@@ -73,7 +73,11 @@ struct Welcome {
   Duration heartbeat_timeout{};  // control connections: the chief's, which holds for all
   Sequence last_sequence;        // channels: the last frame taken from this incarnation, 0 = none
   std::vector<std::string> warnings;
+  Incarnation chief{};                // control connections: the chief's process; 0 = an older version
+  std::vector<Incarnation> former{};  // control connections: of the terms before, the newest first; kMaxFormerChiefs
 };
+// A task that was away for more terms begins anew.
+inline constexpr std::size_t kMaxFormerChiefs = 64;
 
 // The answer to a hello or a request that isn't granted. Nothing has changed.
 struct Refused {

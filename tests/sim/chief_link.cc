@@ -52,13 +52,11 @@ void TaskNode::on_link_message(const Payload& payload) {
   if (const auto* answer = std::get_if<wire::HelloAnswer>(&payload)) {
     const auto* welcome = std::get_if<Welcome>(answer);
     if (welcome == nullptr) return refused(std::get<Refused>(*answer));
-    const bool is_other = journal_.value != 0 && journal_ != welcome->journal;
-    if (!is_other && welcome->term < term_) return link_lost();
-    term_ = welcome->term;
-    journal_ = welcome->journal;
+    const transport::Obedience::Verdict verdict = obedience_.hear(*welcome).verdict;
+    if (verdict == transport::Obedience::Verdict::kRefuse) return link_lost();
     open_ = true;
     pause_ = Duration();
-    if (is_other) {
+    if (verdict == transport::Obedience::Verdict::kObeyAnew) {
       waiting_.clear();
       on_other_journal();
     }
@@ -69,7 +67,6 @@ void TaskNode::on_link_message(const Payload& payload) {
   }
   const auto& message = std::get<wire::ControlMessage>(payload);
   if (const auto* answer = std::get_if<HeartbeatAnswer>(&message)) {
-    term_ = std::max(term_, answer->term);
     timeouts_ = derive_timeouts(answer->heartbeat_timeout);
   } else if (gone_ && std::holds_alternative<LeaveGranted>(message)) {
     tell("is let go");

@@ -7,6 +7,7 @@
 
 #include "common/timeouts.h"
 #include "tests/sim/network.h"
+#include "transport/obedience.h"
 
 namespace disttrain::sim {
 
@@ -43,7 +44,7 @@ class TaskNode : public Node {
   bool is_link(ConnectionId connection) const { return connection == link_; }
   void on_link_message(const Payload& payload);
   void on_link_closed() { link_lost(); }
-  JournalId journal() const { return journal_; }
+  JournalId journal() const { return obedience_.journal(); }
   const Timeouts& timeouts() const { return timeouts_; }
 
  private:
@@ -61,8 +62,7 @@ class TaskNode : public Node {
   std::uint64_t attempt_ = 0;
   Duration pause_{};
   Instant heard_;
-  Term term_;
-  JournalId journal_;
+  transport::Obedience obedience_;
   std::deque<wire::ControlMessage> waiting_;
 };
 

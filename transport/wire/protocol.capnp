@@ -142,6 +142,8 @@ struct Welcome {
   heartbeatTimeout @3 :Int64;       # control connections, nanoseconds: the chief's holds for all
   lastSequence @4 :UInt64;          # channels
   warnings @5 :List(Text);
+  chief @6 :UInt64;                 # control connections: the chief's incarnation; 0 = an older version
+  former @7 :List(UInt64);          # control connections: the incarnations of the terms before, the newest first
 }
 
 enum ErrorCode {

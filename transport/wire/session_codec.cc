@@ -112,6 +112,9 @@ static Welcome read(schema::Welcome::Reader r) {
   welcome.last_sequence = Sequence(r.getLastSequence());
   for (auto warning : bounded(r.getWarnings(), kMaxWarnings, "warnings"))
     welcome.warnings.push_back(read_sentence(warning, "warning"));
+  welcome.chief = Incarnation(r.getChief());
+  for (auto chief : bounded(r.getFormer(), kMaxFormerChiefs, "former chiefs"))
+    welcome.former.push_back(Incarnation(chief));
   return welcome;
 }
 
@@ -141,6 +144,9 @@ std::vector<std::byte> encode(const Welcome& welcome) {
     b.setLastSequence(welcome.last_sequence.value);
     auto warnings = b.initWarnings(list_size(welcome.warnings, kMaxWarnings, "warnings"));
     for (unsigned i = 0; i < warnings.size(); ++i) warnings.set(i, write_sentence(welcome.warnings[i]));
+    b.setChief(welcome.chief.value);
+    auto former = b.initFormer(list_size(welcome.former, kMaxFormerChiefs, "former chiefs"));
+    for (unsigned i = 0; i < former.size(); ++i) former.set(i, welcome.former[i].value);
   }));
 }
 
