@@ -5,6 +5,7 @@
 #include <asio/post.hpp>
 #include <utility>
 
+#include "chiefd/journal_limits.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/config_reader.h"
 #include "common/daemon/random.h"
@@ -47,12 +48,18 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
       }) {
   JournalState state = std::move(setup.journal.state);
   if (state.journal.value == 0) state.journal = JournalId(daemon::draw_number());
-  if (setup.journal.cut_bytes != 0)
-    log_.warn("cut " + std::to_string(setup.journal.cut_bytes) + " bytes of a torn record off the journal");
-  journal_ =
-      std::make_unique<JournalWriter>(loop_, std::move(setup.journal.file),
-                                      JournalWriter::Handlers{[this](Ticket ticket) { step(Persisted{ticket}); },
-                                                              [this](const Error& error) { on_failed_(error); }});
+  for (const std::string& line : setup.journal.told) log_.warn(line);
+  journal_ = std::make_unique<JournalWriter>(
+      loop_, std::move(setup.journal.file),
+      JournalWriter::Handlers{.on_persisted = [this](Ticket ticket) { step(Persisted{ticket}); },
+                              .on_failed = [this](const Error& error) { on_failed_(error); },
+                              .on_put_off =
+                                  [this](const Error& error) {
+                                    log_.warn(
+                                        "the journal isn't compacted for now, and goes on in the file that it "
+                                        "has; tried again after 1 MiB more: " +
+                                        error.message);
+                                  }});
   folders_ = std::make_unique<FolderKeeper>([this, alive = std::weak_ptr<bool>(is_alive_)](FolderDone done) {
     asio::post(loop_, [this, alive, done = std::move(done)] {
       if (!alive.expired()) step(done);
@@ -62,7 +69,8 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
   events_ = state.events;
   std::map<JobId, RecoveredJob> jobs = recovered_jobs(state);
   cluster_ = std::make_unique<Cluster>(
-      Cluster::Setup{config_, std::move(state), std::move(jobs), setup.seed, daemon::wall_nanoseconds()});
+      Cluster::Setup{config_, std::move(state), std::move(jobs), setup.seed,
+                     EventClocks{daemon::wall_nanoseconds(), daemon::uptime_nanoseconds()}, setup.incarnation});
   metrics_ = std::make_unique<ChiefMetrics>(config_, *cluster_);
   log_.set_listener([this, alive = std::weak_ptr<bool>(is_alive_)] {
     asio::post(loop_, [this, alive] {
@@ -195,6 +203,8 @@ Welcome Chief::make_welcome(std::uint64_t cluster_hash) const {
   Welcome welcome;
   welcome.term = cluster_->term();
   welcome.journal = cluster_->journal();
+  welcome.chief = cluster_->self();
+  welcome.former = cluster_->former_chiefs();
   welcome.heartbeat_timeout = cluster_->timeouts().silent;
   if (cluster_hash != 0 && cluster_hash != config_.hash)
     welcome.warnings.push_back("this task's cluster file differs from the chief's: give all tasks the same");
@@ -400,8 +410,9 @@ void Chief::act(const Probe& action) {
 
 void Chief::act(const Persist& action) {
   if (const auto* event = std::get_if<EventRecord>(&action.record)) {
-    EventRecord stamped = *event;
+    EventRecord stamped = std::get<EventRecord>(bounded(*event));
     stamped.wall_nanoseconds = daemon::wall_nanoseconds();
+    stamped.uptime_nanoseconds = daemon::uptime_nanoseconds();
     add_event(stamped);
     progress_.hear(stamped);
     metrics_->hear(stamped);

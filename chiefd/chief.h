@@ -43,7 +43,8 @@ class Chief {
     std::string listen_address;     // as in the cluster file, or a socket that was passed
     std::string metrics_address{};  // of its own metrics; "" = none
     JournalFile::Opened journal;
-    std::uint64_t seed = 0;  // random
+    std::uint64_t seed = 0;     // random
+    Incarnation incarnation{};  // of this process
     // It listens now, at this address.
     std::function<void(const std::string&)> on_listening;
     // It can't go on: port in use, disk full.

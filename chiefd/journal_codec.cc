@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 
-#include "common/check.h"
 #include "transport/wire/codec.h"
 
 namespace disttrain::chiefd {
@@ -13,7 +12,7 @@ namespace {
 
 // Never renumbered.
 enum class Type : std::uint8_t {
-  kTerm = 1,
+  kOlderTerm = 1,  // without its chief; not written any more
   kSubmitted = 2,
   kState = 3,
   kBareGeneration = 4,  // a number only; not written any more
@@ -24,10 +23,12 @@ enum class Type : std::uint8_t {
   kRoster = 9,
   kOpenGrants = 10,
   kCheckpoint = 11,
-  kEvent = 12,
+  kOlderEvent = 12,       // by the wall clock alone; not written any more
   kOlderGeneration = 13,  // without where its initial values are read; not written any more
   kGeneration = 14,
   kEnd = 15,
+  kEvent = 16,
+  kTerm = 17,
 };
 
 class Writer {
@@ -39,7 +40,8 @@ class Writer {
   }
   void text(const std::string& value) {
     number(static_cast<std::uint32_t>(value.size()));
-    for (char c : value) bytes_.push_back(static_cast<std::byte>(c));
+    const auto bytes = std::as_bytes(std::span(value));
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
   std::vector<std::byte> take() { return std::move(bytes_); }
 
@@ -89,11 +91,13 @@ class Reader {
 
 struct Encoder {
   Writer& out;
+  std::optional<Error>& failure;
 
   void operator()(const TermRecord& record) const {
     out.number(Type::kTerm);
     out.number(record.journal.value);
     out.number(record.term.value);
+    out.number(record.chief.value);
   }
   void operator()(const SubmittedRecord& record) const {
     out.number(Type::kSubmitted);
@@ -137,7 +141,10 @@ struct Encoder {
   void operator()(const DescribedRecord& record) const {
     out.number(Type::kDescribed);
     const Result<wire::EncodedControl> encoded = wire::encode(wire::ControlMessage(record.described));
-    DISTTRAIN_CHECK(encoded.has_value());  // it came over the wire
+    if (!encoded) {
+      failure = Error{ErrorCode::kSoftware, "the journal can't take a model: " + encoded.error().message};
+      return;
+    }
     out.number(static_cast<std::uint16_t>(encoded->type));
     out.text(std::string(reinterpret_cast<const char*>(encoded->bytes.data()), encoded->bytes.size()));
   }
@@ -220,7 +227,8 @@ struct Encoder {
     out.text(record.task);
     out.number(record.step);
     out.text(record.text);
-    if (!record.cause.empty()) out.text(record.cause);
+    out.text(record.cause);
+    out.number(static_cast<std::uint64_t>(record.uptime_nanoseconds));
   }
   void operator()(const GrantRecord& record) const {
     out.number(Type::kGrant);
@@ -244,6 +252,11 @@ struct Encoder {
 };
 
 constexpr std::size_t kMemberBytes = 13;
+
+TermRecord read_older_term(Reader& in) {
+  const JournalId journal(in.number<std::uint64_t>());
+  return TermRecord{journal, Term(in.number<std::uint64_t>())};
+}
 
 TaskId read_task(Reader& in) {
   TaskId task;
@@ -376,7 +389,7 @@ CheckpointRecord read_checkpoint(Reader& in) {
   return record;
 }
 
-EventRecord read_event(Reader& in) {
+EventRecord read_older_event(Reader& in) {
   EventRecord record;
   record.wall_nanoseconds = static_cast<std::int64_t>(in.number<std::uint64_t>());
   record.job = JobId(in.number<std::uint32_t>());
@@ -385,6 +398,12 @@ EventRecord read_event(Reader& in) {
   record.step = in.number<std::uint64_t>();
   record.text = in.text();
   if (!in.is_whole()) record.cause = in.text();
+  return record;
+}
+
+EventRecord read_event(Reader& in) {
+  EventRecord record = read_older_event(in);
+  record.uptime_nanoseconds = static_cast<std::int64_t>(in.number<std::uint64_t>());
   return record;
 }
 
@@ -422,9 +441,11 @@ GrantRecord read_grant(Reader& in) {
 
 }  // namespace
 
-std::vector<std::byte> encode_record(const Record& record) {
+Result<std::vector<std::byte>> encode_record(const Record& record) {
   Writer out;
-  std::visit(Encoder{out}, record);
+  std::optional<Error> failure;
+  std::visit(Encoder{out, failure}, record);
+  if (failure) return tl::unexpected(std::move(*failure));
   return out.take();
 }
 
@@ -433,9 +454,13 @@ Result<Record> decode_record(std::span<const std::byte> bytes) {
   const auto type = in.number<std::uint8_t>();
   Record record;
   switch (static_cast<Type>(type)) {
+    case Type::kOlderTerm:
+      record = read_older_term(in);
+      break;
     case Type::kTerm: {
-      const JournalId journal(in.number<std::uint64_t>());
-      record = TermRecord{journal, Term(in.number<std::uint64_t>())};
+      TermRecord term = read_older_term(in);
+      term.chief = Incarnation(in.number<std::uint64_t>());
+      record = term;
       break;
     }
     case Type::kSubmitted: {
@@ -499,6 +524,9 @@ Result<Record> decode_record(std::span<const std::byte> bytes) {
       record = std::move(end);
       break;
     }
+    case Type::kOlderEvent:
+      record = read_older_event(in);
+      break;
     case Type::kEvent:
       record = read_event(in);
       break;

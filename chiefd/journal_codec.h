@@ -11,9 +11,10 @@
 
 namespace disttrain::chiefd {
 
-inline constexpr std::uint32_t kJournalVersion = 4;
+inline constexpr std::uint32_t kJournalVersion = 5;
 
-std::vector<std::byte> encode_record(const Record& record);
+// kSoftware: the wire's codec can't write the model that it describes.
+Result<std::vector<std::byte>> encode_record(const Record& record);
 // kData: what was found, of a record whose checksum is right. An unknown type is one of a newer version.
 Result<Record> decode_record(std::span<const std::byte> bytes);
 

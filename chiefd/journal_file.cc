@@ -1,279 +1,212 @@
 #include "chiefd/journal_file.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdint>
-#include <cstring>
-#include <filesystem>
 #include <utility>
-#include <vector>
 
-#include "chiefd/journal_codec.h"
-#include "transport/wire/checksum.h"
+#include "chiefd/journal_limits.h"
+#include "common/mutant.h"
 
 namespace disttrain::chiefd {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'D', 'T', 'R', 'N', 'J', 'R', 'N', 'L'};
-constexpr std::size_t kFileHeaderBytes = 12;  // magic, u32 version
-constexpr std::size_t kBatchHeaderBytes = 8;  // u32 length, u32 crc32c of length and content
-constexpr std::uint32_t kMaxBatchBytes = 64 << 20;
-constexpr std::uint32_t kBatches = 4;  // before this version a batch was one record, without a length of its own
+constexpr char kJournal[] = "journal";
+constexpr char kMark[] = "journal.mark";
 
-using Bytes = std::vector<std::byte>;
+using MaybeBytes = std::optional<JournalBytes>;
 
-// What to do about it.
-const char* advice(int error) {
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-      return ": free space on that disk, and the chief goes on where it was";
-    case EACCES:
-    case EPERM:
-      return ": give this user the right, or set chief.state_directory";
-    case EROFS:
-      return ": mount it for writing (the kernel's log says whether the disk fails), or set chief.state_directory";
-    case EIO:
-      return ": the disk fails; look at the kernel's log";
-    default:
-      return "";
-  }
-}
+// What lies in the folder.
+struct Found {
+  MaybeBytes journal;
+  MaybeBytes mark_bytes;
+  std::optional<JournalMark> mark;
+  JournalReading reading;
 
-tl::unexpected<Error> failed(const std::string& what, const std::string& path) {
-  const int code = errno;
-  const bool denied = code == EACCES || code == EPERM || code == EROFS;
-  return fail(denied ? ErrorCode::kNoPermission : ErrorCode::kUnavailable,
-              "can't " + what + " " + path + ": " + std::strerror(code) + advice(code));
-}
-
-void put_u32(Bytes& out, std::uint32_t value) {
-  for (int i = 0; i < 4; ++i) out.push_back(static_cast<std::byte>((value >> (8 * i)) & 0xff));
-}
-
-std::uint32_t get_u32(std::span<const std::byte> bytes) {
-  std::uint32_t value = 0;
-  for (unsigned i = 0; i < 4; ++i)
-    value |= static_cast<std::uint32_t>(std::to_integer<std::uint8_t>(bytes[i])) << (8 * i);
-  return value;
-}
-
-void put_batch(Bytes& out, std::span<const std::byte> content) {
-  const std::size_t begin = out.size();
-  put_u32(out, static_cast<std::uint32_t>(content.size()));
-  const std::uint32_t of_length = wire::crc32c(std::span(out).subspan(begin, 4));
-  put_u32(out, wire::crc32c(content, of_length));
-  out.insert(out.end(), content.begin(), content.end());
-}
-
-// As one batch, of several only where it would be too large.
-void put_records(Bytes& out, std::span<const Record> records) {
-  Bytes content;
-  for (const Record& record : records) {
-    const Bytes bytes = encode_record(record);
-    if (!content.empty() && content.size() + bytes.size() > kMaxBatchBytes / 2)
-      put_batch(out, std::exchange(content, {}));
-    put_u32(content, static_cast<std::uint32_t>(bytes.size()));
-    content.insert(content.end(), bytes.begin(), bytes.end());
-  }
-  if (!content.empty()) put_batch(out, content);
-}
-
-Status write_all(int fd, std::span<const std::byte> bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return failed("write", path);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  if (::fdatasync(fd) != 0) return failed("make durable", path);
-  return {};
-}
-
-Result<Bytes> read_all(int fd, const std::string& path) {
-  Bytes bytes;
-  std::array<std::byte, 65536> chunk;
-  while (true) {
-    const ssize_t got = ::read(fd, chunk.data(), chunk.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return failed("read", path);
-    if (got == 0) return bytes;
-    bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + got);
-  }
-}
-
-struct Recovered {
-  JournalState state;
-  std::uint64_t cut_bytes = 0;
+  std::string records() const { return std::to_string(reading.records); }
 };
 
-Status apply_record(JournalState& state, std::span<const std::byte> bytes, const std::string& path) {
-  const Result<Record> record = decode_record(bytes);
-  if (!record)
-    return fail(record.error().code,
-                path + ": " + record.error().message + "; if a newer chiefd wrote it, install that version again");
-  chiefd::apply(state, *record);
-  return {};
+// Acknowledged records are missing, though the file may be whole in itself.
+std::optional<std::string> harm_beside(const Found& found) {
+  if (!found.mark || DISTTRAIN_MUTANT(kJournalMarkUnread)) return std::nullopt;
+  const JournalState& state = found.reading.state;
+  if (!found.journal) return "it is missing, and it was there in term " + std::to_string(found.mark->term.value);
+  if (state.journal != found.mark->journal && found.reading.records > 0)
+    return "it is the journal of another chief: its id isn't that of the folder's mark";
+  if (state.term >= found.mark->term) return std::nullopt;
+  return "it ends in term " + std::to_string(state.term.value) + ", and the folder's mark has seen term " +
+         std::to_string(found.mark->term.value) + ": an older copy of it was put in its place, or its end is lost";
 }
 
-Status apply_batch(JournalState& state, std::span<const std::byte> content, std::uint32_t version,
-                   const std::string& path) {
-  if (version < kBatches) return apply_record(state, content, path);
-  while (!content.empty()) {
-    const std::size_t length = content.size() < 4 ? SIZE_MAX : get_u32(content);
-    if (length > content.size() || content.size() - 4 < length)
-      return fail(ErrorCode::kData,
-                  path + " has a record that is longer than its batch; move it away to begin a new one");
-    if (Status applied = apply_record(state, content.subspan(4, length), path); !applied) return applied;
-    content = content.subspan(4 + length);
+Result<Found> look(JournalDisk& disk) {
+  Found found;
+  Result<MaybeBytes> mark = disk.read(kMark);
+  if (!mark.has_value()) return tl::unexpected(mark.error());
+  found.mark_bytes = std::move(*mark);
+  if (found.mark_bytes) found.mark = decode_mark(*found.mark_bytes);
+  Result<MaybeBytes> journal = disk.read(kJournal);
+  if (!journal.has_value()) return tl::unexpected(journal.error());
+  found.journal = std::move(*journal);
+  if (found.journal) {
+    Result<JournalReading> reading = read_journal(*found.journal, disk.path_of(kJournal));
+    if (!reading) return tl::unexpected(reading.error());
+    found.reading = std::move(*reading);
+  } else if (found.mark_bytes && !found.mark) {
+    found.reading.harm = "it is missing, and " + disk.path_of(kMark) + " beside it is damaged";
   }
-  return {};
+  if (!found.reading.harm) found.reading.harm = harm_beside(found);
+  return found;
 }
 
-// Reads batches up to the first that isn't whole. If whole ones follow it, the file is damaged, not torn: a chief that
-// forgot decisions in its middle would break its promises.
-Result<Recovered> recover(std::span<const std::byte> bytes, const std::string& path) {
-  Recovered recovered;
-  if (bytes.empty()) return recovered;
-  if (bytes.size() < kFileHeaderBytes) {
-    recovered.cut_bytes = bytes.size();
-    return recovered;
+Error damage_of(const Found& found, const JournalDisk& disk) {
+  return Error{
+      ErrorCode::kData,
+      disk.path_of(kJournal) + " is damaged: " + *found.reading.harm +
+          ". The chief has acknowledged what is lost, so it doesn't begin without it; nothing was changed. Put "
+          "the file back from a copy that has its end, or run chiefd --salvage as the chief's user: it keeps "
+          "the damaged file beside the journal and begins with the " +
+          found.records() + " records that can be read"};
+}
+
+struct Written {
+  JournalEnd end;
+  std::optional<Error> put_off;  // nothing has changed
+};
+
+// Writes the journal anew beside the old one and puts it in its place. A crash on the way leaves the old one, which has
+// all that the new one has. Errors after the rename are for good: which of the two a crash would leave isn't known.
+Result<Written> rewrite(JournalDisk& disk, const JournalState& state, std::uint64_t records) {
+  const std::string beside = std::string(kJournal) + ".new";
+  Result<NewJournal> anew = make_journal(state, records);
+  if (!anew) return tl::unexpected(anew.error());
+  Status made = disk.create(beside, anew->bytes);
+  if (made) made = disk.rename(beside, kJournal);
+  if (!made) {
+    disk.remove(beside);  // it would take the room that is wanted
+    return Written{{}, made.error()};
   }
-  if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
-    return fail(ErrorCode::kData, path + " isn't a journal of chiefd; move it away to begin a new one");
-  const std::uint32_t version = get_u32(bytes.subspan(kMagic.size()));
-  if (version > kJournalVersion)
-    return fail(ErrorCode::kConfig, path + " was written by a newer chiefd (journal version " +
-                                        std::to_string(version) + ", this one knows up to " +
-                                        std::to_string(kJournalVersion) + "): install that version again");
-  bytes = bytes.subspan(kFileHeaderBytes);
-  const auto length_of_first = [](std::span<const std::byte> rest) -> std::size_t {
-    if (rest.size() < kBatchHeaderBytes) return 0;
-    const std::uint32_t length = get_u32(rest);
-    if (length == 0 || length > kMaxBatchBytes || rest.size() - kBatchHeaderBytes < length) return 0;
-    const std::uint32_t expected = get_u32(rest.subspan(4));
-    const std::uint32_t found = wire::crc32c(rest.subspan(kBatchHeaderBytes, length), wire::crc32c(rest.subspan(0, 4)));
-    return found == expected ? length : 0;
-  };
-  while (const std::size_t length = length_of_first(bytes)) {
-    const std::span content = bytes.subspan(kBatchHeaderBytes, length);
-    if (Status applied = apply_batch(recovered.state, content, version, path); !applied)
-      return tl::unexpected(applied.error());
-    bytes = bytes.subspan(kBatchHeaderBytes + length);
-  }
-  // One write was torn at most, that of the last batch, as each waited for the one before it to be durable.
-  for (std::size_t skip = 1; skip < std::min<std::size_t>(bytes.size(), 1 << 20); ++skip)
-    if (length_of_first(bytes.subspan(skip)) != 0)
-      return fail(ErrorCode::kData,
-                  path + " is damaged before its end: restore it, or move it away to begin a new one");
-  recovered.cut_bytes = bytes.size();
-  return recovered;
+  if (DISTTRAIN_MUTANT(kJournalNameNotSynced)) return Written{anew->end, std::nullopt};
+  if (Status status = disk.sync_names(); !status) return tl::unexpected(status.error());
+  return Written{anew->end, std::nullopt};
 }
 
-Result<FileDescriptor> lock(const std::string& directory) {
-  const std::string path = directory + "/lock";
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640));
-  if (fd.get() < 0) return failed("open", path);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  if (errno != EWOULDBLOCK) return failed("lock", path);
-  return fail(ErrorCode::kConfig, "another chief keeps its journal in " + directory +
-                                      ": stop it, or give this one another chief.state_directory");
-}
-
-Status sync_directory(const std::string& directory) {
-  const FileDescriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0) return failed("open", directory);
-  if (::fsync(fd.get()) != 0) return failed("make durable", directory);
-  return {};
-}
-
-// Writes the journal anew beside the old one and puts it in its place; gives the new file, open for appending.
-Result<FileDescriptor> rewrite(const std::string& directory, const std::string& path, const JournalState& state) {
-  const std::string beside = path + ".new";
-  FileDescriptor fd(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640));
-  if (fd.get() < 0) return failed("create", beside);
-  Bytes bytes;
-  for (char c : kMagic) bytes.push_back(static_cast<std::byte>(c));
-  put_u32(bytes, kJournalVersion);
-  for (const Record& record : compacted(state)) put_records(bytes, std::span(&record, 1));
-  if (Status status = write_all(fd.get(), bytes, beside); !status) return tl::unexpected(status.error());
-  if (::rename(beside.c_str(), path.c_str()) != 0) return failed("put in place", path);
-  if (Status status = sync_directory(directory); !status) return tl::unexpected(status.error());
-  return fd;
+Status write_mark(JournalDisk& disk, const JournalMark& mark) {
+  const std::string beside = std::string(kMark) + ".new";
+  if (Status made = disk.create(beside, encode_mark(mark)); !made) return made;
+  if (Status renamed = disk.rename(beside, kMark); !renamed) return renamed;
+  return disk.sync_names();
 }
 
 }  // namespace
 
-FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  if (fd_ >= 0 && this != &other) ::close(fd_);
-  if (this != &other) fd_ = std::exchange(other.fd_, -1);
-  return *this;
-}
-
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-JournalFile::JournalFile(FileDescriptor lock, FileDescriptor file, std::string directory, JournalState state)
-    : lock_(std::move(lock)),
-      file_(std::move(file)),
-      directory_(std::move(directory)),
-      path_(directory_ + "/journal"),
-      state_(std::move(state)) {}
-
 Result<JournalFile::Opened> JournalFile::open(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) {
-    errno = error.value();
-    return failed("create", directory);
+  Result<std::unique_ptr<JournalDisk>> disk = open_journal_disk(directory);
+  if (!disk) return tl::unexpected(disk.error());
+  return open(std::move(*disk));
+}
+
+Result<JournalFile::Opened> JournalFile::open(std::unique_ptr<JournalDisk> disk, std::uint64_t least_rewritten) {
+  Result<Found> found = look(*disk);
+  if (!found) return tl::unexpected(found.error());
+  JournalReading& reading = found->reading;
+  if (reading.harm && !DISTTRAIN_MUTANT(kJournalDamageIsCut)) return tl::unexpected(damage_of(*found, *disk));
+  Opened opened{JournalFile(std::move(disk), reading.state), reading.state, reading.torn_bytes, {}};
+  JournalFile& file = opened.file;
+  const std::string path = file.disk_->path_of(kJournal);
+  if (reading.torn_bytes != 0)
+    opened.told.push_back("cut " + std::to_string(reading.torn_bytes) +
+                          " bytes off the journal: a write that was torn, and acknowledged to nobody");
+  if (reading.is_mended) opened.told.push_back("mended the end of " + path + " from its copy: no record is lost");
+  Result<Written> written = rewrite(*file.disk_, reading.state, reading.records);
+  if (!written) return tl::unexpected(written.error());
+  if (written->put_off) return tl::unexpected(*written->put_off);
+  file.end_ = written->end;
+  file.least_rewritten_ = least_rewritten;
+  file.bytes_when_written_ = file.end_.bytes - kJournalHeadBytes;
+  file.mark_ = found->mark.value_or(JournalMark());
+  if (found->mark_bytes && !found->mark)
+    opened.told.push_back(file.disk_->path_of(kMark) + " was damaged and is written anew: the journal itself is whole");
+  // One that is gone or damaged, or of the term before.
+  const JournalMark mark{reading.state.journal, reading.state.term};
+  if (mark.term.value == 0 || mark == file.mark_) return opened;
+  if (Status marked = write_mark(*file.disk_, mark); !marked) return tl::unexpected(marked.error());
+  file.mark_ = mark;
+  return opened;
+}
+
+Result<JournalFile::Salvaged> JournalFile::salvage(std::unique_ptr<JournalDisk> disk, JournalId anew) {
+  Result<Found> found = look(*disk);
+  if (!found) return tl::unexpected(found.error());
+  const JournalReading& reading = found->reading;
+  Salvaged result;
+  if (!reading.harm) return result;
+  result.damage = disk->path_of(kJournal) + " is damaged: " + *reading.harm;
+  result.kept = reading.records;
+  result.lost = reading.lost;
+  const std::array<std::pair<const char*, const MaybeBytes*>, 2> files = {
+      {{kJournal, &found->journal}, {kMark, &found->mark_bytes}}};
+  for (const auto& [name, bytes] : files) {
+    if (!*bytes) continue;
+    for (int number = 1;; ++number) {
+      const std::string aside = std::string(name) + ".damaged-" + std::to_string(number);
+      const Result<MaybeBytes> other = disk->read(aside);
+      if (!other.has_value()) return tl::unexpected(other.error());
+      if (*other) continue;
+      if (Status kept = disk->create(aside, **bytes); !kept) return tl::unexpected(kept.error());
+      result.set_aside.push_back(disk->path_of(aside));
+      break;
+    }
   }
-  Result<FileDescriptor> locked = lock(directory);
-  if (!locked) return tl::unexpected(locked.error());
-  const std::string path = directory + "/journal";
-  const FileDescriptor old(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (old.get() < 0 && errno != ENOENT) return failed("open", path);
-  Bytes bytes;
-  if (old.get() >= 0) {
-    Result<Bytes> read = read_all(old.get(), path);
-    if (!read) return tl::unexpected(read.error());
-    bytes = std::move(*read);
-  }
-  Result<Recovered> recovered = recover(bytes, path);
-  if (!recovered) return tl::unexpected(recovered.error());
-  Result<FileDescriptor> file = rewrite(directory, path, recovered->state);
-  if (!file) return tl::unexpected(file.error());
-  return Opened{JournalFile(std::move(*locked), std::move(*file), directory, recovered->state), recovered->state,
-                recovered->cut_bytes};
+  if (Status synced = disk->sync_names(); !synced) return tl::unexpected(synced.error());
+  const JournalState state = salvaged(reading.state, reading.lost, found->mark ? found->mark->term : Term(), anew,
+                                      "the journal was damaged, and salvaged");
+  // Until both are there the folder is as damaged as before: the mark and the journal have two ids.
+  if (Status marked = write_mark(*disk, JournalMark{anew, state.term}); !marked) return tl::unexpected(marked.error());
+  Result<Written> written = rewrite(*disk, state, reading.records + reading.lost.value_or(kUnknownLoss));
+  if (!written) return tl::unexpected(written.error());
+  if (written->put_off) return tl::unexpected(*written->put_off);
+  return result;
 }
 
 Status JournalFile::append(std::span<const Record> records) {
-  Bytes bytes;
-  put_records(bytes, records);
-  for (const Record& record : records) chiefd::apply(state_, record);
-  if (Status status = write_all(file_.get(), bytes, path_); !status) return status;
-  bytes_ += bytes.size();
-  return rewrite_if_far_grown();
+  std::vector<Record> taken;
+  taken.reserve(records.size());
+  for (const Record& record : records) taken.push_back(bounded(record));
+  if (taken.empty()) return {};
+  const Result<JournalAppend> append = make_append(end_, taken);
+  if (!append) return tl::unexpected(append.error());
+  const Piece batches{append->offset, append->batches};
+  const Piece copy{append->copy_offset, append->copy};
+  if (append->is_copied && DISTTRAIN_MUTANT(kJournalEndNotCopied)) {
+    if (Status written = disk_->write(kJournal, std::span(&batches, 1)); !written) return written;
+  } else if (append->is_copied) {
+    const std::array<Piece, 2> both = {batches, copy};
+    if (Status written = disk_->write(kJournal, both); !written) return written;
+  } else {
+    for (const Piece& piece : {batches, copy})
+      if (Status written = disk_->write(kJournal, std::span(&piece, 1)); !written) return written;
+  }
+  end_ = append->end;
+  for (const Record& record : taken) chiefd::apply(state_, record);
+  const JournalMark mark{state_.journal, state_.term};
+  if (mark == mark_) return {};
+  if (Status marked = write_mark(*disk_, mark); !marked) return marked;
+  mark_ = mark;
+  return {};
 }
 
-// A crash on the way leaves the old journal, which has all that the new one has.
-Status JournalFile::rewrite_if_far_grown() {
-  if (bytes_ < kLeastRewritten || bytes_ / 4 < bytes_when_written_) return {};
-  Result<FileDescriptor> file = rewrite(directory_, path_, state_);
-  if (!file) return tl::unexpected(file.error());
-  file_ = std::move(*file);
-  struct stat info {};
-  if (::fstat(file_.get(), &info) != 0) return failed("look at", path_);
-  bytes_ = bytes_when_written_ = static_cast<std::uint64_t>(info.st_size);
-  return {};
+Result<std::optional<Error>> JournalFile::rewrite_if_far_grown() {
+  const std::uint64_t bytes = end_.bytes - kJournalHeadBytes;
+  if (bytes < std::max(least_rewritten_, rewrite_at_) || bytes / 4 < bytes_when_written_) return std::nullopt;
+  Result<Written> written = rewrite(*disk_, state_, end_.records);
+  if (!written) return tl::unexpected(written.error());
+  if (written->put_off) {
+    rewrite_at_ = bytes + least_rewritten_ / 4;
+    return std::move(written->put_off);
+  }
+  end_ = written->end;
+  bytes_when_written_ = end_.bytes - kJournalHeadBytes;
+  rewrite_at_ = 0;
+  return std::nullopt;
 }
 
 }  // namespace disttrain::chiefd

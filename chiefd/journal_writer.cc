@@ -55,17 +55,22 @@ void JournalWriter::run() {
       records.swap(records_);
       tickets.swap(tickets_);
     }
-    if (Status status = file_.append(records); !status) {
-      asio::post(loop_, [handlers = handlers_, error = status.error()] {
-        if (handlers->on_failed) handlers->on_failed(error);
-      });
-      return;
-    }
+    if (Status status = file_.append(records); !status) return tell(&Handlers::on_failed, status.error());
     asio::post(loop_, [handlers = handlers_, tickets = std::move(tickets)] {
       for (Ticket ticket : tickets)
         if (handlers->on_persisted) handlers->on_persisted(ticket);
     });
+    // Nobody waits for this.
+    const Result<std::optional<Error>> rewritten = file_.rewrite_if_far_grown();
+    if (!rewritten.has_value()) return tell(&Handlers::on_failed, rewritten.error());
+    if (*rewritten) tell(&Handlers::on_put_off, **rewritten);
   }
+}
+
+void JournalWriter::tell(std::function<void(const Error&)> Handlers::*handler, const Error& error) {
+  asio::post(loop_, [handlers = handlers_, handler, error] {
+    if (const auto& call = *handlers.*handler) call(error);
+  });
 }
 
 }  // namespace disttrain::chiefd

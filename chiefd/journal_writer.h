@@ -20,6 +20,8 @@ class JournalWriter {
   struct Handlers {
     std::function<void(Ticket)> on_persisted;     // in order
     std::function<void(const Error&)> on_failed;  // at most once; nothing is persisted after it
+    // The journal couldn't be rewritten for now (no room); it goes on with the file that it has.
+    std::function<void(const Error&)> on_put_off{};
   };
   // Handlers are called on `loop`, which outlives this. What was given is written before the destructor returns, and
   // nothing is called after it.
@@ -32,6 +34,7 @@ class JournalWriter {
 
  private:
   void run();
+  void tell(std::function<void(const Error&)> Handlers::*handler, const Error& error);
 
   // Constant.
   asio::io_context& loop_;

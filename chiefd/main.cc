@@ -1,9 +1,11 @@
 // chiefd: keeps the cluster together. The tour: the options and the cluster file, the journal, the loop, the chief.
 #include <asio/io_context.hpp>
+#include <iostream>
 #include <memory>
 #include <optional>
 
 #include "chiefd/chief.h"
+#include "chiefd/journal_disk.h"
 #include "chiefd/status_page/status_page.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/crash.h"
@@ -21,11 +23,36 @@
 
 using namespace disttrain;
 
+namespace {
+
+// --salvage.
+int salvage(const std::string& directory) {
+  const char* const program = "chiefd";
+  Result<std::unique_ptr<chiefd::JournalDisk>> disk = chiefd::open_journal_disk(directory);
+  if (!disk) return daemon::report(program, disk.error());
+  const Result<chiefd::JournalFile::Salvaged> done =
+      chiefd::JournalFile::salvage(std::move(*disk), JournalId(daemon::draw_number()));
+  if (!done) return daemon::report(program, done.error());
+  if (done->damage.empty()) {
+    std::cout << "the journal in " << directory << " isn't damaged; nothing was changed\n";
+    return 0;
+  }
+  std::cout << done->damage << '\n';
+  for (const std::string& path : done->set_aside) std::cout << "kept " << path << '\n';
+  std::cout << "the journal begins anew with " << done->kept << " records; "
+            << (done->lost ? std::to_string(*done->lost) : "an unknown number of") << " later ones are lost\n"
+            << "start the chief: jobs that ran go back to their newest checkpoint; submit again what it doesn't list\n";
+  return 0;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   int exit_code = 0;
   std::optional<daemon::Startup> startup = daemon::start_daemon(Role::kChief, argc, argv, exit_code);
   if (!startup) return exit_code;
   const ClusterConfig& cluster = startup->cluster;
+  if (startup->is_salvage) return salvage(cluster.chief.state_directory);
   daemon::Log log(startup->task, cluster.log);
   daemon::report_crashes(startup->task, log.form());
 
@@ -56,6 +83,7 @@ int main(int argc, char** argv) {
                                            .metrics_address = daemon::reachable_address(**http, startup->address),
                                            .journal = std::move(*journal),
                                            .seed = daemon::draw_number(),
+                                           .incarnation = startup->incarnation,
                                            .on_listening = {},
                                            .on_failed = [&loop, &log, &exit_code](const Error& error) {
                                              exit_code = daemon::report(log, error);

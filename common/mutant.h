@@ -61,9 +61,6 @@ enum class Mutant {
   kJournalDamageIsCut,
   kJournalMarkUnread,
   kJournalNameNotSynced,
-  // links to chiefs
-  kTwoChiefsOfOneTerm,
-  kForkTakenForSuccessor,
 };
 
 inline Mutant planted_mutant = Mutant::kNone;

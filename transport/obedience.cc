@@ -1,7 +1,5 @@
 #include "transport/obedience.h"
 
-#include "common/mutant.h"
-
 namespace disttrain::transport {
 
 Obedience::Answer Obedience::hear(const Welcome& welcome) {
@@ -10,8 +8,7 @@ Obedience::Answer Obedience::hear(const Welcome& welcome) {
     return {Verdict::kRefuse, "it is of term " + std::to_string(welcome.term.value) + ", older than the term " +
                                   std::to_string(term_.value) + " that we obey: is a second chief running?"};
   const bool is_known = chief_.value != 0 && welcome.chief.value != 0;
-  if (!is_other_journal && is_known && welcome.term == term_ && welcome.chief != chief_ &&
-      !DISTTRAIN_MUTANT(kTwoChiefsOfOneTerm))
+  if (!is_other_journal && is_known && welcome.term == term_ && welcome.chief != chief_)
     return {Verdict::kRefuse, "it is of term " + std::to_string(term_.value) +
                                   ", as the chief that we obey, and is another process: two chiefs run on copies of "
                                   "one journal; stop one of them, and restart the other"};
@@ -25,7 +22,7 @@ Obedience::Answer Obedience::hear(const Welcome& welcome) {
 // The chief whom we obeyed is this one, or one whose journal it goes on with.
 bool Obedience::knows_us(const Welcome& welcome) const {
   if (journal_.value == 0 || chief_.value == 0 || welcome.chief.value == 0) return true;
-  if (welcome.term == term_ || DISTTRAIN_MUTANT(kForkTakenForSuccessor)) return true;
+  if (welcome.term == term_) return true;
   const std::uint64_t before = welcome.term.value - term_.value;
   return before <= welcome.former.size() && welcome.former[before - 1] == chief_;
 }

@@ -16,11 +16,16 @@ Cluster::Cluster(Setup setup)
       timeouts_(derive_timeouts(config_.heartbeat.timeout)),
       term_(setup.journal.term.next()),
       journal_(setup.journal.journal),
+      self_(setup.self),
       tasks_(config_, timeouts_),
       last_job_(setup.journal.last_job),
       past_events_(std::move(setup.journal.events)),
-      begun_wall_nanoseconds_(setup.wall_nanoseconds) {
+      begun_at_(setup.clocks) {
   DISTTRAIN_CHECK_NE(journal_.value, 0u);
+  const auto& chiefs = setup.journal.chiefs;
+  for (Term term = setup.journal.term; chiefs.count(term) != 0 && former_chiefs_.size() < kMaxFormerChiefs;
+       term = Term(term.value - 1))
+    former_chiefs_.push_back(chiefs.at(term));
   for (const auto& [id, recovered] : setup.jobs) {
     Submission submission;
     submission.toml = recovered.journaled.submitted.toml;
@@ -43,12 +48,12 @@ Actions Cluster::start(Instant now) {
   now = awake(now);
   Actions actions;
   Turn turn = this->turn(now, actions);
-  term_ticket_ = turn.persist(TermRecord{journal_, term_});
+  term_ticket_ = turn.persist(TermRecord{journal_, term_, self_});
   turn.persist(
       EventRecord{0, JobId(), "chief_started", "chief/0", 0, "the chief begins, term " + std::to_string(term_.value)});
   for (const auto& [id, journaled] : left_running_) {
     current_ = id;  // one at a time runs
-    jobs_.at(id)->recall(now, past_events_, begun_wall_nanoseconds_);
+    jobs_.at(id)->recall(now, past_events_, begun_at_);
     jobs_.at(id)->take_up(turn, journaled);
   }
   left_running_.clear();

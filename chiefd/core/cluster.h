@@ -34,8 +34,9 @@ class Cluster {
     ClusterConfig config;
     JournalState journal;  // journal.journal is drawn already, term is the last chief's
     std::map<JobId, RecoveredJob> jobs;
-    std::uint64_t seed = 0;             // of the secrets; random
-    std::int64_t wall_nanoseconds = 0;  // now, on the clock of the journal's events
+    std::uint64_t seed = 0;  // of the secrets; random
+    EventClocks clocks{};    // now
+    Incarnation self{};      // of this process
   };
   explicit Cluster(Setup setup);
   Cluster(const Cluster&) = delete;
@@ -46,6 +47,9 @@ class Cluster {
 
   Term term() const { return term_; }
   JournalId journal() const { return journal_; }
+  // What tasks go by: transport/obedience.h.
+  Incarnation self() const { return self_; }
+  const std::vector<Incarnation>& former_chiefs() const { return former_chiefs_; }
   const Timeouts& timeouts() const { return timeouts_; }
 
   // The job that runs or closes, else the last one that ran, else the last that ended (in the queue), else the first
@@ -110,6 +114,8 @@ class Cluster {
   Duration slept_{};
   Term term_;
   JournalId journal_;
+  const Incarnation self_;
+  std::vector<Incarnation> former_chiefs_;  // of the terms before, the newest first
   Tasks tasks_;
   Ticket last_ticket_;
   std::optional<Ticket> term_ticket_;            // until it is durable
@@ -119,7 +125,7 @@ class Cluster {
   std::optional<JobId> current_;
   std::map<JobId, JournaledJob> left_running_;  // until start()
   std::deque<EventRecord> past_events_;         // until start()
-  const std::int64_t begun_wall_nanoseconds_;
+  const EventClocks begun_at_;
   std::map<JobId, std::string> unreadable_;          // queued jobs whose text this version can't read, and why
   std::map<JobId, std::vector<TaskStatus>> frozen_;  // tasks of jobs that ended, as they were then
 };

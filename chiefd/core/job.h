@@ -70,9 +70,9 @@ class Job {
 
   // A job that a former chief knew: queued, or ended.
   void restore(const JournaledJob& journaled);
-  // Losses that former chiefs told of count on: a loop that kills the chief too must end. Before take_up(). `wall`:
-  // now, on the clock of the events.
-  void recall(Instant now, const std::deque<EventRecord>& events, std::int64_t wall);
+  // Losses that former chiefs told of count on: a loop that kills the chief too must end. Before take_up(). `clocks`:
+  // now, as those of the events.
+  void recall(Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks);
   // One that a former chief ran.
   void take_up(Turn& turn, const JournaledJob& journaled);
 

@@ -9,14 +9,16 @@
 namespace disttrain::chiefd {
 
 // What was lost, and not gone on from, is a recovery that this chief ends.
-void Job::recall(Instant now, const std::deque<EventRecord>& events, std::int64_t wall) {
+void Job::recall(Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks) {
   const Duration window = config().job.restart_window;
   bool is_step_known = true;
   for (const EventRecord& event : events) {
     if (event.job != id()) continue;
-    // A clock that was set back makes it a loss of just now.
-    const Duration age = std::max(Duration::zero(), Duration(wall - event.wall_nanoseconds));
-    if (event.kind == kLossCounted || event.kind == kLostAtStart) restarts_.note(now - age, window);
+    const std::optional<Duration> known_age = age_of(event, clocks);
+    const Duration age = known_age.value_or(Duration::zero());
+    // A loss of unknown age doesn't count: else a clock that was set back would end a job for losses of long ago.
+    const bool counts = known_age && age <= window;
+    if (counts && (event.kind == kLossCounted || event.kind == kLostAtStart)) restarts_.note(now - age, window);
     // Where it is gone, or another process, it left.
     if (event.kind == kTaskLeaves) told_to_end_.insert(event.task);
     if (event.kind == kTaskJoined) told_to_end_.erase(event.task);
@@ -30,7 +32,7 @@ void Job::recall(Instant now, const std::deque<EventRecord>& events, std::int64_
                            reached,
                            is_step_known};
     }
-    if (event.kind == kWorkerLost && age <= window) rejoins_[event.task].note(now - age, window);
+    if (event.kind == kWorkerLost && counts) rejoins_[event.task].note(now - age, window);
     if (event.kind == kRolledBack) recovery_.reset();
     if (event.kind == to_string(JobState::kRunning)) told_to_end_.clear();
     // A checkpoint is due by its time, however often the chief is restarted.

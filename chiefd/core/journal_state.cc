@@ -45,6 +45,14 @@ std::string to_string(const Cause& cause) {
   return (cause.task ? disttrain::to_string(*cause.task) + ": " : "") + cause.reason;
 }
 
+std::optional<Duration> age_of(const EventRecord& event, const EventClocks& now) {
+  const Duration by_wall(now.wall_nanoseconds - event.wall_nanoseconds);
+  const bool may_be_this_boot = event.uptime_nanoseconds != 0 && event.uptime_nanoseconds <= now.uptime_nanoseconds;
+  if (may_be_this_boot) return std::max(by_wall, Duration(now.uptime_nanoseconds - event.uptime_nanoseconds));
+  if (by_wall < Duration::zero()) return std::nullopt;
+  return by_wall;
+}
+
 bool is_final(JobState state) {
   return state == JobState::kFinished || state == JobState::kFailed || state == JobState::kStopped;
 }
@@ -64,6 +72,9 @@ class Applier {
   void operator()(const TermRecord& record) const {
     state.journal = record.journal;
     state.term = std::max(state.term, record.term);
+    if (record.chief.value == 0) return;
+    state.chiefs[record.term] = record.chief;
+    if (state.chiefs.size() > kMaxFormerChiefs) state.chiefs.erase(state.chiefs.begin());
   }
   void operator()(const SubmittedRecord& record) const {
     state.last_job = std::max(state.last_job, record.job);
@@ -138,7 +149,9 @@ void apply(JournalState& state, const Record& record) {
 
 std::vector<Record> compacted(const JournalState& state) {
   std::vector<Record> records;
-  if (state.journal.value != 0) records.push_back(TermRecord{state.journal, state.term});
+  if (state.journal.value != 0 && state.chiefs.count(state.term) == 0)
+    records.push_back(TermRecord{state.journal, state.term});
+  for (const auto& [term, chief] : state.chiefs) records.push_back(TermRecord{state.journal, term, chief});
   for (const auto& [id, job] : state.jobs) {
     records.push_back(job.submitted);
     if (job.described) records.push_back(DescribedRecord{*job.described});
@@ -155,6 +168,26 @@ std::vector<Record> compacted(const JournalState& state) {
     records.push_back(StateRecord{state.last_job, JobState::kStopped, "forgotten"});
   records.insert(records.end(), state.events.begin(), state.events.end());
   return records;
+}
+
+JournalState salvaged(JournalState state, std::optional<std::uint64_t> lost, Term newest, JournalId anew,
+                      const std::string& why) {
+  const std::uint64_t passed = lost.value_or(kUnknownLoss);
+  state.journal = anew;
+  state.chiefs.clear();
+  state.term = Term(std::max(state.term, newest).value + passed);
+  state.last_job = JobId(state.last_job.value + static_cast<std::uint32_t>(passed));
+  for (auto& [id, job] : state.jobs) {
+    if (is_final(job.state)) continue;
+    const bool has_begun = job.generation.generation.value != 0;
+    job.generation.job = id;
+    job.generation.generation = Generation(job.generation.generation.value + passed);
+    job.grants.clear();
+    if (job.ended || !has_begun) continue;
+    add_event(state.events,
+              EventRecord{0, id, kRollsBack, "", 0, "it goes back to its newest checkpoint: " + why, why});
+  }
+  return state;
 }
 
 }  // namespace disttrain::chiefd

@@ -12,6 +12,7 @@
 
 #include "common/ids.h"
 #include "common/messages/control.h"
+#include "common/messages/session.h"
 
 namespace disttrain::chiefd {
 
@@ -35,6 +36,7 @@ bool is_final(JobState state);
 struct TermRecord {
   JournalId journal;
   Term term;
+  Incarnation chief{};  // its process; 0: an older version wrote the record
   bool operator==(const TermRecord&) const = default;
 };
 
@@ -181,8 +183,20 @@ struct EventRecord {
   std::uint64_t step = 0;             // global step, where it says something
   std::string text;                   // a sentence
   std::string cause{};                // of a loss and what follows from it: Cause::reason; its task is `task`
+  // Since the host booted, suspended time too; filled in with the wall clock's. 0: an older version wrote the record.
+  std::int64_t uptime_nanoseconds{};
   bool operator==(const EventRecord&) const = default;
 };
+
+// What the clocks of events show.
+struct EventClocks {
+  std::int64_t wall_nanoseconds = 0;
+  std::int64_t uptime_nanoseconds = 0;
+};
+// How long ago it happened. The wall clock may have been set meanwhile, the time since the boot can't: the event is at
+// least as old as that says, in whatever boot it happened. None: the wall clock was set back, and nothing else is
+// known.
+std::optional<Duration> age_of(const EventRecord& event, const EventClocks& now);
 
 // The kinds that a later chief goes by.
 inline constexpr char kLossCounted[] = "loss_counted";   // the job rolls back for it
@@ -227,7 +241,8 @@ void add_event(std::deque<EventRecord>& events, const EventRecord& event);
 struct JournalState {
   JournalId journal;  // 0: nothing has been written yet
   Term term;
-  JobId last_job;  // the highest number ever given
+  std::map<Term, Incarnation> chiefs;  // of the newest kMaxFormerChiefs terms
+  JobId last_job;                      // the highest number ever given
   std::map<JobId, JournaledJob> jobs;
   std::deque<EventRecord> events;  // oldest first
 
@@ -240,5 +255,13 @@ void apply(JournalState& state, const Record& record);
 // The shortest list of records that adds up to `state`. The journal is rewritten so at each start, and when it has
 // grown far beyond it.
 std::vector<Record> compacted(const JournalState& state);
+
+// What a chief may begin with where the journal has lost its last records: so many, or nobody knows how many. Numbers
+// that lost records may have given away are passed over, jobs that ran go back to their newest checkpoint, and the
+// journal is another one (`anew`), so that tasks drop what lost records told them. `newest`: the newest term known.
+JournalState salvaged(JournalState state, std::optional<std::uint64_t> lost, Term newest, JournalId anew,
+                      const std::string& why);
+// Passed over where nobody knows.
+inline constexpr std::uint32_t kUnknownLoss = 1000;
 
 }  // namespace disttrain::chiefd

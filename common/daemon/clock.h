@@ -22,6 +22,14 @@ inline std::int64_t wall_nanoseconds() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+// Since the host booted, with the time that it was suspended. Nobody can set it, so that it outlives a process; 0 at
+// the boot.
+inline std::int64_t uptime_nanoseconds() {
+  timespec time{};
+  clock_gettime(CLOCK_BOOTTIME, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 // Processor time of the calling thread since its start.
 inline Duration thread_time() {
   timespec time{};

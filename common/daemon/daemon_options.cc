@@ -29,6 +29,9 @@ void add_daemon_options(CLI::App& app, Role role, DaemonOptions& options) {
                    "HOST:PORT of a worker whose --index the file doesn't name (cluster.allow_unlisted_workers)")
         ->type_name("HOST:PORT");
   app.add_flag("--check", options.is_check, "read the cluster file, say what is wrong with it, and end");
+  if (role == Role::kChief)
+    app.add_flag("--salvage", options.is_salvage,
+                 "set a damaged journal aside, begin one with what can be read of it, and end");
   app.set_version_flag("--version", std::string(program_of(role)) + " " + kVersion);
 }
 

@@ -15,6 +15,7 @@ struct DaemonOptions {
   std::optional<std::uint32_t> index;
   std::string address;  // of a worker that the file doesn't name
   bool is_check = false;
+  bool is_salvage = false;  // of the chief
 };
 
 const char* program_of(Role role);

@@ -71,6 +71,7 @@ Result<Startup> find_place(Role role, const DaemonOptions& options) {
   auto task = find_own_task(*cluster, role, options.index);
   if (!task) return tl::unexpected<Error>(Error{task.error().code, options.cluster_file + ": " + task.error().message});
   Startup startup{std::move(*cluster), *task, draw_incarnation(), "", "", {}};
+  startup.is_salvage = options.is_salvage;
   startup.address = address_of(startup.cluster, startup.task);
   startup.listen_address = startup.address;
   return startup;
@@ -85,7 +86,8 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
   std::signal(SIGHUP, SIG_IGN);  // until somebody reads the file again for it
   const auto options = parse(role, argc, argv, exit_code);
   if (!options) return std::nullopt;
-  if (options->is_check) unsetenv("NOTIFY_SOCKET");  // it says nothing of the daemon that runs
+  // They say nothing of the daemon that runs.
+  if (options->is_check || options->is_salvage) unsetenv("NOTIFY_SOCKET");
   if (Status limits = raise_limits(kMostDescriptors); !limits) {
     exit_code = report(program_of(role), limits.error());
     return std::nullopt;

@@ -22,6 +22,7 @@ struct Startup {
   std::string address;            // where others reach it, as in the cluster file
   std::string listen_address;     // what to listen on: the same, or a socket that was passed ("fd:3")
   std::string metrics_address{};  // where it serves its metrics, as others reach it; "" = nowhere; main fills it in
+  bool is_salvage = false;        // the chief's --salvage
   // The cluster file as it is now, or what --check says of it.
   std::function<Result<ClusterConfig>()> read_file = {};
 };

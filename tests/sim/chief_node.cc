@@ -12,7 +12,8 @@ constexpr Duration kClientPatience = std::chrono::seconds(60);
 void ChiefNode::start() {
   if (disk_.journal.journal.value == 0) disk_.journal.journal = JournalId(77);
   laws_.begins(disk_.journal);
-  chiefd::Cluster::Setup setup{jobs_.cluster, disk_.journal, {}, 42, world_.now().time_since_epoch().count()};
+  chiefd::Cluster::Setup setup{jobs_.cluster, disk_.journal,     {}, self().incarnation.value,
+                               clocks(),      self().incarnation};
   for (const auto& [id, job] : disk_.journal.jobs) {
     setup.jobs.emplace(id, chiefd::RecoveredJob{job, jobs_.read(job.submitted.toml)});
     if (chiefd::is_final(job.state)) ended_before_.insert(job.submitted.name);
@@ -144,6 +145,8 @@ void ChiefNode::act(const chiefd::Admit& action) {
   Welcome welcome;
   welcome.term = cluster_->term();
   welcome.journal = cluster_->journal();
+  welcome.chief = cluster_->self();
+  welcome.former = cluster_->former_chiefs();
   welcome.heartbeat_timeout = cluster_->timeouts().silent;
   send(joining_, wire::HelloAnswer(welcome));
 }
@@ -209,8 +212,10 @@ void ChiefNode::act(const chiefd::Persist& action) {
     if (next_written_ == written_) next_written_ = written_ + takes;
   }
   chiefd::Persist stamped = action;
-  if (auto* event = std::get_if<chiefd::EventRecord>(&stamped.record))
-    event->wall_nanoseconds = world_.now().time_since_epoch().count();
+  if (auto* event = std::get_if<chiefd::EventRecord>(&stamped.record)) {
+    event->wall_nanoseconds = clocks().wall_nanoseconds;
+    event->uptime_nanoseconds = clocks().uptime_nanoseconds;
+  }
   after(next_written_ - world_.now(), [this, action = std::move(stamped)] {
     chiefd::apply(disk_.journal, action.record);
     // Before it is durable nobody may have heard of it: a chief that dies then gives the number again.

@@ -64,6 +64,10 @@ class ChiefNode final : public Node {
   void act(const chiefd::CloseFolder& action);
   void act(const chiefd::AnswerClient& action);
   void note(const chiefd::Record& record);
+  chiefd::EventClocks clocks() const {
+    const std::int64_t now = world_.now().time_since_epoch().count();
+    return {now, now};
+  }
   void act(const chiefd::JobEnded&) {}
   void act(const chiefd::Note& action) { tell(action.text); }
   void tick();

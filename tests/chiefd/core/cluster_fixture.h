@@ -37,7 +37,7 @@ class ClusterTest : public testing::Test {
   // A new process on the same journal.
   void restart_chief() {
     journal_.journal = JournalId(7);
-    Cluster::Setup setup{config_, journal_, {}, 42, now_.time_since_epoch().count()};
+    Cluster::Setup setup{config_, journal_, {}, 42, clocks()};
     for (const auto& [id, job] : journal_.jobs)
       setup.jobs.emplace(id, RecoveredJob{job, configs_.at(job.submitted.toml)});
     cluster_ = std::make_unique<Cluster>(std::move(setup));
@@ -171,6 +171,11 @@ class ClusterTest : public testing::Test {
   JournalState journal_;
   Instant now_{std::chrono::seconds(1000)};
   std::map<TaskId, std::uint64_t> secrets_;  // that ps tasks hold
+  Duration wall_set_by_{};  // what somebody has added to the wall clock
+  EventClocks clocks() const {
+    const Duration uptime = now_.time_since_epoch();
+    return {(uptime + wall_set_by_).count(), uptime.count()};
+  }
   std::map<TaskId, Heartbeat> heartbeats_;
   std::vector<Send> sent_;
   std::vector<std::string> notes_;
@@ -207,7 +212,10 @@ class ClusterTest : public testing::Test {
   void on(const Probe& probe) { probes_.push_back(probe); }
   void on(const Persist& persist) {
     Record record = persist.record;
-    if (auto* event = std::get_if<EventRecord>(&record)) event->wall_nanoseconds = now_.time_since_epoch().count();
+    if (auto* event = std::get_if<EventRecord>(&record)) {
+      event->wall_nanoseconds = clocks().wall_nanoseconds;
+      event->uptime_nanoseconds = clocks().uptime_nanoseconds;
+    }
     chiefd::apply(journal_, record);
     records_written_.push_back(record);
     if (disk_is_held_)

@@ -192,6 +192,36 @@ TEST_F(RecoveryTest, LossesBeforeTheWindowDontCountWhateverChiefHadThem) {
   EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
 }
 
+TEST_F(RecoveryTest, WallClockThatIsSetBackMakesNoOldLossNew) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 1;
+  config.job.restart_window = seconds(30);
+  const JobId job = train(config);
+  kill(ps(0));
+  restart(ps(0));
+  pass(seconds(31));
+  wall_set_by_ = -seconds(600);
+  restart_chief();
+  for (const TaskId task : {ps(0), worker(0), worker(1)}) hello_again(task);
+  kill(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+}
+
+TEST_F(RecoveryTest, WallClockThatIsSetBackHidesNoNewLoss) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 1;
+  config.job.restart_window = seconds(30);
+  const JobId job = train(config);
+  kill(ps(0));
+  restart(ps(0));
+  pass(seconds(15));
+  wall_set_by_ = -seconds(600);
+  restart_chief();
+  for (const TaskId task : {ps(0), worker(0), worker(1)}) hello_again(task);
+  kill(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kFailed) << status(job).reason;
+}
+
 TEST_F(RecoveryTest, RecoveriesWithoutAStepBetweenThemWaitLongerEachTime) {
   const JobId job = train(job_config("a"));
   kill(ps(0));
