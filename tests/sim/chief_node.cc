@@ -6,14 +6,21 @@ namespace disttrain::sim {
 namespace {
 
 constexpr Duration kClientPatience = std::chrono::seconds(60);
+constexpr Duration kFullDiskPause = std::chrono::milliseconds(200);
 
 }  // namespace
 
 void ChiefNode::start() {
-  if (disk_.journal.journal.value == 0) disk_.journal.journal = JournalId(77);
+  if (!journal_.open()) return after(kFullDiskPause, [this] { start(); });
   laws_.begins(disk_.journal);
-  chiefd::Cluster::Setup setup{jobs_.cluster, disk_.journal,     {}, self().incarnation.value,
-                               clocks(),      self().incarnation};
+  chiefd::JournalState journal = disk_.journal;
+  if (journal.journal.value == 0) journal.journal = JournalId(77);
+  chiefd::Cluster::Setup setup{.config = jobs_.cluster,
+                               .journal = std::move(journal),
+                               .jobs = {},
+                               .seed = self().incarnation.value,
+                               .clocks = disk_.clocks(world_.now()),
+                               .self = self().incarnation};
   for (const auto& [id, job] : disk_.journal.jobs) {
     setup.jobs.emplace(id, chiefd::RecoveredJob{job, jobs_.read(job.submitted.toml)});
     if (chiefd::is_final(job.state)) ended_before_.insert(job.submitted.name);
@@ -213,11 +220,12 @@ void ChiefNode::act(const chiefd::Persist& action) {
   }
   chiefd::Persist stamped = action;
   if (auto* event = std::get_if<chiefd::EventRecord>(&stamped.record)) {
-    event->wall_nanoseconds = clocks().wall_nanoseconds;
-    event->uptime_nanoseconds = clocks().uptime_nanoseconds;
+    event->wall_nanoseconds = disk_.clocks(world_.now()).wall_nanoseconds;
+    event->uptime_nanoseconds = disk_.clocks(world_.now()).uptime_nanoseconds;
   }
+  journal_.begin(stamped.record);
   after(next_written_ - world_.now(), [this, action = std::move(stamped)] {
-    chiefd::apply(disk_.journal, action.record);
+    if (!journal_.complete()) return disk_.on_failed();
     // Before it is durable nobody may have heard of it: a chief that dies then gives the number again.
     if (const auto* generation = std::get_if<chiefd::GenerationRecord>(&action.record)) {
       laws_.generation_begins(*generation);

@@ -9,23 +9,21 @@
 
 #include "chiefd/core/cluster.h"
 #include "chiefd/folder_work.h"
+#include "tests/sim/chief_journal.h"
 #include "tests/sim/jobs.h"
 #include "tests/sim/laws.h"
 #include "tests/sim/network.h"
 
 namespace disttrain::sim {
 
-// What is on the chief's disk.
-struct ChiefDisk {
-  chiefd::JournalState journal;
-  Duration slowest = std::chrono::milliseconds(5);
-  Instant hung_until;  // nothing is written before
-};
-
 class ChiefNode final : public Node {
  public:
   ChiefNode(World& world, Network& network, Incarnation incarnation, const Jobs& jobs, Laws& laws, ChiefDisk& disk)
-      : Node(world, network, TaskId{Role::kChief, 0}, incarnation), jobs_(jobs), laws_(laws), disk_(disk) {}
+      : Node(world, network, TaskId{Role::kChief, 0}, incarnation),
+        jobs_(jobs),
+        laws_(laws),
+        disk_(disk),
+        journal_(world, disk, [&laws](const std::string& what) { laws.violated(what); }) {}
 
   void start() override;
   bool listens() const override { return listens_; }
@@ -64,10 +62,6 @@ class ChiefNode final : public Node {
   void act(const chiefd::CloseFolder& action);
   void act(const chiefd::AnswerClient& action);
   void note(const chiefd::Record& record);
-  chiefd::EventClocks clocks() const {
-    const std::int64_t now = world_.now().time_since_epoch().count();
-    return {now, now};
-  }
   void act(const chiefd::JobEnded&) {}
   void act(const chiefd::Note& action) { tell(action.text); }
   void tick();
@@ -75,6 +69,7 @@ class ChiefNode final : public Node {
   const Jobs& jobs_;
   Laws& laws_;
   ChiefDisk& disk_;
+  ChiefJournal journal_;
   std::map<JobId, std::unique_ptr<chiefd::JobFolder>> folders_;
   std::unique_ptr<chiefd::Cluster> cluster_;
   bool listens_ = false;

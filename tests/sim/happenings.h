@@ -45,6 +45,19 @@ enum class Happening : std::uint8_t {
   kDiskHung,
   kJournalSlow,
   kJournalHung,
+  // What the chief's own disk does to its journal, and what becomes of that.
+  kJournalPowerLost,
+  kJournalTorn,
+  kJournalMended,
+  kJournalFlipped,
+  kJournalCut,  // in its midst, wholly, or gone
+  kJournalDamageTold,
+  kJournalFull,
+  kJournalRewritePutOff,
+  kJournalFailed,
+  kSecondChiefOnFolder,
+  kWallClockSetBack,
+  kWallClockSetForward,
   // Jobs.
   kSlots,
   kClipping,

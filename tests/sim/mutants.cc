@@ -71,6 +71,10 @@ constexpr Planted kAll[] = {
     {Mutant::kLastOneRemoved, "last-one-removed", "retention doesn't keep the newest", "I15 I16"},
     {Mutant::kNewestByStep, "newest-by-step", "the newest checkpoint is the one of the latest step", "I15"},
     {Mutant::kDamageUnseen, "damage-unseen", "what is read of a checkpoint isn't verified", "I18"},
+    {Mutant::kJournalEndNotCopied, "journal-end-not-copied", "the journal's newest batch has no copy", "I28"},
+    {Mutant::kJournalDamageIsCut, "journal-damage-is-cut", "a journal begins with what can be read of it", "I28"},
+    {Mutant::kJournalMarkUnread, "journal-mark-unread", "a journal that is missing is taken for new", "I28"},
+    {Mutant::kJournalNameNotSynced, "journal-name-not-synced", "the name of a rewritten journal isn't synced", "I28"},
     {Mutant::kRecordsLostOnTheWire, "records-lost-on-the-wire", "a push of several runs of records names none", "I11"},
 };
 

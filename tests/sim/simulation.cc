@@ -24,6 +24,7 @@ class Simulation {
  public:
   Simulation(std::uint64_t seed, bool keep_words)
       : world_(seed, keep_words),
+        disk_(seed),
         network_(world_),
         storage_(world_),
         laws_(jobs_),
@@ -31,6 +32,11 @@ class Simulation {
         long_faults_(seed, world_, network_, storage_, disk_) {
     jobs_.disk = &storage_;
     network_.on_bad_message = [this](const std::string& problem) { laws_.violated("wire: " + problem); };
+    disk_.on_failed = [this] {
+      world_.after(Duration(), [this] {
+        crash(TaskId{Role::kChief, 0}, false, milliseconds(disk_.random.below(2000)));
+      });
+    };
     network_.on_exit = [this](const std::string& where) { exited(where); };
     draw_cluster();
     draw_job();
@@ -430,6 +436,7 @@ class Simulation {
     network_.disarm();
     network_.late_breaks = network_.ghosts = 0;
     mishaps_.end();
+    disk_.heal();
     storage_.end();
     // Whoever started a ps twice ends the first one.
     for (const std::string& where : former_)
@@ -457,11 +464,11 @@ class Simulation {
   };
 
   World world_;
+  ChiefDisk disk_;  // the chief's process, which the network has, writes to it until it dies
   Network network_;
   Storage storage_;
   Jobs jobs_;
   Laws laws_;
-  ChiefDisk disk_;
   Mishaps mishaps_;
   LongFaults long_faults_;
   std::map<TaskId, std::string> moved_;  // processes that aren't where the cluster file says
