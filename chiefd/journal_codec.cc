@@ -164,6 +164,7 @@ struct Encoder {
     out.number(record.recoveries);
     training(record.before);
     out.text(record.init_path);
+    out.number(record.places);
   }
   void operator()(const TrainingRecord& record) const {
     out.number(Type::kTraining);
@@ -372,6 +373,7 @@ GenerationRecord read_older_generation(Reader& in) {
 GenerationRecord read_generation(Reader& in) {
   GenerationRecord record = read_older_generation(in);
   record.init_path = in.text();
+  if (!in.is_whole()) record.places = in.number<std::uint32_t>();  // the first ones have none
   return record;
 }
 

@@ -17,7 +17,7 @@ struct Timeouts {
   Duration reconnect_first;    // first pause between attempts to reach the chief           = timeout / 20
   Duration reconnect_longest;  // the pauses double up to this                              = timeout
   Duration dial;               // one connection attempt, hello answered                    = 2 * timeout
-  Duration setup;              // one stage of a job's start at a task that heartbeats      = 120 * timeout
+  Duration setup;              // a stage of a job's start where nothing gets on            = 120 * timeout
   Duration close;              // tasks release a closed job, then are left behind          = 5 * timeout
   Duration leave;              // a worker that was told to end waits to be let go          = 60 * timeout
   Duration leave_ps;           // a ps does, which may wait for an attempt at a checkpoint; the

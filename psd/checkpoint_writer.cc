@@ -51,6 +51,15 @@ CheckpointWriter::~CheckpointWriter() {
   thread_.join();
 }
 
+void CheckpointWriter::cancel() {
+  cancelled_ = last_attempt_;
+  asio::post(loop_, [this, ticket = last_attempt_] { do_cancel(ticket); });
+}
+
+void CheckpointWriter::do_cancel(std::uint64_t ticket) {
+  if (attempt_.number <= ticket) attempt_ = Attempt();
+}
+
 void CheckpointWriter::prepare(ShardJobPtr job, std::uint64_t attempt, const std::string& folder,
                                std::vector<ShardId> shards, std::function<void(Status)> done) {
   cancel();
@@ -71,6 +80,7 @@ Status CheckpointWriter::do_prepare(ShardJobPtr job, std::uint64_t ticket, const
   const auto slots = static_cast<std::uint32_t>(update::UpdateRule(job->config.train).slots());
   const std::map<std::string, std::string> metadata = {{"disttrain_job", job->config.job.name}};
   for (const ShardId shard : shards) {
+    if (cancelled_ >= ticket) return fail(ErrorCode::kTemporary, "the checkpoint attempt was given up");
     Result<checkpoint::ShardWriter> writer =
         checkpoint::ShardWriter::reserve(files_, folder, job->layout, shard, slots, metadata);
     if (!writer) return tl::unexpected(writer.error());
@@ -106,6 +116,7 @@ Result<FileEntry> CheckpointWriter::do_write(std::uint64_t ticket, ShardId shard
   for (std::size_t i = 1; i < copy.arrays(); ++i) content.slots.push_back(copy.array(i));
   const Pace pace;
   Result<FileEntry> file = writer->second.write(content, [this, ticket, &pace] {
+    pieces_.fetch_add(1, std::memory_order_relaxed);
     pace.rest();
     return cancelled_ >= ticket;
   });

@@ -1,7 +1,8 @@
 // The thread that makes and writes the files of a checkpoint for all shards of this ps. One attempt at a time; no loop
 // ever waits for it or for its disk.
 //
-// All calls on the main loop, where the answers come too. A call that is cancelled is still answered, with an error.
+// All calls on the main loop, where the answers come too. A call that is cancelled is still answered, with an error
+// (kTemporary).
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -47,8 +48,11 @@ class CheckpointWriter {
   // The file of a shard that was prepared, and syncs it and its folder.
   void write(std::uint64_t attempt, ShardId shard, std::shared_ptr<const ShardCopy> copy,
              std::function<void(Result<WrittenShard>)> done);
-  // Whatever is under way ends soon, with an error.
-  void cancel() { cancelled_ = last_attempt_; }
+  // Whatever is under way ends soon, with an error, and the files are let go: what an open file has reserved stays
+  // taken on the disk, whoever removes its name.
+  void cancel();
+  // Grows while files are being written. Any thread.
+  std::uint64_t pieces() const { return pieces_.load(std::memory_order_relaxed); }
 
  private:
   struct Attempt {
@@ -61,6 +65,7 @@ class CheckpointWriter {
   Status do_prepare(ShardJobPtr job, std::uint64_t ticket, const std::string& folder,
                     const std::vector<ShardId>& shards);
   Result<FileEntry> do_write(std::uint64_t ticket, ShardId shard, const ShardCopy& copy);
+  void do_cancel(std::uint64_t ticket);
 
   checkpoint::Files& files_;
   const std::function<void(std::function<void()>)> post_;
@@ -71,6 +76,7 @@ class CheckpointWriter {
   std::uint64_t last_number_ = 0;   // the chief's, of last_attempt_
 
   std::atomic<std::uint64_t> cancelled_{0};  // this attempt and all before it
+  std::atomic<std::uint64_t> pieces_{0};
 
   // The thread's own.
   Attempt attempt_;

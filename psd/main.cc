@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "common/checkpoint/disk_files.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/crash.h"
 #include "common/daemon/daemon_pages.h"
@@ -37,7 +38,8 @@ int main(int argc, char** argv) {
   metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), startup->cluster.hash,
                                   daemon::wall_nanoseconds());
   std::optional<daemon::EndDeadline> deadline;  // what comes after it joins its threads first
-  psd::PsDaemon ps(loop, transport, *startup, log);
+  checkpoint::DiskFiles files;
+  psd::PsDaemon ps(loop, transport, files, *startup, log);
   if (Status started = daemon::try_patiently([&ps] { return ps.start(); }); !started)
     return daemon::report(log, started.error());
   daemon::add_daemon_pages(**http, {.collect =

@@ -35,8 +35,8 @@ struct PeerLink::Dialler {
   const ShardId self;
   asio::io_context& loop;
   transport::Transport& transport;
-  asio::steady_timer timer;  // the hello's answer, or the pause before the next attempt
-  asio::steady_timer::time_point give_up;
+  asio::steady_timer timer;                // the hello's answer, or the pause before the next attempt
+  asio::steady_timer::time_point give_up;  // unless the pacer's ps answers
   Duration pause;
   std::uint64_t attempt = 0;  // what an earlier one still has under way is told by it
   Instant answered_at;        // by the pacer's ps, in whatever way; before that, when the first attempt began
@@ -148,7 +148,9 @@ void PeerLink::dial_later(const std::string& why, bool answered) {
   ++dialler_->attempt;
   const Instant now = daemon::now();
   if (answered) {
+    // Somebody is there. How long it may take is the chief's to say, who hears whether it gets on.
     dialler_->answered_at = now;
+    dialler_->give_up = asio::steady_timer::clock_type::now() + job_->timeouts.setup;
     if (std::exchange(dialler_->has_complained, false)) owner_.on_peer_reached(peer_);
   } else if (now - dialler_->answered_at > job_->timeouts.silent) {
     dialler_->has_complained = true;

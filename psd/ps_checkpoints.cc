@@ -3,14 +3,27 @@
 
 namespace disttrain::psd {
 
+// The attempt is the one that counts.
+bool PsDaemon::is_at(JobId job, Generation generation, std::uint64_t attempt) const {
+  return is_open(job, generation) && job_->attempt.number == attempt && !job_->attempt.is_over;
+}
+
+// What was told may be lost with a connection, and the chief that has asked for it would wait in vain.
+void PsDaemon::say(wire::ControlMessage report) {
+  membership_.tell(report);
+  job_->attempt.said.push_back(std::move(report));
+}
+
 void PsDaemon::fail_checkpoint(std::uint64_t attempt, const Error& error) {
   log_.error("job " + std::to_string(job_->facts->job.value) + ", checkpoint attempt " + std::to_string(attempt) +
              ": " + error.message);
-  membership_.tell(CheckpointFailed{job_->facts->job, job_->facts->generation, attempt, error.code, error.message});
+  say(CheckpointFailed{job_->facts->job, job_->facts->generation, attempt, error.code, error.message});
 }
 
+// Of one that is asked for again everything was said again when the chief welcomed us, or is still to come.
 void PsDaemon::take(const PrepareCheckpoint& order) {
-  if (!is_open(order.job, order.generation)) return;
+  if (!is_open(order.job, order.generation) || order.attempt <= job_->attempt.number) return;
+  job_->attempt = Attempt{.number = order.attempt};
   if (writer_.is_busy())
     return fail_checkpoint(order.attempt, Error{ErrorCode::kTemporary, to_string(startup_.task) +
                                                                            " is still writing an earlier checkpoint: "
@@ -18,11 +31,10 @@ void PsDaemon::take(const PrepareCheckpoint& order) {
   std::vector<ShardId> shards;
   for (const auto& [shard, thread] : job_->threads) shards.push_back(shard);
   writer_.prepare(job_->facts, order.attempt, order.folder, shards, [this, order](Status prepared) {
-    if (!is_open(order.job, order.generation)) return;
+    if (!is_at(order.job, order.generation, order.attempt)) return;
     if (!prepared) return fail_checkpoint(order.attempt, prepared.error());
-    job_->preparing = order.attempt;
     for (const auto& [shard, thread] : job_->threads) {
-      job_->unprepared.insert(shard);
+      job_->attempt.unprepared.insert(shard);
       on_shard(shard, [attempt = order.attempt, holds = order.holds](ShardService& service) {
         service.prepare_cut(attempt, holds);
       });
@@ -33,14 +45,20 @@ void PsDaemon::take(const PrepareCheckpoint& order) {
 // The chief hears of it when all shards know: a mark that overtakes the order would be let go as one of no attempt, and
 // the workers whose marks come later would wait for it.
 void PsDaemon::hear(const ShardPrepared& prepared) {
-  if (!job_ || dropping_ || prepared.attempt != job_->preparing) return;
-  if (job_->unprepared.erase(prepared.shard) == 0 || !job_->unprepared.empty()) return;
-  membership_.tell(CheckpointPrepared{job_->facts->job, job_->facts->generation, prepared.attempt});
+  if (!is_at(job_->facts->job, job_->facts->generation, prepared.attempt)) return;
+  Attempt& attempt = job_->attempt;
+  if (attempt.unprepared.erase(prepared.shard) == 0 || !attempt.unprepared.empty()) return;
+  say(CheckpointPrepared{job_->facts->job, job_->facts->generation, prepared.attempt});
 }
 
+// Repeated where the chief can't know whether it was heard. One that is older than the attempt under way says nothing
+// of that.
 void PsDaemon::take(const AbandonCheckpoint& order) {
   if (!is_open(order.job, order.generation)) return;
-  writer_.cancel();
+  if (order.attempt >= job_->attempt.number) {
+    job_->attempt = Attempt{.number = order.attempt, .is_over = true};
+    writer_.cancel();
+  }
   for (const auto& [shard, thread] : job_->threads)
     on_shard(shard, [attempt = order.attempt](ShardService& service) { service.abandon_cut(attempt); });
 }
@@ -51,7 +69,7 @@ void PsDaemon::take(const TakeCut& order) {
 }
 
 void PsDaemon::hear(const ShardCopied& copied) {
-  if (!job_ || dropping_) return;
+  if (!is_at(job_->facts->job, job_->facts->generation, copied.attempt)) return;
   if (!copied.copy)
     return fail_checkpoint(copied.attempt, Error{ErrorCode::kTemporary, "shard " + std::to_string(copied.shard.value) +
                                                                             "'s last copy is still being written"});
@@ -65,11 +83,11 @@ void PsDaemon::hear(const ShardCopied& copied) {
   written.cut = copied.cut;
   written.parked = copied.parked;
   writer_.write(copied.attempt, copied.shard, copied.copy, [this, written](Result<WrittenShard> done) mutable {
-    if (!is_open(written.job, written.generation)) return;
+    if (!is_at(written.job, written.generation, written.attempt)) return;
     if (!done) return fail_checkpoint(written.attempt, done.error());
     written.file = std::move(done->file);
     written.writing = done->took;
-    membership_.tell(written);
+    say(written);
   });
 }
 

@@ -1,7 +1,5 @@
 #include "psd/ps_daemon.h"
 
-#include <unistd.h>
-
 #include <asio/post.hpp>
 #include <new>
 #include <utility>
@@ -21,11 +19,8 @@ std::uint32_t threads_of(const PsConfig& config) {
   return config.cores.empty() ? daemon::cores_given() : static_cast<std::uint32_t>(config.cores.size());
 }
 
-// "auto": three quarters of what the host has; the rest is for the system and for sockets.
 std::uint64_t memory_of(const PsConfig& config) {
-  if (config.memory_bytes != 0) return config.memory_bytes;
-  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) /
-         4 * 3;
+  return config.memory_bytes != 0 ? config.memory_bytes : daemon::memory_given();
 }
 
 std::string milliseconds(Duration duration) {
@@ -35,9 +30,11 @@ std::string milliseconds(Duration duration) {
 
 }  // namespace
 
-PsDaemon::PsDaemon(asio::io_context& loop, transport::Transport& transport, daemon::Startup startup, daemon::Log& log)
+PsDaemon::PsDaemon(asio::io_context& loop, transport::Transport& transport, checkpoint::Files& files,
+                   daemon::Startup startup, daemon::Log& log)
     : loop_(loop),
       transport_(transport),
+      files_(files),
       self_{startup.task, startup.incarnation},
       log_(log),
       startup_(std::move(startup)),
@@ -71,7 +68,7 @@ Status PsDaemon::start() {
   for (std::uint32_t i = 0; i < threads_of(config); ++i) {
     std::vector<std::uint32_t> cores;
     if (!config.cores.empty()) cores.push_back(config.cores[i % config.cores.size()]);
-    threads_.push_back(std::make_unique<ShardThread>(i, cores, interval_ / 2, transport_, log_, upward));
+    threads_.push_back(std::make_unique<ShardThread>(i, cores, interval_ / 2, transport_, files_, log_, upward));
   }
   log_.info(
       daemon::banner(startup_.cluster, startup_.task, startup_.address, transport_.name(), startup_.metrics_address) +
@@ -91,11 +88,14 @@ task::Handlers PsDaemon::membership_handlers() {
           .on_other_journal =
               [this] {
                 log_.warn("the chief has another journal: what was open is dropped");
-                drop_job([] {});
+                next_.reset();
+                drop_job();
               },
           .on_registered =
               [this] {
-                if (job_ && !dropping_ && job_->failed) membership_.tell(*job_->failed);
+                if (!job_ || dropping_) return;
+                if (job_->failed) membership_.tell(*job_->failed);
+                for (const wire::ControlMessage& report : job_->attempt.said) membership_.tell(report);
               },
           .on_refused = [this](const Error& why) { on_refused(why); },
           .without_chief = [this] { return std::string(job_ ? "training goes on" : ""); },
@@ -133,7 +133,15 @@ void PsDaemon::take(const CreateShards& order) {
     if (job_->created) membership_.tell(ShardsCreated{order.job, order.generation});
     return;
   }
-  drop_job([this, order] { create(order); });
+  if (!is_newer(order)) return;
+  next_ = order;
+  drop_job();
+}
+
+// Of two orders for one job the one of the newer generation counts, in whatever order they come.
+bool PsDaemon::is_newer(const CreateShards& order) const {
+  if (next_ && next_->job == order.job) return order.generation >= next_->generation;
+  return !job_ || dropping_ || job_->facts->job != order.job || order.generation > job_->facts->generation;
 }
 
 void PsDaemon::create(const CreateShards& order) {
@@ -168,6 +176,7 @@ void PsDaemon::create(const CreateShards& order) {
   facts->timeouts = membership_.timeouts();
   job_.emplace();
   job_->facts = facts;
+  job_->setup = std::make_shared<ShardSetup>();
   job_->ordered = daemon::now();
   for (std::uint32_t shard = 0; shard < order.layout.shards; ++shard)
     if (order.owners[shard].ps == self_) job_->threads.emplace(ShardId(shard), job_->threads.size() % threads_.size());
@@ -178,13 +187,15 @@ void PsDaemon::create(const CreateShards& order) {
   log_.info("job " + std::to_string(order.job.value) + " \"" + facts->config.job.name + "\": making " +
             std::to_string(job_->threads.size()) + " of " + std::to_string(order.layout.shards) + " shards");
   for (const auto& [shard, thread] : job_->threads)
-    threads_[thread]->run([facts, id = shard](ShardThread& on) {
+    threads_[thread]->run([facts, setup = job_->setup, id = shard](ShardThread& on) {
       const auto fail = [&](ErrorCode code, const std::string& why) {
-        on.place().upward(wire::ControlMessage(TaskFailed{
-            facts->job, facts->generation, code, "can't make shard " + std::to_string(id.value) + ": " + why}));
+        if (setup->is_abandoned()) return;
+        const TaskFailed failed{facts->job, facts->generation, code,
+                                "can't make shard " + std::to_string(id.value) + ": " + why};
+        on.place().upward(ShardNews{facts->job, facts->generation, wire::ControlMessage(failed)});
       };
       try {
-        Result<std::unique_ptr<ShardService>> made = ShardService::make(on.place(), facts, id);
+        Result<std::unique_ptr<ShardService>> made = ShardService::make(on.place(), facts, id, *setup);
         if (!made) return fail(made.error().code, made.error().message);
         on.services()[id] = std::move(*made);
       } catch (const std::bad_alloc&) {
@@ -211,29 +222,29 @@ void PsDaemon::take(const FenceWorker& order) {
 }
 
 void PsDaemon::take(const CloseJob& order) {
-  if (!is_open(order.job, order.generation)) {
-    membership_.tell(JobClosed{order.job});
-    return;
+  if (next_ && next_->job == order.job && next_->generation <= order.generation) next_.reset();
+  const bool is_held = job_ && job_->facts->job == order.job;
+  if (is_held && (dropping_ || job_->facts->generation == order.generation)) {
+    if (!dropping_) log_.info("job " + std::to_string(order.job.value) + " closes: " + order.reason);
+    closing_.insert(order.job);
+    return drop_job();
   }
-  log_.info("job " + std::to_string(order.job.value) + " closes: " + order.reason);
-  drop_job([this, job = order.job] { membership_.tell(JobClosed{job}); });
+  membership_.tell(JobClosed{order.job});
 }
 
 // The last report leaves before the shard does.
-void PsDaemon::drop_job(std::function<void()> then) {
-  if (!job_) return then();
-  after_drop_.push_back(std::move(then));
+void PsDaemon::drop_job() {
+  if (!job_) return after_drop();
   if (dropping_) return;
   dropping_ = true;
+  job_->setup->abandon();
   writer_.cancel();
   const auto done = [this, left = std::make_shared<std::size_t>(job_->threads.size())] {
     if (*left > 0 && --*left > 0) return;
     job_.reset();
     log_.set_job("");
     dropping_ = false;
-    std::vector<std::function<void()>> callbacks;
-    callbacks.swap(after_drop_);
-    for (const auto& callback : callbacks) callback();
+    after_drop();
   };
   if (job_->threads.empty()) return done();
   for (const auto& [shard, thread] : job_->threads)
@@ -247,20 +258,28 @@ void PsDaemon::drop_job(std::function<void()> then) {
     });
 }
 
+void PsDaemon::after_drop() {
+  for (const JobId job : std::exchange(closing_, {})) membership_.tell(JobClosed{job});
+  if (next_) create(*std::exchange(next_, std::nullopt));
+}
+
 // --- The shards
 
 void PsDaemon::on_news(const ShardNews& news) {
-  std::visit([this](const auto& n) { hear(n); }, news);
+  if (!job_ || job_->facts->job != news.job || job_->facts->generation != news.generation) return;
+  std::visit([this](const auto& n) { hear(n); }, news.what);
 }
 
 void PsDaemon::hear(const wire::ControlMessage& message) {
   const TaskFailed* failed = std::get_if<TaskFailed>(&message);
   if (failed != nullptr && is_open(failed->job, failed->generation) && !job_->failed) job_->failed = *failed;
-  membership_.tell(message);
+  const CheckpointFailed* gave_up = std::get_if<CheckpointFailed>(&message);
+  if (gave_up == nullptr) return membership_.tell(message);
+  if (is_at(gave_up->job, gave_up->generation, gave_up->attempt)) say(*gave_up);
 }
 
 void PsDaemon::hear(const ShardReady& ready) {
-  if (!job_ || dropping_) return;
+  if (dropping_) return;
   job_->ready.insert(ready.shard);
   if (job_->created || job_->ready.size() < job_->threads.size()) return;
   job_->created = true;
@@ -271,7 +290,6 @@ void PsDaemon::hear(const ShardReady& ready) {
 }
 
 void PsDaemon::hear(const ShardSays& says) {
-  if (!job_) return;
   job_->versions[says.shard] = says.version;
   const ShardFigures& figures = says.figures;
   job_->loads[says.shard] = {says.shard, figures.lived, figures.busy,
@@ -345,6 +363,7 @@ Heartbeat PsDaemon::make_heartbeat() const {
   beat.phase = Phase::kWait;
   beat.steps = newest_version().value;
   if (job_->pacer != nullptr) beat.pacer = *job_->pacer;
+  beat.work = job_->setup->pieces() + writer_.pieces();
   for (const auto& [shard, load] : job_->loads) beat.shards.push_back(load);
   if (beat.pacer) {
     beat.examples = beat.pacer->examples;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "common/checkpoint/disk_files.h"
+#include "common/checkpoint/files.h"
 #include "common/daemon/log.h"
 #include "common/daemon/service.h"
 #include "common/daemon/startup.h"
@@ -27,8 +27,9 @@ namespace disttrain::psd {
 
 class PsDaemon {
  public:
-  // All references outlive it.
-  PsDaemon(asio::io_context& loop, transport::Transport& transport, daemon::Startup startup, daemon::Log& log);
+  // All references outlive it. `files`: where checkpoints are.
+  PsDaemon(asio::io_context& loop, transport::Transport& transport, checkpoint::Files& files, daemon::Startup startup,
+           daemon::Log& log);
   ~PsDaemon();
   PsDaemon(const PsDaemon&) = delete;
 
@@ -55,9 +56,17 @@ class PsDaemon {
   const std::string& address() const { return startup_.address; }
 
  private:
+  // The checkpoint that the chief has ordered last.
+  struct Attempt {
+    std::uint64_t number = 0;                  // 0 = none yet
+    bool is_over = false;                      // given up
+    std::set<ShardId> unprepared{};            // that haven't heard of it yet
+    std::vector<wire::ControlMessage> said{};  // of it; the chief that hears us again may have missed it
+  };
   // A job whose shards are here.
   struct OpenJob {
     ShardJobPtr facts;
+    std::shared_ptr<ShardSetup> setup;
     std::map<ShardId, std::size_t> threads;  // of the shards that live here
     std::set<ShardId> ready;
     std::map<ShardId, Step> versions;
@@ -65,8 +74,7 @@ class PsDaemon {
     std::shared_ptr<const PacerReport> pacer;  // the last one, where the pacer is here
     Instant ordered{};                         // when the chief's order came
     bool created = false;                      // the chief was told
-    std::uint64_t preparing = 0;               // a checkpoint's attempt; 0 = none yet
-    std::set<ShardId> unprepared;              // that haven't heard of it yet
+    Attempt attempt;
     std::optional<TaskFailed> failed;          // said again to each chief: the one that heard it may be gone
   };
 
@@ -86,8 +94,11 @@ class PsDaemon {
   template <typename Other>
   void take(const Other&) {}  // not for a ps
   void create(const CreateShards& order);
-  // Ends the job's shards, then calls `then` on the main loop; at once where there is no job.
-  void drop_job(std::function<void()> then);
+  bool is_newer(const CreateShards& order) const;
+  // Ends the job's shards, then goes on with after_drop(); at once where there is no job. What they are being made from
+  // is left.
+  void drop_job();
+  void after_drop();
   bool is_open(JobId job, Generation generation) const;
   void fail_job(JobId job, Generation generation, const Error& error);
 
@@ -103,6 +114,8 @@ class PsDaemon {
   void take(const TakeCut& order);
   void hear(const ShardPrepared& prepared);
   void hear(const ShardCopied& copied);
+  bool is_at(JobId job, Generation generation, std::uint64_t attempt) const;
+  void say(wire::ControlMessage report);
   void fail_checkpoint(std::uint64_t attempt, const Error& error);
 
   // Peers that say hello (ps_arrivals.cc).
@@ -129,6 +142,7 @@ class PsDaemon {
   // Constant.
   asio::io_context& loop_;
   transport::Transport& transport_;
+  checkpoint::Files& files_;
   const Member self_;
   daemon::Log& log_;
 
@@ -141,11 +155,11 @@ class PsDaemon {
   metrics::RpcCode outcome_ = metrics::RpcCode::kOk;  // of the hello that is being taken
   std::optional<OpenJob> job_;
   bool dropping_ = false;
-  Duration interval_{};  // that the threads go by
-  std::vector<std::function<void()>> after_drop_;
+  std::optional<CreateShards> next_;  // to be carried out once the job is dropped: the newest order
+  std::set<JobId> closing_;           // told to be closed, and still being dropped
+  Duration interval_{};               // that the threads go by
   task::Membership membership_;
   std::unique_ptr<transport::Listener> listener_;
-  checkpoint::DiskFiles files_;
   CheckpointWriter writer_;
   std::vector<std::unique_ptr<ShardThread>> threads_;  // end before all that they use
 };

@@ -66,16 +66,16 @@ PacerReport ShardOrigin::report() const {
 }
 
 Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId shard, ShardStore& store,
-                         const std::function<void()>& turn) const {
+                         const checkpoint::IsCancelled& is_cancelled) const {
   if (!checkpoint_ && (job.init_path.empty() || DISTTRAIN_MUTANT(kInitIgnored))) return {};
   if (!checkpoint_)
     return checkpoint::read_parameters(files, job.init_path, job.config.checkpoint.init_map, job.layout, shard,
-                                       store.parameters(), turn);
+                                       store.parameters(), is_cancelled);
   std::vector<std::span<float>> slots;
   for (std::size_t i = 0; i < store.slots() && !DISTTRAIN_MUTANT(kSlotsNotRestored); ++i)
     slots.push_back(store.slot(i));
   const Status read = checkpoint::read_shard(files, checkpoint_->path, checkpoint_->manifest, job.layout, shard,
-                                             store.parameters(), slots, turn);
+                                             store.parameters(), slots, is_cancelled);
   return read ? read : tl::unexpected(judged(files, job, read.error()));
 }
 

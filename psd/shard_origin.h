@@ -2,7 +2,6 @@
 // names). Reads files: for the thread of a shard that isn't at work yet.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 
@@ -27,9 +26,9 @@ class ShardOrigin {
   bool fills() const { return checkpoint_.has_value(); }
   // Keeps the checkpoint that the first parameters are from, for the next generation: held as long as the shard lives.
   std::unique_ptr<checkpoint::InputFile> take_init_lock() { return std::move(init_lock_); }
-  // Reads the shard's values. `turn` is called between pieces. Errors as of open().
+  // Reads the shard's values. Errors as of open(). kTemporary: it was cancelled.
   Status fill(checkpoint::Files& files, const ShardJob& job, ShardId shard, ShardStore& store,
-              const std::function<void()>& turn) const;
+              const checkpoint::IsCancelled& is_cancelled) const;
 
  private:
   std::optional<checkpoint::OpenCheckpoint> checkpoint_;

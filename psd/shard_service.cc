@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <asio/post.hpp>
 
-#include "common/checkpoint/disk_files.h"
 #include "common/daemon/clock.h"
 #include "psd/shard_origin.h"
 
@@ -49,13 +48,20 @@ void bury(asio::io_context& loop, std::unique_ptr<T> dead) {
 
 }  // namespace
 
-Result<std::unique_ptr<ShardService>> ShardService::make(const ShardPlace& place, ShardJobPtr job, ShardId shard) {
-  const std::function<void()> turn = [&place] { place.turns.fetch_add(1, std::memory_order_relaxed); };
-  checkpoint::DiskFiles files;
-  Result<ShardOrigin> origin = ShardOrigin::open(files, *job);
+Result<std::unique_ptr<ShardService>> ShardService::make(const ShardPlace& place, ShardJobPtr job, ShardId shard,
+                                                         ShardSetup& setup) {
+  const checkpoint::IsCancelled is_cancelled = [&place, &setup] {
+    place.turns.fetch_add(1, std::memory_order_relaxed);
+    return setup.note_piece();
+  };
+  const auto abandoned = [] { return fail(ErrorCode::kTemporary, "nobody wants it any more"); };
+  if (setup.is_abandoned()) return abandoned();
+  Result<ShardOrigin> origin = ShardOrigin::open(place.files, *job);
   if (!origin) return tl::unexpected(origin.error());
-  std::unique_ptr<ShardService> service(new ShardService(place, job, shard, origin->report(), origin->fills()));
-  if (Status filled = origin->fill(files, *job, shard, service->shard_.store(), turn); !filled)
+  std::unique_ptr<ShardService> service(
+      new ShardService(place, job, shard, origin->report(), origin->fills(), is_cancelled));
+  if (setup.is_abandoned()) return abandoned();
+  if (Status filled = origin->fill(place.files, *job, shard, service->shard_.store(), is_cancelled); !filled)
     return tl::unexpected(filled.error());
   if (shard.value == 0 && !job->visited_folder.empty()) {
     Result<VisitedLog> log =
@@ -69,19 +75,18 @@ Result<std::unique_ptr<ShardService>> ShardService::make(const ShardPlace& place
 }
 
 ShardService::ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard, const PacerReport& restored,
-                           bool is_empty)
+                           bool is_empty, const checkpoint::IsCancelled& is_cancelled)
     : place_(place),
       job_(std::move(job)),
       id_(shard),
       late_before_(restored.late),
-      shard_(job_->layout, restored_options(*job_, shard, restored), store_options(*job_, is_empty),
-             [this] { ++place_.turns; }),
+      shard_(job_->layout, restored_options(*job_, shard, restored), store_options(*job_, is_empty), is_cancelled),
       scratch_(std::make_unique<wire::ScratchBuffer>()),
       verdict_(place_.loop) {}
 
 void ShardService::connect() {
   if (id_.value == 0)
-    place_.upward(ShardReady{id_});
+    tell(ShardReady{id_});
   else
     peers_[ShardId(0)] =
         std::make_unique<PeerLink>(static_cast<PeerOwner&>(*this), job_, id_, place_.loop, place_.transport);
@@ -219,7 +224,7 @@ void ShardService::adopt_peer(transport::Arrival& arrival, ShardId from) {
 }
 
 void ShardService::on_peer_open(ShardId) {
-  place_.upward(ShardReady{id_});
+  tell(ShardReady{id_});
 }
 
 void ShardService::on_peer_frame(ShardId peer, const wire::FrameHeader& header, transport::Bytes control) {
@@ -255,12 +260,12 @@ void ShardService::on_peer_unreachable(ShardId peer, Duration lasts, const std::
   const std::string reason =
       name() + " can't reach shard " + std::to_string(peer.value) + " at " + to_string(other) + ": " + why;
   place_.log.warn(reason);
-  place_.upward(wire::ControlMessage(Accusation{job_->job, job_->generation, other, reason, lasts}));
+  tell(wire::ControlMessage(Accusation{job_->job, job_->generation, other, reason, lasts}));
 }
 
 void ShardService::on_peer_reached(ShardId peer) {
   const TaskId other = job_->owners.at(peer.value).ps.task;
-  place_.upward(wire::ControlMessage(Accusation{job_->job, job_->generation, other, "", Duration::zero(), true}));
+  tell(wire::ControlMessage(Accusation{job_->job, job_->generation, other, "", Duration::zero(), true}));
 }
 
 // The chief knows best which of the two is gone, so it is asked first; but the job doesn't hang if it thinks all are
@@ -272,7 +277,7 @@ void ShardService::on_peer_lost(ShardId peer, bool carried, Duration lasts, cons
       name() + " lost shard " + std::to_string(peer.value) + " at " + to_string(other) + ": " + why;
   if (!carried) return place_.log.info(reason + "; nothing was under way, it dials again");
   place_.log.warn(reason);
-  place_.upward(wire::ControlMessage(Accusation{job_->job, job_->generation, other, reason, lasts}));
+  tell(wire::ControlMessage(Accusation{job_->job, job_->generation, other, reason, lasts}));
   verdict_.expires_after(job_->timeouts.silent);
   verdict_.async_wait([this, alive = alive_, reason](asio::error_code cancelled) {
     if (!cancelled && *alive) act_on(FailJob{ErrorCode::kUnavailable, reason});
@@ -333,29 +338,33 @@ void ShardService::say(bool at_once) {
     says.figures.late = says.pacer->late - late_before_;
     says.figures.staleness = shard_.core().gradient_staleness();
   }
-  place_.upward(says);
+  tell(says);
 }
 
-// Workers that have sent their marks wait for those that haven't, but not for long, and not for a chief that is away.
 void ShardService::give_up_marks() {
-  const Duration longest = job_->config.job.stall_timeout / 4;
-  if (!first_mark_ || daemon::now() - *first_mark_ < longest) return;
-  first_mark_.reset();
-  handle(AttemptAbandoned{attempt_});
-  place_.upward(wire::ControlMessage(CheckpointFailed{
-      job_->job, job_->generation, attempt_, ErrorCode::kTemporary,
-      name() + " hasn't the marks of all workers after " + std::to_string(static_cast<long>(to_seconds(longest))) +
-          " s (a quarter of job.stall_timeout): a worker's step takes longer than that"}));
+  handle(MarksAwaited{longest_park()});
+}
+
+// Workers that have sent their marks wait so long at most.
+Duration ShardService::longest_park() const {
+  return job_->config.job.stall_timeout / 4;
+}
+
+void ShardService::act_on(const MarksGivenUp& action) {
+  tell(wire::ControlMessage(
+      CheckpointFailed{job_->job, job_->generation, action.attempt, ErrorCode::kTemporary,
+                       name() + " hasn't the marks of all workers after " +
+                           std::to_string(static_cast<long>(to_seconds(longest_park()))) +
+                           " s (a quarter of job.stall_timeout): a worker's step takes longer than that"}));
 }
 
 void ShardService::act_on(const Fenced& action) {
-  place_.upward(wire::ControlMessage(
+  tell(wire::ControlMessage(
       WorkerFenced{job_->job, job_->generation, id_, action.worker, action.last_sequence, action.last_clock}));
 }
 
 void ShardService::act_on(const RosterTaken& action) {
-  place_.upward(
-      wire::ControlMessage(RosterApplied{job_->job, job_->generation, action.version, action.step, action.pacer}));
+  tell(wire::ControlMessage(RosterApplied{job_->job, job_->generation, action.version, action.step, action.pacer}));
 }
 
 void ShardService::act_on(const ReportNow&) {
@@ -368,20 +377,17 @@ void ShardService::act_on(const StepCounted& action) {
 
 void ShardService::act_on(const FailJob& action) {
   place_.log.error(name() + ": " + action.reason);
-  place_.upward(wire::ControlMessage(TaskFailed{job_->job, job_->generation, action.code, action.reason}));
+  tell(wire::ControlMessage(TaskFailed{job_->job, job_->generation, action.code, action.reason}));
 }
 
 // --- Checkpoints
 
 void ShardService::prepare_cut(std::uint64_t attempt, bool holds) {
-  attempt_ = attempt;
-  first_mark_.reset();
   handle(AttemptPrepared{attempt, holds});
-  place_.upward(ShardPrepared{attempt, id_});
+  tell(ShardPrepared{attempt, id_});
 }
 
 void ShardService::abandon_cut(std::uint64_t attempt) {
-  if (attempt >= attempt_) first_mark_.reset();
   handle(AttemptAbandoned{attempt});
 }
 
@@ -390,10 +396,7 @@ void ShardService::order_cut(std::uint64_t attempt, Step at) {
 }
 
 void ShardService::on_mark(const MarkArrived& event) {
-  timed(figures_.mark, [&](Instant now) {
-    if (!first_mark_) first_mark_ = now;
-    shard_.handle(now, event, *this);
-  });
+  timed(figures_.mark, [&](Instant now) { shard_.handle(now, event, *this); });
 }
 
 void ShardService::act_on(const SendMarkTaken& action) {
@@ -405,11 +408,9 @@ void ShardService::act_on(const SendCut& action) {
 }
 
 void ShardService::act_on(const CopyForCheckpoint& action) {
-  const Duration parked = first_mark_ ? daemon::now() - *first_mark_ : Duration::zero();
-  first_mark_.reset();
   auto news = std::make_shared<ShardCopied>(
-      ShardCopied{action.attempt, id_, action.entry, action.pacer, nullptr, Duration::zero(), parked});
-  if (!shard_.store().begin_copy()) return place_.upward(*news);
+      ShardCopied{action.attempt, id_, action.entry, action.pacer, nullptr, Duration::zero(), action.parked});
+  if (!shard_.store().begin_copy()) return tell(*news);
   copy_on(std::move(news));
 }
 
@@ -419,7 +420,7 @@ void ShardService::copy_on(std::shared_ptr<ShardCopied> news) {
   news->copy = shard_.store().copy_bucket();
   news->cut = std::max(news->cut, daemon::now() - begin);
   place_.turns.fetch_add(1, std::memory_order_relaxed);
-  if (news->copy != nullptr) return place_.upward(*news);
+  if (news->copy != nullptr) return tell(*news);
   asio::post(place_.loop, [this, alive = alive_, news = std::move(news)]() mutable {
     if (*alive) copy_on(std::move(news));
   });

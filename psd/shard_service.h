@@ -19,6 +19,7 @@
 #include "psd/peer_link.h"
 #include "psd/shard_figures.h"
 #include "psd/shard_job.h"
+#include "psd/shard_setup.h"
 #include "psd/store/shard.h"
 #include "psd/visited_log.h"
 #include "psd/worker_channel.h"
@@ -53,12 +54,18 @@ struct ShardCopied {
   Duration cut{};     // the longest that the loop stood still for it
   Duration parked{};  // since the first mark
 };
-using ShardNews = std::variant<ShardReady, ShardSays, ShardPrepared, ShardCopied, wire::ControlMessage>;
+// With the job and generation of the shard that says it: a shard that was dropped may still have said something.
+struct ShardNews {
+  JobId job;
+  Generation generation;
+  std::variant<ShardReady, ShardSays, ShardPrepared, ShardCopied, wire::ControlMessage> what;
+};
 
 // What a shard has of its thread and its process.
 struct ShardPlace {
   asio::io_context& loop;
   transport::Transport& transport;
+  checkpoint::Files& files;
   daemon::Log& log;
   std::atomic<std::uint64_t>& turns;             // counted up as long as the shard is alive
   std::function<void(const ShardNews&)> upward;  // any thread; posts
@@ -67,9 +74,9 @@ struct ShardPlace {
 class ShardService final : private ChannelOwner, private PeerOwner, private Outside {
  public:
   // Makes the shard, which takes its memory and its time, with what it begins with. Throws std::bad_alloc. ShardReady
-  // follows when it has its pacer. Errors are those of ShardOrigin and
-  // VisitedLog.
-  static Result<std::unique_ptr<ShardService>> make(const ShardPlace& place, ShardJobPtr job, ShardId shard);
+  // follows when it has its pacer. Errors are those of ShardOrigin and VisitedLog; kTemporary: `setup` was abandoned.
+  static Result<std::unique_ptr<ShardService>> make(const ShardPlace& place, ShardJobPtr job, ShardId shard,
+                                                    ShardSetup& setup);
   ~ShardService() override;
 
   void adopt_channel(transport::Arrival& arrival, Member worker);
@@ -85,12 +92,18 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void order_cut(std::uint64_t attempt, Step at);
 
  private:
-  ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard, const PacerReport& restored, bool is_empty);
+  ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard, const PacerReport& restored, bool is_empty,
+               const checkpoint::IsCancelled& is_cancelled);
+  template <typename News>
+  void tell(News news) {
+    place_.upward(ShardNews{job_->job, job_->generation, std::move(news)});
+  }
   void connect();
   void say(bool at_once);
   void keep_links();
   void bury_peer(ShardId peer);
   void give_up_marks();
+  Duration longest_park() const;
   void copy_on(std::shared_ptr<ShardCopied> news);
 
   // ChannelOwner
@@ -130,6 +143,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void act_on(const SendMarkTaken& action);
   void act_on(const SendCut& action);
   void act_on(const CopyForCheckpoint& action);
+  void act_on(const MarksGivenUp& action);
   void act_on(const Fenced& action);
   void act_on(const RosterTaken& action);
   void act_on(const ReportNow& action);
@@ -164,8 +178,6 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   std::uint64_t next_channel_ = 1;
   ShardFigures figures_;
   Instant update_began_;
-  std::uint64_t attempt_ = 0;                                   // of a checkpoint, that is prepared
-  std::optional<Instant> first_mark_;                           // of it
   asio::steady_timer verdict_;                                  // runs while a lost peer's fate is the chief's to say
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with its handler, which may come too late
 };

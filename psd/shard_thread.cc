@@ -5,12 +5,10 @@
 namespace disttrain::psd {
 
 ShardThread::ShardThread(std::uint32_t index, const std::vector<std::uint32_t>& cores, Duration tick,
-                         transport::Transport& transport, daemon::Log& log,
+                         transport::Transport& transport, checkpoint::Files& files, daemon::Log& log,
                          std::function<void(const ShardNews&)> upward)
-    : tick_(tick),
-      work_(asio::make_work_guard(loop_)),
-      timer_(loop_),
-      place_{loop_, transport, log, turns_, std::move(upward)} {
+    : tick_(tick), work_(asio::make_work_guard(loop_)), timer_(loop_), place_{loop_, transport, files,
+                                                                              log,   turns_,    std::move(upward)} {
   thread_ = std::thread([this, index, cores, &log] {
     daemon::name_thread("shard-" + std::to_string(index));
     if (const Status pinned = daemon::pin_thread(cores); !pinned) log.warn(pinned.error().message);

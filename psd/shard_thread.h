@@ -27,7 +27,8 @@ class ShardThread {
   // cores: to run on; empty = the system's choice. tick: how often an idle thread shows that it is alive; it may be
   // changed, from any thread.
   ShardThread(std::uint32_t index, const std::vector<std::uint32_t>& cores, Duration tick,
-              transport::Transport& transport, daemon::Log& log, std::function<void(const ShardNews&)> upward);
+              transport::Transport& transport, checkpoint::Files& files, daemon::Log& log,
+              std::function<void(const ShardNews&)> upward);
   // Ends its shards, then itself.
   ~ShardThread();
   ShardThread(const ShardThread&) = delete;

@@ -270,6 +270,7 @@ Heartbeat Worker::make_heartbeat() const {
   heartbeat.phase = entry.progress.phase;
   heartbeat.in_phase = entry.job == JobId() ? Duration::zero() : daemon::now() - entry.progress.since;
   heartbeat.steps = entry.progress.steps;
+  heartbeat.work = step_.work();
   heartbeat.examples = entry.progress.examples;
   heartbeat.loss = entry.progress.loss;
   heartbeat.phase_times.assign(entry.progress.times.begin(), entry.progress.times.end());

@@ -21,6 +21,7 @@ struct Attempt {
   Phase phase = Phase::kBegin;
   Ticket ticket;          // of the folder's work
   std::set<Member> owed;  // kPrepare: of whom an answer is due
+  std::string folder;     // its own; from kPrepare on
   Step at;                // sync: the step that is wanted; 0 = now
   bool holds = false;     // the last that is seen of its generation: nothing is applied after the cut
   std::map<ShardId, ShardWritten> written;

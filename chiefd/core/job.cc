@@ -297,11 +297,12 @@ void Job::on_tick(Turn& turn) {
                    {task, "it has been silent for " + std::to_string(static_cast<long>(to_seconds(lasts))) + " s"},
                    turn.tasks.find(task)->leaving ? Loss::kLeft : Loss::kCounts);
   }
-  if (deadline_ && turn.now >= *deadline_) return on_deadline(turn);
+  if (deadline_ && turn.now >= *deadline_ && !extend_deadline(turn)) return on_deadline(turn);
   invite_again(turn);
   if (stage_ == Stage::kTrain) {
-    for (const auto& [member, task] : std::map(joining_))
-      if (turn.now - task > setup_.timeouts.setup) lose_worker(turn, member, "it didn't open the job in time");
+    for (const auto& [member, since] : std::map(joining_))
+      if (turn.now - std::max(since, worked_at(turn.tasks, member)) > setup_.timeouts.setup)
+        lose_worker(turn, member, "it didn't open the job in time");
     join_prepared(turn);
     check_quorum(turn);
     advance_leavers(turn);
@@ -381,17 +382,55 @@ void Job::on_reconnect(Turn& turn, const TaskHello& hello) {
     default:
       break;
   }
-  // What it has said of a cut since may be lost.
-  if (attempt_ && attempt_->phase != Attempt::Phase::kBegin && attempt_->phase != Attempt::Phase::kCommit)
-    abandon_attempt(turn, "the connection of " + to_string(member.task) + " was lost meanwhile");
+  repeat_attempt(turn, member);
+}
+
+Instant Job::worked_at(const Tasks& tasks, const Member& member) const {
+  const Task* task = tasks.find(member.task);
+  if (task == nullptr || task->member != member || task->heartbeat.job != id()) return {};
+  // A description belongs to no generation.
+  const Generation generation = task->heartbeat.generation;
+  return generation.value == 0 || generation == generation_ ? task->worked : Instant();
+}
+
+std::vector<Member> Job::invited() const {
+  std::vector<Member> members;
+  for (const auto& [member, since] : invited_) members.push_back(member);
+  return members;
+}
+
+// A restore or a data set takes as long as it takes: while one of those whom the stage waits for gets on, so does the
+// deadline. All of them, not each: a shard that is there waits for the pacer's, which may still be restored.
+bool Job::extend_deadline(Turn& turn) {
+  Instant newest;
+  if (stage_ == Stage::kRegather)
+    newest = newest_work(turn.tasks, invited());
+  else if (stage_ == Stage::kDescribe || stage_ == Stage::kCreate || stage_ == Stage::kOpen ||
+           stage_ == Stage::kEvaluate)
+    newest = newest_work(turn.tasks, awaited_);
+  const Instant deadline = newest + setup_.timeouts.setup;
+  if (turn.now >= deadline) return false;
+  deadline_ = deadline;
+  if (stage_ == Stage::kDescribe) gather_until_ = std::max(gather_until_, deadline);
+  return true;
+}
+
+// Of those whom the stage waits for: the others may wait for the pacer.
+TaskId Job::who_stands_still(const Tasks& tasks) const {
+  if (awaited_.empty() || (!owners_.empty() && awaited_.count(pacer()) != 0)) return pacer().task;
+  return std::min_element(awaited_.begin(), awaited_.end(),
+                          [&](const Member& a, const Member& b) { return worked_at(tasks, a) < worked_at(tasks, b); })
+      ->task;
 }
 
 void Job::on_deadline(Turn& turn) {
   deadline_.reset();
   const std::string limit = std::to_string(static_cast<long>(to_seconds(setup_.timeouts.setup))) + " s";
   const auto give_up = [&](const std::string& what) {
-    const TaskId task = awaited_.empty() ? pacer().task : awaited_.begin()->task;
-    fail(turn, Error{ErrorCode::kUnavailable, "it heartbeats, but " + what + " within " + limit}, task);
+    const TaskId task = who_stands_still(turn.tasks);
+    const std::string since =
+        newest_work(turn.tasks, awaited_) == Instant() ? " within " + limit : ", and has stood still for " + limit;
+    fail(turn, Error{ErrorCode::kUnavailable, "it heartbeats, but " + what + since}, task);
   };
   switch (stage_) {
     case Stage::kGather:

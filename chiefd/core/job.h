@@ -31,6 +31,7 @@
 #include "chiefd/core/events.h"
 #include "chiefd/core/lending.h"
 #include "chiefd/core/links.h"
+#include "chiefd/core/memory_fit.h"
 #include "chiefd/core/restarts.h"
 #include "chiefd/core/status.h"
 #include "chiefd/core/tasks.h"
@@ -210,6 +211,18 @@ class Job {
   void await(const Turn& turn, std::vector<Member> who, Instant deadline);
   // True when nobody is awaited any more.
   bool answered(const Member& member);
+  // When the member was last seen to get on with what takes long; Instant(): it wasn't.
+  Instant worked_at(const Tasks& tasks, const Member& member) const;
+  // The newest of these.
+  template <typename Members>
+  Instant newest_work(const Tasks& tasks, const Members& members) const {
+    Instant newest;
+    for (const Member& member : members) newest = std::max(newest, worked_at(tasks, member));
+    return newest;
+  }
+  std::vector<Member> invited() const;
+  bool extend_deadline(Turn& turn);
+  TaskId who_stands_still(const Tasks& tasks) const;
   void on_deadline(Turn& turn);
   void on_task_failed(Turn& turn, const Member& from, const TaskFailed& failed);
   void check_suspicions(Turn& turn);
@@ -226,9 +239,11 @@ class Job {
   void on_init(Turn& turn, const Result<FolderAnswer>& answer);
   Status check_described(const JobDescribed& described) const;
   Status check_restore() const;
-  Status check_memory(const Tasks& tasks) const;
+  MemoryFit memory_fit(const Tasks& tasks) const;
+  Status make_places(const Tasks& tasks, std::size_t least);
   void place_model(Turn& turn);
-  Status place_on_all(const Tasks& tasks);
+  // For `least` workers at least.
+  Status place_on_all(const Tasks& tasks, std::size_t least);
   void begin_generation(Turn& turn);
   void create_shards(Turn& turn);
   void ask_to_create(Turn& turn, const Member& ps);
@@ -239,7 +254,6 @@ class Job {
   void start_training(Turn& turn);
   std::uint64_t effective_steps() const;
   std::uint64_t steps_target() const;
-  std::uint32_t places() const;
 
   // job_run.cc: while it trains.
   void on_heartbeat(Turn& turn, const Member& from, const Heartbeat& heartbeat);
@@ -256,6 +270,7 @@ class Job {
   void repeat_roster(Turn& turn);
   void repeat_ps_requests(Turn& turn, const Member& member);
   void repeat_training_requests(Turn& turn, const Member& member);
+  void repeat_attempt(Turn& turn, const Member& member);
   void on_worker_finished(Turn& turn, const Member& from, const WorkerFinished& finished);
   void check_end(Turn& turn);
   void check_stall(Turn& turn);
@@ -272,13 +287,16 @@ class Job {
   void invite(Turn& turn, const Member& worker);
   void invite_all(Turn& turn);
   void join_prepared(Turn& turn);
+  std::vector<Member> roster_with(const Member& worker) const;
   void join(Turn& turn, const Member& worker);
   bool has_work_for(TaskId worker) const;
   bool is_work_left() const;
   bool any_is_left() const;
   void forget_predecessors(const Member& worker);
   std::size_t losses_of(TaskId worker, Instant now) const;  // within job.restart_window
-  void keep_out(Turn& turn, TaskId worker, std::size_t losses);
+  void keep_out(Turn& turn, TaskId worker, const std::string& why);
+  std::string lost_too_often(std::size_t losses) const;
+  std::string no_place_for(const Tasks& tasks, std::size_t workers) const;
   std::string training_reason(Instant now) const;
   Step reached() const;  // while it recovers, what it had come to
   std::string shortage(const Turn& turn) const;
@@ -316,6 +334,8 @@ class Job {
   bool regather_ps(Turn& turn, std::string& problem);
   bool can_train_with(const Tasks& tasks) const;
   bool regather_workers(Turn& turn);
+  bool regather_memory(Turn& turn);
+  std::size_t fewest_workers() const;
   void find_restore(Turn& turn);
 
   // job_reclaim.cc: the chief itself was away.
@@ -352,6 +372,9 @@ class Job {
   void on_committed(Turn& turn, const FolderAnswer& answer);
   // `fails`: it would fail again if nothing changes, unlike one that a lost connection or task ended.
   void abandon_attempt(Turn& turn, const std::string& why, bool fails = false);
+  // Nobody is to wait for it any more. What is being committed needs nobody, and is committed all the same.
+  void interrupt_attempt(Turn& turn, const std::string& why);
+  bool is_owed_by(const Member& ps) const;
   void note_broken(Turn& turn, const std::vector<std::string>& broken);
   void final_cut(Turn& turn);
   void fail_final_cut(Turn& turn, const std::string& why);
@@ -405,13 +428,13 @@ class Job {
   // Its workers.
   Roster roster_;
   std::vector<Member> workers_;              // all that were in a roster of this generation
-  std::uint32_t first_workers_ = 0;          // how many this generation began with
+  std::uint32_t places_ = 0;                 // workers that the shards' memory is made for
   std::vector<TaskId> ranks_;                // on_worker_loss = "wait": who has which rank
   std::set<Member> prepared_;                // have read the data and built the model
   std::map<Member, Instant> invited_;        // asked to do so
   std::map<Member, Instant> joining_;        // in the roster, haven't opened their channels
   std::map<std::string, Restarts> rejoins_;  // how often each was lost; by its name, as events have it
-  std::map<TaskId, std::string> kept_out_;   // lost too often: why
+  std::map<TaskId, std::string> kept_out_;   // lost too often, or no memory for them: why
   Links links_;
   std::map<TaskId, Restarts> unlinked_;     // how often each worker was removed for a link
   std::map<TaskId, Instant> invite_after_;  // a worker that couldn't reach a ps isn't asked again before

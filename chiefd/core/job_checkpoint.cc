@@ -60,7 +60,9 @@ void Job::set_next_due(Step after) {
 
 void Job::advance_attempt(Turn& turn) {
   if (attempt_) {
-    if (turn.now >= attempt_->deadline) return abandon_attempt(turn, "it took too long", true);
+    // Files that are still being written may take as long as they need.
+    if (turn.now >= std::max(attempt_->deadline, newest_work(turn.tasks, holders()) + setup_.timeouts.setup))
+      return abandon_attempt(turn, "it took too long", true);
     if (unfinished_.empty()) cut_now(turn);
     return order_cut(turn);
   }
@@ -164,6 +166,7 @@ void Job::on_folder(Turn& turn, const FolderDone& done) {
   if (!done.answer) return abandon_attempt(turn, done.answer.error().message, true);
   if (attempt_->phase == Attempt::Phase::kCommit) return on_committed(turn, *done.answer);
   attempt_->phase = Attempt::Phase::kPrepare;
+  attempt_->folder = done.answer->path;
   for (const Member& ps : holders()) {
     attempt_->owed.insert(ps);
     send(turn, ps.task, PrepareCheckpoint{id(), generation_, attempt_->number, done.answer->path, attempt_->holds});
@@ -261,6 +264,57 @@ void Job::on_committed(Turn& turn, const FolderAnswer& answer) {
   if (stage_ == Stage::kFinalCut) return final_cut(turn);
   is_saved_ = attempt.holds;
   join_prepared(turn);
+}
+
+// The member has a new connection: what it was asked over the one before may be lost. What it has said of the attempt
+// it says again by itself.
+void Job::repeat_attempt(Turn& turn, const Member& member) {
+  const bool trains = stage_ == Stage::kTrain || stage_ == Stage::kSettle || stage_ == Stage::kFinalCut;
+  if (!trains || !takes_checkpoints()) return;
+  const bool is_cut = attempt_ && attempt_->phase == Attempt::Phase::kCut;
+  if (!is_owner(member)) {
+    if (is_cut && !is_sync() && is_in_roster(member))
+      send(turn, member.task, MarkChannels{id(), generation_, attempt_->number});
+    return;
+  }
+  // A hold that isn't ended would last for ever: the end of the attempt before may be what was lost.
+  const auto abandon = [&](std::uint64_t number) {
+    send(turn, member.task, AbandonCheckpoint{id(), generation_, number});
+  };
+  if (!attempt_) {
+    if (!is_saved_) abandon(std::max(last_attempt_, turn.term.value << 32));
+    return;
+  }
+  switch (attempt_->phase) {
+    case Attempt::Phase::kBegin:
+      return abandon(attempt_->number - 1);
+    case Attempt::Phase::kPrepare:
+      if (attempt_->owed.count(member) != 0)
+        send(turn, member.task,
+             PrepareCheckpoint{id(), generation_, attempt_->number, attempt_->folder, attempt_->holds});
+      return;
+    case Attempt::Phase::kCut:
+      if (is_sync() && member == pacer())
+        send(turn, member.task, TakeCut{id(), generation_, attempt_->number, attempt_->at});
+      return;
+    case Attempt::Phase::kCommit:
+      if (!attempt_->holds) abandon(attempt_->number);
+      return;
+  }
+}
+
+bool Job::is_owed_by(const Member& ps) const {
+  if (!attempt_ || attempt_->phase == Attempt::Phase::kCommit) return false;
+  for (std::uint32_t s = 0; s < owners_.size(); ++s)
+    if (owners_[s].ps == ps && attempt_->written.count(ShardId(s)) == 0) return true;
+  return false;
+}
+
+void Job::interrupt_attempt(Turn& turn, const std::string& why) {
+  if (!attempt_) return;
+  if (attempt_->phase != Attempt::Phase::kCommit) return abandon_attempt(turn, why);
+  attempt_->holds = false;
+  for (const Member& ps : holders()) send(turn, ps.task, AbandonCheckpoint{id(), generation_, attempt_->number});
 }
 
 // The checkpoint before stays, and training goes on.

@@ -24,7 +24,7 @@ void Job::stop(Turn& turn, const std::string& user) {
   }
   stopping_ = true;
   end_reason_ = reason;
-  if (attempt_ && attempt_->holds) abandon_attempt(turn, reason);
+  if (attempt_ && attempt_->holds) interrupt_attempt(turn, reason);
   const std::string at = reason_;
   set_state(turn, JobState::kStopping, reason);
   if (ends_by_itself)
@@ -64,7 +64,7 @@ void Job::fail(Turn& turn, Error error, std::optional<TaskId> root) {
 void Job::on_all_finished(Turn& turn) {
   stage_ = Stage::kSettle;
   is_short_ = false;
-  if (attempt_ && attempt_->holds) abandon_attempt(turn, "the job has all its steps");
+  if (attempt_ && attempt_->holds) interrupt_attempt(turn, "the job has all its steps");
   await(turn, {pacer()}, turn.now + 2 * setup_.timeouts.silent_ps);
   std::erase_if(roster_.members, [this](const Member& worker) { return lost_.count(worker) != 0; });
   roster_.version = roster_.version.next();

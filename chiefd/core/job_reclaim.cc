@@ -106,7 +106,8 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   mark_ = journaled.generation.mark;
   roster_ = journaled.roster;
   workers_ = roster_.members;
-  first_workers_ = static_cast<std::uint32_t>(journaled.generation.roster.members.size());
+  // A chief of a version before wrote none: what it made is not known, so that nobody is added.
+  places_ = std::max(journaled.generation.places, static_cast<std::uint32_t>(roster_.members.size()));
   prepared_ = std::set<Member>(workers_.begin(), workers_.end());
   unfinished_ = std::set<Member>(workers_.begin(), workers_.end());
   reclaimed_grants_ = journaled.grants;

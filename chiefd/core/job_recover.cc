@@ -44,7 +44,7 @@ void Job::lose_task(Turn& turn, const Finding& finding) {
     std::vector<Member> others = roster_.members;
     std::erase(others, member);
     change_roster(turn, std::move(others), std::nullopt);
-    abandon_attempt(turn, to_string(member.task) + " is lost");
+    interrupt_attempt(turn, to_string(member.task) + " is lost");
   }
   if (stage_ == Stage::kEvaluate && awaited_.count(member) != 0) evaluate(turn, loss);
 }
@@ -58,7 +58,7 @@ Duration Job::patience_with_ps(Instant silent_since) const {
 
 void Job::pause(Turn& turn, const Finding& finding) {
   silent_ps_[finding.member.task] = Silence{turn.now};
-  abandon_attempt(turn, to_string(finding.member.task) + " is silent");
+  if (is_owed_by(finding.member)) abandon_attempt(turn, to_string(finding.member.task) + " is silent");
   const std::string reason = to_string(Cause{finding.member.task, finding.why}) + "; waiting for it to return";
   pause_workers(turn, true, reason);
   set_state(turn, JobState::kPaused, reason);
@@ -176,6 +176,7 @@ void Job::regather(Turn& turn) {
     reason_ = to_string(recovery_->cause) + "; " + recovery_->shortage;
     return;
   }
+  if (!regather_memory(turn)) return;
   if (turn.now < recovery_->not_before) return;
   find_restore(turn);
 }
@@ -194,7 +195,7 @@ bool Job::regather_ps(Turn& turn, std::string& problem) {
   if (turn.now - recovery_->gathers_since < setup_.timeouts.silent_ps) return false;
   const std::vector<Owner> before = owners_;
   const Layout layout_before = layout_;
-  const Status placed = place_on_all(turn.tasks);
+  const Status placed = place_on_all(turn.tasks, fewest_workers());
   if (placed) return true;
   owners_ = before;
   layout_ = layout_before;
@@ -221,7 +222,7 @@ bool Job::regather_workers(Turn& turn) {
     if (id.role != Role::kWorker || !task.takes_work()) continue;
     const std::size_t losses = losses_of(id, turn.now);
     if (losses > config().job.max_restarts && !waits_for_lost()) {
-      keep_out(turn, id, losses);
+      keep_out(turn, id, lost_too_often(losses));
     } else if (!reaches_owners(id)) {
       continue;  // it is asked again: invite_again()
     } else if (prepared_.count(task.member) != 0) {
@@ -237,6 +238,26 @@ bool Job::regather_workers(Turn& turn) {
     for (const TaskId rank : ranks_) roster_.members.push_back(ready.at(rank));
   else
     for (const auto& [id, member] : ready) roster_.members.push_back(member);
+  return true;
+}
+
+// Without so many it doesn't train.
+std::size_t Job::fewest_workers() const {
+  return waits_for_lost() ? ranks_.size() : least_workers();
+}
+
+// A ps may be back with less memory, and more workers be there than before. Those for whom there is none stay out, as
+// one that would join does.
+bool Job::regather_memory(Turn& turn) {
+  if (const Status placed = make_places(turn.tasks, fewest_workers()); !placed) {
+    recovery_->shortage = "waiting for memory: " + placed.error().message;
+    reason_ = to_string(recovery_->cause) + "; " + recovery_->shortage;
+    return false;
+  }
+  while (roster_.members.size() > places_) {
+    keep_out(turn, roster_.members.back().task, no_place_for(turn.tasks, roster_.members.size()));
+    roster_.members.pop_back();
+  }
   return true;
 }
 

@@ -5,9 +5,7 @@
 
 #include "chiefd/core/job.h"
 #include "chiefd/core/placement.h"
-#include "common/memory_plan.h"
 #include "common/mutant.h"
-#include "common/update/update_rule.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -32,10 +30,6 @@ std::uint64_t mix(std::uint64_t z) {
 
 std::string milliseconds(Duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + " ms";
-}
-
-std::string mebibytes(std::uint64_t bytes) {
-  return std::to_string(ceil_div(bytes, std::uint64_t{1} << 20)) + " MiB";
 }
 
 }  // namespace
@@ -188,25 +182,28 @@ Status Job::check_described(const JobDescribed& described) const {
   return {};
 }
 
-Status Job::check_memory(const Tasks& tasks) const {
-  const auto slots = static_cast<std::uint32_t>(update::UpdateRule(config().train).slots());
-  const auto workers = static_cast<std::uint32_t>(roster_.members.size());
-  std::map<TaskId, std::uint64_t> needed;
-  for (std::uint32_t s = 0; s < owners_.size(); ++s)
-    needed[owners_[s].ps.task] +=
-        bytes_per_shard(layout_, ShardId(s), config(), slots, workers, setup_.credits).total();
-  for (const auto& [id, bytes] : needed) {
-    const std::uint64_t offered = tasks.find(id)->hello.memory_bytes;
-    if (offered == 0 || bytes <= offered) continue;
-    return disttrain::fail(ErrorCode::kConfig, "the job needs " + mebibytes(bytes) + " at " + to_string(id) +
-                                                   ", which may use " + mebibytes(offered) +
-                                                   ": add ps tasks, or raise memory in its [[ps]] (`disttrain plan` "
-                                                   "prints the sum)");
+MemoryFit Job::memory_fit(const Tasks& tasks) const {
+  std::vector<TaskId> owners;
+  std::map<TaskId, std::uint64_t> memory;
+  for (const Owner& owner : owners_) {
+    owners.push_back(owner.ps.task);
+    if (const Task* task = tasks.find(owner.ps.task)) memory[owner.ps.task] = task->hello.memory_bytes;
   }
+  return MemoryFit(layout_, owners, config(), setup_.credits, memory);
+}
+
+// Memory is made for workers that may still come, as far as there is any.
+Status Job::make_places(const Tasks& tasks, std::size_t least) {
+  const auto fewest = static_cast<std::uint32_t>(least);
+  const MemoryFit fit = memory_fit(tasks);
+  if (const std::string problem = fit.why_not(fewest); !problem.empty())
+    return disttrain::fail(ErrorCode::kConfig, problem);
+  const auto roster = std::max(fewest, static_cast<std::uint32_t>(roster_.members.size()));
+  places_ = fit.most_workers(wanted_places(roster, setup_.listed_workers, setup_.takes_unlisted));
   return {};
 }
 
-Status Job::place_on_all(const Tasks& tasks) {
+Status Job::place_on_all(const Tasks& tasks, std::size_t least) {
   std::vector<Offer> offers;
   std::uint64_t offered = 0;
   for (const auto& [id, task] : tasks.all()) {
@@ -225,7 +222,7 @@ Status Job::place_on_all(const Tasks& tasks) {
     const Task& task = *tasks.find(ps);
     owners_.push_back(Owner{task.member, task.hello.address});
   }
-  return check_memory(tasks);
+  return make_places(tasks, least);
 }
 
 void Job::place_model(Turn& turn) {
@@ -239,7 +236,8 @@ void Job::place_model(Turn& turn) {
     return gather(turn);
   }
   if (Status status = check_restore(); !status) return fail(turn, status.error(), std::nullopt);
-  if (Status status = place_on_all(turn.tasks); !status) return fail(turn, status.error(), std::nullopt);
+  if (Status status = place_on_all(turn.tasks, roster_.members.size()); !status)
+    return fail(turn, status.error(), std::nullopt);
   if (waits_for_lost() && ranks_.empty())
     for (const Member& worker : roster_.members) ranks_.push_back(worker.task);
   begin_generation(turn);
@@ -252,7 +250,6 @@ void Job::begin_generation(Turn& turn) {
   generation_ = keeps_number ? generation_ : std::max(generation_, folder_generation_).next();
   roster_.version = RosterVersion(1);
   workers_ = roster_.members;
-  first_workers_ = static_cast<std::uint32_t>(workers_.size());
   lost_.clear();
   unfinished_.clear();
   joining_.clear();
@@ -265,14 +262,8 @@ void Job::begin_generation(Turn& turn) {
   deadline_ = turn.now + setup_.timeouts.setup;
   stage_ticket_ =
       turn.persist(GenerationRecord{id(), generation_, mark_, owners_, roster_, restore_ ? restore_->path : "",
-                                    restore_ ? restore_->step : Step(), recoveries_, before_, init_path_});
+                                    restore_ ? restore_->step : Step(), recoveries_, before_, init_path_, places_});
   if (DISTTRAIN_MUTANT(kGenerationNotDurable)) create_shards(turn);
-}
-
-// Memory is made for workers that may still come.
-std::uint32_t Job::places() const {
-  constexpr std::uint32_t kUnlisted = 16;
-  return std::max(first_workers_, setup_.listed_workers) + (setup_.takes_unlisted ? kUnlisted : 0);
 }
 
 void Job::create_shards(Turn& turn) {
@@ -295,7 +286,7 @@ void Job::ask_to_create(Turn& turn, const Member& ps) {
                     .roster = roster_,
                     .warmup_steps = setup_.submission.warmup_steps,
                     .train_records = described_->train_records,
-                    .places = places(),
+                    .places = places_,
                     .checkpoint_folder = takes_checkpoints() ? config().checkpoint.directory + "/" + name() : "",
                     .checkpoint_mark = folder_mark_,
                     .restore_path = restore_ ? restore_->path : "",

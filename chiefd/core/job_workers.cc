@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "chiefd/core/job.h"
-#include "common/memory_plan.h"
 #include "common/mutant.h"
 
 namespace disttrain::chiefd {
@@ -165,7 +164,11 @@ void Job::join_prepared(Turn& turn) {
     // A worker that is lost again and again waits longer each time.
     const std::size_t losses = losses_of(worker.task, turn.now);
     if (losses > config().job.max_restarts) {
-      keep_out(turn, worker.task, losses);
+      keep_out(turn, worker.task, lost_too_often(losses));
+      continue;
+    }
+    if (const std::size_t workers = roster_with(worker).size(); workers > places_) {
+      keep_out(turn, worker.task, no_place_for(turn.tasks, workers));
       continue;
     }
     kept_out_.erase(worker.task);
@@ -177,14 +180,24 @@ void Job::join_prepared(Turn& turn) {
 }
 
 // It is there, and isn't taken.
-void Job::keep_out(Turn& turn, TaskId worker, std::size_t losses) {
-  const std::string why = "isn't taken back: it was lost " + std::to_string(losses) +
-                          (losses == 1 ? " time" : " times") + " within job.restart_window, and job.max_restarts is " +
-                          std::to_string(config().job.max_restarts);
+void Job::keep_out(Turn& turn, TaskId worker, const std::string& why) {
   if (kept_out_.emplace(worker, why).second) tell(turn, "worker_refused", 2, to_string(worker) + " " + why, worker);
 }
 
-void Job::join(Turn& turn, const Member& worker) {
+std::string Job::lost_too_often(std::size_t losses) const {
+  return "isn't taken back: it was lost " + std::to_string(losses) + (losses == 1 ? " time" : " times") +
+         " within job.restart_window, and job.max_restarts is " + std::to_string(config().job.max_restarts);
+}
+
+std::string Job::no_place_for(const Tasks& tasks, std::size_t workers) const {
+  const std::string problem = memory_fit(tasks).why_not(static_cast<std::uint32_t>(workers));
+  if (!problem.empty()) return "isn't taken: " + problem;
+  return "isn't taken: the shards' memory was made for " + std::to_string(places_) +
+         " workers; submit the job again to train with more";
+}
+
+// The roster once the worker has joined: it takes the place of its predecessor.
+std::vector<Member> Job::roster_with(const Member& worker) const {
   std::vector<Member> members = roster_.members;
   // Who has finished makes no more steps; what a lost worker left is done without it.
   if (is_sync() && !waits_for_lost())
@@ -195,7 +208,11 @@ void Job::join(Turn& turn, const Member& worker) {
     *predecessor = worker;
   else
     members.push_back(worker);
-  if (members.size() > places()) return;
+  return members;
+}
+
+void Job::join(Turn& turn, const Member& worker) {
+  std::vector<Member> members = roster_with(worker);
   workers_.push_back(worker);
   unfinished_.insert(worker);
   joining_[worker] = turn.now;
@@ -254,11 +271,12 @@ void Job::check_quorum(Turn& turn) {
   if (!is_short_) {
     is_short_ = true;
     short_since_ = turn.now;
-    abandon_attempt(turn, problem);  // its marks might never come
+    interrupt_attempt(turn, problem);  // its marks might never come
     pause_workers(turn, true, problem);
     return set_state(turn, JobState::kPaused, problem);
   }
-  if (turn.now - short_since_ < setup_.timeouts.setup) return;
+  // Those who are to fill the gap may have much to read.
+  if (turn.now - std::max(short_since_, newest_work(turn.tasks, invited())) < setup_.timeouts.setup) return;
   fail(turn,
        Error{ErrorCode::kUnavailable,
              problem + " for " + std::to_string(static_cast<long>(to_seconds(setup_.timeouts.setup))) + " s"},

@@ -82,6 +82,7 @@ struct GenerationRecord {
   std::uint32_t recoveries = 0;  // that the job has had so far
   Training before{};             // in earlier generations
   std::string init_path{};       // where the initial values are read; "": drawn
+  std::uint32_t places = 0;      // workers that the shards' memory is made for; 0: not known
   bool operator==(const GenerationRecord&) const = default;
 };
 

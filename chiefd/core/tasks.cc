@@ -105,6 +105,7 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
     task.joined = now;
     task.heartbeat = Heartbeat{};
     task.rate = ExampleRate{};
+    task.worked = Instant();
     task.turned.clear();
     task.leaving = false;
     task.probing = false;
@@ -195,6 +196,8 @@ void Tasks::hear(Instant now, const Member& member, const Heartbeat& heartbeat, 
   }
   const bool is_same_job = heartbeat.job == task.heartbeat.job && heartbeat.generation == task.heartbeat.generation;
   if (!is_same_job) task.rate = ExampleRate{};
+  if (!is_same_job) task.worked = Instant();
+  if (is_same_job && heartbeat.work > task.heartbeat.work) task.worked = now;
   task.rate.hear(now, heartbeat.examples);
   task.heartbeat = heartbeat;
   task.last_heard = std::max(task.last_heard, heard);

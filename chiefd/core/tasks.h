@@ -33,6 +33,7 @@ struct Task {
   Heartbeat heartbeat;  // the last one
   ExampleRate rate;     // in the job and generation of that
   Instant last_heartbeat;
+  Instant worked;               // when Heartbeat::work was last seen to grow, in the job and generation of `heartbeat`
   std::vector<Instant> turned;  // ps: when each shard thread was last seen to have moved
   Losses losses;
   std::deque<Incarnation> superseded;  // processes whose place another one took; the last few

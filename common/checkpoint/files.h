@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +19,9 @@ namespace disttrain::checkpoint {
 
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
+// Asked between pieces of a few MiB by what reads or writes long; true ends it with an error (kTemporary). An empty one
+// never does.
+using IsCancelled = std::function<bool()>;
 
 // A file that is being written. Dropping it closes it and syncs nothing. After an error nothing more is to be done with
 // it: a failed sync may have lost what a second one would call safe.

@@ -177,7 +177,7 @@ Result<FileEntry> write_shard(Files& files, const std::string& folder, const Lay
 
 Status read_shard(Files& files, const std::string& folder, const Manifest& manifest, const Layout& target,
                   ShardId shard, std::span<float> parameters, std::span<const std::span<float>> slots,
-                  const std::function<void()>& turn) {
+                  const IsCancelled& is_cancelled) {
   if (Status same = check_same_variables(manifest, target, folder); !same) return same;
   DISTTRAIN_CHECK_EQ(parameters.size(), shard_elements(target, shard));
   DISTTRAIN_CHECK(slots.empty() || slots.size() == manifest.slots);
@@ -203,7 +203,7 @@ Status read_shard(Files& files, const std::string& folder, const Manifest& manif
     const auto is_of_source = [source](const Run& run) { return run.source == source; };
     if (std::none_of(joined.begin(), joined.end(), is_of_source)) continue;
     const FileEntry& entry = manifest.files[source];
-    Result<VerifiedFile> file = VerifiedFile::open(files, folder, entry, turn);
+    Result<VerifiedFile> file = VerifiedFile::open(files, folder, entry, is_cancelled);
     if (!file) return tl::unexpected(file.error());
     for (std::size_t array = 0; array <= slots.size(); ++array) {
       const std::span<float> into = array == 0 ? parameters : slots[array - 1];

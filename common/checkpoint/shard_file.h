@@ -20,9 +20,6 @@ struct ShardContent {
   std::vector<std::span<const float>> slots;
 };
 
-// Asked between chunks; true ends the writing with an error.
-using IsCancelled = std::function<bool()>;
-
 // <folder>/shard-i-of-N.safetensors: made with room for all its bytes before the content is there, so that a full disk
 // is known before anything waits for it.
 class ShardWriter {
@@ -59,10 +56,10 @@ Result<FileEntry> write_shard(Files& files, const std::string& folder, const Lay
 // Fills one shard of `target` from a checkpoint in `folder`, whatever the layout it was written with. What is read is
 // verified. `parameters`: shard_elements(target, shard); `slots`: as many as manifest.slots, each as long, or none: the
 // parameters alone. kConfig: the variables aren't the target's. kData: a file is damaged; nothing can be said of what
-// was filled then. `turn` is called between chunks.
+// was filled then. kTemporary: it was cancelled.
 Status read_shard(Files& files, const std::string& folder, const Manifest& manifest, const Layout& target,
                   ShardId shard, std::span<float> parameters, std::span<const std::span<float>> slots,
-                  const std::function<void()>& turn = {});
+                  const IsCancelled& is_cancelled = {});
 
 // Every chunk of the file has its checksum. kData: one hasn't, or the size differs; kNoInput: there is no such file.
 Status verify_file(Files& files, const std::string& folder, const FileEntry& entry,

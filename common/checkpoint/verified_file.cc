@@ -10,11 +10,11 @@
 namespace disttrain::checkpoint {
 
 VerifiedFile::VerifiedFile(std::string path, std::unique_ptr<InputFile> file, const FileEntry& entry,
-                           std::function<void()> turn)
-    : path_(std::move(path)), file_(std::move(file)), entry_(&entry), turn_(std::move(turn)) {}
+                           IsCancelled is_cancelled)
+    : path_(std::move(path)), file_(std::move(file)), entry_(&entry), is_cancelled_(std::move(is_cancelled)) {}
 
 Result<VerifiedFile> VerifiedFile::open(Files& files, const std::string& folder, const FileEntry& entry,
-                                        const std::function<void()>& turn) {
+                                        const IsCancelled& is_cancelled) {
   const std::string path = folder + "/" + entry.name;
   Result<std::unique_ptr<InputFile>> file = files.open(path);
   if (!file && file.error().code == ErrorCode::kNoInput)
@@ -23,7 +23,7 @@ Result<VerifiedFile> VerifiedFile::open(Files& files, const std::string& folder,
   if ((*file)->size() != entry.bytes)
     return fail(ErrorCode::kData, path + " has " + std::to_string((*file)->size()) + " bytes; its manifest says " +
                                       std::to_string(entry.bytes) + ": it is damaged");
-  return VerifiedFile(path, std::move(*file), entry, turn);
+  return VerifiedFile(path, std::move(*file), entry, is_cancelled);
 }
 
 Status VerifiedFile::read(std::uint64_t offset, MutableBytes out) {
@@ -52,7 +52,7 @@ Status VerifiedFile::read(std::uint64_t offset, MutableBytes out) {
 }
 
 Status VerifiedFile::load(std::uint64_t chunk, MutableBytes out) {
-  if (turn_) turn_();
+  if (is_cancelled_ && is_cancelled_()) return fail(ErrorCode::kTemporary, path_ + ": reading it was cancelled");
   if (Status read = file_->read_at(chunk * kChunkBytes, out); !read) return read;
   if (checksum_of(Bytes(out)) == entry_->chunks[chunk] || DISTTRAIN_MUTANT(kDamageUnseen)) return {};
   return fail(ErrorCode::kData, path_ + ": the bytes from " + std::to_string(chunk * kChunkBytes) +

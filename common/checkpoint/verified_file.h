@@ -16,23 +16,22 @@ namespace disttrain::checkpoint {
 // it takes. One thread at a time.
 class VerifiedFile {
  public:
-  // `entry` stays with the caller, and outlives the file. `turn` is called before each chunk. kData: the file hasn't
-  // the size that the entry says.
+  // `entry` stays with the caller, and outlives the file. kData: the file hasn't the size that the entry says.
   static Result<VerifiedFile> open(Files& files, const std::string& folder, const FileEntry& entry,
-                                   const std::function<void()>& turn = {});
+                                   const IsCancelled& is_cancelled = {});
 
   // Fills `out` from that byte of the file on; the range is within the entry's bytes. kData: a chunk of it isn't what
-  // was written.
+  // was written. kTemporary: it was cancelled.
   Status read(std::uint64_t offset, MutableBytes out);
 
  private:
-  VerifiedFile(std::string path, std::unique_ptr<InputFile> file, const FileEntry& entry, std::function<void()> turn);
+  VerifiedFile(std::string path, std::unique_ptr<InputFile> file, const FileEntry& entry, IsCancelled is_cancelled);
   Status load(std::uint64_t chunk, MutableBytes out);
 
   std::string path_;
   std::unique_ptr<InputFile> file_;
   const FileEntry* entry_;
-  std::function<void()> turn_;
+  IsCancelled is_cancelled_;
   std::uint64_t held_ = 0;         // number of the chunk in the buffer
   std::vector<std::byte> buffer_;  // empty: none
 };

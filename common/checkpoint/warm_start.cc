@@ -11,8 +11,8 @@
 namespace disttrain::checkpoint {
 namespace {
 
-constexpr std::size_t kMostSaid = 10;                           // problems, and names
-constexpr std::uint64_t kReadAtOnce = std::uint64_t{16} << 20;  // elements, between two turns
+constexpr std::size_t kMostSaid = 10;                          // problems, and names
+constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;  // elements
 
 // "; did you mean "w0"?" or nothing.
 std::string guess(const std::string& name, const std::vector<std::string>& known) {
@@ -111,7 +111,7 @@ Status check_parameters(Files& files, const std::string& path, const std::map<st
 
 Status read_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,
                        const Layout& target, ShardId shard, std::span<float> parameters,
-                       const std::function<void()>& turn) {
+                       const IsCancelled& is_cancelled) {
   DISTTRAIN_CHECK_EQ(parameters.size(), shard_elements(target, shard));
   Result<Weights> weights = Weights::open(files, path);
   if (!weights) return tl::unexpected(weights.error());
@@ -122,10 +122,10 @@ Status read_parameters(Files& files, const std::string& path, const std::map<std
     for (const SliceEntry& slice : wanted[v].slices) {
       if (slice.shard != shard.value) continue;
       for (std::uint64_t done = 0; done < slice.elements; done += kReadAtOnce) {
+        if (is_cancelled && is_cancelled()) return fail(ErrorCode::kTemporary, path + ": reading it was cancelled");
         const std::uint64_t count = std::min(kReadAtOnce, slice.elements - done);
         const std::span<float> out = parameters.subspan(slice.offset + done, count);
         if (Status read = weights->read((*matched)[v], slice.begin + done, out); !read) return read;
-        if (turn) turn();
       }
     }
   return {};

@@ -18,10 +18,10 @@ namespace disttrain::checkpoint {
 //
 // kConfig: a variable that isn't there, a shape that differs, a name in the map that nobody has, a dtype that isn't a
 // float of 16 or 32 bits: all of them in one message, which is the same for every shard. On an error the content of
-// `parameters` is undefined. `turn` (may be empty) is called between pieces: whoever watches this thread.
+// `parameters` is undefined. kTemporary: it was cancelled.
 Status read_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,
                        const Layout& target, ShardId shard, std::span<float> parameters,
-                       const std::function<void()>& turn = {});
+                       const IsCancelled& is_cancelled = {});
 
 // What read_parameters() would say of names, shapes and dtypes; reads no values.
 Status check_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,

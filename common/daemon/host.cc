@@ -40,6 +40,11 @@ std::string host_name() {
   return name;
 }
 
+std::uint64_t memory_given() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) /
+         4 * 3;
+}
+
 std::string host_part(const std::string& address) {
   std::string host = address.substr(0, address.rfind(':'));
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);

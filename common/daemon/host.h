@@ -13,6 +13,10 @@ namespace disttrain::daemon {
 
 std::string host_name();
 
+// Bytes that a program may use where nobody says how many: three quarters of what the host has. The rest is for the
+// system and for sockets.
+std::uint64_t memory_given();
+
 // "127.0.0.1:7110" -> "127.0.0.1", "[::1]:7110" -> "::1".
 std::string host_part(const std::string& address);
 

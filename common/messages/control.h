@@ -304,6 +304,9 @@ struct Heartbeat {
   std::vector<std::uint64_t> turns;  // ps: turn counter of each shard thread; one that stands still isn't alive
   std::optional<PacerReport> pacer;  // ps that owns shard 0; also sent at once when an epoch is complete or finished
   std::vector<ShardLoad> shards;     // ps: of those that it holds and has heard from
+  // Pieces of long work done for this job and generation: bytes restored, data read, files written. Only its growth
+  // means anything: work that grows extends the chief's deadline for it, work that stands still times out.
+  std::uint64_t work = 0;
 };
 
 struct HeartbeatAnswer {

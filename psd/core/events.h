@@ -14,6 +14,7 @@
 #include "common/messages/control.h"
 #include "common/messages/data.h"
 #include "common/result.h"
+#include "common/time.h"
 
 namespace disttrain::psd {
 
@@ -119,10 +120,15 @@ struct MarkArrived {
   ChannelId channel;
   Mark mark;
 };
+// Now and then. Workers that have sent their marks wait for those that haven't, but not longer than this, and not for a
+// chief that is away: the attempt is given up (MarksGivenUp).
+struct MarksAwaited {
+  Duration longest{};
+};
 
 using Event = std::variant<ChannelOpened, ChannelClosed, PushArrived, PullArrived, NormMeasured, StagedArrived,
                            CommitArrived, NewsArrived, PeerOpened, RosterSet, Fence, AttemptPrepared, AttemptAbandoned,
-                           CutOrdered, CutArrived, MarkArrived>;
+                           CutOrdered, CutArrived, MarkArrived, MarksAwaited>;
 
 // --- Actions
 
@@ -220,6 +226,12 @@ struct CopyForCheckpoint {
   std::uint64_t attempt = 0;
   ShardEntry entry;
   std::optional<PacerReport> pacer;
+  Duration parked{};  // since the first mark; async, ssp
+};
+
+// The shard hasn't the marks of all workers, and lets those go that have sent theirs.
+struct MarksGivenUp {
+  std::uint64_t attempt = 0;
 };
 
 struct Fenced {
@@ -256,8 +268,8 @@ struct FailJob {
 };
 
 using Action = std::variant<Admit, Refuse, CloseChannel, Apply, SumAndApply, MeasureNorm, Reply, SendAcknowledge,
-                            SendStaged, SendCommit, SendNews, SendMarkTaken, SendCut, CopyForCheckpoint, Fenced,
-                            RosterTaken, ReportNow, StepCounted, FailJob>;
+                            SendStaged, SendCommit, SendNews, SendMarkTaken, SendCut, CopyForCheckpoint, MarksGivenUp,
+                            Fenced, RosterTaken, ReportNow, StepCounted, FailJob>;
 using Actions = std::vector<Action>;
 
 }  // namespace disttrain::psd

@@ -291,7 +291,7 @@ void ShardCore::on(Instant now, const Fence& event, Actions& actions) {
 
 // Someone left: what waited for it may go on.
 void ShardCore::look_again(Instant now, Actions& actions) {
-  cut_if_all_marked(actions);
+  cut_if_all_marked(now, actions);
   if (train_.mode == Mode::kSync) return advance_sync(now, actions);
   std::vector<Member> gone;
   for (const Member& member : clocks_.members())

@@ -85,6 +85,7 @@ class ShardCore {
   void on(Instant now, const CutOrdered& event, Actions& actions);
   void on(Instant now, const CutArrived& event, Actions& actions);
   void on(Instant now, const MarkArrived& event, Actions& actions);
+  void on(Instant now, const MarksAwaited& event, Actions& actions);
 
   Status check(const MemberState& member, Sequence sequence, const Push& push, std::uint64_t payload_bytes) const;
   bool take_roster(const Roster& roster, Actions& actions);
@@ -133,9 +134,10 @@ class ShardCore {
     return push.roster.value != 0 && push.roster < members_.roster().version;
   }
 
-  void cut(Actions& actions);
-  void cut_if_ordered(Actions& actions);
-  void cut_if_all_marked(Actions& actions);
+  void cut(Instant now, Actions& actions);
+  void cut_if_ordered(Instant now, Actions& actions);
+  void cut_if_all_marked(Instant now, Actions& actions);
+  void settle_attempt(std::uint64_t attempt);
   void let_marked_go(std::uint64_t attempt, Actions& actions);
   void end_hold(Actions& actions);
 
@@ -153,12 +155,13 @@ class ShardCore {
 
   // State.
   bool failed_ = false;
-  std::uint64_t attempt_ = 0;    // of a checkpoint, prepared and not cut yet; 0 = none
-  std::uint64_t settled_ = 0;    // the newest attempt that was cut or abandoned
-  std::optional<Step> cut_at_;   // pacer, sync
-  bool holds_ = false;           // of attempt_
-  std::uint64_t held_ = 0;       // an attempt that was cut and holds; 0 = none
-  bool pacer_finished_ = false;  // async, ssp, not the pacer: it said so
+  std::uint64_t attempt_ = 0;          // of a checkpoint, prepared and not cut yet; 0 = none
+  std::optional<Instant> first_mark_;  // of attempt_
+  std::uint64_t settled_ = 0;          // the newest attempt that was cut or abandoned
+  std::optional<Step> cut_at_;         // pacer, sync
+  bool holds_ = false;                 // of attempt_
+  std::uint64_t held_ = 0;             // an attempt that was cut and holds; 0 = none
+  bool pacer_finished_ = false;        // async, ssp, not the pacer: it said so
   Step version_;
   MemberTable members_;
   Clocks clocks_;                                // ssp

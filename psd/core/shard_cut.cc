@@ -11,14 +11,14 @@
 
 namespace disttrain::psd {
 
-void ShardCore::on(Instant, const AttemptPrepared& event, Actions& actions) {
-  if (event.attempt <= settled_) return;
+void ShardCore::on(Instant now, const AttemptPrepared& event, Actions& actions) {
+  if (event.attempt <= settled_ || event.attempt == attempt_) return;
   end_hold(actions);
   let_marked_go(attempt_, actions);
+  settle_attempt(attempt_);
   attempt_ = event.attempt;
   holds_ = event.holds;
-  cut_at_.reset();
-  if (members_.active().empty()) cut_if_all_marked(actions);
+  if (members_.active().empty()) cut_if_all_marked(now, actions);
 }
 
 void ShardCore::on(Instant now, const AttemptAbandoned& event, Actions& actions) {
@@ -26,11 +26,18 @@ void ShardCore::on(Instant now, const AttemptAbandoned& event, Actions& actions)
     end_hold(actions);
     if (train_.mode == Mode::kSync) advance_sync(now, actions);
   }
+  // Its order to prepare may still be on its way.
+  settled_ = std::max(settled_, event.attempt);
   if (attempt_ == 0 || event.attempt < attempt_) return;
   let_marked_go(attempt_, actions);
-  settled_ = attempt_;
+  settle_attempt(attempt_);
+}
+
+void ShardCore::settle_attempt(std::uint64_t attempt) {
+  settled_ = std::max(settled_, attempt);
   attempt_ = 0;
   cut_at_.reset();
+  first_mark_.reset();
 }
 
 void ShardCore::end_hold(Actions& actions) {
@@ -39,17 +46,17 @@ void ShardCore::end_hold(Actions& actions) {
   held_ = 0;
 }
 
-void ShardCore::on(Instant, const CutOrdered& event, Actions& actions) {
+void ShardCore::on(Instant now, const CutOrdered& event, Actions& actions) {
   if (!is_pacer() || event.attempt != attempt_ || attempt_ == 0) return;
   cut_at_ = event.at;
-  cut_if_ordered(actions);
+  cut_if_ordered(now, actions);
 }
 
-void ShardCore::on(Instant, const CutArrived& event, Actions& actions) {
-  if (event.cut.attempt == attempt_ && attempt_ != 0) cut(actions);
+void ShardCore::on(Instant now, const CutArrived& event, Actions& actions) {
+  if (event.cut.attempt == attempt_ && attempt_ != 0) cut(now, actions);
 }
 
-void ShardCore::on(Instant, const MarkArrived& event, Actions& actions) {
+void ShardCore::on(Instant now, const MarkArrived& event, Actions& actions) {
   MemberState* member = members_.find(event.channel);
   if (event.channel.value == 0 || member == nullptr) return;
   const std::uint64_t attempt = event.mark.attempt;
@@ -58,30 +65,40 @@ void ShardCore::on(Instant, const MarkArrived& event, Actions& actions) {
     return;
   }
   // One that is over, or that we know nothing of, holds nobody.
-  if (attempt != attempt_) return actions.push_back(SendMarkTaken{member->channel, MarkTaken{attempt}});
+  if (attempt != attempt_ || attempt == 0) return actions.push_back(SendMarkTaken{member->channel, MarkTaken{attempt}});
   member->marked = attempt;
-  cut_if_all_marked(actions);
+  if (!first_mark_) first_mark_ = now;
+  cut_if_all_marked(now, actions);
 }
 
-void ShardCore::cut_if_ordered(Actions& actions) {
+// Only for an attempt that isn't cut: after the cut nobody waits for marks, and a hold is the chief's to end.
+void ShardCore::on(Instant now, const MarksAwaited& event, Actions& actions) {
+  if (!first_mark_ || now - *first_mark_ < event.longest) return;
+  actions.push_back(MarksGivenUp{attempt_});
+  let_marked_go(attempt_, actions);
+  settle_attempt(attempt_);
+}
+
+void ShardCore::cut_if_ordered(Instant now, Actions& actions) {
   if (!cut_at_ || (version_ < *cut_at_ && !finished())) return;
   actions.push_back(SendCut{Cut{attempt_}});
-  cut(actions);
+  cut(now, actions);
 }
 
-void ShardCore::cut_if_all_marked(Actions& actions) {
+void ShardCore::cut_if_all_marked(Instant now, Actions& actions) {
   if (attempt_ == 0 || train_.mode == Mode::kSync) return;
   const auto& active = members_.active();
   if (DISTTRAIN_MUTANT(kCutAtFirstMark) &&
       std::any_of(active.begin(), active.end(), [this](const MemberState* m) { return m->marked == attempt_; }))
-    return cut(actions);
+    return cut(now, actions);
   if (std::all_of(active.begin(), active.end(), [this](const MemberState* m) { return m->marked == attempt_; }))
-    cut(actions);
+    cut(now, actions);
 }
 
-void ShardCore::cut(Actions& actions) {
+void ShardCore::cut(Instant now, Actions& actions) {
   CopyForCheckpoint copy;
   copy.attempt = attempt_;
+  if (first_mark_) copy.parked = now - *first_mark_;
   copy.entry.version = version_;
   for (const OwnBucket& bucket : buckets_) copy.entry.elements += bucket.bytes / sizeof(float);
   for (const MemberState* member : members_.active()) {
@@ -99,9 +116,7 @@ void ShardCore::cut(Actions& actions) {
     held_ = attempt_;
   else
     let_marked_go(attempt_, actions);
-  settled_ = attempt_;
-  attempt_ = 0;
-  cut_at_.reset();
+  settle_attempt(attempt_);
 }
 
 void ShardCore::let_marked_go(std::uint64_t attempt, Actions& actions) {

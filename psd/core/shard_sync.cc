@@ -134,10 +134,10 @@ bool ShardCore::decide_sync(Instant now, Actions& actions) {
   if (shards_ > 1) actions.push_back(SendCommit{*commit});
   if (DISTTRAIN_MUTANT(kCutBeforeCommitCounts) && cut_at_ && version_.next() >= *cut_at_) {
     cut_at_ = version_;
-    cut_if_ordered(actions);
+    cut_if_ordered(now, actions);
   }
   if (!commit_sync(now, *commit, actions)) return false;
-  cut_if_ordered(actions);
+  cut_if_ordered(now, actions);
   return true;
 }
 

@@ -29,10 +29,10 @@ class Outside {
 
 class Shard {
  public:
-  // `turn` is called between the buckets while they get their initial values. Throws std::bad_alloc.
+  // `is_cancelled` as of ShardStore. Throws std::bad_alloc.
   Shard(const Layout& layout, const ShardOptions& options, const StoreOptions& memory,
-        const std::function<void()>& turn)
-      : core_(layout, options), store_(layout, options.shard, memory, turn) {}
+        const std::function<bool()>& is_cancelled)
+      : core_(layout, options), store_(layout, options.shard, memory, is_cancelled) {}
 
   // Where a push frame's payload goes, or why its channel is to be closed: ShardCore::landing.
   Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push, std::uint64_t payload_bytes);

@@ -29,7 +29,7 @@ bool clips_sums(const TrainSection& train) {
 }  // namespace
 
 ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& options,
-                       const std::function<void()>& turn)
+                       const std::function<bool()>& is_cancelled)
     : rule_(options.train),
       pushes_(static_cast<std::uint32_t>(in_flight(options.train))),
       elements_(shard_elements(layout, shard)),
@@ -54,7 +54,7 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& 
         bucket.runs.push_back(Run{slice.bucket_begin, slice.elements, kind});
     }
   }
-  if (!options.is_empty) initialize_all(layout, options.seed, turn);
+  if (!options.is_empty) initialize_all(layout, options.seed, is_cancelled);
   if (!options.has_copy) return;
   copy_ = std::make_shared<ShardCopy>(elements_, rule_.slots());
   // Touched now: a cut shouldn't wait for the system to find the pages.
@@ -62,7 +62,7 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& 
   for (std::size_t at = 0; at < copy_->all().size(); at += kTurn) {
     std::fill_n(copy_->all().begin() + static_cast<std::ptrdiff_t>(at), std::min(kTurn, copy_->all().size() - at),
                 0.0F);
-    turn();
+    if (is_cancelled && is_cancelled()) return;
   }
 }
 
@@ -100,14 +100,14 @@ void ShardStore::copy_owed(OwnBucket& bucket) {
   for (std::size_t i = 0; i < slots(); ++i) stream_copy(part(slot(i)), part(copy_->array(1 + i)));
 }
 
-void ShardStore::initialize_all(const Layout& layout, std::uint64_t seed, const std::function<void()>& turn) {
+void ShardStore::initialize_all(const Layout& layout, std::uint64_t seed, const std::function<bool()>& is_cancelled) {
   for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
     if (buckets_[id].elements == 0) continue;
     const auto values = parameters_.floats().subspan(buckets_[id].begin, buckets_[id].elements);
     for (const Slice& slice : slices_of(layout, BucketId(id)))
       initialize(layout.model.variables[slice.variable], seed, slice.variable_begin,
                  values.subspan(slice.bucket_begin, slice.elements));
-    turn();
+    if (is_cancelled && is_cancelled()) return;
   }
 }
 

@@ -51,9 +51,11 @@ class ShardCopy {
 
 class ShardStore {
  public:
-  // Parameters begin as the model's initializers say, slots at 0; `turn` is called between buckets, for this takes
-  // seconds where a shard is large. Throws std::bad_alloc.
-  ShardStore(const Layout& layout, ShardId shard, const StoreOptions& options, const std::function<void()>& turn);
+  // Parameters begin as the model's initializers say, slots at 0. That takes seconds where a shard is large: once
+  // `is_cancelled`, which is asked between buckets and may be empty, says so, the rest is left as it is. Throws
+  // std::bad_alloc.
+  ShardStore(const Layout& layout, ShardId shard, const StoreOptions& options,
+             const std::function<bool()>& is_cancelled);
   ShardStore(const ShardStore&) = delete;
 
   // Where the bucket's payload is received; as long as the bucket. Valid as long as the store.
@@ -97,7 +99,7 @@ class ShardStore {
 
   void copy_owed(OwnBucket& bucket);
   const OwnBucket& own(BucketId bucket) const;
-  void initialize_all(const Layout& layout, std::uint64_t seed, const std::function<void()>& turn);
+  void initialize_all(const Layout& layout, std::uint64_t seed, const std::function<bool()>& is_cancelled);
   void weigh(const SumPlan& plan, BucketId bucket);
   void update(BucketId id, const UpdateAt& at, double scale, bool is_measured);
   std::span<const update::WeightedGradient> part_of(const Run& run);

@@ -93,7 +93,7 @@ class ShardCluster {
 class ShardNode : public Outside {
  public:
   ShardNode(ShardCluster& cluster, const Layout& layout, const ShardOptions& options, std::uint64_t seed)
-      : cluster_(cluster), id_(options.shard), shard(layout, options, memory_of(options, seed), [] {}) {}
+      : cluster_(cluster), id_(options.shard), shard(layout, options, memory_of(options, seed), {}) {}
 
   void handle(const Event& event) { shard.handle(cluster_.now, event, *this); }
   void push(ChannelId channel, Sequence sequence, const Push& push, const std::vector<float>& gradient);

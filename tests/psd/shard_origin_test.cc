@@ -30,13 +30,13 @@ class ShardOriginTest : public testing::Test {
     options.train = job_.config.train;
     options.places = 1;
     options.is_empty = true;
-    store_ = std::make_unique<ShardStore>(job_.layout, ShardId(0), options, [] {});
+    store_ = std::make_unique<ShardStore>(job_.layout, ShardId(0), options, nullptr);
   }
 
-  Status restore(const std::function<void()>& turn = [] {}) {
+  Status restore(const checkpoint::IsCancelled& is_cancelled = {}) {
     const Result<ShardOrigin> origin = ShardOrigin::open(files_, job_);
     if (!origin) return tl::unexpected(origin.error());
-    return origin->fill(files_, job_, ShardId(0), *store_, turn);
+    return origin->fill(files_, job_, ShardId(0), *store_, is_cancelled);
   }
   std::string shard_file() const { return job_.restore_path + "/shard-0-of-2.safetensors"; }
 
@@ -50,6 +50,28 @@ TEST_F(ShardOriginTest, ValuesAndSlotsAreThoseOfTheCheckpoint) {
   const checkpoint::Held held = checkpoint::held_by(job_.layout, 0, 10, 1);
   EXPECT_THAT(store_->parameters(), testing::ElementsAreArray(held.parameters));
   EXPECT_THAT(store_->slot(0), testing::ElementsAreArray(held.slots[0]));
+}
+
+// What nobody wants any more is left at the next piece, and is no fault of the checkpoint.
+TEST_F(ShardOriginTest, RestoreIsLeftBetweenTwoPieces) {
+  for (const bool is_init : {false, true}) {
+    if (is_init) job_.init_path = std::exchange(job_.restore_path, "");
+    int asked = 0;
+    const Status restored = restore([&asked] { return ++asked == 1; });
+    ASSERT_FALSE(restored) << is_init;
+    EXPECT_EQ(restored.error().code, ErrorCode::kTemporary) << restored.error().message;
+    EXPECT_EQ(asked, 1);
+  }
+}
+
+TEST(ShardStore, InitialValuesAreLeftBetweenTwoBuckets) {
+  const Layout layout = checkpoint::layout_of(checkpoint::small_model(), 1, 8);
+  StoreOptions options;
+  options.places = 1;
+  options.has_copy = true;
+  int asked = 0;
+  const ShardStore store(layout, ShardId(0), options, [&asked] { return ++asked >= 2; });
+  EXPECT_EQ(asked, 3) << "the second bucket's, and that of the copy";
 }
 
 TEST_F(ShardOriginTest, FileThatTheManifestNamesAndIsNotThereIsDamage) {
@@ -99,7 +121,7 @@ TEST_F(ShardOriginTest, FolderThatGoesAwayWhileItIsReadIsNotDamage) {
   const Result<ShardOrigin> origin = ShardOrigin::open(files_, job_);
   ASSERT_TRUE(origin);
   is_away = true;
-  const Status filled = origin->fill(files_, job_, ShardId(0), *store_, [] {});
+  const Status filled = origin->fill(files_, job_, ShardId(0), *store_, {});
   ASSERT_FALSE(filled);
   EXPECT_EQ(filled.error().code, ErrorCode::kConfig);
   EXPECT_THAT(filled.error().message, HasSubstr("isn't the folder that the chief sees"));

@@ -89,6 +89,10 @@ void FakePeer::pull(std::uint64_t id) {
   send(wire::FrameType::kPull, wire::encode(Pull{id}, scratch_), {});
 }
 
+void FakePeer::mark(std::uint64_t attempt) {
+  send(wire::FrameType::kMark, wire::encode(Mark{attempt}, scratch_), {});
+}
+
 Result<transport::MutableBytes> FakePeer::payload_landing(const wire::FrameHeader& header, transport::Bytes) {
   landing_.resize(header.payload_bytes);
   return transport::MutableBytes(landing_);
@@ -105,6 +109,8 @@ void FakePeer::on_frame(const wire::FrameHeader& header, transport::Bytes contro
     heard.push_back(Heard{wire::decode_acknowledge(control).value(), {}});
   } else if (header.type == wire::FrameType::kAlive) {
     ++alive;
+  } else if (header.type == wire::FrameType::kMarkTaken) {
+    let_go.push_back(wire::decode_mark_taken(control).value().attempt);
   }
 }
 
@@ -124,7 +130,7 @@ PsShell::PsShell(std::uint32_t threads, Duration heartbeat, std::uint32_t credit
   thread_ = std::thread([this, startup, &listening] {
     daemon::Log log(startup.task, startup.cluster.log);
     transport::TcpTransport transport;
-    PsDaemon ps(daemon_loop_, transport, startup, log);
+    PsDaemon ps(daemon_loop_, transport, files_, startup, log);
     const Status started = ps.start();
     listening.set_value(started ? ps.address() : started.error().message);
     daemon_loop_.run();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "psd/ps_daemon.h"
+#include "tests/psd/gated_files.h"
 #include "tests/psd/shard_cluster.h"
 #include "transport/control_link.h"
 #include "transport/tcp/transport.h"
@@ -72,6 +73,7 @@ class FakePeer final : public transport::ConnectionHandler {
 
   void push(std::uint64_t sequence, const Push& push, const std::vector<float>& gradient);
   void pull(std::uint64_t id);
+  void mark(std::uint64_t attempt);
   void send(wire::FrameType type, transport::Bytes control, transport::Bytes payload, std::uint64_t sequence = 0);
   void close() { connection_.reset(); }
   void stop_reading() { connection_->pause_receiving(); }
@@ -82,7 +84,8 @@ class FakePeer final : public transport::ConnectionHandler {
   std::string dial_error;
   std::optional<wire::HelloAnswer> answer;
   std::deque<Heard> heard;
-  int alive = 0;  // frames that say nothing else
+  int alive = 0;                      // frames that say nothing else
+  std::vector<std::uint64_t> let_go;  // attempts whose marks were answered
   bool closed = false;
 
   Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;
@@ -117,6 +120,7 @@ class PsShell : public testing::Test {
 
   asio::io_context loop_;
   transport::TcpTransport transport_;
+  GatedFiles files_;
   FakeChief chief_;
   Member ps_{TaskId{Role::kPs, 0}, Incarnation(4711)};
   std::string address_;

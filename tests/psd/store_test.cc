@@ -43,7 +43,7 @@ TEST(Store, TakesNoMoreMemoryThanThePlanSays) {
         train.optimizer.rule = rule;
         const auto slots = static_cast<std::uint32_t>(update::UpdateRule(train).slots());
         for (ShardId shard : {ShardId(0), ShardId(1)}) {
-          const ShardStore store(layout, shard, StoreOptions{train, 1, 3, false, false}, [] {});
+          const ShardStore store(layout, shard, StoreOptions{train, 1, 3, false, false}, {});
           JobConfig job;
           job.train = train;
           const ShardMemory plan = bytes_per_shard(layout, shard, job, slots, 3, 4);
@@ -79,7 +79,7 @@ TEST(ShardDeathTest, AnEventFromWithinAnotherIsABug) {
   options.roster = roster_of(1);
   StoreOptions memory;
   memory.places = 1;
-  Shard shard(small_layout(1), options, memory, [] {});
+  Shard shard(small_layout(1), options, memory, {});
   Reenters outside;
   outside.shard = &shard;
   EXPECT_DEATH(shard.handle(Instant(), ChannelOpened{ChannelId(1), worker(0)}, outside), "check failed");
@@ -101,7 +101,7 @@ class StoreWithState : public testing::Test {
 
 TEST_F(StoreWithState, IsAveragedInSync) {
   train_.mode = Mode::kSync;
-  ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 2, false, false}, [] {});
+  ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 2, false, false}, {});
   const BucketId mixed(0);  // elements 0..3: three of v3, one of v12
   const std::vector<float> before(store.parameters(mixed).begin(), store.parameters(mixed).end());
   auto plan = std::make_shared<SumPlan>();
@@ -118,7 +118,7 @@ TEST_F(StoreWithState, IsAveragedInSync) {
 }
 
 TEST_F(StoreWithState, IsMixedInByItsWeightInAsync) {
-  ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 2, false, false}, [] {});
+  ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 2, false, false}, {});
   const BucketId state(1);  // elements 4..7, all of v12
   const std::vector<float> before(store.parameters(state).begin(), store.parameters(state).end());
   const Landing landing{Landing::Kind::kFrame, Place(1), 0};
@@ -133,7 +133,7 @@ TEST(Store, CopyIsOfTheMomentWhenItWasBegun) {
   TrainSection train;
   train.optimizer.rule = Rule::kMomentum;
   const Layout layout = small_layout(1);
-  ShardStore store(layout, ShardId(0), StoreOptions{train, 1, 1, true, false}, [] {});
+  ShardStore store(layout, ShardId(0), StoreOptions{train, 1, 1, true, false}, {});
   const Landing landing{Landing::Kind::kFrame, Place(0), 0};
   const auto apply_to = [&](std::uint32_t bucket) {
     const auto values = store.landing(landing, BucketId(bucket));
@@ -168,7 +168,7 @@ TEST(Store, CopyIsOfTheMomentWhenItWasBegun) {
 
 TEST(Store, CopyThatUpdatesHaveMadeIsWhole) {
   const Layout layout = small_layout(2);
-  ShardStore store(layout, ShardId(0), StoreOptions{TrainSection{}, 1, 1, true, false}, [] {});
+  ShardStore store(layout, ShardId(0), StoreOptions{TrainSection{}, 1, 1, true, false}, {});
   ASSERT_TRUE(store.begin_copy());
   for (std::uint32_t bucket : {0U, 2U, 4U})
     store.apply(Apply{Landing{Landing::Kind::kFrame, Place(0), 0}, BucketId(bucket), UpdateAt{}});
@@ -182,7 +182,7 @@ TEST(Store, AMeasuredStepUsesTheSumsThatWereMeasured) {
   train.clip = ClipConfig{ClipKind::kGlobalNorm, 1.0};
   const Layout layout = small_layout(1);
   const auto result = [&](bool is_measured, float later) {
-    ShardStore store(layout, ShardId(0), StoreOptions{train, 1, 3, false, false}, [] {});
+    ShardStore store(layout, ShardId(0), StoreOptions{train, 1, 3, false, false}, {});
     SumPlan plan;
     plan.at.learning_rate = 0.5;
     const auto stage = [&](float first) {

@@ -22,6 +22,10 @@ struct Jobs {
   std::map<std::string, std::uint64_t> nonfinite;  // by name: of a thousand computed steps so many aren't finite
   std::uint64_t bucket_elements = 0;               // what the placement makes is cut into such buckets; 0: it isn't
 
+  // What is restored, or read before the job begins, takes so many pieces of so long: more than any timeout.
+  std::uint64_t slow_pieces = 0;
+  Duration slow_piece{};
+
   // The chief puts the effective number of steps behind the name.
   JobConfig read(const std::string& text) const {
     const std::size_t mark = text.find('#');

@@ -300,7 +300,8 @@ void Laws::state_is(Instant now, Duration timeout, chiefd::JobState state, const
   if (reason.empty()) violated("L4: the job is paused without a reason");
   // Deadlines stand by the timeout of the time when they were set.
   longest_timeout_ = std::max(longest_timeout_, timeout);
-  if (now - *paused_since_ > kLongestPause * longest_timeout_)
+  const Duration work = 4 * static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece;
+  if (now - *paused_since_ > kLongestPause * longest_timeout_ + work)
     violated("L4: the job has been paused for " + std::to_string(kLongestPause) + " heartbeat timeouts: " + reason);
 }
 

@@ -33,6 +33,7 @@ Heartbeat PsNode::make_heartbeat() {
   beat.job = job_->order.job;
   beat.generation = job_->order.generation;
   beat.phase = Phase::kWait;
+  beat.work = job_->work;
   for (const auto& [id, shard] : job_->shards) {
     beat.steps = std::max(beat.steps, shard->shard->core().version().value);
     if (id.value == 0) beat.pacer = shard->shard->core().report();
@@ -61,11 +62,13 @@ void PsNode::on_order(const wire::ControlMessage& message) {
       handle(*job_->shards.at(ShardId(0)), psd::CutOrdered{cut->attempt, cut->at});
   } else if (const auto* abandoned = std::get_if<AbandonCheckpoint>(&message)) {
     if (is_open(abandoned->job, abandoned->generation)) {
-      job_->writers.clear();
-      for (auto& [id, shard] : job_->shards) {
-        if (abandoned->attempt >= job_->attempt) shard->first_mark.reset();
-        handle(*shard, psd::AttemptAbandoned{abandoned->attempt});
+      if (abandoned->attempt >= job_->attempt) {
+        job_->attempt = abandoned->attempt;
+        job_->is_attempt_over = true;
+        job_->said.clear();
+        job_->writers.clear();
       }
+      for (auto& [id, shard] : job_->shards) handle(*shard, psd::AttemptAbandoned{abandoned->attempt});
     }
   } else if (const auto* close = std::get_if<CloseJob>(&message)) {
     if (job_ && job_->order.job == close->job) {
@@ -96,6 +99,21 @@ void PsNode::create(const CreateShards& order) {
   facts->init_path = order.init_path;
   facts->train_records = order.train_records;
   job_->facts = facts;
+  restore(order.restore_path.empty() ? 0 : jobs_.slow_pieces);
+}
+
+void PsNode::restore(std::uint64_t pieces_left) {
+  if (pieces_left == 0) return make_shards();
+  after(jobs_.slow_piece, [this, pieces_left, opened = jobs_opened_] {
+    if (opened != jobs_opened_ || !job_) return;
+    ++job_->work;
+    restore(pieces_left - 1);
+  });
+}
+
+void PsNode::make_shards() {
+  const CreateShards order = job_->order;
+  const auto& facts = job_->facts;
   const Result<psd::ShardOrigin> origin = psd::ShardOrigin::open(jobs_.disk->files(), *facts);
   if (!origin) return fail(origin.error().code, origin.error().message);
   for (std::uint32_t s = 0; s < order.layout.shards; ++s) {
@@ -116,8 +134,8 @@ void PsNode::create(const CreateShards& order) {
     auto shard = std::make_unique<ShardHere>();
     shard->ps = this;
     shard->id = ShardId(s);
-    shard->shard = std::make_unique<psd::Shard>(order.layout, options, memory, [] {});
-    if (Status filled = origin->fill(jobs_.disk->files(), *facts, ShardId(s), shard->shard->store(), [] {}); !filled)
+    shard->shard = std::make_unique<psd::Shard>(order.layout, options, memory, nullptr);
+    if (Status filled = origin->fill(jobs_.disk->files(), *facts, ShardId(s), shard->shard->store(), {}); !filled)
       return fail(filled.error().code, filled.error().message);
     shard->twin =
         std::make_unique<ShardTwin>(laws_, *facts, *shard->shard, ShardId(s), self(), order.roster, origin->report());
@@ -138,28 +156,33 @@ void PsNode::create(const CreateShards& order) {
 
 // --- Checkpoints
 
+void PsNode::say(wire::ControlMessage report) {
+  tell_chief(report);
+  job_->said.push_back(std::move(report));
+}
+
 void PsNode::fail_checkpoint(std::uint64_t attempt, const Error& error) {
   tell("checkpoint attempt " + std::to_string(attempt) + " failed: " + error.message);
-  tell_chief(CheckpointFailed{job_->order.job, job_->order.generation, attempt, error.code, error.message});
+  say(CheckpointFailed{job_->order.job, job_->order.generation, attempt, error.code, error.message});
 }
 
 void PsNode::prepare(const PrepareCheckpoint& order) {
+  if (order.attempt <= job_->attempt) return;
+  job_->attempt = order.attempt;
+  job_->is_attempt_over = false;
+  job_->said.clear();
+  job_->writers.clear();
+  job_->folder = order.folder;
   after(jobs_.disk->delay(), [this, order, opened = jobs_opened_] {
-    if (opened != jobs_opened_ || !job_ || order.attempt < job_->attempt) return;
-    job_->attempt = order.attempt;
-    job_->folder = order.folder;
-    job_->writers.clear();
+    if (opened != jobs_opened_ || !job_ || order.attempt != job_->attempt || job_->is_attempt_over) return;
     for (auto& [id, shard] : job_->shards) {
       auto writer = checkpoint::ShardWriter::reserve(jobs_.disk->files(), order.folder, job_->order.layout, id,
                                                      static_cast<std::uint32_t>(shard->shard->store().slots()), {});
       if (!writer) return fail_checkpoint(order.attempt, writer.error());
       job_->writers.emplace(id, std::move(*writer));
     }
-    for (auto& [id, shard] : job_->shards) {
-      shard->first_mark.reset();
-      handle(*shard, psd::AttemptPrepared{order.attempt, order.holds});
-    }
-    tell_chief(CheckpointPrepared{order.job, order.generation, order.attempt});
+    for (auto& [id, shard] : job_->shards) handle(*shard, psd::AttemptPrepared{order.attempt, order.holds});
+    say(CheckpointPrepared{order.job, order.generation, order.attempt});
   });
 }
 
@@ -169,7 +192,6 @@ void PsNode::carry_out(ShardHere& shard, const psd::SendMarkTaken& action) {
 }
 
 void PsNode::carry_out(ShardHere& shard, const psd::CopyForCheckpoint& action) {
-  shard.first_mark.reset();
   std::shared_ptr<const psd::ShardCopy> copy = shard.shard->store().copy();
   if (copy == nullptr) return fail_checkpoint(action.attempt, Error{ErrorCode::kTemporary, "the last copy is in use"});
   after(jobs_.disk->delay(), [this, id = shard.id, action, copy = std::move(copy), opened = jobs_opened_]() mutable {
@@ -199,18 +221,18 @@ void PsNode::write(ShardId shard, const psd::CopyForCheckpoint& cut,
   written.file = *file;
   written.pacer = cut.pacer;
   after(jobs_.disk->delay(), [this, written, opened = jobs_opened_] {
-    if (opened == jobs_opened_ && job_) tell_chief(written);
+    if (opened == jobs_opened_ && job_ && written.attempt == job_->attempt && !job_->is_attempt_over) say(written);
   });
 }
 
 void PsNode::give_up_marks() {
   if (!job_) return;
-  for (auto& [id, shard] : job_->shards) {
-    if (!shard->first_mark || now() - *shard->first_mark < job_->config.job.stall_timeout / 4) continue;
-    shard->first_mark.reset();
-    handle(*shard, psd::AttemptAbandoned{job_->attempt});
-    fail_checkpoint(job_->attempt, Error{ErrorCode::kTemporary, "marks are late"});
-  }
+  for (auto& [id, shard] : job_->shards) handle(*shard, psd::MarksAwaited{job_->config.job.stall_timeout / 4});
+}
+
+void PsNode::carry_out(ShardHere&, const psd::MarksGivenUp& action) {
+  if (action.attempt == job_->attempt && !job_->is_attempt_over)
+    fail_checkpoint(action.attempt, Error{ErrorCode::kTemporary, "marks are late"});
 }
 
 void PsNode::became_ready(ShardHere& shard) {
@@ -362,7 +384,6 @@ void PsNode::on_message(ConnectionId connection, const Payload& payload) {
   } else if (const auto* pull = std::get_if<Pull>(&payload)) {
     handle(shard, psd::PullArrived{use.channel, *pull});
   } else if (const auto* mark = std::get_if<Mark>(&payload)) {
-    if (!shard.first_mark) shard.first_mark = now();
     handle(shard, psd::MarkArrived{use.channel, *mark});
   } else if (const auto* cut = std::get_if<Cut>(&payload)) {
     handle(shard, psd::CutArrived{*cut});

@@ -36,7 +36,6 @@ class PsNode final : public TaskNode {
     std::map<psd::ChannelId, ConnectionId> channels;
     std::map<ShardId, ConnectionId> peers;
     bool ready = false;
-    std::optional<Instant> first_mark;
     Instant answered_at;          // the pacer's ps, while it is dialled
     bool has_complained = false;  // of it
 
@@ -58,9 +57,12 @@ class PsNode final : public TaskNode {
     std::map<ShardId, std::unique_ptr<ShardHere>> shards;
     bool created = false;
     std::optional<TaskFailed> failed;
+    std::uint64_t work = 0;
     std::shared_ptr<psd::ShardJob> facts;
     // Of the checkpoint that is prepared.
     std::uint64_t attempt = 0;
+    bool is_attempt_over = false;
+    std::vector<wire::ControlMessage> said;  // of it
     std::string folder;
     std::map<ShardId, checkpoint::ShardWriter> writers;
   };
@@ -76,7 +78,9 @@ class PsNode final : public TaskNode {
 
   Hello make_hello() override;
   void on_welcome() override {
-    if (job_ && job_->failed) tell_chief(*job_->failed);
+    if (!job_) return;
+    if (job_->failed) tell_chief(*job_->failed);
+    for (const wire::ControlMessage& report : job_->said) tell_chief(report);
   }
   void on_other_journal() override { drop_job(); }
   void on_order(const wire::ControlMessage& message) override;
@@ -87,6 +91,9 @@ class PsNode final : public TaskNode {
   }
 
   void create(const CreateShards& order);
+  // Piece by piece; then the shards are made.
+  void restore(std::uint64_t pieces_left);
+  void make_shards();
   void drop_job();
   bool is_open(JobId job, Generation generation) const {
     return job_ && job_->order.job == job && job_->order.generation == generation;
@@ -117,11 +124,13 @@ class PsNode final : public TaskNode {
   void carry_out(ShardHere& shard, const psd::SendMarkTaken& action);
   void carry_out(ShardHere& shard, const psd::SendCut& action) { send_to_peers(shard, action.message); }
   void carry_out(ShardHere& shard, const psd::CopyForCheckpoint& action);
+  void carry_out(ShardHere& shard, const psd::MarksGivenUp& action);
   template <typename Other>
   void carry_out(ShardHere&, const Other&) {}  // the store's
   void prepare(const PrepareCheckpoint& order);
   void write(ShardId shard, const psd::CopyForCheckpoint& cut, const std::shared_ptr<const psd::ShardCopy>& copy);
   void give_up_marks();
+  void say(wire::ControlMessage report);
   void fail_checkpoint(std::uint64_t attempt, const Error& error);
   void send_to_peers(ShardHere& shard, const Payload& payload);
 

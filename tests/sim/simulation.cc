@@ -43,6 +43,7 @@ class Simulation {
     draw_faults();
     mishaps_.draw(jobs_.configs.at("first"));
     draw_rules(seed, world_, jobs_, storage_);
+    draw_long_work(seed);
   }
 
   Outcome run() {
@@ -59,12 +60,12 @@ class Simulation {
     // What was begun on a disk that hangs comes back when that ends.
     until(std::max(storage_.hangs_until(), disk_.hung_until), [] { return false; });
     Outcome outcome;
-    expect_end("first", seconds(400));
+    expect_end("first", patience());
     if (is_over("first")) judge_first(outcome);
     // Nothing that the first left behind may harm the next, once it is known who is there.
     wanted_ = "first";
     until(world_.now() + seconds(5), [] { return false; });
-    expect_end("second", seconds(400));
+    expect_end("second", patience());
     if (is_over("second")) {
       const chiefd::JobStatus status = status_of("second");
       const bool diverged = may_diverge(jobs_.configs.at("second"), status.reason);
@@ -203,6 +204,16 @@ class Simulation {
     }
   }
 
+  // Drawn apart, as Mishaps: other seeds have the story that they would have without.
+  void draw_long_work(std::uint64_t seed) {
+    Random random(seed, stream_of("long work"));
+    if (random.below(64) != 0) return;
+    jobs_.slow_pieces = 20 + random.below(20);
+    jobs_.slow_piece = milliseconds(2000 + random.below(5000));
+    world_.tell("data and checkpoints are read in " + std::to_string(jobs_.slow_pieces) + " pieces, each for " +
+                std::to_string(std::chrono::duration_cast<milliseconds>(jobs_.slow_piece).count()) + " ms");
+  }
+
   void tell_job(const JobConfig& job) {
     const TrainSection& train = job.train;
     world_.tell("job " + job.job.name + ": " +
@@ -299,6 +310,11 @@ class Simulation {
       if (!world_.turn(end)) return;
       if (world_.turns() > kMostTurns) laws_.violated("L2: it turns without end");
     }
+  }
+
+  // What takes long takes its time for the job's start, and for each recovery.
+  Duration patience() const {
+    return seconds(400) + 4 * static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece;
   }
 
   void expect_end(const std::string& name, Duration within) {

@@ -40,6 +40,7 @@ Heartbeat WorkerNode::make_heartbeat() {
   Heartbeat beat;
   beat.job = held_;
   beat.generation = held_generation_;
+  beat.work = work_;
   if (!core_) return beat;
   const workerd::Progress& progress = core_->progress();
   beat.phase = progress.phase;
@@ -54,7 +55,7 @@ void WorkerNode::on_order(const wire::ControlMessage& message) {
     drop_job();
     held_ = asked->job;
     after(world_.between(milliseconds(1), milliseconds(30)), [this, wanted = *asked, run = runs_] {
-      if (run == runs_) describe(wanted);
+      if (run == runs_) read_data(wanted, jobs_.slow_pieces);
     });
   } else if (const auto* order = std::get_if<OpenJob>(&message)) {
     if (!is_ours(order->job, order->generation)) open(*order);
@@ -77,6 +78,15 @@ void WorkerNode::on_order(const wire::ControlMessage& message) {
   } else if (const auto* evaluate = std::get_if<Evaluate>(&message)) {
     if (is_ours(evaluate->job, evaluate->generation)) feed(workerd::EvaluateRequested{});
   }
+}
+
+void WorkerNode::read_data(const DescribeJob& order, std::uint64_t pieces_left) {
+  if (pieces_left == 0) return describe(order);
+  after(jobs_.slow_piece, [this, order, pieces_left, run = runs_] {
+    if (run != runs_) return;
+    ++work_;
+    read_data(order, pieces_left - 1);
+  });
 }
 
 // Any answer of a ps will do.

@@ -97,6 +97,7 @@ class WorkerNode final : public TaskNode {
   OpenJob order_;
   JobConfig config_;
   std::unique_ptr<workerd::WorkerCore> core_;
+  std::uint64_t work_ = 0;  // see Heartbeat
   std::uint64_t runs_ = 0;  // what was set off for an earlier one is told by it
   bool busy_ = false;       // computes or evaluates
   std::deque<std::function<void()>> deferred_;
@@ -111,6 +112,7 @@ class WorkerNode final : public TaskNode {
   std::vector<std::vector<float>> gradients_;
   std::vector<double> records_;      // the sums that they are of
   std::optional<CloseJob> closing_;  // while busy
+  void read_data(const DescribeJob& order, std::uint64_t pieces_left);
   void close_job(const CloseJob& order);
 };
 

@@ -686,6 +686,25 @@ TEST_F(WorkerCoreTest, PushThatHasBegunIsEndedInAPauseWhereAMarkWaitsForIt) {
   EXPECT_TRUE(take<Compute>().empty());
 }
 
+// The chief asks again over each new connection. A second mark for the attempt would come behind pushes that the first
+// one holds, and let them go before the cut.
+TEST_F(WorkerCoreTest, MarkThatIsAskedForAgainIsSentOnce) {
+  facts_.config.train.mode = Mode::kAsync;
+  begin_and_pull();
+  give(MarkRequested{5});
+  give(Computed{1.0F});
+  EXPECT_EQ(take<SendMark>().size(), 2U);
+  const std::size_t sent = take<SendPush>().size();
+  EXPECT_EQ(sent, 3U);
+  give(MarkRequested{5});
+  EXPECT_TRUE(take<SendMark>().empty());
+  EXPECT_TRUE(take<SendPush>().empty());
+  give(MarkRequested{4});
+  EXPECT_TRUE(take<SendMark>().empty()) << "one before it";
+  give(MarkRequested{6});
+  EXPECT_EQ(take<SendMark>().size(), 2U) << "the next attempt";
+}
+
 TEST_F(WorkerCoreTest, GradientThatIsComputedInAPauseWaitsForItsEnd) {
   facts_.config.train.mode = Mode::kAsync;
   begin_and_pull();

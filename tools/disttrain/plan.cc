@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "chiefd/core/memory_fit.h"
 #include "chiefd/core/placement.h"
 #include "common/builtin.h"
 #include "common/checkpoint/disk_files.h"
@@ -32,7 +33,9 @@ namespace {
 struct Tasks {
   std::string described;  // where the numbers are from
   std::vector<chiefd::Offer> offers;
+  std::map<TaskId, std::uint64_t> memory;  // what each ps may use, where that is known here
   std::uint32_t workers = 0;
+  bool takes_unlisted = false;
   std::uint32_t credits = 0;
 };
 
@@ -50,7 +53,10 @@ struct Plan {
   std::string why;  // so many shards
   std::vector<ShardPlan> shards;
   std::uint64_t parameter_bytes = 0;
-  std::string init_from;  // what can't be said of it here
+  std::string init_from;           // what can't be said of it here
+  std::uint32_t places = 0;        // workers that the ps tasks make memory for
+  std::string too_many_workers{};  // why not for more; "": for all that may come
+  bool fits = true;                // the chief would take the job
 };
 
 // shards = 0 means one thread per core given to psd. Its host's cores are known here only if that is this host.
@@ -65,9 +71,18 @@ bool is_own_address(const std::string& address) {
 }
 
 Tasks tasks_of(const ClusterConfig& cluster, const std::string& described) {
-  Tasks tasks{described, {}, static_cast<std::uint32_t>(cluster.workers.size()), cluster.transport.credits};
+  Tasks tasks{described,
+              {},
+              {},
+              static_cast<std::uint32_t>(cluster.workers.size()),
+              cluster.allow_unlisted_workers,
+              cluster.transport.credits};
   for (std::uint32_t i = 0; i < cluster.ps.size(); ++i) {
     tasks.offers.push_back({TaskId{Role::kPs, i}, threads_of(cluster.ps[i])});
+    if (cluster.ps[i].memory_bytes != 0)
+      tasks.memory[TaskId{Role::kPs, i}] = cluster.ps[i].memory_bytes;
+    else if (is_own_address(cluster.ps[i].address))
+      tasks.memory[TaskId{Role::kPs, i}] = daemon::memory_given();
     if (cluster.ps[i].shards == 0 && cluster.ps[i].cores.empty() && !is_own_address(cluster.ps[i].address))
       tasks.described += "; ps/" + std::to_string(i) + " counted with this host's number of cores";
   }
@@ -138,6 +153,17 @@ std::string note_on_directory(const JobConfig& job) {
          "; the chief and every ps must find a folder there that they can write into";
 }
 
+// As the chief counts it: Job::make_places().
+void count_places(Plan& plan, const std::vector<TaskId>& owners) {
+  const Tasks& tasks = plan.tasks;
+  const chiefd::MemoryFit fit(plan.layout, owners, plan.job, tasks.credits, tasks.memory);
+  const std::uint32_t wanted = chiefd::wanted_places(tasks.workers, tasks.workers, tasks.takes_unlisted);
+  plan.places = std::max(fit.most_workers(wanted), tasks.workers);
+  plan.fits = fit.why_not(tasks.workers).empty();
+  plan.too_many_workers =
+      plan.fits && plan.places == wanted ? "" : fit.why_not(plan.fits ? plan.places + 1 : plan.places);
+}
+
 Result<Plan> make_plan(const PlanOptions& options) {
   auto file = daemon::read_job_file(options.job, options.sets);
   if (!file) return tl::unexpected<Error>(std::move(file.error()));
@@ -160,11 +186,12 @@ Result<Plan> make_plan(const PlanOptions& options) {
   plan.why = why_so_many(plan.job, plan.layout, plan.parameter_bytes, offered);
   const auto slots = static_cast<std::uint32_t>(update::UpdateRule(plan.job.train).slots());
   const std::vector<TaskId> owners = chiefd::assign_owners(plan.tasks.offers, plan.layout.shards);
+  count_places(plan, owners);
   for (std::uint32_t s = 0; s < plan.layout.shards; ++s) {
     const ShardId shard(s);
-    plan.shards.push_back(
-        {owners[s], buckets_of(plan.layout, shard).size(), shard_elements(plan.layout, shard) * sizeof(float),
-         bytes_per_shard(plan.layout, shard, plan.job, slots, plan.tasks.workers, plan.tasks.credits)});
+    plan.shards.push_back({owners[s], buckets_of(plan.layout, shard).size(),
+                           shard_elements(plan.layout, shard) * sizeof(float),
+                           bytes_per_shard(plan.layout, shard, plan.job, slots, plan.places, plan.tasks.credits)});
   }
   return plan;
 }
@@ -192,6 +219,9 @@ std::vector<std::string> notes_of(const Plan& plan) {
     notes.push_back("COPY: of parameters and slots, so that training goes on while a checkpoint is written");
   if (const std::string note = note_on_directory(plan.job); !note.empty()) notes.push_back(note);
   if (!plan.init_from.empty()) notes.push_back(plan.init_from);
+  if (!plan.fits) notes.push_back("the chief would refuse the job: " + plan.too_many_workers);
+  if (plan.fits && !plan.too_many_workers.empty())
+    notes.push_back("no more than " + std::to_string(plan.places) + " workers can take part: " + plan.too_many_workers);
   return notes;
 }
 
@@ -205,6 +235,7 @@ Json to_json(const Plan& plan) {
                {"buckets", plan.layout.buckets.size()},
                {"bytes_per_step", 2 * plan.parameter_bytes},
                {"worker_bytes", worker_memory(plan)},
+               {"places", plan.places},
                {"notes", notes_of(plan)}};
   for (const ShardPlan& shard : plan.shards)
     json["placement"].push_back({{"shard", json.value("placement", Json::array()).size()},
@@ -249,7 +280,8 @@ void print(const Plan& plan) {
   }
   std::cout << table.text() << '\n';
   for (const chiefd::Offer& offer : plan.tasks.offers)
-    std::cout << to_string(offer.ps) << " needs " << bytes_text(ps_memory(plan, offer.ps)) << " of memory\n";
+    std::cout << to_string(offer.ps) << " needs " << bytes_text(ps_memory(plan, offer.ps)) << " of memory, for up to "
+              << plan.places << (plan.places == 1 ? " worker\n" : " workers\n");
   std::cout << "each of " << plan.tasks.workers << " workers needs " << bytes_text(worker_memory(plan))
             << " beside its data set and its engine\n"
             << "each step of a worker sends " << bytes_text(plan.parameter_bytes) << " and receives as much\n";

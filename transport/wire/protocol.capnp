@@ -460,6 +460,7 @@ struct Heartbeat {
   turns @8 :List(UInt64);      # of each shard thread; ps
   pacer @9 :PacerReport;       # from the ps that owns the pacer, else absent
   shards @10 :List(ShardLoad); # of each shard that it holds; ps
+  work @11 :UInt64;            # pieces of long work done for the job; only its growth means anything
 }
 struct ShardLoad {
   shard @0 :UInt32;

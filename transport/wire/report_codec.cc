@@ -129,6 +129,7 @@ void write(const Heartbeat& m, schema::Heartbeat::Builder b) {
   if (m.pacer) write(*m.pacer, b.initPacer());
   auto shards = b.initShards(list_size(m.shards, kMaxShards, "shards"));
   for (unsigned i = 0; i < shards.size(); ++i) write(m.shards[i], shards[i]);
+  b.setWork(m.work);
 }
 
 Heartbeat read(schema::Heartbeat::Reader r) {
@@ -143,6 +144,7 @@ Heartbeat read(schema::Heartbeat::Reader r) {
   m.turns = read_numbers(r.getTurns(), kMaxTurns, "turns");
   if (r.hasPacer()) m.pacer = read(r.getPacer());
   for (auto load : bounded(r.getShards(), kMaxShards, "shards")) m.shards.push_back(read(load));
+  m.work = r.getWork();
   return m;
 }
 

@@ -145,8 +145,10 @@ void WorkerCore::on(const AcknowledgeArrived& event, Actions& out) {
   if (event.acknowledge.finished || event.acknowledge.outcome == PushOutcome::kFinished) finished_ = true;
 }
 
+// Asked again after a reconnect: a second mark for one attempt would stand behind pushes that the first one holds.
 void WorkerCore::on(const MarkRequested& event, Actions&) {
-  mark_wanted_ = event.attempt;
+  if (event.attempt <= newest_mark_) return;
+  mark_wanted_ = newest_mark_ = event.attempt;
 }
 
 void WorkerCore::on(const MarkTakenArrived& event, Actions& out) {

@@ -181,6 +181,7 @@ class WorkerCore {
   RosterVersion pacer_roster_;  // in the pacer's newest answer
 
   std::optional<std::uint64_t> mark_wanted_;  // attempt
+  std::uint64_t newest_mark_ = 0;             // the attempt that was asked for last
 
   // Evaluation.
   bool evaluates_ = false;

@@ -189,6 +189,164 @@ TEST_F(CheckpointTest, NewChiefGivesUpTheOneThatTheOldChiefHadOpen) {
   }
 }
 
+// A task's connection is lost and back while an attempt is under way, at each of its phases.
+class CheckpointReconnectTest : public CheckpointTest {
+ protected:
+  void begin(Mode mode = Mode::kAsync) {
+    job_ = train(every(100, mode));
+    obedient_ = false;
+    report_pacer(100, 0);
+    prepare_ = sent<PrepareCheckpoint>(ps(0)).back();
+  }
+  void prepared(TaskId task) { say(task, CheckpointPrepared{prepare_.job, prepare_.generation, prepare_.attempt}); }
+  void all_prepared() {
+    prepared(ps(0));
+    prepared(ps(1));
+  }
+  void written(std::uint32_t shard) {
+    ShardWritten written;
+    written.job = prepare_.job;
+    written.generation = prepare_.generation;
+    written.attempt = prepare_.attempt;
+    written.shard = ShardId(shard);
+    written.entry.version = pacer_.global_step;
+    if (shard == 0) written.pacer = pacer_;
+    say(sent<CreateShards>(ps(0)).back().owners[shard].ps.task, written);
+  }
+  void lose_connection(TaskId task) {
+    step(ConnectionLost{member(task), "reset"});
+    step(ProbeDone{member(task), ProbeOutcome::kAnswered});
+  }
+  bool is_given_up() const { return count_sent<AbandonCheckpoint>() > 0; }
+
+  JobId job_;
+  PrepareCheckpoint prepare_;
+};
+
+TEST_F(CheckpointReconnectTest, OrderToPrepareIsRepeatedToWhoOwesItsAnswer) {
+  begin();
+  prepared(ps(0));
+  sent_.clear();
+  hello_again(ps(0));
+  EXPECT_TRUE(sent<PrepareCheckpoint>(ps(0)).empty()) << "it has answered";
+  hello_again(ps(1));
+  ASSERT_EQ(sent<PrepareCheckpoint>(ps(1)).size(), 1u);
+  EXPECT_EQ(sent<PrepareCheckpoint>(ps(1)).back().attempt, prepare_.attempt);
+  EXPECT_EQ(sent<PrepareCheckpoint>(ps(1)).back().folder, prepare_.folder);
+  hello_again(worker(0));
+  EXPECT_FALSE(is_given_up());
+}
+
+TEST_F(CheckpointReconnectTest, WorkerIsAskedForItsMarksAgain) {
+  begin();
+  all_prepared();
+  sent_.clear();
+  hello_again(worker(1));
+  ASSERT_EQ(sent<MarkChannels>(worker(1)).size(), 1u);
+  EXPECT_EQ(sent<MarkChannels>(worker(1)).back().attempt, prepare_.attempt);
+  EXPECT_TRUE(sent<MarkChannels>(worker(0)).empty());
+  EXPECT_FALSE(is_given_up());
+}
+
+TEST_F(CheckpointReconnectTest, PacerIsAskedForItsCutAgain) {
+  begin(Mode::kSync);
+  all_prepared();
+  sent_.clear();
+  hello_again(ps(0));
+  ASSERT_EQ(sent<TakeCut>(ps(0)).size(), 1u);
+  EXPECT_EQ(sent<TakeCut>(ps(0)).back().at, Step(100));
+  hello_again(ps(1));
+  hello_again(worker(0));
+  EXPECT_TRUE(sent<TakeCut>(ps(1)).empty());
+  EXPECT_TRUE(sent<MarkChannels>(worker(0)).empty());
+  EXPECT_FALSE(is_given_up());
+}
+
+TEST_F(CheckpointReconnectTest, CheckpointWhoseShardsHaveCutIsTakenWhoeverReconnects) {
+  begin();
+  all_prepared();
+  written(0);
+  for (const TaskId task : {ps(0), ps(1), worker(0), worker(1)}) hello_again(task);
+  written(1);
+  EXPECT_FALSE(is_given_up());
+  ASSERT_TRUE(journal_.jobs[job_].checkpoint);
+  EXPECT_EQ(journal_.jobs[job_].checkpoint->step, Step(100));
+}
+
+// What it was told while it was away it hasn't heard: it would hold its workers for ever.
+TEST_F(CheckpointReconnectTest, EndOfAnAttemptIsRepeatedToWhoWasAway) {
+  begin();
+  all_prepared();
+  lose_connection(ps(1));
+  say(ps(0), CheckpointFailed{job_, generation(job_), prepare_.attempt, ErrorCode::kFailed, "no space left"});
+  EXPECT_EQ(sent<AbandonCheckpoint>(ps(0)).size(), 1u);
+  EXPECT_TRUE(sent<AbandonCheckpoint>(ps(1)).empty());
+  hello_again(ps(1));
+  ASSERT_EQ(sent<AbandonCheckpoint>(ps(1)).size(), 1u);
+  EXPECT_GE(sent<AbandonCheckpoint>(ps(1)).back().attempt, prepare_.attempt);
+}
+
+TEST_F(CheckpointReconnectTest, EndOfAnAttemptIsRepeatedWhileTheNextOneBegins) {
+  begin();
+  all_prepared();
+  lose_connection(ps(1));
+  say(ps(0), CheckpointFailed{job_, generation(job_), prepare_.attempt, ErrorCode::kFailed, "no space left"});
+  folder_is_held_ = true;
+  pass(seconds(5));
+  const std::size_t begun = count_work<BeginAttempt>();
+  ASSERT_GT(begun, 1u);
+  hello_again(ps(1));
+  ASSERT_EQ(sent<AbandonCheckpoint>(ps(1)).size(), 1u);
+  EXPECT_EQ(sent<AbandonCheckpoint>(ps(1)).back().attempt, prepare_.attempt) << "and not the next one";
+}
+
+TEST_F(CheckpointReconnectTest, HoldThatIsToLastIsNotEndedByAReconnect) {
+  job_ = train(every(0));
+  report_pacer(70, 0);
+  obedient_ = false;
+  say(ps(1), LeaveRequest{});
+  prepare_ = sent<PrepareCheckpoint>(ps(0)).back();
+  ASSERT_TRUE(prepare_.holds);
+  all_prepared();
+  written(0);
+  folder_is_held_ = true;
+  written(1);
+  hello_again(ps(0));
+  EXPECT_FALSE(is_given_up()) << "it is being committed";
+  release_folder();
+  hello_again(ps(0));
+  EXPECT_FALSE(is_given_up()) << "nothing is applied any more in this generation";
+}
+
+TEST_F(CheckpointReconnectTest, SilentPsThatOwesNothingDoesNotEndIt) {
+  begin();
+  all_prepared();
+  written(1);
+  silence(ps(1));
+  pass(seconds(2));
+  ASSERT_EQ(status(job_).state, JobState::kPaused) << status(job_).reason;
+  EXPECT_FALSE(is_given_up());
+  written(0);
+  EXPECT_TRUE(journal_.jobs[job_].checkpoint);
+}
+
+TEST_F(CheckpointReconnectTest, StopDoesNotUndoACommitButEndsItsHold) {
+  job_ = train(every(0));
+  report_pacer(70, 0);
+  obedient_ = false;
+  say(ps(1), LeaveRequest{});
+  prepare_ = sent<PrepareCheckpoint>(ps(0)).back();
+  all_prepared();
+  written(0);
+  folder_is_held_ = true;
+  written(1);
+  step(Stop{ClientId(1), "a", false, "somebody"});
+  EXPECT_TRUE(is_given_up()) << "workers are to end their step";
+  release_folder();
+  ASSERT_TRUE(journal_.jobs[job_].checkpoint);
+  EXPECT_EQ(journal_.jobs[job_].checkpoint->step, Step(70));
+}
+
 TEST_F(CheckpointTest, LastOneIsTakenBeforeTheJobFinishes) {
   const JobId job = train(every(0), 1);
   lend_all(job);

@@ -74,6 +74,7 @@ class ClusterTest : public testing::Test {
     hello.host = "host";
     hello.pid = 1000 + task.index;
     hello.shards = task.role == Role::kPs ? 2 : 0;
+    if (const auto memory = memory_.find(task); memory != memory_.end()) hello.memory_bytes = memory->second;
     return hello;
   }
   // Its connection to another chief; it holds what it held.
@@ -177,6 +178,7 @@ class ClusterTest : public testing::Test {
     return {(uptime + wall_set_by_).count(), uptime.count()};
   }
   std::map<TaskId, Heartbeat> heartbeats_;
+  std::map<TaskId, std::uint64_t> memory_;  // what a ps may use; not named: it doesn't say
   std::vector<Send> sent_;
   std::vector<std::string> notes_;
   std::vector<JobId> ended_;
@@ -188,6 +190,7 @@ class ClusterTest : public testing::Test {
   std::vector<FolderWork> folder_work_;
   std::optional<RestorePoint> newest_;
   std::optional<Error> folder_error_;
+  bool folder_is_held_ = false;
   int listens_ = 0;
   int done_ = 0;
 
@@ -199,6 +202,10 @@ class ClusterTest : public testing::Test {
   void release_disk() {
     disk_is_held_ = false;
     for (Ticket ticket : std::exchange(unwritten_, {})) step(Persisted{ticket});
+  }
+  void release_folder() {
+    folder_is_held_ = false;
+    for (const FolderDone& done : std::exchange(folder_done_, {})) step(done);
   }
 
  private:
@@ -239,8 +246,12 @@ class ClusterTest : public testing::Test {
       newest_ =
           RestorePoint{answer.path, std::get<CommitAttempt>(work.work).generation, pacer_.global_step, pacer_, 0, {}};
     }
-    later(FolderDone{work.job, work.ticket,
-                     folder_error_ ? Result<FolderAnswer>(tl::unexpected(*folder_error_)) : answer});
+    const FolderDone done{work.job, work.ticket,
+                          folder_error_ ? Result<FolderAnswer>(tl::unexpected(*folder_error_)) : answer};
+    if (folder_is_held_)
+      folder_done_.push_back(done);
+    else
+      later(done);
   }
   void on(const CloseFolder&) {}
   void on(const JobEnded& ended) { ended_.push_back(ended.job); }
@@ -331,6 +342,7 @@ class ClusterTest : public testing::Test {
   std::set<TaskId> silenced_;
   std::deque<Event> pending_;
   std::vector<Ticket> unwritten_;
+  std::vector<FolderDone> folder_done_;
   std::vector<Probe> probes_;
   std::map<std::string, JobConfig> configs_;
 };

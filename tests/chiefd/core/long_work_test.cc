@@ -1,0 +1,192 @@
+// Work that takes longer than any timeout: what says that it gets on is waited for, what stands still isn't.
+#include "tests/chiefd/core/recovery_fixture.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+using std::chrono::seconds;
+
+class LongWorkTest : public RecoveryTest {
+ protected:
+  Duration setup() const { return derive_timeouts(config_.heartbeat.timeout).setup; }
+  // Longer than anybody waits for what stands still. Each of them gets on now and then.
+  void work(std::initializer_list<TaskId> tasks, Duration duration) {
+    for (Duration passed{}; passed < duration; passed += setup() / 2) {
+      for (const TaskId task : tasks) ++heartbeats_[task].work;
+      pass(setup() / 2);
+    }
+  }
+  void stand_still() { pass(setup() + seconds(1)); }
+  // Until its shards are to be created, which nobody answers.
+  JobId begin_creating() {
+    start_chief(2, 2);
+    hello_all();
+    obedient_ = false;
+    JobConfig config = job_config("a");
+    config.job.shards = 4;
+    const JobId job = submit(config);
+    say(worker(0), JobDescribed{job, model_, records_, 0});
+    EXPECT_FALSE(sent<CreateShards>(ps(0)).empty());
+    return job;
+  }
+};
+
+TEST_F(LongWorkTest, DataSetMayTakeAsLongAsItTakes) {
+  start_chief(2, 2);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  work({worker(0)}, 5 * setup());
+  EXPECT_EQ(status(job).state, JobState::kStarting) << status(job).reason;
+  obedient_ = true;
+  say(worker(0), JobDescribed{job, model_, records_, 0});
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
+TEST_F(LongWorkTest, WorkerThatStandsStillAtItsDataIsNamed) {
+  start_chief(2, 2);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  work({worker(0)}, 3 * setup());
+  stand_still();
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, worker(0));
+  EXPECT_NE(status(job).reason.find("has stood still for 120 s"), std::string::npos) << status(job).reason;
+}
+
+// A ps that was lost while a worker read is waited for as at the beginning.
+TEST_F(LongWorkTest, TaskLostAfterALongReadIsWaitedFor) {
+  start_chief(2, 2);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  work({worker(0)}, 3 * setup());
+  kill(ps(1));
+  EXPECT_EQ(status(job).state, JobState::kStarting) << status(job).reason;
+  obedient_ = true;
+  restart(ps(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
+TEST_F(LongWorkTest, RestoreMayTakeAsLongAsItTakesAlsoForThoseWhoWaitForThePacer) {
+  const JobId job = begin_creating();
+  work({ps(0)}, 5 * setup());
+  EXPECT_EQ(status(job).state, JobState::kStarting) << status(job).reason;
+  obedient_ = true;
+  for (const std::uint32_t i : {0u, 1u}) say(ps(i), ShardsCreated{job, generation(job)});
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
+TEST_F(LongWorkTest, PsThatStandsStillIsNamedAndNotTheOneThatWaitsForIt) {
+  const JobId job = begin_creating();
+  work({ps(0), ps(1)}, 3 * setup());
+  ++heartbeats_[ps(1)].work;
+  stand_still();
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(0));
+}
+
+TEST_F(LongWorkTest, PsThatStandsStillIsNamedWhenThePacerIsThere) {
+  const JobId job = begin_creating();
+  say(ps(0), ShardsCreated{job, generation(job)});
+  stand_still();
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, ps(1));
+}
+
+// It is the work for this generation that counts.
+TEST_F(LongWorkTest, WorkForAnotherJobDoesNotCount) {
+  const JobId job = begin_creating();
+  heartbeats_[ps(0)].generation = Generation(77);
+  work({ps(0)}, 2 * setup());
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+}
+
+TEST_F(LongWorkTest, WorkersMayReadForLongBeforeTheyOpen) {
+  const JobId job = begin_creating();
+  for (const std::uint32_t i : {0u, 1u}) say(ps(i), ShardsCreated{job, generation(job)});
+  say(worker(0), JobOpened{job, generation(job)});
+  work({worker(1)}, 5 * setup());
+  EXPECT_EQ(status(job).state, JobState::kStarting) << status(job).reason;
+  stand_still();
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, worker(1));
+}
+
+TEST_F(LongWorkTest, WorkerThatJoinsMayReadForLong) {
+  JobConfig config = job_config("a");
+  config.job.stall_timeout = std::chrono::hours(1);
+  const JobId job = train(config, 3);
+  kill(worker(2));
+  obedient_ = false;
+  restart(worker(2));
+  say(worker(2), JobDescribed{job, model_, records_, 0});
+  obedient_ = true;
+  pass(seconds(5));
+  ASSERT_FALSE(sent<OpenJob>(worker(2)).empty());
+  obedient_ = false;
+  for (int i = 0; i < 6; ++i) {
+    report_pacer(pacer_.global_step.value + 1, 0);
+    work({worker(2)}, setup() / 2);
+  }
+  EXPECT_EQ(event("worker_lost").find("didn't open the job in time"), std::string::npos) << event("worker_lost");
+  for (int i = 0; i < 3; ++i) {
+    report_pacer(pacer_.global_step.value + 1, 0);
+    pass(setup() / 2);
+  }
+  EXPECT_NE(event("worker_lost").find("didn't open the job in time"), std::string::npos) << event("worker_lost");
+}
+
+TEST_F(LongWorkTest, RecoveryWaitsForWorkersThatStillRead) {
+  const JobId job = train(job_config("a"), 1);
+  kill(worker(0));
+  kill(ps(0));
+  restart(ps(0));
+  obedient_ = false;
+  restart(worker(0));
+  work({worker(0)}, 5 * setup());
+  EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+  stand_still();
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+}
+
+TEST_F(LongWorkTest, JobThatIsShortOfWorkersWaitsForThoseThatStillRead) {
+  const JobId job = train(job_config("a"), 1);
+  kill(worker(0));
+  obedient_ = false;
+  restart(worker(0));
+  work({worker(0)}, 5 * setup());
+  EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+  stand_still();
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+}
+
+TEST_F(LongWorkTest, FinalEvaluationMayTakeAsLongAsItTakes) {
+  JobConfig config = job_config("a");
+  config.evaluate.files = "t";
+  evaluation_records_ = 10;
+  const JobId job = train(config, 1);
+  lend_all(job);
+  report_pacer(100, 1);
+  finish(job, worker(0));
+  ASSERT_EQ(status(job).state, JobState::kEvaluating) << status(job).reason;
+  work({worker(0)}, 10 * setup());
+  EXPECT_EQ(status(job).state, JobState::kEvaluating) << status(job).reason;
+}
+
+TEST_F(LongWorkTest, FilesOfACheckpointMayTakeAsLongAsTheyTake) {
+  JobConfig config = with_checkpoints();
+  config.checkpoint.every_steps = 100;
+  config.job.stall_timeout = std::chrono::hours(1);
+  const JobId job = train(config);
+  obedient_ = false;
+  report_pacer(100, 0);
+  work({ps(1)}, 12 * setup());
+  EXPECT_TRUE(sent<AbandonCheckpoint>(ps(0)).empty()) << event("checkpoint_failed");
+  stand_still();
+  EXPECT_FALSE(sent<AbandonCheckpoint>(ps(0)).empty()) << status(job).reason;
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd

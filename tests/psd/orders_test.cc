@@ -1,0 +1,98 @@
+// Orders that overtake each other: only the newest is carried out, and nobody waits for what nobody wants any more.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "tests/checkpoint/small_job.h"
+#include "tests/psd/job_on_disk.h"
+
+namespace disttrain::psd::test {
+namespace {
+
+class PsOrders : public PsWithFolder {
+ protected:
+  PsOrders() : PsWithFolder(1) {}
+
+  // A job that begins with a checkpoint of that step.
+  CreateShards restore(std::uint64_t generation, std::uint64_t step) {
+    CreateShards created = order_with_folder(2, 1, "async");
+    created.generation = Generation(generation);
+    const auto saved = checkpoint::save(files_, folder_, created.layout, generation, step, 0, step);
+    EXPECT_TRUE(saved) << saved.error().message;
+    created.restore_path = *saved;
+    return created;
+  }
+  long opened_within(const std::string& folder) const {
+    const std::vector<std::string> paths = files_.opened();
+    return std::count_if(paths.begin(), paths.end(), [&](const std::string& path) { return path.starts_with(folder); });
+  }
+  void expect_only(Generation generation) {
+    std::optional<ShardsCreated> created = hears<ShardsCreated>();
+    EXPECT_EQ(created->generation, generation);
+    settle();
+    EXPECT_FALSE(chief_.take<ShardsCreated>()) << "one answer for the shards that are there";
+    EXPECT_FALSE(chief_.take<TaskFailed>()) << "what was left hasn't failed";
+  }
+};
+
+TEST_F(PsOrders, OfThoseThatComeDuringARestoreTheNewestIsCarriedOut) {
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  const CreateShards first = restore(3, 10);
+  const CreateShards second = restore(4, 20);
+  const CreateShards third = restore(5, 30);
+  files_.hold(GatedFiles::Op::kRead, first.restore_path + "/shard-0");
+  chief_.send(first);
+  ASSERT_TRUE(until([&] { return files_.is_waiting(); }));
+  const long opened_before = opened_within(first.restore_path);
+  const long opened_second = opened_within(second.restore_path);
+  chief_.send(second);
+  chief_.send(third);
+  settle();
+  files_.let_go();
+  expect_only(Generation(5));
+  EXPECT_EQ(opened_within(first.restore_path), opened_before) << "the rest of it was left";
+  EXPECT_EQ(opened_within(second.restore_path), opened_second) << "it was never begun";
+  EXPECT_TRUE(until([&] { return chief_.last_heartbeat->generation == Generation(5); }));
+}
+
+TEST_F(PsOrders, OlderOneThatComesLateChangesNothing) {
+  CreateShards first = order_with_folder(2, 1, "async");
+  create_job(first);
+  first.generation = Generation(2);
+  chief_.send(first);
+  settle();
+  EXPECT_FALSE(chief_.take<ShardsCreated>());
+  EXPECT_TRUE(until([&] { return chief_.last_heartbeat->generation == Generation(3); }));
+}
+
+TEST_F(PsOrders, JobThatIsClosedWhileItIsRestoredIsLeft) {
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  const CreateShards first = restore(3, 10);
+  const CreateShards second = restore(4, 20);
+  files_.hold(GatedFiles::Op::kRead, first.restore_path + "/shard-0");
+  const long opened_second = opened_within(second.restore_path);
+  chief_.send(first);
+  ASSERT_TRUE(until([&] { return files_.is_waiting(); }));
+  chief_.send(second);
+  chief_.send(CloseJob{JobId(5), Generation(4), "killed"});
+  settle();
+  files_.let_go();
+  EXPECT_EQ(hears<JobClosed>()->job, JobId(5)) << "once all of it is released";
+  EXPECT_TRUE(until([&] { return chief_.last_heartbeat->job == JobId(0); }));
+  EXPECT_EQ(opened_within(second.restore_path), opened_second) << "it was never begun";
+  EXPECT_FALSE(chief_.take<ShardsCreated>());
+}
+
+TEST_F(PsOrders, HeartbeatsSayThatARestoreGetsOn) {
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  const CreateShards order = restore(3, 10);
+  files_.hold(GatedFiles::Op::kRead, order.restore_path + "/shard-1");
+  chief_.send(order);
+  ASSERT_TRUE(until([&] { return files_.is_waiting() && chief_.last_heartbeat->job == JobId(5); }));
+  const std::uint64_t before = chief_.last_heartbeat->work;
+  files_.let_go();
+  EXPECT_TRUE(until([&] { return chief_.last_heartbeat->work > before; }));
+}
+
+}  // namespace
+}  // namespace disttrain::psd::test
