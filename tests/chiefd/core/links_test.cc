@@ -167,13 +167,14 @@ class OnePsTest : public LinksTest {
 TEST_F(OnePsTest, OnlyWorkerWithoutItsPsWaitsAndGoesOnWithItsLink) {
   const JobId job = train_on_one_ps(job_config("a"), 1);
   report_pacer(30, 0);
+  cut(worker(0), ps(0));
   for (int i = 1; i < 60; ++i) {
     pass(seconds(1));
     accuse(job, worker(0), ps(0), seconds(i));
     ASSERT_EQ(status(job).state, i < 3 ? JobState::kRunning : JobState::kPaused) << status(job).reason;
     ASSERT_EQ(status(job).root_cause, std::nullopt);
   }
-  withdraw(job, worker(0), ps(0));
+  mend(worker(0), ps(0));
   pacer_ = PacerReport();
   pass(seconds(10));
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
@@ -203,6 +204,7 @@ TEST_F(OnePsTest, ThoseThatReachTheOnlyPsGoOnWithoutMostOfTheOthers) {
   }
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
   EXPECT_EQ(roster(), std::vector<Member>{member(worker(2))});
+  report_pacer(1, 0);
   for (const TaskId w : {worker(0), worker(1)}) mend(w, ps(0));
   pass(seconds(10));
   EXPECT_EQ(roster().size(), 3u);
@@ -248,6 +250,7 @@ TEST_F(LinksTest, JoinerThatCannotReachAPsIsNotWaitedForNorBlamed) {
   EXPECT_EQ(count_events("link_lost"), 1u) << "told once";
   EXPECT_EQ(event("link_lost"), "worker/1 can't reach ps/0 (no answer): stays out of the job until its link is back");
   EXPECT_LT(sent<DescribeJob>(worker(1)).size(), before + 30) << "asked with pauses";
+  report_pacer(1, 0);
   mend(worker(1), ps(0));
   pass(seconds(10));
   EXPECT_EQ(roster().size(), 2u);
