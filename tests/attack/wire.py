@@ -155,8 +155,8 @@ def task_failed(job, generation, reason, code=0):
     return control(20, Struct(struct.pack("<IHxxQ", job, code, generation), [Text(reason)]))
 
 
-def job_described(job, model, records=1000):
-    return control(1, Struct(struct.pack("<IxxxxQQ", job, records, 0), [model]))
+def job_described(job, model, records=1000, evaluation_records=100):
+    return control(1, Struct(struct.pack("<IxxxxQQ", job, records, evaluation_records), [model]))
 
 
 def model(variables, inputs=784, classes=10):
