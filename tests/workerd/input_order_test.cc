@@ -113,7 +113,7 @@ TEST(EpochOrder, GivesThePermutationOfEachEpochInAnyOrderOfAsking) {
 TEST(EpochOrder, GivesSeveralIntervalsInTheirOrder) {
   EpochOrder order(10, ShuffleKind::kNone, 0, 5);
   std::vector<std::uint64_t> records = {99};
-  order.records_at(0, {{7, 9}, {1, 1}, {0, 2}}, records);
+  order.records_at(0, std::vector<Interval>{{7, 9}, {1, 1}, {0, 2}}, records);
   EXPECT_EQ(records, (std::vector<std::uint64_t>{7, 8, 0, 1}));
 }
 
