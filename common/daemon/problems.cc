@@ -4,6 +4,8 @@
 #include <sstream>
 #include <tuple>
 
+#include "common/printable.h"
+
 namespace disttrain::daemon {
 
 namespace {
@@ -16,28 +18,14 @@ std::string line_of_text(const std::string& text, std::uint32_t line) {
   return result;
 }
 
-// At most so many bytes, without half a character at the end.
-std::string shortened(const std::string& text, std::size_t most) {
-  if (text.size() <= most) return text;
-  std::size_t end = most;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return text.substr(0, end) + "...";
-}
-
-// A terminal obeys control characters: they are shown as "?". Tabs stay.
-std::string printable(const std::string& text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::size_t bytes = text[i] == '\t' ? 0 : control_character_at(text, i);
-    result += bytes == 0 ? text[i] : '?';
-    if (bytes != 0) i += bytes - 1;
-  }
-  return result;
+// Text of somebody else's file, for a terminal.
+std::string shown(const std::string& text, std::size_t most) {
+  return printable(cut_text(text, most)) + (text.size() > most ? "..." : "");
 }
 
 std::string place(const TomlPosition& at) {
   constexpr std::size_t kLongestName = 300;
-  std::string text = at.source ? printable(shortened(at.source->name, kLongestName)) : "";
+  std::string text = at.source ? shown(at.source->name, kLongestName) : "";
   if (at.line != 0) text += ":" + std::to_string(at.line) + ":" + std::to_string(at.column);
   return text;
 }
@@ -51,20 +39,19 @@ std::string sentence(const Problem& problem) {
   if (problem.is_unknown && problem.nearest.empty()) text += "; " + problem.expected;
   if (!problem.nearest.empty()) text += "; did you mean " + quoted(problem.nearest) + "?";
   constexpr std::size_t kLongestSentence = 1000;
-  return printable(shortened(text, kLongestSentence));
+  return shown(text, kLongestSentence);
 }
 
-// The line that the position names, and a caret below it. Tabs are kept so that the caret stands where it should.
+// The line that the position names, and a caret below it. Tabs are shown as one blank.
 std::string excerpt(const TomlPosition& at) {
   if (!at.source || at.line == 0) return "";
   constexpr std::size_t kLongestExcerpt = 160;
   std::string line = line_of_text(at.source->text, at.line);
   if (line.empty() || at.column > kLongestExcerpt) return "";
-  line = printable(shortened(line, kLongestExcerpt));
+  line = shown(line, kLongestExcerpt);
   std::string number = std::to_string(at.line);
   number.insert(0, number.size() < 5 ? 5 - number.size() : 0, ' ');
-  std::string blank;
-  for (std::size_t i = 0; i + 1 < at.column && i < line.size(); ++i) blank += line[i] == '\t' ? '\t' : ' ';
+  const std::string blank(std::min<std::size_t>(at.column - 1, line.size()), ' ');
   return "\n" + number + " | " + line + "\n" + std::string(number.size(), ' ') + " | " + blank + "^";
 }
 
