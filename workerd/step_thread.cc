@@ -68,7 +68,7 @@ void StepThread::run_deferred() {
 
 bool StepThread::must_leave(JobId job) const {
   ++turns_;  // asked again and again by what takes long
-  ++work_;
+  ++pieces_;
   const std::uint64_t hurry = hurry_;
   return hurry == kEveryJob || hurry == job.value;
 }

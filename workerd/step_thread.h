@@ -53,7 +53,7 @@ class StepThread {
   // Any thread. Grows with each step, and while data is read.
   std::uint64_t turns() const { return turns_; }
   // Any thread. Grows while data is read or evaluated: see Heartbeat::work.
-  std::uint64_t work() const { return work_; }
+  std::uint64_t work() const { return pieces_; }
   // Runs `command` on the step thread, not within a computation.
   void post(std::function<void()> command);
   // Of the job that is held, or was held last.
@@ -84,7 +84,7 @@ class StepThread {
   std::atomic<std::uint64_t> hurry_ = 0;  // the job that is to be left at once; kEveryJob
   std::atomic<bool> stopping_ = false;    // the process ends
   mutable std::atomic<std::uint64_t> turns_ = 0;
-  mutable std::atomic<std::uint64_t> work_ = 0;
+  mutable std::atomic<std::uint64_t> pieces_ = 0;  // of data
 
   // The main loop's own.
   JobId ordered_;  // the last job that we were told of

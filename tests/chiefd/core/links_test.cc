@@ -367,7 +367,8 @@ TEST_F(LinksTest, PsThatCannotReachThePacerIsDoneWithout) {
   accuse(job, ps(1), ps(0), seconds(3));
   pass(seconds(10));
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-  for (const Owner& owner : sent<CreateShards>(ps(0)).back().owners) EXPECT_EQ(owner.ps, member(ps(0)));
+  const CreateShards create = sent<CreateShards>(ps(0)).back();
+  for (const Owner& owner : create.owners) EXPECT_EQ(owner.ps, member(ps(0)));
 }
 
 }  // namespace

@@ -177,6 +177,7 @@ TEST_F(LongWorkTest, FinalEvaluationMayTakeAsLongAsItTakes) {
 
 TEST_F(LongWorkTest, FilesOfACheckpointMayTakeAsLongAsTheyTake) {
   JobConfig config = with_checkpoints();
+  config.job.shards = 2;
   config.checkpoint.every_steps = 100;
   config.job.stall_timeout = std::chrono::hours(1);
   const JobId job = train(config);
