@@ -65,6 +65,10 @@ enum class Happening : std::uint8_t {
   kNonfiniteLoss,
   kNonfiniteGradient,
   kSkippedStep,
+  // Longer than Timeouts::setup, or left for a newer order.
+  kLongData,
+  kLongRestore,
+  kRestoreLeft,
   // Clients.
   kClientSaves,
   kClientStops,

@@ -107,8 +107,13 @@ void PsNode::restore(std::uint64_t pieces_left) {
   after(jobs_.slow_piece, [this, pieces_left, opened = jobs_opened_] {
     if (opened != jobs_opened_ || !job_) return;
     ++job_->work;
+    if (pieces_left == 1 && is_longer_than_setup()) world_.count(Happening::kLongRestore);
     restore(pieces_left - 1);
   });
+}
+
+bool PsNode::is_longer_than_setup() const {
+  return static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece > timeouts().setup;
 }
 
 void PsNode::make_shards() {
@@ -310,6 +315,7 @@ void PsNode::watch_peers() {
 
 void PsNode::drop_job() {
   if (!job_) return;
+  if (job_->work > 0 && job_->work < jobs_.slow_pieces) world_.count(Happening::kRestoreLeft);
   ++jobs_opened_;
   for (const auto& [connection, use] : uses_) close(connection);
   uses_.clear();

@@ -94,6 +94,7 @@ class PsNode final : public TaskNode {
   // Piece by piece; then the shards are made.
   void restore(std::uint64_t pieces_left);
   void make_shards();
+  bool is_longer_than_setup() const;
   void drop_job();
   bool is_open(JobId job, Generation generation) const {
     return job_ && job_->order.job == job && job_->order.generation == generation;

@@ -85,6 +85,8 @@ void WorkerNode::read_data(const DescribeJob& order, std::uint64_t pieces_left) 
   after(jobs_.slow_piece, [this, order, pieces_left, run = runs_] {
     if (run != runs_) return;
     ++work_;
+    if (pieces_left == 1 && static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece > timeouts().setup)
+      world_.count(Happening::kLongData);
     read_data(order, pieces_left - 1);
   });
 }
