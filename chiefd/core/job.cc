@@ -297,6 +297,7 @@ void Job::on_tick(Turn& turn) {
                    {task, "it has been silent for " + std::to_string(static_cast<long>(to_seconds(lasts))) + " s"},
                    turn.tasks.find(task)->leaving ? Loss::kLeft : Loss::kCounts);
   }
+  wait_for_disk(turn);
   if (deadline_ && turn.now >= *deadline_ && !extend_deadline(turn)) return on_deadline(turn);
   invite_again(turn);
   if (stage_ == Stage::kTrain) {

@@ -191,7 +191,9 @@ class Job {
   bool waits_for_lost() const { return config().job.on_worker_loss == OnWorkerLoss::kWait; }
   std::size_t least_workers() const { return std::max<std::size_t>(config().job.min_workers, 1); }
   bool is_sync() const { return config().train.mode == Mode::kSync; }
-  bool holds_workers(const Tasks& tasks) const { return !silent_ps_.empty() || is_short_ || leaving_owner(tasks); }
+  bool holds_workers(const Tasks& tasks) const {
+    return !silent_ps_.empty() || is_short_ || is_disk_late_ || leaving_owner(tasks);
+  }
   bool uses(const Member& member) const;
   bool is_owner(const Member& member) const;
   bool is_worker(const Member& member) const;
@@ -351,6 +353,9 @@ class Job {
   bool is_ready(const Task& task, Instant now) const;
   AwaitedFor expected_answer() const;
 
+  // job_disk.cc: the chief's own disk is late.
+  void wait_for_disk(Turn& turn);
+
   // job_leave.cc
   std::optional<TaskId> leaving_owner(const Tasks& tasks) const;
 
@@ -465,6 +470,10 @@ class Job {
   std::uint64_t examples_heard_ = 0;                // of reports, as they grew; a rollback takes nothing back
   std::optional<std::uint64_t> examples_reported_;  // in this generation; none: this chief heard of none
   Instant progress_at_;
+  Instant ticked_;
+  std::optional<Ticket> unwritten_;  // the oldest record that something waits for
+  Instant unwritten_since_;
+  bool is_disk_late_ = false;  // the workers are paused for it
   std::map<TaskId, Silence> silent_ps_;
   std::map<Member, Suspicion> suspicions_;  // by who said so: nobody says it twice
   double evaluation_seconds_ = 0.0;         // that all waited for

@@ -67,7 +67,7 @@ void Job::pause(Turn& turn, const Finding& finding) {
 void Job::resume(Turn& turn, const std::string& why) {
   progress_at_ = turn.now;
   for (Fence& fence : fences_) fence.deadline = turn.now + setup_.timeouts.silent_ps;
-  if ((state_ != JobState::kPaused && !stopping_) || is_short_ || leaving_owner(turn.tasks)) return;
+  if ((state_ != JobState::kPaused && !stopping_) || holds_workers(turn.tasks)) return;
   pause_workers(turn, false, why);
   const bool trains = (stage_ == Stage::kTrain || stage_ == Stage::kReclaim) && !stopping_;
   if (trains) return set_state(turn, JobState::kRunning, why);

@@ -262,7 +262,7 @@ void Job::check_quorum(Turn& turn) {
     if (!is_short_) return;
     is_short_ = false;
     progress_at_ = turn.now;
-    if (silent_ps_.empty() && !leaving_owner(turn.tasks)) {
+    if (!holds_workers(turn.tasks)) {
       pause_workers(turn, false, "the workers are there");
       set_state(turn, stopping_ ? JobState::kStopping : JobState::kRunning, "the workers are there");
     }

@@ -22,6 +22,8 @@ const char* to_string(Happening happening) {
       "long: chief from ps",
       "long: chief from worker",
       "long: ps from ps",
+      "long: worker from ps",
+      "long: half of the workers from ps",
       "message held back",
       "disk slow",
       "disk full",

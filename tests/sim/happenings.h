@@ -30,6 +30,8 @@ enum class Happening : std::uint8_t {
   kLongChiefFromPs,
   kLongChiefFromWorker,
   kLongPsFromPs,
+  kLongWorkerFromPs,
+  kLongHalfFromPs,
   kMessageHeldBack,
   // The shared disk and the chief's own.
   kDiskSlow,

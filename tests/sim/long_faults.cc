@@ -15,10 +15,6 @@ constexpr Duration kShortest = milliseconds(1200);
 constexpr Duration kLongest = seconds(60);
 // Beyond every deadline of a job's folder.
 constexpr Duration kForEver = seconds(200);
-// A link between a worker and a ps alone, while both reach everybody else.
-constexpr bool kBreaksDataLinks = false;
-// A chief whose own disk hangs for longer takes healthy tasks for stalled.
-constexpr Duration kLongestJournal = seconds(4);
 
 std::string seconds_of(Duration duration) {
   return std::to_string(std::chrono::duration_cast<milliseconds>(duration).count()) + " ms";
@@ -141,13 +137,12 @@ void LongFaults::one(Kind kind) {
         if (other.role == Role::kPs && other != ps) pairs.emplace_back(ps, other);
       return part(Happening::kLongPsFromPs, to_string(ps) + " can't reach other ps", pairs, both);
     case Kind::kWorkerFromPs:
-      if (!kBreaksDataLinks) return;
-      return part(Happening::kPartition, to_string(worker) + " can't reach " + to_string(ps), {{worker, ps}}, both);
+      return part(Happening::kLongWorkerFromPs, to_string(worker) + " can't reach " + to_string(ps), {{worker, ps}},
+                  both);
     case Kind::kHalfFromPs:
-      if (!kBreaksDataLinks) return;
       for (const TaskId other : cluster_.tasks)
         if (other.role == Role::kWorker && other.index % 2 == worker.index % 2) pairs.emplace_back(other, ps);
-      return part(Happening::kPartition, "half of the workers can't reach " + to_string(ps), pairs, both);
+      return part(Happening::kLongHalfFromPs, "half of the workers can't reach " + to_string(ps), pairs, both);
     case Kind::kBeside:
       if (!network_.is_alive(cluster_.address(ps))) return;
       // Some workers are on its side: they train on with it.
@@ -164,7 +159,7 @@ void LongFaults::one(Kind kind) {
       return lasts(duration);
     }
     case Kind::kJournal: {
-      const Duration duration = std::min(kLongestJournal, how_long());
+      const Duration duration = how_long();
       world_.tell("the chief's own disk hangs for " + seconds_of(duration));
       world_.count(Happening::kJournalHung);
       journal_.hung_until = world_.now() + duration;
