@@ -212,7 +212,8 @@ void Laws::are_whole(const RunId& run, const Layout& layout, const std::map<Shar
   };
   for (const Member& worker : workers) {
     const Taken& pacer = of(*shards.at(ShardId(0)), worker);
-    const bool is_lost = fenced_[run].count(worker) != 0;
+    const bool is_lost =
+        fenced_[run].count(worker) != 0 || lost_[run].count(worker) != 0 || lost_any_[run].count(worker.task) != 0;
     for (const auto& [shard, taken] : shards) {
       for (const BucketId bucket : buckets_of(layout, shard)) {
         const double sum = at(of(*taken, worker).sums, bucket);
@@ -241,8 +242,9 @@ void Laws::final_parameters(const RunId& run, const JobConfig& job, const Layout
   for (const auto& [shard, taken] : all) shards[shard] = &taken;
   are_whole(run, layout, shards, "at the end");
   const ByElement* const begun = begun_with(run);
-  const bool is_restored = !generations_[run.first].restore_path.empty();
-  if (!is_exact(job, jobs_) || (begun == nullptr && is_restored)) return;
+  const chiefd::GenerationRecord& record = generations_[run.first];
+  const bool is_known = record.generation == run.second && (begun != nullptr || record.restore_path.empty());
+  if (!is_exact(job, jobs_) || !is_known) return;
   for (std::uint32_t id = 0; id < layout.buckets.size(); ++id) {
     double sum = 0.0;
     for (const auto& [worker, taken] : all[layout.buckets[id].shard]) {

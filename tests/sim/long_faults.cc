@@ -23,13 +23,19 @@ std::string seconds_of(Duration duration) {
 }  // namespace
 
 LongFaults::LongFaults(std::uint64_t seed, World& world, Network& network, Storage& storage, ChiefDisk& journal)
-    : world_(world), network_(network), storage_(storage), journal_(journal), random_(seed, stream_of("long faults")) {}
+    : world_(world), network_(network), storage_(storage), journal_(journal), random_(seed, stream_of("long faults")) {
+  if (random_.below(4) != 0) return;
+  for (std::uint64_t times = between(1, 2); times > 0; --times)
+    kinds_.push_back(static_cast<Kind>(random_.below(static_cast<std::uint64_t>(Kind::kKinds))));
+}
+
+bool LongFaults::wants_long_job() const {
+  return std::any_of(kinds_.begin(), kinds_.end(), [](Kind kind) { return kind >= Kind::kBeside; });
+}
 
 void LongFaults::begin(Duration within, Cluster cluster) {
-  if (random_.below(4) != 0) return;
   cluster_ = std::move(cluster);
-  for (std::uint64_t times = between(1, 2); times > 0; --times) {
-    const auto kind = static_cast<Kind>(random_.below(static_cast<std::uint64_t>(Kind::kKinds)));
+  for (const Kind kind : kinds_) {
     // Most jobs train for a short part of the time.
     if (random_.below(4) != 0)
       later(within / 2, [this, kind] { once_it_trains([this, kind] { one(kind); }); });
@@ -144,11 +150,12 @@ void LongFaults::one(Kind kind) {
         if (other.role == Role::kWorker && other.index % 2 == worker.index % 2) pairs.emplace_back(other, ps);
       return part(Happening::kLongHalfFromPs, "half of the workers can't reach " + to_string(ps), pairs, both);
     case Kind::kBeside:
+    case Kind::kBesideToo:
       if (!network_.is_alive(cluster_.address(ps))) return;
       // Some workers are on its side: they train on with it.
       pairs.emplace_back(chief, ps);
       for (const TaskId other : cluster_.tasks)
-        if (other.role == Role::kWorker && random_.below(2) == 0) pairs.emplace_back(chief, other);
+        if (other == worker || (other.role == Role::kWorker && random_.below(2) == 0)) pairs.emplace_back(chief, other);
       part(Happening::kPsBesideSuccessor,
            "the chief can't reach " + to_string(ps) + " and " + std::to_string(pairs.size() - 1) + " workers", pairs,
            true);

@@ -30,6 +30,9 @@ class LongFaults {
   };
   LongFaults(std::uint64_t seed, World& world, Network& network, Storage& storage, ChiefDisk& journal);
 
+  // What it has is seen only in a job that trains for long, whatever the chief lends.
+  bool wants_long_job() const;
+
   // Sets off what this seed has, within so long.
   void begin(Duration within, Cluster cluster);
   // Nothing new begins.
@@ -48,9 +51,10 @@ class LongFaults {
     kPsFromPs,
     kWorkerFromPs,
     kHalfFromPs,  // half of the workers
-    kBeside,
     kDisk,
     kJournal,
+    kBeside,
+    kBesideToo,  // twice as often: few of them come to where two owners apply frames
     kKinds
   };
   std::uint64_t between(std::uint64_t least, std::uint64_t most) { return least + random_.below(most - least + 1); }
@@ -68,6 +72,7 @@ class LongFaults {
   Storage& storage_;
   ChiefDisk& journal_;
   Random random_;
+  std::vector<Kind> kinds_;
   Cluster cluster_;
   bool is_over_ = false;
   Instant over_at_;

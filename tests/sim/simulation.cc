@@ -44,6 +44,7 @@ class Simulation {
     mishaps_.draw(jobs_.configs.at("first"));
     draw_rules(seed, world_, jobs_, storage_);
     draw_long_work(seed);
+    if (long_faults_.wants_long_job()) make_long(jobs_.configs.at("first"));
   }
 
   Outcome run() {
@@ -212,6 +213,17 @@ class Simulation {
     jobs_.slow_piece = milliseconds(2000 + random.below(5000));
     world_.tell("data and checkpoints are read in " + std::to_string(jobs_.slow_pieces) + " pieces, each for " +
                 std::to_string(std::chrono::duration_cast<milliseconds>(jobs_.slow_piece).count()) + " ms");
+  }
+
+  // Half a minute by each worker, without leases.
+  void make_long(JobConfig& job) {
+    jobs_.records = 300;
+    slowest_step_ = milliseconds(60);
+    job.data.sharding = Sharding::kNone;
+    job.train.batch_size = 1;
+    job.train.epochs = 3;
+    job.train.steps = 0;
+    world_.tell("the first job is made long");
   }
 
   void tell_job(const JobConfig& job) {
