@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "common/bounds.h"
 #include "common/daemon/config_keys.h"
 #include "common/daemon/job_text.h"
 #include "common/daemon/text_file.h"
@@ -51,6 +52,10 @@ tl::unexpected<Error> all_problems(Reading reading) {
 // What is submitted must pass the bounds of those who read it.
 Result<JobFile> job_file(JobConfig config, const TomlValue& tree) {
   JobFile file{std::move(config), to_toml_document(*tree.as<TomlValue::Table>())};
+  if (file.toml.size() > kMaxJobTomlBytes)
+    return fail(ErrorCode::kConfig, "the job has " + std::to_string(file.toml.size()) +
+                                        " bytes, as it is submitted; expected at most " +
+                                        std::to_string(kMaxJobTomlBytes));
   if (const auto excess = find_excess(file.toml))
     return fail(ErrorCode::kConfig, "the job can't be submitted: " + excess->what);
   return file;

@@ -592,6 +592,11 @@ TEST_F(JobFileOnDisk, APipeIsNoInput) {
   }
 }
 
+TEST_F(JobFileOnDisk, JobThatIsTooLargeToBeSubmittedIsRefused) {
+  EXPECT_THAT(error_of({"data.labels=" + std::string(300'000, 'x')}).message,
+              HasSubstr("bytes, as it is submitted; expected at most 262144"));
+}
+
 TEST_F(JobFileOnDisk, LargeFileIsRefused) {
   std::ofstream(path(), std::ios::app) << "#" << std::string(1 << 20, ' ');
   EXPECT_EQ(error_of({}).code, ErrorCode::kConfig);
