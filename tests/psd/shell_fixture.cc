@@ -46,7 +46,7 @@ void FakeChief::on_message(wire::ControlMessage message) {
   if (const auto* beat = std::get_if<Heartbeat>(&message)) {
     last_heartbeat = *beat;
     ++heartbeats;
-    link_->send(HeartbeatAnswer{Term(1)});
+    static_cast<void>(link_->send(HeartbeatAnswer{Term(1)}));  // the daemon may have ended by now
   } else {
     messages.push_back(std::move(message));
   }

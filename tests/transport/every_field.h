@@ -40,7 +40,7 @@ inline constexpr std::size_t kFields<LeaseGrant> = 5;
 template <>
 inline constexpr std::size_t kFields<Evaluated> = 10;
 template <>
-inline constexpr std::size_t kFields<Heartbeat> = 11;
+inline constexpr std::size_t kFields<Heartbeat> = 12;
 template <>
 inline constexpr std::size_t kFields<ShardWritten> = 10;
 

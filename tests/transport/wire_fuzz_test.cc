@@ -60,7 +60,8 @@ Tally decode_as_everything(Bytes bytes) {
         "an answer to a hello", [type](Bytes b) { return decode_hello_answer(type, b); }, encode_answer);
   static ScratchBuffer scratch;
   const auto encode_data = [](const auto& m) { return copy_of(encode(m, scratch)); };
-  expect("a push", decode_push, encode_data);
+  expect(
+      "a push", [](Bytes b) { return decode_push(b); }, encode_data);
   expect("a pull", decode_pull, encode_data);
   expect("parameters", decode_parameters, encode_data);
   expect("an acknowledgement", decode_acknowledge, encode_data);
