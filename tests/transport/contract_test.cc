@@ -425,7 +425,7 @@ TEST_P(Contract, AnArrivalIsAdoptedByALoopOfAnotherThread) {
     echo->start();
   });
   std::thread thread([&other] { other.run(); });
-  for (std::uint64_t i = 0; i < 50; ++i) client->send(FrameType::kPush, i, payload);
+  for (std::uint64_t i = 1; i <= 50; ++i) client->send(FrameType::kPush, i, payload);
   EXPECT_TRUE(run_until_true([this] { return client->frames.size() == 50 && client->sent.size() == 50; }));
   asio::post(other, [&] {
     echo.reset();
