@@ -6,6 +6,8 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <set>
 
 #include "tests/psd/job_on_disk.h"
 
@@ -62,8 +64,12 @@ class PsCheckpoint : public PsWithFolder {
       const auto* last = channel.heard.empty() ? nullptr : std::get_if<Parameters>(&channel.heard.back().message);
       return last != nullptr && last->last;
     }));
+    // The answer comes first layer first; a file has the buckets by their numbers.
+    std::map<std::uint32_t, std::vector<float>> buckets;
+    for (const Heard& heard : channel.heard)
+      if (const auto* answer = std::get_if<Parameters>(&heard.message)) buckets[answer->bucket.value] = heard.values;
     std::vector<float> values;
-    for (const Heard& heard : channel.heard) values.insert(values.end(), heard.values.begin(), heard.values.end());
+    for (const auto& [bucket, part] : buckets) values.insert(values.end(), part.begin(), part.end());
     return values;
   }
   void push(FakePeer& channel, std::uint64_t clock, std::uint32_t bucket, std::size_t elements) {

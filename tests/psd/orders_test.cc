@@ -86,7 +86,7 @@ TEST_F(PsOrders, JobThatIsClosedWhileItIsRestoredIsLeft) {
 TEST_F(PsOrders, HeartbeatsSayThatARestoreGetsOn) {
   ASSERT_TRUE(until([&] { return chief_.connected(); }));
   const CreateShards order = restore(3, 10);
-  files_.hold(GatedFiles::Op::kRead, order.restore_path + "/shard-1");
+  files_.hold(GatedFiles::Op::kRead, order.restore_path + "/shard-0");
   chief_.send(order);
   ASSERT_TRUE(until([&] { return files_.is_waiting() && chief_.last_heartbeat->job == JobId(5); }));
   const std::uint64_t before = chief_.last_heartbeat->work;

@@ -25,9 +25,9 @@ class Simulation {
   Simulation(std::uint64_t seed, bool keep_words)
       : world_(seed, keep_words),
         disk_(seed),
-        network_(world_),
         storage_(world_),
         laws_(jobs_),
+        network_(world_),
         mishaps_(seed, world_, storage_, laws_, disk_),
         long_faults_(seed, world_, network_, storage_, disk_) {
     jobs_.disk = &storage_;
@@ -492,11 +492,12 @@ class Simulation {
   };
 
   World world_;
-  ChiefDisk disk_;  // the chief's process, which the network has, writes to it until it dies
-  Network network_;
+  // Before the network, whose processes hold files of these until they die.
+  ChiefDisk disk_;
   Storage storage_;
   Jobs jobs_;
   Laws laws_;
+  Network network_;
   Mishaps mishaps_;
   LongFaults long_faults_;
   std::map<TaskId, std::string> moved_;  // processes that aren't where the cluster file says
