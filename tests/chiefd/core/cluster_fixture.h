@@ -172,7 +172,7 @@ class ClusterTest : public testing::Test {
   JournalState journal_;
   Instant now_{std::chrono::seconds(1000)};
   std::map<TaskId, std::uint64_t> secrets_;  // that ps tasks hold
-  Duration wall_set_by_{};  // what somebody has added to the wall clock
+  Duration wall_set_by_{};                   // what somebody has added to the wall clock
   EventClocks clocks() const {
     const Duration uptime = now_.time_since_epoch();
     return {(uptime + wall_set_by_).count(), uptime.count()};
