@@ -130,8 +130,11 @@ TEST_F(JournalTest, EveryKindOfRecordComesBack) {
 TEST_F(JournalTest, CutOrForeignRecordsAreRefusedWhateverTheyHold) {
   for (int i = 0; i < kKinds; ++i) {
     const std::vector<std::byte> bytes = encode_record(some_record(i)).value();
-    for (std::size_t size = 0; size < bytes.size(); ++size)
+    const bool may_lack_places = std::holds_alternative<GenerationRecord>(some_record(i));
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      if (may_lack_places && size + sizeof(GenerationRecord::places) == bytes.size()) continue;
       EXPECT_FALSE(decode_record(std::span(bytes).first(size))) << "record " << i << " cut to " << size;
+    }
   }
   EXPECT_FALSE(decode_record(std::vector<std::byte>{std::byte{99}}));
 }
@@ -172,8 +175,9 @@ TEST_F(JournalTest, EventOfAnEarlierVersionIsRead) {
 TEST_F(JournalTest, GenerationsThatEarlierVersionsWroteAreRead) {
   GenerationRecord expected = std::get<GenerationRecord>(some_record(3));
   std::vector<std::byte> bytes = encode_record(expected).value();
-  bytes.resize(bytes.size() - sizeof(std::uint32_t) - expected.init_path.size());
+  bytes.resize(bytes.size() - sizeof(expected.places) - sizeof(std::uint32_t) - expected.init_path.size());
   expected.init_path.clear();
+  expected.places = 0;
   bytes[0] = std::byte{13};
   const Result<Record> older = decode_record(bytes);
   ASSERT_TRUE(older) << older.error().message;
@@ -217,7 +221,8 @@ TEST_F(JournalTest, JournalThatHasGrownFarIsRewrittenAndLosesNothing) {
     append(opened, submitted);
     chiefd::apply(expected, submitted);
     for (std::uint64_t written = 0; written < 2 * JournalFile::kLeastRewritten; written += 10'000) {
-      const Record record = StateRecord{JobId(1), JobState::kRunning, std::string(10'000, 'a' + written % 26)};
+      const Record record =
+          SubmittedRecord{JobId(1), "name", std::string(10'000, static_cast<char>('a' + written % 26)), 3};
       append(opened, record);
       const auto put_off = opened.file.rewrite_if_far_grown();
       ASSERT_TRUE(put_off.has_value());
@@ -226,7 +231,7 @@ TEST_F(JournalTest, JournalThatHasGrownFarIsRewrittenAndLosesNothing) {
       longest = std::max<std::uint64_t>(longest, std::filesystem::file_size(path()));
     }
   }
-  EXPECT_LE(longest, JournalFile::kLeastRewritten + 20'000);
+  EXPECT_LE(longest, kJournalHeadBytes + JournalFile::kLeastRewritten + 20'000);
   EXPECT_LT(std::filesystem::file_size(path()), longest);
   EXPECT_EQ(open().state, expected);
 }
