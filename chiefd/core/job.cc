@@ -268,7 +268,8 @@ void Job::on_finding(Turn& turn, const Finding& finding) {
   // A worker that was removed begins anew: its link is no better for that.
   const Task* task = turn.tasks.find(member.task);
   const bool is_another = finding.what == Finding::What::kLost && member.task.role == Role::kPs;
-  const bool is_away = is_gone && finding.what != Finding::What::kSilent && (task == nullptr || !task->is_there());
+  const bool is_away = is_gone && finding.what != Finding::What::kSilent && (task == nullptr || !task->is_there()) &&
+                       lost_.count(member) == 0;
   if (is_another || is_away) links_.forget(member.task);
   if (is_gone) {
     invited_.erase(member);
