@@ -54,7 +54,9 @@ TEST_F(ReclaimTest, SecretOfTheChannelsIsOnNoDiskAndIsToldByThePsTasks) {
 }
 
 TEST_F(ReclaimTest, PsTasksThatTellDifferentSecretsAreMadeAnew) {
-  const JobId job = train(job_config("a"));
+  JobConfig config = job_config("a");
+  config.job.shards = 2;
+  const JobId job = train(config);
   secrets_[ps(1)] += 1;
   restart_chief_without({});
   pass(seconds(3));

@@ -12,7 +12,7 @@ TEST_F(WorkersTest, LostWorkerInSyncShrinksTheRosterAndItsBlocksAreLentAnew) {
   JobConfig config = job_config("a", Mode::kSync);
   const JobId job = train(config);
   ask(job, worker(0));
-  const RosterVersion before = sent<LeaseGrant>(worker(0)).back().lease->roster;
+  const RosterVersion before = sent<SetRoster>(ps(0)).back().roster.version;
   kill(worker(1));
   EXPECT_EQ(status(job).state, JobState::kRunning);
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(0))});
