@@ -319,7 +319,7 @@ class Job {
   std::vector<TaskId> voters(const Tasks& tasks) const;
   bool is_cut_off(const Tasks& tasks, TaskId ps) const;
   bool is_avoided(const Tasks& tasks, TaskId ps) const;
-  std::size_t peers_cut_off(TaskId ps) const;
+  std::set<TaskId> peers_cut_off(const Tasks& tasks, TaskId ps) const;
   std::string links_of(Instant now, TaskId worker) const;
 
   // job_recover.cc: a ps is silent, or lost.

@@ -182,32 +182,30 @@ bool Job::is_cut_off(const Tasks& tasks, TaskId ps) const {
   return static_cast<std::size_t>(cut) * 2 > all.size();
 }
 
-std::size_t Job::peers_cut_off(TaskId ps) const {
+// The ps tasks that it can't reach, or that can't reach it. One that is gone says nothing of a link.
+std::set<TaskId> Job::peers_cut_off(const Tasks& tasks, TaskId ps) const {
   std::set<TaskId> peers;
   for (const auto& [link, outage] : links_.broken()) {
-    if (link.from.role != Role::kPs) continue;
-    if (link.from == ps) peers.insert(link.to);
-    if (link.to == ps) peers.insert(link.from);
+    if (link.from.role != Role::kPs || (link.from != ps && link.to != ps)) continue;
+    const TaskId peer = link.from == ps ? link.to : link.from;
+    const Task* task = tasks.find(peer);
+    if (task != nullptr && task->takes_work()) peers.insert(peer);
   }
-  return peers.size();
+  return peers;
 }
 
 // No shard is given to it. Of two ps tasks that can't reach each other it is the one that can't reach more of the
 // others, else the one that isn't the pacer's.
 bool Job::is_avoided(const Tasks& tasks, TaskId ps) const {
   if (is_cut_off(tasks, ps)) return true;
-  const auto loses_to = [&](TaskId other) {
-    const std::size_t own = peers_cut_off(ps);
-    const std::size_t others = peers_cut_off(other);
+  const std::set<TaskId> peers = peers_cut_off(tasks, ps);
+  return std::any_of(peers.begin(), peers.end(), [&](TaskId other) {
+    const std::size_t own = peers.size();
+    const std::size_t others = peers_cut_off(tasks, other).size();
     if (own != others) return own > others;
     const bool has_pacer = !owners_.empty() && pacer().task == ps;
     const bool other_has_pacer = !owners_.empty() && pacer().task == other;
     return has_pacer != other_has_pacer ? other_has_pacer : ps > other;
-  };
-  return std::any_of(links_.broken().begin(), links_.broken().end(), [&](const auto& broken) {
-    const auto& [from, to] = broken.first;
-    if (from.role != Role::kPs) return false;
-    return (from == ps && loses_to(to)) || (to == ps && loses_to(from));
   });
 }
 
