@@ -125,14 +125,19 @@ TEST_F(PlaceTest, OfASilentProcessThatDoesNotAnswerGoesToTheClaim) {
 
 TEST_F(PlaceTest, OfAProcessThatWasToldToEndIsWorthWaitingFor) {
   begin();
-  const JobId job = submit(job_config("a"));
+  JobConfig config = job_config("a");
+  config.checkpoint.directory = "/c";
+  const JobId job = submit(config);
   hello(worker(0));
   ASSERT_EQ(status(job).state, JobState::kRunning);
+  obedient_ = false;  // the checkpoint that it waits for takes its time
   say(ps(0), LeaveRequest{});
-  EXPECT_TRUE(claim(2));
+  ASSERT_TRUE(claim(2));
   probe_is_answered_by(1);
-  EXPECT_EQ(claim(2)->code, ErrorCode::kTemporary);
-  EXPECT_FALSE(claim(2)->ends);
+  const auto refused = claim(2);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code, ErrorCode::kTemporary);
+  EXPECT_FALSE(refused->ends);
 }
 
 TEST_F(PlaceTest, ProcessThatWasDisplacedWhileItWasAwayEndsToBeStartedAgain) {
