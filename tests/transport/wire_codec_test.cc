@@ -114,9 +114,11 @@ TEST(ControlCodec, ValuesThatMakeNoSenseAreRefusedByTheReader) {
 // As a peer would send it: what our own writer would cut or refuse. Many messages are, but for their kind, one text.
 Result<ControlMessage> read_text_as(std::uint16_t kind, const std::string& text) {
   std::vector<std::byte> bytes = expect_ok(encode(StatusAnswer{text})).bytes;
-  constexpr std::size_t kKindAt = 16;  // behind the segment table and the root pointer
-  bytes[kKindAt] = static_cast<std::byte>(kind & 0xff);
-  bytes[kKindAt + 1] = static_cast<std::byte>(kind >> 8);
+  // Behind the segment table, which has a number for each segment and one more, in whole words, and the root pointer.
+  const std::size_t segments = std::to_integer<std::size_t>(bytes[0]) + 1;
+  const std::size_t kind_at = (segments / 2 + 1) * 8 + 8;
+  bytes[kind_at] = static_cast<std::byte>(kind & 0xff);
+  bytes[kind_at + 1] = static_cast<std::byte>(kind >> 8);
   return decode_control(FrameType::kBlob, {}, bytes);
 }
 
