@@ -122,7 +122,7 @@ Result<ControlMessage> read_text_as(std::uint16_t kind, const std::string& text)
   return decode_control(FrameType::kBlob, {}, bytes);
 }
 
-constexpr std::uint16_t kDescribeJob = 0, kCloseJob = 19, kTaskFailed = 20, kAccusation = 21, kStatusRequest = 27,
+constexpr std::uint16_t kDescribeJob = 0, kCloseJob = 18, kTaskFailed = 20, kAccusation = 21, kStatusRequest = 27,
                         kStopRequest = 29, kRefused = 32, kPauseJob = 33, kCheckpointFailed = 40, kSaveRequest = 41,
                         kCheckpointSaved = 42, kEventsRequest = 43;
 
