@@ -102,6 +102,12 @@ void Chief::look_at_clients(Instant now) {
 
 void Chief::on_request(Peer& client, const wire::ControlMessage& message) {
   if (client.queued_bytes() > kMaxUnread) return drop(client.id());
+  // One request a turn of the loop: a client that asks without end keeps neither tasks nor others waiting.
+  client.pause();
+  asio::post(loop_, [this, id = client.id(), alive = std::weak_ptr<bool>(is_alive_)] {
+    if (alive.expired()) return;
+    if (const auto peer = peers_.find(id); peer != peers_.end()) peer->second->resume();
+  });
   client.is_asking = true;
   seats_.stir(client.id(), daemon::now());
   if (const auto* request = std::get_if<SubmitJob>(&message)) return submit(client, *request);

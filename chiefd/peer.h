@@ -36,6 +36,9 @@ class Peer final : private transport::ConnectionHandler {
   // Bytes that the peer hasn't taken yet.
   std::size_t queued_bytes() const { return connection_->queued_bytes(); }
   void close() { connection_->close(); }
+  // While paused nothing more is heard of it.
+  void pause() { connection_->pause_receiving(); }
+  void resume() { connection_->resume_receiving(); }
 
   // Whose it is, once admitted: one of them.
   std::optional<Member> member;
