@@ -104,14 +104,20 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   // Peers that connect and say nothing keep nobody out that comes after them: the oldest whose hello hasn't come is
   // closed. False: all seats belong to peers that have said hello.
   bool give_up_oldest() {
-    while (!peers_.empty()) {
-      const auto [id, peer] = std::pair<std::uint64_t, Peer*>(peers_.begin()->first, &peers_.begin()->second);
-      read_hello(id, *peer);
-      if (peers_.count(id) == 0) continue;
-      refuse(id);
-      return true;
-    }
+    while (!peers_.empty())
+      if (give_up(peers_.begin()->first)) return true;
     return false;
+  }
+
+  // Unless its hello has come meanwhile and wasn't read yet: then this process is late, not the peer. True: it is
+  // closed without one.
+  bool give_up(std::uint64_t id) {
+    const auto found = peers_.find(id);
+    if (found == peers_.end()) return false;
+    const std::uint64_t refused_before = refused_;
+    read_hello(id, found->second);
+    refuse(id);
+    return refused_ != refused_before;
   }
 
   // The system lacks something; who waits would wake us at once, over and over.
@@ -135,7 +141,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     Peer& peer = peers_.try_emplace(id, loop_, fd.release(), Seat(seats_)).first->second;
     peer.timer.expires_after(limits_.hello_timeout);
     peer.timer.async_wait([self = shared_from_this(), id](const asio::error_code& error) {
-      if (!error) self->refuse(id);
+      if (!error) self->give_up(id);
     });
     wait_hello(id, peer);
   }
