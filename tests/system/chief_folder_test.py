@@ -1,8 +1,9 @@
 """What stands between a chief and its journal: another chief, a damaged file, closed standard streams."""
 import os
 import re
+import unittest
 
-from harness import BIN, SystemTest, main
+from harness import BIN, SystemTest
 from ports import free_address
 
 PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}
@@ -97,4 +98,4 @@ class ChiefFolderTest(SystemTest):
 
 
 if __name__ == "__main__":
-    main()
+    unittest.main()
