@@ -293,7 +293,7 @@ void Chief::on_message(PeerId id, const wire::ControlMessage& message) {
   speaker_ = id;
   outcome_ = metrics::RpcCode::kOk;
   take(*found->second, message);
-  metrics_->requests(wire::name_of(message)).note(outcome_, daemon::now() - begin);
+  if (outcome_) metrics_->requests(wire::name_of(message)).note(*outcome_, daemon::now() - begin);
 }
 
 void Chief::take(Peer& peer, const wire::ControlMessage& message) {

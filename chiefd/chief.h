@@ -126,7 +126,8 @@ class Chief {
   void bound_queues();
   void on_request(Peer& client, const wire::ControlMessage& message);
   void submit(Peer& client, const SubmitJob& request);
-  void submit_read(PeerId client, const SubmitJob& request, Result<JobConfig> config);
+  void submit_read(PeerId client, const SubmitJob& request, Result<JobConfig> config, Instant begin);
+  void take_submission(PeerId client, const SubmitJob& request, Result<JobConfig> config);
   void give_status(Peer& client, const StatusRequest& request);
   void give_logs(Peer& client, const LogsRequest& request);
   void give_events(Peer& client, const EventsRequest& request);
@@ -161,7 +162,7 @@ class Chief {
   Peer* joining_ = nullptr;  // while TaskJoined is being stepped
   std::uint64_t joining_hash_ = 0;
   PeerId speaker_;                                          // whose message is being handled
-  metrics::RpcCode outcome_ = metrics::RpcCode::kOk;        // of it
+  std::optional<metrics::RpcCode> outcome_;                 // of it; none: it is answered later
   metrics::RpcCode hello_outcome_ = metrics::RpcCode::kOk;  // of the one that is being answered
   Instant next_look_;                                       // at what the job's time is used for
   ClientSeats seats_;

@@ -122,18 +122,26 @@ void Chief::on_request(Peer& client, const wire::ControlMessage& message) {
 }
 
 void Chief::submit(Peer& client, const SubmitJob& request) {
-  const auto done = [this, alive = std::weak_ptr<bool>(is_alive_), id = client.id(),
-                     request](Result<JobConfig> config) mutable {
-    asio::post(loop_, [this, alive, id, request = std::move(request), config = std::move(config)] {
-      if (!alive.expired()) submit_read(id, request, config);
+  const auto done = [this, alive = std::weak_ptr<bool>(is_alive_), id = client.id(), request,
+                     begin = daemon::now()](Result<JobConfig> config) mutable {
+    asio::post(loop_, [this, alive, id, request = std::move(request), config = std::move(config), begin] {
+      if (!alive.expired()) submit_read(id, request, config, begin);
     });
   };
   if (!reader_->give(request.job_toml, done))
-    answer(client.id(), Refused{ErrorCode::kTemporary,
-                                std::to_string(kMaxJobsToRead) + " jobs wait to be read already: try again later"});
+    return answer(client.id(), Refused{ErrorCode::kTemporary, std::to_string(kMaxJobsToRead) +
+                                                                  " jobs wait to be read already: try again later"});
+  outcome_.reset();
 }
 
-void Chief::submit_read(PeerId client, const SubmitJob& request, Result<JobConfig> config) {
+void Chief::submit_read(PeerId client, const SubmitJob& request, Result<JobConfig> config, Instant begin) {
+  speaker_ = client;
+  outcome_ = metrics::RpcCode::kOk;
+  take_submission(client, request, std::move(config));
+  metrics_->requests(wire::name_of(request)).note(*outcome_, daemon::now() - begin);
+}
+
+void Chief::take_submission(PeerId client, const SubmitJob& request, Result<JobConfig> config) {
   if (!config) return answer(client, Refused{config.error().code, config.error().message});
   if (Status status = daemon::check_job_fits(*config, config_); !status)
     return answer(client, Refused{status.error().code, status.error().message});
