@@ -100,6 +100,7 @@ bool ChiefJournal::put_back(const std::string& why) {
 }
 
 bool ChiefJournal::complete() {
+  if (std::exchange(has_failed_, true)) return false;
   const chiefd::Record record = in_flight_.front();
   if (disk_.fails && one_in(100)) {
     world_.tell("the chief's own disk fails");
@@ -116,6 +117,7 @@ bool ChiefJournal::complete() {
   const Result<std::optional<Error>> rewritten = file_->rewrite_if_far_grown();
   if (!rewritten.has_value()) return false;
   if (*rewritten) world_.count(Happening::kJournalRewritePutOff);
+  has_failed_ = false;
   return true;
 }
 

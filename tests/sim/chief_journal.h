@@ -72,6 +72,7 @@ class ChiefJournal {
   const Violated violated_;
   std::optional<chiefd::JournalFile> file_;
   std::vector<chiefd::Record> in_flight_;
+  bool has_failed_ = false;  // then nothing is written any more: the chief ends
 };
 
 }  // namespace disttrain::sim

@@ -196,8 +196,7 @@ const Laws::ByElement* Laws::begun_with(const RunId& run) const {
 }
 
 // Of who is lost the newest push may be at some shards only, neither undone nor repeated.
-void Laws::are_whole(const RunId& run, const Layout& layout, const std::map<ShardId, const TakenByWorker*>& shards,
-                     const std::string& when) {
+void Laws::are_whole(const RunId& run, const std::map<ShardId, const TakenByWorker*>& shards, const std::string& when) {
   static const Taken kNothing;
   std::set<Member> workers;
   for (const auto& [shard, taken] : shards)
@@ -215,8 +214,9 @@ void Laws::are_whole(const RunId& run, const Layout& layout, const std::map<Shar
     const bool is_lost =
         fenced_[run].count(worker) != 0 || lost_[run].count(worker) != 0 || lost_any_[run].count(worker.task) != 0;
     for (const auto& [shard, taken] : shards) {
-      for (const BucketId bucket : buckets_of(layout, shard)) {
-        const double sum = at(of(*taken, worker).sums, bucket);
+      std::map<BucketId, double> sums = of(*taken, worker).sums;
+      if (sums.empty()) sums[BucketId(0)] = 0.0;  // it never came to this shard
+      for (const auto& [bucket, sum] : sums) {
         const bool is_partial =
             sum - at(of(*taken, worker).newest, bucket) == pacer.visited || sum == pacer.visited - pacer.visited_last;
         if (sum == pacer.visited || (is_lost && is_partial)) continue;
@@ -240,7 +240,7 @@ void Laws::final_parameters(const RunId& run, const JobConfig& job, const Layout
   }
   std::map<ShardId, const TakenByWorker*> shards;
   for (const auto& [shard, taken] : all) shards[shard] = &taken;
-  are_whole(run, layout, shards, "at the end");
+  are_whole(run, shards, "at the end");
   const ByElement* const begun = begun_with(run);
   const chiefd::GenerationRecord& record = generations_[run.first];
   const bool is_known = record.generation == run.second && (begun != nullptr || record.restore_path.empty());

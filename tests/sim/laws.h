@@ -142,8 +142,7 @@ class Laws {
                           const checkpoint::Manifest& manifest, const std::string& path);
   void adds_up(const chiefd::CommitAttempt& commit, const RunId& run, const checkpoint::Manifest& manifest,
                const std::string& path);
-  void are_whole(const RunId& run, const Layout& layout, const std::map<ShardId, const TakenByWorker*>& shards,
-                 const std::string& when);
+  void are_whole(const RunId& run, const std::map<ShardId, const TakenByWorker*>& shards, const std::string& when);
 
   // Variable, element: its value, and those of its slots.
   using ByElement = std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<float>>;

@@ -120,7 +120,7 @@ void Laws::adds_up(const chiefd::CommitAttempt& commit, const RunId& run, const 
   const auto& cuts = cuts_[run].second;
   std::map<ShardId, const TakenByWorker*> shards;
   for (const auto& [shard, cut] : cuts) shards[shard] = &cut.taken;
-  are_whole(run, commit.layout, shards, path);
+  are_whole(run, shards, path);
   // A checkpoint whose chief died as it was committed nobody has looked at.
   const std::string& from = generations_[run.first].restore_path;
   const auto before = visited_of_.find(from);

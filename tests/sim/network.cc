@@ -307,6 +307,13 @@ void Network::crash(const std::string& address, bool with_host) {
   there.waiting.clear();
 }
 
+void Network::rename(const std::string& from, const std::string& to) {
+  seat(from).address = to;
+  auto entry = numbers_.extract(from);
+  entry.key() = to;
+  numbers_.insert(std::move(entry));
+}
+
 void Network::pause(const std::string& address) {
   if (!is_alive(address)) return;
   world_.tell(address + " is paused");

@@ -103,6 +103,8 @@ class Network {
   void start(const std::string& address, std::unique_ptr<Node> node);
   // Its connections are reset; or not at once, if the host goes with it.
   void crash(const std::string& address, bool with_host);
+  // A process stays, with its connections, but who dials its address finds whoever begins there from now on.
+  void rename(const std::string& from, const std::string& to);
   bool is_alive(const std::string& address) { return seat(address).node != nullptr; }
   Node* at(const std::string& address) { return seat(address).node.get(); }
   void pause(const std::string& address);

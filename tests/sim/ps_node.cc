@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 Hello PsNode::make_hello() {
   TaskHello task;
   task.member = self();
-  task.address = address();
+  task.address = address_of(jobs_.cluster, self().task);
   task.host = "host";
   task.pid = 1;
   task.shards = 2;

@@ -63,7 +63,10 @@ update::SlotSpans ShardTwin::slots_at(std::size_t at, std::size_t elements) {
 
 TakenByWorker ShardTwin::taken() const {
   TakenByWorker all;
-  for (const auto& [member, worker] : workers_) all[member] = worker.taken;
+  for (const auto& [member, worker] : workers_) {
+    all[member] = worker.taken;
+    for (const BucketId bucket : buckets_) all[member].sums.try_emplace(bucket, 0.0);
+  }
   return all;
 }
 
@@ -110,6 +113,7 @@ void ShardTwin::arrives(psd::ChannelId channel, Sequence sequence) {
 
 void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float> payload, double records) {
   problem_.clear();
+  if (has_failed_) return;
   const auto channel = channels_.find(event.channel);
   if (channel == channels_.end()) return;
   Worker& worker = workers_[channel->second];
@@ -122,6 +126,7 @@ void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float
 }
 
 void ShardTwin::after(bool is_open) {
+  if (has_failed_) return before_.reset();
   // No ps is let go for an attempt that was given up. The pacer may hear of that before us, and we of its next commit.
   if (held_at_ && laws_.is_abandoned(run_, held_at_->first)) held_at_.reset();
   if (held_at_ && shard_.core().version() != held_at_->second)
@@ -172,9 +177,10 @@ void ShardTwin::take(Worker& worker, const psd::PushArrived& event, std::span<co
     taken.visited_last = 0.0;
   }
   worker.is_in_push = !push.last;
-  // One that was skipped has no payloads; its records are visited all the same.
+  // One that was skipped has no payloads, but of those that were sent early; its records are visited all the same.
   for (const BucketId bucket : buckets_) {
-    if (!(push.skipped ? push.last && push.examples > 0 : bucket == push.bucket && !payload.empty())) continue;
+    const bool is_skipped_part = push.skipped && push.last && push.examples > 0 && taken.newest.count(bucket) == 0;
+    if (!is_skipped_part && (bucket != push.bucket || payload.empty())) continue;
     taken.sums[bucket] += records;
     taken.newest[bucket] += records;
   }
@@ -416,7 +422,10 @@ void ShardTwin::says(const psd::CopyForCheckpoint& action) {
   CutTaken cut;
   cut.version = action.entry.version;
   cut.values = values();
-  cut.slots = expected_slots_;
+  for (std::size_t i = 0; i < expected_slots_.size(); ++i) {
+    const auto slot = shard_.store().slot(i);
+    cut.slots.emplace_back(slot.begin(), slot.end());
+  }
   if (!is_sync()) cut.taken = taken();
   for (const WorkerEntry& entry : action.entry.workers) cut.clocks[entry.worker] = workers_[entry.worker].clock;
   laws_.cut(run_, action.attempt, id_, std::move(cut));

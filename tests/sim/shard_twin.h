@@ -43,6 +43,7 @@ class ShardTwin {
   void says(const psd::SendCommit& action);
   void says(const psd::Fenced& action);
   void says(const psd::CopyForCheckpoint& action);
+  void says(const psd::FailJob&) { has_failed_ = true; }  // nothing that comes later changes it
 
   // async, ssp: of each worker, as of now.
   TakenByWorker taken() const;
@@ -116,6 +117,7 @@ class ShardTwin {
     std::uint32_t complete_epochs = 0;
   };
   std::optional<Before> before_;
+  bool has_failed_ = false;
   bool holds_ = false;  // the attempt that is prepared is the last that is seen of the generation
   std::optional<std::pair<std::uint64_t, Step>> held_at_;  // attempt, where it was cut: nothing is applied any more
   std::string problem_;                                    // with it

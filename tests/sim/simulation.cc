@@ -115,7 +115,7 @@ class Simulation {
     const auto says = [&reason](const std::string& what) { return reason.find(what) != std::string::npos; };
     // Of a disk that fails a job may die at its end alone, after some tries; or of one that lied, when nothing is left
     // of what was committed to it; or where it isn't there as the job begins.
-    return may_diverge(job, reason) ||
+    return may_diverge(job, reason) || (storage_.was_away() && says("checkpoint.init_from: ")) ||
            ((storage_.has_failed() || storage_.was_away()) && says("the last checkpoint couldn't be taken")) ||
            ((storage_.has_lied() || laws_.is_any_damaged()) &&
             (says("was committed, and") || says("can be used any more"))) ||
@@ -127,11 +127,7 @@ class Simulation {
   std::uint64_t draw(std::uint64_t least, std::uint64_t most) {
     return least + world_.random().below(most - least + 1);
   }
-  // Where its newest process is, or was.
-  std::string address(TaskId task) const {
-    const auto moved = moved_.find(task);
-    return moved == moved_.end() ? address_of(jobs_.cluster, task) : moved->second;
-  }
+  std::string address(TaskId task) const { return address_of(jobs_.cluster, task); }
 
   void draw_cluster() {
     jobs_.cluster.ps.resize(draw(1, 2));
@@ -266,12 +262,13 @@ class Simulation {
     network_.start(address(task), std::move(node));
   }
 
-  // The process that has its place lives on elsewhere: a hello of it may come at any time.
+  // Its address is another host's now, where a second process begins; the first one lives on.
   void start_beside(TaskId task) {
     if (!network_.is_alive(address(task))) return;
-    former_.insert(address(task));
-    moved_[task] = to_string(task) + "." + std::to_string(former_.size());
-    world_.tell(to_string(task) + " is started a second time, at " + moved_[task]);
+    const std::string former = to_string(task) + "." + std::to_string(former_.size() + 1);
+    network_.rename(address(task), former);
+    former_.insert(former);
+    world_.tell(to_string(task) + " is started a second time; the first is " + former);
     start(task);
   }
   void exited(const std::string& where) {
@@ -500,8 +497,7 @@ class Simulation {
   Network network_;
   Mishaps mishaps_;
   LongFaults long_faults_;
-  std::map<TaskId, std::string> moved_;  // processes that aren't where the cluster file says
-  std::set<std::string> former_;         // where those were, or are, that have successors elsewhere
+  std::set<std::string> former_;  // processes that have successors
   std::vector<TaskId> tasks_;
   Duration slowest_step_{};
   bool is_faulty_ = false;

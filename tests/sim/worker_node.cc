@@ -25,7 +25,7 @@ void clip(std::vector<float>& gradient, double limit) {
 Hello WorkerNode::make_hello() {
   TaskHello task;
   task.member = self();
-  task.address = address();
+  task.address = address_of(jobs_.cluster, self().task);
   task.host = "host";
   task.pid = 1;
   task.journal = journal();
