@@ -224,7 +224,8 @@ bool Job::regather_workers(Turn& turn) {
     if (losses > config().job.max_restarts && !waits_for_lost()) {
       keep_out(turn, id, lost_too_often(losses));
     } else if (!reaches_owners(id)) {
-      continue;  // it is asked again: invite_again()
+      // One that is prepared is asked again by invite_again(). What another one answers says what it reaches by now.
+      if (prepared_.count(task.member) == 0 && turn.now >= invite_after_[id]) invite(turn, task.member);
     } else if (prepared_.count(task.member) != 0) {
       kept_out_.erase(id);
       ready.emplace(id, task.member);

@@ -104,7 +104,7 @@ void ShardTwin::before(const psd::Event& event) {
 // shard survives by closing the channel.
 void ShardTwin::arrives(psd::ChannelId channel, Sequence sequence) {
   const auto found = channels_.find(channel);
-  if (found == channels_.end()) return;
+  if (found == channels_.end() || has_failed_) return;
   const Sequence last = workers_[found->second].last;
   if (sequence > last.next())
     laws_.violated("I6: " + to_string(found->second.task) + " sends frame " + std::to_string(sequence.value) + " to " +
