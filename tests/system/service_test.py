@@ -251,7 +251,7 @@ class ServiceTest(SystemTest):
         self.write_cluster('[log]\nlevel = "debug"\nrate = "lots"\n')
         words = self.run_program(*self.arguments("ps/0"), "--check")
         self.assertEqual(words.code, 78)
-        error = words.err.split(": ", 1)[1].strip()
+        error = words.err.split(": ", 1)[1].strip().replace("\n", "\n    ")  # the log indents later lines
         for task in ["chief/0", "ps/0", "worker/0"]:
             self.reload(task)
         self.write_cluster()  # the command line reads it too
