@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/daemon/clock.h"
+#include "transport/control_link.h"
 #include "transport/tcp/transport.h"
 
 namespace disttrain::chiefd {
@@ -238,11 +239,25 @@ TEST_F(ChiefTest, ChannelToAChiefIsRefused) {
   EXPECT_NE(refusal(call(Hello{.cluster = "test", .who = ChannelHello{}})), nullptr);
 }
 
-TEST_F(ChiefTest, SecondProcessOfATaskTakesItsPlace) {
+TEST_F(ChiefTest, PlaceOfATaskIsThatOfTheProcessWhichLivesAtItsAddress) {
+  Member lives{kPs0, Incarnation(1)};
+  const auto listener =
+      transport_.listen(loop_, "127.0.0.1:0", {}, [this, &lives](std::unique_ptr<transport::Arrival> arrival) {
+        transport::refuse(loop_, *arrival, Refused{ErrorCode::kConfig, "a probe", false, lives});
+      });
+  ASSERT_TRUE(listener);
+  config_.ps[0].address = (*listener)->address();
+  start_chief();
   Caller& first = call(task_hello(kPs0, 1));
-  EXPECT_NE(welcome(call(task_hello(kPs0, 2))), nullptr);
+  until("the claim is refused for good", [&] {
+    first.say(Heartbeat{});
+    const Refused* refused = refusal(call(task_hello(kPs0, 2)));
+    return refused != nullptr && refused->ends;
+  });
+  EXPECT_FALSE(first.closed);
+  lives.incarnation = Incarnation(2);
+  until("the place is the other's", [&] { return welcome(call(task_hello(kPs0, 2))) != nullptr; });
   until("the first is closed", [&first] { return first.closed; });
-  EXPECT_NE(refusal(call(task_hello(kPs0, 1))), nullptr);
 }
 
 TEST_F(ChiefTest, HeartbeatIsAnswered) {

@@ -69,7 +69,7 @@ TEST_F(ClientSeatsTest, ALocalClientGivesUpItsSeatOnlyToALocalOne) {
 TEST_F(ClientSeatsTest, WhoAsksNothingForTooLongIsIdle) {
   fill(3, false, false);
   waiting_.insert(PeerId(1));
-  EXPECT_TRUE(seats_.idle(now_ + kMaxClientIdle, is_waiting_).empty());
+  EXPECT_TRUE(seats_.idle(now_ + kMaxClientIdle - seconds(1), is_waiting_).empty());
   now_ += kMaxClientIdle + seconds(1);
   seats_.stir(PeerId(2), now_);
   EXPECT_EQ(seats_.idle(now_, is_waiting_), std::vector<PeerId>{PeerId(3)});
