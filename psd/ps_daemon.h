@@ -75,7 +75,7 @@ class PsDaemon {
     Instant ordered{};                         // when the chief's order came
     bool created = false;                      // the chief was told
     Attempt attempt;
-    std::optional<TaskFailed> failed;          // said again to each chief: the one that heard it may be gone
+    std::optional<TaskFailed> failed;  // said again to each chief: the one that heard it may be gone
   };
 
   task::Handlers membership_handlers();

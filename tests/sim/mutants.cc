@@ -58,7 +58,7 @@ constexpr Planted kAll[] = {
     {Mutant::kLentBeforeFence, "lent-before-fence", "a lost worker's records are lent again at once", "I11"},
     {Mutant::kWholeLeaseGivenBack, "whole-lease-given-back", "they are lent again though they were visited", "I11"},
     {Mutant::kCursorOfAnotherStep, "cursor-of-another-step", "a checkpoint has the pacer's newest ledger", "I11 I13"},
-    {Mutant::kOldGenerationHeard, "old-generation-heard", "the chief takes messages of older generations", "CHECK"},
+    {Mutant::kOldGenerationHeard, "old-generation-heard", "the chief takes messages of older generations", "L1 CHECK"},
     {Mutant::kNoRollbackOfSurvivors, "reclaims-anything", "a new chief takes tasks up that hold nothing", "L1"},
     {Mutant::kGenerationNotRaised, "generation-not-raised", "a rollback keeps its generation's number", "I1 I2"},
     {Mutant::kAcceptedBeforeDurable, "accepted-before-durable", "a client is told of its job before the journal",
