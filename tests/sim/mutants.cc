@@ -68,7 +68,7 @@ constexpr Planted kAll[] = {
     {Mutant::kArrivalAssumed, "arrival-assumed", "what was sent before a connection broke isn't sent again", "I6"},
     {Mutant::kFilesNotSynced, "files-not-synced", "a shard's file isn't synced", "I14 I15"},
     {Mutant::kCommitNotSynced, "commit-not-synced", "the folder isn't synced after a commit", "I15"},
-    {Mutant::kLastOneRemoved, "last-one-removed", "retention doesn't keep the newest", "I15 I16"},
+    {Mutant::kLastOneRemoved, "last-one-removed", "retention doesn't keep the newest", "I14 I15 I16"},
     {Mutant::kNewestByStep, "newest-by-step", "the newest checkpoint is the one of the latest step", "I15"},
     {Mutant::kDamageUnseen, "damage-unseen", "what is read of a checkpoint isn't verified", "I18"},
     {Mutant::kJournalEndNotCopied, "journal-end-not-copied", "the journal's newest batch has no copy", "I28"},
