@@ -163,7 +163,9 @@ int main(int argc, char** argv) {
   std::uint64_t seeds = 20000;
   std::string only;
   app.add_option("--seeds", seeds, "of each mutant at most so many");
+  std::set<std::string> without;
   app.add_option("--only", only, "this mutant alone");
+  app.add_option("--without", without, "not these");
   CLI11_PARSE(app, argc, argv);
   void* const shared =
       ::mmap(nullptr, sizeof(disttrain::sim::Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -171,7 +173,7 @@ int main(int argc, char** argv) {
   int missed = 0;
   std::printf("%-30s %-66s %-10s %8s  %s\n", "mutant", "", "laws", "seed", "violation");
   for (const auto& planted : kAll) {
-    if (!only.empty() && only != planted.name) continue;
+    if ((!only.empty() && only != planted.name) || without.count(planted.name) != 0) continue;
     missed += show(planted, seeds, *static_cast<disttrain::sim::Progress*>(shared)) ? 0 : 1;
   }
   std::printf("%zu mutants, %d not caught\n", std::size(kAll), missed);
