@@ -267,7 +267,9 @@ void Job::on_finding(Turn& turn, const Finding& finding) {
   const bool is_gone = finding.what != Finding::What::kJoined && finding.what != Finding::What::kReturned;
   // A worker that was removed begins anew: its link is no better for that.
   const Task* task = turn.tasks.find(member.task);
-  const bool is_another = finding.what == Finding::What::kLost && member.task.role == Role::kPs;
+  // Accusations of a ps that is lost may come later than its loss: another process of it has no such links.
+  const bool is_another =
+      member.task.role == Role::kPs && (finding.what == Finding::What::kLost || finding.what == Finding::What::kJoined);
   const bool is_away = is_gone && finding.what != Finding::What::kSilent && (task == nullptr || !task->is_there()) &&
                        lost_.count(member) == 0;
   if (is_another || is_away) links_.forget(member.task);

@@ -77,6 +77,7 @@ class ChiefNode final : public Node {
   std::map<ConnectionId, Member> members_;
   std::map<ConnectionId, Member> probes_;  // that wait for their answer, and of whom
   ConnectionId joining_ = 0;
+  ConnectionId last_claim_ = ConnectionId{1} << 62;
   std::map<TaskId, Incarnation> admitted_;  // by this chief, last
   std::set<TaskId> seen_lost_;              // since
   Instant written_;                         // when the disk is done with what it writes

@@ -75,7 +75,7 @@ constexpr Planted kAll[] = {
     {Mutant::kJournalDamageIsCut, "journal-damage-is-cut", "a journal begins with what can be read of it", "I28"},
     {Mutant::kJournalMarkUnread, "journal-mark-unread", "a journal that is missing is taken for new", "I28"},
     {Mutant::kJournalNameNotSynced, "journal-name-not-synced", "the name of a rewritten journal isn't synced", "I28"},
-    {Mutant::kRecordsLostOnTheWire, "records-lost-on-the-wire", "a push of several runs of records names none", "I11"},
+    {Mutant::kRecordsLostOnTheWire, "records-lost-on-the-wire", "a push of a later epoch names no records", "I11"},
 };
 
 // What the child that looks for a seed tells. A CHECK in the code that ends it is a law, too, but only where the same

@@ -19,6 +19,8 @@ using std::chrono::seconds;
 
 // A seed takes some ten thousand.
 constexpr std::uint64_t kMostTurns = 1000000;
+// Data read twice, and a checkpoint between.
+constexpr Duration kLongestWork = seconds(900);
 
 class Simulation {
  public:
@@ -52,6 +54,10 @@ class Simulation {
     const Instant faults_end = world_.now() + world_.between(seconds(1), seconds(8));
     if (is_faulty_) begin_faults(faults_end);
     until(faults_end, [this] { return is_over("first"); });
+    if (loses_ps_at_work_) {
+      lose_ps_with_checkpoint();
+      until(world_.now() + kLongestWork, [this] { return is_over("first"); });
+    }
     // One may begin while another lasts.
     for (Instant end = faults_end; end < long_faults_.over_at();) {
       end = long_faults_.over_at();
@@ -115,11 +121,13 @@ class Simulation {
     const auto says = [&reason](const std::string& what) { return reason.find(what) != std::string::npos; };
     // Of a disk that fails a job may die at its end alone, after some tries; or of one that lied, when nothing is left
     // of what was committed to it; or where it isn't there as the job begins.
-    return may_diverge(job, reason) || (storage_.was_away() && says("checkpoint.init_from: ")) ||
+    return may_diverge(job, reason) ||
+           (storage_.was_away() && (says("checkpoint.init_from: ") || says("init.safetensors"))) ||
            ((storage_.has_failed() || storage_.was_away()) && says("the last checkpoint couldn't be taken")) ||
            ((storage_.has_lied() || laws_.is_any_damaged()) &&
             (says("was committed, and") || says("can be used any more"))) ||
            (storage_.has_hung() && says("does its file system hang?")) ||
+           (disk_.hung_until != Instant() && says("the chief's own disk has taken no record")) ||
            (storage_.was_away() && says("the disk is away") && !laws_.has_trained()) ||
            says("job.max_restarts is " + std::to_string(job.job.max_restarts));
   }
@@ -205,10 +213,30 @@ class Simulation {
   void draw_long_work(std::uint64_t seed) {
     Random random(seed, stream_of("long work"));
     if (random.below(64) != 0) return;
+    loses_ps_at_work_ = random.below(2) == 0;
+    if (loses_ps_at_work_) {
+      JobConfig& job = jobs_.configs.at("first");
+      job.checkpoint.directory = "/c";
+      job.checkpoint.every_steps = 1;
+    }
     jobs_.slow_pieces = 20 + random.below(20);
     jobs_.slow_piece = milliseconds(2000 + random.below(5000));
     world_.tell("data and checkpoints are read in " + std::to_string(jobs_.slow_pieces) + " pieces, each for " +
                 std::to_string(std::chrono::duration_cast<milliseconds>(jobs_.slow_piece).count()) + " ms");
+  }
+
+  // Its restore takes minutes; the loss of a worker meanwhile ends it.
+  void lose_ps_with_checkpoint() {
+    if (faults_are_over_) return;
+    const auto job = chief() != nullptr && chief()->listens() ? chief()->cluster().find("first") : std::nullopt;
+    const auto journaled = job ? disk_.journal.jobs.find(*job) : disk_.journal.jobs.end();
+    const bool has_one = journaled != disk_.journal.jobs.end() && journaled->second.checkpoint.has_value();
+    if (!has_one || !is_running("first")) return world_.after(milliseconds(5), [this] { lose_ps_with_checkpoint(); });
+    crash(TaskId{Role::kPs, 0}, false, milliseconds(50));
+    if (world_.chance(500))
+      world_.after(seconds(15), [this] {
+        if (!faults_are_over_) crash(TaskId{Role::kWorker, 0}, false, milliseconds(50));
+      });
   }
 
   // Half a minute by each worker, without leases.
@@ -501,6 +529,7 @@ class Simulation {
   std::vector<TaskId> tasks_;
   Duration slowest_step_{};
   bool is_faulty_ = false;
+  bool loses_ps_at_work_ = false;
   std::uint64_t weights_[static_cast<std::size_t>(Fault::kFaults)] = {};
   Duration quick_journal_{};
   Duration fault_pause_{};

@@ -75,7 +75,10 @@ std::optional<std::string> Storage::damage(const std::string& folder, Random& ra
   } else {
     world_.tell("a bit flips in " + file);
     std::vector<std::byte>& bytes = files_->content(file);
-    bytes[random.below(bytes.size())] ^= std::byte(1 << random.below(8));
+    // The values stand at a file's end, and are few.
+    const std::size_t end = std::min<std::size_t>(bytes.size(), 16);
+    const std::size_t at = random.below(2) == 0 ? bytes.size() - 1 - random.below(end) : random.below(bytes.size());
+    bytes[at] ^= std::byte(1 << random.below(8));
   }
   return path;
 }

@@ -100,7 +100,7 @@ Status decode_push(Bytes control, Push& into) {
     m.visited.clear();
     for (auto interval : bounded(r.getVisited(), kMaxVisited, "visited positions"))
       m.visited.push_back(wire::read(interval));
-    if (DISTTRAIN_MUTANT(kRecordsLostOnTheWire) && m.visited.size() > 1) m.visited.clear();
+    if (DISTTRAIN_MUTANT(kRecordsLostOnTheWire) && m.epoch > 0) m.visited.clear();
     return std::monostate();
   });
   if (!read) return tl::unexpected(read.error());
