@@ -28,6 +28,8 @@ void Job::on_accusation(Turn& turn, const Member& from, const Accusation& accusa
   if (accusation.generation != generation_) return;
   turn.tasks.accuse(accusation.accused, turn.actions);
   if (accusation.accused.role != Role::kPs || accusation.accused == from.task) return;
+  // Shards of a generation that is given up say nothing of links between those of the next.
+  if (from.task.role == Role::kPs && stage_ == Stage::kRegather) return;
   links_.accuse(turn.now, link, accusation.lasts);
   if (accusation.lasts >= setup_.timeouts.unreachable) judge_link(turn, from, link);
 }
