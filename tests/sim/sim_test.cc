@@ -54,6 +54,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"workers that were lost too often weren't named", {935, 1028, 1841, 13327, 15112}},
     {"a worker that had begun to join was asked to mark channels that it hadn't opened", {33646}},
     {"a worker whose links had been away wasn't asked again as the job gathered its tasks", {432}},
+    {"accusations of a generation that was given up held for the next one", {6018, 6963, 9249, 12645}},
     {"a job that had all its steps failed while its pacer was silent", {527, 8531}},
     {"a job was failed, and a task blamed, for the chief's own disk, which hung",
      {647, 2532, 4155, 4202, 4296, 4303, 5523, 7095, 7188, 7886, 8860, 9621, 9810, 11423}},
