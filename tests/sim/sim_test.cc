@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -13,9 +12,6 @@ namespace {
 // Short here; tools/simulate runs as many as one likes.
 constexpr std::uint64_t kSeeds = 3000;
 
-// Of some ten thousand seeds. tools/simulate counts these too.
-const std::set<Happening> kTooRare = {Happening::kLongRestore, Happening::kRestoreLeft};
-
 TEST(Simulation, AllLawsHold) {
   int finished = 0;
   Happenings happenings{};
@@ -26,8 +22,7 @@ TEST(Simulation, AllLawsHold) {
     for (std::size_t i = 0; i < happenings.size(); ++i) happenings[i] += outcome.happenings[i];
   }
   for (std::size_t i = 0; i < happenings.size(); ++i)
-    EXPECT_TRUE(happenings[i] > 0U || kTooRare.count(static_cast<Happening>(i)) != 0)
-        << "no seed has a \"" << to_string(static_cast<Happening>(i)) << '"';
+    EXPECT_GT(happenings[i], 0U) << "no seed has a \"" << to_string(static_cast<Happening>(i)) << '"';
   EXPECT_GT(finished, static_cast<int>(kSeeds / 4)) << "faults end nearly every job: nothing is tried";
   EXPECT_LT(finished, static_cast<int>(kSeeds)) << "no fault ever ends a job";
 }
