@@ -22,10 +22,14 @@ std::string silence_of(const Task& task, Instant now) {
   return "no heartbeat for " + milliseconds(now - task.last_heard);
 }
 
-// A process that was removed comes back as another incarnation: it isn't another process.
+// A process that was removed comes back as another incarnation.
+bool is_same_process(const TaskHello& a, const TaskHello& b) {
+  return a.member.incarnation == b.member.incarnation || (a.pid != 0 && a.pid == b.pid && a.host == b.host);
+}
+
 std::string place_taken(const TaskHello& before, const TaskHello& now) {
   const std::string process = "pid " + std::to_string(now.pid) + " on " + now.host;
-  if (before.pid == now.pid && before.host == now.host) return "it begins anew (" + process + ")";
+  if (is_same_process(before, now)) return "it begins anew (" + process + ")";
   return "another process (" + process + ") took its place";
 }
 
@@ -94,9 +98,9 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
   Task& task = found->second;
   const bool is_new = task.member.incarnation != hello.member.incarnation && !DISTTRAIN_MUTANT(kRestartUnseen);
   if (is_new && !is_given_up(task.state) && !DISTTRAIN_MUTANT(kClaimDisplaces)) return contest(task, hello, actions);
-  std::erase(task.superseded, hello.member.incarnation);
+  std::erase_if(task.superseded, [&hello](const TaskHello& former) { return is_same_process(former, hello); });
   if (is_new && task.member.incarnation.value != 0) {
-    task.superseded.push_back(task.member.incarnation);
+    if (!is_same_process(task.hello, hello)) task.superseded.push_back(task.hello);
     if (task.superseded.size() > kMaxSuperseded) task.superseded.pop_front();
     if (!is_given_up(task.state)) lose(task, &Losses::replaced, place_taken(task.hello, hello), findings, actions);
   }
@@ -144,7 +148,8 @@ void Tasks::contest(Task& task, const TaskHello& claim, Actions& actions) {
     const std::string lives = taken + ", which answers at " + task.hello.address;
     if (task.leaving) return refuse(lives + " and was told to end: try again", ErrorCode::kTemporary, false);
     const auto& superseded = task.superseded;
-    if (std::find(superseded.begin(), superseded.end(), claim.member.incarnation) != superseded.end())
+    if (std::any_of(superseded.begin(), superseded.end(),
+                    [&claim](const TaskHello& former) { return is_same_process(former, claim); }))
       return refuse(lives + " and took the place while this process was away", ErrorCode::kTemporary, true);
     return refuse(lives + ": give each process its own index", ErrorCode::kConfig, true);
   }

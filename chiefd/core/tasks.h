@@ -36,7 +36,7 @@ struct Task {
   Instant worked;               // when Heartbeat::work was last seen to grow, in the job and generation of `heartbeat`
   std::vector<Instant> turned;  // ps: when each shard thread was last seen to have moved
   Losses losses;
-  std::deque<Incarnation> superseded;  // processes whose place another one took; the last few
+  std::deque<TaskHello> superseded;  // of processes whose place another one took; the last few
   // Another process that claims its place, the newest; whether this one is probed for that, and has answered.
   std::optional<TaskHello> claim;
   bool probed_for_claim = false;

@@ -64,9 +64,9 @@ class AttackTest(SystemTest):
             task["state"] == "ready" for task in self.now()["tasks"] if task["task"] in self.daemons
             and task["task"] != "chief/0"))
 
-    def start_daemon(self, task):
+    def start_daemon(self, task, *more):
         role, index = task.split("/")
-        arguments = ["--cluster", self.cluster] + ([] if role == "chief" else ["--index", index])
+        arguments = ["--cluster", self.cluster, *([] if role == "chief" else ["--index", index]), *more]
         self.daemons[task] = self.start(PROGRAMS[role], *arguments)
         self.logs[task] = Drained(self.daemons[task].stderr)
 

@@ -1,10 +1,19 @@
 """Processes that claim a place which is taken: by mistake, or to have the one that works there ended."""
+import signal
 import unittest
 import wire
-from attack import AttackTest, free_address
+from attack import PATIENCE, AttackTest, free_address
 
 
-class PlacesTest(AttackTest):
+class PlaceTest(AttackTest):
+    def task(self, name):
+        return next(task for task in self.now()["tasks"] if task["task"] == name)
+
+    def state_of(self, name):
+        return self.task(name)["state"]
+
+
+class PlacesTest(PlaceTest):
     CODE_TEMPORARY, CODE_CONFIG = 6, 8
 
     def claim(self, role, index, incarnation, **hello):
@@ -60,12 +69,6 @@ class PlacesTest(AttackTest):
         self.start_daemon("worker/1")
         self.until("worker/1 to be back", lambda: self.state_of("worker/1") == "ready")
 
-    def task(self, name):
-        return next(task for task in self.now()["tasks"] if task["task"] == name)
-
-    def state_of(self, name):
-        return self.task(name)["state"]
-
     def test_a_liar_loses_the_place_to_the_one_that_lives_at_its_address(self):
         self.daemons["worker/1"].kill()
         self.daemons["worker/1"].wait()
@@ -77,6 +80,29 @@ class PlacesTest(AttackTest):
         self.until("the liar to be thrown out",
                    lambda: self.task("worker/1")["pid"] == self.daemons["worker/1"].pid)
         self.assertTrue(liar.is_closed())
+
+
+class SleeperTest(PlaceTest):
+    UNLISTED = True
+
+    def test_one_that_slept_while_another_took_its_place_ends_to_be_started_again(self):
+        self.train()
+        self.start_daemon("worker/2", "--address", free_address())
+        first, log = self.daemons["worker/2"], self.logs["worker/2"]
+        self.until("the first one to train", lambda: self.is_running(first))
+        first.send_signal(signal.SIGSTOP)
+        self.start_daemon("worker/2", "--address", free_address())
+        second = self.daemons["worker/2"]
+        self.until("the second one to train", lambda: self.is_running(second))
+        first.send_signal(signal.SIGCONT)
+        self.assertEqual(first.wait(PATIENCE), 75, log.text)
+        log.thread.join()
+        self.assertIn("took the place while this process was away", log.text)
+        self.assertIsNone(second.poll(), self.logs["worker/2"].text)
+
+    def is_running(self, process):
+        return any(task["task"] == "worker/2" and task["pid"] == process.pid and task["state"] == "running"
+                   for task in self.now()["tasks"])
 
 
 if __name__ == "__main__":

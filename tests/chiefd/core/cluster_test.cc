@@ -153,6 +153,24 @@ TEST_F(PlaceTest, ProcessThatWasDisplacedWhileItWasAwayEndsToBeStartedAgain) {
   EXPECT_TRUE(refused->ends);
 }
 
+// A worker reads the order to leave its job first, and goes on under another incarnation.
+TEST_F(PlaceTest, DisplacedProcessIsKnownThoughItBeginsAnew) {
+  begin();
+  EXPECT_TRUE(claim(2));
+  probe_is_answered_by(2);
+  EXPECT_FALSE(claim(2));
+  TaskHello hello = hello_of(ps(0));  // of the first process
+  hello.member = process(3);
+  for (int i = 0; i < 2; ++i) {
+    task_refused_.reset();
+    step(TaskJoined{hello});
+    ASSERT_TRUE(task_refused_);
+    EXPECT_EQ(task_refused_->code, ErrorCode::kTemporary);
+    probe_is_answered_by(2);
+  }
+  EXPECT_TRUE(task_refused_->ends);
+}
+
 // A hello may be under way longer than its process lives.
 TEST_F(PlaceTest, ThatWentToADeadOnesLateHelloGoesBackToTheOneThatLives) {
   start_chief(1, 1);
