@@ -31,5 +31,21 @@ TEST(MemberTable, WorkersThatComeAndGoForWeeksAreForgottenTheOldestFirst) {
   EXPECT_EQ(table.active(), std::vector<MemberState*>{table.find(worker(1, kLosses))});
 }
 
+TEST(MemberTable, ChannelIsFoundByItsOwnNumberAlone) {
+  MemberTable table(3);
+  MemberTable::Leavings leavings;
+  ASSERT_TRUE(table.set_roster(Roster{RosterVersion(1), {worker(0, 1), worker(1, 1), worker(2, 1)}}, leavings));
+  constexpr std::uint64_t kChannels[] = {2, 4, 6};
+  for (std::uint32_t i = 0; i < 3; ++i) table.open_channel(*table.find(worker(i, 1)), ChannelId(kChannels[i]));
+  table.close_channel(*table.find(worker(1, 1)));
+  for (std::uint64_t channel = 0; channel < 8; ++channel) {
+    const MemberState* found = table.find(ChannelId(channel));
+    const MemberState* expected = channel == 2   ? table.find(worker(0, 1))
+                                  : channel == 6 ? table.find(worker(2, 1))
+                                                 : nullptr;
+    EXPECT_EQ(found, expected) << channel;
+  }
+}
+
 }  // namespace
 }  // namespace disttrain::psd

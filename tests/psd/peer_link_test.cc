@@ -1,4 +1,6 @@
 // Links of a real ps to workers and to the shards of other ps tasks: that they show life, and what their loss means.
+#include <asio/ip/tcp.hpp>
+
 #include "tests/psd/shell_fixture.h"
 
 namespace disttrain::psd::test {
@@ -89,6 +91,18 @@ TEST_F(PeerLinkTest, APacerThatDoesNotAnswerIsAccusedAgainAndAgain) {
   std::optional<Accusation> second;
   ASSERT_TRUE(until([&] { return (second = chief_.take<Accusation>()).has_value(); }));
   EXPECT_GT(second->lasts, first->lasts);
+}
+
+// Somebody takes the connection, but nobody reads it: a process that hangs.
+TEST_F(PeerLinkTest, APacerThatTakesTheConnectionAndSaysNothingIsAccused) {
+  asio::ip::tcp::acceptor silent(loop_, {asio::ip::address_v4::loopback(), 0});
+  CreateShards order = this->order(2, 1, "sync");
+  order.owners[0] = Owner{other_, "127.0.0.1:" + std::to_string(silent.local_endpoint().port())};
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  chief_.send(order);
+  std::optional<Accusation> accusation;
+  ASSERT_TRUE(until([&] { return (accusation = chief_.take<Accusation>()).has_value(); }));
+  EXPECT_EQ(accusation->accused, other_.task);
 }
 
 TEST_F(PeerLinkTest, AChannelShowsLifeWhereNothingIsAsked) {
