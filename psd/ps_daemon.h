@@ -38,7 +38,7 @@ class PsDaemon {
   // Ends the loop; exit_code() says how.
   void stop() { loop_.stop(); }
   // Ends it in good order: when the chief lets it go, which takes a checkpoint first where the job takes any. Ends it
-  // after Timeouts::leave_ps in any case, and at once where no chief is there, or when it is called again.
+  // when nothing has got on for Timeouts::leave_ps, and at once where no chief is there, or when it is called again.
   void leave();
 
   // For systemd.

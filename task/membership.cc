@@ -150,11 +150,17 @@ void Membership::leave(Duration patience, const std::string& what) {
   is_leaving_ = true;
   log_.info("told to end: waits until the chief lets it go" + (what.empty() ? "" : ", after " + what));
   chief_.tell(LeaveRequest{});
+  wait_to_be_let_go(patience);
+}
+
+void Membership::wait_to_be_let_go(Duration patience) {
+  const std::uint64_t work = handlers_.make_heartbeat().work;
   leave_timer_.expires_after(patience);
-  leave_timer_.async_wait([this, patience, alive = alive_](asio::error_code cancelled) {
+  leave_timer_.async_wait([this, patience, work, alive = alive_](asio::error_code cancelled) {
     if (cancelled || !*alive) return;
+    if (handlers_.make_heartbeat().work > work) return wait_to_be_let_go(patience);
     log_.warn("the chief hasn't let it go within " + std::to_string(static_cast<long>(to_seconds(patience))) +
-              " s: ends all the same");
+              " s without progress: ends all the same");
     handlers_.end();
   });
 }

@@ -65,7 +65,7 @@ class Membership {
 
   // Ends it in good order: when the chief lets it go, which it does after `what` ("a checkpoint", "its step"; "":
   // nothing is to be waited for). At once where no chief is there, or goes away, or when this is called again, and
-  // after `patience` in any case.
+  // when Heartbeat::work hasn't grown for `patience`.
   void leave(Duration patience, const std::string& what);
   bool is_leaving() const { return is_leaving_; }
 
@@ -84,6 +84,7 @@ class Membership {
   void on_away(const std::string& why);
   void beat();
   void send_logs();
+  void wait_to_be_let_go(Duration patience);
 
   asio::io_context& loop_;
   daemon::Log& log_;

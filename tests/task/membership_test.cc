@@ -44,9 +44,10 @@ class MembershipTest : public testing::Test {
                                        return hello;
                                      },
                                  .make_heartbeat =
-                                     [] {
+                                     [this] {
                                        Heartbeat beat;
                                        beat.steps = 12;
+                                       beat.work = work_left_ > 0 ? kWork - --work_left_ : kWork;
                                        return beat;
                                      },
                                  .before_heartbeat = [this] { ++beats_due_; },
@@ -92,6 +93,8 @@ class MembershipTest : public testing::Test {
   std::vector<wire::ControlMessage> orders_;
   std::string refused_;
   bool has_ended_ = false;
+  static constexpr std::uint64_t kWork = 100;
+  std::uint64_t work_left_ = 0;  // each heartbeat tells of one more
   std::optional<Membership> membership_;
 };
 
@@ -195,6 +198,14 @@ TEST_F(MembershipTest, EndsWhenItsPatienceIsOver) {
   join();
   membership_->leave(milliseconds(50), "");
   EXPECT_TRUE(until([this] { return has_ended_; }));
+}
+
+TEST_F(MembershipTest, IsPatientWhileItsWorkGetsOn) {
+  join();
+  work_left_ = kWork;
+  membership_->leave(milliseconds(1), "a checkpoint");
+  ASSERT_TRUE(until([this] { return has_ended_; }));
+  EXPECT_EQ(work_left_, 0U);
 }
 
 TEST_F(MembershipTest, AsksToLeaveAgainWhenItIsAnotherIncarnation) {
