@@ -2,12 +2,35 @@
 
 ctest knows a skipped test by its exit code alone: 77 where all that ran passed and something was left out. Each test that
 was left out is named, with its reason, in a line that tools/check/skips reads. By hand a file runs as well by itself.
+
+Programs that are built with a sanitizer write what they find to files of a folder that this script makes, whoever reads
+their stderr or kills them afterwards. A finding fails the file.
 """
+import contextlib
+import os
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 SKIPPED = 77
+SANITIZERS = ("ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")  # ctest sets them where programs are built with one
+
+
+@contextlib.contextmanager
+def findings_of_sanitizers():
+    """A list, which holds at the end what sanitizers wrote."""
+    found = []
+    sanitizers = [options for options in SANITIZERS if options in os.environ]
+    if not sanitizers:
+        yield found
+        return
+    with tempfile.TemporaryDirectory(prefix="disttrain-findings-") as folder:
+        os.chmod(folder, 0o1777)  # a test may start daemons as another user
+        for options in sanitizers:
+            os.environ[options] += f":log_path={folder}/report"
+        yield found
+        found += [report.read_text(errors="replace") for report in sorted(Path(folder).iterdir())]
 
 
 def say_skipped(name, reason):
@@ -20,7 +43,17 @@ def name_of(test):
 
 
 def main():
-    file = Path(sys.argv[1]).resolve()
+    with findings_of_sanitizers() as found:
+        code = run(Path(sys.argv[1]).resolve())
+    for report in found:
+        print(report)
+    if found:
+        print(f"{len(found)} processes wrote a sanitizer's report (above)", flush=True)
+        return 1
+    return code
+
+
+def run(file):
     sys.path[0] = str(file.parent)
     try:
         program = unittest.main(module=file.stem, argv=[str(file), *sys.argv[2:]], exit=False)

@@ -3,7 +3,7 @@ import subprocess
 import sys
 import unittest
 
-from harness import BIN, ROOT, SystemTest
+from harness import BIN, PATIENCE, ROOT, SystemTest
 
 
 class BenchmarksTest(SystemTest):
@@ -11,7 +11,7 @@ class BenchmarksTest(SystemTest):
         """The rows that it prints, by their first cells."""
         done = subprocess.run([sys.executable, ROOT / "tools/bench" / name, "--quick", "--build", BIN], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder, env=self.environment,
-                              timeout=300)
+                              timeout=5 * PATIENCE)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("|")]
         return {row[0]: row[1:] for row in rows}

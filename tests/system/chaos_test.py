@@ -24,7 +24,8 @@ class ChaosTest(unittest.TestCase):
             # Few test digits, so a wide tolerance; the larger run in tools/bench has a narrow one.
             chaos = subprocess.Popen(
                 [ROOT / "tools/bench/chaos", "--build", BIN, "--data", DIGITS, "--kills", "12", "--epochs", "200",
-                 "--every-steps", "500", "--baselines", "1", "--tolerance", "0.04", "--seed", "7"],
+                 "--every-steps", "500", "--baselines", "1", "--tolerance", "0.04", "--seed", "7",
+                 "--patience", str(PATIENCE)],
                 env={**os.environ, "TMPDIR": folder}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             try:
                 out, _ = chaos.communicate(timeout=5 * PATIENCE)

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import BIN, PATIENCE, SystemTest
+from harness import BIN, PATIENCE, SANITIZED, SystemTest
 from ports import free_ports
 
 CLUSTER = """
@@ -89,6 +89,7 @@ class LimitsTest(SystemTest):
                 self.assertNotIn("crashed", outcome.err)
 
     # What each needs differs from machine to machine. Somewhere between nothing and enough its threads can't start.
+    @unittest.skipIf(SANITIZED, "a sanitizer needs more memory, for itself")
     def test_little_memory(self):
         for daemon in ("chiefd", "psd"):
             codes = set()
@@ -107,6 +108,7 @@ class LimitsTest(SystemTest):
                 codes.add(code)
             self.assertIn(75, codes)
 
+    @unittest.skipIf(SANITIZED, "a sanitizer has threads and files of its own")
     def test_no_threads(self):
         if os.geteuid() != 0:
             self.skipTest("needs root, to become a user without processes")

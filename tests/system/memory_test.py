@@ -3,7 +3,7 @@ import json
 import unittest
 from pathlib import Path
 
-from harness import SystemTest
+from harness import SANITIZED, SystemTest
 
 LONG = "epochs = 1000000"
 
@@ -15,6 +15,7 @@ def largest_resident_bytes(pid):
     raise AssertionError(f"process {pid} has no VmHWM")
 
 
+@unittest.skipIf(SANITIZED, "a sanitizer needs more memory, for itself")
 class MemoryTest(SystemTest):
     def test_psd_keeps_to_the_plan(self):
         for mode in ["async", "sync"]:

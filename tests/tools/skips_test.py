@@ -13,6 +13,9 @@ HEAD = "import unittest\nclass Some(unittest.TestCase):\n"
 RUNS = "  def test_runs(self): pass\n"
 LEAVES_OUT = "  def test_leaves_out(self): self.skipTest('no device: x\\n y')\n"
 FAILS = "  def test_fails(self): self.fail()\n"
+IS_FOUND_OUT = ("  def test_runs(self):\n"
+                "    import os\n"
+                "    open(os.environ['TSAN_OPTIONS'].split('log_path=')[1] + '.1', 'w').write('data race in x')\n")
 EMPTY = """<testsuite><testcase name="a" status="run"><system-out>SKIPPED: not: so</system-out></testcase></testsuite>"""
 RESULTS = """<testsuite>
 <testcase name="a" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>
@@ -42,12 +45,13 @@ class ProgramsTest(unittest.TestCase):
 
 
 class UnittestFilesTest(unittest.TestCase):
-    def run_file(self, text):
+    def run_file(self, text, **environment):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "some_test.py"
             file.write_text(text)
-            done = subprocess.run([sys.executable, "-B", ROOT / "tests/run_unittest.py", file], capture_output=True, text=True)
-        return done.returncode, [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
+            done = subprocess.run([sys.executable, "-B", ROOT / "tests/run_unittest.py", file], capture_output=True, text=True,
+                                  env={**os.environ, **environment})
+        return done.returncode, [line for line in done.stdout.splitlines() if line.startswith(("SKIPPED", "data race"))]
 
     def test_file_that_leaves_a_test_out_is_skipped_and_says_which_and_why(self):
         self.assertEqual(self.run_file(HEAD + RUNS + LEAVES_OUT), (SKIPPED, ["SKIPPED: Some.test_leaves_out: no device: x y"]))
@@ -71,6 +75,10 @@ class UnittestFilesTest(unittest.TestCase):
 
     def test_failure_beside_a_skip_is_a_failure(self):
         self.assertEqual(self.run_file(HEAD + LEAVES_OUT + FAILS)[0], 1)
+
+    def test_report_of_a_sanitizer_is_a_failure(self):
+        self.assertEqual(self.run_file(HEAD + IS_FOUND_OUT, TSAN_OPTIONS="x=1"), (1, ["data race in x"]))
+        self.assertEqual(self.run_file(HEAD + RUNS, TSAN_OPTIONS="x=1"), (0, []))
 
     def test_file_without_tests_fails(self):
         self.assertEqual(self.run_file("import unittest\n")[0], 1)

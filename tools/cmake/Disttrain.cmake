@@ -17,7 +17,9 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
 add_compile_options(-ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Werror)
 
 set(DISTTRAIN_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
+set(DISTTRAIN_PATIENCE 1)  # how many times longer a test waits before it takes something for hung
 if(DISTTRAIN_SANITIZE)
+  set(DISTTRAIN_PATIENCE 4)
   set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer")  # line tables are enough for a report
   add_compile_options(-fsanitize=${DISTTRAIN_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${DISTTRAIN_SANITIZE})
@@ -30,6 +32,8 @@ if(DISTTRAIN_SANITIZE)
   # What other libraries do: each finding by name, with the reason. Our tests of crash reports have SIGSEGV for themselves.
   set(suppressions ${CMAKE_SOURCE_DIR}/tools/sanitizers)
   set(DISTTRAIN_TEST_ENVIRONMENT
+      "DISTTRAIN_SANITIZE=${DISTTRAIN_SANITIZE}"
+      "DISTTRAIN_PATIENCE=${DISTTRAIN_PATIENCE}"
       "ASAN_OPTIONS=handle_segv=0:detect_stack_use_after_return=1"
       "LSAN_OPTIONS=suppressions=\"${suppressions}/leaks\":print_suppressions=0"
       "UBSAN_OPTIONS=print_stacktrace=1"
@@ -88,6 +92,7 @@ function(disttrain_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${DISTTRAIN_PATIENCE}")
   if(name IN_LIST DISTTRAIN_SANITIZED_TESTS)
     list(APPEND arg_LABELS sanitized)
   endif()
@@ -106,6 +111,7 @@ function(disttrain_python_test name file)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${DISTTRAIN_PATIENCE}")
   add_test(NAME ${name}
            COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/run_unittest.py ${CMAKE_CURRENT_SOURCE_DIR}/${file}
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
