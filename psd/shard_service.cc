@@ -223,8 +223,9 @@ void ShardService::adopt_peer(transport::Arrival& arrival, ShardId from) {
   handle(PeerOpened{from});
 }
 
-void ShardService::on_peer_open(ShardId) {
+void ShardService::on_peer_open(ShardId peer) {
   tell(ShardReady{id_});
+  handle(PeerOpened{peer});
 }
 
 void ShardService::on_peer_frame(ShardId peer, const wire::FrameHeader& header, transport::Bytes control) {

@@ -82,7 +82,8 @@ struct NewsArrived {
   PacerNews news;
 };
 
-// Pacer: another shard has connected. Answered by SendNews.
+// A link between the pacer and another shard is open, for the first time or again after one that carried nothing. The
+// pacer answers with SendNews, the other shard with SendStaged where it has reported the open step.
 struct PeerOpened {
   ShardId peer;
 };

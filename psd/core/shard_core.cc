@@ -261,9 +261,12 @@ void ShardCore::on(Instant now, const RosterSet& event, Actions& actions) {
   look_again(now, actions);
 }
 
-// What was said of the roster before the shard was there to hear it. Commits name their members by it.
+// What was said while the link was away is said again: by the pacer the roster, by which commits name their members.
 void ShardCore::on(Instant, const PeerOpened&, Actions& actions) {
-  if (is_pacer()) tell_news(actions);
+  if (is_pacer())
+    tell_news(actions);
+  else
+    report_staged_again(actions);
 }
 
 void ShardCore::tell_news(Actions& actions) const {

@@ -118,6 +118,7 @@ class ShardCore {
   void advance_sync(Instant now, Actions& actions);
   std::optional<Staged> staged_set() const;
   void report_staged(const Staged& staged, Actions& actions);
+  void report_staged_again(Actions& actions) const;
   bool decide_sync(Instant now, Actions& actions);
   bool commit_sync(Instant now, const Commit& commit, Actions& actions);
   const StagedPush* staged_push(Rank rank, Step step) const;
@@ -167,7 +168,7 @@ class ShardCore {
   Clocks clocks_;                                // ssp
   Staging staging_;                              // sync
   Staged reported_;                              // sync: the last report of the open step
-  std::optional<Staged> measuring_;              // sync: a report whose norm is being measured
+  bool measuring_ = false;                       // sync: the norm of reported_ is being measured
   std::shared_ptr<SumPlan> measured_;            // sync: of reported_, where the store has measured it; else null
   std::vector<std::shared_ptr<SumPlan>> plans_;  // sync: used again when no action has them
   SyncDecider decider_;                          // pacer, sync

@@ -90,7 +90,7 @@ void ShardCore::report_staged(const Staged& staged, Actions& actions) {
   measured_.reset();
   if (train_.clip.kind == ClipKind::kGlobalNorm && !staged.nonfinite) {
     if (measured_ = plan_sum(staged.members, staged.step); measured_ != nullptr) {
-      measuring_ = staged;
+      measuring_ = true;
       actions.push_back(MeasureNorm{measured_});
       return;
     }
@@ -103,14 +103,18 @@ void ShardCore::report_staged(const Staged& staged, Actions& actions) {
 
 void ShardCore::on(Instant now, const NormMeasured& event, Actions& actions) {
   if (!measuring_) return;
-  Staged staged = *measuring_;
-  measuring_.reset();
-  staged.norm2 = event.norm2;
+  measuring_ = false;
+  reported_.norm2 = event.norm2;
   if (is_pacer())
-    decider_.staged(staged, version_.next(), members_.roster().version);
+    decider_.staged(reported_, version_.next(), members_.roster().version);
   else
-    actions.push_back(SendStaged{staged});
+    actions.push_back(SendStaged{reported_});
   advance_sync(now, actions);
+}
+
+// The link may have been away when the shard reported: the pacer never heard of it, and would wait for ever.
+void ShardCore::report_staged_again(Actions& actions) const {
+  if (reported_.step == version_.next() && !measuring_) actions.push_back(SendStaged{reported_});
 }
 
 void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
@@ -164,7 +168,7 @@ void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
 // step is told, so that the new roster does it with records of its own. Pushes that aren't bound to a roster stay.
 void ShardCore::begin_step_anew(Actions& actions) {
   reported_ = {};
-  measuring_.reset();
+  measuring_ = false;
   measured_.reset();
   if (is_pacer()) decider_.forget();
   const RosterVersion roster = members_.roster().version;
@@ -196,7 +200,7 @@ bool ShardCore::commit_sync(Instant now, const Commit& commit, Actions& actions)
   }
   const std::shared_ptr<const SumPlan> plan = plan_commit(commit);
   version_ = commit.step;
-  measuring_.reset();
+  measuring_ = false;
   measured_.reset();
   settle_outcomes(commit);
   if (tells_visits_) tell_visits(commit, actions);

@@ -45,6 +45,11 @@ class ShardCluster {
             std::uint64_t sequence = 0);
   void pull(std::uint32_t worker_index, std::uint32_t shard, std::uint64_t id);
 
+  // What is under way from one shard to another never arrives.
+  void drop(std::uint32_t from, std::uint32_t to) {
+    links_["s" + std::to_string(from) + ">s" + std::to_string(to)].clear();
+  }
+
   // Delivers one message of a link that has any, chosen by `random`. False: all are empty.
   bool deliver_one(Random& random);
   void deliver_all(Random& random) {

@@ -287,6 +287,31 @@ TEST(SyncRoster, AShardThatConnectsLaterIsToldWhichOneIsInForce) {
   EXPECT_EQ(std::get<SendNews>(said[0]).message.roster.members, smaller.members);
 }
 
+// It has reported while its link to the pacer was away: nobody else makes it report again.
+TEST(SyncStaged, AShardThatConnectsAgainReportsTheOpenStepAgain) {
+  for (const bool clips : {false, true}) {
+    TrainSection train = sync_train(0);
+    if (clips) train.clip = ClipConfig{ClipKind::kGlobalNorm, 1e-3};
+    Training run(2, train, 1, 7);
+    run.cluster.node(1).handle(PeerOpened{ShardId(0)});
+    for (const std::uint64_t clock : {1U, 2U}) {
+      push_all(run.cluster, run.models[0], clock, random_gradient(7, 0, clock, 22), {});
+      while (run.cluster.node(1).shard.core().parked() == 0) ASSERT_TRUE(run.cluster.deliver_one(run.random));
+      run.cluster.drop(1, 0);
+      run.cluster.deliver_all(run.random);
+      EXPECT_FALSE(run.models[0].ready());
+      run.cluster.node(1).handle(PeerOpened{ShardId(0)});
+      run.cluster.deliver_all(run.random);
+      EXPECT_TRUE(run.models[0].ready()) << clock;
+      run.cluster.node(1).handle(PeerOpened{ShardId(0)});
+      run.cluster.deliver_all(run.random);
+    }
+    EXPECT_EQ(run.cluster.failed, "");
+    ASSERT_EQ(run.cluster.commits.size(), 2U);
+    EXPECT_EQ(run.cluster.commits.back().scale < 1.0, clips) << "the norm is told again, too";
+  }
+}
+
 // Ranks mean nothing without the roster that they are of.
 TEST(SyncRoster, ACommitOfAnotherRosterIsNoStepButABug) {
   Training run(2, sync_train(0), 2, 1);

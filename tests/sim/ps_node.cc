@@ -377,7 +377,8 @@ void PsNode::on_message(ConnectionId connection, const Payload& payload) {
       if (std::exchange(shard.has_complained, false))
         tell_chief(
             Accusation{job_->order.job, job_->order.generation, job_->order.owners[0].ps.task, "", Duration(), true});
-      return became_ready(shard);
+      became_ready(shard);
+      return handle(shard, psd::PeerOpened{ShardId(0)});
     }
     const ShardId id = use.shard;
     uses_.erase(found);
