@@ -24,13 +24,16 @@ class Clocks {
   explicit Clocks(std::uint64_t staleness) : staleness_(staleness) {}
 
   // A worker comes, or comes back: it starts at the slowest of the others, lest it hold them back for what it never
-  // did. The clock that it has now.
+  // did. While nobody is at work it starts where the furthest ever was: else those who come one by one would start at
+  // the clocks that they bring along, further apart than the bound. The clock that it has now.
   Step enter(Member member, Step last_clock);
   void leave(Member member) { clocks_.erase(member); }
   void pushed(Member member, Step clock);
 
   // None: nobody is at work.
   std::optional<Step> slowest() const;
+  // Where a worker starts that comes now.
+  Step start() const { return slowest().value_or(furthest_); }
 
   // `slowest`: slowest(), which takes a look at all clocks.
   bool may_go_on(Step clock, std::optional<Step> slowest) const;
@@ -40,14 +43,18 @@ class Clocks {
  private:
   const std::uint64_t staleness_;
   std::map<Member, Step> clocks_;
+  Step furthest_;  // of all that ever were at work
 };
 
 inline Step Clocks::enter(Member member, Step last_clock) {
   leave(member);
-  return clocks_[member] = std::max(last_clock, slowest().value_or(last_clock));
+  const Step clock = std::max(last_clock, start());
+  furthest_ = std::max(furthest_, clock);
+  return clocks_[member] = clock;
 }
 
 inline void Clocks::pushed(Member member, Step clock) {
+  furthest_ = std::max(furthest_, clock);
   const auto found = clocks_.find(member);
   if (found != clocks_.end()) found->second = std::max(found->second, clock);
 }

@@ -20,10 +20,8 @@ void ShardCore::push_async(Instant now, MemberState& member, const PushArrived& 
     if (trained) count_async(now, member, push, actions);
     if (failed_) return;
     member.last_clock = push.clock;
-    if (push.final)
-      clocks_.leave(member.member);
-    else
-      clocks_.pushed(member.member, push.clock);
+    clocks_.pushed(member.member, push.clock);
+    if (push.final) clocks_.leave(member.member);
   }
   answer_async(member, event, outcome, actions);
   if (push.last) {

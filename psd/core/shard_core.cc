@@ -320,7 +320,7 @@ std::size_t ShardCore::parked() const {
 
 PacerReport ShardCore::report() const {
   PacerReport report = pacer_.report(finished());
-  if (train_.mode == Mode::kSsp) report.slowest_clock = clocks_.slowest().value_or(Step());
+  if (train_.mode == Mode::kSsp) report.slowest_clock = clocks_.start();
   return report;
 }
 

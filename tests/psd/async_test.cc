@@ -364,6 +364,33 @@ TEST(Ssp, AWorkerThatLoadsHoldsNobodyUntilItBegins) {
   EXPECT_FALSE(push(7));
 }
 
+// All have left, and those who come now were told different clocks by the chief.
+TEST(Ssp, WorkersThatComeWhenNobodyIsAtWorkStartTogether) {
+  TrainSection train = async_train(0);
+  train.mode = Mode::kSsp;
+  train.staleness = 1;
+  Training run(1, train, 2, 3);
+  for (std::uint64_t clock = 1; clock <= 5; ++clock) {
+    for (WorkerModel& model : run.models)
+      push_all(run.cluster, model, clock, random_gradient(1, model.index, clock, 22), {});
+    run.cluster.deliver_all(run.random);
+  }
+  Roster roster = roster_of(4, 2);
+  roster.members.erase(roster.members.begin(), roster.members.begin() + 2);
+  run.cluster.node(0).handle(RosterSet{roster});
+  EXPECT_EQ(run.cluster.node(0).shard.core().report().slowest_clock, Step(5)) << "where who comes starts";
+  std::map<std::uint32_t, Step> begun;
+  run.cluster.on_heard = [&begun](std::uint32_t, std::uint32_t w, const Heard& heard) {
+    begun[w] = std::get<Parameters>(heard.message).clock;
+  };
+  for (const std::uint32_t w : {2U, 3U}) run.cluster.open(w);
+  run.cluster.begin(2, Step(0));
+  run.cluster.begin(3, Step(5));
+  run.cluster.deliver_all(run.random);
+  EXPECT_EQ(begun[2], Step(5));
+  EXPECT_EQ(begun[3], Step(5));
+}
+
 TEST(Pacer, MeasuresFromTheLastStepOfWarmUp) {
   Pacer pacer(NonfiniteConfig{}, 3, 0, PacerReport{});
   Instant now{};

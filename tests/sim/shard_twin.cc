@@ -339,12 +339,13 @@ void ShardTwin::add_step(Step step, const Decision& decision) {
 
 Step ShardTwin::slowest() const {
   std::optional<Step> least;
+  Step furthest;
   for (const auto& [member, worker] : workers_) {
-    if (!is_active(member) || !worker.is_at_work) continue;
     const Step clock = std::max(worker.clock, worker.floor);
-    least = std::min(least.value_or(clock), clock);
+    furthest = std::max(furthest, clock);
+    if (is_active(member) && worker.is_at_work) least = std::min(least.value_or(clock), clock);
   }
-  return least.value_or(Step());
+  return least.value_or(furthest);
 }
 
 // ---- data

@@ -60,7 +60,7 @@ class ShardTwin {
     Sequence last;    // frame taken
     Sequence unsure;  // taken, or not, by a channel that was closed for it
     Step clock;       // of the last whole push
-    Step floor;       // ssp: where it began, not behind the slowest of the others
+    Step floor;       // ssp: where it began, not behind slowest()
     bool is_in_push = false;
     bool is_at_work = false;  // ssp: it began, and hasn't said that nothing follows
     std::map<Step, Staged> staged;
@@ -75,7 +75,7 @@ class ShardTwin {
   void apply(BucketId bucket, std::span<const float> payload);
   void is_gradient(const Push& push, std::span<const float> payload, double records);
   void stage(Worker& worker, const Push& push, std::span<const float> payload);
-  Step slowest() const;
+  Step slowest() const;  // of those at work; while nobody is, the furthest ever
   std::string visit(const Push& push);
   void expect_steps();
   std::vector<Member> whole_set(Step step) const;
