@@ -88,8 +88,8 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
     task.is_listed = false;
   }
   const auto found = tasks_.find(hello.member.task);
-  const auto refuse = [&actions, &hello](std::string reason, ErrorCode code = ErrorCode::kConfig) {
-    actions.push_back(RefuseTask{hello.member, Refused{code, std::move(reason)}});
+  const auto refuse = [&actions, &hello](std::string reason, ErrorCode code = ErrorCode::kConfig, bool ends = false) {
+    actions.push_back(RefuseTask{hello.member, Refused{code, std::move(reason), ends, {}}});
   };
   const std::string name = to_string(hello.member.task);
   if (found == tasks_.end())
@@ -98,6 +98,10 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
   Task& task = found->second;
   const bool is_new = task.member.incarnation != hello.member.incarnation && !DISTTRAIN_MUTANT(kRestartUnseen);
   if (is_new && !is_given_up(task.state) && !DISTTRAIN_MUTANT(kClaimDisplaces)) return contest(task, hello, actions);
+  if (is_kept_for_another(now, task, hello.member))
+    return refuse(name + " is taken by the process that answers at " + task.hello.address +
+                      " and took the place while this process was away",
+                  ErrorCode::kTemporary, true);
   std::erase_if(task.superseded, [&hello](const TaskHello& former) { return is_same_process(former, hello); });
   if (is_new && task.member.incarnation.value != 0) {
     if (!is_same_process(task.hello, hello)) task.superseded.push_back(task.hello);
@@ -124,6 +128,7 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
   task.hello = hello;
   task.hello.address = address;
   task.claim.reset();
+  task.heir.reset();
   task.connected = true;
   task.last_heard = now;
   if (!task.is_there()) task.state = TaskState::kReady;
@@ -133,6 +138,15 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
     findings.push_back({Finding::What::kJoined, hello.member, "said hello", false});
   else if (was_silent)
     findings.push_back({Finding::What::kReturned, hello.member, "said hello again", false});
+}
+
+// The process that lost its place to the one at the task's address lives on elsewhere, and may be the first to say
+// hello again: without this the two would take the place from each other for ever.
+bool Tasks::is_kept_for_another(Instant now, const Task& task, const Member& member) const {
+  const bool is_kept = task.heir && is_given_up(task.state) && now < task.kept_until;
+  if (!is_kept || *task.heir == member) return false;
+  const auto is_it = [&member](const TaskHello& former) { return former.member == member; };
+  return member == task.member || std::any_of(task.superseded.begin(), task.superseded.end(), is_it);
 }
 
 void Tasks::contest(Task& task, const TaskHello& claim, Actions& actions) {
@@ -244,6 +258,8 @@ void Tasks::finish_probe(const ProbeDone& done, Findings& findings, Actions& act
   }
   if (is_known && done.answered_by.incarnation.value != 0) {
     const bool is_claim = task.claim && task.claim->member == done.answered_by;
+    task.heir = done.answered_by;
+    task.kept_until = last_tick_ + timeouts_.silent + timeouts_.dial + timeouts_.reconnect_longest;
     return lose(task, &Losses::replaced,
                 is_claim ? place_taken(task.hello, *task.claim) : "another process lives at " + task.hello.address,
                 findings, actions);

@@ -171,6 +171,28 @@ TEST_F(PlaceTest, DisplacedProcessIsKnownThoughItBeginsAnew) {
   EXPECT_TRUE(task_refused_->ends);
 }
 
+// Else the two would take it from each other for ever.
+TEST_F(PlaceTest, IsKeptForTheProcessAtItsAddressThoughTheDisplacedOneCallsFirst) {
+  begin();
+  pass(std::chrono::milliseconds(100));
+  EXPECT_TRUE(claim(2));
+  probe_is_answered_by(2);
+  const auto refused = claim(1);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code, ErrorCode::kTemporary);
+  EXPECT_TRUE(refused->ends);
+  EXPECT_FALSE(claim(2));
+  EXPECT_EQ(place().pid, 2u);
+}
+
+TEST_F(PlaceTest, IsFreeAgainIfTheProcessAtItsAddressNeverComes) {
+  begin();
+  EXPECT_TRUE(claim(2));
+  probe_is_answered_by(2);
+  pass(seconds(5));
+  EXPECT_FALSE(claim(1));
+}
+
 // A hello may be under way longer than its process lives.
 TEST_F(PlaceTest, ThatWentToADeadOnesLateHelloGoesBackToTheOneThatLives) {
   start_chief(1, 1);
