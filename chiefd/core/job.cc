@@ -480,10 +480,10 @@ void Job::on_deadline(Turn& turn) {
         return close(turn, JobState::kStopped, end_reason_ + "; not every worker reached the end of a step in time");
       return;
     case Stage::kSettle:
-      // The pacer is silent: the chief's patience with it decides, not this limit.
-      if (!silent_ps_.empty()) return deadline_.emplace(turn.now + setup_.timeouts.silent_ps), void();
-      return fail(turn, Error{ErrorCode::kUnavailable, "it heartbeats, but didn't report its last step in time"},
-                  pacer().task);
+      // The chief's patience with a silent ps decides, not this limit; and one that is away is asked again.
+      if (!silent_ps_.empty() || !hears_both_ways(turn.tasks, pacer()))
+        return deadline_.emplace(turn.now + answer_limit()), void();
+      return recover(turn, {pacer().task, "it heartbeats, but didn't report its last step in time"});
     case Stage::kEvaluate:
       return give_up("didn't finish the final evaluation");
     case Stage::kClose:

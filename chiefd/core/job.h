@@ -191,6 +191,9 @@ class Job {
   bool waits_for_lost() const { return config().job.on_worker_loss == OnWorkerLoss::kWait; }
   std::size_t least_workers() const { return std::max<std::size_t>(config().job.min_workers, 1); }
   bool is_sync() const { return config().train.mode == Mode::kSync; }
+  // For an answer that costs a ps no time. A task that hears nothing of the chief for Timeouts::silent_ps opens its
+  // connection anew and is asked again: an answer that is still missing then isn't missing for want of a link.
+  Duration answer_limit() const { return setup_.timeouts.silent_ps + setup_.timeouts.silent; }
   bool holds_workers(const Tasks& tasks) const {
     return !silent_ps_.empty() || is_short_ || is_disk_late_ || leaving_owner(tasks);
   }
@@ -270,6 +273,8 @@ class Job {
   template <typename Message>
   bool is_held_for(TaskId task) const;
   void repeat_roster(Turn& turn);
+  void give_pacer_time(Turn& turn);
+  bool hears_both_ways(const Tasks& tasks, const Member& member) const;
   void repeat_ps_requests(Turn& turn, const Member& member);
   void repeat_training_requests(Turn& turn, const Member& member);
   void repeat_attempt(Turn& turn, const Member& member);

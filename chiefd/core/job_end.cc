@@ -65,7 +65,7 @@ void Job::on_all_finished(Turn& turn) {
   stage_ = Stage::kSettle;
   is_short_ = false;
   if (attempt_ && attempt_->holds) interrupt_attempt(turn, "the job has all its steps");
-  await(turn, {pacer()}, turn.now + 2 * setup_.timeouts.silent_ps);
+  await(turn, {pacer()}, turn.now + answer_limit());
   std::erase_if(roster_.members, [this](const Member& worker) { return lost_.count(worker) != 0; });
   roster_.version = roster_.version.next();
   hold(turn.persist(RosterRecord{id(), generation_, roster_}),

@@ -161,6 +161,7 @@ void Job::finish_reclaim(Turn& turn) {
   const bool all =
       std::none_of(ps.begin(), ps.end(), is_missing) && std::none_of(workers_.begin(), workers_.end(), is_missing);
   if (!awaited_.empty()) {
+    if (!hears_both_ways(turn.tasks, pacer())) deadline_ = turn.now + answer_limit();
     if (turn.now < *deadline_) return;
     return recover(turn, {pacer().task, "it heartbeats, but didn't say where the job is"});
   }
@@ -195,7 +196,7 @@ void Job::finish_reclaim(Turn& turn) {
   for (const Member& worker : gone) fence(turn, worker, turn.last_ticket);
   evaluator_.reset();
   choose_evaluator(turn);
-  await(turn, {pacer()}, turn.now + setup_.timeouts.silent_ps);
+  await(turn, {pacer()}, turn.now + answer_limit());
   if (state_ == JobState::kPaused && !holds_workers(turn.tasks))
     set_state(turn, JobState::kRunning, "the chief is back");
   for (const Member& worker : unfinished_) {

@@ -66,7 +66,8 @@ void Job::pause(Turn& turn, const Finding& finding) {
 
 void Job::resume(Turn& turn, const std::string& why) {
   progress_at_ = turn.now;
-  for (Fence& fence : fences_) fence.deadline = turn.now + setup_.timeouts.silent_ps;
+  for (Fence& fence : fences_) fence.deadline = turn.now + answer_limit();
+  give_pacer_time(turn);
   if ((state_ != JobState::kPaused && !stopping_) || holds_workers(turn.tasks)) return;
   pause_workers(turn, false, why);
   const bool trains = (stage_ == Stage::kTrain || stage_ == Stage::kReclaim) && !stopping_;

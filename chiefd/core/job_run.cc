@@ -179,16 +179,25 @@ bool Job::is_held_for(TaskId task) const {
   return false;
 }
 
+// The whole time, as if it had been asked now.
+void Job::give_pacer_time(Turn& turn) {
+  const bool is_asked = stage_ == Stage::kSettle || stage_ == Stage::kReclaim;
+  if (is_asked && awaited_.count(pacer()) != 0) deadline_ = turn.now + answer_limit();
+}
+
 void Job::repeat_roster(Turn& turn) {
+  give_pacer_time(turn);
   if (!is_held_for<SetRoster>(pacer().task)) send(turn, pacer().task, SetRoster{id(), generation_, roster_});
 }
 
 // In the order of lose_worker().
 void Job::repeat_ps_requests(Turn& turn, const Member& member) {
-  for (const Fence& fence : fences_)
-    if (std::any_of(fence.owed.begin(), fence.owed.end(),
-                    [&](ShardId shard) { return owners_[shard.value].ps == member; }))
-      send(turn, member.task, FenceWorker{id(), generation_, fence.worker});
+  for (Fence& fence : fences_) {
+    const bool owes = std::any_of(fence.owed.begin(), fence.owed.end(),
+                                  [&](ShardId shard) { return owners_[shard.value].ps == member; });
+    if (owes || member == pacer()) fence.deadline = turn.now + answer_limit();
+    if (owes) send(turn, member.task, FenceWorker{id(), generation_, fence.worker});
+  }
   if (member == pacer()) repeat_roster(turn);
 }
 
@@ -237,17 +246,25 @@ void Job::check_end(Turn& turn) {
   if (has_leases ? lending_.is_complete() : (pacer_report_.finished || any_is_left())) on_all_finished(turn);
 }
 
+// A task whose connection is away is asked again once it is back. One that merely doesn't hear the chief gives its
+// connection up within answer_limit().
+bool Job::hears_both_ways(const Tasks& tasks, const Member& member) const {
+  const Task* task = tasks.find(member.task);
+  return task != nullptr && task->member == member && task->connected && task->state != TaskState::kSilent;
+}
+
 void Job::check_stall(Turn& turn) {
-  if (!silent_ps_.empty() || is_short_) return;
+  if (!silent_ps_.empty()) return;
   if (leaving_owner(turn.tasks)) progress_at_ = turn.now;
-  for (const Fence& fence : fences_) {
-    if (fence.held || turn.now < fence.deadline) continue;
+  for (Fence& fence : fences_) {
+    if (fence.held) continue;
     const Member& debtor = fence.owed.empty() ? pacer() : owners_[fence.owed.begin()->value].ps;
-    return fail(turn,
-                Error{ErrorCode::kFailed, "it heartbeats, but didn't fence " + to_string(fence.worker.task) +
-                                              " within " + seconds(setup_.timeouts.silent_ps)},
-                debtor.task);
+    if (!hears_both_ways(turn.tasks, debtor)) fence.deadline = turn.now + answer_limit();
+    if (turn.now < fence.deadline) continue;
+    return recover(turn, {debtor.task, "it heartbeats, but didn't fence " + to_string(fence.worker.task) + " within " +
+                                           seconds(answer_limit())});
   }
+  if (is_short_) return;
   const bool evaluates = std::any_of(unfinished_.begin(), unfinished_.end(), [&turn](const Member& worker) {
     const Task* task = turn.tasks.find(worker.task);
     return task != nullptr && task->heartbeat.phase == Phase::kEvaluate;

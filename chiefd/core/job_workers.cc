@@ -67,7 +67,7 @@ void Job::lose_worker(Turn& turn, const Member& worker, const std::string& why, 
 
 // Before the roster, so that the ledger in the answer to the roster has all that the worker ever got applied.
 void Job::fence(Turn& turn, const Member& worker, std::optional<Ticket> after) {
-  Fence fence{worker, {}, roster_.version, !after, after, turn.now + setup_.timeouts.silent_ps};
+  Fence fence{worker, {}, roster_.version, !after, after, turn.now + answer_limit()};
   for (std::uint32_t s = 0; s < owners_.size(); ++s) fence.owed.insert(ShardId(s));
   fences_.push_back(std::move(fence));
   for (const Member& ps : holders()) {
@@ -83,7 +83,7 @@ void Job::begin_deadlines(Turn& turn, Ticket persisted) {
   for (Fence& fence : fences_) {
     if (fence.held != persisted) continue;
     fence.held.reset();
-    fence.deadline = turn.now + setup_.timeouts.silent_ps;
+    fence.deadline = turn.now + answer_limit();
   }
 }
 

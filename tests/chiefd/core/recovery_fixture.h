@@ -12,6 +12,12 @@ class RecoveryTest : public TrainingTest {
     config.checkpoint.directory = "/checkpoints";
     return config;
   }
+  // Whatever counts as a loss ends it.
+  static JobConfig without_restarts() {
+    JobConfig config = job_config("a");
+    config.job.max_restarts = 0;
+    return config;
+  }
   static RestorePoint restore_point(std::uint64_t step) {
     PacerReport pacer;
     pacer.global_step = Step(step);
