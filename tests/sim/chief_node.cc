@@ -91,9 +91,12 @@ void ChiefNode::reconfigure(Duration heartbeat_timeout) {
   step(chiefd::Reconfigured{heartbeat_timeout});
 }
 
+// What its answer needs may be on a disk that hangs: then a limit of the job's ends the wait, which is longer than
+// this.
 void ChiefNode::check_clients() {
+  const Instant disks_hang_until = std::max(disk_.hung_until, jobs_.disk->hangs_until());
   for (const auto& [client, since] : asked_)
-    if (world_.now() - std::max(since, disk_.hung_until) > kClientPatience)
+    if (world_.now() - std::max(since, disks_hang_until) > kClientPatience)
       laws_.violated("L2: a client has waited a minute for its answer");
 }
 
@@ -106,6 +109,7 @@ void ChiefNode::on_arrival(ConnectionId connection, const Hello& hello) {
   joining_ = connection;
   step(chiefd::TaskJoined{*task});
   joining_ = 0;
+  if (members_.count(connection) == 0) return;  // refused
   // I4: however quickly its place was taken.
   const auto now_there = admitted_.find(id);
   if (is_another && now_there->second == task->member.incarnation && seen_lost_.count(id) == 0)
@@ -245,7 +249,8 @@ void ChiefNode::note(const chiefd::Record& record) {
   if (std::holds_alternative<chiefd::TrainingRecord>(record)) laws_.trains();
   if (const auto* event = std::get_if<chiefd::EventRecord>(&record)) {
     tell("event " + event->kind + ": " + event->text);
-    if (event->kind == "task_left") laws_.left();
+    if (event->kind == chiefd::kTaskLeaves) laws_.is_to_leave();
+    if (event->kind == chiefd::kRollsBack) laws_.rolls_back_uncounted(event->text.starts_with("a link failed"));
     if (event->kind == "task_left" || event->kind == "task_lost")
       if (const auto task = parse_task_id(event->task)) seen_lost_.insert(*task);
     if (event->kind == "worker_lost" || event->kind == "worker_left" || event->kind == "link_lost")

@@ -288,7 +288,8 @@ void Laws::computes(const RunId& run, const JobConfig& job, const Member& worker
 
 void Laws::restarts(const JobConfig& job, const chiefd::GenerationRecord& record, Term term) {
   const std::uint64_t begun = ++begun_[record.job];
-  if (begun > 1 + job.job.max_restarts + damaged_.size() + term.value + left_)
+  const std::uint64_t uncounted = link_rollbacks_ + std::min(leavers_, leaver_rollbacks_);
+  if (begun > 1 + job.job.max_restarts + damaged_.size() + term.value + uncounted)
     violated("L2: generation " + std::to_string(record.generation.value) + " is the " + std::to_string(begun) +
              ". of a job with job.max_restarts " + std::to_string(job.job.max_restarts));
 }

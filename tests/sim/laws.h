@@ -56,8 +56,11 @@ class Laws {
 
   // A worker of the job's running generation is gone, or was taken for gone.
   void worker_lost(JobId job, const std::string& task);
-  // A task left in good order: a new generation without it counts as no loss.
-  void left() { ++left_; }
+  // A task was told to end: one rollback without it counts as no loss.
+  void is_to_leave() { ++leavers_; }
+  // The chief told of a rollback that counts as no loss: of a task that was told to end, or of a link.
+  void rolls_back_uncounted(bool is_link) { ++(is_link ? link_rollbacks_ : leaver_rollbacks_); }
+  bool has_lost_links() const { return link_rollbacks_ > 0; }
   // A generation is durable: it is about to begin with this checkpoint, or with initial values.
   void generation_begins(const chiefd::GenerationRecord& record);
   // A step was skipped at a shard.
@@ -122,7 +125,9 @@ class Laws {
   // ssp: the clocks of the slowest and the fastest worker that compute now. Who has pushed for the last time leaves.
   void computes(const RunId& run, const JobConfig& job, const Member& worker, std::uint64_t clock);
   void leaves(const RunId& run, const Member& worker) { clocks_[run].erase(worker); }
-  // L2: never a loop: each generation is for a loss, a damaged checkpoint or a chief that died.
+  // L2: never a loop: each generation is for a loss, a damaged checkpoint, a chief that died, a task that was told to
+  // end, or a link. A link may fail as often as the network makes it fail: of those the chief's word is taken, for it
+  // must have told of each.
   void restarts(const JobConfig& job, const chiefd::GenerationRecord& record, Term term);
   // L4: a pause ends, and says why it is. `timeout`: of heartbeats, from which all others are derived.
   void state_is(Instant now, Duration timeout, chiefd::JobState state, const std::string& reason);
@@ -151,7 +156,9 @@ class Laws {
   const Jobs& jobs_;
   std::string violation_;
   bool has_trained_ = false;
-  std::uint64_t left_ = 0;
+  std::uint64_t leavers_ = 0;
+  std::uint64_t leaver_rollbacks_ = 0;
+  std::uint64_t link_rollbacks_ = 0;
   std::uint64_t skipped_ = 0;
   std::set<std::string> accepted_;
   std::map<std::pair<RunId, ShardId>, const ShardTwin*> twins_;

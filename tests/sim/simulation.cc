@@ -84,6 +84,7 @@ class Simulation {
       else
         laws_.finished(jobs_.configs.at("second"), status.examples);
     }
+    if (!is_faulty_ && laws_.has_lost_links()) laws_.violated("L2: the job rolls back for a link, and none has failed");
     outcome.violation = laws_.violation();
     outcome.hash = world_.hash();
     outcome.turns = world_.turns();
