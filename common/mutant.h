@@ -61,6 +61,7 @@ enum class Mutant {
   kJournalDamageIsCut,
   kJournalMarkUnread,
   kJournalNameNotSynced,
+  kTwoChiefsOfOneTerm,
 };
 
 inline Mutant planted_mutant = Mutant::kNone;

@@ -1,5 +1,7 @@
 #include "transport/obedience.h"
 
+#include "common/mutant.h"
+
 namespace disttrain::transport {
 
 Obedience::Answer Obedience::hear(const Welcome& welcome) {
@@ -8,7 +10,8 @@ Obedience::Answer Obedience::hear(const Welcome& welcome) {
     return {Verdict::kRefuse, "it is of term " + std::to_string(welcome.term.value) + ", older than the term " +
                                   std::to_string(term_.value) + " that we obey: is a second chief running?"};
   const bool is_known = chief_.value != 0 && welcome.chief.value != 0;
-  if (!is_other_journal && is_known && welcome.term == term_ && welcome.chief != chief_)
+  if (!is_other_journal && is_known && welcome.term == term_ && welcome.chief != chief_ &&
+      !DISTTRAIN_MUTANT(kTwoChiefsOfOneTerm))
     return {Verdict::kRefuse, "it is of term " + std::to_string(term_.value) +
                                   ", as the chief that we obey, and is another process: two chiefs run on copies of "
                                   "one journal; stop one of them, and restart the other"};

@@ -5,7 +5,8 @@
 namespace disttrain::sim {
 
 void TaskNode::dial_chief() {
-  dial(chief_, make_hello(), timeouts_.dial,
+  const auto other = network_.taken_over.find(chief_);
+  dial(other == network_.taken_over.end() ? chief_ : other->second, make_hello(), timeouts_.dial,
        [this, attempt = ++attempt_](std::optional<ConnectionId> connection, bool) {
          if (attempt != attempt_) {
            if (connection) close(*connection);
@@ -54,6 +55,7 @@ void TaskNode::on_link_message(const Payload& payload) {
     if (welcome == nullptr) return refused(std::get<Refused>(*answer));
     const transport::Obedience::Verdict verdict = obedience_.hear(*welcome).verdict;
     if (verdict == transport::Obedience::Verdict::kRefuse) return link_lost();
+    note_obeyed(*welcome);
     open_ = true;
     pause_ = Duration();
     if (verdict == transport::Obedience::Verdict::kObeyAnew) {
@@ -74,6 +76,17 @@ void TaskNode::on_link_message(const Payload& payload) {
   } else if (open_) {
     on_order(message);
   }
+}
+
+// I25: never a lower term after a higher one, and of one term one chief.
+void TaskNode::note_obeyed(const Welcome& welcome) {
+  std::map<Term, Incarnation>& chiefs = obeyed_[welcome.journal];
+  if (!chiefs.empty() && welcome.term < chiefs.rbegin()->first)
+    network_.on_violation("I25: " + to_string(self().task) + " obeys term " + std::to_string(welcome.term.value) +
+                          " after term " + std::to_string(chiefs.rbegin()->first.value));
+  if (chiefs.try_emplace(welcome.term, welcome.chief).first->second != welcome.chief)
+    network_.on_violation("I25: " + to_string(self().task) + " obeys two chiefs of term " +
+                          std::to_string(welcome.term.value));
 }
 
 void TaskNode::leave(std::function<void()> gone) {

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 
 #include "common/timeouts.h"
@@ -51,6 +52,7 @@ class TaskNode : public Node {
   void dial_chief();
   void link_lost();
   void refused(const Refused& why);
+  void note_obeyed(const Welcome& welcome);
   void end();
   void beat();
 
@@ -63,6 +65,7 @@ class TaskNode : public Node {
   Duration pause_{};
   Instant heard_;
   transport::Obedience obedience_;
+  std::map<JournalId, std::map<Term, Incarnation>> obeyed_;
   std::deque<wire::ControlMessage> waiting_;
 };
 

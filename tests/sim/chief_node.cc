@@ -156,13 +156,17 @@ void ChiefNode::act(const chiefd::Admit& action) {
   members_[joining_] = action.member;
   admitted_[action.member.task] = action.member.incarnation;
   laws_.welcomes(cluster_->term(), disk_.journal);
+  send(joining_, wire::HelloAnswer(make_welcome()));
+}
+
+Welcome ChiefNode::make_welcome() const {
   Welcome welcome;
   welcome.term = cluster_->term();
   welcome.journal = cluster_->journal();
   welcome.chief = cluster_->self();
   welcome.former = cluster_->former_chiefs();
   welcome.heartbeat_timeout = cluster_->timeouts().silent;
-  send(joining_, wire::HelloAnswer(welcome));
+  return welcome;
 }
 
 void ChiefNode::act(const chiefd::RefuseTask& action) {

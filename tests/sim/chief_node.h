@@ -42,6 +42,7 @@ class ChiefNode final : public Node {
   void check_clients();
 
   const chiefd::Cluster& cluster() const { return *cluster_; }
+  Welcome make_welcome() const;
   // Jobs that a client was told of.
   const std::set<std::string>& accepted() const { return accepted_; }
   // The job ended under a chief before: the journal has that, but no figures.

@@ -48,6 +48,7 @@ const char* to_string(Happening happening) {
       "journal: rewrite put off",
       "journal: write failed",
       "second chief on the folder",
+      "chief on a copied folder met",
       "wall clock set back",
       "wall clock set forward",
       "rule with slots",

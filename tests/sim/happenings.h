@@ -58,6 +58,7 @@ enum class Happening : std::uint8_t {
   kJournalRewritePutOff,
   kJournalFailed,
   kSecondChiefOnFolder,
+  kCopiedChiefMet,
   kWallClockSetBack,
   kWallClockSetForward,
   // Jobs.

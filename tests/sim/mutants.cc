@@ -76,6 +76,7 @@ constexpr Planted kAll[] = {
     {Mutant::kJournalMarkUnread, "journal-mark-unread", "a journal that is missing is taken for new", "I28"},
     {Mutant::kJournalNameNotSynced, "journal-name-not-synced", "the name of a rewritten journal isn't synced", "I28"},
     {Mutant::kRecordsLostOnTheWire, "records-lost-on-the-wire", "a push of a later epoch names no records", "I11"},
+    {Mutant::kTwoChiefsOfOneTerm, "two-chiefs-of-one-term", "a task obeys two processes of one term", "I25"},
 };
 
 // What the child that looks for a seed tells. A CHECK in the code that ends it is a law, too, but only where the same

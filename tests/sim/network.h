@@ -99,6 +99,11 @@ class Network {
   // Told of what the codec can't take.
   std::function<void(const std::string& problem)> on_bad_message;
 
+  // A law was broken, as a task sees it.
+  std::function<void(const std::string& law)> on_violation;
+  // Who dials the first address reaches the process at the second.
+  std::map<std::string, std::string> taken_over;
+
   // A process begins at this address, in place of a former one, which must have crashed.
   void start(const std::string& address, std::unique_ptr<Node> node);
   // Its connections are reset; or not at once, if the host goes with it.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/sim/chief_node.h"
+#include "tests/sim/forks.h"
 #include "tests/sim/job_rules.h"
 #include "tests/sim/long_faults.h"
 #include "tests/sim/mishaps.h"
@@ -31,7 +32,8 @@ class Simulation {
         laws_(jobs_),
         network_(world_),
         mishaps_(seed, world_, storage_, laws_, disk_),
-        long_faults_(seed, world_, network_, storage_, disk_) {
+        long_faults_(seed, world_, network_, storage_, disk_),
+        forks_(seed, world_, network_) {
     jobs_.disk = &storage_;
     network_.on_bad_message = [this](const std::string& problem) { laws_.violated("wire: " + problem); };
     disk_.on_failed = [this] {
@@ -39,6 +41,7 @@ class Simulation {
         crash(TaskId{Role::kChief, 0}, false, milliseconds(disk_.random.below(2000)));
       });
     };
+    network_.on_violation = [this](const std::string& law) { laws_.violated(law); };
     network_.on_exit = [this](const std::string& where) { exited(where); };
     draw_cluster();
     draw_job();
@@ -378,6 +381,9 @@ class Simulation {
     long_faults_.begin(end - world_.now(),
                        {tasks_, [this](TaskId task) { return address(task); }, [this] { return is_running("first"); },
                         [this](TaskId ps) { start_beside(ps); }});
+    forks_.begin(end - world_.now(),
+                 {tasks_, [this] { return chief() != nullptr && chief()->listens() ? chief() : nullptr; },
+                  [this](TaskId task, Duration away) { crash(task, false, away); }});
     mishaps_.begin(
         jobs_.configs.at("first"), end - world_.now(),
         [this] { return chief() != nullptr && chief()->listens() ? chief() : nullptr; },
@@ -490,6 +496,7 @@ class Simulation {
     network_.disarm();
     network_.late_breaks = network_.ghosts = 0;
     mishaps_.end();
+    forks_.end();
     disk_.heal();
     storage_.end();
     // Whoever started a ps twice ends the first one.
@@ -526,6 +533,7 @@ class Simulation {
   Network network_;
   Mishaps mishaps_;
   LongFaults long_faults_;
+  Forks forks_;
   std::set<std::string> former_;  // processes that have successors
   std::vector<TaskId> tasks_;
   Duration slowest_step_{};
