@@ -25,6 +25,8 @@ const char* advice(int error) {
     case ENOSPC:
     case EDQUOT:
       return ": free space on that disk, and the chief goes on where it was";
+    case EFBIG:
+      return ": raise this user's limit on the size of files (`ulimit -f`, LimitFSIZE of the unit)";
     case EACCES:
     case EPERM:
       return ": give this user the right, or set chief.state_directory";

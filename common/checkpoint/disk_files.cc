@@ -25,6 +25,8 @@ const char* advice(int error) {
     case ENOSPC:
     case EDQUOT:
       return ": free space on that disk, or keep fewer checkpoints";
+    case EFBIG:
+      return ": raise this user's limit on the size of files (`ulimit -f`, LimitFSIZE of the unit)";
     case EACCES:
     case EPERM:
     case EROFS:
