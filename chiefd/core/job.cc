@@ -175,6 +175,7 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
                    if (!is_mine(m) || m.shard.value >= owners_.size() || owners_[m.shard.value].ps != from) return;
                    for (Fence& fence : fences_)
                      if (fence.worker == m.worker) fence.owed.erase(m.shard);
+                   if (turn.tasks.find(m.worker.task) == nullptr) return;
                    Step& clock = lost_clocks_[m.worker.task];
                    clock = std::max(clock, m.last_clock);
                    advance_fences(turn);

@@ -25,7 +25,7 @@ Duration longest_pause(const Timeouts& timeouts) {
 void Job::on_accusation(Turn& turn, const Member& from, const Accusation& accusation) {
   const Links::Link link{from.task, accusation.accused};
   if (accusation.withdrawn) return mend_link(turn, link);
-  if (accusation.generation != generation_) return;
+  if (accusation.generation != generation_ || turn.tasks.find(accusation.accused) == nullptr) return;
   turn.tasks.accuse(accusation.accused, turn.actions);
   if (accusation.accused.role != Role::kPs || accusation.accused == from.task) return;
   // Shards of a generation that is given up say nothing of links between those of the next.
