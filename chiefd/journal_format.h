@@ -70,7 +70,8 @@ struct JournalReading {
 Result<JournalReading> read_journal(JournalBytes bytes, const std::string& path);
 
 // Beside the journal lies its mark: whose journal it is, and the newest term. It tells a journal that is missing from
-// one that never was, and an older copy of it from the journal itself.
+// one that never was, and a copy of it from an earlier term from the journal itself. A copy from the same term is not
+// told: a number of records in the mark would cost each append a second sync.
 struct JournalMark {
   JournalId journal;
   Term term;

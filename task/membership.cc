@@ -74,7 +74,9 @@ Hello Membership::make_hello() const {
   task.address = startup_.address;
   task.host = daemon::host_name();
   task.pid = static_cast<std::uint32_t>(::getpid());
-  task.journal = chief_.journal();
+  task.journal = chief_.obedience().journal();
+  task.term = chief_.obedience().term();
+  task.chief = chief_.obedience().chief();
   task.metrics = startup_.metrics_address;
   Hello hello;
   hello.cluster = startup_.cluster.name;

@@ -66,17 +66,18 @@ void ChiefLink::on_answer(const wire::HelloAnswer& answer) {
   if (const auto* welcome = std::get_if<Welcome>(&answer)) return welcomed(*welcome);
   const Refused& refused = std::get<Refused>(answer);
   const bool may_pass = refused.code == ErrorCode::kTemporary || refused.code == ErrorCode::kUnavailable;
-  if (may_pass && !refused.ends) return lost(refused.reason);
+  if (may_pass && !refused.ends) return turned_away(refused.reason);
   drop_connection();
   handlers_.on_refused(Error{refused.code, "the chief at " + address_ + " refuses this task: " + refused.reason});
 }
 
 void ChiefLink::welcomed(const Welcome& welcome) {
   const Obedience::Answer answer = obedience_.hear(welcome);
-  if (answer.verdict == Obedience::Verdict::kRefuse) return lost(answer.why);
+  if (answer.verdict == Obedience::Verdict::kRefuse) return turned_away(answer.why);
   if (welcome.heartbeat_timeout > Duration::zero()) timeouts_ = derive_timeouts(welcome.heartbeat_timeout);
   open_ = true;
   said_away_ = false;
+  said_refusal_.clear();
   pause_ = timeouts_.reconnect_first;
   heard_ = std::chrono::steady_clock::now();
   watch_silence();
@@ -118,6 +119,12 @@ void ChiefLink::tell(wire::ControlMessage message) {
   }
   // Too big to be sent: only a model could be, and its layout couldn't come back either.
   if (const Status sent = connection_->send(message); !sent) handlers_.on_unsent(sent.error());
+}
+
+// Somebody answers at the chief's address: why that is of no use is news also to those who know that no chief is there.
+void ChiefLink::turned_away(const std::string& why) {
+  if (std::exchange(said_refusal_, why) != why) said_away_ = false;
+  lost(why);
 }
 
 void ChiefLink::lost(const std::string& why) {

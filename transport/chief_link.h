@@ -28,7 +28,7 @@ class ChiefLink final : private ControlHandler {
  public:
   // Called on the loop, never from within a call to the link.
   struct Handlers {
-    std::function<Hello()> make_hello;  // asked at each attempt; journal() goes into it
+    std::function<Hello()> make_hello;  // asked at each attempt; obedience() goes into it
     // Registered, for the first time or again, with a chief of a term that we obey.
     std::function<void(const Welcome&)> on_welcome;
     // Before on_welcome: the chief has another journal than the one we knew, or one that parted from it; whatever we
@@ -84,7 +84,7 @@ class ChiefLink final : private ControlHandler {
   void set_own_timeouts(const Timeouts& timeouts) {
     if (!open_) timeouts_ = timeouts;
   }
-  JournalId journal() const { return obedience_.journal(); }  // of the chief that we know, 0 = none yet
+  const Obedience& obedience() const { return obedience_; }
 
  private:
   void on_answer(const wire::HelloAnswer& answer) override;
@@ -93,6 +93,7 @@ class ChiefLink final : private ControlHandler {
 
   void dial();
   void welcomed(const Welcome& welcome);
+  void turned_away(const std::string& why);
   void lost(const std::string& why);
   void drop_connection();
   void watch_silence();
@@ -111,6 +112,7 @@ class ChiefLink final : private ControlHandler {
   std::optional<std::chrono::steady_clock::time_point> opened_;
   bool open_ = false;
   bool said_away_ = false;
+  std::string said_refusal_;  // the last one since it was registered
   std::deque<wire::ControlMessage> waiting_;
   std::unique_ptr<ControlLink> connection_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with callbacks that may come after the end

@@ -26,6 +26,7 @@ class Obedience {
 
   JournalId journal() const { return journal_; }
   Term term() const { return term_; }
+  Incarnation chief() const { return chief_; }
 
  private:
   bool knows_us(const Welcome& welcome) const;

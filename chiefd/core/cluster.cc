@@ -137,7 +137,20 @@ void Cluster::tell_job(Instant now, const Findings& findings, Actions& actions) 
   }
 }
 
+std::string Cluster::why_disobeyed(const TaskHello& hello) const {
+  const bool is_newer = hello.term > term_;
+  const bool is_rival = hello.term == term_ && hello.chief != self_ && hello.chief.value != 0 && self_.value != 0;
+  if (hello.journal != journal_ || (!is_newer && !is_rival)) return "";
+  return to_string(hello.member.task) + " obeys a chief of term " + std::to_string(hello.term.value) +
+         " of this journal, and this one is of term " + std::to_string(term_.value) +
+         ": its state directory is an old copy, or another chief runs on a copy. Stop this chief and start the one "
+         "with "
+         "the newest state directory; if that is lost, restart all ps and workers, which then obey this one";
+}
+
 void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {
+  if (const std::string why = why_disobeyed(event.hello); !why.empty())
+    return tasks_.turn_away(event.hello, why, actions);
   Findings findings;
   tasks_.join(now, event.hello, event.peer_host, findings, actions);
   // What it holds of a job that isn't run any more, by this chief or by a former one.
@@ -261,7 +274,7 @@ TaskStatus Cluster::task_status(const Task& task, Instant now) const {
   status.reason = task.reason;
   status.losses = task.losses;
   if (task.member.incarnation.value == 0) return status;
-  status.heartbeat_age = now - task.last_heard;
+  status.heartbeat_age = std::max(now - task.last_heard, Duration::zero());  // forgiven time lies ahead
   status.step = task.heartbeat.steps;
   status.phase = task.heartbeat.phase;
   status.in_phase = task.heartbeat.in_phase;

@@ -78,6 +78,9 @@ class Cluster {
   void on(Instant now, const FolderDone& event, Actions& actions);
   void on(Instant now, const Reconfigured& event, Actions& actions);
   void on(Instant now, const Tick& event, Actions& actions);
+  // The task obeys a chief that has more of this journal, or another one of the same term: this chief runs on an old
+  // copy, or beside that one. "": it doesn't.
+  std::string why_disobeyed(const TaskHello& hello) const;
   void begin_leave(Instant now, const Member& member, Actions& actions);
   // Who was told to end goes as soon as nothing hangs on it.
   void let_leavers_go(Instant now, Actions& actions);

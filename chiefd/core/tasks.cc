@@ -149,6 +149,13 @@ bool Tasks::is_kept_for_another(Instant now, const Task& task, const Member& mem
   return member == task.member || std::any_of(task.superseded.begin(), task.superseded.end(), is_it);
 }
 
+void Tasks::turn_away(const TaskHello& hello, const std::string& why, Actions& actions) {
+  actions.push_back(RefuseTask{hello.member, Refused{ErrorCode::kTemporary, why}});
+  const auto task = tasks_.find(hello.member.task);
+  if (task == tasks_.end() || task->second.is_there()) return;
+  if (std::exchange(task->second.reason, why) != why) actions.push_back(Note{3, why});
+}
+
 void Tasks::contest(Task& task, const TaskHello& claim, Actions& actions) {
   const std::string name = to_string(task.member.task);
   const std::string taken = name + " is taken by process " + std::to_string(task.hello.pid) + " on " + task.hello.host;
@@ -261,7 +268,8 @@ void Tasks::finish_probe(const ProbeDone& done, Findings& findings, Actions& act
     task.heir = done.answered_by;
     task.kept_until = last_tick_ + timeouts_.silent + timeouts_.dial + timeouts_.reconnect_longest;
     return lose(task, &Losses::replaced,
-                is_claim ? place_taken(task.hello, *task.claim) : "another process lives at " + task.hello.address,
+                is_claim ? place_taken(task.hello, *task.claim)
+                         : "it began anew, or another process lives at " + task.hello.address,
                 findings, actions);
   }
   if (is_heard) return;

@@ -80,6 +80,8 @@ class Tasks {
   // The chief, and the tasks that it names to each other, dial what the cluster file lists. An unlisted worker is
   // dialled at `peer_host`, where its connection comes from: a hello doesn't choose whom the chief dials.
   void join(Instant now, const TaskHello& hello, const std::string& peer_host, Findings& findings, Actions& actions);
+  // The task obeys another chief: it isn't admitted, and its place is what it was.
+  void turn_away(const TaskHello& hello, const std::string& why, Actions& actions);
   void lose_connection(Instant now, const Member& member, const std::string& why, Findings& findings, Actions& actions);
   // A ps is heard only as far as all its shard threads move: a daemon whose main loop alone lives does no work.
   void hear(Instant now, const Member& member, const Heartbeat& heartbeat, Findings& findings);

@@ -26,7 +26,9 @@ struct TaskHello {
   std::uint64_t memory_bytes = 0;  // ps: what it may use
   std::uint32_t threads = 0;       // worker: compute threads
   std::string device;              // worker
-  JournalId journal;               // of the chief it last knew, 0 = none
+  JournalId journal;               // of the chief it last obeyed, 0 = none
+  Term term{};                     // of that one
+  Incarnation chief{};             // its process
   JobId job;                       // what it holds, 0 = nothing
   Generation generation;
   std::string metrics{};  // host:port of its metrics, "" = none

@@ -45,7 +45,7 @@ class TaskNode : public Node {
   bool is_link(ConnectionId connection) const { return connection == link_; }
   void on_link_message(const Payload& payload);
   void on_link_closed() { link_lost(); }
-  JournalId journal() const { return obedience_.journal(); }
+  const transport::Obedience& obedience() const { return obedience_; }
   const Timeouts& timeouts() const { return timeouts_; }
 
  private:

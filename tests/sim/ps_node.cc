@@ -15,7 +15,9 @@ Hello PsNode::make_hello() {
   task.host = "host";
   task.pid = 1;
   task.shards = 2;
-  task.journal = journal();
+  task.journal = obedience().journal();
+  task.term = obedience().term();
+  task.chief = obedience().chief();
   if (job_) {
     task.job = job_->order.job;
     task.generation = job_->order.generation;

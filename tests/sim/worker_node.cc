@@ -28,7 +28,9 @@ Hello WorkerNode::make_hello() {
   task.address = address_of(jobs_.cluster, self().task);
   task.host = "host";
   task.pid = 1;
-  task.journal = journal();
+  task.journal = obedience().journal();
+  task.term = obedience().term();
+  task.chief = obedience().chief();
   task.job = held_;
   task.generation = held_generation_;
   Hello hello;

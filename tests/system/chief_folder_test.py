@@ -1,6 +1,7 @@
 """What stands between a chief and its journal: another chief, a damaged file, closed standard streams."""
 import os
 import re
+import shutil
 import unittest
 
 from harness import BIN, SystemTest
@@ -66,6 +67,29 @@ class ChiefFolderTest(SystemTest):
         self.assertGreater(int(re.search(r"; term (\d+)", self.finish(chief).err).group(1)), 2)
         outcome = self.run_program("chiefd", "--cluster", self.cluster, "--salvage")
         self.assertEqual((outcome.code, "isn't damaged" in outcome.out), (0, True), str(outcome))
+
+    def test_old_copy_of_the_folder_is_named_by_the_chief_and_its_tasks(self):
+        self.stop(self.start_chief())
+        old = self.folder / "backup"
+        shutil.copytree(self.state, old)
+        chief = self.start_chief()
+        ps = self.start("psd", "--cluster", self.cluster, "--index", "0")
+        self.until("the ps to be there", lambda: self.task("ps/0")["state"] == "ready")
+        self.stop(chief)
+        # On the copy the second term begins once more, under another process.
+        self.write_cluster("cluster", old)
+        chief = self.start_chief()
+        self.until("the chief to say why it is alone",
+                   lambda: "its state directory is an old copy" in self.task("ps/0")["reason"])
+        self.stop(chief)
+        self.write_cluster("cluster", self.state)
+        chief = self.start_chief()
+        self.until("the ps to be back", lambda: self.task("ps/0")["state"] == "ready")
+        ps.kill()
+        self.assertIn("state directory is an old copy", self.finish(ps).err)
+
+    def task(self, name):
+        return next(task for task in self.status("--cluster", self.cluster)["tasks"] if task["task"] == name)
 
     def test_emptied_journal_is_no_new_one(self):
         self.stop(self.start_chief())

@@ -62,7 +62,7 @@ TEST_F(ChiefLinkTest, DialsUntilTheChiefIsThereAndSaysOnceThatItIsAway) {
   start_chief();
   ASSERT_TRUE(until([&] { return welcomes_ == 1; }));
   EXPECT_EQ(away_.size(), 1u);
-  EXPECT_EQ(link_.journal(), JournalId(7));
+  EXPECT_EQ(link_.obedience().journal(), JournalId(7));
 }
 
 TEST_F(ChiefLinkTest, TimeoutOfTheChiefHoldsAndMayChange) {
@@ -146,6 +146,23 @@ TEST_F(ChiefLinkTest, ChiefOfAnOlderTermIsNotObeyed) {
   EXPECT_TRUE(until([&] { return welcomes_ == 2; }));
 }
 
+// Nobody was there for a while, which was said; then somebody is there who isn't obeyed, which is to be said too.
+TEST_F(ChiefLinkTest, WhyAChiefIsNotObeyedIsSaidOnceThoughNoneWasThereBefore) {
+  start_chief();
+  chief_->answer = FakeChief::welcome_of(Term(3), JournalId(7));
+  link_.open();
+  ASSERT_TRUE(until([&] { return welcomes_ == 1; }));
+  chief_.reset();
+  ASSERT_TRUE(until([&] { return away_.size() == 1; }));
+  start_chief();
+  chief_->answer = FakeChief::welcome_of(Term(2), JournalId(7));
+  ASSERT_TRUE(until([&] { return away_.size() == 2; }));
+  EXPECT_NE(away_[1].find("older than the term 3 that we obey"), std::string::npos) << away_[1];
+  const auto hellos = chief_->hellos;
+  ASSERT_TRUE(until([&] { return chief_->hellos >= hellos + 3; }));
+  EXPECT_EQ(away_.size(), 2u);
+}
+
 TEST_F(ChiefLinkTest, ChiefWithAnotherJournalIsToldOfWhateverItsTermAndOldReportsAreDropped) {
   start_chief();
   chief_->answer = FakeChief::welcome_of(Term(3), JournalId(7));
@@ -158,7 +175,7 @@ TEST_F(ChiefLinkTest, ChiefWithAnotherJournalIsToldOfWhateverItsTermAndOldReport
   ASSERT_TRUE(until([&] { return welcomes_ == 2; }));
   EXPECT_EQ(other_journals_, 1);
   EXPECT_TRUE(chief_->heard.empty());
-  EXPECT_EQ(link_.journal(), JournalId(8));
+  EXPECT_EQ(link_.obedience().journal(), JournalId(8));
 }
 
 TEST_F(ChiefLinkTest, TemporaryRefusalIsDialledAgainAndAnyOtherEndsIt) {

@@ -109,6 +109,8 @@ struct TaskHello {
   generation @10 :UInt64;
   metrics @11 :Text;        # host:port of its metrics, "" = none
   token @12 :UInt64;        # ps: the secret of that generation's channels, for a chief that was restarted; 0 = none
+  term @13 :UInt64;         # of that chief: one of an older term, whose journal is an old copy, learns so
+  chief @14 :UInt64;        # its process
 }
 
 # A command line opens a connection to the chief for its requests.

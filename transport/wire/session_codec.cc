@@ -18,6 +18,8 @@ static void write(const TaskHello& m, schema::TaskHello::Builder b) {
   b.setGeneration(m.generation.value);
   b.setMetrics(write_name(m.metrics, "address of metrics"));
   b.setToken(m.token);
+  b.setTerm(m.term.value);
+  b.setChief(m.chief.value);
 }
 
 static TaskHello read(schema::TaskHello::Reader r) {
@@ -35,6 +37,8 @@ static TaskHello read(schema::TaskHello::Reader r) {
   m.generation = Generation(r.getGeneration());
   m.metrics = read_name(r.getMetrics(), "address of metrics");
   m.token = r.getToken();
+  m.term = Term(r.getTerm());
+  m.chief = Incarnation(r.getChief());
   return m;
 }
 

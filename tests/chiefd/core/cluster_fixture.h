@@ -38,6 +38,7 @@ class ClusterTest : public testing::Test {
   void restart_chief() {
     journal_.journal = JournalId(7);
     Cluster::Setup setup{config_, journal_, {}, 42, clocks()};
+    setup.self = Incarnation(70);
     for (const auto& [id, job] : journal_.jobs)
       setup.jobs.emplace(id, RecoveredJob{job, configs_.at(job.submitted.toml)});
     cluster_ = std::make_unique<Cluster>(std::move(setup));

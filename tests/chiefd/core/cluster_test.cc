@@ -26,6 +26,41 @@ TEST_F(ClusterTest, UnlistedTaskIsRefusedWithASentence) {
   EXPECT_NE(task_refused_->reason.find("worker/3"), std::string::npos);
 }
 
+// The operator put an old copy of the chief's folder back, or a second chief runs on one.
+TEST_F(ClusterTest, TaskThatObeysANewerChiefOfTheJournalIsTurnedAwayAndSaidSo) {
+  start_chief(1, 1);
+  ASSERT_EQ(cluster_->term(), Term(1));
+  const auto answer = [this](JournalId journal, Term term, Incarnation chief) {
+    TaskHello hello = hello_of(worker(0));
+    hello.journal = journal;
+    hello.term = term;
+    hello.chief = chief;
+    task_refused_.reset();
+    step(TaskJoined{hello});
+    return task_refused_;
+  };
+  const auto is_ready = [this] {
+    for (const TaskStatus& status : cluster_->tasks(now_))
+      if (status.task == worker(0)) return status.state == TaskState::kReady;
+    return false;
+  };
+  const JournalId ours(7);
+  for (const auto& [term, chief] : {std::pair{Term(2), Incarnation(70)}, std::pair{Term(1), Incarnation(71)}}) {
+    const auto refused = answer(ours, term, chief);
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->code, ErrorCode::kTemporary);
+    EXPECT_FALSE(refused->ends) << "the right chief may come to this address";
+    EXPECT_NE(refused->reason.find("its state directory is an old copy"), std::string::npos) << refused->reason;
+    EXPECT_FALSE(is_ready());
+  }
+  EXPECT_FALSE(answer(ours, Term(1), Incarnation(70)));
+  EXPECT_TRUE(is_ready());
+  restart_chief();
+  EXPECT_FALSE(answer(ours, Term(1), Incarnation(70))) << "this chief goes on with that one's journal";
+  restart_chief();
+  EXPECT_FALSE(answer(JournalId(8), Term(9), Incarnation(1))) << "terms of another journal say nothing";
+}
+
 // ---- a place that several processes want (I29)
 
 class PlaceTest : public ClusterTest {
