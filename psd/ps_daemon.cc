@@ -35,7 +35,6 @@ PsDaemon::PsDaemon(asio::io_context& loop, transport::Transport& transport, chec
     : loop_(loop),
       transport_(transport),
       files_(files),
-      self_{startup.task, startup.incarnation},
       log_(log),
       startup_(std::move(startup)),
       metrics_(startup_.task),
@@ -169,7 +168,7 @@ void PsDaemon::create(const CreateShards& order) {
   facts->restore_path = order.restore_path;
   facts->init_path = order.init_path;
   facts->visited_folder = VisitedLog::folder();
-  facts->self = self_;
+  facts->self = membership_.self();
   facts->cluster = startup_.cluster.name;
   facts->cluster_hash = startup_.cluster.hash;
   facts->credits = startup_.cluster.transport.credits;
@@ -179,7 +178,8 @@ void PsDaemon::create(const CreateShards& order) {
   job_->setup = std::make_shared<ShardSetup>();
   job_->ordered = daemon::now();
   for (std::uint32_t shard = 0; shard < order.layout.shards; ++shard)
-    if (order.owners[shard].ps == self_) job_->threads.emplace(ShardId(shard), job_->threads.size() % threads_.size());
+    if (order.owners[shard].ps == membership_.self())
+      job_->threads.emplace(ShardId(shard), job_->threads.size() % threads_.size());
   std::vector<ShardId> own;
   for (const auto& [shard, thread] : job_->threads) own.push_back(shard);
   metrics_.begin(facts->config.job.name, facts->checkpoint_folder, own);

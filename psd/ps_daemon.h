@@ -143,7 +143,6 @@ class PsDaemon {
   asio::io_context& loop_;
   transport::Transport& transport_;
   checkpoint::Files& files_;
-  const Member self_;
   daemon::Log& log_;
 
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with what other threads post

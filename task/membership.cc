@@ -59,7 +59,7 @@ void Membership::open() {
 transport::ChiefLink::Handlers Membership::link_handlers() {
   return {.make_hello = [this] { return make_hello(); },
           .on_welcome = [this](const Welcome& welcome) { on_welcome(welcome); },
-          .on_other_journal = [this] { handlers_.on_other_journal(); },
+          .on_other_journal = [this] { on_other_journal(); },
           .on_message = [this](const wire::ControlMessage& message) { on_message(message); },
           .on_refused = [this](const Error& why) { handlers_.on_refused(why); },
           .on_away = [this](const std::string& why) { on_away(why); },
@@ -88,6 +88,13 @@ Hello Membership::make_hello() const {
 void Membership::rejoin() {
   self_.incarnation = Incarnation(daemon::draw_number());
   chief_.redial();
+}
+
+// The chief goes by the hello, which named what is dropped now.
+void Membership::on_other_journal() {
+  const bool held = handlers_.make_hello().job.value != 0;
+  handlers_.on_other_journal();
+  if (held) rejoin();
 }
 
 void Membership::on_welcome(const Welcome& welcome) {

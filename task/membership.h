@@ -55,7 +55,7 @@ class Membership {
   void close();
 
   const Member& self() const { return self_; }
-  // Says hello as another incarnation: it was removed from a job, and may come back as a new one.
+  // Says hello as another incarnation: it was removed from a job, or has dropped it, and may come back as a new one.
   void rejoin();
 
   // A report: see ChiefLink::tell().
@@ -79,6 +79,7 @@ class Membership {
  private:
   transport::ChiefLink::Handlers link_handlers();
   Hello make_hello() const;
+  void on_other_journal();
   void on_welcome(const Welcome& welcome);
   void on_message(const wire::ControlMessage& message);
   void on_away(const std::string& why);

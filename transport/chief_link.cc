@@ -84,6 +84,7 @@ void ChiefLink::welcomed(const Welcome& welcome) {
   if (answer.verdict == Obedience::Verdict::kObeyAnew) {
     waiting_.clear();
     handlers_.on_other_journal();
+    if (!open_) return;  // it dials again
   }
   handlers_.on_welcome(welcome);
   for (wire::ControlMessage& message : std::exchange(waiting_, {})) tell(std::move(message));

@@ -290,10 +290,12 @@ TEST_F(PsShell, WhatAChiefAsksTwiceIsAnsweredTwiceAndDoneOnce) {
 TEST_F(PsShell, AChiefWithAnotherJournalMakesItDropItsJob) {
   create_job(1, 1);
   auto channel = open_channel(0, 0);
+  const Member before = chief_.hello->member;
   chief_.journal = JournalId(78);
   chief_.hang_up();
   EXPECT_TRUE(until([&] { return channel->closed; }));
-  EXPECT_TRUE(until([&] { return chief_.hellos == 2 && chief_.last_heartbeat->job == JobId(0); }));
+  EXPECT_TRUE(until([&] { return chief_.hellos == 3 && chief_.last_heartbeat->job == JobId(0); }));
+  EXPECT_NE(chief_.hello->member, before) << "its hello named the job";
 }
 
 TEST_F(PsShell, GarbageOnAChannelOrThePortHarmsNobody) {

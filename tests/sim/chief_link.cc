@@ -41,6 +41,11 @@ void TaskNode::refused(const Refused& why) {
   exit();
 }
 
+void TaskNode::rejoin() {
+  self_.incarnation = Incarnation(world_.random().bits64() | (std::uint64_t{1} << 63));
+  redial_chief();
+}
+
 void TaskNode::redial_chief() {
   ++attempt_;
   open_ = false;
@@ -61,6 +66,7 @@ void TaskNode::on_link_message(const Payload& payload) {
     if (verdict == transport::Obedience::Verdict::kObeyAnew) {
       waiting_.clear();
       on_other_journal();
+      if (!open_) return;  // it dials again
     }
     on_welcome();
     if (gone_) tell_chief(LeaveRequest{});

@@ -41,7 +41,8 @@ class TaskNode : public Node {
     close(connection);
   }
   void tell_chief(wire::ControlMessage message);
-  void redial_chief();
+  // As another incarnation.
+  void rejoin();
   bool is_link(ConnectionId connection) const { return connection == link_; }
   void on_link_message(const Payload& payload);
   void on_link_closed() { link_lost(); }
@@ -50,6 +51,7 @@ class TaskNode : public Node {
 
  private:
   void dial_chief();
+  void redial_chief();
   void link_lost();
   void refused(const Refused& why);
   void note_obeyed(const Welcome& welcome);

@@ -82,7 +82,11 @@ class PsNode final : public TaskNode {
     if (job_->failed) tell_chief(*job_->failed);
     for (const wire::ControlMessage& report : job_->said) tell_chief(report);
   }
-  void on_other_journal() override { drop_job(); }
+  void on_other_journal() override {
+    const bool held = job_.has_value();
+    drop_job();
+    if (held) rejoin();
+  }
   void on_order(const wire::ControlMessage& message) override;
   Heartbeat make_heartbeat() override;
   void before_heartbeat() override {

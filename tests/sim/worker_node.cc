@@ -117,8 +117,7 @@ void WorkerNode::close_job(const CloseJob& close) {
   drop_job();
   tell_chief(JobClosed{job});
   if (!is_removed) return;
-  self_.incarnation = Incarnation(world_.random().bits64() | (std::uint64_t{1} << 63));
-  redial_chief();
+  rejoin();
 }
 
 void WorkerNode::open(const OpenJob& order) {

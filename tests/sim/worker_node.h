@@ -50,7 +50,11 @@ class WorkerNode final : public TaskNode {
   Hello make_hello() override;
   void on_welcome() override { feed(workerd::ChiefReturned{}); }
   void on_away() override { feed(workerd::ChiefAway{}); }
-  void on_other_journal() override { drop_job(); }
+  void on_other_journal() override {
+    const bool held = held_.value != 0;
+    drop_job();
+    if (held) rejoin();
+  }
   void on_order(const wire::ControlMessage& message) override;
   Heartbeat make_heartbeat() override;
 

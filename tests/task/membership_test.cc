@@ -38,9 +38,9 @@ class MembershipTest : public testing::Test {
         transport_(network_) {
     membership_.emplace(loop_, transport_, log_, startup_, requests_,
                         Handlers{.make_hello =
-                                     [] {
+                                     [this] {
                                        TaskHello hello;
-                                       hello.job = JobId(3);
+                                       hello.job = JobId(others_ == 0 ? 3 : 0);
                                        return hello;
                                      },
                                  .make_heartbeat =
@@ -52,7 +52,7 @@ class MembershipTest : public testing::Test {
                                      },
                                  .before_heartbeat = [this] { ++beats_due_; },
                                  .on_order = [this](const wire::ControlMessage& order) { orders_.push_back(order); },
-                                 .on_other_journal = [] {},
+                                 .on_other_journal = [this] { ++others_; },
                                  .on_registered = [this] { ++registered_; },
                                  .on_away = [this] { ++away_; },
                                  .on_refused = [this](const Error& why) { refused_ = why.message; },
@@ -90,6 +90,7 @@ class MembershipTest : public testing::Test {
   int registered_ = 0;
   int away_ = 0;
   int beats_due_ = 0;
+  int others_ = 0;  // chiefs that don't know it
   std::vector<wire::ControlMessage> orders_;
   std::string refused_;
   bool has_ended_ = false;
@@ -143,6 +144,18 @@ TEST_F(MembershipTest, IsAnotherIncarnationWhenItRejoins) {
   ASSERT_TRUE(until([this] { return registered_ == 2; }));
   EXPECT_NE(said().member.incarnation, Incarnation(5));
   EXPECT_EQ(said().member, membership_->self());
+}
+
+// The chief has counted on what the hello named.
+TEST_F(MembershipTest, RejoinsWhenItHasDroppedItsJobForAChiefThatDoesNotKnowIt) {
+  join();
+  chief_->answer = FakeChief::welcome_of(Term(1), JournalId(8));
+  chief_->link.reset();
+  ASSERT_TRUE(until([this] { return registered_ == 2; }));
+  EXPECT_EQ(others_, 1);
+  EXPECT_EQ(chief_->hellos, 3);
+  EXPECT_NE(said().member.incarnation, Incarnation(5));
+  EXPECT_EQ(said().job, JobId(0));
 }
 
 TEST_F(MembershipTest, RefusalIsTheTasksToTell) {
