@@ -160,7 +160,9 @@ void Worker::on_other_journal() {
   step_.drop_job();
 }
 
+// Asked again while its job recovers, it still waits for the same.
 void Worker::handle(const DescribeJob& message) {
+  if (message.job != job_) pause_reason_.clear();
   job_ = message.job;
   generation_ = Generation();
   reach_ = message.reach;
@@ -172,6 +174,7 @@ void Worker::handle(const OpenJob& message) {
   if (message.job == job_ && message.generation < generation_) return;
   job_ = message.job;
   generation_ = message.generation;
+  pause_reason_.clear();
   name_job(message.job_toml);
   step_.open(message, membership_.self(), membership_.timeouts());
 }
@@ -205,6 +208,7 @@ void Worker::handle(const CloseJob& message) {
     log_.set_job("");
     job_ = JobId();
     generation_ = Generation();
+    pause_reason_.clear();
   }
   step_.close(message);
   if (message.removed) membership_.rejoin();
@@ -227,7 +231,6 @@ void Worker::handle(const PauseJob& message) {
 // ---- the end, and what systemd is told
 
 void Worker::name_job(const std::string& job_toml) {
-  pause_reason_.clear();
   const Result<JobConfig> config = daemon::read_job(job_toml);
   job_name_ = config ? config->job.name : std::to_string(job_.value);
   log_.set_job(job_name_);
