@@ -279,6 +279,7 @@ TEST_F(JournalTest, NewerVersionIsRefusedWithASentence) {
   open();
   std::string bytes = content();
   bytes[8] = static_cast<char>(kJournalVersion + 1);
+  bytes[12] = static_cast<char>(bytes[12] ^ 1);  // its checksum, too
   replace(bytes);
   const Error error = open_error();
   EXPECT_EQ(error.code, ErrorCode::kConfig);
