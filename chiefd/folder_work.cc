@@ -66,13 +66,15 @@ RestorePoint restore_point(const checkpoint::OpenCheckpoint& open) {
 
 }  // namespace
 
-// A folder without any of the job's checkpoints may be a mount point without its file system: what was trained must not
-// begin anew for that, nor anything be made in it.
+// A folder without any of the job's checkpoints, damaged ones too, may be a mount point without its file system: what
+// was trained must not begin anew for that, nor anything be made in it.
 Status JobFolder::check_mounted(const std::string& folder, const std::string& committed) const {
-  if (committed.empty() || checkpoint::is_set_aside(files_, committed)) return {};
+  if (committed.empty()) return {};
   const auto found = checkpoint::list_checkpoints(files_, folder);
   if (!found) return tl::unexpected(found.error());
-  if (!found->empty()) return {};
+  const auto aside = checkpoint::list_set_aside(files_, folder);
+  if (!aside) return tl::unexpected(aside.error());
+  if (!found->empty() || !aside->empty()) return {};
   return fail(ErrorCode::kFailed,
               "checkpoint " + committed + " was committed, and " + folder +
                   " has none: is its file system mounted? To begin anew, end the job and submit it again");

@@ -99,6 +99,19 @@ TEST_F(FolderWorkTest, OneThatWasSetAsideIsNotMissed) {
   EXPECT_TRUE(answer->broken.empty());
 }
 
+// A mount point without its file system holds nothing at all.
+TEST_F(FolderWorkTest, FolderWhereADamagedOneIsLeftIsMounted) {
+  const std::string older = saved(3);
+  const std::string newest = saved(5);
+  ASSERT_TRUE(checkpoint::set_aside(files_, older));
+  ASSERT_TRUE(checkpoint::remove_all(files_, newest));
+  const auto answer = open(newest);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_FALSE(answer->newest);
+  ASSERT_FALSE(answer->broken.empty());
+  EXPECT_EQ(answer->broken[0], newest + " was committed and isn't there any more");
+}
+
 // ---- none that can be used: whether there ever was one shows in what is named as broken
 
 TEST_F(FolderWorkTest, FolderWithoutAnyNamesNoneAsBroken) {
