@@ -253,27 +253,12 @@ void Job::on_task_failed(Turn& turn, const Member& from, const TaskFailed& m) {
 }
 
 void Job::on_finding(Turn& turn, const Finding& finding) {
-  switch (stage_) {
-    case Stage::kQueued:
-    case Stage::kReleased:
-      return;
-    case Stage::kGather:
-      return gather(turn);
-    case Stage::kDescribe:
-      return on_finding_while_describing(turn, finding);
-    default:
-      break;
-  }
+  if (stage_ == Stage::kQueued || stage_ == Stage::kReleased) return;
   const Member& member = finding.member;
   const bool is_gone = finding.what != Finding::What::kJoined && finding.what != Finding::What::kReturned;
-  // A worker that was removed begins anew: its link is no better for that.
-  const Task* task = turn.tasks.find(member.task);
-  // Accusations of a ps that is lost may come later than its loss: another process of it has no such links.
-  const bool is_another =
-      member.task.role == Role::kPs && (finding.what == Finding::What::kLost || finding.what == Finding::What::kJoined);
-  const bool is_away = is_gone && finding.what != Finding::What::kSilent && (task == nullptr || !task->is_there()) &&
-                       lost_.count(member) == 0;
-  if (is_another || is_away) links_.forget(member.task);
+  forget_links(turn, finding);
+  if (stage_ == Stage::kGather) return gather(turn);
+  if (stage_ == Stage::kDescribe) return on_finding_while_describing(turn, finding);
   if (is_gone) {
     invited_.erase(member);
     if (finding.what != Finding::What::kSilent) prepared_.erase(member);

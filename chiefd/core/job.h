@@ -314,6 +314,8 @@ class Job {
   void on_accusation(Turn& turn, const Member& from, const Accusation& accusation);
   void mend_link(Turn& turn, const Links::Link& link);
   void tell_link(Turn& turn, const Links::Link& link, const std::string& consequence);
+  void forget_links(const Turn& turn, const Finding& finding);
+  bool has_channels() const;
   void judge_link(Turn& turn, const Member& from, const Links::Link& link);
   void wait_for_links(Turn& turn, TaskId ps);
   void review_links(Turn& turn);

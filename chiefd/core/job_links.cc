@@ -29,9 +29,27 @@ void Job::on_accusation(Turn& turn, const Member& from, const Accusation& accusa
   turn.tasks.accuse(accusation.accused, turn.actions);
   if (accusation.accused.role != Role::kPs || accusation.accused == from.task) return;
   // Shards of a generation that is given up say nothing of links between those of the next.
-  if (from.task.role == Role::kPs && stage_ == Stage::kRegather) return;
+  if (!has_channels() || (from.task.role == Role::kPs && stage_ == Stage::kRegather)) return;
   links_.accuse(turn.now, link, accusation.lasts);
   if (accusation.lasts >= setup_.timeouts.unreachable) judge_link(turn, from, link);
+}
+
+// A worker that was removed begins anew: its link is no better for that. Accusations of a ps that is lost may come
+// later than its loss: another process of it has no such links.
+void Job::forget_links(const Turn& turn, const Finding& finding) {
+  const Member& member = finding.member;
+  const bool is_lost = finding.what == Finding::What::kLost;
+  const Task* task = turn.tasks.find(member.task);
+  const bool is_another = member.task.role == Role::kPs && (is_lost || finding.what == Finding::What::kJoined);
+  const bool is_away = (is_lost || finding.what == Finding::What::kLeft) && (task == nullptr || !task->is_there()) &&
+                       lost_.count(member) == 0;
+  if (is_another || is_away) links_.forget(member.task);
+}
+
+// Who gathers, describes and is asked for nothing yet has no channels: what has some is of a generation that is given
+// up.
+bool Job::has_channels() const {
+  return stage_ != Stage::kGather && stage_ != Stage::kDescribe && stage_ != Stage::kFolder && stage_ != Stage::kInit;
 }
 
 void Job::tell_link(Turn& turn, const Links::Link& link, const std::string& consequence) {

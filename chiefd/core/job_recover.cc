@@ -200,9 +200,17 @@ bool Job::regather_ps(Turn& turn, std::string& problem) {
   if (placed) return true;
   owners_ = before;
   layout_ = layout_before;
-  // Nobody can take the place of what most workers don't reach: those that reach it train on.
   const bool are_there = std::all_of(missing.begin(), missing.end(),
                                      [](const Awaited& awaited) { return awaited.what == AwaitedFor::kLink; });
+  // Two ps tasks that lost each other meet only in another generation.
+  const bool lack_peers = are_there && std::none_of(missing.begin(), missing.end(), [&](const Awaited& awaited) {
+                            return is_cut_off(turn.tasks, *awaited.task);
+                          });
+  if (lack_peers) {
+    links_.forget_peers();
+    return take_them();
+  }
+  // Nobody can take the place of what most workers don't reach: those that reach it train on.
   if (are_there && can_train_with(turn.tasks)) return take_them();
   problem = placed.error().message;
   return false;

@@ -257,6 +257,32 @@ TEST_F(LinksTest, JoinerThatCannotReachAPsIsNotWaitedForNorBlamed) {
   EXPECT_EQ(status(job).state, JobState::kRunning);
 }
 
+// Their channels are of a generation that a chief before began and this one doesn't go on with.
+TEST_F(LinksTest, AccusationsBeforeTheShardsAreMadeSayNothing) {
+  start_chief(2, 2);
+  hello_all();
+  JobConfig config = with_checkpoints();
+  config.job.shards = 3;
+  folder_is_held_ = true;
+  const JobId job = submit(config);
+  for (const TaskId w : {worker(0), worker(1)}) accuse(job, w, ps(1), Duration::zero());
+  release_folder();
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
+// A connection between them broke; then the job rolls back for something else.
+TEST_F(LinksTest, PsTasksThatLostEachOtherMeetAgainInTheNextGeneration) {
+  JobConfig config = job_config("a", Mode::kSync);
+  config.job.shards = 3;
+  config.job.on_worker_loss = OnWorkerLoss::kWait;
+  const JobId job = train(config, 2);
+  say(ps(0), TaskFailed{job, generation(job), ErrorCode::kUnavailable, "shard 0 lost shard 1"});
+  accuse(job, ps(1), ps(0), Duration::zero());
+  pass(seconds(10));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(2));
+}
+
 TEST_F(LinksTest, EvaluatorThatCannotReachAPsIsReplaced) {
   JobConfig config = job_config("a");
   config.evaluate.files = "t10k";
