@@ -138,7 +138,7 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
     const auto* heartbeat = std::get_if<Heartbeat>(&message);
     if (heartbeat == nullptr || heartbeat->job != id() || stage_ == Stage::kReclaim) return;
     const bool is_old = heartbeat->generation.value != 0 && heartbeat->generation < generation_;
-    if (lost_.count(from) != 0 || is_old)
+    if (lost_.count(from) != 0 || is_old || was_removed_before(turn.tasks, from))
       send(turn, from.task,
            CloseJob{id(), heartbeat->generation, "the job goes on without this task: it was silent too long", true});
     return;
@@ -208,6 +208,15 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
                  },
              },
              message);
+}
+
+// By a chief before: it holds this generation, and isn't in its roster. As the same incarnation it can't come back.
+bool Job::was_removed_before(const Tasks& tasks, const Member& worker) const {
+  const Task* task = tasks.find(worker.task);
+  if (task == nullptr || task->member != worker || uses(worker) || stage_ != Stage::kTrain) return false;
+  const bool said_so = task->hello.job == id() && task->hello.generation == generation_;
+  const bool says_so = task->heartbeat.job == id() && task->heartbeat.generation == generation_;
+  return said_so || says_so;
 }
 
 void Job::on_task_failed(Turn& turn, const Member& from, const TaskFailed& m) {

@@ -229,6 +229,7 @@ class Job {
   bool extend_deadline(Turn& turn);
   TaskId who_stands_still(const Tasks& tasks) const;
   void on_deadline(Turn& turn);
+  bool was_removed_before(const Tasks& tasks, const Member& worker) const;
   void on_task_failed(Turn& turn, const Member& from, const TaskFailed& failed);
   void check_suspicions(Turn& turn);
   bool is_settled(const Turn& turn, const Member& from, Instant since) const;

@@ -139,7 +139,7 @@ void Job::invite(Turn& turn, const Member& worker) {
   const bool trains = stage_ == Stage::kTrain || stage_ == Stage::kRegather;
   if (!trains || !described_ || stopping_ || is_final(state_)) return;
   // Who was lost comes back as another incarnation, or with another generation.
-  const bool is_lost = stage_ == Stage::kTrain && lost_.count(worker) != 0;
+  const bool is_lost = (stage_ == Stage::kTrain && lost_.count(worker) != 0) || was_removed_before(turn.tasks, worker);
   if (is_lost || invited_.count(worker) != 0 || prepared_.count(worker) != 0) return;
   if (uses(worker) && stage_ == Stage::kTrain) return;
   invited_[worker] = turn.now;

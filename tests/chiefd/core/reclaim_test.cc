@@ -239,6 +239,28 @@ TEST_F(ReclaimTest, WorkerThatIsGoneIsFencedAndItsRecordsAreLentAgain) {
   EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u);
 }
 
+// Shards know it as the one that they have fenced.
+TEST_F(ReclaimTest, WorkerThatAChiefBeforeRemovedComesBackAsAnother) {
+  const JobId job = train(job_config("a"), 2);
+  silence(worker(1));
+  pass(seconds(3));
+  ASSERT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(0))});
+  restart_chief();
+  sent_.clear();
+  for (const std::uint32_t i : {0u, 1u}) hello_again(ps(i));
+  hello_again(worker(0));
+  pass(seconds(3));
+  ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  const Heartbeat held = heartbeats_[worker(1)];
+  hello_again(worker(1));
+  EXPECT_TRUE(sent<DescribeJob>(worker(1)).empty());
+  say(worker(1), held);
+  ASSERT_FALSE(sent<CloseJob>(worker(1)).empty());
+  EXPECT_TRUE(sent<CloseJob>(worker(1)).back().removed);
+  restart(worker(1));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, (std::vector<Member>{member(worker(0)), member(worker(1))}));
+}
+
 TEST_F(ReclaimTest, JobThatFailedKeepsWhatItHadComeTo) {
   const JobId job = train(job_config("a"));
   obedient_ = false;
