@@ -308,6 +308,7 @@ void Job::on_tick(Turn& turn) {
     if (stage_ == Stage::kTrain) check_stall(turn);
   }
   advance_attempt(turn);
+  review_savers(turn);
 }
 
 void Job::check_suspicions(Turn& turn) {
@@ -449,18 +450,10 @@ void Job::on_deadline(Turn& turn) {
                                         "within " + limit + ": does its file system hang?"},
           std::nullopt);
     case Stage::kFinalCut:
-      return fail_final_cut(turn, folder_error_.empty()
-                                      ? config().checkpoint.directory + " hasn't been read: does its file system hang?"
-                                      : folder_error_);
+      return fail_final_cut(turn, folder_problem(turn.now, ""));
     case Stage::kFolder:
     case Stage::kFind:
-      return fail(
-          turn,
-          Error{ErrorCode::kFailed, folder_error_.empty()
-                                        ? config().checkpoint.directory + " hasn't been read within " + limit +
-                                              ": does its file system hang?"
-                                        : "no use of its checkpoints' folder for " + limit + ": " + folder_error_},
-          std::nullopt);
+      return fail(turn, Error{ErrorCode::kFailed, folder_problem(turn.now, " for " + limit)}, std::nullopt);
     case Stage::kGeneration:
       return fail(turn, Error{ErrorCode::kFailed, "the chief's disk hasn't taken the job's generation within " + limit},
                   std::nullopt);

@@ -314,9 +314,9 @@ class Job {
   // job_links.cc: tasks that the chief hears can't reach each other.
   void on_accusation(Turn& turn, const Member& from, const Accusation& accusation);
   void mend_link(Turn& turn, const Links::Link& link);
-  void tell_link(Turn& turn, const Links::Link& link, const std::string& consequence);
   void forget_links(const Turn& turn, const Finding& finding);
   bool has_channels() const;
+  void tell_link(Turn& turn, const Links::Link& link, const std::string& consequence);
   void judge_link(Turn& turn, const Member& from, const Links::Link& link);
   void wait_for_links(Turn& turn, TaskId ps);
   void review_links(Turn& turn);
@@ -375,6 +375,8 @@ class Job {
   void folder_work(Turn& turn, Ticket ticket, decltype(FolderWork::work) work);
   void ask_newest(Turn& turn);
   void on_newest(Turn& turn, const Result<FolderAnswer>& answer);
+  void review_savers(Turn& turn);
+  std::string folder_problem(Instant now, const std::string& within) const;
   Error nothing_left(const FolderAnswer& answer) const;
   void on_newest_failed(Turn& turn, const Error& error, bool is_waited_for);
   void cut_now(Turn& turn);
@@ -505,12 +507,14 @@ class Job {
   // Checkpoints.
   bool is_folder_open_ = false;
   std::optional<Instant> find_again_;  // it couldn't be opened or read
-  std::string folder_error_;           // why, since it last could
-  Generation folder_generation_;       // the newest in it
-  std::uint64_t folder_mark_ = 0;      // the number in it
+  Instant folder_asked_;
+  std::string folder_error_;       // why, since it last could
+  Generation folder_generation_;   // the newest in it
+  std::uint64_t folder_mark_ = 0;  // the number in it
   std::optional<Attempt> attempt_;
   std::uint64_t last_attempt_ = 0;
   std::vector<ClientId> savers_;
+  Instant saves_until_;  // they wait, if no attempt begins before
   std::optional<CheckpointRecord> newest_;
   CheckpointFigures figures_;
   std::optional<Instant> committed_at_;  // the newest of this chief

@@ -12,6 +12,7 @@ namespace {
 
 // A whole attempt; a disk may be slow.
 constexpr int kLongestAttempt = 600;  // heartbeat timeouts
+constexpr int kLongestSaveWait = 20;  // likewise, until the attempt begins that a client asked for
 // The last checkpoint is worth waiting for somebody who makes room: the parameters are safe at the ps tasks meanwhile.
 constexpr int kFinalPatience = 5;  // setup timeouts
 // sync: the order for a cut at a step is given when the step is so near.
@@ -35,9 +36,20 @@ void Job::save(Turn& turn, ClientId client) {
     return refuse(ErrorCode::kTemporary, folder_error_.empty()
                                              ? config().checkpoint.directory + " is still being opened"
                                              : "no use of " + config().checkpoint.directory + ": " + folder_error_);
+  if (savers_.empty()) saves_until_ = turn.now + setup_.timeouts.silent * kLongestSaveWait;
   savers_.push_back(client);
   next_try_ = turn.now;
   advance_attempt(turn);
+}
+
+// A client waits for the attempt to begin, through a short pause too, but not for ever.
+void Job::review_savers(Turn& turn) {
+  if (attempt_) saves_until_ = turn.now + setup_.timeouts.silent * kLongestSaveWait;
+  if (turn.now < saves_until_) return;
+  for (const ClientId client : std::exchange(savers_, {}))
+    turn.actions.push_back(
+        AnswerClient{client, Refused{ErrorCode::kTemporary, "job " + name() + ": no checkpoint could begin; it is " +
+                                                                std::string(to_string(state_)) + ": " + reason_}});
 }
 
 bool Job::is_checkpoint_due(const Turn& turn, Step& at) const {
@@ -97,6 +109,7 @@ void Job::begin_attempt(Turn& turn, Step at) {
 // What is in the folder, which is opened first where it isn't open yet.
 void Job::ask_newest(Turn& turn) {
   find_again_.reset();
+  folder_asked_ = turn.now;
   stage_ticket_ = turn.next_ticket();
   const std::string committed = newest_ ? newest_->path : "";
   if (is_folder_open_) return folder_work(turn, stage_ticket_, FindNewest{mark_, committed});
@@ -129,6 +142,15 @@ void Job::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
   if (stage_ == Stage::kFolder) return find_init(turn);
   if (Status status = check_restore(); !status) return fail(turn, status.error(), std::nullopt);
   begin_generation(turn);
+}
+
+// Why it hasn't been read, at a deadline. `within`: " for 120 s". An error of before says nothing of a request that
+// doesn't come back.
+std::string Job::folder_problem(Instant now, const std::string& within) const {
+  const bool hangs = !find_again_ && now - folder_asked_ > setup_.timeouts.silent;
+  if (!folder_error_.empty() && !hangs) return "no use of its checkpoints' folder" + within + ": " + folder_error_;
+  return config().checkpoint.directory + " hasn't been read" + within + ": does its file system hang?" +
+         (folder_error_.empty() ? "" : " Before that: " + folder_error_);
 }
 
 // To begin anew would throw away what was promised to be kept, and maybe for a file that somebody has a copy of.

@@ -404,6 +404,16 @@ TEST_F(CheckpointFolderTest, DiskThatStaysFullFailsTheJobWithTheCause) {
   EXPECT_NE(status(job).reason.find("no space left"), std::string::npos) << status(job).reason;
 }
 
+// The request of before failed, the next one doesn't come back.
+TEST_F(CheckpointFolderTest, DiskThatHangsAfterAnErrorIsSaidToHang) {
+  const JobId job = submit_with(Error{ErrorCode::kFailed, "can't read /checkpoints/a: input/output error"});
+  folder_is_held_ = true;
+  pass(seconds(121));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_NE(status(job).reason.find("does its file system hang? Before that: can't read"), std::string::npos)
+      << status(job).reason;
+}
+
 TEST_F(CheckpointFolderTest, OneThatTheChiefMayNotWriteIsSaidAtOnce) {
   const JobId job = submit_with(Error{ErrorCode::kNoPermission, "can't create /checkpoints/a: Permission denied"});
   EXPECT_EQ(status(job).state, JobState::kFailed);

@@ -583,6 +583,22 @@ TEST_F(RecoveryTest, PsThatReturnsHasTheWholeTimeToFence) {
   EXPECT_EQ(status(job).state, JobState::kFailed);
 }
 
+TEST_F(RecoveryTest, ClientThatWantsACheckpointIsRefusedIfTheJobStaysPaused) {
+  JobConfig config = with_checkpoints(Mode::kSync);
+  config.job.shards = 2;
+  train(config, 3);
+  obedient_ = false;
+  kill(worker(2));  // no checkpoint begins before the pacer has taken the roster
+  step(chiefd::Save{ClientId(2), ""});
+  kill(ps(1));
+  pass(seconds(15));
+  EXPECT_FALSE(refused_);
+  pass(seconds(10));
+  ASSERT_TRUE(refused_);
+  EXPECT_EQ(refused_->code, ErrorCode::kTemporary);
+  EXPECT_NE(refused_->reason.find("no checkpoint could begin; it is paused: "), std::string::npos) << refused_->reason;
+}
+
 TEST_F(RecoveryTest, PacerThatDoesNotReportItsLastStepIsALossThatCounts) {
   const JobId job = train(job_config("a"), 1);
   lend_all(job);
