@@ -220,14 +220,13 @@ void ChiefNode::act(const chiefd::Probe& action) {
 // In order. What isn't durable when the process dies is lost.
 void ChiefNode::act(const chiefd::Persist& action) {
   note(action.record);
-  const Duration hangs = std::max(Duration::zero(), disk_.hung_until - world_.now());
-  const Duration takes = hangs + world_.between(std::chrono::microseconds(50), disk_.slowest);
+  const Duration takes = world_.between(std::chrono::microseconds(50), disk_.slowest);
   if (world_.now() >= next_written_) {
-    written_ = next_written_ = world_.now() + takes;
+    written_ = next_written_ = std::max(world_.now(), disk_.hung_until) + takes;
   } else {
     // All that comes while it writes is written next, at once.
     if (world_.now() >= written_) written_ = next_written_;
-    if (next_written_ == written_) next_written_ = written_ + takes;
+    if (next_written_ == written_) next_written_ = std::max(written_, disk_.hung_until) + takes;
   }
   chiefd::Persist stamped = action;
   if (auto* event = std::get_if<chiefd::EventRecord>(&stamped.record)) {

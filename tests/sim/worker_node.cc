@@ -57,7 +57,7 @@ void WorkerNode::on_order(const wire::ControlMessage& message) {
     drop_job();
     held_ = asked->job;
     after(world_.between(milliseconds(1), milliseconds(30)), [this, wanted = *asked, run = runs_] {
-      if (run == runs_) read_data(wanted, jobs_.slow_pieces);
+      if (run == runs_) read_data(wanted, prepared_ == wanted.job ? 0 : jobs_.slow_pieces);
     });
   } else if (const auto* order = std::get_if<OpenJob>(&message)) {
     if (!is_ours(order->job, order->generation)) open(*order);
@@ -83,7 +83,10 @@ void WorkerNode::on_order(const wire::ControlMessage& message) {
 }
 
 void WorkerNode::read_data(const DescribeJob& order, std::uint64_t pieces_left) {
-  if (pieces_left == 0) return describe(order);
+  if (pieces_left == 0) {
+    prepared_ = order.job;
+    return describe(order);
+  }
   after(jobs_.slow_piece, [this, order, pieces_left, run = runs_] {
     if (run != runs_) return;
     ++work_;
@@ -115,6 +118,7 @@ void WorkerNode::close_job(const CloseJob& close) {
   const bool is_removed = close.removed;
   const JobId job = close.job;
   drop_job();
+  prepared_ = JobId();
   tell_chief(JobClosed{job});
   if (!is_removed) return;
   rejoin();

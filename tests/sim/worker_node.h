@@ -53,6 +53,7 @@ class WorkerNode final : public TaskNode {
   void on_other_journal() override {
     const bool held = held_.value != 0;
     drop_job();
+    prepared_ = JobId();
     if (held) rejoin();
   }
   void on_order(const wire::ControlMessage& message) override;
@@ -98,6 +99,7 @@ class WorkerNode final : public TaskNode {
   const Duration slowest_step_;
   JobId held_;  // as hellos say it: from the first order of a job on
   Generation held_generation_;
+  JobId prepared_;  // its data is read, once
   OpenJob order_;
   JobConfig config_;
   std::unique_ptr<workerd::WorkerCore> core_;
