@@ -27,6 +27,11 @@ bool is_same_process(const TaskHello& a, const TaskHello& b) {
   return a.member.incarnation == b.member.incarnation || (a.pid != 0 && a.pid == b.pid && a.host == b.host);
 }
 
+bool was_superseded(const Task& task, const TaskHello& hello) {
+  return std::any_of(task.superseded.begin(), task.superseded.end(),
+                     [&hello](const TaskHello& former) { return is_same_process(former, hello); });
+}
+
 std::string place_taken(const TaskHello& before, const TaskHello& now) {
   const std::string process = "pid " + std::to_string(now.pid) + " on " + now.host;
   if (is_same_process(before, now)) return "it begins anew (" + process + ")";
@@ -98,7 +103,7 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
   Task& task = found->second;
   const bool is_new = task.member.incarnation != hello.member.incarnation && !DISTTRAIN_MUTANT(kRestartUnseen);
   if (is_new && !is_given_up(task.state) && !DISTTRAIN_MUTANT(kClaimDisplaces)) return contest(task, hello, actions);
-  if (is_kept_for_another(now, task, hello.member))
+  if (is_kept_for_another(now, task, hello))
     return refuse(name + " is taken by the process that answers at " + task.hello.address +
                       " and took the place while this process was away",
                   ErrorCode::kTemporary, true);
@@ -142,11 +147,10 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
 
 // The process that lost its place to the one at the task's address lives on elsewhere, and may be the first to say
 // hello again: without this the two would take the place from each other for ever.
-bool Tasks::is_kept_for_another(Instant now, const Task& task, const Member& member) const {
+bool Tasks::is_kept_for_another(Instant now, const Task& task, const TaskHello& hello) const {
   const bool is_kept = task.heir && is_given_up(task.state) && now < task.kept_until;
-  if (!is_kept || *task.heir == member) return false;
-  const auto is_it = [&member](const TaskHello& former) { return former.member == member; };
-  return member == task.member || std::any_of(task.superseded.begin(), task.superseded.end(), is_it);
+  if (!is_kept || *task.heir == hello.member) return false;
+  return is_same_process(task.hello, hello) || was_superseded(task, hello);
 }
 
 void Tasks::turn_away(const TaskHello& hello, const std::string& why, Actions& actions) {
@@ -168,9 +172,7 @@ void Tasks::contest(Task& task, const TaskHello& claim, Actions& actions) {
     task.keeps_place = false;
     const std::string lives = taken + ", which answers at " + task.hello.address;
     if (task.leaving) return refuse(lives + " and was told to end: try again", ErrorCode::kTemporary, false);
-    const auto& superseded = task.superseded;
-    if (std::any_of(superseded.begin(), superseded.end(),
-                    [&claim](const TaskHello& former) { return is_same_process(former, claim); }))
+    if (was_superseded(task, claim))
       return refuse(lives + " and took the place while this process was away", ErrorCode::kTemporary, true);
     return refuse(lives + ": give each process its own index", ErrorCode::kConfig, true);
   }

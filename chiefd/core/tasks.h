@@ -75,8 +75,8 @@ class Tasks {
   // A place that is taken is given to another process only when the one that has it was lost (I29). A claim makes the
   // chief probe who has it; meanwhile, the other is asked to try again (kTemporary). When the probe is answered, the
   // claim is refused for good: a process that was displaced before ends with kTemporary, to be started again, and
-  // one with a wrong index with kConfig. So does the process that lost its place to the one at the task's address and
-  // says hello before that one does.
+  // one with a wrong index with kConfig. A process that lost its place to the one at the task's address, and says hello
+  // before that one does, ends with kTemporary too.
   // The chief, and the tasks that it names to each other, dial what the cluster file lists. An unlisted worker is
   // dialled at `peer_host`, where its connection comes from: a hello doesn't choose whom the chief dials.
   void join(Instant now, const TaskHello& hello, const std::string& peer_host, Findings& findings, Actions& actions);
@@ -109,7 +109,7 @@ class Tasks {
   void send(Send message, Actions& actions) const;
 
  private:
-  bool is_kept_for_another(Instant now, const Task& task, const Member& member) const;
+  bool is_kept_for_another(Instant now, const Task& task, const TaskHello& hello) const;
   void contest(Task& task, const TaskHello& claim, Actions& actions);
   std::string dialled_address(const Task& task, const TaskHello& hello, const std::string& peer_host) const;
   void probe(Task& task, Actions& actions);

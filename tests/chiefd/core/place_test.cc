@@ -152,6 +152,20 @@ TEST_F(PlaceTest, DisplacedProcessIsKnownThoughItBeginsAnew) {
   EXPECT_TRUE(refused->ends);
 }
 
+TEST_F(PlaceTest, IsKeptForTheProcessAtItsAddressThoughTheDisplacedOneBeginsAnew) {
+  begin();
+  pass(std::chrono::milliseconds(100));
+  EXPECT_TRUE(claim(2));
+  probe_is_answered_by(2);
+  TaskHello anew = hello_of(ps(0));  // of the first process
+  anew.member = process(3);
+  task_refused_.reset();
+  step(TaskJoined{anew});
+  ASSERT_TRUE(task_refused_);
+  EXPECT_TRUE(task_refused_->ends);
+  EXPECT_FALSE(claim(2));
+}
+
 // Else the two would take it from each other for ever.
 TEST_F(PlaceTest, IsKeptForTheProcessAtItsAddressThoughTheDisplacedOneCallsFirst) {
   begin();
