@@ -173,9 +173,14 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
                  },
                  [&](const WorkerFenced& m) {
                    if (!is_mine(m) || m.shard.value >= owners_.size() || owners_[m.shard.value].ps != from) return;
-                   for (Fence& fence : fences_)
-                     if (fence.worker == m.worker) fence.owed.erase(m.shard);
-                   if (turn.tasks.find(m.worker.task) == nullptr) return;
+                   bool is_asked = false;
+                   for (Fence& fence : fences_) {
+                     if (fence.worker != m.worker) continue;
+                     fence.owed.erase(m.shard);
+                     is_asked = true;
+                   }
+                   // A peer may name any task; clocks are kept of those that this chief knows or has asked about.
+                   if (!is_asked && turn.tasks.find(m.worker.task) == nullptr) return;
                    Step& clock = lost_clocks_[m.worker.task];
                    clock = std::max(clock, m.last_clock);
                    advance_fences(turn);

@@ -239,6 +239,22 @@ TEST_F(ReclaimTest, WorkerThatIsGoneIsFencedAndItsRecordsAreLentAgain) {
   EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u);
 }
 
+// The chief after has never heard of it.
+TEST_F(ReclaimTest, UnlistedWorkerThatIsGoneIsFencedToo) {
+  config_.allow_unlisted_workers = true;
+  const JobId job = train(job_config("a"));
+  hello(worker(9));
+  ASSERT_EQ(sent<SetRoster>(ps(0)).back().roster.members.back(), member(worker(9)));
+  ask(job, worker(9));
+  restart_chief_without({worker(9)});
+  pass(seconds(30));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(1));
+  EXPECT_EQ(sent<FenceWorker>(ps(0)).back().worker.task, worker(9));
+  for (int i = 0; i < 50; ++i) ask(job, worker(1));
+  EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u) << "what worker/9 had is lent again";
+}
+
 // Shards know it as the one that they have fenced.
 TEST_F(ReclaimTest, WorkerThatAChiefBeforeRemovedComesBackAsAnother) {
   const JobId job = train(job_config("a"), 2);
