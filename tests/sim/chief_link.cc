@@ -4,6 +4,17 @@
 
 namespace disttrain::sim {
 
+TaskHello TaskNode::task_hello() const {
+  TaskHello task;
+  task.member = self();
+  task.host = "host";
+  task.pid = pid_;
+  task.journal = obedience_.journal();
+  task.term = obedience_.term();
+  task.chief = obedience_.chief();
+  return task;
+}
+
 void TaskNode::dial_chief() {
   const auto other = network_.taken_over.find(chief_);
   dial(other == network_.taken_over.end() ? chief_ : other->second, make_hello(), timeouts_.dial,

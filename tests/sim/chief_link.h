@@ -16,6 +16,7 @@ class TaskNode : public Node {
  public:
   TaskNode(World& world, Network& network, Member self, std::string chief, Duration heartbeat)
       : Node(world, network, self.task, self.incarnation),
+        pid_(static_cast<std::uint32_t>(self.incarnation.value % 4'000'000) + 1),
         chief_(std::move(chief)),
         timeouts_(derive_timeouts(heartbeat)) {}
 
@@ -41,12 +42,13 @@ class TaskNode : public Node {
     close(connection);
   }
   void tell_chief(wire::ControlMessage message);
-  // As another incarnation.
+  // Draws another incarnation and says hello with it.
   void rejoin();
   bool is_link(ConnectionId connection) const { return connection == link_; }
   void on_link_message(const Payload& payload);
   void on_link_closed() { link_lost(); }
-  const transport::Obedience& obedience() const { return obedience_; }
+  // What a hello says whatever the task: who it is, and whom it obeys.
+  TaskHello task_hello() const;
   const Timeouts& timeouts() const { return timeouts_; }
 
  private:
@@ -58,6 +60,7 @@ class TaskNode : public Node {
   void end();
   void beat();
 
+  const std::uint32_t pid_;
   const std::string chief_;
   Timeouts timeouts_;
   std::function<void()> gone_;  // it was told to end

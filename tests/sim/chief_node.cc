@@ -91,8 +91,8 @@ void ChiefNode::reconfigure(Duration heartbeat_timeout) {
   step(chiefd::Reconfigured{heartbeat_timeout});
 }
 
-// What its answer needs may be on a disk that hangs: then a limit of the job's ends the wait, which is longer than
-// this.
+// L2 counts from the moment when no disk hangs. The answer may need a disk, and while that hangs the job's own limits
+// end the wait; they are longer than kClientPatience.
 void ChiefNode::check_clients() {
   const Instant disks_hang_until = std::max(disk_.hung_until, jobs_.disk->hangs_until());
   for (const auto& [client, since] : asked_)

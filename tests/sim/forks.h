@@ -19,7 +19,7 @@ class Forks {
   Forks(std::uint64_t seed, World& world, Network& network)
       : world_(world), network_(network), random_(seed, stream_of("forks")) {}
 
-  // What it needs of the simulation.
+  // The parts of the simulation that forks act on.
   struct Cluster {
     std::vector<TaskId> tasks;                                // the chief first
     std::function<ChiefNode*()> chief;                        // null where it doesn't listen

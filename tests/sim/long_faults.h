@@ -20,7 +20,7 @@ struct ChiefDisk;
 
 class LongFaults {
  public:
-  // What it needs of the simulation.
+  // The parts of the simulation that long faults act on.
   struct Cluster {
     std::vector<TaskId> tasks;  // the chief first
     std::function<std::string(TaskId)> address;

@@ -101,7 +101,7 @@ class Network {
 
   // A law was broken, as a task sees it.
   std::function<void(const std::string& law)> on_violation;
-  // Who dials the first address reaches the process at the second.
+  // Maps an address to another one: a dial to the first reaches the process at the second.
   std::map<std::string, std::string> taken_over;
 
   // A process begins at this address, in place of a former one, which must have crashed.

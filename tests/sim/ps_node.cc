@@ -9,15 +9,9 @@ namespace disttrain::sim {
 using std::chrono::milliseconds;
 
 Hello PsNode::make_hello() {
-  TaskHello task;
-  task.member = self();
+  TaskHello task = task_hello();
   task.address = address_of(jobs_.cluster, self().task);
-  task.host = "host";
-  task.pid = 1;
   task.shards = 2;
-  task.journal = obedience().journal();
-  task.term = obedience().term();
-  task.chief = obedience().chief();
   if (job_) {
     task.job = job_->order.job;
     task.generation = job_->order.generation;

@@ -23,14 +23,8 @@ void clip(std::vector<float>& gradient, double limit) {
 }  // namespace
 
 Hello WorkerNode::make_hello() {
-  TaskHello task;
-  task.member = self();
+  TaskHello task = task_hello();
   task.address = address_of(jobs_.cluster, self().task);
-  task.host = "host";
-  task.pid = 1;
-  task.journal = obedience().journal();
-  task.term = obedience().term();
-  task.chief = obedience().chief();
   task.job = held_;
   task.generation = held_generation_;
   Hello hello;
