@@ -304,10 +304,6 @@ Result<JournalReading> read_old(Span bytes, std::uint32_t version, const std::st
   return reading;
 }
 
-}  // namespace
-
-namespace {
-
 // A bit has flipped in the version: nobody needs a newer chiefd.
 bool is_right_with_a_known_version(Span bytes) {
   if (bytes.size() < kHeadBytes) return false;

@@ -122,7 +122,8 @@ void ChiefLink::tell(wire::ControlMessage message) {
   if (const Status sent = connection_->send(message); !sent) handlers_.on_unsent(sent.error());
 }
 
-// Somebody answers at the chief's address: why that is of no use is news also to those who know that no chief is there.
+// A process answers at the chief's address, and this task can't use it. The reason is logged even where the task has
+// already logged that no chief is there.
 void ChiefLink::turned_away(const std::string& why) {
   if (std::exchange(said_refusal_, why) != why) said_away_ = false;
   lost(why);

@@ -208,7 +208,6 @@ void Worker::handle(const CloseJob& message) {
     log_.set_job("");
     job_ = JobId();
     generation_ = Generation();
-    pause_reason_.clear();
   }
   step_.close(message);
   if (message.removed) membership_.rejoin();

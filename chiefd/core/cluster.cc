@@ -144,8 +144,7 @@ std::string Cluster::why_disobeyed(const TaskHello& hello) const {
   return to_string(hello.member.task) + " obeys a chief of term " + std::to_string(hello.term.value) +
          " of this journal, and this one is of term " + std::to_string(term_.value) +
          ": its state directory is an old copy, or another chief runs on a copy. Stop this chief and start the one "
-         "with "
-         "the newest state directory; if that is lost, restart all ps and workers, which then obey this one";
+         "with the newest state directory; if that is lost, restart all ps and workers, which then obey this one";
 }
 
 void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {

@@ -46,8 +46,8 @@ void Job::forget_links(const Turn& turn, const Finding& finding) {
   if (is_another || is_away) links_.forget(member.task);
 }
 
-// Who gathers, describes and is asked for nothing yet has no channels: what has some is of a generation that is given
-// up.
+// Before kGeneration no task has channels for the next generation. An accusation that comes then is about channels of
+// the one that was given up.
 bool Job::has_channels() const {
   return stage_ != Stage::kGather && stage_ != Stage::kDescribe && stage_ != Stage::kFolder && stage_ != Stage::kInit;
 }

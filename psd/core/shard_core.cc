@@ -261,7 +261,8 @@ void ShardCore::on(Instant now, const RosterSet& event, Actions& actions) {
   look_again(now, actions);
 }
 
-// What was said while the link was away is said again: by the pacer the roster, by which commits name their members.
+// Messages that were sent while the link was away are lost. The pacer repeats the roster, because commits name members
+// by their place in it. The other shard repeats its report of the open step.
 void ShardCore::on(Instant, const PeerOpened&, Actions& actions) {
   if (is_pacer())
     tell_news(actions);

@@ -45,7 +45,7 @@ class ShardCluster {
             std::uint64_t sequence = 0);
   void pull(std::uint32_t worker_index, std::uint32_t shard, std::uint64_t id);
 
-  // What is under way from one shard to another never arrives.
+  // Drops all messages that are under way from one shard to another.
   void drop(std::uint32_t from, std::uint32_t to) {
     links_["s" + std::to_string(from) + ">s" + std::to_string(to)].clear();
   }

@@ -76,7 +76,7 @@ class ChiefFolderTest(SystemTest):
         ps = self.start("psd", "--cluster", self.cluster, "--index", "0")
         self.until("the ps to be there", lambda: self.task("ps/0")["state"] == "ready")
         self.stop(chief)
-        # On the copy the second term begins once more, under another process.
+        # The chief on the copy begins term 2 once more, as another process.
         self.write_cluster("cluster", old)
         chief = self.start_chief()
         self.until("the chief to say why it is alone",

@@ -6,7 +6,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))  # until something that hangs is given up
+from cluster import PATIENCE
+
 SKIPPED = 77
 LACKS = "network namespaces need root, iproute2 and a kernel that has them"
 
