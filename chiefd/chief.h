@@ -121,7 +121,7 @@ class Chief {
   void admit_client(transport::Arrival& arrival, const ClientHello& hello);
   void answer(PeerId client, const wire::ControlMessage& message);
   void look_at_clients(Instant now);
-  bool is_waited_for(PeerId client) const;
+  ClientSeats::Use use_of(PeerId client) const;
   bool drops_for_unread(PeerId client, Instant now);
   void bound_queues();
   void on_request(Peer& client, const wire::ControlMessage& message);

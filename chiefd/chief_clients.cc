@@ -37,17 +37,20 @@ bool is_of_this_host(const std::string& peer, const std::string& own) {
 
 // ---- who may ask
 
-bool Chief::is_waited_for(PeerId client) const {
+ClientSeats::Use Chief::use_of(PeerId client) const {
   const auto is_it = [client](const auto& entry) { return entry.client == client; };
   const auto peer = peers_.find(client);
-  return (peer != peers_.end() && peer->second->is_asking) || std::any_of(waiters_.begin(), waiters_.end(), is_it) ||
-         std::any_of(followers_.begin(), followers_.end(), is_it) ||
-         std::any_of(event_followers_.begin(), event_followers_.end(), is_it);
+  const bool waits = std::any_of(waiters_.begin(), waiters_.end(), is_it);
+  if (peer != peers_.end() && peer->second->is_asking && !waits) return ClientSeats::Use::kAsks;
+  if (waits || std::any_of(followers_.begin(), followers_.end(), is_it) ||
+      std::any_of(event_followers_.begin(), event_followers_.end(), is_it))
+    return ClientSeats::Use::kStays;
+  return ClientSeats::Use::kIdle;
 }
 
 void Chief::admit_client(transport::Arrival& arrival, const ClientHello& hello) {
   const bool is_local = is_of_this_host(arrival.peer(), listener_->address());
-  const ClientSeats::Verdict seat = seats_.find_seat(is_local, [this](PeerId id) { return is_waited_for(id); });
+  const ClientSeats::Verdict seat = seats_.find_seat(is_local, [this](PeerId id) { return use_of(id); });
   if (!seat.is_free)
     return refuse(arrival, Refused{ErrorCode::kTemporary,
                                    "the chief has " + std::to_string(kMaxClients) + " clients already: try again"});
@@ -92,7 +95,7 @@ bool Chief::drops_for_unread(PeerId client, Instant now) {
 }
 
 void Chief::look_at_clients(Instant now) {
-  std::vector<PeerId> leaving = seats_.idle(now, [this](PeerId id) { return is_waited_for(id); });
+  std::vector<PeerId> leaving = seats_.idle(now, [this](PeerId id) { return use_of(id); });
   for (const auto& [id, peer] : peers_)
     if (peer->user && drops_for_unread(id, now)) leaving.push_back(id);
   for (PeerId id : leaving) drop(id);

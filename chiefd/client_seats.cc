@@ -2,20 +2,24 @@
 
 namespace disttrain::chiefd {
 
-std::optional<PeerId> ClientSeats::longest_idle(bool is_local, const IsWaiting& is_waiting) const {
+// The one that has had this use for longest.
+std::optional<PeerId> ClientSeats::longest(Use use, bool is_local, const UseOf& use_of) const {
   std::optional<PeerId> found;
   for (const auto& [id, client] : clients_)
-    if (client.is_local == is_local && (!found || client.stirred < clients_.at(*found).stirred) && !is_waiting(id))
+    if (client.is_local == is_local && (!found || client.stirred < clients_.at(*found).stirred) && use_of(id) == use)
       found = id;
   return found;
 }
 
-ClientSeats::Verdict ClientSeats::find_seat(bool is_local, const IsWaiting& is_waiting) const {
+ClientSeats::Verdict ClientSeats::find_seat(bool is_local, const UseOf& use_of) const {
   const std::size_t seats = is_local ? kMaxClients : kMaxClients - kLocalSeats;
   if (clients_.size() < seats) return {true, std::nullopt};
-  std::optional<PeerId> leaves = longest_idle(false, is_waiting);
-  if (!leaves && is_local) leaves = longest_idle(true, is_waiting);
-  return {leaves.has_value(), leaves};
+  for (const Use use : {Use::kIdle, Use::kStays}) {
+    std::optional<PeerId> leaves = longest(use, false, use_of);
+    if (!leaves && is_local) leaves = longest(use, true, use_of);
+    if (leaves) return {true, leaves};
+  }
+  return {};
 }
 
 void ClientSeats::stir(PeerId client, Instant now) {
@@ -23,10 +27,10 @@ void ClientSeats::stir(PeerId client, Instant now) {
   if (found != clients_.end()) found->second.stirred = now;
 }
 
-std::vector<PeerId> ClientSeats::idle(Instant now, const IsWaiting& is_waiting) const {
+std::vector<PeerId> ClientSeats::idle(Instant now, const UseOf& use_of) const {
   std::vector<PeerId> idle;
   for (const auto& [id, client] : clients_)
-    if (now - client.stirred > kMaxClientIdle && !is_waiting(id)) idle.push_back(id);
+    if (now - client.stirred > kMaxClientIdle && use_of(id) == Use::kIdle) idle.push_back(id);
   return idle;
 }
 

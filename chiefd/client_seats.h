@@ -1,6 +1,7 @@
 // Which command lines may stay connected. A client that asks nothing gives its seat up to one that comes, the longest
-// idle first, and leaves by itself after a while; the last seats are for clients of this host, so that an operator
-// always gets in. Pure.
+// idle first, and leaves by itself after a while. Where none is idle, one that follows lines or waits for a job's end
+// gives its seat up: it may stay for hours. The last seats are for clients of this host, so that an operator always
+// gets in. Pure.
 #pragma once
 
 #include <cstddef>
@@ -20,29 +21,33 @@ inline constexpr Duration kMaxClientIdle = std::chrono::minutes(1);
 
 class ClientSeats {
  public:
-  // Whether a client waits for something that it asked for: then it isn't idle.
-  using IsWaiting = std::function<bool(PeerId)>;
+  enum class Use {
+    kIdle,
+    kStays,  // it is sent lines as they arise, or waits for a job's end
+    kAsks,   // its answer comes within seconds
+  };
+  using UseOf = std::function<Use(PeerId)>;
 
   // A seat for one more. `leaves`: the one that gives it up.
   struct Verdict {
     bool is_free = false;
     std::optional<PeerId> leaves;
   };
-  Verdict find_seat(bool is_local, const IsWaiting& is_waiting) const;
+  Verdict find_seat(bool is_local, const UseOf& use_of) const;
 
   void take(PeerId client, bool is_local, Instant now) { clients_[client] = {is_local, now}; }
   void leave(PeerId client) { clients_.erase(client); }
-  // It asks, or was answered.
+  // It asks, or was answered, or was sent a line.
   void stir(PeerId client, Instant now);
   // Those that have asked nothing for kMaxClientIdle.
-  std::vector<PeerId> idle(Instant now, const IsWaiting& is_waiting) const;
+  std::vector<PeerId> idle(Instant now, const UseOf& use_of) const;
 
  private:
   struct Client {
     bool is_local = false;
     Instant stirred;
   };
-  std::optional<PeerId> longest_idle(bool is_local, const IsWaiting& is_waiting) const;
+  std::optional<PeerId> longest(Use use, bool is_local, const UseOf& use_of) const;
 
   std::map<PeerId, Client> clients_;
 };

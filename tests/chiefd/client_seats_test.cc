@@ -13,7 +13,7 @@ class ClientSeatsTest : public testing::Test {
  protected:
   // Its number; none: there is no seat.
   std::optional<PeerId> come(bool is_local) {
-    const ClientSeats::Verdict verdict = seats_.find_seat(is_local, is_waiting_);
+    const ClientSeats::Verdict verdict = seats_.find_seat(is_local, use_of_);
     if (!verdict.is_free) return std::nullopt;
     if (verdict.leaves) {
       left_.push_back(*verdict.leaves);
@@ -36,8 +36,12 @@ class ClientSeatsTest : public testing::Test {
   Instant now_{seconds(1000)};
   PeerId last_;
   std::set<PeerId> waiting_;
+  std::set<PeerId> following_;
   std::vector<PeerId> left_;
-  ClientSeats::IsWaiting is_waiting_ = [this](PeerId id) { return waiting_.count(id) != 0; };
+  ClientSeats::UseOf use_of_ = [this](PeerId id) {
+    if (waiting_.count(id) != 0) return ClientSeats::Use::kAsks;
+    return following_.count(id) != 0 ? ClientSeats::Use::kStays : ClientSeats::Use::kIdle;
+  };
 };
 
 TEST_F(ClientSeatsTest, TheLongestIdleGivesItsSeatUp) {
@@ -66,13 +70,27 @@ TEST_F(ClientSeatsTest, ALocalClientGivesUpItsSeatOnlyToALocalOne) {
   EXPECT_EQ(left_, std::vector<PeerId>{PeerId(1)});
 }
 
+// They may follow for ever: else they would lock out the operators.
+TEST_F(ClientSeatsTest, ThoseThatFollowGiveTheirSeatsUpWhereNobodyIsIdle) {
+  fill(kMaxClients, true, false);
+  for (std::size_t i = 1; i <= kMaxClients; ++i) following_.insert(PeerId(i));
+  following_.erase(PeerId(9));
+  waiting_.insert(PeerId(1));
+  EXPECT_TRUE(seats_.idle(now_ + seconds(1), use_of_).empty());
+  EXPECT_TRUE(come(true));
+  following_.insert(last_);
+  EXPECT_TRUE(come(true));
+  EXPECT_EQ(left_, (std::vector<PeerId>{PeerId(9), PeerId(2)})) << "first who is idle, then who follows for longest";
+  EXPECT_FALSE(come(false)) << "the seats of this host's clients";
+}
+
 TEST_F(ClientSeatsTest, WhoAsksNothingForTooLongIsIdle) {
   fill(3, false, false);
   waiting_.insert(PeerId(1));
-  EXPECT_TRUE(seats_.idle(now_ + kMaxClientIdle - seconds(1), is_waiting_).empty());
+  EXPECT_TRUE(seats_.idle(now_ + kMaxClientIdle - seconds(1), use_of_).empty());
   now_ += kMaxClientIdle + seconds(1);
   seats_.stir(PeerId(2), now_);
-  EXPECT_EQ(seats_.idle(now_, is_waiting_), std::vector<PeerId>{PeerId(3)});
+  EXPECT_EQ(seats_.idle(now_, use_of_), std::vector<PeerId>{PeerId(3)});
 }
 
 }  // namespace
