@@ -38,6 +38,7 @@ enum class Mutant {
   kRestartUnseen,
   kClaimDisplaces,
   kLentBeforeFence,
+  kLatePsLost,
   kWholeLeaseGivenBack,
   kCursorOfAnotherStep,
   kOldGenerationHeard,

@@ -81,7 +81,10 @@ Actions Cluster::step(Instant now, const Event& event) {
 Instant Cluster::awake(Instant now) {
   const Duration since = last_step_ ? now - *last_step_ : Duration::zero();
   last_step_ = now;
-  if (since > 2 * timeouts_.interval) slept_ += since - timeouts_.interval;
+  if (term_ticket_)
+    slept_ += since;  // its own disk is late: nobody can reach it yet
+  else if (since > 2 * timeouts_.interval)
+    slept_ += since - timeouts_.interval;
   return now - slept_;
 }
 

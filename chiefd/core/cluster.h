@@ -123,6 +123,7 @@ class Cluster {
   Ticket last_ticket_;
   std::optional<Ticket> term_ticket_;            // until it is durable
   std::multimap<Ticket, AnswerClient> answers_;  // to be given when the ticket is durable
+  Ticket stop_ticket_;                           // of the newest end that a client asked for
   JobId last_job_;
   std::map<JobId, std::unique_ptr<Job>> jobs_;
   std::optional<JobId> current_;

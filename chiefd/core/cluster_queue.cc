@@ -119,8 +119,10 @@ void Cluster::on(Instant now, const chiefd::Stop& event, Actions& actions) {
   const AnswerClient answer{event.client, RequestDone{}};
   const auto last = std::find_if(actions.rbegin(), actions.rend(),
                                  [](const Action& action) { return std::holds_alternative<Persist>(action); });
-  if (last != actions.rend())
-    answers_.emplace(std::get<Persist>(*last).ticket, answer);
+  if (last != actions.rend()) stop_ticket_ = std::get<Persist>(*last).ticket;
+  // The second one who asks waits for what the first one set off.
+  if (last != actions.rend() || answers_.count(stop_ticket_) != 0)
+    answers_.emplace(stop_ticket_, answer);
   else
     actions.push_back(answer);
 }
@@ -141,7 +143,7 @@ void Cluster::on(Instant now, const Save& event, Actions& actions) {
 void Cluster::advance_queue(Instant now, Actions& actions) {
   while (true) {
     if (Job* job = current()) {
-      if (job->is_closing()) freeze_tasks(now);
+      if (job->has_told_to_close()) freeze_tasks(now);
       if (!job->is_released()) return;
       current_.reset();
     }

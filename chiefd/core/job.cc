@@ -106,6 +106,7 @@ bool Job::answered(const Member& member) {
 
 void Job::on_persisted(Turn& turn, Ticket ticket) {
   if (stage_ == Stage::kGeneration && ticket == stage_ticket_) create_shards(turn);
+  if (stage_ == Stage::kClose && !is_end_written_ && ticket == stage_ticket_) begin_closing(turn);
   begin_deadlines(turn, ticket);
   auto held = held_.extract(ticket);
   if (held.empty()) return;
@@ -317,8 +318,8 @@ void Job::on_tick(Turn& turn) {
 }
 
 void Job::check_suspicions(Turn& turn) {
-  // A silent ps may explain them; but if that returns, the complaints stand.
-  if (!silent_ps_.empty()) return;
+  // A ps that is silent, or not back yet, may explain them; but if that returns, the complaints stand.
+  if (!silent_ps_.empty() || (stage_ == Stage::kReclaim && awaited_.empty())) return;
   for (const auto& [from, suspicion] : std::map(suspicions_)) {
     if (!is_settled(turn, from, suspicion.since)) continue;
     suspicions_.erase(from);
@@ -332,9 +333,12 @@ void Job::check_suspicions(Turn& turn) {
       links_.forget_peers();  // they may meet again
       return recover(turn, {std::nullopt, why}, Loss::kLink);
     }
-    // All are well but the one that complains: it may do better as another member, or with others.
-    if (!is_worker(from) || stage_ != Stage::kTrain) return recover(turn, {from.task, suspicion.error.message});
-    lose_worker(turn, from, suspicion.error.message);
+    // All are well but the one that complains: it may do better as another member, or with others. Of a ps that has
+    // lost another one, a chief that was away hears too late which of them was gone: none is blamed.
+    const std::string& why = suspicion.error.message;
+    if (!is_worker(from)) return recover(turn, {std::nullopt, to_string(from.task) + ": " + why});
+    if (stage_ != Stage::kTrain) return recover(turn, {from.task, why});
+    lose_worker(turn, from, why);
   }
 }
 

@@ -85,6 +85,7 @@ class Job {
   bool is_end_durable() const { return is_final(state_) && held_.empty(); }
   // Its tasks are told to release it, or have done so.
   bool is_closing() const { return stage_ == Stage::kClose || stage_ == Stage::kReleased; }
+  bool has_told_to_close() const { return is_closing() && is_end_written_; }
   // It has ended and nothing of it is left at the tasks.
   bool is_released() const { return stage_ == Stage::kReleased; }
   // It had its turn, under whatever chief.
@@ -401,6 +402,7 @@ class Job {
   void on_evaluated(Turn& turn, const Evaluated& evaluated);
   EndRecord end_record(Instant now) const;
   void close(Turn& turn, JobState end, const std::string& reason);
+  void begin_closing(Turn& turn);
   void tell_to_close(Turn& turn, std::vector<Member> members);
   void finish_closing(Turn& turn);
 
@@ -416,11 +418,13 @@ class Job {
   Instant waits_since_;       // for them; in kTrain for a leaver's checkpoint, or the end of a step
   std::optional<Instant> deadline_;
   Instant gather_until_;                       // then it doesn't begin again with others
+  Instant workers_until_;                      // kReclaim: then it goes on without those that aren't back
   std::optional<Instant> complete_enough_at_;  // since when there are tasks enough to start
-  Ticket stage_ticket_;  // what this stage waits for: the generation's record, the folder's answer
+  Ticket stage_ticket_;  // what this stage waits for: the record of the generation or of the end, the folder's answer
   std::map<Ticket, Actions> held_;
   bool stopping_ = false;
   JobState end_ = JobState::kFinished;  // what it becomes when closed
+  bool is_end_written_ = false;         // kClose: before that nobody is told to close
   std::string end_reason_;
   Step journaled_end_;            // where it was by the record of its end
   std::vector<Member> to_close_;  // told to close once the others have

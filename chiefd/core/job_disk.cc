@@ -20,6 +20,13 @@ void Job::wait_for_disk(Turn& turn) {
   }
   const std::string reason =
       "the chief's own disk has taken no record for " + std::to_string(static_cast<long>(to_seconds(late))) + " s";
+  if (stage_ == Stage::kClose && !is_end_written_) {
+    // Whoever has ended stays so: its tasks are let go.
+    if (late > setup_.timeouts.setup) return begin_closing(turn);
+    if (late > setup_.timeouts.silent && !std::exchange(is_disk_late_, true))
+      set_state(turn, state_, end_reason_ + "; " + reason);
+    return;
+  }
   if (late > setup_.timeouts.setup)
     return fail(
         turn, Error{ErrorCode::kFailed, reason + ": check the disk of chief.state_directory and submit the job again"},

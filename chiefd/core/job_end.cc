@@ -134,15 +134,23 @@ void Job::close(Turn& turn, JobState end, const std::string& reason) {
   end_reason_ = !reason.empty() ? reason : "trained " + std::to_string(pacer_report_.global_step.value) + " steps";
   pacer_report_.global_step = reached();
   recovery_.reset();
-  // Written before anybody is told to close: a chief that finds tasks which have closed knows why.
-  turn.persist(end_record(turn.now));
+  stage_ticket_ = turn.persist(end_record(turn.now));
+  is_end_written_ = false;
   journaled_end_ = pacer_report_.global_step;
+  awaited_.clear();
+  deadline_.reset();
   if (end == JobState::kStopped) set_state(turn, JobState::kStopping, end_reason_);
   // What is still being written and lends records is void.
   for (auto& [ticket, actions] : held_)
     std::erase_if(actions, [](const Action& action) { return std::holds_alternative<Send>(action); });
+  held_[stage_ticket_];  // looked at by wait_for_disk()
+}
+
+// Its end is durable: a chief that finds tasks which have closed the job knows why. Or the disk hangs for too long.
+void Job::begin_closing(Turn& turn) {
+  is_end_written_ = true;
   // In good order the workers go first, so that none sees its shards vanish. In bad order nobody waits for anybody.
-  const bool in_order = end == JobState::kFinished || stopping_;
+  const bool in_order = end_ == JobState::kFinished || stopping_;
   std::vector<Member> first;
   for (const Member& member : members())
     (in_order && member.task.role == Role::kPs ? to_close_ : first).push_back(member);

@@ -37,7 +37,8 @@ bool Job::may_go(const Member& member) const {
     case Stage::kEvaluate:
       return !is_owner(member) && awaited_.count(member) == 0;
     case Stage::kClose:
-      return awaited_.count(member) == 0 && std::find(to_close_.begin(), to_close_.end(), member) == to_close_.end();
+      return is_end_written_ && awaited_.count(member) == 0 &&
+             std::find(to_close_.begin(), to_close_.end(), member) == to_close_.end();
     default:
       return true;  // nothing was trained since the last checkpoint
   }

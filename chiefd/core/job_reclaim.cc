@@ -124,7 +124,12 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   if (recovery_ && !stopping_) return roll_back(turn);
   stage_ = Stage::kReclaim;
   reason_ = "a new chief waits for the job's tasks";
-  deadline_ = turn.now + 2 * setup_.timeouts.silent;
+  workers_until_ = turn.now + 2 * setup_.timeouts.silent;
+  // As long as one that falls silent in training: where the chief's host went away, a task hears nothing of it, and
+  // dials again only when the chief has been silent for long.
+  deadline_ =
+      turn.now + (DISTTRAIN_MUTANT(kLatePsLost) ? 2 * setup_.timeouts.silent
+                                                : setup_.timeouts.silent_ps + setup_.timeouts.reconnect_longest);
   if (takes_checkpoints()) ask_newest(turn);
   set_next_due(pacer_report_.global_step);
 }
@@ -148,6 +153,8 @@ void Job::reclaim(Turn& turn, const TaskHello& hello) {
       return recover(turn, {hello.member.task, "it holds another secret of the job's channels than others"});
   }
   reclaimed_.insert(hello.member);
+  // Who couldn't reach the chief for as long is back at about the same time.
+  if (is_owner(hello.member)) workers_until_ = turn.now + 2 * setup_.timeouts.silent;
   // Workers that have marked their channels for the chief before would wait for those that never heard of it.
   if (is_owner(hello.member))
     send(turn, hello.member.task, AbandonCheckpoint{id(), generation_, turn.term.value << 32});
@@ -158,14 +165,14 @@ void Job::reclaim(Turn& turn, const TaskHello& hello) {
 void Job::finish_reclaim(Turn& turn) {
   const auto is_missing = [this](const Member& member) { return reclaimed_.count(member) == 0; };
   const std::vector<Member> ps = holders();
-  const bool all =
-      std::none_of(ps.begin(), ps.end(), is_missing) && std::none_of(workers_.begin(), workers_.end(), is_missing);
+  const bool has_all_ps = std::none_of(ps.begin(), ps.end(), is_missing);
+  const bool has_all = has_all_ps && std::none_of(workers_.begin(), workers_.end(), is_missing);
   if (!awaited_.empty()) {
     if (!hears_both_ways(turn.tasks, pacer())) deadline_ = turn.now + answer_limit();
     if (turn.now < *deadline_) return;
     return recover(turn, {pacer().task, "it heartbeats, but didn't say where the job is"});
   }
-  if (!all && turn.now < *deadline_) return;
+  if (!has_all && turn.now < (has_all_ps ? workers_until_ : *deadline_)) return;
   for (const Member& member : ps)
     if (is_missing(member))
       return recover(turn, {member.task, "it was lost while the chief was away"},

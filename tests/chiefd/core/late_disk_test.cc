@@ -49,5 +49,42 @@ TEST_F(LateDiskTest, ADiskThatStaysAwayFailsTheJobAndNoTask) {
   EXPECT_FALSE(status(job).root_cause);
 }
 
+// A chief listens once its term is durable.
+TEST_F(LateDiskTest, TasksThatCannotReachTheChiefYetAreNotLost) {
+  const JobId job = train(job_config("a"));
+  disk_is_held_ = true;
+  restart_chief();
+  pass(seconds(30));
+  release_disk();
+  for (const TaskId task : {ps(0), ps(1), worker(0), worker(1)}) hello_again(task);
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(1));
+}
+
+TEST_F(LateDiskTest, NobodyIsToldToCloseBeforeTheJobsEndIsDurable) {
+  const JobId job = train(job_config("a"));
+  disk_is_held_ = true;
+  say(worker(0), TaskFailed{job, generation(job), ErrorCode::kData, "its loss isn't finite"});
+  pass(seconds(3));
+  EXPECT_EQ(count_sent<CloseJob>(), 0u) << "a later chief would take them for lost";
+  EXPECT_NE(status(job).reason.find("the chief's own disk has taken no record"), std::string::npos)
+      << status(job).reason;
+  release_disk();
+  EXPECT_EQ(count_sent<CloseJob>(), 3u);
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+}
+
+TEST_F(LateDiskTest, TasksAreToldToCloseThoughTheDiskHangsForTooLong) {
+  const JobId job = train(job_config("a"));
+  disk_is_held_ = true;
+  say(worker(0), TaskFailed{job, generation(job), ErrorCode::kData, "its loss isn't finite"});
+  pass(seconds(130));
+  EXPECT_EQ(count_sent<CloseJob>(), 3u);
+  release_disk();
+  EXPECT_EQ(count_sent<CloseJob>(), 3u);
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd

@@ -161,12 +161,29 @@ TEST_F(ReclaimTest, PsThatIsGoneMeansARollback) {
   const JobId job = train(job_config("a"));
   restart_chief_without({ps(0)});
   EXPECT_EQ(status(job).state, JobState::kRunning) << "others may have said hello already: nobody is blamed in a hurry";
-  pass(seconds(3));
+  pass(seconds(7));
   EXPECT_EQ(status(job).state, JobState::kPaused);
   restart(ps(0));
   pass(seconds(1));
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
   EXPECT_EQ(generation(job), Generation(2));
+}
+
+// Where the chief's host went away, a task hears nothing of that: it dials again when the chief has been silent for
+// long.
+TEST_F(ReclaimTest, PsThatIsLateIsWaitedForAndThenWorkersForAWhile) {
+  const JobId job = train(job_config("a"));
+  restart_chief_without({ps(0), worker(1)});
+  pass(seconds(5));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  hear_again(ps(0));
+  hello_again(ps(0));
+  pass(seconds(1));
+  EXPECT_EQ(event("worker_lost"), "no event of this kind");
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(1));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(0))});
 }
 
 TEST_F(ReclaimTest, PsThatWasRestartedMeanwhileMeansARollback) {
