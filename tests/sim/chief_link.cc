@@ -17,6 +17,7 @@ TaskHello TaskNode::task_hello() const {
 
 void TaskNode::dial_chief() {
   const auto other = network_.taken_over.find(chief_);
+  if (other != network_.taken_over.end()) network_.harm.hit_link(address(), chief_);
   dial(other == network_.taken_over.end() ? chief_ : other->second, make_hello(), timeouts_.dial,
        [this, attempt = ++attempt_](std::optional<ConnectionId> connection, bool) {
          if (attempt != attempt_) {

@@ -88,6 +88,9 @@ void ChiefNode::save(const std::string& name) {
 
 void ChiefNode::reconfigure(Duration heartbeat_timeout) {
   tell("has another heartbeat timeout");
+  // They learn of it when they connect again: by the new one they may be late until then.
+  for (const PsConfig& ps : jobs_.cluster.ps) network_.harm.hit(ps.address);
+  for (const WorkerConfig& worker : jobs_.cluster.workers) network_.harm.hit(worker.address);
   step(chiefd::Reconfigured{heartbeat_timeout});
 }
 
@@ -247,11 +250,24 @@ void ChiefNode::act(const chiefd::Persist& action) {
   });
 }
 
+void ChiefNode::blames(const std::string& whom, const std::string& why) {
+  const auto says = [&why](const char* what) { return why.find(what) != std::string::npos; };
+  // It was told to, or sees what is wrong with the disk.
+  const bool was_told_to = says("it begins anew") || says("it began anew");
+  if (was_told_to || says("input/output error") || says("isn't the folder that the chief sees")) return;
+  // The job lends nothing until it is done without workers that come back late to a new chief; it takes them back.
+  if (says("was lost while the chief was away") && whom.starts_with("worker/")) return;
+  const auto task = parse_task_id(whom);
+  if (task && !network_.harm.is_hit(*task)) laws_.violated("I26: " + whom + " has been well all the time: " + why);
+}
+
 // What the laws go by.
 void ChiefNode::note(const chiefd::Record& record) {
   if (std::holds_alternative<chiefd::TrainingRecord>(record)) laws_.trains();
   if (const auto* event = std::get_if<chiefd::EventRecord>(&record)) {
     tell("event " + event->kind + ": " + event->text);
+    for (const char* kind : {chiefd::kLossCounted, chiefd::kLostAtStart, chiefd::kWorkerLost, "task_lost"})
+      if (event->kind == kind) blames(event->task, event->text);
     if (event->kind == chiefd::kTaskLeaves) laws_.is_to_leave();
     if (event->kind == chiefd::kRollsBack) laws_.rolls_back_uncounted(event->text.starts_with("a link failed"));
     if (event->kind == "task_left" || event->kind == "task_lost")

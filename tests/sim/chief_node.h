@@ -63,6 +63,8 @@ class ChiefNode final : public Node {
   void act(const chiefd::CloseFolder& action);
   void act(const chiefd::AnswerClient& action);
   void note(const chiefd::Record& record);
+  // I26: who is told as lost was hit by a fault.
+  void blames(const std::string& whom, const std::string& why);
   void act(const chiefd::JobEnded&) {}
   void act(const chiefd::Note& action) { tell(action.text); }
   void tick();

@@ -55,6 +55,7 @@ constexpr Planted kAll[] = {
     {Mutant::kGrantNotDurable, "grant-not-durable", "a lease is sent before it is written", "I12"},
     {Mutant::kRestartUnseen, "restart-unseen", "a task that restarts quickly isn't seen to have died", "I4"},
     {Mutant::kClaimDisplaces, "claim-displaces", "whoever claims a place has it, also from one that lives", "I29"},
+    {Mutant::kLatePsLost, "late-ps-lost", "a ps that comes back late to a new chief is told as lost", "I26"},
     {Mutant::kLentBeforeFence, "lent-before-fence", "a lost worker's records are lent again at once", "I11"},
     {Mutant::kWholeLeaseGivenBack, "whole-lease-given-back", "they are lent again though they were visited", "I11"},
     {Mutant::kCursorOfAnotherStep, "cursor-of-another-step", "a checkpoint has the pacer's newest ledger", "I11 I13"},

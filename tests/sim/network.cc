@@ -57,6 +57,7 @@ void Network::arrive_hello(std::size_t from, std::uint64_t life, std::size_t to,
   if (ghosts != 0 && world_.chance(ghosts)) {
     world_.tell(seats_[from]->address + " hears nothing of its hello to " + there.address);
     world_.count(Happening::kLostHello);
+    harm.hit_link(seats_[from]->address, there.address);
     connection.sides[0].closed = true;
     // Its end comes late: the dialler has tried again.
     world_.after(world_.between(std::chrono::milliseconds(1), std::chrono::seconds(2)),
@@ -281,6 +282,7 @@ void Network::crash(const std::string& address, bool with_host) {
   if (!there.node) return;
   world_.tell(address + (with_host ? " loses its host" : " is killed"));
   world_.count(with_host ? Happening::kHostLost : Happening::kCrash);
+  harm.hit(address);
   std::vector<std::pair<std::uint64_t, int>> ends;
   for (const auto& [id, connection] : connections_)
     for (const int side : {0, 1})
@@ -308,6 +310,7 @@ void Network::crash(const std::string& address, bool with_host) {
 }
 
 void Network::rename(const std::string& from, const std::string& to) {
+  harm.hit(from);
   seat(from).address = to;
   auto entry = numbers_.extract(from);
   entry.key() = to;
@@ -317,6 +320,7 @@ void Network::rename(const std::string& from, const std::string& to) {
 void Network::pause(const std::string& address) {
   if (!is_alive(address)) return;
   world_.tell(address + " is paused");
+  harm.hit(address);
   seat(address).paused = true;
 }
 
@@ -337,6 +341,7 @@ void Network::part(const Links& links, Duration heals_after) {
   for (const auto& [from, to] : links) {
     partitions_[id].emplace_back(number(from), number(to));
     ++blocked_[partitions_[id].back()];
+    harm.hit_link(from, to);
   }
   world_.after(heals_after, [this, id] { heal(id); });
 }
@@ -373,6 +378,7 @@ void Network::cut_one() {
   world_.count(Happening::kConnectionCut);
   world_.tell("the connection of " + seats_[connection.sides[0].seat]->address + " and " +
               seats_[connection.sides[1].seat]->address + " breaks");
+  harm.hit_link(seats_[connection.sides[0].seat]->address, seats_[connection.sides[1].seat]->address);
   break_connection(id, 3);
 }
 

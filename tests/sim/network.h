@@ -14,6 +14,7 @@
 
 #include "common/messages/data.h"
 #include "common/messages/session.h"
+#include "tests/sim/harm.h"
 #include "tests/sim/world.h"
 #include "transport/wire/codec.h"
 
@@ -101,6 +102,8 @@ class Network {
 
   // A law was broken, as a task sees it.
   std::function<void(const std::string& law)> on_violation;
+  // What this network did to whom, and what others tell it.
+  Harm harm;
   // Maps an address to another one: a dial to the first reaches the process at the second.
   std::map<std::string, std::string> taken_over;
 

@@ -86,6 +86,7 @@ class Simulation {
                        status.reason);
       else
         laws_.finished(jobs_.configs.at("second"), status.examples);
+      blames_who_was_hit(jobs_.configs.at("second"), status);
     }
     if (!is_faulty_ && laws_.has_lost_links()) laws_.violated("L2: the job rolls back for a link, and none has failed");
     outcome.violation = laws_.violation();
@@ -115,6 +116,17 @@ class Simulation {
     const bool may_end = outcome.finished || (status.state == chiefd::JobState::kStopped && mishaps_.is_stopped()) ||
                          (status.state == chiefd::JobState::kFailed && may_fail(job, status.reason));
     if (!may_end) laws_.violated("L1: the job is " + std::string(to_string(status.state)) + ": " + status.reason);
+    blames_who_was_hit(job, status);
+  }
+  // A task that says what is wrong with the data, or with a folder, is named as well.
+  void blames_who_was_hit(const JobConfig& job, const chiefd::JobStatus& status) {
+    if (!status.root_cause || network_.harm.is_hit(status.root_cause->task)) return;
+    const auto says = [&status](const char* what) { return status.reason.find(what) != std::string::npos; };
+    if (may_diverge(job, status.reason) || says("the disk is away") || says("input/output error") ||
+        says("isn't the folder that the chief sees"))
+      return;
+    laws_.violated("I26: the job is " + std::string(to_string(status.state)) + " because of " +
+                   to_string(status.root_cause->task) + ", which has been well all the time: " + status.reason);
   }
   // Its data spoil it, as they may, and it says so.
   bool may_diverge(const JobConfig& job, const std::string& reason) const {
@@ -154,6 +166,7 @@ class Simulation {
       tasks_.push_back(TaskId{Role::kWorker, i});
       jobs_.cluster.workers[i].address = to_string(tasks_.back());
     }
+    network_.harm.set_workers(jobs_.cluster.workers.size());
     jobs_.cluster.transport.credits = static_cast<std::uint32_t>(draw(1, 4));
     network_.longest = std::chrono::microseconds(draw(50, 3000));
     disk_.slowest = quick_journal_ = milliseconds(draw(1, 50));
@@ -396,6 +409,7 @@ class Simulation {
           std::erase_if(some, [role](TaskId t) { return t.role == Role::kChief || t.role != role.value_or(t.role); });
           const TaskId task = some[number % some.size()];
           if (!network_.is_alive(address(task))) return;
+          network_.harm.hit(address(task));
           static_cast<TaskNode*>(network_.at(address(task)))->leave([this, task, away] { crash(task, false, away); });
         });
   }
@@ -473,6 +487,7 @@ class Simulation {
     world_.tell("the clock of " + to_string(task) + " jumps by " +
                 std::to_string(std::chrono::duration_cast<milliseconds>(by).count()) + " ms");
     network_.at(address(task))->jump(by);
+    network_.harm.hit(address(task));
   }
 
   // All who write to the shared disk go down with it.
