@@ -88,6 +88,10 @@ class BadInputTest(SystemTest):
             self.assert_refused(self.run_program("disttrain", "up", *word), 64,
                                 "disttrain up: there is no option '--jbo'; did you mean '--job'?")
 
+    def test_option_before_its_verb_is_told_where_it_belongs(self):
+        self.assert_refused(self.run_program("disttrain", "checkpoint", "--cluster", self.cluster, "save"), 64,
+                            "'--cluster' stands before the verb; write it after `disttrain checkpoint save`")
+
     def test_unknown_option_is_a_usage_error(self):
         self.assert_refused(self.up(self.job(), "--wrokers", "2"), 64)
 

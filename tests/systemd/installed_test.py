@@ -178,7 +178,7 @@ class InstalledTest(unittest.TestCase):
         self.assertEqual(folders, "/var/lib/disttrain/checkpoints disttrain 750\n/var/log/disttrain disttrain 750\n")
         self.assertEqual(self.shipped, (SOURCE / "etc/cluster.toml").read_text())
         self.host.write("/root/shipped.toml", self.shipped)
-        self.assertIn("is well: cluster", self.host.run("disttrain", "check", "/root/shipped.toml").stdout)
+        self.assertIn("is valid: cluster", self.host.run("disttrain", "check", "/root/shipped.toml").stdout)
 
     def test_manual_pages_and_completion_are_installed(self):
         for path in ("man/man1/disttrain-submit.1.gz", "man/man5/disttrain-cluster.toml.5.gz", "man/man8/psd.8.gz",

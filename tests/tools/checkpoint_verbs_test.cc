@@ -236,7 +236,7 @@ TEST_F(CheckpointVerbs, VerifyOfAWellOneIsZero) {
   const std::string path = saved(10);
   const Ran ran = run("verify " + path);
   EXPECT_EQ(ran.code, 0) << ran.error;
-  EXPECT_THAT(ran.out, HasSubstr(path + " is well: 2 files"));
+  EXPECT_THAT(ran.out, HasSubstr(path + " is valid: 2 files"));
 }
 
 TEST_F(CheckpointVerbs, VerifyNamesEveryDamagedFile) {

@@ -34,7 +34,7 @@ int check(const CheckOptions& options) {
   for (const std::string& path : options.files) {
     const auto found = check_file(path);
     if (found)
-      std::cout << path << " is well: " << *found << '\n';
+      std::cout << path << " is valid: " << *found << '\n';
     else
       exit_code = daemon::report("disttrain check", found.error());
   }

@@ -60,7 +60,7 @@ Json to_json(const Verified& verified) {
 
 void print(const Verified& verified) {
   if (verified.problems.empty())
-    std::cout << verified.path << " is well: " << verified.files << (verified.files == 1 ? " file, " : " files, ")
+    std::cout << verified.path << " is valid: " << verified.files << (verified.files == 1 ? " file, " : " files, ")
               << bytes_text(verified.bytes) << '\n';
   for (const Error& problem : verified.problems) daemon::report(kProgram, problem);
 }

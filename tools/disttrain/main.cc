@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -50,9 +51,14 @@ std::string unknown_word(const CLI::App& app) {
   if (words.empty()) return "";
   std::vector<std::string> known;
   if (words.front().starts_with('-')) {
-    for (const CLI::Option* option : innermost->get_options())
+    for (const CLI::Option* option : innermost->get_options()) {
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-    return path + ": " + no_such("option", words.front().substr(0, words.front().find('=')), known);
+      for (const std::string& name : option->get_snames()) known.push_back("-" + name);
+    }
+    const std::string option = words.front().substr(0, words.front().find('='));
+    if (std::find(known.begin(), known.end(), option) != known.end())
+      return path + ": '" + option + "' stands before the verb; write it after `" + path + "`";
+    return path + ": " + no_such("option", option, known);
   }
   if (innermost->get_require_subcommand_min() == 0) return "";
   for (const CLI::App* verb : innermost->get_subcommands([](const CLI::App*) { return true; }))

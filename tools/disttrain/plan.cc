@@ -100,14 +100,14 @@ Result<Tasks> find_tasks(const PlanOptions& options) {
   if (file) {
     const auto cluster = daemon::read_cluster(*file);
     if (!cluster) return tl::unexpected<Error>(cluster.error());
-    return tasks_of(*cluster, "cluster file " + *file);
+    return tasks_of(*cluster, "the cluster of " + *file);
   }
   if (file.error().code != ErrorCode::kNoInput) return tl::unexpected<Error>(file.error());
   ClusterConfig cluster;
   cluster.ps.resize(options.ps.value_or(1));
   cluster.workers.resize(options.workers.value_or(2));
   for (PsConfig& ps : cluster.ps) ps.address = "127.0.0.1:1";  // on this host, as `up` makes them
-  return tasks_of(cluster, "as `disttrain up` would make it: " + std::to_string(cluster.ps.size()) + " ps, " +
+  return tasks_of(cluster, "a cluster as `disttrain up` makes it: " + std::to_string(cluster.ps.size()) + " ps, " +
                                std::to_string(cluster.workers.size()) + " workers");
 }
 
@@ -255,7 +255,7 @@ Json to_json(const Plan& plan) {
 }
 
 void print(const Plan& plan) {
-  std::cout << "job " << plan.job.job.name << " on the cluster " << plan.tasks.described << '\n'
+  std::cout << "job " << plan.job.job.name << " on " << plan.tasks.described << '\n'
             << with_commas(static_cast<double>(plan.parameter_bytes / sizeof(float))) << " parameters ("
             << bytes_text(plan.parameter_bytes) << ") in " << plan.layout.buckets.size() << " buckets on "
             << plan.layout.shards << (plan.layout.shards == 1 ? " shard" : " shards") << " (" << plan.why << ")\n\n";

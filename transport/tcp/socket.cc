@@ -173,6 +173,8 @@ std::string system_words(int error) {
       return "connection reset by the peer";
     case ETIMEDOUT:
       return "the peer's host doesn't answer";
+    case EMFILE:
+      return "out of file descriptors; raise `ulimit -n`, or LimitNOFILE of the unit";
     default:
       return std::strerror(error);
   }
