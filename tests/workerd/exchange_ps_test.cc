@@ -265,8 +265,10 @@ TEST_F(PsExchangeTest, FramesOfAnotherGenerationAreIgnored) {
 
 TEST_F(PsExchangeTest, NothingIsCalledAfterClose) {
   open();
+  run_until(loop_, [this] { return !shards_.peers.empty(); });
+  ASSERT_TRUE(opened_.empty()) << "the welcome is on its way";
   exchange_->close();
-  loop_.run_for(std::chrono::milliseconds(50));
+  run_until(loop_, [this] { return shards_.peers[0]->closed; });
   EXPECT_TRUE(opened_.empty());
   EXPECT_FALSE(refused_);
 }
