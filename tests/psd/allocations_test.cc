@@ -40,6 +40,9 @@ void* operator new(std::size_t bytes) {
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return counted_new(bytes, static_cast<std::size_t>(alignment));
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return counted_new(bytes, alignof(std::max_align_t));
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
