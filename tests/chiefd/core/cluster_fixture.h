@@ -184,6 +184,7 @@ class ClusterTest : public testing::Test {
   std::vector<std::string> notes_;
   std::vector<JobId> ended_;
   std::vector<JobSubmitted> answers_;
+  std::size_t requests_done_ = 0;
   std::optional<Refused> refused_;
   std::optional<Refused> task_refused_;
   std::vector<Record> records_written_;
@@ -233,6 +234,7 @@ class ClusterTest : public testing::Test {
   }
   void on(const AnswerClient& answer) {
     if (const auto* submitted = std::get_if<JobSubmitted>(&answer.answer)) answers_.push_back(*submitted);
+    if (std::holds_alternative<RequestDone>(answer.answer)) ++requests_done_;
     if (const auto* refused = std::get_if<Refused>(&answer.answer)) refused_ = *refused;
     if (std::holds_alternative<RequestDone>(answer.answer)) ++done_;
   }

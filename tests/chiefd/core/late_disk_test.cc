@@ -86,5 +86,24 @@ TEST_F(LateDiskTest, TasksAreToldToCloseThoughTheDiskHangsForTooLong) {
   EXPECT_EQ(status(job).state, JobState::kFailed);
 }
 
+TEST_F(LateDiskTest, SecondKillIsAnsweredWhenTheFirstOneIsDurable) {
+  train(job_config("a"));
+  disk_is_held_ = true;
+  for (const std::uint64_t client : {1, 2}) step(Stop{ClientId(client), "a", true, "ada"});
+  EXPECT_EQ(requests_done_, 0u) << "a chief that dies now leaves a job that goes on";
+  release_disk();
+  EXPECT_EQ(requests_done_, 2u);
+}
+
+TEST_F(LateDiskTest, PsDoesNotLeaveBeforeTheJobsEndIsDurable) {
+  train(job_config("a"));
+  disk_is_held_ = true;
+  step(Stop{ClientId(1), "a", true, "ada"});
+  say(ps(0), LeaveRequest{});
+  EXPECT_EQ(count_sent<LeaveGranted>(), 0u) << "the workers haven't closed yet";
+  release_disk();
+  EXPECT_EQ(count_sent<LeaveGranted>(), 1u);
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd
