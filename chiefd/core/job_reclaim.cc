@@ -125,8 +125,8 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   stage_ = Stage::kReclaim;
   reason_ = "a new chief waits for the job's tasks";
   workers_until_ = turn.now + 2 * setup_.timeouts.silent;
-  // As long as one that falls silent in training: where the chief's host went away, a task hears nothing of it, and
-  // dials again only when the chief has been silent for long.
+  // A ps has as long as one that falls silent in training. A task that heard no end of its link, because the chief's
+  // host vanished, dials again only when the chief has been silent for five heartbeat timeouts.
   deadline_ =
       turn.now + (DISTTRAIN_MUTANT(kLatePsLost) ? 2 * setup_.timeouts.silent
                                                 : setup_.timeouts.silent_ps + setup_.timeouts.reconnect_longest);
@@ -153,7 +153,7 @@ void Job::reclaim(Turn& turn, const TaskHello& hello) {
       return recover(turn, {hello.member.task, "it holds another secret of the job's channels than others"});
   }
   reclaimed_.insert(hello.member);
-  // Who couldn't reach the chief for as long is back at about the same time.
+  // The workers that the same fault kept away come back at about this time.
   if (is_owner(hello.member)) workers_until_ = turn.now + 2 * setup_.timeouts.silent;
   // Workers that have marked their channels for the chief before would wait for those that never heard of it.
   if (is_owner(hello.member))

@@ -47,7 +47,7 @@ class TaskNode : public Node {
   bool is_link(ConnectionId connection) const { return connection == link_; }
   void on_link_message(const Payload& payload);
   void on_link_closed() { link_lost(); }
-  // What a hello says whatever the task: who it is, and whom it obeys.
+  // The fields that hellos of ps tasks and of workers share: the process, and the chief that it obeys.
   TaskHello task_hello() const;
   const Timeouts& timeouts() const { return timeouts_; }
 

@@ -16,7 +16,7 @@ class Harm {
 
   // The process at this address was killed, stood still, or its clock was set.
   void hit(const std::string& address);
-  // What one sends to the other is lost or late, for whatever time.
+  // A fault loses or delays messages between these two addresses.
   void hit_link(const std::string& one, const std::string& other);
 
   // Of a link between a worker and a ps the worker is the one that may be lost for it. The ps may be where half of the

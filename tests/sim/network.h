@@ -102,7 +102,7 @@ class Network {
 
   // A law was broken, as a task sees it.
   std::function<void(const std::string& law)> on_violation;
-  // What this network did to whom, and what others tell it.
+  // The tasks that faults have hit. The network notes its own faults here, and the simulation notes the others.
   Harm harm;
   // Maps an address to another one: a dial to the first reaches the process at the second.
   std::map<std::string, std::string> taken_over;
