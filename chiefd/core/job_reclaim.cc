@@ -172,7 +172,8 @@ void Job::finish_reclaim(Turn& turn) {
     if (turn.now < *deadline_) return;
     return recover(turn, {pacer().task, "it heartbeats, but didn't say where the job is"});
   }
-  if (!has_all && turn.now < (has_all_ps ? workers_until_ : *deadline_)) return;
+  const bool is_ps_time_up = !deadline_ || turn.now >= *deadline_;  // none: it passed while all ps were back
+  if (!has_all && (has_all_ps ? turn.now < workers_until_ : !is_ps_time_up)) return;
   for (const Member& member : ps)
     if (is_missing(member))
       return recover(turn, {member.task, "it was lost while the chief was away"},
