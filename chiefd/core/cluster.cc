@@ -264,7 +264,7 @@ void Cluster::on(Instant now, const Tick&, Actions& actions) {
   if (Job* job = current()) job->on_tick(turn);
 }
 
-TaskStatus Cluster::task_status(const Task& task, Instant now) const {
+TaskStatus Cluster::presence(const Task& task, Instant now) const {
   TaskStatus status;
   status.task = task.member.task;
   status.is_listed = task.is_listed;
@@ -277,28 +277,39 @@ TaskStatus Cluster::task_status(const Task& task, Instant now) const {
   status.losses = task.losses;
   if (task.member.incarnation.value == 0) return status;
   status.heartbeat_age = std::max(now - task.last_heard, Duration::zero());  // forgiven time lies ahead
-  status.step = task.heartbeat.steps;
-  status.phase = task.heartbeat.phase;
-  status.in_phase = task.heartbeat.in_phase;
-  status.phase_times = task.heartbeat.phase_times;
-  status.shards = task.heartbeat.shards;
-  if (task.heartbeat.pacer) status.step = task.heartbeat.pacer->global_step.value;
-  if (current_) {
-    const Job& job = *jobs_.at(*current_);
-    status.phase_times = job.measured_times(task.member, status.phase_times);
-    // A short job may end between two heartbeats; what the worker said when it finished is newer.
-    if (task.member.task.role == Role::kWorker) status.step = std::max(status.step, job.steps_of(task.member));
-  }
   if (!current_ || task.state != TaskState::kReady) return status;
   if (status.reason.empty()) status.reason = jobs_.at(*current_)->why_kept_out(task.member.task, now);
-  const std::vector<Member> members = jobs_.at(*current_)->members();
-  if (std::find(members.begin(), members.end(), task.member) != members.end() && task.heartbeat.job == *current_)
-    status.state = TaskState::kRunning;
-  if (status.state == TaskState::kRunning && task.member.task.role == Role::kWorker) {
-    status.examples_per_second = task.rate.per_second();
-    if (std::isfinite(task.heartbeat.loss) && task.heartbeat.examples > 0) status.loss = task.heartbeat.loss;
-  }
+  if (is_at_work(task)) status.state = TaskState::kRunning;
   return status;
+}
+
+bool Cluster::is_at_work(const Task& task) const {
+  if (!current_ || task.state != TaskState::kReady || task.heartbeat.job != *current_) return false;
+  const std::vector<Member> members = jobs_.at(*current_)->members();
+  return std::find(members.begin(), members.end(), task.member) != members.end();
+}
+
+TaskFigures Cluster::figures(const Task& task) const {
+  TaskFigures figures;
+  if (task.member.incarnation.value == 0) return figures;
+  const bool is_worker = task.member.task.role == Role::kWorker;
+  figures.step = task.heartbeat.steps;
+  figures.phase = task.heartbeat.phase;
+  figures.in_phase = task.heartbeat.in_phase;
+  figures.phase_times = task.heartbeat.phase_times;
+  figures.shards = task.heartbeat.shards;
+  if (task.heartbeat.pacer) figures.step = task.heartbeat.pacer->global_step.value;
+  if (current_) {
+    const Job& job = *jobs_.at(*current_);
+    figures.phase_times = job.measured_times(task.member, figures.phase_times);
+    // A short job may end between two heartbeats; what the worker said when it finished is newer.
+    if (is_worker) figures.step = std::max(figures.step, job.steps_of(task.member));
+  }
+  if (is_worker && is_at_work(task)) {
+    figures.examples_per_second = task.rate.per_second();
+    if (std::isfinite(task.heartbeat.loss) && task.heartbeat.examples > 0) figures.loss = task.heartbeat.loss;
+  }
+  return figures;
 }
 
 std::optional<std::uint64_t> Cluster::reached_by(const Task& task) const {
@@ -312,8 +323,9 @@ std::vector<TaskStatus> Cluster::tasks(Instant now) const {
     furthest[id.role] = std::max(furthest[id.role], reached_by(task).value_or(0));
   std::vector<TaskStatus> statuses;
   for (const auto& [id, task] : tasks_.all()) {
-    TaskStatus status = task_status(task, now - slept_);
-    if (const auto reached = reached_by(task)) status.lag = furthest[id.role] - *reached;
+    TaskStatus status = presence(task, now - slept_);
+    status.figures = figures(task);
+    if (const auto reached = reached_by(task)) status.figures.lag = furthest[id.role] - *reached;
     statuses.push_back(std::move(status));
   }
   return statuses;
@@ -323,17 +335,21 @@ JobStatus Cluster::status(JobId id, Instant now) const {
   const Job& job = *jobs_.at(id);
   JobStatus status = job.status(now - slept_);
   const auto frozen = frozen_.find(id);
+  if (!is_final(job.state()) || frozen != frozen_.end()) status.tasks = tasks(now);
   if (frozen != frozen_.end())
-    status.tasks = frozen->second;
-  else if (!is_final(job.state()))
-    status.tasks = tasks(now);
+    for (TaskStatus& task : status.tasks) {
+      const auto at_end = frozen->second.find(task.task);
+      task.figures = at_end != frozen->second.end() ? at_end->second : TaskFigures();
+    }
   status.waits_for = job.waits_for(tasks_, now - slept_);
   return status;
 }
 
 // The tasks forget the job's figures as soon as they close it, but those who ask later want them.
-void Cluster::freeze_tasks(Instant now) {
-  frozen_.try_emplace(*current_, tasks(now + slept_));
+void Cluster::freeze_figures(Instant now) {
+  if (frozen_.count(*current_) != 0) return;
+  auto& frozen = frozen_[*current_];
+  for (const TaskStatus& task : tasks(now + slept_)) frozen.emplace(task.task, task.figures);
 }
 
 }  // namespace disttrain::chiefd

@@ -62,7 +62,7 @@ class Cluster {
   std::size_t queued() const;
   // It ended, and that is durable. The job must be known.
   bool has_ended(JobId job) const;
-  // The job must be known. Its tasks: those it uses or used.
+  // The job must be known. Its tasks: all of the cluster, as they are now.
   JobStatus status(JobId job, Instant now) const;
   std::vector<TaskStatus> tasks(Instant now) const;
 
@@ -103,9 +103,12 @@ class Cluster {
   std::uint32_t ahead_of(const Job* job) const;
   // Of its submission, until that is durable.
   std::optional<Ticket> ticket_of(JobId id) const;
-  void freeze_tasks(Instant now);
+  void freeze_figures(Instant now);
   void forget_old_jobs();
-  TaskStatus task_status(const Task& task, Instant now) const;
+  // Who it is and whether it lives, without figures.
+  TaskStatus presence(const Task& task, Instant now) const;
+  TaskFigures figures(const Task& task) const;
+  bool is_at_work(const Task& task) const;  // in the current job
   std::optional<std::uint64_t> reached_by(const Task& task) const;
 
   // Constant.
@@ -130,8 +133,8 @@ class Cluster {
   std::map<JobId, JournaledJob> left_running_;  // until start()
   std::deque<EventRecord> past_events_;         // until start()
   const EventClocks begun_at_;
-  std::map<JobId, std::string> unreadable_;          // queued jobs whose text this version can't read, and why
-  std::map<JobId, std::vector<TaskStatus>> frozen_;  // tasks of jobs that ended, as they were then
+  std::map<JobId, std::string> unreadable_;                // queued jobs whose text this version can't read, and why
+  std::map<JobId, std::map<TaskId, TaskFigures>> frozen_;  // of jobs that ended
 };
 
 }  // namespace disttrain::chiefd

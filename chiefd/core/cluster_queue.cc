@@ -143,7 +143,7 @@ void Cluster::on(Instant now, const Save& event, Actions& actions) {
 void Cluster::advance_queue(Instant now, Actions& actions) {
   while (true) {
     if (Job* job = current()) {
-      if (job->has_told_to_close()) freeze_tasks(now);
+      if (job->has_told_to_close()) freeze_figures(now);
       if (!job->is_released()) return;
       current_.reset();
     }

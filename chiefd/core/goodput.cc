@@ -10,7 +10,8 @@ namespace {
 // A step may take long.
 bool any_works(const JobStatus& status) {
   return std::any_of(status.tasks.begin(), status.tasks.end(), [](const TaskStatus& task) {
-    const bool works = task.phase == Phase::kCompute || task.phase == Phase::kInput || task.phase == Phase::kEvaluate;
+    const bool works = task.figures.phase == Phase::kCompute || task.figures.phase == Phase::kInput ||
+                       task.figures.phase == Phase::kEvaluate;
     return works && task.state == TaskState::kRunning;
   });
 }
@@ -62,17 +63,17 @@ void Goodput::look(Instant now, const JobStatus& status, Duration patience) {
 Goodput::Shares Goodput::shares_since(const JobStatus& status) {
   Shares shares;
   for (const TaskStatus& task : status.tasks) {
-    if (task.phase_times.size() < static_cast<std::size_t>(kPhases)) continue;
+    if (task.figures.phase_times.size() < static_cast<std::size_t>(kPhases)) continue;
     const PhaseTimes before = before_[task.task];
     const auto since = [&](Phase phase) {
       const auto i = static_cast<std::size_t>(phase);
       const Duration known = i < before.size() ? before[i] : Duration::zero();
-      return task.phase_times[i] >= known ? task.phase_times[i] - known : Duration::zero();
+      return task.figures.phase_times[i] >= known ? task.figures.phase_times[i] - known : Duration::zero();
     };
     shares.train += since(Phase::kCompute) + since(Phase::kEvaluate);
     shares.input += since(Phase::kInput);
     shares.sync += since(Phase::kPull) + since(Phase::kPush) + since(Phase::kWait);
-    before_[task.task] = task.phase_times;
+    before_[task.task] = task.figures.phase_times;
   }
   return shares;
 }

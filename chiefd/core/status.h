@@ -30,6 +30,20 @@ struct Losses {
   std::uint64_t replaced = 0;  // another one took its place
 };
 
+// What a task has done in a job.
+struct TaskFigures {
+  std::uint64_t step = 0;
+  Phase phase = Phase::kIdle;
+  Duration in_phase{};
+  PhaseTimes phase_times;                     // workers
+  std::vector<ShardLoad> shards;              // ps
+  std::optional<double> examples_per_second;  // a worker's, see ExampleRate
+  std::optional<double> loss;                 // of a worker's last batch; none before the first
+  // Steps of its own by which a worker is behind the furthest worker of this generation, versions by which a ps is
+  // behind the furthest ps, by the last heartbeat of each. None: it isn't in it, or hasn't stepped.
+  std::optional<std::uint64_t> lag;
+};
+
 struct TaskStatus {
   TaskId task;
   bool is_listed = true;  // in the cluster file
@@ -39,19 +53,9 @@ struct TaskStatus {
   std::string metrics;  // host:port; "": none
   TaskState state = TaskState::kWaiting;
   std::string reason;
-  std::uint64_t step = 0;
   std::optional<Duration> heartbeat_age;  // none: never heard of
-  Phase phase = Phase::kIdle;
-  Duration in_phase{};
-  PhaseTimes phase_times;         // workers
-  std::vector<ShardLoad> shards;  // ps: of the job that it is in
-  // In a job:
-  std::optional<double> examples_per_second;  // a worker's, see ExampleRate
-  std::optional<double> loss;                 // of a worker's last batch; none before the first
-  // Steps of its own by which a worker is behind the furthest worker of this generation, versions by which a ps is
-  // behind the furthest ps, by the last heartbeat of each. None: it isn't in it, or hasn't stepped.
-  std::optional<std::uint64_t> lag;
-  Losses losses;  // as far as this chief knows
+  Losses losses;                          // as far as this chief knows
+  TaskFigures figures;                    // of a job that ended: those of its end
 };
 
 // What a job is at, for those who ask what its time is used for.

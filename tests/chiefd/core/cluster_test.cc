@@ -432,7 +432,7 @@ TEST_F(TrainingTest, FinishedWorkersStepsAreThoseThatItSaid) {
   report_pacer(10, 1);
   finish(job, worker(0));
   ASSERT_EQ(status(job).state, JobState::kFinished);
-  EXPECT_EQ(status(job).tasks.back().step, 10u);
+  EXPECT_EQ(status(job).tasks.back().figures.step, 10u);
 }
 
 TEST_F(TrainingTest, SyncLendsBlocksToTheWholeRosterAhead) {
@@ -524,7 +524,7 @@ TEST_F(TrainingTest, PhaseTimesAreThoseSinceTheEndOfWarmUp) {
   say(worker(0), beat);
   beat.phase_times = PhaseTimes(kPhases, seconds(8));
   say(worker(0), beat);
-  EXPECT_EQ(status(job).tasks.back().phase_times, PhaseTimes(kPhases, seconds(5)));
+  EXPECT_EQ(status(job).tasks.back().figures.phase_times, PhaseTimes(kPhases, seconds(5)));
 }
 
 TEST_F(TrainingTest, WhatShardsSayOfThemselvesIsInThePssStatus) {
@@ -533,7 +533,7 @@ TEST_F(TrainingTest, WhatShardsSayOfThemselvesIsInThePssStatus) {
   Heartbeat beat = heartbeats_[ps(0)];
   beat.shards = {load};
   say(ps(0), beat);
-  EXPECT_EQ(status(job).tasks.front().shards, std::vector<ShardLoad>{load});
+  EXPECT_EQ(status(job).tasks.front().figures.shards, std::vector<ShardLoad>{load});
 }
 
 TEST_F(TrainingTest, MessagesOfAnotherGenerationChangeNothing) {

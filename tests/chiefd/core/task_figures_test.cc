@@ -11,14 +11,15 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class TaskFigures : public TrainingTest {
+class TaskFiguresTest : public TrainingTest {
  protected:
-  TaskStatus figures(JobId job, TaskId id) {
+  TaskStatus task_status(JobId job, TaskId id) {
     for (const TaskStatus& task : status(job).tasks)
       if (task.task == id) return task;
     ADD_FAILURE() << "no " << to_string(id);
     return {};
   }
+  TaskFigures figures(JobId job, TaskId id) { return task_status(job, id).figures; }
   // Its next heartbeats say that it has come so far.
   void reach(TaskId id, std::uint64_t steps) {
     heartbeats_[id].steps = steps;
@@ -26,18 +27,18 @@ class TaskFigures : public TrainingTest {
   }
 };
 
-TEST_F(TaskFigures, WorkersThatHaventSteppedHaveNone) {
+TEST_F(TaskFiguresTest, WorkersThatHaventSteppedHaveNone) {
   const JobId job = train(job_config("a"));
   for (std::uint32_t i : {0u, 1u}) heartbeats_[worker(i)].loss = std::numeric_limits<double>::quiet_NaN();
   pass(milliseconds(300));
   for (const TaskStatus& task : status(job).tasks) {
-    EXPECT_FALSE(task.examples_per_second) << to_string(task.task);
-    EXPECT_FALSE(task.loss);
-    EXPECT_FALSE(task.lag);
+    EXPECT_FALSE(task.figures.examples_per_second) << to_string(task.task);
+    EXPECT_FALSE(task.figures.loss);
+    EXPECT_FALSE(task.figures.lag);
   }
 }
 
-TEST_F(TaskFigures, RateAndLossAreTheWorkersOwn) {
+TEST_F(TaskFiguresTest, RateAndLossAreTheWorkersOwn) {
   const JobId job = train(job_config("a"));
   heartbeats_[worker(1)].loss = 0.5;
   for (std::uint64_t step = 1; step <= 30; ++step) {
@@ -52,7 +53,7 @@ TEST_F(TaskFigures, RateAndLossAreTheWorkersOwn) {
   EXPECT_FALSE(figures(job, ps(0)).loss);
 }
 
-TEST_F(TaskFigures, LagIsBehindTheFurthestOfItsKind) {
+TEST_F(TaskFiguresTest, LagIsBehindTheFurthestOfItsKind) {
   const JobId job = train(job_config("a"), 3);
   reach(worker(0), 40);
   reach(worker(1), 50);
@@ -65,18 +66,18 @@ TEST_F(TaskFigures, LagIsBehindTheFurthestOfItsKind) {
   EXPECT_EQ(figures(job, ps(0)).lag, 0u);
 }
 
-TEST_F(TaskFigures, WorkerThatIsSilentHasNoRate) {
+TEST_F(TaskFiguresTest, WorkerThatIsSilentHasNoRate) {
   const JobId job = train(job_config("a"));
   for (std::uint64_t step = 1; step <= 100; ++step) {
     reach(worker(1), step);
     if (step == 60) silence(worker(1));
     pass(milliseconds(100));
   }
-  ASSERT_EQ(figures(job, worker(1)).state, TaskState::kSilent);
+  ASSERT_EQ(task_status(job, worker(1)).state, TaskState::kSilent);
   EXPECT_FALSE(figures(job, worker(1)).examples_per_second);
 }
 
-TEST_F(TaskFigures, PsThatIsSilentLagsBehindTheOther) {
+TEST_F(TaskFiguresTest, PsThatIsSilentLagsBehindTheOther) {
   JobConfig config = job_config("a");
   config.job.shards = 2;
   const JobId job = train(config);
@@ -86,12 +87,12 @@ TEST_F(TaskFigures, PsThatIsSilentLagsBehindTheOther) {
     if (step == 20) silence(ps(1));
     pass(milliseconds(100));
   }
-  ASSERT_EQ(figures(job, ps(1)).state, TaskState::kSilent);
+  ASSERT_EQ(task_status(job, ps(1)).state, TaskState::kSilent);
   EXPECT_EQ(figures(job, ps(0)).lag, 0u);
   EXPECT_EQ(figures(job, ps(1)).lag, 31u);
 }
 
-TEST_F(TaskFigures, WhoIsLostIsntTheFurthest) {
+TEST_F(TaskFiguresTest, WhoIsLostIsntTheFurthest) {
   const JobId job = train(job_config("a"));
   reach(worker(0), 40);
   reach(worker(1), 50);
@@ -101,7 +102,7 @@ TEST_F(TaskFigures, WhoIsLostIsntTheFurthest) {
   EXPECT_FALSE(figures(job, worker(1)).lag);
 }
 
-TEST_F(TaskFigures, AnotherGenerationBeginsAnew) {
+TEST_F(TaskFiguresTest, AnotherGenerationBeginsAnew) {
   const JobId job = train(job_config("a"));
   for (std::uint64_t step = 1; step <= 30; ++step) {
     reach(worker(0), step);
@@ -113,6 +114,27 @@ TEST_F(TaskFigures, AnotherGenerationBeginsAnew) {
   pass(milliseconds(100));
   EXPECT_FALSE(figures(job, worker(0)).examples_per_second);
   EXPECT_FALSE(figures(job, worker(0)).lag);
+}
+
+TEST_F(TaskFiguresTest, EndedJobKeepsThemButWhetherItsTasksLiveIsAskedNow) {
+  const JobId job = train(job_config("a"), 1);
+  heartbeats_[worker(0)].loss = 0.5;
+  reach(worker(0), 10);
+  pass(milliseconds(100));
+  ASSERT_EQ(task_status(job, worker(0)).state, TaskState::kRunning);
+  lend_all(job);
+  report_pacer(10, 1);
+  finish(job, worker(0));
+  ASSERT_EQ(status(job).state, JobState::kFinished);
+  heartbeats_[worker(0)] = Heartbeat();
+  pass(milliseconds(300));
+  EXPECT_EQ(task_status(job, worker(0)).state, TaskState::kReady);
+  kill(worker(0));
+  pass(seconds(3));
+  EXPECT_EQ(task_status(job, worker(0)).state, TaskState::kLeft);
+  EXPECT_GE(task_status(job, worker(0)).heartbeat_age.value(), seconds(3));
+  EXPECT_EQ(figures(job, worker(0)).step, 10u);
+  EXPECT_EQ(figures(job, worker(0)).loss, 0.5);
 }
 
 }  // namespace
