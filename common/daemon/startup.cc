@@ -17,6 +17,7 @@
 #include "common/daemon/service.h"
 #include "common/daemon/signals.h"
 #include "common/daemon/standard_streams.h"
+#include "common/daemon/usage_error.h"
 #include "common/metrics/process.h"
 
 namespace disttrain::daemon {
@@ -34,8 +35,11 @@ std::optional<DaemonOptions> parse(Role role, int argc, char** argv, int& exit_c
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    exit_code = app.exit(error) == 0 ? 0 : static_cast<int>(ErrorCode::kUsage);
-    if (exit_code != 0) tell_status(error.what());
+    exit_code = error.get_exit_code() == 0 ? app.exit(error) : static_cast<int>(ErrorCode::kUsage);
+    if (exit_code == 0) return std::nullopt;
+    const std::string problem = usage_error(app, error);
+    tell_status(problem);
+    std::cerr << problem << "\nRun with --help for more information.\n";
     return std::nullopt;
   }
   return options;

@@ -94,6 +94,19 @@ class BadInputTest(SystemTest):
 
     def test_unknown_option_is_a_usage_error(self):
         self.assert_refused(self.up(self.job(), "--wrokers", "2"), 64)
+        self.assert_refused(self.run_program("psd", "--idnex=0"), 64, "psd: there is no option '--idnex'; did you mean '--index'?")
+
+    def test_what_is_missing_is_named_with_its_verb(self):
+        self.assert_refused(self.run_program("disttrain"), 64, "disttrain: there is no verb; expected one of up, submit")
+        self.assert_refused(self.run_program("disttrain", "checkpoint"), 64,
+                            "disttrain checkpoint: there is no verb; expected one of save, list")
+        self.assert_refused(self.run_program("disttrain", "submit"), 64, "disttrain submit: JOB is required")
+        self.assert_refused(self.run_program("psd", "0"), 64, "psd: '0' is a word too many")
+
+    def test_number_that_is_none(self):
+        for text in ("x", "-1", "2.5", "99999999999", ""):
+            self.assert_refused(self.run_program("disttrain", "plan", "job.toml", "--ps", text), 64,
+                                f"disttrain plan: --ps: '{text}' is no number of 0 to 4294967295")
 
     def test_zero_tasks_are_a_usage_error(self):
         self.assert_refused(self.up(self.job(), ps=0), 64, "--ps")

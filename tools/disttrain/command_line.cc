@@ -1,5 +1,9 @@
 #include "tools/disttrain/command_line.h"
 
+#include <charconv>
+#include <cstdint>
+#include <system_error>
+
 #include "tools/disttrain/verbs.h"
 
 namespace disttrain::cli {
@@ -26,6 +30,18 @@ constexpr char kKeyValue[] = "SECTION.KEY=VALUE";
 
 using Run = std::function<int()>;
 
+// For options that take a number. The library's own words are "Could not convert: --ps = x".
+std::string why_no_count(const std::string& text) {
+  std::uint32_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem == std::errc() && end == text.data() + text.size()) return "";
+  return "'" + text + "' is no number of 0 to 4294967295";
+}
+
+CLI::Option* takes_count(CLI::Option* option) {
+  return option->type_name(kCount)->check(why_no_count);
+}
+
 void add_sets(CLI::App* verb, std::vector<std::string>& sets) {
   verb->add_option("--set", sets, kSetHelp)->type_name(kKeyValue)->allow_extra_args(false);
 }
@@ -40,9 +56,8 @@ void add_plan(CLI::App& app, PlanOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("plan", "show placement, memory and bytes of a job without starting anything");
   verb->add_option("JOB", options.job, "job file")->type_name(kTomlFile)->required();
   verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
-  verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)")->type_name(kCount);
-  verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)")
-      ->type_name(kCount);
+  takes_count(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
+  takes_count(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
   add_sets(verb, options.sets);
   verb->add_flag("--json", options.json, "one JSON object");
   verb->callback([&] { run = [&] { return plan(options); }; });
@@ -53,9 +68,8 @@ void add_up(CLI::App& app, UpOptions& options, Run& run) {
   verb->add_option("CLUSTER,--cluster", options.cluster, "cluster file: starts those of its daemons that are local")
       ->type_name(kTomlFile);
   verb->add_option("--job", options.job, "job file")->type_name(kTomlFile)->required();
-  verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)")->type_name(kCount);
-  verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)")
-      ->type_name(kCount);
+  takes_count(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
+  takes_count(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
   add_sets(verb, options.sets);
   verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
   verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
@@ -77,11 +91,9 @@ void add_bench(CLI::App& app, UpOptions& options, Run& run) {
   verb->add_option("JOB", options.job, "job file")->type_name(kTomlFile)->required();
   verb->add_option("--cluster", options.cluster, "cluster file of daemons that run; else as `up` without one")
       ->type_name(kTomlFile);
-  verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)")->type_name(kCount);
-  verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)")
-      ->type_name(kCount);
-  verb->add_option("--warmup", options.warmup, "global steps before the measurement begins")
-      ->type_name(kCount)
+  takes_count(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
+  takes_count(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
+  takes_count(verb->add_option("--warmup", options.warmup, "global steps before the measurement begins"))
       ->capture_default_str();
   add_sets(verb, options.sets);
   verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);

@@ -1,0 +1,79 @@
+#include "common/daemon/usage_error.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <vector>
+
+#include "common/nearest_word.h"
+
+namespace disttrain::daemon {
+
+namespace {
+
+// A verb that ends something is proposed to nobody who didn't all but write it.
+bool may_be_meant(const std::string& word, const std::string& known) {
+  const bool ends_something = known == "stop" || known == "kill";
+  constexpr std::size_t kLongest = 8;  // longer words are something else anyway
+  return !ends_something || (word.size() <= kLongest && edit_distance(word, known) <= 1);
+}
+
+std::string expected_one_of(const std::vector<std::string>& known) {
+  std::string list;
+  for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
+  return "expected one of " + list;
+}
+
+// "there is no verb 'stauts'; did you mean 'status'?"
+std::string no_such(const std::string& what, const std::string& word, const std::vector<std::string>& known) {
+  std::vector<std::string> likely;
+  for (const std::string& one : known)
+    if (may_be_meant(word, one)) likely.push_back(one);
+  const std::string nearest = nearest_word(word, likely);
+  return "there is no " + what + " '" + word + "'; " +
+         (nearest.empty() ? expected_one_of(known) : "did you mean '" + nearest + "'?");
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> verbs_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(verb->get_name());
+  return names;
+}
+
+}  // namespace
+
+// A word that isn't known comes first: the library would say what else is missing for want of it.
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* innermost = &app;
+  std::string path = app.get_name();
+  while (!innermost->get_subcommands().empty()) {
+    innermost = innermost->get_subcommands().front();
+    path += " " + innermost->get_name();
+  }
+  const bool wants_verb = innermost->get_require_subcommand_min() != 0;
+  const std::vector<std::string> words = app.remaining(true);
+  if (words.empty() && wants_verb && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
+    return path + ": there is no verb; " + expected_one_of(verbs_of(*innermost));
+  if (words.empty()) return path + ": " + error.what();
+  const std::string& word = words.front();
+  if (word.starts_with('-')) {
+    const std::vector<std::string> known = options_of(*innermost);
+    const std::string option = word.substr(0, word.find('='));
+    if (std::find(known.begin(), known.end(), option) != known.end())
+      return path + ": '" + option + "' stands before the verb; write it after `" + path + "`";
+    return path + ": " + no_such("option", option, known);
+  }
+  if (wants_verb) return path + ": " + no_such("verb", word, verbs_of(*innermost));
+  return path + ": '" + word + "' is a word too many";
+}
+
+}  // namespace disttrain::daemon
