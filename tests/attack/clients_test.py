@@ -27,6 +27,18 @@ class ClientsTest(AttackTest):
             for _ in range(5):
                 self.now()
 
+    def test_clients_that_stay_lock_nobody_out(self):
+        """They wait for the job's end or follow its lines, which may take for ever."""
+        self.train()
+        with self.unharmed():
+            for request in wire.status_request(wait_for_end=3600), wire.logs_request(follow=True):
+                for _ in range(300):
+                    peer, welcome = self.client()
+                    self.assertEqual(welcome, wire.WELCOME)
+                    peer.say(request)
+                for _ in range(5):
+                    self.now()
+
     def test_a_client_that_never_reads_is_dropped(self):
         self.train()
         with self.unharmed():

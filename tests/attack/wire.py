@@ -177,8 +177,9 @@ def submit(toml):
     return control(25, Struct(bytes(16), [Text(toml)]))
 
 
-def status_request(job="", everything=False):
-    return control(27, Struct(struct.pack("<Bxxxxxxxq", everything, 0), [Text(job)]))
+def status_request(job="", everything=False, wait_for_end=0):
+    """wait_for_end: seconds."""
+    return control(27, Struct(struct.pack("<Bxxxxxxxq", everything, wait_for_end * 10**9), [Text(job)]))
 
 
 def stop_request(job):
