@@ -16,6 +16,8 @@ Layout two_shards() {
   return layout;
 }
 
+constexpr Duration kHeartbeatTimeout = std::chrono::milliseconds(200);
+
 class PsExchangeTest : public ::testing::Test, public ExchangeHandler {
  protected:
   PsExchangeTest() : shards_(loop_, two_shards()), parameters_(12, -1.0F), gradients_(12, 0.0F) {}
@@ -28,7 +30,7 @@ class PsExchangeTest : public ::testing::Test, public ExchangeHandler {
     options.token = 99;
     options.self = Member{TaskId{Role::kWorker, 1}, Incarnation(5)};
     options.owners = shards_.owners();
-    options.timeouts = derive_timeouts(std::chrono::milliseconds(200));
+    options.timeouts = derive_timeouts(kHeartbeatTimeout);
     exchange_ = std::make_unique<PsExchange>(loop_, tcp_, shards_.layout, options, *this);
     exchange_->open(Roster{});
   }
@@ -167,7 +169,9 @@ TEST_F(PsExchangeTest, OpenChannelOnWhichNothingComesIsLostAndDialledAgain) {
 
 TEST_F(PsExchangeTest, OpenChannelThatIsKeptAliveStaysThoughNothingIsAsked) {
   open_and_wait();
-  loop_.run_for(std::chrono::milliseconds(700));
+  // Longer than a channel may be silent.
+  const std::uint64_t last = shards_.beats + 3 * derive_timeouts(kHeartbeatTimeout).silent / FakeShards::kBeat;
+  run_until(loop_, [&] { return shards_.beats >= last; });
   EXPECT_TRUE(lost_.empty());
 }
 

@@ -82,6 +82,8 @@ class Peer : public transport::ConnectionHandler {
 // All shards of a layout behind one address; asynchronous: each frame is added to the parameters as it comes.
 class FakeShards {
  public:
+  static constexpr std::chrono::milliseconds kBeat{20};
+
   FakeShards(asio::io_context& loop, Layout layout_of_job) : layout(std::move(layout_of_job)), loop_(loop) {
     values.assign(element_count(layout.model), 0.0F);
     versions.assign(layout.shards, 0);
@@ -107,6 +109,7 @@ class FakeShards {
   std::vector<std::uint64_t> last;      // by shard: frames taken
   std::vector<std::unique_ptr<Peer>> peers;
   std::uint64_t hellos = 0;
+  std::uint64_t beats = 0;     // one each kBeat, at least
   std::uint64_t examples = 0;  // that shard 0 has seen
   std::vector<Interval> visited;
   // Instead of Welcome, if set and it returns true.
@@ -118,9 +121,10 @@ class FakeShards {
  private:
   // As shards do within each heartbeat interval.
   void keep_alive() {
-    timer_.expires_after(std::chrono::milliseconds(20));
+    timer_.expires_after(kBeat);
     timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
       if (cancelled || !*alive) return;
+      ++beats;
       if (!is_silent_)
         for (const auto& peer : peers)
           if (peer->channel && peer->is_open) peer->send(wire::FrameType::kAlive, {});
