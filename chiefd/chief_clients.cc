@@ -50,11 +50,15 @@ ClientSeats::Use Chief::use_of(PeerId client) const {
 
 void Chief::admit_client(transport::Arrival& arrival, const ClientHello& hello) {
   const bool is_local = is_of_this_host(arrival.peer(), listener_->address());
-  const ClientSeats::Verdict seat = seats_.find_seat(is_local, [this](PeerId id) { return use_of(id); });
+  const ClientSeats::Verdict seat = seats_.find_seat(is_local, daemon::now(), [this](PeerId id) { return use_of(id); });
   if (!seat.is_free)
     return refuse(arrival, Refused{ErrorCode::kTemporary,
                                    "the chief has " + std::to_string(kMaxClients) + " clients already: try again"});
-  if (seat.leaves) drop(*seat.leaves);
+  if (seat.leaves) {
+    answer(*seat.leaves, Refused{ErrorCode::kTemporary, "the chief has " + std::to_string(kMaxClients) +
+                                                            " clients, and another one came: try again"});
+    drop(*seat.leaves);
+  }
   Peer& peer = adopt(arrival, kMaxClientBlob);
   seats_.take(peer.id(), is_local, daemon::now());
   peer.user = hello.user;

@@ -1,22 +1,28 @@
 #include "chiefd/client_seats.h"
 
+#include <array>
+#include <utility>
+
 namespace disttrain::chiefd {
 
 // The one that has had this use for longest.
-std::optional<PeerId> ClientSeats::longest(Use use, bool is_local, const UseOf& use_of) const {
+std::optional<PeerId> ClientSeats::longest(Use use, bool is_local, Instant latest, const UseOf& use_of) const {
   std::optional<PeerId> found;
   for (const auto& [id, client] : clients_)
-    if (client.is_local == is_local && (!found || client.stirred < clients_.at(*found).stirred) && use_of(id) == use)
+    if (client.is_local == is_local && client.stirred <= latest &&
+        (!found || client.stirred < clients_.at(*found).stirred) && use_of(id) == use)
       found = id;
   return found;
 }
 
-ClientSeats::Verdict ClientSeats::find_seat(bool is_local, const UseOf& use_of) const {
+ClientSeats::Verdict ClientSeats::find_seat(bool is_local, Instant now, const UseOf& use_of) const {
   const std::size_t seats = is_local ? kMaxClients : kMaxClients - kLocalSeats;
   if (clients_.size() < seats) return {true, std::nullopt};
-  for (const Use use : {Use::kIdle, Use::kStays}) {
-    std::optional<PeerId> leaves = longest(use, false, use_of);
-    if (!leaves && is_local) leaves = longest(use, true, use_of);
+  const std::array<std::pair<Use, Instant>, 3> order = {
+      {{Use::kIdle, now - kMinClientIdle}, {Use::kStays, now}, {Use::kIdle, now}}};
+  for (const auto& [use, latest] : order) {
+    std::optional<PeerId> leaves = longest(use, false, latest, use_of);
+    if (!leaves && is_local) leaves = longest(use, true, latest, use_of);
     if (leaves) return {true, leaves};
   }
   return {};

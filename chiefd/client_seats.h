@@ -1,7 +1,8 @@
-// Which command lines may stay connected. A client that asks nothing gives its seat up to one that comes, the longest
-// idle first, and leaves by itself after a while. Where none is idle, one that follows lines or waits for a job's end
-// gives its seat up: it may stay for hours. The last seats are for clients of this host, so that an operator always
-// gets in. Pure.
+// Which command lines may stay connected. Where all seats are taken, a client gives its seat up to one that comes:
+// first one that has asked nothing for a while, then one that follows lines or waits for a job's end, which may stay
+// for hours, then one that has only just come. Of several the one that has been so for longest. A client that asks
+// nothing leaves by itself in time. The last seats are for clients of this host, so that an operator always gets in.
+// Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +19,8 @@ namespace disttrain::chiefd {
 inline constexpr std::size_t kMaxClients = 256;
 inline constexpr std::size_t kLocalSeats = 16;  // of these
 inline constexpr Duration kMaxClientIdle = std::chrono::minutes(1);
+inline constexpr Duration kMinClientIdle =
+    std::chrono::seconds(2);  // the time between two requests, or before the first
 
 class ClientSeats {
  public:
@@ -33,7 +36,7 @@ class ClientSeats {
     bool is_free = false;
     std::optional<PeerId> leaves;
   };
-  Verdict find_seat(bool is_local, const UseOf& use_of) const;
+  Verdict find_seat(bool is_local, Instant now, const UseOf& use_of) const;
 
   void take(PeerId client, bool is_local, Instant now) { clients_[client] = {is_local, now}; }
   void leave(PeerId client) { clients_.erase(client); }
@@ -47,7 +50,8 @@ class ClientSeats {
     bool is_local = false;
     Instant stirred;
   };
-  std::optional<PeerId> longest(Use use, bool is_local, const UseOf& use_of) const;
+  // Of those that were stirred at `latest` at the latest.
+  std::optional<PeerId> longest(Use use, bool is_local, Instant latest, const UseOf& use_of) const;
 
   std::map<PeerId, Client> clients_;
 };

@@ -1,5 +1,7 @@
 """Command lines that hold their seats, never read, or never end; and peers that connect and say nothing."""
+import contextlib
 import resource
+import threading
 import unittest
 
 import wire
@@ -38,6 +40,29 @@ class ClientsTest(AttackTest):
                     peer.say(request)
                 for _ in range(5):
                     self.now()
+
+    def test_watchers_that_come_back_lock_nobody_out(self):
+        """More `status -w` than there are seats: whoever loses its own takes another one's."""
+        self.train()
+        with self.unharmed():
+            ends = threading.Event()
+            threads = [threading.Thread(target=self.watch, args=(ends,)) for _ in range(300)]
+            for thread in threads:
+                thread.start()
+            try:
+                for _ in range(20):
+                    self.now()
+            finally:
+                ends.set()
+                for thread in threads:
+                    thread.join()
+
+    def watch(self, ends):
+        while not ends.is_set():
+            with contextlib.suppress(OSError), wire.Peer(self.chief) as peer:
+                peer.say_hello(wire.client_hello())
+                while not ends.is_set() and peer.say(wire.status_request(wait_for_end=1)) and peer.receive():
+                    pass
 
     def test_a_client_that_never_reads_is_dropped(self):
         self.train()

@@ -13,7 +13,7 @@ class ClientSeatsTest : public testing::Test {
  protected:
   // Its number; none: there is no seat.
   std::optional<PeerId> come(bool is_local) {
-    const ClientSeats::Verdict verdict = seats_.find_seat(is_local, use_of_);
+    const ClientSeats::Verdict verdict = seats_.find_seat(is_local, now_, use_of_);
     if (!verdict.is_free) return std::nullopt;
     if (verdict.leaves) {
       left_.push_back(*verdict.leaves);
@@ -70,12 +70,24 @@ TEST_F(ClientSeatsTest, ALocalClientGivesUpItsSeatOnlyToALocalOne) {
   EXPECT_EQ(left_, std::vector<PeerId>{PeerId(1)});
 }
 
+// A command line that has just come would give its seat up before it has asked, again and again.
+TEST_F(ClientSeatsTest, WhoHasOnlyJustComeIsNotIdle) {
+  for (std::size_t i = 1; i < kMaxClients; ++i) following_.insert(PeerId(i));
+  fill(kMaxClients, true, false);
+  ASSERT_TRUE(come(true));
+  EXPECT_EQ(left_, std::vector<PeerId>{PeerId(1)});
+  now_ += kMinClientIdle;
+  ASSERT_TRUE(come(true));
+  EXPECT_EQ(left_.back(), PeerId(kMaxClients));
+}
+
 // They may follow for ever: else they would lock out the operators.
 TEST_F(ClientSeatsTest, ThoseThatFollowGiveTheirSeatsUpWhereNobodyIsIdle) {
   fill(kMaxClients, true, false);
   for (std::size_t i = 1; i <= kMaxClients; ++i) following_.insert(PeerId(i));
   following_.erase(PeerId(9));
   waiting_.insert(PeerId(1));
+  now_ += kMinClientIdle;
   EXPECT_TRUE(seats_.idle(now_ + seconds(1), use_of_).empty());
   EXPECT_TRUE(come(true));
   following_.insert(last_);

@@ -30,9 +30,9 @@ Status ChiefClient::connect(const ChiefTarget& target, Duration deadline) {
   const auto end = std::chrono::steady_clock::now() + deadline;
   for (Duration pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
     Status connected = say_hello(deadline);
-    if (connected || connected.error().code != ErrorCode::kUnavailable ||
-        std::chrono::steady_clock::now() + pause >= end)
-      return connected;
+    const bool may_come = !connected && (connected.error().code == ErrorCode::kUnavailable ||
+                                         connected.error().code == ErrorCode::kTemporary);
+    if (!may_come || (give_up_ && give_up_()) || std::chrono::steady_clock::now() + pause >= end) return connected;
     if (Status rested = rest(pause); !rested) return rested;
   }
 }
@@ -97,6 +97,7 @@ Result<wire::ControlMessage> ChiefClient::next(Duration deadline) {
   if (!done) return tl::unexpected<Error>(std::move(done.error()));
   wire::ControlMessage message = std::move(arrived_.front());
   arrived_.pop_front();
+  if (const auto* refused = std::get_if<Refused>(&message)) return fail(refused->code, refused->reason);
   return message;
 }
 

@@ -42,17 +42,19 @@ class ChiefClient final : private transport::ConnectionHandler {
   Result<Answer> ask(const wire::ControlMessage& request, Duration deadline) {
     auto message = exchange(request, deadline);
     if (!message) return tl::unexpected<Error>(std::move(message.error()));
-    if (auto* refused = std::get_if<Refused>(&*message)) return fail(refused->code, refused->reason);
     if (auto* answer = std::get_if<Answer>(&*message)) return std::move(*answer);
     return fail(ErrorCode::kSoftware, "chief/0 at " + target_.address + " answered with a " + wire::name_of(*message) +
                                           ", which doesn't belong to the request");
   }
 
-  // The next message that the chief sends by itself (logs -f).
+  // The next message that the chief sends by itself (logs -f). A Refused is an error with its code.
   Result<wire::ControlMessage> next(Duration deadline);
 
   // Whether the connection stands: after an answer that didn't come in time, the chief is there and says nothing.
   bool is_connected() const { return connection_ != nullptr && hello_answer_.has_value() && !closed_; }
+
+  // Turns the loop for so long. kTemporary: `give_up` ended it.
+  Status rest(Duration pause);
 
   // One turn of the loop, at the latest until `end`: for what else happens on it.
   void turn_until(std::chrono::steady_clock::time_point end);
@@ -62,7 +64,6 @@ class ChiefClient final : private transport::ConnectionHandler {
   Result<wire::ControlMessage> exchange(const wire::ControlMessage& request, Duration deadline);
   Status wait(Duration deadline, const std::function<bool()>& is_done, const std::string& for_what);
   // Lets the loop turn for so long.
-  Status rest(Duration pause);
 
   Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;
   void on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) override;

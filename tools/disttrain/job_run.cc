@@ -45,7 +45,13 @@ bool reach_chief_again(ChiefClient& client, const Interrupts& interrupts, const 
 }  // namespace
 
 Status find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration patience, const Error& why) {
-  if (patience == Duration::zero() || why.code != ErrorCode::kUnavailable) return tl::unexpected<Error>(why);
+  const bool is_full = why.code == ErrorCode::kTemporary;
+  if (patience == Duration::zero() || (why.code != ErrorCode::kUnavailable && !is_full))
+    return tl::unexpected<Error>(why);
+  // Another command line has this one's seat: one that comes back at once would take the next one's.
+  constexpr Duration kFullPause = std::chrono::seconds(1);
+  if (is_full)
+    if (Status rested = client.rest(kFullPause); !rested) return tl::unexpected<Error>(why);
   std::cerr << why.message << "; trying for " << to_seconds(patience) << " s to reach it again\n";
   return client.connect(target, patience);
 }
