@@ -66,8 +66,8 @@ json task_json(const TaskStatus& task) {
                 {"examples_per_second", number_or_null(task.figures.examples_per_second)},
                 {"loss", number_or_null(task.figures.loss)},
                 {"lag", task.figures.lag ? json(*task.figures.lag) : json(nullptr)},
-                {"phase", disttrain::to_string(task.figures.phase)},
-                {"phase_seconds", to_seconds(task.figures.in_phase)}};
+                {"phase", disttrain::to_string(task.phase)},
+                {"phase_seconds", to_seconds(task.in_phase)}};
   if (task.task.role == Role::kWorker) entry["phase_times"] = times_by_phase(task.figures.phase_times);
   if (task.task.role == Role::kPs) entry["shards"] = shards_json(task.figures.shards);
   return entry;

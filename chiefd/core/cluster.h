@@ -64,6 +64,7 @@ class Cluster {
   bool has_ended(JobId job) const;
   // The job must be known. Its tasks: all of the cluster, as they are now.
   JobStatus status(JobId job, Instant now) const;
+  // With figures of the current job, if there is one.
   std::vector<TaskStatus> tasks(Instant now) const;
 
  private:
@@ -107,8 +108,10 @@ class Cluster {
   void forget_old_jobs();
   // Who it is and whether it lives, without figures.
   TaskStatus presence(const Task& task, Instant now) const;
-  TaskFigures figures(const Task& task) const;
-  bool is_at_work(const Task& task) const;  // in the current job
+  TaskFigures figures(const Task& task, const Job& job, bool is_at_work) const;
+  std::vector<TaskStatus> tasks_in_no_job(Instant now) const;
+  std::vector<TaskStatus> tasks_in_current_job(Instant now) const;
+  std::vector<TaskStatus> tasks_beside(JobId id, Instant now) const;
   std::optional<std::uint64_t> reached_by(const Task& task) const;
 
   // Constant.

@@ -10,8 +10,7 @@ namespace {
 // A step may take long.
 bool any_works(const JobStatus& status) {
   return std::any_of(status.tasks.begin(), status.tasks.end(), [](const TaskStatus& task) {
-    const bool works = task.figures.phase == Phase::kCompute || task.figures.phase == Phase::kInput ||
-                       task.figures.phase == Phase::kEvaluate;
+    const bool works = task.phase == Phase::kCompute || task.phase == Phase::kInput || task.phase == Phase::kEvaluate;
     return works && task.state == TaskState::kRunning;
   });
 }

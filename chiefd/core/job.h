@@ -105,6 +105,8 @@ class Job {
   std::string why_kept_out(TaskId task, Instant now) const;
   // The tasks that it uses; for status after its end, too.
   std::vector<Member> members() const;
+  // The newest step that the chief has heard of; while it recovers, what it had come to.
+  Step reached() const;
 
   void begin(Turn& turn);
   void stop(Turn& turn, const std::string& user);
@@ -307,7 +309,6 @@ class Job {
   std::string lost_too_often(std::size_t losses) const;
   std::string no_place_for(const Tasks& tasks, std::size_t workers) const;
   std::string training_reason(Instant now) const;
-  Step reached() const;  // while it recovers, what it had come to
   std::string shortage(const Turn& turn) const;
   void check_quorum(Turn& turn);
   void pause_workers(Turn& turn, bool paused, const std::string& reason);

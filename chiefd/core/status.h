@@ -33,8 +33,6 @@ struct Losses {
 // What a task has done in a job.
 struct TaskFigures {
   std::uint64_t step = 0;
-  Phase phase = Phase::kIdle;
-  Duration in_phase{};
   PhaseTimes phase_times;                     // workers
   std::vector<ShardLoad> shards;              // ps
   std::optional<double> examples_per_second;  // a worker's, see ExampleRate
@@ -54,8 +52,10 @@ struct TaskStatus {
   TaskState state = TaskState::kWaiting;
   std::string reason;
   std::optional<Duration> heartbeat_age;  // none: never heard of
-  Losses losses;                          // as far as this chief knows
-  TaskFigures figures;                    // of a job that ended: those of its end
+  Phase phase = Phase::kIdle;             // what it does now
+  Duration in_phase{};
+  Losses losses;        // as far as this chief knows
+  TaskFigures figures;  // of a job that ended: those of its end
 };
 
 // What a job is at, for those who ask what its time is used for.

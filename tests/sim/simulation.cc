@@ -381,8 +381,8 @@ class Simulation {
       state = std::string(to_string(status.state)) + ": " + status.reason + ", at step " +
               std::to_string(status.global_step) + " of " + std::to_string(status.steps_target);
       for (const chiefd::TaskStatus& task : status.tasks)
-        state += "; " + to_string(task.task) + " " + to_string(task.state) + " in " + to_string(task.figures.phase) +
-                 " at " + std::to_string(task.figures.step);
+        state += "; " + to_string(task.task) + " " + to_string(task.state) + " in " + to_string(task.phase) + " at " +
+                 std::to_string(task.figures.step);
     }
     laws_.violated("L1: the " + name + " job hasn't ended within " +
                    std::to_string(std::chrono::duration_cast<seconds>(within).count()) + " s after the faults; it is " +

@@ -108,7 +108,7 @@ TEST_F(GoodputTest, NoStepForLongerThanPatienceIsAStallUnlessSomebodyEvaluates) 
   status_.progress_age = kPatience + 1ns;
   pass(1s, JobPart::kTrain);
   EXPECT_EQ(goodput_.of(Use::kStall), 1s);
-  status_.tasks.front().figures.phase = Phase::kEvaluate;
+  status_.tasks.front().phase = Phase::kEvaluate;
   spend(Phase::kEvaluate, 1s);
   pass(1s, JobPart::kTrain);
   EXPECT_EQ(goodput_.of(Use::kStall), 1s);
@@ -123,7 +123,7 @@ TEST_F(GoodputTest, LongStepsAreNoStall) {
     for (Duration age = 200ms; age <= 3s; age += 200ms) {
       status_.progress_age = age;
       const auto is_in = [&](Phase phase, std::size_t worker) {
-        status_.tasks.at(worker).figures.phase = phase;
+        status_.tasks.at(worker).phase = phase;
         spend(phase, 200ms, worker);
       };
       is_in(age > 600ms ? Phase::kWait : Phase::kCompute, 0);
@@ -137,7 +137,7 @@ TEST_F(GoodputTest, LongStepsAreNoStall) {
 
 TEST_F(GoodputTest, SlowInputIsNoStall) {
   status_.progress_age = 1h;
-  status_.tasks.front().figures.phase = Phase::kInput;
+  status_.tasks.front().phase = Phase::kInput;
   spend(Phase::kInput, 1s);
   pass(1s, JobPart::kTrain);
   EXPECT_EQ(goodput_.of(Use::kInput), 1s);
@@ -145,7 +145,7 @@ TEST_F(GoodputTest, SlowInputIsNoStall) {
 
 TEST_F(GoodputTest, WorkOfOneThatIsNotHeardDoesNotHideAStall) {
   status_.progress_age = 1h;
-  status_.tasks.front().figures.phase = Phase::kCompute;
+  status_.tasks.front().phase = Phase::kCompute;
   status_.tasks.front().state = TaskState::kSilent;
   pass(2s, JobPart::kTrain);
   EXPECT_EQ(goodput_.of(Use::kStall), 2s);

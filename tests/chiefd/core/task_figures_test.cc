@@ -137,5 +137,41 @@ TEST_F(TaskFiguresTest, EndedJobKeepsThemButWhetherItsTasksLiveIsAskedNow) {
   EXPECT_EQ(figures(job, worker(0)).loss, 0.5);
 }
 
+TEST_F(TaskFiguresTest, JobThatWaitsForItsTasksHasNoneOfTheJobBefore) {
+  const JobId first = train(job_config("a"));
+  reach(worker(0), 10);
+  pass(milliseconds(100));
+  kill(worker(0));
+  kill(worker(1));
+  submit(job_config("b"));
+  step(chiefd::Stop{ClientId(2), "a", true, "ada"});
+  const JobId second = cluster_->current_or_last().value();
+  ASSERT_NE(second, first);
+  EXPECT_EQ(figures(second, worker(0)).step, 0u);
+  EXPECT_EQ(figures(first, worker(0)).step, 10u);
+}
+
+TEST_F(TaskFiguresTest, TasksThatTrainAnotherJobAreNotToldAsRunningInTheOneBefore) {
+  const JobId first = train(job_config("a"), 1);
+  lend_all(first);
+  report_pacer(10, 1);
+  finish(first, worker(0));
+  const JobId second = submit(job_config("b"));
+  pass(milliseconds(100));
+  ASSERT_EQ(task_status(second, worker(0)).state, TaskState::kRunning);
+  EXPECT_EQ(task_status(first, worker(0)).state, TaskState::kReady);
+  EXPECT_EQ(task_status(first, worker(0)).reason, "in job b");
+}
+
+TEST_F(TaskFiguresTest, ChiefThatWasRestartedStillTellsOfTheTasksOfAnEndedJob) {
+  const JobId job = train(job_config("a"), 1);
+  lend_all(job);
+  report_pacer(10, 1);
+  finish(job, worker(0));
+  restart_chief();
+  hello_again(worker(0));
+  EXPECT_EQ(task_status(job, worker(0)).state, TaskState::kReady);
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd
