@@ -108,6 +108,10 @@ void Reading::refuse(const TomlPosition& at, const std::string& key, const std::
   if (has_room()) problems.push_back(Problem{at, key, "", "", "", sentence, false});
 }
 
+bool Reading::is_refused(const std::string& key) const {
+  return std::any_of(problems.begin(), problems.end(), [&key](const Problem& problem) { return problem.key == key; });
+}
+
 void Reading::refuse(const std::string& key, const std::string& sentence) {
   std::string place = key;
   auto found = given.find(place);

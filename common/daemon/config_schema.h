@@ -27,6 +27,8 @@ struct Reading {
   std::map<std::string, TomlPosition> given;  // "train.batch_size" -> its value's place, of all keys that were there
 
   bool has(const std::string& key) const { return given.count(key) != 0; }
+  // The key's value was refused: the variable that it is bound to has its default.
+  bool is_refused(const std::string& key) const;
   // False: the problem is counted and not to be made.
   bool has_room();
   // A problem with a whole sentence, at that key's place (or its section's, or the file's).

@@ -64,7 +64,8 @@ void check_schedule(const ScheduleConfig& schedule, Reading& reading) {
 }
 
 void check_train(const TrainSection& train, Reading& reading) {
-  if (train.steps == 0 && train.epochs == 0)
+  if (train.steps == 0 && train.epochs == 0 && !reading.is_refused("train.steps") &&
+      !reading.is_refused("train.epochs"))
     reading.refuse("train",
                    "train.steps and train.epochs are both 0 (or left out), so that training would never end; "
                    "expected one of them above 0");

@@ -490,6 +490,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"DateForString", replaced(kJob, "\"test\"", "2026-01-01"), "job.name is"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
+TEST(JobFile, NumberOfStepsThatIsNoNumberIsTheOnlyProblem) {
+  const Result<JobConfig> job = read_job(replaced(kJob, "steps = 100", "steps = \"x\""));
+  ASSERT_FALSE(job);
+  EXPECT_NE(job.error().message.find("train.steps is \"x\""), std::string::npos) << job.error().message;
+  EXPECT_EQ(job.error().message.find("both 0"), std::string::npos) << job.error().message;
+}
+
 TEST(JobFile, WhatOnlyBothFilesTellIsChecked) {
   const ClusterConfig cluster = parse_cluster(kCluster, "cluster.toml").value();
   EXPECT_TRUE(check_job_fits(read_job(kJob).value(), cluster));
