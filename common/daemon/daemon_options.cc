@@ -1,6 +1,7 @@
 #include "common/daemon/daemon_options.h"
 
 #include "common/daemon/startup.h"
+#include "common/daemon/usage_error.h"
 
 namespace disttrain::daemon {
 
@@ -33,6 +34,7 @@ void add_daemon_options(CLI::App& app, Role role, DaemonOptions& options) {
     app.add_flag("--salvage", options.is_salvage,
                  "set a damaged journal aside, begin one with what can be read of it, and end");
   app.set_version_flag("--version", std::string(program_of(role)) + " " + kVersion);
+  refuse_empty_values(app);
 }
 
 }  // namespace disttrain::daemon

@@ -53,8 +53,22 @@ void say(const char* text) {
   static_cast<void>(!::write(STDERR_FILENO, text, std::strlen(text)));
 }
 
+// A bug of ours: what was thrown is the best clue to it.
+void tell_exception() {
+  try {
+    if (std::current_exception() != nullptr) throw;
+  } catch (const std::exception& error) {
+    say(program_name.data());
+    say(": ends by a bug: nobody took the exception: ");
+    say(error.what());
+    say("\n");
+  } catch (...) {
+  }
+}
+
 void on_terminate() {
   end_if_exhausted();
+  tell_exception();
   std::abort();
 }
 

@@ -60,7 +60,8 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     path += " " + innermost->get_name();
   }
   const bool wants_verb = innermost->get_require_subcommand_min() != 0;
-  const std::vector<std::string> words = app.remaining(true);
+  std::vector<std::string> words = app.remaining(true);
+  std::erase(words, "--");  // what follows it is no option
   if (words.empty() && wants_verb && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
     return path + ": there is no verb; " + expected_one_of(verbs_of(*innermost));
   if (words.empty()) return path + ": " + error.what();
@@ -74,6 +75,12 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (wants_verb) return path + ": " + no_such("verb", word, verbs_of(*innermost));
   return path + ": '" + word + "' is a word too many";
+}
+
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options([](const CLI::Option* one) { return one->get_items_expected_max() > 0; }))
+    option->check([](const std::string& text) -> std::string { return text.empty() ? "its value is empty" : ""; });
+  for (CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) refuse_empty_values(*verb);
 }
 
 }  // namespace disttrain::daemon

@@ -7,7 +7,7 @@ import socket
 import struct
 import unittest
 
-from harness import DIGITS, SystemTest
+from harness import BIN, DIGITS, SystemTest
 from ports import free_ports
 
 CLUSTER = """
@@ -104,9 +104,30 @@ class BadInputTest(SystemTest):
         self.assert_refused(self.run_program("psd", "0"), 64, "psd: '0' is a word too many")
 
     def test_number_that_is_none(self):
-        for text in ("x", "-1", "2.5", "99999999999", ""):
+        for text in ("x", "-1", "2.5", "0", "1025", "99999999999"):
             self.assert_refused(self.run_program("disttrain", "plan", "job.toml", "--ps", text), 64,
-                                f"disttrain plan: --ps: '{text}' is no number of 0 to 4294967295")
+                                f"disttrain plan: --ps: '{text}' isn't a number from 1 to 1024")
+
+    def test_empty_value_stands_for_nothing(self):
+        """A script's variable that isn't set: `disttrain stop "$JOB"` must not stop whichever job runs."""
+        for words in (["stop", ""], ["kill", ""], ["status", "--chief", ""], ["up", "--job", ""], ["checkpoint", "verify", ""],
+                      ["checkpoint", "export", "", "x"], ["checkpoint", "diff", "", ""]):
+            self.assert_refused(self.run_program("disttrain", *words), 64, "its value is empty")
+        self.assert_refused(self.run_program("workerd", "--address", ""), 64, "workerd: --address: its value is empty")
+
+    def test_name_that_no_job_can_have(self):
+        for name in ("\udcff\udcfe", "\x1b[31mred", "x" * 100000):
+            outcome = self.run_program("disttrain", "stop", name)
+            self.assert_refused(outcome, 64, "there is no job '")
+            self.assertNotIn("\x1b", outcome.err)
+            self.assertLess(len(outcome.err), 1000)
+
+    def test_working_folder_that_was_removed(self):
+        gone = self.folder / "gone"
+        gone.mkdir()
+        remove = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
+        outcome = self.finish(self.start_command("bash", "-c", remove, "bash", gone, BIN / "disttrain", "checkpoint", "list", "x"))
+        self.assert_refused(outcome, 66, "No such file or directory")
 
     def test_zero_tasks_are_a_usage_error(self):
         self.assert_refused(self.up(self.job(), ps=0), 64, "--ps")

@@ -2,8 +2,12 @@
 
 #include <charconv>
 #include <cstdint>
+#include <limits>
 #include <system_error>
 
+#include "common/bounds.h"
+#include "common/daemon/usage_error.h"
+#include "common/printable.h"
 #include "tools/disttrain/verbs.h"
 
 namespace disttrain::cli {
@@ -30,16 +34,27 @@ constexpr char kKeyValue[] = "SECTION.KEY=VALUE";
 
 using Run = std::function<int()>;
 
-// For options that take a number. The library's own words are "Could not convert: --ps = x".
-std::string why_no_count(const std::string& text) {
-  std::uint32_t value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem == std::errc() && end == text.data() + text.size()) return "";
-  return "'" + text + "' is no number of 0 to 4294967295";
+// The library's own words are "Could not convert: --ps = x".
+CLI::Option* takes_count(CLI::Option* option, std::uint32_t least, std::uint32_t most) {
+  return option->type_name(kCount)->check([least, most](const std::string& text) -> std::string {
+    std::uint32_t value = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (problem == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return "";
+    return "'" + text + "' isn't a number from " + std::to_string(least) + " to " + std::to_string(most);
+  });
 }
 
-CLI::Option* takes_count(CLI::Option* option) {
-  return option->type_name(kCount)->check(why_no_count);
+CLI::Option* takes_tasks(CLI::Option* option) {
+  return takes_count(option, 1, kMaxMembers);
+}
+
+CLI::Option* takes_job(CLI::Option* option) {
+  return option->type_name(kJobName)->check([](const std::string& text) -> std::string {
+    constexpr std::size_t kLongest = 100;
+    if (text.size() <= kLongest && is_printable(text)) return "";
+    return "there is no job '" + printable(cut_text(text, kLongest)) +
+           "': a name has at most 100 letters, a-z, 0-9 and \"-\"";
+  });
 }
 
 void add_sets(CLI::App* verb, std::vector<std::string>& sets) {
@@ -56,8 +71,8 @@ void add_plan(CLI::App& app, PlanOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("plan", "show placement, memory and bytes of a job without starting anything");
   verb->add_option("JOB", options.job, "job file")->type_name(kTomlFile)->required();
   verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
-  takes_count(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
-  takes_count(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
+  takes_tasks(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
+  takes_tasks(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
   add_sets(verb, options.sets);
   verb->add_flag("--json", options.json, "one JSON object");
   verb->callback([&] { run = [&] { return plan(options); }; });
@@ -68,8 +83,8 @@ void add_up(CLI::App& app, UpOptions& options, Run& run) {
   verb->add_option("CLUSTER,--cluster", options.cluster, "cluster file: starts those of its daemons that are local")
       ->type_name(kTomlFile);
   verb->add_option("--job", options.job, "job file")->type_name(kTomlFile)->required();
-  takes_count(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
-  takes_count(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
+  takes_tasks(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
+  takes_tasks(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
   add_sets(verb, options.sets);
   verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
   verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
@@ -91,9 +106,10 @@ void add_bench(CLI::App& app, UpOptions& options, Run& run) {
   verb->add_option("JOB", options.job, "job file")->type_name(kTomlFile)->required();
   verb->add_option("--cluster", options.cluster, "cluster file of daemons that run; else as `up` without one")
       ->type_name(kTomlFile);
-  takes_count(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
-  takes_count(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
-  takes_count(verb->add_option("--warmup", options.warmup, "global steps before the measurement begins"))
+  takes_tasks(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
+  takes_tasks(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
+  takes_count(verb->add_option("--warmup", options.warmup, "global steps before the measurement begins"), 0,
+              std::numeric_limits<std::uint32_t>::max())
       ->capture_default_str();
   add_sets(verb, options.sets);
   verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
@@ -103,7 +119,7 @@ void add_bench(CLI::App& app, UpOptions& options, Run& run) {
 
 void add_status(CLI::App& app, StatusOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("status", "the job and its tasks");
-  verb->add_option("JOB", options.job, kJobHelp)->type_name(kJobName);
+  takes_job(verb->add_option("JOB", options.job, kJobHelp));
   CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
   verb->add_flag("-w,--watch", options.watch, "again and again, until the job ends");
@@ -114,7 +130,7 @@ void add_status(CLI::App& app, StatusOptions& options, Run& run) {
 
 void add_top(CLI::App& app, TopOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("top", "the job and its tasks live, with curves; Ctrl-C ends it");
-  verb->add_option("JOB", options.job, kJobHelp)->type_name(kJobName);
+  takes_job(verb->add_option("JOB", options.job, kJobHelp));
   CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
   verb->callback([&] { run = [&] { return top(options); }; });
@@ -122,7 +138,7 @@ void add_top(CLI::App& app, TopOptions& options, Run& run) {
 
 void add_logs(CLI::App& app, LogsOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("logs", "log lines of all tasks, merged by time");
-  verb->add_option("JOB", options.job, "only of this job's time: number or name")->type_name(kJobName);
+  takes_job(verb->add_option("JOB", options.job, "only of this job's time: number or name"));
   verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_flag("-f,--follow", options.follow, "go on as lines arise; Ctrl-C stops nothing");
   verb->add_option("--since", options.since, "how long ago (10m), or a time in UTC (2026-11-20T23:45:00)")
@@ -138,7 +154,7 @@ void add_logs(CLI::App& app, LogsOptions& options, Run& run) {
 
 void add_events(CLI::App& app, EventsOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("events", "what happened to a job and its tasks: the story, oldest first");
-  CLI::Option* job = verb->add_option("JOB", options.job, kJobHelp)->type_name(kJobName);
+  CLI::Option* job = takes_job(verb->add_option("JOB", options.job, kJobHelp));
   CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
   verb->add_flag("--all", options.all, "of every job and of none")->excludes(job);
@@ -149,7 +165,7 @@ void add_events(CLI::App& app, EventsOptions& options, Run& run) {
 
 void add_why(CLI::App& app, WhyOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("why", "what holds a job's step back: a worker, its input, a shard, the link");
-  verb->add_option("JOB", options.job, kJobHelp)->type_name(kJobName);
+  takes_job(verb->add_option("JOB", options.job, kJobHelp));
   CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
   verb->add_flag("--json", options.json, "one JSON object");
@@ -160,7 +176,7 @@ void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_option
   kill_options.kill = true;
   const auto add = [&app, &run](const char* name, const char* help, StopOptions& options) {
     CLI::App* verb = app.add_subcommand(name, help);
-    verb->add_option("JOB", options.job, kJobHelp)->type_name(kJobName);
+    takes_job(verb->add_option("JOB", options.job, kJobHelp));
     verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
     verb->callback([&options, &run] { run = [&options] { return stop(options); }; });
   };
@@ -176,7 +192,7 @@ void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& r
   family->require_subcommand(1);
 
   CLI::App* save = family->add_subcommand("save", "one of a running job, now; waits until it is there");
-  save->add_option("JOB", options.save.job, kJobHelp)->type_name(kJobName);
+  takes_job(save->add_option("JOB", options.save.job, kJobHelp));
   CLI::Option* cluster = save->add_option("--cluster", options.save.cluster, kClusterHelp)->type_name(kTomlFile);
   save->add_option("--chief", options.save.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
   save->add_flag("--json", options.save.json, "one JSON object");
@@ -253,6 +269,7 @@ CommandLine::CommandLine() {
   app.add_subcommand("version", "version of program and protocol")->callback([this] {
     run = [] { return version(); };
   });
+  daemon::refuse_empty_values(app);
 }
 
 }  // namespace disttrain::cli

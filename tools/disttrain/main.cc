@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 
 #include "common/daemon/exhaustion.h"
@@ -28,6 +29,8 @@ bool is_output_lost() {
 int run(disttrain::cli::CommandLine& line) {
   try {
     return line.run();
+  } catch (const std::filesystem::filesystem_error& error) {
+    return disttrain::daemon::report("disttrain", {disttrain::ErrorCode::kNoInput, error.what()});
   } catch (...) {
     const auto exhausted = disttrain::daemon::exhaustion_in(std::current_exception());
     if (!exhausted) throw;
@@ -47,7 +50,10 @@ int main(int argc, char** argv) {
   try {
     line.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return line.app.exit(error);
+    if (error.get_exit_code() == 0) {
+      line.app.exit(error);
+      return is_output_lost() ? static_cast<int>(disttrain::ErrorCode::kFailed) : 0;
+    }
     std::cerr << disttrain::daemon::usage_error(line.app, error) << "\nRun with --help for more information.\n";
     return static_cast<int>(disttrain::ErrorCode::kUsage);
   }

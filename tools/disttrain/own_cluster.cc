@@ -67,11 +67,6 @@ Result<LocalClusterOptions> cluster_options(const UpOptions& options, const Sets
   result.name = name.substr(0, kLongestClusterName);
   result.restarts = !options.no_restart;
   result.say = [](const std::string& line) { say_below_bar(line); };
-  constexpr std::uint32_t kMost = 1024;
-  if (result.ps < 1 || result.ps > kMost)
-    return fail(ErrorCode::kUsage, "--ps is " + std::to_string(result.ps) + "; expected 1 to 1024");
-  if (result.workers < 1 || result.workers > kMost)
-    return fail(ErrorCode::kUsage, "--workers is " + std::to_string(result.workers) + "; expected 1 to 1024");
   return result;
 }
 

@@ -94,8 +94,6 @@ Result<Tasks> find_tasks(const PlanOptions& options) {
   if (is_made_up && !options.cluster.empty())
     return fail(ErrorCode::kUsage, "--ps and --workers are for a cluster that is made up; " + options.cluster +
                                        " already says which tasks there are");
-  if (options.ps == 0u || options.workers == 0u)
-    return fail(ErrorCode::kUsage, "--ps and --workers must be at least 1");
   const auto file = is_made_up ? fail(ErrorCode::kNoInput, "") : find_cluster(options.cluster);
   if (file) {
     const auto cluster = daemon::read_cluster(*file);
