@@ -3,10 +3,13 @@
 Nothing here is shared with the programs: what they refuse to write can be written. A message is a tree of Struct,
 Composite, Text and Words; an object that stands in two places is written once and pointed to twice.
 """
+import os
 import socket
 import struct
 import time
 
+# A wait that is only there so that a broken daemon ends the test instead of hanging it. A sanitizer makes it longer.
+PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))
 MAGIC = 0x4E525444
 HELLO, WELCOME, REFUSED, CONTROL, BLOB, PUSH, PULL, PARAMETERS = 1, 2, 3, 16, 17, 32, 33, 34
 PS, WORKER = 1, 2
@@ -228,7 +231,7 @@ class Refusal:
 class Peer:
     """One connection to a daemon. `answer`: the frame that came first."""
 
-    def __init__(self, address, patience=60):
+    def __init__(self, address, patience=PATIENCE):
         host, port = address.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout=patience)
 
@@ -273,7 +276,7 @@ class Peer:
     def say(self, words):
         return self.send(frame(CONTROL, words) if len(words) <= 65536 else frame(BLOB, b"", words))
 
-    def is_closed(self, patience=30):
+    def is_closed(self, patience=PATIENCE):
         """Whether the daemon closes it, whatever it sends before."""
         self.socket.settimeout(1)
         deadline = time.monotonic() + patience

@@ -18,7 +18,7 @@ BIN = Path(os.environ.get("BIN", ROOT / "build/bin")).resolve()
 DIGITS = ROOT / "tests/data/mnist-mini"
 # A wait that is only there so that a broken program ends the test instead of hanging it. A sanitizer makes it longer.
 PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))
-SANITIZED = bool(os.environ.get("DISTTRAIN_SANITIZE"))
+SANITIZED = os.environ.get("DISTTRAIN_SANITIZE", "")  # "", "address,undefined" or "thread"
 
 QUICK = """
 [job]
