@@ -43,10 +43,10 @@ class Setup(unittest.TestCase):
             path.parent.mkdir(parents=True)
             path.write_text("")
 
-    def run_setup(self, **variables):
+    def run_setup(self, *arguments, **variables):
         environment = {"PATH": str(self.bin), "HOME": str(self.home), "XDG_CACHE_HOME": str(self.home / "cache"),
                        "DISTTRAIN_OS_RELEASE": str(self.os_release), "TMPDIR": str(self.home), **variables}
-        run = subprocess.run([str(SETUP)], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        run = subprocess.run([str(SETUP), *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         return run.returncode, run.stdout + run.stderr
 
     def assert_fails(self, *sentences, code=1, **variables):
@@ -71,6 +71,24 @@ class Setup(unittest.TestCase):
         self.assertEqual(code, 0, output)
         self.assertIn("apt-get -y -q -o DPkg::Lock::Timeout=300 install --no-install-recommends ninja-build mold\n",
                       self.calls.read_text())
+
+    def test_BuildLeavesOutWhatOnlyTestsNeed(self):
+        self.with_venvs()
+        shutil.rmtree(self.home / "cache/disttrain/safetensors-0.8.0")
+        shutil.rmtree(self.home / "cache/disttrain/tensorboard-2.20.0")
+        self.stand_in("dpkg-query", "exit 1")
+        code, output = self.run_setup("build")
+        self.assertEqual(code, 0, output)
+        install = next(call for call in self.calls.read_text().splitlines() if " install " in call)
+        self.assertIn(" libasio-dev ", install)
+        for package in ("chromium", "prometheus", "libgtest-dev", "debootstrap", "lintian", "scdoc", "ccache"):
+            self.assertNotIn(package, install.split())
+        self.assertNotIn("tensorboard", output)
+
+    def test_UnknownWordIsAUsageError(self):
+        code, output = self.run_setup("tests")
+        self.assertEqual(code, 64, output)
+        self.assertIn("expected build, or nothing for all", output)
 
     def test_UserInstallsThroughSudo(self):
         self.with_venvs()

@@ -12,6 +12,11 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -fno-omit-frame-pointer")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
 
+option(DISTTRAIN_QUICK "The programs alone: no tests, manual pages and packages, and crashes name no lines" OFF)
+if(DISTTRAIN_QUICK)
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -fno-omit-frame-pointer")
+endif()
+
 # g++ contracts a*b+c to an FMA where it can, by default. Without it, the bits of a result don't depend on the vector
 # width that the machine has. See "Bits" in ARCHITECTURE.md.
 add_compile_options(-ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Werror)
@@ -121,8 +126,10 @@ function(disttrain_python_test name file)
                        ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;${DISTTRAIN_TEST_ENVIRONMENT};${arg_ENVIRONMENT}")
 endfunction()
 
-# build/bin is a link to the default preset's programs.
-if(CMAKE_BINARY_DIR STREQUAL "${CMAKE_SOURCE_DIR}/build/release")
+# build/bin is a link to the default preset's programs, or to those of tools/quickstart as long as there are no others.
+if(CMAKE_BINARY_DIR STREQUAL "${CMAKE_SOURCE_DIR}/build/release" OR
+   (CMAKE_BINARY_DIR STREQUAL "${CMAKE_SOURCE_DIR}/build/quick" AND NOT EXISTS ${CMAKE_SOURCE_DIR}/build/release/bin))
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
-  file(CREATE_LINK release/bin ${CMAKE_SOURCE_DIR}/build/bin SYMBOLIC)
+  cmake_path(GET CMAKE_BINARY_DIR FILENAME preset)
+  file(CREATE_LINK ${preset}/bin ${CMAKE_SOURCE_DIR}/build/bin SYMBOLIC)
 endif()
