@@ -1,5 +1,5 @@
 // Initial values of variables: element i of variable v is a function of (job seed, v's name, i), so that any number of
-// shards makes the same model, and going back to step 0 needs no file (PROTOCOL: data and randomness).
+// shards makes the same model, and going back to step 0 needs no file.
 #pragma once
 
 #include <cstdint>

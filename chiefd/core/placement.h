@@ -28,7 +28,7 @@ inline constexpr std::uint64_t kWholeElements = 16 * 1024;
 Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t shards);
 
 // job.shards = "auto": clamp(ceil(bytes / 1 MiB), 1, offered); offered >= 1. A small model on many shards pays more for
-// the exchanges than it gains (PROTOCOL.md section 8 has the figures).
+// the exchanges than it gains: 318 KB take 100, 145 and 155 us a step on 1, 2 and 4 shards, 4 MB 1600, 1180 and 780.
 std::uint32_t auto_shards(std::uint64_t parameter_bytes, std::uint32_t offered);
 
 // place() for `asked` shards, or with asked = 0 for auto_shards(), fewer where the model has fewer pieces. `offered` is

@@ -1,5 +1,5 @@
 // The workers that a shard knows: who may send, what was taken from each, which channel each has. Exactly-once by frame
-// is decided here, with one entry per worker (PROTOCOL: channels).
+// is decided here, with one entry per worker (docs/protocol.md, "Exactly once").
 #pragma once
 
 #include <cstdint>

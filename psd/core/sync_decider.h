@@ -1,4 +1,4 @@
-// The pacer's decision in sync: which members make the step (PROTOCOL: sync, one place decides). It hears the staged
+// The pacer's decision in sync: which members make the step (docs/protocol.md, "A step, sync"). It hears the staged
 // sets of all shards, its own among them, for the step that is open. Sets are ranks of the roster in force.
 #pragma once
 

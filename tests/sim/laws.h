@@ -1,4 +1,4 @@
-// What must never happen (RELIABILITY.md section 1), checked while a simulation runs. The first violation stands.
+// What must never happen (docs/invariants.md), checked while a simulation runs. The first violation stands.
 // ShardTwin has the laws of one shard; those in here go over several.
 #pragma once
 

@@ -255,5 +255,41 @@ class ListedTests(Tree):
         self.assert_right("listed-tests", build, self.root)
 
 
+class References(Tree):
+    def setUp(self):
+        super().setUp()
+        self.write("docs/invariants.md", "| I1 | one |\n| I3 to I5, L2 | more |\n")
+        self.write("ARCHITECTURE.md", "# Map\n\n## Rooms\n\n**Bits.** As they are.\n")
+
+    def test_WhatIsThereIsRight(self):
+        self.write("README.md", "[map](ARCHITECTURE.md#rooms), [here](#now), [far](https://a.b/c.md)\n\n# Now\n")
+        self.write("psd/shard.h", '// docs/invariants.md: I1, I4, L2. See "Bits", See "Rooms".\nint I9;\n')
+        self.assert_right("references", self.root)
+
+    def test_LinkThatLeadsNowhereIsAProblem(self):
+        self.write("README.md", "[map](docs/map.md)\n")
+        self.assert_problem("README.md:1: the link docs/map.md leads to no file", "references", self.root)
+
+    def test_AnchorWithoutAHeadingIsAProblem(self):
+        self.write("docs/a.md", "[map](../ARCHITECTURE.md#doors)\n")
+        self.assert_problem("docs/a.md:1: the link ../ARCHITECTURE.md#doors leads to no heading", "references", self.root)
+
+    def test_FileThatIsNotThereIsAProblem(self):
+        for path, text in (("psd/a.h", "// psd/core/b.h has it"), ("psd/CMakeLists.txt", "# RULES.md, section 2"),
+                           ("docs/c.md", "in `psd/core/b.h`")):
+            with self.subTest(path=path):
+                self.write(path, text + "\n")
+                self.assert_problem(f"{path}:1: there is no", "references", self.root)
+                (self.root / path).unlink()
+
+    def test_UnknownInvariantIsAProblem(self):
+        self.write("psd/a.cc", "int x;  // I2\n")
+        self.assert_problem("psd/a.cc:1: I2 has no row in docs/invariants.md", "references", self.root)
+
+    def test_UnknownNoteIsAProblem(self):
+        self.write("psd/a.h", '// See "Doors".\n')
+        self.assert_problem('psd/a.h:1: ARCHITECTURE.md has no note "Doors"', "references", self.root)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -33,8 +33,7 @@ struct Sets {
   std::vector<std::string> job;
 };
 
-// INTERFACES.md section 2: without a cluster file `up` also takes keys of cluster.toml, but for those that it makes up
-// itself.
+// Without a cluster file `up` also takes keys of cluster.toml, except those that it makes up itself.
 Result<Sets> split_sets(const UpOptions& options) {
   Sets sets;
   for (const std::string& set : options.sets) {

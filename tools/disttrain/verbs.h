@@ -1,4 +1,4 @@
-// One function per verb: does it, prints, returns the exit code (INTERFACES.md section 3).
+// One function per verb: does it, prints, returns the exit code (docs/json.md has what `--json` prints).
 #pragma once
 
 #include "tools/disttrain/options.h"
