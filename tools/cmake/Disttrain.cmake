@@ -128,7 +128,7 @@ endfunction()
 
 # build/bin is a link to the default preset's programs, or to those of tools/quickstart as long as there are no others.
 if(CMAKE_BINARY_DIR STREQUAL "${CMAKE_SOURCE_DIR}/build/release" OR
-   (CMAKE_BINARY_DIR STREQUAL "${CMAKE_SOURCE_DIR}/build/quick" AND NOT EXISTS ${CMAKE_SOURCE_DIR}/build/release/bin))
+   (CMAKE_BINARY_DIR STREQUAL "${CMAKE_SOURCE_DIR}/build/quick" AND NOT EXISTS ${CMAKE_SOURCE_DIR}/build/release/bin/disttrain))
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   cmake_path(GET CMAKE_BINARY_DIR FILENAME preset)
   file(CREATE_LINK ${preset}/bin ${CMAKE_SOURCE_DIR}/build/bin SYMBOLIC)
