@@ -1,5 +1,6 @@
 // WorkerCore: one worker's part of one job, from opened channels to the last report; the rules of
-// docs/protocol.md on a worker's side. Stepped with events, answers with actions to be carried out in order. No I/O, no clock.
+// docs/protocol.md on a worker's side. Stepped with events, answers with actions to be carried out in order. No I/O, no
+// clock.
 //
 // The life of a step: a batch is ready -> Compute -> RangesReady: buckets leave early, as far as credits allow ->
 // Computed: the rest leaves, the last frame to each shard asks for the parameters back -> all answers are here -> next.
