@@ -1,5 +1,7 @@
 """Job files that are made to be hard to read. The job that runs loses no step over them."""
 import unittest
+from concurrent.futures import ThreadPoolExecutor
+
 import wire
 from attack import AttackTest
 
@@ -46,14 +48,17 @@ class SubmitsTest(AttackTest):
     def test_many_at_once_are_read_beside_the_loop(self):
         self.train()
         hard = "[train]\n" + "".join(f"stepz{i} = 1\n" for i in range(10_000))
-        with self.unharmed():
-            peers = [wire.Peer(self.chief) for _ in range(200)]
-            for peer in peers:
+        count = 200
+        # Each reads as its answer comes: a client that leaves it unread for 10 s is dropped.
+        with self.unharmed(), ThreadPoolExecutor(count) as readers:
+            answers = []
+            for peer in [wire.Peer(self.chief) for _ in range(count)]:
                 self.addCleanup(peer.socket.close)
                 peer.say_hello(wire.client_hello())
                 peer.say(wire.submit(hard))
+                answers.append(readers.submit(peer.receive))
             self.now()
-            answers = [peer.receive() for peer in peers]
+            answers = [answer.result() for answer in answers]
             self.assertNotIn(None, answers)
 
 
