@@ -106,7 +106,7 @@ class Cluster {
   std::optional<Ticket> ticket_of(JobId id) const;
   void freeze_figures(Instant now);
   void forget_old_jobs();
-  // Who it is and whether it lives, without figures.
+  // Identity and state of the task, without figures.
   TaskStatus presence(const Task& task, Instant now) const;
   TaskFigures figures(const Task& task, const Job& job, bool is_at_work) const;
   std::vector<TaskStatus> tasks_in_no_job(Instant now) const;

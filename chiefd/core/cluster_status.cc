@@ -1,4 +1,4 @@
-// What the cluster tells of its jobs and tasks: see cluster.h.
+// Cluster's status: jobs, tasks and their figures. The contract stands in cluster.h.
 #include <algorithm>
 #include <cmath>
 #include <set>

@@ -30,7 +30,7 @@ struct Losses {
   std::uint64_t replaced = 0;  // another one took its place
 };
 
-// What a task has done in a job.
+// Figures of one task in one job.
 struct TaskFigures {
   std::uint64_t step = 0;
   PhaseTimes phase_times;                     // workers

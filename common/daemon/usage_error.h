@@ -1,5 +1,4 @@
-// What is wrong with a command line, in this suite's words: the program and its verb, what was found, what was
-// expected.
+// Errors of a command line. A message names the program and its verb, what was found, and what was expected.
 #pragma once
 
 #include <string>

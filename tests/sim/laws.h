@@ -1,4 +1,4 @@
-// What must never happen (docs/invariants.md), checked while a simulation runs. The first violation stands.
+// Laws checks the invariants of docs/invariants.md while a simulation runs. It keeps the first violation.
 // ShardTwin has the laws of one shard; those in here go over several.
 #pragma once
 
