@@ -5,9 +5,9 @@
 #include <asio/post.hpp>
 #include <utility>
 
-#include "chiefd/journal_limits.h"
+#include "chiefd/journal/limits.h"
+#include "common/config/reader/reader.h"
 #include "common/daemon/clock.h"
-#include "common/daemon/config_reader.h"
 #include "common/daemon/random.h"
 #include "common/daemon/startup.h"
 #include "transport/control_link.h"
@@ -24,7 +24,7 @@ std::map<JobId, RecoveredJob> recovered_jobs(const JournalState& journal) {
   std::map<JobId, RecoveredJob> jobs;
   for (const auto& [id, job] : journal.jobs) {
     const bool is_ended = is_final(job.state);
-    jobs.emplace(id, RecoveredJob{job, !is_ended ? daemon::read_job(job.submitted.toml, job.submitted.name)
+    jobs.emplace(id, RecoveredJob{job, !is_ended ? config::read_job(job.submitted.toml, job.submitted.name)
                                                  : Result<JobConfig>(JobConfig{})});
   }
   return jobs;
@@ -43,7 +43,7 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
       is_alive_(std::make_shared<bool>(true)),
       config_(std::move(setup.cluster)),
       timer_(loop),
-      progress_([&log](const std::string& why) {
+      curves_([&log](const std::string& why) {
         log.warn("TensorBoard's event files can't be written; training goes on: " + why);
       }) {
   JournalState state = std::move(setup.journal.state);
@@ -112,7 +112,7 @@ void Chief::on_tick() {
     next_look_ = now + cluster_->timeouts().interval;
   }
   look_at_clients(now);
-  if (progress_.is_due(now) || progress_.job() != cluster_->current_or_last()) look_at_progress();
+  if (curves_.is_due(now) || curves_.job() != cluster_->current_or_last()) look_at_curves();
   for (std::size_t i = 0; i < waiters_.size();) {
     if (now < waiters_[i].deadline) {
       ++i;
@@ -128,16 +128,16 @@ void Chief::on_tick() {
   });
 }
 
-void Chief::look_at_progress() {
+void Chief::look_at_curves() {
   const Instant now = daemon::now();
   const std::int64_t wall = daemon::wall_nanoseconds();
   const std::optional<JobId> job = cluster_->current_or_last();
   // One that ended before this chief began has been told of.
-  if (!job || (progress_.job() != job && cluster_->has_ended(*job))) return;
+  if (!job || (curves_.job() != job && cluster_->has_ended(*job))) return;
   // How the one before ended.
-  if (const auto last = progress_.job(); last && last != job && cluster_->find(std::to_string(last->value)) == last)
-    progress_.look(now, wall, cluster_->status(*last, now));
-  progress_.look(now, wall, cluster_->status(*job, now));
+  if (const auto last = curves_.job(); last && last != job && cluster_->find(std::to_string(last->value)) == last)
+    curves_.look(now, wall, cluster_->status(*last, now));
+  curves_.look(now, wall, cluster_->status(*job, now));
 }
 
 void Chief::change(const ClusterConfig& cluster) {
@@ -267,7 +267,7 @@ void Chief::drop(PeerId id) {
   std::erase_if(waiters_, [id](const Waiter& waiter) { return waiter.client == id; });
   std::erase_if(followers_, [id](const Follower& follower) { return follower.client == id; });
   std::erase_if(event_followers_, [id](const EventFollower& follower) { return follower.client == id; });
-  seats_.leave(id);
+  admission_.leave(id);
   if (const auto& member = peer.mapped()->member) {
     const auto current = task_peers_.find(member->task);
     if (current != task_peers_.end() && current->second == id) task_peers_.erase(current);
@@ -368,7 +368,7 @@ namespace {
 
 // The number of steps that follows from the epochs travels inside the job's own text.
 void set_train_steps(std::string& job_toml, std::uint64_t steps) {
-  const Result<daemon::JobFile> changed = daemon::change_job(job_toml, {"train.steps=" + std::to_string(steps)});
+  const Result<config::JobFile> changed = config::change_job(job_toml, {"train.steps=" + std::to_string(steps)});
   if (changed) job_toml = changed->toml;
 }
 
@@ -414,7 +414,7 @@ void Chief::act(const Persist& action) {
     stamped.wall_nanoseconds = daemon::wall_nanoseconds();
     stamped.uptime_nanoseconds = daemon::uptime_nanoseconds();
     add_event(stamped);
-    progress_.hear(stamped);
+    curves_.hear(stamped);
     metrics_->hear(stamped);
     return journal_->write(action.ticket, stamped);
   }
@@ -438,7 +438,7 @@ void Chief::act(const AnswerClient& action) {
 
 void Chief::act(const JobEnded& action) {
   take_own_lines();
-  look_at_progress();
+  look_at_curves();
   // A line that was said before the end may come a little after it.
   spans_[action.job].end = daemon::wall_nanoseconds() + 1'000'000'000;
   while (spans_.size() > kMaxEndedJobs) spans_.erase(spans_.begin());

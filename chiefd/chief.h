@@ -17,18 +17,18 @@
 #include <vector>
 
 #include "chiefd/chief_metrics.h"
-#include "chiefd/client_seats.h"
+#include "chiefd/client_admission.h"
 #include "chiefd/core/cluster.h"
+#include "chiefd/curves/curves.h"
 #include "chiefd/folder_keeper.h"
 #include "chiefd/job_reader.h"
-#include "chiefd/journal_writer.h"
+#include "chiefd/journal/writer.h"
 #include "chiefd/log_store.h"
 #include "chiefd/peer.h"
-#include "chiefd/progress.h"
 #include "chiefd/status_json.h"
 #include "chiefd/task_probe.h"
 #include "common/config/cluster_config.h"
-#include "common/daemon/log.h"
+#include "common/daemon/log/log.h"
 #include "common/daemon/service.h"
 #include "common/messages/client.h"
 #include "common/metrics/page.h"
@@ -90,7 +90,7 @@ class Chief {
   void on_closed(PeerId peer, const Error& why);
   void on_tick();
   void take_own_lines();
-  void look_at_progress();
+  void look_at_curves();
   void step(const Event& event);
 
   // Connections.
@@ -121,7 +121,7 @@ class Chief {
   void admit_client(transport::Arrival& arrival, const ClientHello& hello);
   void answer(PeerId client, const wire::ControlMessage& message);
   void look_at_clients(Instant now);
-  ClientSeats::Use use_of(PeerId client) const;
+  ClientAdmission::Use use_of(PeerId client) const;
   bool drops_for_unread(PeerId client, Instant now);
   void bound_queues();
   void on_request(Peer& client, const wire::ControlMessage& message);
@@ -165,14 +165,14 @@ class Chief {
   std::optional<metrics::RpcCode> outcome_;                 // of it; none: it is answered later
   metrics::RpcCode hello_outcome_ = metrics::RpcCode::kOk;  // of the one that is being answered
   Instant next_look_;                                       // at what the job's time is used for
-  ClientSeats seats_;
+  ClientAdmission admission_;
   std::unique_ptr<JobReader> reader_;
   std::vector<Waiter> waiters_;
   std::vector<Follower> followers_;
   std::vector<EventFollower> event_followers_;
   std::deque<EventRecord> events_;  // the newest kMaxEvents
   LogStore logs_;
-  Progress progress_;
+  Curves curves_;
   std::map<JobId, Span> spans_;  // when each job lived, by the wall clock, for its logs
 };
 

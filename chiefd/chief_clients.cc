@@ -7,8 +7,8 @@
 
 #include "chiefd/chief.h"
 #include "chiefd/status_page/status_page.h"
+#include "common/config/reader/reader.h"
 #include "common/daemon/clock.h"
-#include "common/daemon/config_reader.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -37,30 +37,31 @@ bool is_of_this_host(const std::string& peer, const std::string& own) {
 
 // ---- who may ask
 
-ClientSeats::Use Chief::use_of(PeerId client) const {
+ClientAdmission::Use Chief::use_of(PeerId client) const {
   const auto is_it = [client](const auto& entry) { return entry.client == client; };
   const auto peer = peers_.find(client);
   const bool waits = std::any_of(waiters_.begin(), waiters_.end(), is_it);
-  if (peer != peers_.end() && peer->second->is_asking && !waits) return ClientSeats::Use::kAsks;
+  if (peer != peers_.end() && peer->second->is_asking && !waits) return ClientAdmission::Use::kAsks;
   if (waits || std::any_of(followers_.begin(), followers_.end(), is_it) ||
       std::any_of(event_followers_.begin(), event_followers_.end(), is_it))
-    return ClientSeats::Use::kStays;
-  return ClientSeats::Use::kIdle;
+    return ClientAdmission::Use::kStays;
+  return ClientAdmission::Use::kIdle;
 }
 
 void Chief::admit_client(transport::Arrival& arrival, const ClientHello& hello) {
   const bool is_local = is_of_this_host(arrival.peer(), listener_->address());
-  const ClientSeats::Verdict seat = seats_.find_seat(is_local, daemon::now(), [this](PeerId id) { return use_of(id); });
-  if (!seat.is_free)
+  const ClientAdmission::Verdict verdict =
+      admission_.find_place(is_local, daemon::now(), [this](PeerId id) { return use_of(id); });
+  if (!verdict.is_free)
     return refuse(arrival, Refused{ErrorCode::kTemporary,
                                    "the chief has " + std::to_string(kMaxClients) + " clients already: try again"});
-  if (seat.leaves) {
-    answer(*seat.leaves, Refused{ErrorCode::kTemporary, "the chief has " + std::to_string(kMaxClients) +
-                                                            " clients, and another one came: try again"});
-    drop(*seat.leaves);
+  if (verdict.leaves) {
+    answer(*verdict.leaves, Refused{ErrorCode::kTemporary, "the chief has " + std::to_string(kMaxClients) +
+                                                               " clients, and another one came: try again"});
+    drop(*verdict.leaves);
   }
   Peer& peer = adopt(arrival, kMaxClientBlob);
-  seats_.take(peer.id(), is_local, daemon::now());
+  admission_.take(peer.id(), is_local, daemon::now());
   peer.user = hello.user;
   peer.welcome(make_welcome(0));
 }
@@ -71,7 +72,7 @@ void Chief::answer(PeerId client, const wire::ControlMessage& message) {
   if (found == peers_.end()) return;
   Peer& peer = *found->second;
   peer.is_asking = false;
-  seats_.stir(client, daemon::now());
+  admission_.stir(client, daemon::now());
   peer.send(message);
   if (peer.queued_bytes() > kMaxQueuedToClient) return drop(client);
   if (peer.queued_bytes() != 0) bound_queues();
@@ -99,7 +100,7 @@ bool Chief::drops_for_unread(PeerId client, Instant now) {
 }
 
 void Chief::look_at_clients(Instant now) {
-  std::vector<PeerId> leaving = seats_.idle(now, [this](PeerId id) { return use_of(id); });
+  std::vector<PeerId> leaving = admission_.idle(now, [this](PeerId id) { return use_of(id); });
   for (const auto& [id, peer] : peers_)
     if (peer->user && drops_for_unread(id, now)) leaving.push_back(id);
   for (PeerId id : leaving) drop(id);
@@ -116,7 +117,7 @@ void Chief::on_request(Peer& client, const wire::ControlMessage& message) {
     if (const auto peer = peers_.find(id); peer != peers_.end()) peer->second->resume();
   });
   client.is_asking = true;
-  seats_.stir(client.id(), daemon::now());
+  admission_.stir(client.id(), daemon::now());
   if (const auto* request = std::get_if<SubmitJob>(&message)) return submit(client, *request);
   if (const auto* request = std::get_if<StatusRequest>(&message)) return give_status(client, *request);
   if (const auto* request = std::get_if<LogsRequest>(&message)) return give_logs(client, *request);
@@ -150,7 +151,7 @@ void Chief::submit_read(PeerId client, const SubmitJob& request, Result<JobConfi
 
 void Chief::take_submission(PeerId client, const SubmitJob& request, Result<JobConfig> config) {
   if (!config) return answer(client, Refused{config.error().code, config.error().message});
-  if (Status status = daemon::check_job_fits(*config, config_); !status)
+  if (Status status = config::check_job_fits(*config, config_); !status)
     return answer(client, Refused{status.error().code, status.error().message});
   const auto awaited = std::min<std::size_t>(request.awaited_workers, config_.workers.size());
   step(Submit{
@@ -263,7 +264,7 @@ std::string Chief::status_json(std::optional<JobId> job) const {
 }
 
 std::string Chief::page_json() const {
-  return as_text(page_state(config_.name, status_of(cluster_->current_or_last()), progress_, events_));
+  return as_text(page_state(config_.name, status_of(cluster_->current_or_last()), curves_, events_));
 }
 
 std::string Chief::all_status_json() const {

@@ -3,7 +3,7 @@
 #include <asio/post.hpp>
 #include <utility>
 
-#include "common/daemon/config_reader.h"
+#include "common/config/reader/reader.h"
 #include "common/daemon/threads.h"
 
 namespace disttrain::chiefd {
@@ -26,7 +26,7 @@ bool JobReader::give(std::string job_toml, std::function<void(Result<JobConfig>)
     return false;
   }
   asio::post(loop_, [this, job_toml = std::move(job_toml), done = std::move(done)] {
-    done(daemon::read_job(job_toml));
+    done(config::read_job(job_toml));
     --waiting_;
   });
   return true;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/bounds.h"
-#include "common/daemon/log.h"
+#include "common/daemon/log/log.h"
 #include "common/printable.h"
 
 namespace disttrain::chiefd {

@@ -5,13 +5,13 @@
 #include <optional>
 
 #include "chiefd/chief.h"
-#include "chiefd/journal_disk.h"
+#include "chiefd/journal/disk.h"
 #include "chiefd/status_page/status_page.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/crash.h"
-#include "common/daemon/daemon_pages.h"
 #include "common/daemon/end_deadline.h"
-#include "common/daemon/log.h"
+#include "common/daemon/http/pages.h"
+#include "common/daemon/log/log.h"
 #include "common/daemon/random.h"
 #include "common/daemon/reload.h"
 #include "common/daemon/service.h"

@@ -4,8 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "common/config/reader/reader.h"
 #include "common/daemon/clock.h"
-#include "common/daemon/config_reader.h"
 #include "common/daemon/host.h"
 #include "common/daemon/threads.h"
 #include "psd/visited_log.h"
@@ -144,7 +144,7 @@ bool PsDaemon::is_newer(const CreateShards& order) const {
 }
 
 void PsDaemon::create(const CreateShards& order) {
-  Result<JobConfig> config = daemon::read_job(order.job_toml);
+  Result<JobConfig> config = config::read_job(order.job_toml);
   if (!config) return fail_job(order.job, order.generation, config.error());
   if (order.owners.size() != order.layout.shards || order.roster.members.empty())
     return fail_job(

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/checkpoint/files.h"
-#include "common/daemon/log.h"
+#include "common/daemon/log/log.h"
 #include "common/daemon/service.h"
 #include "common/daemon/startup.h"
 #include "common/metrics/page.h"

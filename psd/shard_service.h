@@ -15,7 +15,7 @@
 
 #include "common/checkpoint/files.h"
 #include "common/daemon/clock.h"
-#include "common/daemon/log.h"
+#include "common/daemon/log/log.h"
 #include "psd/peer_link.h"
 #include "psd/shard_figures.h"
 #include "psd/shard_job.h"

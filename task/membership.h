@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "common/daemon/log.h"
+#include "common/daemon/log/log.h"
 #include "common/daemon/service.h"
 #include "common/daemon/startup.h"
 #include "common/metrics/rpc.h"

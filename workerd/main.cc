@@ -5,9 +5,9 @@
 
 #include "common/daemon/clock.h"
 #include "common/daemon/crash.h"
-#include "common/daemon/daemon_pages.h"
 #include "common/daemon/end_deadline.h"
-#include "common/daemon/log.h"
+#include "common/daemon/http/pages.h"
+#include "common/daemon/log/log.h"
 #include "common/daemon/reload.h"
 #include "common/daemon/service.h"
 #include "common/daemon/signals.h"

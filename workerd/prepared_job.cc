@@ -1,6 +1,6 @@
 #include "workerd/prepared_job.h"
 
-#include "common/daemon/config_reader.h"
+#include "common/config/reader/reader.h"
 #include "workerd/input/fits.h"
 
 namespace disttrain::workerd {
@@ -26,7 +26,7 @@ Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const std::string& t
   prepared->job = job;
   prepared->is_cancelled = is_cancelled;
   prepared->on_data_error = on_data_error;
-  Result<JobConfig> config = daemon::read_job(toml);
+  Result<JobConfig> config = config::read_job(toml);
   if (!config) return tl::unexpected(config.error());
   prepared->config = std::move(*config);
   Result<std::unique_ptr<Engine>> engine = make_engine(prepared->config.model, threads);

@@ -4,8 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "common/config/reader/reader.h"
 #include "common/daemon/clock.h"
-#include "common/daemon/config_reader.h"
 #include "common/daemon/threads.h"
 
 namespace disttrain::workerd {
@@ -152,7 +152,7 @@ void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& ti
   show_loading(message.job, message.generation);
   if (!prepared_ || prepared_->job != message.job)
     if (Status ok = prepare(message.job, message.job_toml); !ok) return refuse(ok.error().code, ok.error().message);
-  if (Result<JobConfig> config = daemon::read_job(message.job_toml))
+  if (Result<JobConfig> config = config::read_job(message.job_toml))
     prepared_->config = std::move(*config);  // the chief's: it may have put the number of steps in
   else
     return refuse(config.error().code, config.error().message);
@@ -207,7 +207,7 @@ Status StepThread::prepare(JobId job, const std::string& toml) {
 
 void StepThread::begin_figures(JobId job, const std::string& toml) {
   if (figured_ == job) return;
-  const Result<JobConfig> config = daemon::read_job(toml);
+  const Result<JobConfig> config = config::read_job(toml);
   if (!config) return;
   figured_ = job;
   figures_ = WorkerFigures();

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/config/cluster_config.h"
-#include "common/daemon/log.h"
+#include "common/daemon/log/log.h"
 #include "common/timeouts.h"
 #include "transport/connection.h"
 #include "workerd/job_runner.h"

@@ -3,8 +3,8 @@
 #include <asio/post.hpp>
 #include <utility>
 
+#include "common/config/reader/reader.h"
 #include "common/daemon/clock.h"
-#include "common/daemon/config_reader.h"
 #include "transport/control_link.h"
 #include "workerd/worker_metrics.h"
 
@@ -230,7 +230,7 @@ void Worker::handle(const PauseJob& message) {
 // ---- the end, and what systemd is told
 
 void Worker::name_job(const std::string& job_toml) {
-  const Result<JobConfig> config = daemon::read_job(job_toml);
+  const Result<JobConfig> config = config::read_job(job_toml);
   job_name_ = config ? config->job.name : std::to_string(job_.value);
   log_.set_job(job_name_);
 }

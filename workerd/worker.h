@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/daemon/log.h"
+#include "common/daemon/log/log.h"
 #include "common/daemon/service.h"
 #include "common/daemon/startup.h"
 #include "common/metrics/page.h"

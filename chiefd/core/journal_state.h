@@ -1,5 +1,5 @@
 // What the chief's journal says: records in the order in which they were decided, and the state that they add up to.
-// Never per-step data. chiefd/journal_file.h keeps them on a disk.
+// Never per-step data. chiefd/journal/file.h keeps them on a disk.
 #pragma once
 
 #include <cstdint>

@@ -20,17 +20,17 @@ json number_or_null(std::optional<double> value) {
 
 }  // namespace
 
-json page_state(const std::string& cluster, json job, const Progress& progress, const std::deque<EventRecord>& events) {
-  // Progress may be that of another job: one that ended before this chief began isn't looked at.
-  const bool is_its = progress.job() && job.contains("id") && job["id"] == progress.job()->value;
+json page_state(const std::string& cluster, json job, const Curves& curves, const std::deque<EventRecord>& events) {
+  // Curves may be that of another job: one that ended before this chief began isn't looked at.
+  const bool is_its = curves.job() && job.contains("id") && job["id"] == curves.job()->value;
   json curve = json::array();
-  for (const ProgressPoint& point : is_its ? progress.points() : std::vector<ProgressPoint>())
+  for (const CurvePoint& point : is_its ? curves.points() : std::vector<CurvePoint>())
     curve.push_back({{"step", point.step},
                      {"loss", number_or_null(point.loss)},
                      {"learning_rate", number_or_null(point.learning_rate)},
                      {"steps_per_second", number_or_null(point.steps_per_second)}});
   json evaluations = json::array();
-  for (const EvaluationStatus& evaluation : is_its ? progress.evaluations() : std::vector<EvaluationStatus>())
+  for (const EvaluationStatus& evaluation : is_its ? curves.evaluations() : std::vector<EvaluationStatus>())
     evaluations.push_back({{"step", evaluation.step.value},
                            {"loss", number_or_null(evaluation.loss)},
                            {"accuracy", number_or_null(evaluation.accuracy)}});

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "chiefd/core/journal_state.h"
-#include "chiefd/progress.h"
-#include "common/daemon/http_endpoint.h"
+#include "chiefd/curves/curves.h"
+#include "common/daemon/http/endpoint.h"
 
 namespace disttrain::chiefd {
 
@@ -17,7 +17,7 @@ extern const char kStatusPage[];
 
 // What the page shows: the job's status as docs/json.md has it (before the first job the same keys), its curve, its
 // evaluations, and the newest events of all jobs. For the page alone: it may change with it.
-nlohmann::json page_state(const std::string& cluster, nlohmann::json job, const Progress& progress,
+nlohmann::json page_state(const std::string& cluster, nlohmann::json job, const Curves& curves,
                           const std::deque<EventRecord>& events);
 
 // "/" and "/status.json". Before serve(); `state`, asked on the loop, gives the text of status.json.

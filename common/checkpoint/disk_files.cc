@@ -16,6 +16,8 @@
 #include <new>
 #include <utility>
 
+#include "common/os/descriptor.h"
+
 namespace disttrain::checkpoint {
 namespace {
 
@@ -50,19 +52,6 @@ ErrorCode code_of(int error) {
 tl::unexpected<Error> failed(const std::string& doing, const std::string& path, int error) {
   return fail(code_of(error), "can't " + doing + " " + path + ": " + std::strerror(error) + advice(error));
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // What goes past the page cache begins and ends at multiples of this, in memory and on the disk.
 constexpr std::size_t kAlignment = 4096;

@@ -1,5 +1,5 @@
 // The file system as checkpoints use it: few operations, so that a test can record each, let any of them fail, and
-// build every state that a crash could leave (tests/checkpoint/memory_files.h).
+// build every state that a crash could leave (tests/common/checkpoint/memory_files.h).
 //
 // Paths are absolute. Durable after a crash is what was synced: a file's content by its sync(), a name (created,
 // renamed, removed) by sync_directory() of its folder. Errors name the path, what was being done and what to do.

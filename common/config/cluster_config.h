@@ -1,4 +1,4 @@
-// cluster.toml as plain values with their defaults. common/daemon/config_reader.h fills it and reports every problem;
+// cluster.toml as plain values with their defaults. common/config/reader/reader.h fills it and reports every problem;
 // etc/cluster.toml shows each key (a test holds the two together).
 #pragma once
 
@@ -13,6 +13,9 @@ namespace disttrain {
 
 // What a roster holds on the wire (transport/wire/codec.h: kMaxMembers).
 inline constexpr std::size_t kMaxWorkers = 1024;
+
+// From a task's port to the one where it serves its metrics.
+inline constexpr std::uint16_t kMetricsPortDistance = 1000;
 
 struct ChiefConfig {
   std::string address = "127.0.0.1:7100";  // host:port
@@ -47,7 +50,7 @@ struct HeartbeatConfig {
 };
 
 struct MetricsConfig {
-  // Where a daemon serves its metrics, at the port kPortDistance above its own (HttpEndpoint); "host:0": at any free
+  // Where a daemon serves its metrics, at the port kMetricsPortDistance above its own; "host:0": at any free
   // port; "": nowhere.
   std::string listen = "127.0.0.1";
 };

@@ -1,4 +1,4 @@
-// job.toml as plain values with their defaults. common/daemon/config_reader.h fills it and reports every problem.
+// job.toml as plain values with their defaults. common/config/reader/reader.h fills it and reports every problem.
 // Ranges stand beside each field; the reader enforces them.
 #pragma once
 

@@ -21,9 +21,9 @@
 #include "common/daemon/clock.h"
 #include "common/daemon/crash_text.h"
 #include "common/daemon/exhaustion.h"
-#include "common/daemon/journal_socket.h"
-#include "common/daemon/log.h"
-#include "common/daemon/message_ids.h"
+#include "common/daemon/log/journal_socket.h"
+#include "common/daemon/log/log.h"
+#include "common/daemon/log/message_ids.h"
 
 namespace disttrain::daemon {
 

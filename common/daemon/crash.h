@@ -3,7 +3,7 @@
 // exhaustion.h says how it ends.
 #pragma once
 
-#include "common/daemon/log_entry.h"
+#include "common/daemon/log/log_entry.h"
 
 namespace disttrain::daemon {
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "common/daemon/log.h"
+#include "common/daemon/log/log.h"
 #include "common/time.h"
 
 namespace disttrain::daemon {

@@ -4,9 +4,9 @@
 #include <csignal>
 #include <utility>
 
-#include "common/daemon/config_keys.h"
-#include "common/daemon/config_reader.h"
-#include "common/daemon/message_ids.h"
+#include "common/config/reader/keys.h"
+#include "common/config/reader/reader.h"
+#include "common/daemon/log/message_ids.h"
 
 namespace disttrain::daemon {
 
@@ -14,22 +14,22 @@ namespace {
 
 using Values = std::vector<std::pair<std::string, std::string>>;  // "ps[1].address" and its value as TOML
 
-void add_values(const TomlValue& value, const std::string& path, Values& values) {
-  if (const auto* table = value.as<TomlValue::Table>()) {
-    for (const TomlEntry& entry : *table)
+void add_values(const config::TomlValue& value, const std::string& path, Values& values) {
+  if (const auto* table = value.as<config::TomlValue::Table>()) {
+    for (const config::TomlEntry& entry : *table)
       add_values(entry.value, path.empty() ? entry.key : path + "." + entry.key, values);
     return;
   }
-  const auto* array = value.as<TomlValue::Array>();
-  if (array == nullptr || array->empty() || array->front().as<TomlValue::Table>() == nullptr)
-    return void(values.emplace_back(path, to_toml(value)));
+  const auto* array = value.as<config::TomlValue::Array>();
+  if (array == nullptr || array->empty() || array->front().as<config::TomlValue::Table>() == nullptr)
+    return void(values.emplace_back(path, config::to_toml(value)));
   for (std::size_t i = 0; i < array->size(); ++i) add_values((*array)[i], path + "[" + std::to_string(i) + "]", values);
 }
 
 Values values_of(const ClusterConfig& cluster) {
   ClusterConfig copy = cluster;  // rows are bound to what they could also read into
-  TomlValue document;
-  document.value = write_table(cluster_keys(copy));
+  config::TomlValue document;
+  document.value = config::write_table(config::cluster_keys(copy));
   Values values;
   add_values(document, "", values);
   return values;
@@ -66,7 +66,7 @@ Reload compare(const ClusterConfig& running, const ClusterConfig& file) {
   reload.cluster.log.level = file.log.level;
   reload.cluster.log.rate = file.log.rate;
   reload.cluster.heartbeat.timeout = file.heartbeat.timeout;
-  reload.cluster.hash = hash_of(reload.cluster);
+  reload.cluster.hash = config::hash_of(reload.cluster);
   reload.taken = differences(running, reload.cluster);
   reload.waiting = differences(reload.cluster, file);
   return reload;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/config/cluster_config.h"
-#include "common/daemon/log.h"
+#include "common/daemon/log/log.h"
 #include "common/daemon/service.h"
 #include "common/daemon/startup.h"
 

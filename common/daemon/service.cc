@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "common/daemon/clock.h"
-#include "common/daemon/journal.h"
-#include "common/daemon/log_entry.h"
+#include "common/daemon/log/log_entry.h"
+#include "common/daemon/log/systemd_journal.h"
 
 namespace disttrain::daemon {
 

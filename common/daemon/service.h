@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "common/daemon/log.h"
+#include "common/daemon/log/log.h"
 #include "common/result.h"
 #include "common/time.h"
 

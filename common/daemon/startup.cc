@@ -5,14 +5,14 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "common/daemon/config_reader.h"
-#include "common/daemon/config_schema.h"
+#include "common/config/reader/reader.h"
+#include "common/config/reader/schema.h"
 #include "common/daemon/daemon_options.h"
 #include "common/daemon/exhaustion.h"
 #include "common/daemon/host.h"
-#include "common/daemon/journal.h"
-#include "common/daemon/log_entry.h"
-#include "common/daemon/message_ids.h"
+#include "common/daemon/log/log_entry.h"
+#include "common/daemon/log/message_ids.h"
+#include "common/daemon/log/systemd_journal.h"
 #include "common/daemon/random.h"
 #include "common/daemon/service.h"
 #include "common/daemon/signals.h"
@@ -49,7 +49,7 @@ std::optional<DaemonOptions> parse(Role role, int argc, char** argv, int& exit_c
 Status add_unlisted(ClusterConfig& cluster, const DaemonOptions& options) {
   if (options.address.empty()) return {};
   const std::string what = "--address " + options.address + ": ";
-  if (!is_address(options.address))
+  if (!config::is_address(options.address))
     return fail(ErrorCode::kUsage, what + "expected HOST:PORT, the port from 1 to 65535");
   if (!cluster.allow_unlisted_workers)
     return fail(ErrorCode::kConfig,
@@ -69,7 +69,7 @@ Status add_unlisted(ClusterConfig& cluster, const DaemonOptions& options) {
 }
 
 Result<Startup> find_place(Role role, const DaemonOptions& options) {
-  auto cluster = read_cluster(options.cluster_file);
+  auto cluster = config::read_cluster(options.cluster_file);
   if (!cluster) return tl::unexpected<Error>(std::move(cluster.error()));
   if (Status added = add_unlisted(*cluster, options); !added) return tl::unexpected(added.error());
   auto task = find_own_task(*cluster, role, options.index);

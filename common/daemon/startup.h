@@ -6,7 +6,7 @@
 #include <string>
 
 #include "common/config/cluster_config.h"
-#include "common/daemon/log.h"
+#include "common/daemon/log/log.h"
 #include "common/ids.h"
 #include "common/result.h"
 

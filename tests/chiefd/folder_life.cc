@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "chiefd/folder_work.h"
-#include "tests/checkpoint/small_job.h"
+#include "tests/common/checkpoint/small_job.h"
 
 namespace disttrain::chiefd {
 namespace {

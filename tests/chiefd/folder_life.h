@@ -11,7 +11,7 @@
 #include "common/checkpoint/job_folder.h"
 #include "common/ids.h"
 #include "common/random.h"
-#include "tests/checkpoint/memory_files.h"
+#include "tests/common/checkpoint/memory_files.h"
 
 namespace disttrain::chiefd {
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/checkpoint/memory_files.h"
-#include "tests/checkpoint/small_job.h"
+#include "tests/common/checkpoint/memory_files.h"
+#include "tests/common/checkpoint/small_job.h"
 
 namespace disttrain::chiefd {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tests/checkpoint/small_job.h"
+#include "tests/common/checkpoint/small_job.h"
 #include "tests/psd/job_on_disk.h"
 
 namespace disttrain::psd::test {

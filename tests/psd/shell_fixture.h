@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "psd/ps_daemon.h"
+#include "tests/psd/core/shard_cluster.h"
 #include "tests/psd/gated_files.h"
-#include "tests/psd/shard_cluster.h"
 #include "transport/control_link.h"
 #include "transport/tcp/transport.h"
 

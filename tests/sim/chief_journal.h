@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "chiefd/core/journal_state.h"
-#include "chiefd/journal_file.h"
+#include "chiefd/journal/file.h"
 #include "common/random.h"
-#include "tests/chiefd/memory_journal_disk.h"
+#include "tests/chiefd/journal/memory_disk.h"
 #include "tests/sim/world.h"
 
 namespace disttrain::sim {

@@ -12,18 +12,18 @@
 namespace disttrain::sim {
 
 void Node::after(Duration delay, std::function<void()> work) {
-  const std::uint64_t life = network_.seats_[seat_]->life;
-  world_.after(delay, [&network = network_, seat = seat_, life, work = std::move(work)]() mutable {
-    network.run_on(seat, life, std::move(work));
+  const std::uint64_t life = network_.hosts_[host_]->life;
+  world_.after(delay, [&network = network_, host = host_, life, work = std::move(work)]() mutable {
+    network.run_on(host, life, std::move(work));
   });
 }
 
 void Node::dial(const std::string& address, const Hello& hello, Duration deadline,
                 std::function<void(std::optional<ConnectionId>, bool)> done) {
   Network& network = network_;
-  const std::size_t own = seat_;
+  const std::size_t own = host_;
   const std::size_t other = network.number(address);
-  const std::uint64_t life = network.seats_[own]->life;
+  const std::uint64_t life = network.hosts_[own]->life;
   auto answered = std::make_shared<bool>(false);
   auto finish = [&network, own, life, answered, done = std::move(done)](std::optional<ConnectionId> id, bool refused) {
     network.run_on(own, life, [answered, done, id, refused] {
@@ -42,7 +42,7 @@ void Node::dial(const std::string& address, const Hello& hello, Duration deadlin
 
 void Network::arrive_hello(std::size_t from, std::uint64_t life, std::size_t to, const Hello& hello,
                            const std::function<void(std::optional<ConnectionId>, bool)>& finish) {
-  Seat& there = *seats_[to];
+  Host& there = *hosts_[to];
   if (there.host_down) return;
   if (is_cut(from, to)) return;
   const bool refused = !there.node || !there.node->listens();
@@ -55,9 +55,9 @@ void Network::arrive_hello(std::size_t from, std::uint64_t life, std::size_t to,
   connection.sides[1] = {to, there.life, false, false, world_.now()};
   deliver(id, {1, [id, hello](Node& node) { node.on_arrival(end_of(id, 1), hello); }, false});
   if (ghosts != 0 && world_.chance(ghosts)) {
-    world_.tell(seats_[from]->address + " hears nothing of its hello to " + there.address);
+    world_.tell(hosts_[from]->address + " hears nothing of its hello to " + there.address);
     world_.count(Happening::kLostHello);
-    harm.hit_link(seats_[from]->address, there.address);
+    harm.hit_link(hosts_[from]->address, there.address);
     connection.sides[0].closed = true;
     // Its end comes late: the dialler has tried again.
     world_.after(world_.between(std::chrono::milliseconds(1), std::chrono::seconds(2)),
@@ -111,7 +111,7 @@ void Node::send(ConnectionId end, Payload payload) {
   const int from = static_cast<int>(end % 2);
   if (found == network_.connections_.end() || found->second.broken || found->second.sides[from].closed) return;
   if (world_.keeps_words())
-    world_.whisper("  " + to_string(self_.task) + " > " + network_.seats_[found->second.sides[1 - from].seat]->address +
+    world_.whisper("  " + to_string(self_.task) + " > " + network_.hosts_[found->second.sides[1 - from].host]->address +
                    " " + name_of(payload));
   if (network_.through_codec)
     if (auto problem = through_codec(payload)) network_.on_bad_message(name_of(payload) + ": " + *problem);
@@ -131,9 +131,9 @@ bool Network::hears(ConnectionId end) const {
   if (found == connections_.end()) return false;
   const Side& own = found->second.sides[end % 2];
   const Side& other = found->second.sides[1 - end % 2];
-  const Seat& there = *seats_[other.seat];
+  const Host& there = *hosts_[other.host];
   return !own.stalled && !other.closed && there.node && there.life == other.life && !there.paused &&
-         !is_cut(own.seat, other.seat);
+         !is_cut(own.host, other.host);
 }
 
 void Node::close(ConnectionId end) {
@@ -146,7 +146,7 @@ void Node::close(ConnectionId end) {
 }
 
 const std::string& Node::address() const {
-  return network_.seats_[seat_]->address;
+  return network_.hosts_[host_]->address;
 }
 
 void Node::exit() {
@@ -159,16 +159,16 @@ void Network::exit(const std::string& address) {
 }
 
 std::size_t Network::number(const std::string& address) {
-  const auto [found, is_new] = numbers_.emplace(address, seats_.size());
+  const auto [found, is_new] = numbers_.emplace(address, hosts_.size());
   if (is_new) {
-    seats_.push_back(std::make_unique<Seat>());
-    seats_.back()->address = address;
+    hosts_.push_back(std::make_unique<Host>());
+    hosts_.back()->address = address;
   }
   return found->second;
 }
 
 void Network::run_on(std::size_t number, std::uint64_t life, std::function<void()> work) {
-  Seat& there = *seats_[number];
+  Host& there = *hosts_[number];
   if (there.life != life || !there.node) return;
   if (there.paused)
     there.waiting.emplace_back(life, std::move(work));
@@ -182,7 +182,7 @@ void Network::deliver(std::uint64_t id, Message message) {
   const int to = message.to;
   const bool waits_behind =
       std::any_of(connection.held.begin(), connection.held.end(), [to](const Message& held) { return held.to == to; });
-  if (waits_behind || is_blocked(connection.sides[1 - to].seat, connection.sides[to].seat)) {
+  if (waits_behind || is_blocked(connection.sides[1 - to].host, connection.sides[to].host)) {
     world_.count(Happening::kMessageHeldBack);
     return connection.held.push_back(std::move(message)), void();
   }
@@ -203,7 +203,7 @@ void Network::arrive(std::uint64_t id, Message message) {
   if (!message.is_close && connection.broken && connection.loses) return;
   const Side& side = connection.sides[message.to];
   if (side.stalled) return connection.held.push_back(std::move(message)), void();
-  run_on(side.seat, side.life, [this, id, message = std::move(message)] { take(id, message); });
+  run_on(side.host, side.life, [this, id, message = std::move(message)] { take(id, message); });
 }
 
 void Network::take(std::uint64_t id, const Message& message) {
@@ -212,15 +212,15 @@ void Network::take(std::uint64_t id, const Message& message) {
   Side& side = found->second.sides[message.to];
   if (side.closed) return;
   if (message.is_close) side.closed = true;
-  const std::size_t there = side.seat;
-  const bool is_trapped = trap_ && trap_->seat == there && trap_->messages-- == 0;
+  const std::size_t there = side.host;
+  const bool is_trapped = trap_ && trap_->host == there && trap_->messages-- == 0;
   if (!is_trapped) {
-    message.call(*seats_[there]->node);
+    message.call(*hosts_[there]->node);
   } else {
     const Trap trap = std::move(*trap_);
     trap_.reset();
     world_.count(Happening::kTrapSprung);
-    if (!trap.before) message.call(*seats_[there]->node);
+    if (!trap.before) message.call(*hosts_[there]->node);
     trap.work();
   }
   if (message.is_close) forget_if_over(id);
@@ -266,9 +266,9 @@ void Network::break_connection(std::uint64_t id, int told) {
 
 void Network::start(const std::string& address, std::unique_ptr<Node> node) {
   const std::size_t index = number(address);
-  Seat& there = *seats_[index];
+  Host& there = *hosts_[index];
   there.node = std::move(node);
-  there.node->seat_ = index;
+  there.node->host_ = index;
   ++there.life;
   there.paused = false;
   there.host_down = false;
@@ -278,7 +278,7 @@ void Network::start(const std::string& address, std::unique_ptr<Node> node) {
 
 void Network::crash(const std::string& address, bool with_host) {
   const std::size_t index = number(address);
-  Seat& there = *seats_[index];
+  Host& there = *hosts_[index];
   if (!there.node) return;
   world_.tell(address + (with_host ? " loses its host" : " is killed"));
   world_.count(with_host ? Happening::kHostLost : Happening::kCrash);
@@ -286,7 +286,7 @@ void Network::crash(const std::string& address, bool with_host) {
   std::vector<std::pair<std::uint64_t, int>> ends;
   for (const auto& [id, connection] : connections_)
     for (const int side : {0, 1})
-      if (connection.sides[side].seat == index && connection.sides[side].life == there.life)
+      if (connection.sides[side].host == index && connection.sides[side].life == there.life)
         ends.emplace_back(id, side);
   for (const auto& [id, side] : ends) {
     const auto found = connections_.find(id);
@@ -311,7 +311,7 @@ void Network::crash(const std::string& address, bool with_host) {
 
 void Network::rename(const std::string& from, const std::string& to) {
   harm.hit(from);
-  seat(from).address = to;
+  host(from).address = to;
   auto entry = numbers_.extract(from);
   entry.key() = to;
   numbers_.insert(std::move(entry));
@@ -321,11 +321,11 @@ void Network::pause(const std::string& address) {
   if (!is_alive(address)) return;
   world_.tell(address + " is paused");
   harm.hit(address);
-  seat(address).paused = true;
+  host(address).paused = true;
 }
 
 void Network::resume(const std::string& address) {
-  Seat& there = seat(address);
+  Host& there = host(address);
   if (!there.paused) return;
   world_.tell(address + " goes on");
   there.paused = false;
@@ -361,7 +361,7 @@ void Network::heal_all() {
 // What is still blocked stays, in order.
 void Network::let_through(std::uint64_t id, Connection& connection) {
   for (Message& message : std::exchange(connection.held, {})) {
-    if (is_blocked(connection.sides[1 - message.to].seat, connection.sides[message.to].seat))
+    if (is_blocked(connection.sides[1 - message.to].host, connection.sides[message.to].host))
       connection.held.push_back(std::move(message));
     else
       set_off(id, connection, std::move(message));
@@ -376,9 +376,9 @@ void Network::cut_one() {
   const std::uint64_t id = open[world_.random().below(open.size())];
   const Connection& connection = connections_.at(id);
   world_.count(Happening::kConnectionCut);
-  world_.tell("the connection of " + seats_[connection.sides[0].seat]->address + " and " +
-              seats_[connection.sides[1].seat]->address + " breaks");
-  harm.hit_link(seats_[connection.sides[0].seat]->address, seats_[connection.sides[1].seat]->address);
+  world_.tell("the connection of " + hosts_[connection.sides[0].host]->address + " and " +
+              hosts_[connection.sides[1].host]->address + " breaks");
+  harm.hit_link(hosts_[connection.sides[0].host]->address, hosts_[connection.sides[1].host]->address);
   break_connection(id, 3);
 }
 

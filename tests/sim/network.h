@@ -79,7 +79,7 @@ class Node {
 
  private:
   friend class Network;
-  std::size_t seat_ = 0;  // Network's
+  std::size_t host_ = 0;  // Network's
   Duration skew_{};
 };
 
@@ -113,8 +113,8 @@ class Network {
   void crash(const std::string& address, bool with_host);
   // A process stays, with its connections, but who dials its address finds whoever begins there from now on.
   void rename(const std::string& from, const std::string& to);
-  bool is_alive(const std::string& address) { return seat(address).node != nullptr; }
-  Node* at(const std::string& address) { return seat(address).node.get(); }
+  bool is_alive(const std::string& address) { return host(address).node != nullptr; }
+  Node* at(const std::string& address) { return host(address).node.get(); }
   void pause(const std::string& address);
   void resume(const std::string& address);
   // What the first of each pair sends to the second waits. A partition heals by itself after so long.
@@ -132,7 +132,7 @@ class Network {
 
  private:
   friend class Node;
-  struct Seat {
+  struct Host {
     std::string address;
     std::unique_ptr<Node> node;
     std::uint64_t life = 0;  // grows with each process
@@ -141,7 +141,7 @@ class Network {
     std::deque<std::pair<std::uint64_t, std::function<void()>>> waiting;  // while paused
   };
   struct Side {
-    std::size_t seat = 0;
+    std::size_t host = 0;
     std::uint64_t life = 0;
     bool closed = false;   // no calls any more
     bool stalled = false;  // what comes waits
@@ -159,7 +159,7 @@ class Network {
     bool loses = false;  // what was under way when it broke
   };
   struct Trap {
-    std::size_t seat = 0;
+    std::size_t host = 0;
     std::uint64_t messages = 0;
     bool before = false;
     std::function<void()> work;
@@ -167,7 +167,7 @@ class Network {
 
   bool hears(ConnectionId end) const;
   std::size_t number(const std::string& address);
-  Seat& seat(const std::string& address) { return *seats_[number(address)]; }
+  Host& host(const std::string& address) { return *hosts_[number(address)]; }
   bool is_blocked(std::size_t from, std::size_t to) const {
     return !blocked_.empty() && blocked_.count({from, to}) != 0;
   }
@@ -177,7 +177,7 @@ class Network {
   // The ends of connection `id` are 2 id and 2 id + 1.
   static ConnectionId end_of(std::uint64_t id, int side) { return 2 * id + static_cast<std::uint64_t>(side); }
   // Calls it on the process that lives there with that life.
-  void run_on(std::size_t seat, std::uint64_t life, std::function<void()> work);
+  void run_on(std::size_t host, std::uint64_t life, std::function<void()> work);
   void deliver(std::uint64_t id, Message message);
   void set_off(std::uint64_t id, Connection& connection, Message message);
   void arrive(std::uint64_t id, Message message);
@@ -190,7 +190,7 @@ class Network {
   void let_through(std::uint64_t id, Connection& connection);
 
   World& world_;
-  std::vector<std::unique_ptr<Seat>> seats_;
+  std::vector<std::unique_ptr<Host>> hosts_;
   std::map<std::string, std::size_t> numbers_;
   std::map<std::uint64_t, Connection> connections_;  // that somebody may still hear of
   std::uint64_t last_ = 0;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/checkpoint/memory_files.h"
+#include "tests/common/checkpoint/memory_files.h"
 #include "tests/sim/shared_files.h"
 #include "tests/sim/world.h"
 

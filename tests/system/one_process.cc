@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "chiefd/core/placement.h"
-#include "common/daemon/config_reader.h"
+#include "common/config/reader/reader.h"
 #include "common/initialize.h"
 #include "common/update/schedule.h"
 #include "common/update/update_rule.h"
@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: one_process JOB.toml WORKERS\n");
     return 64;
   }
-  const auto job = disttrain::value_or_exit(disttrain::daemon::read_job_file(argv[1], {}));
+  const auto job = disttrain::value_or_exit(disttrain::config::read_job_file(argv[1], {}));
   disttrain::OneProcess process(job.config, static_cast<std::uint32_t>(std::stoul(argv[2])));
   process.train();
   std::printf("%016llx\n", static_cast<unsigned long long>(process.hash()));

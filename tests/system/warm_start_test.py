@@ -6,7 +6,7 @@ import unittest
 
 from harness import ROOT, SystemTest
 
-PLAIN_SAFETENSORS = ROOT / "tests/checkpoint/plain_safetensors.py"
+PLAIN_SAFETENSORS = ROOT / "tests/common/checkpoint/plain_safetensors.py"
 # So little is learnt that no parameter changes.
 ONE_VOID_STEP = 'steps = 1\noptimizer = { rule = "sgd", learning_rate = 1e-30 }'
 

@@ -12,7 +12,7 @@
 #include <new>
 #include <string_view>
 
-#include "tests/workerd/fake_peers.h"
+#include "tests/workerd/exchange/fake_peers.h"
 #include "workerd/compute/fake_engine.h"
 #include "workerd/worker.h"
 

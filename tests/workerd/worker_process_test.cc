@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/workerd/fake_peers.h"
+#include "tests/workerd/exchange/fake_peers.h"
 #include "workerd/compute/fake_engine.h"
 #include "workerd/worker.h"
 

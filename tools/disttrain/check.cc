@@ -1,7 +1,7 @@
 // disttrain check FILE...: reads each file as its daemon would, starts nothing.
 #include <iostream>
 
-#include "common/daemon/config_reader.h"
+#include "common/config/reader/reader.h"
 #include "common/daemon/startup.h"
 #include "tools/disttrain/verbs.h"
 
@@ -14,15 +14,15 @@ std::string count(std::size_t number, const std::string& what) {
 }
 
 Result<std::string> check_file(const std::string& path) {
-  const auto kind = daemon::kind_of_file(path);
+  const auto kind = config::kind_of_file(path);
   if (!kind) return tl::unexpected<Error>(kind.error());
-  if (*kind == daemon::FileKind::kCluster) {
-    const auto cluster = daemon::read_cluster(path);
+  if (*kind == config::FileKind::kCluster) {
+    const auto cluster = config::read_cluster(path);
     if (!cluster) return tl::unexpected<Error>(cluster.error());
     return "cluster " + cluster->name + " with 1 chief, " + count(cluster->ps.size(), "ps") + " and " +
            count(cluster->workers.size(), "worker");
   }
-  const auto job = daemon::read_job_file(path, {});
+  const auto job = config::read_job_file(path, {});
   if (!job) return tl::unexpected<Error>(job.error());
   return "job " + job->config.job.name;
 }

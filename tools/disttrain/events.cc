@@ -9,10 +9,10 @@
 
 #include "common/daemon/startup.h"
 #include "tools/disttrain/events.h"
+#include "tools/disttrain/follow/follow_job.h"
 #include "tools/disttrain/interrupts.h"
-#include "tools/disttrain/job_run.h"
 #include "tools/disttrain/json.h"
-#include "tools/disttrain/running_cluster.h"
+#include "tools/disttrain/up/running_cluster.h"
 #include "tools/disttrain/verbs.h"
 
 namespace disttrain::cli {
@@ -72,10 +72,10 @@ Result<Json> next(ChiefClient& client) {
 }
 
 Status show(ChiefClient& client, const ChiefTarget& target, const EventsOptions& options) {
-  Seen seen;
+  RepeatFilter filter;
   auto list = ask(client, options);
   while (list) {
-    const Json fresh = take_new(seen, *list);
+    const Json fresh = take_new(filter, *list);
     print(fresh, options);
     if (!options.follow || !std::cout || is_over(fresh, options)) return {};
     list = or_again(client, target, next(client), [&client, &options] { return ask(client, options); });
@@ -93,11 +93,11 @@ std::string event_line(const Json& event) {
   return local_time(number_of(event, "time")) + " " + task + " " + text_of(event, "text");
 }
 
-Json take_new(Seen& seen, const Json& list) {
+Json take_new(RepeatFilter& filter, const Json& list) {
   std::vector<std::string> lines;
   for (const Json& event : list) lines.push_back(line_of(event));
   Json fresh = Json::array();
-  for (std::size_t i = seen.first_new(std::move(lines)); i < list.size(); ++i) fresh.push_back(list[i]);
+  for (std::size_t i = filter.first_new(std::move(lines)); i < list.size(); ++i) fresh.push_back(list[i]);
   return fresh;
 }
 

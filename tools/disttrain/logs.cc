@@ -8,14 +8,14 @@
 #include <iterator>
 #include <map>
 
+#include "common/config/reader/schema.h"
 #include "common/daemon/clock.h"
-#include "common/daemon/config_schema.h"
-#include "common/daemon/log.h"
+#include "common/daemon/log/log.h"
 #include "common/daemon/startup.h"
+#include "tools/disttrain/follow/follow_job.h"
+#include "tools/disttrain/follow/repeat_filter.h"
 #include "tools/disttrain/interrupts.h"
-#include "tools/disttrain/job_run.h"
-#include "tools/disttrain/running_cluster.h"
-#include "tools/disttrain/seen.h"
+#include "tools/disttrain/up/running_cluster.h"
 #include "tools/disttrain/verbs.h"
 
 namespace disttrain::cli {
@@ -33,7 +33,7 @@ Result<TaskId> task_of(const std::string& text) {
 // "10m" ago, or a time "2026-11-20T23:45:00" in UTC, as the lines show it.
 Result<std::int64_t> parse_since(const std::string& text) {
   if (text.empty()) return 0;
-  if (const auto ago = daemon::parse_duration(text)) return daemon::wall_nanoseconds() - ago->count();
+  if (const auto ago = config::parse_duration(text)) return daemon::wall_nanoseconds() - ago->count();
   for (const char* format : {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"}) {
     std::tm utc{};
     const char* const end = strptime(text.c_str(), format, &utc);
@@ -62,14 +62,14 @@ Result<LogsRequest> make_request(const LogsOptions& options) {
 }
 
 // Without the lines that were seen.
-void drop_seen(std::map<TaskId, Seen>& seen, std::vector<LogLine>& lines) {
+void drop_repeated(std::map<TaskId, RepeatFilter>& filters, std::vector<LogLine>& lines) {
   std::map<TaskId, std::vector<LogLine>> of_task;
   for (LogLine& line : lines) of_task[line.task].push_back(std::move(line));
   lines.clear();
   for (auto& [task, said] : of_task) {
     std::vector<std::string> texts;
     for (const LogLine& line : said) texts.push_back(std::to_string(line.wall_nanoseconds) + line.text);
-    const std::size_t first = seen[task].first_new(std::move(texts));
+    const std::size_t first = filters[task].first_new(std::move(texts));
     std::move(said.begin() + static_cast<std::ptrdiff_t>(first), said.end(), std::back_inserter(lines));
   }
 }
@@ -92,11 +92,11 @@ Result<LogLines> next(ChiefClient& client) {
 }
 
 Status show(ChiefClient& client, const ChiefTarget& target, const LogsRequest& request) {
-  std::map<TaskId, Seen> seen;
+  std::map<TaskId, RepeatFilter> filters;
   const auto ask = [&client, &request] { return client.ask<LogLines>(request, kAnswerDeadline); };
   auto lines = ask();
   while (lines) {
-    drop_seen(seen, lines->lines);
+    drop_repeated(filters, lines->lines);
     print(std::move(*lines));
     if (!request.follow || !std::cout) return {};
     lines = or_again(client, target, next(client), ask);

@@ -13,17 +13,17 @@
 #include "common/builtin.h"
 #include "common/checkpoint/disk_files.h"
 #include "common/checkpoint/warm_start.h"
-#include "common/daemon/config_reader.h"
+#include "common/config/reader/reader.h"
 #include "common/daemon/host.h"
 #include "common/daemon/startup.h"
 #include "common/daemon/threads.h"
 #include "common/memory_plan.h"
 #include "common/update/update_rule.h"
+#include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/json.h"
-#include "tools/disttrain/progress.h"
-#include "tools/disttrain/runtime_folder.h"
 #include "tools/disttrain/table.h"
 #include "tools/disttrain/units.h"
+#include "tools/disttrain/up/runtime_folder.h"
 #include "tools/disttrain/verbs.h"
 
 namespace disttrain::cli {
@@ -96,7 +96,7 @@ Result<Tasks> find_tasks(const PlanOptions& options) {
                                        " already says which tasks there are");
   const auto file = is_made_up ? fail(ErrorCode::kNoInput, "") : find_cluster(options.cluster);
   if (file) {
-    const auto cluster = daemon::read_cluster(*file);
+    const auto cluster = config::read_cluster(*file);
     if (!cluster) return tl::unexpected<Error>(cluster.error());
     return tasks_of(*cluster, "the cluster of " + *file);
   }
@@ -163,14 +163,14 @@ void count_places(Plan& plan, const std::vector<TaskId>& owners) {
 }
 
 Result<Plan> make_plan(const PlanOptions& options) {
-  auto file = daemon::read_job_file(options.job, options.sets);
+  auto file = config::read_job_file(options.job, options.sets);
   if (!file) return tl::unexpected<Error>(std::move(file.error()));
   auto tasks = find_tasks(options);
   if (!tasks) return tl::unexpected<Error>(std::move(tasks.error()));
   Plan plan{std::move(file->config), std::move(*tasks), {}, "", {}, 0, ""};
   ClusterConfig counted;
   counted.workers.resize(plan.tasks.workers);
-  if (Status fits = daemon::check_job_fits(plan.job, counted); !fits)
+  if (Status fits = config::check_job_fits(plan.job, counted); !fits)
     return tl::unexpected<Error>(std::move(fits.error()));
   const auto model = builtin_model(plan.job.model);
   if (!model) return tl::unexpected<Error>(model.error());

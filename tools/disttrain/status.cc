@@ -6,13 +6,13 @@
 #include <iostream>
 
 #include "common/daemon/startup.h"
+#include "tools/disttrain/follow/follow_job.h"
+#include "tools/disttrain/follow/progress.h"
+#include "tools/disttrain/follow/summary.h"
 #include "tools/disttrain/interrupts.h"
-#include "tools/disttrain/job_run.h"
-#include "tools/disttrain/progress.h"
-#include "tools/disttrain/running_cluster.h"
-#include "tools/disttrain/summary.h"
 #include "tools/disttrain/table.h"
 #include "tools/disttrain/units.h"
+#include "tools/disttrain/up/running_cluster.h"
 #include "tools/disttrain/verbs.h"
 
 namespace disttrain::cli {

@@ -3,9 +3,9 @@
 #include <iostream>
 
 #include "common/daemon/startup.h"
+#include "tools/disttrain/follow/follow_job.h"
 #include "tools/disttrain/interrupts.h"
-#include "tools/disttrain/job_run.h"
-#include "tools/disttrain/running_cluster.h"
+#include "tools/disttrain/up/running_cluster.h"
 #include "tools/disttrain/verbs.h"
 
 namespace disttrain::cli {

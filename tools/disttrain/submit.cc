@@ -4,8 +4,8 @@
 
 #include "common/daemon/startup.h"
 #include "common/timeouts.h"
-#include "tools/disttrain/running_cluster.h"
-#include "tools/disttrain/summary.h"
+#include "tools/disttrain/follow/summary.h"
+#include "tools/disttrain/up/running_cluster.h"
 #include "tools/disttrain/verbs.h"
 
 namespace disttrain::cli {

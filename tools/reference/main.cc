@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/daemon/config_keys.h"
+#include "common/config/reader/keys.h"
 #include "common/daemon/daemon_options.h"
 #include "common/daemon/startup.h"
 #include "tools/disttrain/command_line.h"
@@ -62,25 +62,25 @@ Json program_json(CLI::App& app) {
 }
 
 // "train.optimizer.rule" -> "\"sgd\""; of a list of tables its only element's.
-void collect_defaults(const daemon::TomlValue& value, const std::string& path,
+void collect_defaults(const config::TomlValue& value, const std::string& path,
                       std::map<std::string, std::string>& defaults) {
-  const auto* table = value.as<daemon::TomlValue::Table>();
-  const auto* list = value.as<daemon::TomlValue::Array>();
+  const auto* table = value.as<config::TomlValue::Table>();
+  const auto* list = value.as<config::TomlValue::Array>();
   if (table != nullptr && !table->empty()) {
-    for (const daemon::TomlEntry& entry : *table)
+    for (const config::TomlEntry& entry : *table)
       collect_defaults(entry.value, path.empty() ? entry.key : path + "." + entry.key, defaults);
-  } else if (list != nullptr && list->size() == 1 && list->front().as<daemon::TomlValue::Table>() != nullptr) {
+  } else if (list != nullptr && list->size() == 1 && list->front().as<config::TomlValue::Table>() != nullptr) {
     collect_defaults(list->front(), path, defaults);
   } else {
-    defaults[path] = daemon::to_toml(value);
+    defaults[path] = config::to_toml(value);
   }
 }
 
-Json keys_json(const daemon::Keys& keys) {
+Json keys_json(const config::Keys& keys) {
   std::map<std::string, std::string> defaults;
-  collect_defaults(daemon::TomlValue{daemon::write_table(keys), {}}, "", defaults);
+  collect_defaults(config::TomlValue{config::write_table(keys), {}}, "", defaults);
   Json rows = Json::array();
-  for (const daemon::KeyDoc& key : daemon::describe(keys))
+  for (const config::KeyDoc& key : config::describe(keys))
     rows.push_back({{"name", key.name},
                     {"expected", key.expected},
                     {"doc", key.doc},
@@ -106,9 +106,9 @@ int main() {
   ClusterConfig cluster;
   cluster.ps.emplace_back();
   cluster.workers.emplace_back();
-  all["keys"]["cluster"] = keys_json(daemon::cluster_keys(cluster));
+  all["keys"]["cluster"] = keys_json(config::cluster_keys(cluster));
   JobConfig job;
-  all["keys"]["job"] = keys_json(daemon::job_keys(job));
+  all["keys"]["job"] = keys_json(config::job_keys(job));
   all["version"] = daemon::kVersion;
   std::cout << all.dump(1) << '\n';
   return 0;

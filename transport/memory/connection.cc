@@ -17,7 +17,7 @@ void MemoryLink::close(int end) {
   mine.wake = nullptr;
   mine.inbox.clear();
   mine.inbox_bytes = 0;
-  if (end == 1) seat_of_acceptor = Seat();
+  if (end == 1) slot_of_acceptor = PeerSlot();
   const auto frozen = std::find_if(theirs.inbox.begin(), theirs.inbox.end(),
                                    [](const MemoryFrame& frame) { return frame.frozen && !frame.payload.empty(); });
   theirs.inbox.erase(frozen, theirs.inbox.end());

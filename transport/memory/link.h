@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "transport/connection.h"
-#include "transport/seats.h"
+#include "transport/peer_limit.h"
 
 namespace disttrain::transport {
 
@@ -36,9 +36,9 @@ struct MemoryLink {
     std::vector<std::uint64_t> sent;  // cookies to tell this end
   };
 
-  std::mutex mutex;       // guards all below; held for a copy at most
-  End ends[2];            // 0 dialled, 1 was dialled
-  Seat seat_of_acceptor;  // of end 1, while it is open
+  std::mutex mutex;           // guards all below; held for a copy at most
+  End ends[2];                // 0 dialled, 1 was dialled
+  PeerSlot slot_of_acceptor;  // of end 1, while it is open
 
   // What a sender that goes leaves to be read: frames with bytes of their own, up to the first frozen one.
   // Call with the lock.

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "common/check.h"
-#include "transport/seats.h"
+#include "transport/peer_limit.h"
 #include "transport/wire/frame_header.h"
 
 namespace disttrain::transport {
@@ -15,7 +15,7 @@ struct MemoryDoor {
   asio::io_context* loop = nullptr;  // none once the listener is gone
   ListenerLimits limits;
   std::function<void(std::unique_ptr<Arrival>)> on_arrival;
-  std::shared_ptr<SeatCount> seats = std::make_shared<SeatCount>();
+  std::shared_ptr<PeerCount> peer_count = std::make_shared<PeerCount>();
   std::atomic<std::uint64_t> refused{0};
 };
 
@@ -25,10 +25,10 @@ constexpr std::string_view kPrefix = "memory:";
 
 class MemoryArrival final : public Arrival {
  public:
-  MemoryArrival(std::shared_ptr<MemoryLink> link, Seat seat, wire::FrameHeader header, std::vector<std::byte> control,
-                const MemoryOptions& options)
+  MemoryArrival(std::shared_ptr<MemoryLink> link, PeerSlot slot, wire::FrameHeader header,
+                std::vector<std::byte> control, const MemoryOptions& options)
       : link_(std::move(link)),
-        seat_(std::move(seat)),
+        slot_(std::move(slot)),
         header_(header),
         control_(std::move(control)),
         options_(options) {}
@@ -42,13 +42,13 @@ class MemoryArrival final : public Arrival {
   Bytes hello() const override { return control_; }
   const std::string& peer() const override { return peer_; }
   std::unique_ptr<Connection> adopt(asio::io_context& loop) override {
-    link_->seat_of_acceptor = std::move(seat_);
+    link_->slot_of_acceptor = std::move(slot_);
     return std::make_unique<MemoryConnection>(loop, std::move(link_), 1, peer_, options_);
   }
 
  private:
   std::shared_ptr<MemoryLink> link_;
-  Seat seat_;
+  PeerSlot slot_;
   const wire::FrameHeader header_;
   const std::vector<std::byte> control_;
   const MemoryOptions options_;
@@ -117,12 +117,12 @@ void MemoryTransport::dial(asio::io_context& loop, const std::string& address, c
   if (door) {
     const std::scoped_lock lock(door->mutex);
     listened_to = door->loop != nullptr;
-    if (listened_to && door->seats->taken >= door->limits.max_connections) {
+    if (listened_to && door->peer_count->taken >= door->limits.max_connections) {
       ++door->refused;
       link->close(1);  // nobody else has it yet
     } else if (listened_to) {
       auto arrival = std::make_shared<std::unique_ptr<Arrival>>(std::make_unique<MemoryArrival>(
-          link, Seat(door->seats), *header, std::vector<std::byte>(hello.control.begin(), hello.control.end()),
+          link, PeerSlot(door->peer_count), *header, std::vector<std::byte>(hello.control.begin(), hello.control.end()),
           options_));
       asio::post(*door->loop, [door, arrival] {
         {

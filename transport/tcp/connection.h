@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "transport/connection.h"
-#include "transport/seats.h"
+#include "transport/peer_limit.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/traffic.h"
 #include "transport/wire/frame_reader.h"
@@ -15,9 +15,9 @@ namespace disttrain::transport {
 
 // A socket on which frames are under way, between loops.
 struct TcpSocket {
-  Fd fd;
+  Descriptor fd;
   wire::FrameReader reader;
-  Seat seat;
+  PeerSlot slot;
   std::string peer;
   std::uint64_t bytes_received = 0;
   std::shared_ptr<Traffic> traffic;

@@ -66,7 +66,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
     if (next_ == endpoints_.size())
       return finish(failure(ErrorCode::kUnavailable, all_refused_ ? "connection refused" : last_reason_));
     const Endpoint& endpoint = endpoints_[next_++];
-    Result<Fd> fd = open_socket(endpoint.storage.ss_family, options_);
+    Result<Descriptor> fd = open_socket(endpoint.storage.ss_family, options_);
     if (!fd) return attempt_failed(false, fd.error().message);
     const int result = ::connect(fd->get(), endpoint.get(), endpoint.length);
     const int error = errno;
@@ -102,7 +102,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
   void connected() {
     TcpSocket socket;
     socket.peer = to_string(endpoints_[next_ - 1]);
-    socket.fd = Fd(socket_->release());
+    socket.fd = Descriptor(socket_->release());
     socket.traffic = traffic_;
     socket_.reset();
     auto connection = std::make_unique<TcpConnection>(loop_, std::move(socket), options_);

@@ -34,7 +34,7 @@ class TcpArrival final : public Arrival {
 // Shared by the listener and by operations under way on its loop, which find it stopped when they end after it.
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
-  Acceptor(asio::io_context& loop, Fd fd, const ListenerLimits& limits, TcpOptions options,
+  Acceptor(asio::io_context& loop, Descriptor fd, const ListenerLimits& limits, TcpOptions options,
            std::shared_ptr<Traffic> traffic, std::function<void(std::unique_ptr<Arrival>)> on_arrival)
       : loop_(loop),
         limits_(limits),
@@ -68,21 +68,21 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 
   // Has connected and not yet said its hello.
   struct Peer {
-    Peer(asio::io_context& loop, int fd, Seat s)
-        : socket(loop, fd), timer(loop), seat(std::move(s)), name(to_string(remote_endpoint(fd))) {
+    Peer(asio::io_context& loop, int fd, PeerSlot s)
+        : socket(loop, fd), timer(loop), slot(std::move(s)), name(to_string(remote_endpoint(fd))) {
       reader.expect_hello();
     }
     asio::posix::stream_descriptor socket;
     asio::steady_timer timer;
     wire::FrameReader reader;
-    Seat seat;
+    PeerSlot slot;
     std::string name;
     std::uint64_t bytes_received = 0;
   };
 
   void accept_turn() {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
-      Fd fd(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      Descriptor fd(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd) {
         if (errno == EINTR || errno == ECONNABORTED) continue;
         if (errno == EAGAIN || errno == EWOULDBLOCK) break;
@@ -91,7 +91,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
         if (lacks_descriptors) turn_away_one();
         return wait_a_little();
       }
-      if (seats_->taken >= limits_.max_connections && !give_up_oldest()) {
+      if (peer_count_->taken >= limits_.max_connections && !give_up_oldest()) {
         ++refused_;
         continue;
       }
@@ -102,7 +102,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   }
 
   // Peers that connect and say nothing keep nobody out that comes after them: the oldest whose hello hasn't come is
-  // closed. False: all seats belong to peers that have said hello.
+  // closed. False: all slots belong to peers that have said hello.
   bool give_up_oldest() {
     while (!peers_.empty())
       if (give_up(peers_.begin()->first)) return true;
@@ -130,15 +130,15 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 
   // No file descriptor is left: one that was kept for this serves to close who waits, so that he isn't left waiting.
   void turn_away_one() {
-    reserve_ = Fd();
-    Fd(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
-    reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    reserve_ = Descriptor();
+    Descriptor(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
+    reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     ++refused_;
   }
 
-  void admit(Fd fd) {
+  void admit(Descriptor fd) {
     const std::uint64_t id = ++last_id_;
-    Peer& peer = peers_.try_emplace(id, loop_, fd.release(), Seat(seats_)).first->second;
+    Peer& peer = peers_.try_emplace(id, loop_, fd.release(), PeerSlot(peer_count_)).first->second;
     peer.timer.expires_after(limits_.hello_timeout);
     peer.timer.async_wait([self = shared_from_this(), id](const asio::error_code& error) {
       if (!error) self->give_up(id);
@@ -166,8 +166,12 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     const Result<Event> event = peer.reader.next();
     if (!event || *event == Event::kNeedLanding) return refuse(id);
     if (*event == Event::kNeedBytes) return wait_hello(id, peer);
-    TcpSocket socket{Fd(peer.socket.release()), std::move(peer.reader), std::move(peer.seat),
-                     std::move(peer.name),      peer.bytes_received,    traffic_};
+    TcpSocket socket{Descriptor(peer.socket.release()),
+                     std::move(peer.reader),
+                     std::move(peer.slot),
+                     std::move(peer.name),
+                     peer.bytes_received,
+                     traffic_};
     peers_.erase(id);
     on_arrival_(std::make_unique<TcpArrival>(std::move(socket), options_));
   }
@@ -181,8 +185,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   const std::function<void(std::unique_ptr<Arrival>)> on_arrival_;
   asio::posix::stream_descriptor socket_;
   asio::steady_timer pause_;
-  Fd reserve_;
-  const std::shared_ptr<SeatCount> seats_ = std::make_shared<SeatCount>();
+  Descriptor reserve_;
+  const std::shared_ptr<PeerCount> peer_count_ = std::make_shared<PeerCount>();
   std::map<std::uint64_t, Peer> peers_;  // by age
   std::uint64_t last_id_ = 0;
   std::uint64_t refused_ = 0;
@@ -220,13 +224,13 @@ tl::unexpected<Error> cannot_listen(const std::string& address, int error) {
   }
 }
 
-Result<Fd> bind_and_listen(const std::string& address, const TcpOptions& options) {
+Result<Descriptor> bind_and_listen(const std::string& address, const TcpOptions& options) {
   const Result<HostAndPort> parsed = parse_address(address);
   if (!parsed) return tl::unexpected(parsed.error());
   const Result<std::vector<Endpoint>> endpoints = resolve(*parsed);
   if (!endpoints) return fail(endpoints.error().code, "can't listen on " + address + ": " + endpoints.error().message);
   const Endpoint& endpoint = endpoints->front();
-  Result<Fd> fd = open_socket(endpoint.storage.ss_family, options);
+  Result<Descriptor> fd = open_socket(endpoint.storage.ss_family, options);
   if (!fd) return fd;
   const int on = 1;
   setsockopt(fd->get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // a port whose last owner just died is free
@@ -236,7 +240,7 @@ Result<Fd> bind_and_listen(const std::string& address, const TcpOptions& options
 }
 
 // "fd:N"
-Result<Fd> inherited(const std::string& address, const TcpOptions& options) {
+Result<Descriptor> inherited(const std::string& address, const TcpOptions& options) {
   const std::string number = address.substr(3);
   const bool digits =
       !number.empty() && number.size() < 7 && number.find_first_not_of("0123456789") == std::string::npos;
@@ -248,7 +252,7 @@ Result<Fd> inherited(const std::string& address, const TcpOptions& options) {
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   set_connection_options(fd, options);
-  return Fd(fd);
+  return Descriptor(fd);
 }
 
 }  // namespace
@@ -256,7 +260,8 @@ Result<Fd> inherited(const std::string& address, const TcpOptions& options) {
 Result<std::unique_ptr<Listener>> TcpTransport::listen(asio::io_context& loop, const std::string& address,
                                                        const ListenerLimits& limits,
                                                        std::function<void(std::unique_ptr<Arrival>)> on_arrival) {
-  Result<Fd> fd = address.starts_with("fd:") ? inherited(address, options_) : bind_and_listen(address, options_);
+  Result<Descriptor> fd =
+      address.starts_with("fd:") ? inherited(address, options_) : bind_and_listen(address, options_);
   if (!fd) return tl::unexpected(fd.error());
   std::string real = to_string(local_endpoint(fd->get()));
   auto acceptor = std::make_shared<Acceptor>(loop, std::move(*fd), limits, options_, traffic_, std::move(on_arrival));

@@ -75,10 +75,6 @@ tl::unexpected<Error> bad_address(const std::string& address) {
 
 }  // namespace
 
-Fd::~Fd() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 std::string to_string(const Endpoint& endpoint) {
   char host[NI_MAXHOST], port[NI_MAXSERV];
   if (getnameinfo(endpoint.get(), endpoint.length, host, sizeof host, port, sizeof port,
@@ -135,8 +131,8 @@ std::vector<Endpoint> numeric_endpoint(const HostAndPort& address) {
   return look_up(address, AI_NUMERICHOST, error);
 }
 
-Result<Fd> open_socket(int family, const TcpOptions& options) {
-  Fd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+Result<Descriptor> open_socket(int family, const TcpOptions& options) {
+  Descriptor fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return fail(ErrorCode::kUnavailable, "can't open a socket: " + system_words(errno));
   set_connection_options(fd.get(), options);
   return fd;
@@ -155,7 +151,7 @@ void set_connection_options(int fd, const TcpOptions& options) {
 
 Status validate(const TcpOptions& options) {
   if (options.congestion_control.empty()) return {};
-  const Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return fail(ErrorCode::kUnavailable, "can't open a socket: " + system_words(errno));
   if (set_congestion_control(fd.get(), options.congestion_control)) return {};
   const int error = errno;

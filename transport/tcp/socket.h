@@ -5,32 +5,13 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "common/os/descriptor.h"
 #include "common/result.h"
 #include "transport/tcp/options.h"
 
 namespace disttrain::transport {
-
-// Owns a file descriptor.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd();
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 // An IPv4 or IPv6 address with its port.
 struct Endpoint {
@@ -63,7 +44,7 @@ Result<std::vector<Endpoint>> resolve(const HostAndPort& address);
 std::vector<Endpoint> numeric_endpoint(const HostAndPort& address);
 
 // A non-blocking socket, closed on exec, with our options.
-Result<Fd> open_socket(int family, const TcpOptions& options);
+Result<Descriptor> open_socket(int family, const TcpOptions& options);
 // TCP_NODELAY, keepalive, user timeout: of a connection. Congestion control: of a listener too.
 void set_connection_options(int fd, const TcpOptions& options);
 

@@ -34,7 +34,7 @@ TcpStream::TcpStream(asio::io_context& loop, TcpSocket socket, const TcpOptions&
       peer_(std::move(socket.peer)),
       checksum_kind_(checksum_kind(socket.fd.get(), options)),
       socket_(loop, socket.fd.release()),
-      seat_(std::move(socket.seat)),
+      slot_(std::move(socket.slot)),
       reader_(std::move(socket.reader)),
       bytes_received_(socket.bytes_received),
       traffic_(std::move(socket.traffic)) {
@@ -61,7 +61,7 @@ void TcpStream::close() {
   handler_ = nullptr;
   asio::error_code ignored;
   socket_.close(ignored);
-  seat_ = Seat();
+  slot_ = PeerSlot();
 }
 
 void TcpStream::fail_later(Error why) {

@@ -58,7 +58,7 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   const wire::ChecksumKind checksum_kind_;
 
   asio::posix::stream_descriptor socket_;
-  Seat seat_;
+  PeerSlot slot_;
   wire::FrameReader reader_;
   SendQueue queue_;
   ConnectionHandler* handler_ = nullptr;  // none before start() and once closed

@@ -29,18 +29,6 @@ bool ends_with_gz(const std::string& path) {
 
 }  // namespace
 
-class FileReader::File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  ~File() { ::close(fd_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int fd() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
 // One zlib stream, for gzip members one after the other.
 class FileReader::Inflater {
  public:
@@ -61,8 +49,7 @@ class FileReader::Inflater {
   bool ready_ = false;
 };
 
-FileReader::FileReader(std::string path, std::unique_ptr<File> file, std::uint64_t file_bytes,
-                       std::function<bool()> is_cancelled)
+FileReader::FileReader(std::string path, Descriptor file, std::uint64_t file_bytes, std::function<bool()> is_cancelled)
     : path_(std::move(path)),
       file_(std::move(file)),
       file_bytes_(file_bytes),
@@ -75,7 +62,7 @@ Result<std::unique_ptr<FileReader>> FileReader::open(const std::string& path, st
   // Without O_NONBLOCK a pipe of that name would make us wait for a writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return tl::unexpected(system_error(path, "can't open this data file", errno));
-  auto file = std::make_unique<File>(fd);
+  auto file = Descriptor(fd);
   struct stat about {};
   if (::fstat(fd, &about) != 0) return tl::unexpected(system_error(path, "can't read this data file", errno));
   if (!S_ISREG(about.st_mode)) {
@@ -108,7 +95,7 @@ std::uint64_t FileReader::most_content_bytes() const {
 Status FileReader::refill() {
   if (is_cancelled_ && is_cancelled_()) return fail(ErrorCode::kTemporary, path_ + ": reading it was cancelled");
   while (!file_ended_) {
-    const ssize_t got = ::read(file_->fd(), buffer_.get(), kReadAheadBytes);
+    const ssize_t got = ::read(file_.get(), buffer_.get(), kReadAheadBytes);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return tl::unexpected(system_error(path_, "reading it failed", errno));
     begin_ = 0;

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "common/os/descriptor.h"
 #include "common/result.h"
 
 namespace disttrain::input {
@@ -37,18 +38,16 @@ class FileReader {
   std::uint64_t most_content_bytes() const;
 
  private:
-  class File;
   class Inflater;
 
-  FileReader(std::string path, std::unique_ptr<File> file, std::uint64_t file_bytes,
-             std::function<bool()> is_cancelled);
+  FileReader(std::string path, Descriptor file, std::uint64_t file_bytes, std::function<bool()> is_cancelled);
 
   Status refill();
   Result<std::size_t> read_plain(std::span<std::byte> out);
   Result<std::size_t> read_packed(std::span<std::byte> out);
 
   const std::string path_;
-  const std::unique_ptr<File> file_;
+  const Descriptor file_;
   const std::uint64_t file_bytes_;
   const std::function<bool()> is_cancelled_;
   std::unique_ptr<std::byte[]> buffer_;  // what was read ahead from the file: [begin_, end_)

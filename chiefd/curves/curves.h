@@ -1,0 +1,77 @@
+// How the current job went so far: points of its curves, for the status page, and for TensorBoard's event files in the
+// job's checkpoint folder. Belongs to the chief's loop; a value of what it is shown, but for the writer's thread.
+//
+// Bounded: at most kMaxPoints, a point each tenth of a second in a job's first seconds, later each second, and with
+// more of them than fit every other one goes. Event files have all that were taken.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chiefd/core/status.h"
+#include "chiefd/curves/tensorboard_writer.h"
+#include "common/time.h"
+
+namespace disttrain::chiefd {
+
+struct CurvePoint {
+  std::uint64_t step = 0;
+  std::int64_t wall_nanoseconds = 0;
+  double loss = std::numeric_limits<double>::quiet_NaN();  // NaN: there is none
+  double learning_rate = 0.0;
+  std::optional<double> steps_per_second{};  // since the last look
+  std::optional<double> examples_per_second{};
+};
+
+class Curves {
+ public:
+  static constexpr std::size_t kMaxPoints = 1000;
+
+  explicit Curves(std::function<void(const std::string&)> on_failed) : writer_(std::move(on_failed)) {}
+
+  // It is time for another look.
+  bool is_due(Instant now) const { return now >= next_; }
+  // At the current job, or the last. What it is at before it trains, after a loss or another chief's start too, is no
+  // point.
+  void look(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status);
+  // A rollback, or a checkpoint that the job begins with, takes back what comes after its step.
+  void hear(const EventRecord& event);
+
+  std::optional<JobId> job() const { return job_; }
+  const std::vector<CurvePoint>& points() const { return points_; }
+  const std::vector<EvaluationStatus>& evaluations() const { return evaluations_; }
+
+ private:
+  struct Seen {
+    Instant at;
+    std::uint64_t step = 0;
+    std::uint64_t examples = 0;
+  };
+
+  void begin(Instant now, const JobStatus& status);
+  void add_point(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status);
+  void add_evaluation(std::int64_t wall_nanoseconds, const EvaluationStatus& evaluation);
+  void take_back(std::int64_t wall_nanoseconds, std::uint64_t step);
+  void look_at(std::int64_t wall_nanoseconds, const EvaluationStatus& newest);
+  void record(std::int64_t wall_nanoseconds, std::uint64_t step, const std::vector<Scalar>& scalars);
+  void write(std::int64_t wall_nanoseconds, std::string record);
+
+  TensorBoardWriter writer_;
+  std::optional<JobId> job_;
+  std::string folder_;          // "": no event files
+  bool is_recording_ = false;   // something of this job was written
+  bool is_file_open_ = false;   // and its file wasn't closed since
+  std::uint64_t recorded_ = 0;  // what follows this step is news
+  Instant began_;
+  Instant next_;
+  std::optional<EventRecord> early_;  // of a job that nobody has looked at yet
+  std::optional<Seen> last_;          // none: nothing is known of how fast it came to where it is
+  std::vector<CurvePoint> points_;
+  std::vector<EvaluationStatus> evaluations_;  // by step
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,357 @@
+#include "chiefd/journal/format.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "chiefd/journal/codec.h"
+#include "chiefd/journal/limits.h"
+#include "transport/wire/checksum.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+using Span = std::span<const std::byte>;
+
+constexpr std::array<char, 8> kMagic = {'D', 'T', 'R', 'N', 'J', 'R', 'N', 'L'};
+constexpr std::array<char, 8> kMarkMagic = {'D', 'T', 'R', 'N', 'M', 'A', 'R', 'K'};
+constexpr std::size_t kHeadBytes = 32;       // magic, u32 version, u32 crc32c, u64 records, u64 bytes of the snapshot
+constexpr std::size_t kBatchHeadBytes = 16;  // u32 length, u32 crc32c, u64 number of the last record
+constexpr std::size_t kCopyHeadBytes = 24;   // u32 length, u32 crc32c, u64 number, u64 offset of the batch
+constexpr std::size_t kMarkBytes = 32;       // magic, u32 version, u32 crc32c, u64 journal, u64 term
+constexpr std::size_t kFirstCopy = 4096;     // apart from the head: a torn write costs one sector
+constexpr std::size_t kCopyRoom = kCopyHeadBytes + kMaxCopiedBytes;
+constexpr std::size_t kSnapshot = kFirstCopy + 2 * kCopyRoom;
+static_assert(kSnapshot == kJournalHeadBytes);
+constexpr std::size_t kNumberAt = 8;  // the checksum of a batch or copy covers its length and all from here on
+
+// Of versions before 5: a head of magic and version, then batches with a length and a checksum alone.
+constexpr std::uint32_t kCounted = 5;
+constexpr std::uint32_t kBatches = 4;  // before this version a batch was one record, without a length of its own
+constexpr std::size_t kOldHeadBytes = 12;
+constexpr std::size_t kOldBatchHeadBytes = 8;
+constexpr std::size_t kOldMaxBatchBytes = 64 << 20;
+
+template <typename Integer>
+void put(JournalBytes& out, Integer value) {
+  for (std::size_t i = 0; i < sizeof(Integer); ++i)
+    out.push_back(static_cast<std::byte>((static_cast<std::uint64_t>(value) >> (8 * i)) & 0xff));
+}
+
+template <typename Integer>
+Integer get(Span bytes, std::size_t at) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < sizeof(Integer); ++i)
+    value |= static_cast<std::uint64_t>(std::to_integer<std::uint8_t>(bytes[at + i])) << (8 * i);
+  return static_cast<Integer>(value);
+}
+
+template <typename Integer>
+void set(JournalBytes& bytes, std::size_t at, Integer value) {
+  JournalBytes one;
+  put(one, value);
+  std::copy(one.begin(), one.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+void put_magic(JournalBytes& out, const std::array<char, 8>& magic) {
+  for (char c : magic) out.push_back(static_cast<std::byte>(c));
+}
+
+bool has_magic(Span bytes, const std::array<char, 8>& magic) {
+  return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+}
+
+std::size_t copy_offset(unsigned copy) {
+  return kFirstCopy + copy * kCopyRoom;
+}
+
+// Of head and mark: over all but itself, which stands behind the version.
+std::uint32_t sum_of_head(Span head) {
+  return wire::crc32c(head.subspan(16), wire::crc32c(head.first(12)));
+}
+
+// Of a batch or a copy: it begins with its length and this.
+std::uint32_t sum_of(Span whole, std::uint32_t seed) {
+  return wire::crc32c(whole.subspan(kNumberAt), wire::crc32c(whole.first(4), seed));
+}
+
+// ---- writing
+
+struct Batches {
+  JournalBytes bytes;
+  std::size_t last = 0;  // where the last one begins
+  std::size_t count = 0;
+};
+
+void seal(Batches& batches, std::uint64_t number, std::uint32_t seed) {
+  const std::size_t length = batches.bytes.size() - batches.last - kBatchHeadBytes;
+  set(batches.bytes, batches.last, static_cast<std::uint32_t>(length));
+  set(batches.bytes, batches.last + kNumberAt, number);
+  set(batches.bytes, batches.last + 4, sum_of(Span(batches.bytes).subspan(batches.last), seed));
+}
+
+// `counts`: each record has a number, from that after `records` on. Those of a snapshot all have `records`.
+Result<Batches> make_batches(std::span<const Record> records, std::uint64_t number, bool counts, std::uint32_t seed) {
+  Batches batches;
+  for (const Record& record : records) {
+    const Result<JournalBytes> bytes = encode_record(record);
+    if (!bytes) return tl::unexpected(bytes.error());
+    if (bytes->size() > kMaxRecordBytes)
+      return fail(ErrorCode::kSoftware, "a record of the journal has " + std::to_string(bytes->size()) +
+                                            " bytes, expected at most " + std::to_string(kMaxRecordBytes) +
+                                            ": it couldn't be read back");
+    const std::size_t held = batches.count == 0 ? 0 : batches.bytes.size() - batches.last - kBatchHeadBytes;
+    if (batches.count == 0 || (held > 0 && held + 4 + bytes->size() > kBatchBytes)) {
+      if (batches.count > 0) seal(batches, number, seed);
+      ++batches.count;
+      batches.last = batches.bytes.size();
+      batches.bytes.resize(batches.last + kBatchHeadBytes);
+    }
+    number += counts ? 1 : 0;
+    put(batches.bytes, static_cast<std::uint32_t>(bytes->size()));
+    batches.bytes.insert(batches.bytes.end(), bytes->begin(), bytes->end());
+  }
+  if (batches.count > 0) seal(batches, number, seed);
+  return batches;
+}
+
+}  // namespace
+
+Result<NewJournal> make_journal(const JournalState& state, std::uint64_t records) {
+  const std::vector<Record> snapshot = compacted(state);
+  JournalBytes head;
+  put_magic(head, kMagic);
+  put(head, kJournalVersion);
+  put(head, std::uint32_t{0});
+  put(head, records);
+  // The seed can't hang on the checksum of the head, which has the length of what the seed is for.
+  const std::uint32_t seed = wire::crc32c(head);
+  Result<Batches> batches = make_batches(snapshot, records, false, seed);
+  if (!batches) return tl::unexpected(batches.error());
+  put(head, static_cast<std::uint64_t>(batches->bytes.size()));
+  set(head, 12, sum_of_head(head));
+  head.resize(kSnapshot);
+  head.insert(head.end(), batches->bytes.begin(), batches->bytes.end());
+  const std::uint64_t size = head.size();
+  return NewJournal{std::move(head), JournalEnd{size, records, seed, 0}};
+}
+
+Result<JournalAppend> make_append(const JournalEnd& end, std::span<const Record> records) {
+  Result<Batches> batches = make_batches(records, end.records, true, end.seed);
+  if (!batches) return tl::unexpected(batches.error());
+  const std::size_t size = batches->bytes.size();
+  JournalAppend append;
+  append.offset = end.bytes;
+  append.batches = std::move(batches->bytes);
+  append.end = JournalEnd{end.bytes + size, end.records + records.size(), end.seed, 1 - end.copy};
+  append.copy_offset = copy_offset(end.copy);
+  append.is_copied = batches->count == 1 && size <= kMaxCopiedBytes;
+  const Span copied = append.is_copied ? Span(append.batches) : Span();
+  put(append.copy, static_cast<std::uint32_t>(copied.size()));
+  put(append.copy, std::uint32_t{0});
+  put(append.copy, append.end.records);
+  put(append.copy, end.bytes + batches->last);
+  append.copy.insert(append.copy.end(), copied.begin(), copied.end());
+  set(append.copy, 4, sum_of(append.copy, end.seed));
+  return append;
+}
+
+// ---- reading
+
+namespace {
+
+// The first batch, whole. None: it isn't there, or isn't right.
+std::optional<Span> first_batch(Span bytes, std::uint32_t seed) {
+  if (bytes.size() < kBatchHeadBytes) return std::nullopt;
+  const auto length = get<std::uint32_t>(bytes, 0);
+  if (length == 0 || length > kMaxBatchBytes || bytes.size() - kBatchHeadBytes < length) return std::nullopt;
+  const Span batch = bytes.first(kBatchHeadBytes + length);
+  if (get<std::uint32_t>(batch, 4) != sum_of(batch, seed)) return std::nullopt;
+  return batch;
+}
+
+Status apply_record(JournalState& state, Span bytes, const std::string& path) {
+  const Result<Record> record = decode_record(bytes);
+  if (!record)
+    return fail(record.error().code,
+                path + ": " + record.error().message + "; if a newer chiefd wrote it, install that version again");
+  chiefd::apply(state, *record);
+  return {};
+}
+
+// What passed the checksum and makes no sense is of a newer version.
+Result<std::vector<Span>> records_of(Span content, const std::string& path) {
+  std::vector<Span> records;
+  while (!content.empty()) {
+    const std::size_t length = content.size() < 4 ? SIZE_MAX : get<std::uint32_t>(content, 0);
+    if (length > content.size() || content.size() - 4 < length)
+      return fail(ErrorCode::kData, path + ": a record is longer than its batch; a newer chiefd may have written it");
+    records.push_back(content.subspan(4, length));
+    content = content.subspan(4 + length);
+  }
+  return records;
+}
+
+Status apply_records(JournalState& state, const std::vector<Span>& records, const std::string& path) {
+  for (const Span record : records)
+    if (Status applied = apply_record(state, record, path); !applied) return applied;
+  return {};
+}
+
+struct Copy {
+  std::uint64_t number = 0;
+  std::uint64_t offset = 0;
+  JournalBytes batch;  // empty: it was too large
+};
+
+std::optional<Copy> read_copy(Span bytes, unsigned which, std::uint32_t seed) {
+  const Span room = bytes.subspan(copy_offset(which), kCopyRoom);
+  const auto length = get<std::uint32_t>(room, 0);
+  if (length > kMaxCopiedBytes) return std::nullopt;
+  const Span whole = room.first(kCopyHeadBytes + length);
+  Copy copy{get<std::uint64_t>(room, kNumberAt), get<std::uint64_t>(room, 16), {}};
+  if (copy.number == 0 || get<std::uint32_t>(room, 4) != sum_of(whole, seed)) return std::nullopt;
+  copy.batch.assign(whole.begin() + kCopyHeadBytes, whole.end());
+  return copy;
+}
+
+// Puts copied batches where they belong; gives the number of the newest record that a copy knows of.
+std::uint64_t mend(JournalBytes& bytes, std::uint64_t least, std::uint32_t seed, bool& is_mended) {
+  std::array<std::optional<Copy>, 2> copies = {read_copy(bytes, 0, seed), read_copy(bytes, 1, seed)};
+  if (copies[0] && copies[1] && copies[0]->number > copies[1]->number) std::swap(copies[0], copies[1]);
+  std::uint64_t newest = 0;
+  for (const std::optional<Copy>& copy : copies) {
+    if (!copy) continue;
+    newest = std::max(newest, copy->number);
+    const bool has_place = copy->offset >= least && copy->offset <= bytes.size();
+    if (copy->batch.empty() || !has_place || first_batch(Span(bytes).subspan(copy->offset), seed)) continue;
+    bytes.resize(std::max<std::size_t>(bytes.size(), copy->offset + copy->batch.size()));
+    std::copy(copy->batch.begin(), copy->batch.end(), bytes.begin() + static_cast<std::ptrdiff_t>(copy->offset));
+    is_mended = true;
+  }
+  return newest;
+}
+
+std::string at_byte(std::uint64_t offset) {
+  return "at byte " + std::to_string(offset);
+}
+
+Result<JournalReading> read_counted(JournalBytes bytes, const std::string& path) {
+  JournalReading reading;
+  const auto harmed = [&reading](const std::string& what) {
+    reading.harm = what;
+    return std::move(reading);
+  };
+  if (bytes.size() < kSnapshot) return harmed("it ends " + at_byte(bytes.size()) + ", before its first record");
+  const Span head = Span(bytes).first(kHeadBytes);
+  if (get<std::uint32_t>(head, 12) != sum_of_head(head)) return harmed("its head has a wrong checksum");
+  const auto records = get<std::uint64_t>(head, 16);
+  const auto snapshot = get<std::uint64_t>(head, 24);
+  JournalBytes seeded(head.begin(), head.begin() + 24);
+  set(seeded, 12, std::uint32_t{0});
+  const std::uint32_t seed = wire::crc32c(seeded);
+  const std::uint64_t promised = std::max(records, mend(bytes, kSnapshot + snapshot, seed, reading.is_mended));
+  const std::size_t appended = kSnapshot + snapshot;
+  std::size_t at = kSnapshot;
+  while (const std::optional<Span> batch = first_batch(Span(bytes).subspan(at), seed)) {
+    if (at == appended) reading.records = records;
+    const Result<std::vector<Span>> content = records_of(batch->subspan(kBatchHeadBytes), path);
+    if (!content) return tl::unexpected(content.error());
+    const std::uint64_t expected = at < appended ? records : reading.records + content->size();
+    if (get<std::uint64_t>(*batch, kNumberAt) != expected) break;
+    if (Status applied = apply_records(reading.state, *content, path); !applied) return tl::unexpected(applied.error());
+    if (at >= appended) reading.records = expected;
+    at += batch->size();
+  }
+  if (at < appended) return harmed("the record " + at_byte(at) + " has a wrong checksum");
+  reading.records = std::max(reading.records, records);
+  if (reading.records < promised) {
+    reading.lost = promised - reading.records;
+    return harmed("the record " + at_byte(at) + " has a wrong checksum, and " + std::to_string(*reading.lost) +
+                  " acknowledged records stood there and behind it");
+  }
+  reading.torn_bytes = bytes.size() - at;
+  return reading;
+}
+
+// Without copies nobody knows whether what the file ends with was torn. If a whole batch follows, it wasn't.
+Result<JournalReading> read_old(Span bytes, std::uint32_t version, const std::string& path) {
+  JournalReading reading;
+  const auto length_of_first = [](Span rest) -> std::size_t {
+    if (rest.size() < kOldBatchHeadBytes) return 0;
+    const auto length = get<std::uint32_t>(rest, 0);
+    if (length == 0 || length > kOldMaxBatchBytes || rest.size() - kOldBatchHeadBytes < length) return 0;
+    const std::uint32_t sum = wire::crc32c(rest.subspan(kOldBatchHeadBytes, length), wire::crc32c(rest.first(4)));
+    return sum == get<std::uint32_t>(rest, 4) ? length : 0;
+  };
+  std::size_t at = kOldHeadBytes;
+  while (const std::size_t length = length_of_first(bytes.subspan(at))) {
+    const Span content = bytes.subspan(at + kOldBatchHeadBytes, length);
+    const Result<std::vector<Span>> records =
+        version >= kBatches ? records_of(content, path) : Result<std::vector<Span>>(std::vector<Span>{content});
+    if (!records) return tl::unexpected(records.error());
+    if (Status applied = apply_records(reading.state, *records, path); !applied) return tl::unexpected(applied.error());
+    reading.records += records->size();
+    at += kOldBatchHeadBytes + length;
+  }
+  for (std::size_t behind = at + 1; behind < bytes.size(); ++behind)
+    if (length_of_first(bytes.subspan(behind)) != 0) {
+      reading.harm = "the record " + at_byte(at) + " has a wrong checksum, and one " + at_byte(behind) + " is right";
+      return reading;
+    }
+  reading.torn_bytes = bytes.size() - at;
+  return reading;
+}
+
+// A bit has flipped in the version: nobody needs a newer chiefd.
+bool is_right_with_a_known_version(Span bytes) {
+  if (bytes.size() < kHeadBytes) return false;
+  JournalBytes head(bytes.begin(), bytes.begin() + kHeadBytes);
+  for (std::uint32_t version = kCounted; version <= kJournalVersion; ++version) {
+    set(head, kMagic.size(), version);
+    if (get<std::uint32_t>(head, 12) == sum_of_head(head)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<JournalReading> read_journal(JournalBytes bytes, const std::string& path) {
+  const auto harmed = [](const std::string& what) {
+    JournalReading reading;
+    reading.harm = what;
+    return reading;
+  };
+  if (bytes.size() < kOldHeadBytes) return harmed("it has " + std::to_string(bytes.size()) + " bytes");
+  if (!has_magic(bytes, kMagic)) return harmed("it doesn't begin as a journal of chiefd does");
+  const auto version = get<std::uint32_t>(bytes, kMagic.size());
+  if (version > kJournalVersion && is_right_with_a_known_version(bytes))
+    return harmed("its version " + std::to_string(version) + " isn't the one that its head has a checksum for");
+  if (version > kJournalVersion)
+    return fail(ErrorCode::kConfig, path + " was written by a newer chiefd (journal version " +
+                                        std::to_string(version) + ", this one knows up to " +
+                                        std::to_string(kJournalVersion) + "): install that version again");
+  return version >= kCounted ? read_counted(std::move(bytes), path) : read_old(bytes, version, path);
+}
+
+// ---- the mark
+
+JournalBytes encode_mark(const JournalMark& mark) {
+  JournalBytes bytes;
+  put_magic(bytes, kMarkMagic);
+  put(bytes, kJournalVersion);
+  put(bytes, std::uint32_t{0});
+  put(bytes, mark.journal.value);
+  put(bytes, mark.term.value);
+  set(bytes, 12, sum_of_head(bytes));
+  return bytes;
+}
+
+std::optional<JournalMark> decode_mark(Span bytes) {
+  if (bytes.size() != kMarkBytes || !has_magic(bytes, kMarkMagic)) return std::nullopt;
+  if (get<std::uint32_t>(bytes, 12) != sum_of_head(bytes)) return std::nullopt;
+  return JournalMark{JournalId(get<std::uint64_t>(bytes, 16)), Term(get<std::uint64_t>(bytes, 24))};
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,57 @@
+// The thread that waits for the disk, so that the loop never does. Records given while one write is under way go
+// together into the next.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "chiefd/core/events.h"
+#include "chiefd/journal/file.h"
+
+namespace disttrain::chiefd {
+
+class JournalWriter {
+ public:
+  struct Handlers {
+    std::function<void(Ticket)> on_persisted;     // in order
+    std::function<void(const Error&)> on_failed;  // at most once; nothing is persisted after it
+    // The journal couldn't be rewritten for now (no room); it goes on with the file that it has.
+    std::function<void(const Error&)> on_put_off{};
+  };
+  // Handlers are called on `loop`, which outlives this. What was given is written before the destructor returns, and
+  // nothing is called after it.
+  JournalWriter(asio::io_context& loop, JournalFile file, Handlers handlers);
+  ~JournalWriter();
+
+  // At most so many wait for a disk that hangs; one more is a failure.
+  static constexpr std::size_t kMaxWaiting = 100'000;
+  void write(Ticket ticket, Record record);
+
+ private:
+  void run();
+  void tell(std::function<void(const Error&)> Handlers::*handler, const Error& error);
+
+  // Constant.
+  asio::io_context& loop_;
+  const std::shared_ptr<Handlers> handlers_;  // shared: what is posted to the loop may outlive this, and finds it empty
+
+  // The thread's.
+  JournalFile file_;
+
+  // Guarded by mutex_.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Record> records_;
+  std::vector<Ticket> tickets_;
+  bool is_ending_ = false;
+  bool has_overflowed_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace disttrain::chiefd

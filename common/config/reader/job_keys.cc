@@ -1,0 +1,287 @@
+// job.toml, row by row. The rules between keys are in job_rules.cc.
+#include <limits>
+
+#include "common/config/reader/keys.h"
+
+namespace disttrain::config {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int64_t kAnyCount = std::numeric_limits<std::uint32_t>::max();
+constexpr std::int64_t kAnySize = std::numeric_limits<std::int64_t>::max();
+
+bool is_job_name(const std::string& name) {
+  return !name.empty() && name.size() <= 100 &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+}
+
+bool is_not_empty(const std::string& text) {
+  return !text.empty();
+}
+
+// "normal(0.02)", "glorot", "he", "zeros".
+Field initializer(Initializer& to) {
+  const std::string expected = "\"normal(STANDARD DEVIATION)\", \"glorot\", \"he\" or \"zeros\"";
+  return Field{expected,
+               [&to, expected](const TomlValue& value, const std::string& path, Reading& reading) {
+                 const auto* found = value.as<std::string>();
+                 if (found == nullptr) return refuse_value(value, path, expected, reading);
+                 if (*found == "glorot") return void(to = {InitializerKind::kGlorot, 0.0});
+                 if (*found == "he") return void(to = {InitializerKind::kHe, 0.0});
+                 if (*found == "zeros") return void(to = {InitializerKind::kZeros, 0.0});
+                 const bool is_normal = found->rfind("normal(", 0) == 0 && found->back() == ')';
+                 const auto number =
+                     is_normal ? parse_number(found->substr(7, found->size() - 8)) : std::optional<double>();
+                 if (!number || *number <= 0)
+                   return refuse_value(value, path, expected + ", the deviation above 0", reading);
+                 to = {InitializerKind::kNormal, *number};
+               },
+               [&to] {
+                 switch (to.kind) {
+                   case InitializerKind::kZeros:
+                     return std::optional(toml(std::string("zeros")));
+                   case InitializerKind::kNormal:
+                     return std::optional(toml("normal(" + to_toml(to.scale) + ")"));
+                   case InitializerKind::kHe:
+                     return std::optional(toml(std::string("he")));
+                   case InitializerKind::kGlorot:
+                     break;
+                 }
+                 return std::optional(toml(std::string("glorot")));
+               }};
+}
+
+// "epoch", "none", or a buffer's size.
+Field shuffle(DataSection& to) {
+  const std::string expected = "\"epoch\", \"none\" or the size of a buffer in records, at least 1";
+  return Field{expected,
+               [&to, expected](const TomlValue& value, const std::string& path, Reading& reading) {
+                 const auto* word = value.as<std::string>();
+                 const auto* size = value.as<std::int64_t>();
+                 if (word != nullptr && *word == "epoch") {
+                   to.shuffle = ShuffleKind::kEpoch;
+                 } else if (word != nullptr && *word == "none") {
+                   to.shuffle = ShuffleKind::kNone;
+                 } else if (size != nullptr && *size >= 1) {
+                   to.shuffle = ShuffleKind::kBuffer;
+                   to.shuffle_buffer = static_cast<std::uint64_t>(*size);
+                 } else {
+                   refuse_value(value, path, expected, reading);
+                 }
+               },
+               [&to] {
+                 if (to.shuffle == ShuffleKind::kBuffer)
+                   return std::optional(toml(static_cast<std::int64_t>(to.shuffle_buffer)));
+                 return std::optional(toml(std::string(to.shuffle == ShuffleKind::kEpoch ? "epoch" : "none")));
+               }};
+}
+
+// [begin, end), or [] for all.
+Field records(std::array<std::uint64_t, 2>& to) {
+  const std::string expected = "[first, end] with 0 <= first < end, or [] for all";
+  return Field{expected,
+               [&to, expected](const TomlValue& value, const std::string& path, Reading& reading) {
+                 const auto* items = value.as<TomlValue::Array>();
+                 if (items != nullptr && items->empty()) return void(to = {0, 0});
+                 const auto* first = items != nullptr && items->size() == 2 ? (*items)[0].as<std::int64_t>() : nullptr;
+                 const auto* end = first != nullptr ? (*items)[1].as<std::int64_t>() : nullptr;
+                 if (end == nullptr || *first < 0 || *first >= *end)
+                   return refuse_value(value, path, expected, reading);
+                 to = {static_cast<std::uint64_t>(*first), static_cast<std::uint64_t>(*end)};
+               },
+               [&to] {
+                 TomlValue::Array items;
+                 if (to[1] != 0)
+                   for (std::uint64_t bound : to) items.push_back(toml(static_cast<std::int64_t>(bound)));
+                 return std::optional(TomlValue{std::move(items), {}});
+               }};
+}
+
+Keys identity_keys(JobSection& job) {
+  return {
+      {"name", required(text_of(job.name, "a name of a-z, 0-9 and \"-\", at most 100", is_job_name)),
+       "unique among queued and running jobs"},
+      {"seed", integer(job.seed, 0, kAnySize), "of initial values, shuffling and dropout"},
+      {"exchange", not_in_this_version("ps"), "how gradients travel"},
+      {"shards", integer_or("auto", job.shards, 1, 4096), "parts of the parameters"},
+      {"placement",
+       choice<Placement>(job.placement, {{"balanced", Placement::kBalanced},
+                                         {"round_robin", Placement::kRoundRobin},
+                                         {"greedy", Placement::kGreedy},
+                                         {"partitioned", Placement::kPartitioned}}),
+       "which shard gets which part"},
+      {"min_workers", integer(job.min_workers, 1, kAnyCount), "the job doesn't start, or pauses, with fewer"},
+      {"on_worker_loss",
+       choice<OnWorkerLoss>(job.on_worker_loss, {{"shrink", OnWorkerLoss::kShrink}, {"wait", OnWorkerLoss::kWait}}),
+       "what a lost worker means"},
+      {"max_restarts", integer(job.max_restarts, 0, kAnyCount),
+       "recoveries within the window; one more fails the job. A worker lost more often isn't taken back"},
+      {"restart_window", duration(job.restart_window, 1s, 720h), "see max_restarts"},
+      {"stall_timeout", duration(job.stall_timeout, 1s, 24h), "no step for so long: the chief says why"},
+  };
+}
+
+Keys model_keys(ModelSection& model) {
+  return {
+      {"builtin",
+       required(choice<std::string>(model.builtin, {{"mlp", "mlp"}, {"cnn", "cnn"}},
+                                    {"resnet", "wide_deep", "transformer"})),
+       "the network"},
+      {"program", not_in_this_version(), "a step program exported from Python"},
+      {"layers", integers(model.layers, 1, 1 << 24), "mlp: inputs, hidden layers, outputs"},
+      {"activation",
+       choice<Activation>(model.activation, {{"sigmoid", Activation::kSigmoid},
+                                             {"relu", Activation::kRelu},
+                                             {"tanh", Activation::kTanh},
+                                             {"gelu", Activation::kGelu}}),
+       "between layers"},
+      {"initializer", initializer(model.initializer), "of weights; biases begin at 0"},
+      {"dropout", real(model.dropout, {0.0, true, 1.0, false}), "cnn: share dropped before the last layer"},
+      {"loss",
+       choice<Loss>(model.loss, {{"softmax_cross_entropy", Loss::kSoftmaxCrossEntropy},
+                                 {"mse", Loss::kMse},
+                                 {"sigmoid_cross_entropy", Loss::kSigmoidCrossEntropy}}),
+       "mean over the batch"},
+  };
+}
+
+Keys data_keys(DataSection& data) {
+  return {
+      {"format",
+       choice<DataFormat>(data.format,
+                          {{"idx", DataFormat::kIdx}, {"csv", DataFormat::kCsv}, {"npy", DataFormat::kNpy}},
+                          {"npz", "libsvm", "jsonl", "tfrecord", "webdataset", "parquet", "images"}),
+       "of the files"},
+      {"path", required(text_of(data.path, "a folder", is_not_empty)), "folder of the files"},
+      {"files", required(text_of(data.files, "a pattern of file names in data.path", is_not_empty)), "the records"},
+      {"labels", text(data.labels), "pattern of file names; \"\" = what belongs to the files by the format's custom"},
+      {"records", records(data.records), "part of the records"},
+      {"sharding", choice<Sharding>(data.sharding, {{"lease", Sharding::kLease}, {"none", Sharding::kNone}}),
+       "lease: each record once an epoch; none: each worker goes through all"},
+      {"shuffle", shuffle(data), "order of the records"},
+      {"scale", real(data.scale, {-kNoLimit, true, kNoLimit, true}), "values are multiplied by it"},
+      {"prefetch", integer(data.prefetch, 1, 1024), "batches read ahead, at least; of small ones up to 8 within 4 MiB"},
+  };
+}
+
+Keys optimizer_keys(OptimizerConfig& optimizer) {
+  return {
+      {"rule",
+       choice<Rule>(optimizer.rule,
+                    {{"sgd", Rule::kSgd},
+                     {"momentum", Rule::kMomentum},
+                     {"nesterov", Rule::kNesterov},
+                     {"adagrad", Rule::kAdagrad},
+                     {"rmsprop", Rule::kRmsprop},
+                     {"adam", Rule::kAdam},
+                     {"adamw", Rule::kAdamw}},
+                    {"lamb", "ftrl"}),
+       "update rule"},
+      {"learning_rate", real(optimizer.learning_rate, above(0.0)), "step size"},
+      {"weight_decay", real(optimizer.weight_decay, at_least(0.0)), "added to the gradient; decoupled in adamw"},
+      {"momentum", real(optimizer.momentum, {0.0, true, 1.0, false}), "momentum, nesterov, rmsprop"},
+      {"beta1", real(optimizer.beta1, {0.0, true, 1.0, false}), "adam, adamw"},
+      {"beta2", real(optimizer.beta2, {0.0, true, 1.0, false}), "adam, adamw"},
+      {"rho", real(optimizer.rho, {0.0, true, 1.0, false}), "rmsprop"},
+      {"epsilon", real(optimizer.epsilon, above(0.0)), "adagrad, rmsprop, adam, adamw"},
+  };
+}
+
+Keys schedule_keys(ScheduleConfig& schedule) {
+  return {
+      {"kind",
+       choice<ScheduleKind>(schedule.kind, {{"constant", ScheduleKind::kConstant},
+                                            {"step", ScheduleKind::kStep},
+                                            {"exponential", ScheduleKind::kExponential},
+                                            {"polynomial", ScheduleKind::kPolynomial},
+                                            {"cosine", ScheduleKind::kCosine}}),
+       "how the learning rate changes"},
+      {"warmup_steps", integer(schedule.warmup_steps, 0, kAnySize), "linear from 0 over so many steps"},
+      {"every_steps", integer(schedule.every_steps, 0, kAnySize), "step, exponential: period"},
+      {"factor", real(schedule.factor, above(0.0)), "step, exponential: multiplied once per period"},
+      {"decay_steps", integer(schedule.decay_steps, 0, kAnySize), "polynomial, cosine: length"},
+      {"power", real(schedule.power, above(0.0)), "polynomial"},
+      {"end_factor", real(schedule.end_factor, {0.0, true, 1.0, true}), "polynomial, cosine: left at the end"},
+  };
+}
+
+Keys clip_keys(ClipConfig& clip) {
+  return {
+      {"kind",
+       choice<ClipKind>(
+           clip.kind, {{"none", ClipKind::kNone}, {"global_norm", ClipKind::kGlobalNorm}, {"value", ClipKind::kValue}}),
+       "of gradients"},
+      {"value", real(clip.value, at_least(0.0)), "the largest norm, or the largest element"},
+  };
+}
+
+Keys nonfinite_keys(NonfiniteConfig& nonfinite) {
+  return {
+      {"action",
+       choice<NonfiniteAction>(nonfinite.action, {{"skip", NonfiniteAction::kSkip}, {"fail", NonfiniteAction::kFail}}),
+       "when a loss or gradient isn't finite"},
+      {"limit", integer(nonfinite.limit, 0, kAnyCount), "skipped steps in a row that fail the job; 0 = never"},
+  };
+}
+
+Keys train_keys(TrainSection& train) {
+  return {
+      {"mode", choice<Mode>(train.mode, {{"async", Mode::kAsync}, {"sync", Mode::kSync}, {"ssp", Mode::kSsp}}),
+       "how workers wait for each other"},
+      {"aggregate", integer(train.aggregate, 0, kAnyCount), "sync: gradients that make a step; 0 = of all workers"},
+      {"staleness", integer(train.staleness, 0, kAnyCount), "ssp: fastest minus slowest clock, at most"},
+      {"pipeline", integer(train.pipeline, 0, 1), "1: the exchange of a step overlaps the next computation"},
+      {"batch_size", required(integer(train.batch_size, 1, 1 << 24)), "records per worker and step"},
+      {"epochs", integer(train.epochs, 0, kAnySize), "0 = no limit"},
+      {"steps", integer(train.steps, 0, kAnySize), "global steps; 0 = no limit"},
+      {"optimizer", section(optimizer_keys(train.optimizer)), ""},
+      {"schedule", section(schedule_keys(train.schedule)), ""},
+      {"scale_learning_rate", choice<bool>(train.scale_learning_rate_linear, {{"none", false}, {"linear", true}}),
+       "linear: times the number of workers"},
+      {"clip", section(clip_keys(train.clip)), ""},
+      {"nonfinite", section(nonfinite_keys(train.nonfinite)), ""},
+      {"sum_order", not_in_this_version("rank"), "sync: rank gives the same bits each time"},
+  };
+}
+
+Keys checkpoint_keys(CheckpointSection& checkpoint) {
+  return {
+      {"directory", text(checkpoint.directory), "seen by the chief and every ps; \"\" = no checkpoints"},
+      {"every_steps", integer(checkpoint.every_steps, 0, kAnySize), "0 = not by steps"},
+      {"every", duration(checkpoint.every, 0s, 720h), "\"0s\" = not by time"},
+      {"keep", integer(checkpoint.keep, 1, kAnyCount), "newest ones that stay"},
+      {"keep_every_steps", integer(checkpoint.keep_every_steps, 0, kAnySize),
+       "the first at or after each multiple stays for ever; 0 = none"},
+      {"at_end", boolean(checkpoint.at_end), "one after the last step"},
+      {"restore", choice<Restore>(checkpoint.restore, {{"newest", Restore::kNewest}, {"none", Restore::kNone}}),
+       "none: refuses a folder that isn't empty"},
+      {"init_from", text(checkpoint.init_from), "parameters to begin with: a checkpoint or safetensors; \"\" = none"},
+      {"init_map", text_map(checkpoint.init_map), "their names to ours, for init_from"},
+  };
+}
+
+Keys evaluate_keys(EvaluateSection& evaluate) {
+  return {
+      {"path", text(evaluate.path), "\"\" = data.path"},
+      {"files", text(evaluate.files), "\"\" = no evaluation"},
+      {"labels", text(evaluate.labels), "\"\" = what belongs to the files by the format's custom"},
+      {"every_steps", integer(evaluate.every_steps, 0, kAnySize), "0 = at the end only"},
+  };
+}
+
+}  // namespace
+
+Keys job_keys(JobConfig& job) {
+  return {
+      {"job", required(section(identity_keys(job.job))), ""},
+      {"model", required(section(model_keys(job.model))), ""},
+      {"data", required(section(data_keys(job.data))), ""},
+      {"train", required(section(train_keys(job.train))), ""},
+      {"checkpoint", section(checkpoint_keys(job.checkpoint)), ""},
+      {"evaluate", section(evaluate_keys(job.evaluate)), ""},
+  };
+}
+
+}  // namespace disttrain::config

@@ -1,0 +1,113 @@
+// The rules between keys of job.toml, all in this one place.
+#include <string>
+#include <vector>
+
+#include "common/builtin.h"
+#include "common/config/reader/keys.h"
+
+namespace disttrain::config {
+
+namespace {
+
+// Refuses keys that are given but that nothing would read.
+void only_with(Reading& reading, bool applies, const std::string& section, const std::vector<std::string>& keys,
+               const std::string& with) {
+  if (applies) return;
+  for (const std::string& key : keys)
+    if (reading.has(section + key))
+      reading.refuse(section + key, section + key + " has a meaning only with " + with + "; leave it out");
+}
+
+void check_model(const ModelSection& model, Reading& reading) {
+  if (model.builtin == "cnn") {
+    only_with(reading, false, "model.", {"layers"}, "builtin = \"mlp\"");
+  } else if (model.builtin == "mlp") {
+    only_with(reading, false, "model.", {"dropout"}, "builtin = \"cnn\"");
+    if (model.layers.size() < 2) {
+      reading.refuse("model.layers", reading.has("model.layers")
+                                         ? "model.layers has " + std::to_string(model.layers.size()) +
+                                               " sizes; expected at least 2: inputs, hidden layers, outputs"
+                                         : "model.layers is missing; expected inputs, hidden layers and outputs such "
+                                           "as [784, 100, 10]");
+    } else if (auto spec = builtin_model(model); !spec) {
+      reading.refuse("model.layers", spec.error().message);
+    }
+  }
+}
+
+void check_optimizer(const OptimizerConfig& optimizer, Reading& reading) {
+  const Rule rule = optimizer.rule;
+  const bool is_adam = rule == Rule::kAdam || rule == Rule::kAdamw;
+  const std::string section = "train.optimizer.";
+  only_with(reading, rule == Rule::kMomentum || rule == Rule::kNesterov || rule == Rule::kRmsprop, section,
+            {"momentum"}, "rule = \"momentum\", \"nesterov\" or \"rmsprop\"");
+  only_with(reading, is_adam, section, {"beta1", "beta2"}, "rule = \"adam\" or \"adamw\"");
+  only_with(reading, rule == Rule::kRmsprop, section, {"rho"}, "rule = \"rmsprop\"");
+  only_with(reading, is_adam || rule == Rule::kAdagrad || rule == Rule::kRmsprop, section, {"epsilon"},
+            "rule = \"adagrad\", \"rmsprop\", \"adam\" or \"adamw\"");
+}
+
+void check_schedule(const ScheduleConfig& schedule, Reading& reading) {
+  const ScheduleKind kind = schedule.kind;
+  const bool is_periodic = kind == ScheduleKind::kStep || kind == ScheduleKind::kExponential;
+  const bool is_decay = kind == ScheduleKind::kPolynomial || kind == ScheduleKind::kCosine;
+  const std::string section = "train.schedule.";
+  only_with(reading, is_periodic, section, {"every_steps", "factor"}, "kind = \"step\" or \"exponential\"");
+  only_with(reading, is_decay, section, {"decay_steps", "end_factor"}, "kind = \"polynomial\" or \"cosine\"");
+  only_with(reading, kind == ScheduleKind::kPolynomial, section, {"power"}, "kind = \"polynomial\"");
+  if (is_periodic && schedule.every_steps == 0)
+    reading.refuse(section + "every_steps",
+                   "train.schedule.every_steps must be above 0 with kind = \"step\" and \"exponential\": the period");
+  if (is_decay && schedule.decay_steps == 0)
+    reading.refuse(section + "decay_steps",
+                   "train.schedule.decay_steps must be above 0 with kind = \"polynomial\" and \"cosine\": the length");
+}
+
+void check_train(const TrainSection& train, Reading& reading) {
+  if (train.steps == 0 && train.epochs == 0 && !reading.is_refused("train.steps") &&
+      !reading.is_refused("train.epochs"))
+    reading.refuse("train",
+                   "train.steps and train.epochs are both 0 (or left out), so that training would never end; "
+                   "expected one of them above 0");
+  only_with(reading, train.mode == Mode::kSync || train.aggregate == 0, "train.", {"aggregate"}, "mode = \"sync\"");
+  only_with(reading, train.mode == Mode::kSsp, "train.", {"staleness"}, "mode = \"ssp\"");
+  check_optimizer(train.optimizer, reading);
+  check_schedule(train.schedule, reading);
+  if (train.clip.kind != ClipKind::kNone && train.clip.value <= 0.0)
+    reading.refuse("train.clip.value", "train.clip.value must be above 0 with a kind other than \"none\"");
+  if (train.clip.kind == ClipKind::kNone && train.clip.value != 0.0)
+    reading.refuse("train.clip.value",
+                   "train.clip.value has a meaning only with kind = \"global_norm\" or \"value\"; leave it out or 0");
+}
+
+void check_checkpoint(const CheckpointSection& checkpoint, Reading& reading) {
+  // directory = "" turns checkpoints off and leaves the other keys where they are.
+  only_with(reading, reading.has("checkpoint.directory"), "checkpoint.",
+            {"every_steps", "every", "keep", "keep_every_steps", "at_end", "restore"},
+            "checkpoint.directory, where checkpoints go");
+  only_with(reading, !checkpoint.init_from.empty(), "checkpoint.", {"init_map"}, "checkpoint.init_from");
+}
+
+}  // namespace
+
+void set_dependent_defaults(JobConfig& job) {
+  if (job.train.optimizer.rule == Rule::kRmsprop) job.train.optimizer.momentum = 0.0;
+  if (job.train.optimizer.rule == Rule::kAdagrad) job.train.optimizer.epsilon = 1e-10;
+}
+
+void check_job_rules(const JobConfig& job, Reading& reading) {
+  check_model(job.model, reading);
+  if (reading.has("train")) check_train(job.train, reading);
+  if (job.data.scale == 0.0)
+    reading.refuse("data.scale", "data.scale is 0, which would make all values 0; expected another number");
+  check_checkpoint(job.checkpoint, reading);
+  if (job.job.on_worker_loss == OnWorkerLoss::kWait && (job.train.mode != Mode::kSync || job.train.aggregate != 0))
+    reading.refuse("job.on_worker_loss",
+                   "job.on_worker_loss = \"wait\" has a meaning only with train.mode = \"sync\" and without "
+                   "train.aggregate: only there does a step need every worker; expected \"shrink\"");
+  // files = "" turns evaluation off and leaves the other keys where they are.
+  only_with(reading, reading.has("evaluate.files"), "evaluate.", {"path", "labels", "every_steps"},
+            "evaluate.files, the files to evaluate on");
+}
+
+}  // namespace disttrain::config

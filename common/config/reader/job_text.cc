@@ -1,0 +1,89 @@
+#include "common/config/reader/job_text.h"
+
+#include <vector>
+
+#include "common/config/reader/problems.h"
+#include "common/config/reader/toml_bounds.h"
+
+namespace disttrain::config {
+
+namespace {
+
+std::vector<std::string> split_path(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t dot = text.find('.', begin);
+    parts.push_back(text.substr(begin, dot - begin));
+    if (dot == std::string::npos) return parts;
+    begin = dot + 1;
+  }
+}
+
+void set_source(TomlValue& value, const TomlPosition& at) {
+  value.at = at;
+  if (auto* items = value.as<TomlValue::Array>())
+    for (TomlValue& item : *items) set_source(item, at);
+  if (auto* entries = value.as<TomlValue::Table>())
+    for (TomlEntry& entry : *entries) {
+      entry.key_at = at;
+      set_source(entry.value, at);
+    }
+}
+
+// The text as a TOML value, else as a string. Text with a newline could carry further keys: it is a string.
+TomlValue value_of(const std::string& text, const TomlPosition& at) {
+  TomlValue value{text, at};
+  auto parsed = parse_toml(std::make_shared<const TomlSource>(TomlSource{"--set", "value = " + text}));
+  if (parsed) {
+    auto& table = *parsed->as<TomlValue::Table>();
+    if (table.size() == 1 && table.front().value.as<TomlDate>() == nullptr) value = std::move(table.front().value);
+  }
+  set_source(value, at);
+  return value;
+}
+
+}  // namespace
+
+Status apply_set(TomlValue& document, const std::string& set) {
+  const std::size_t equals = set.find('=');
+  const std::vector<std::string> path = split_path(set.substr(0, equals));
+  bool is_well_formed = equals != std::string::npos && path.size() >= 2 && path.size() <= kMaxTomlKeyParts;
+  for (const std::string& part : path) is_well_formed = is_well_formed && !part.empty();
+  constexpr std::size_t kLongestShown = 200;
+  if (!is_well_formed)
+    return fail(ErrorCode::kUsage, "--set " + set.substr(0, kLongestShown) +
+                                       ": expected section.key=value, such as --set train.mode=sync");
+
+  const TomlPosition at{std::make_shared<const TomlSource>(TomlSource{"--set " + set, ""})};
+  TomlValue* here = &document;
+  for (const std::string& part : path) {
+    auto* table = here->as<TomlValue::Table>();
+    if (table == nullptr)
+      return tl::unexpected<Error>(to_error({Problem{
+          at, "", "", "", "", "the part before ." + part + " isn't a table, so that it has no such key", false}}));
+    TomlEntry* entry = find(*table, part);
+    if (entry == nullptr) {
+      table->push_back(TomlEntry{part, at, TomlValue{TomlValue::Table{}, at}});
+      entry = &table->back();
+    }
+    here = &entry->value;
+  }
+  *here = value_of(set.substr(equals + 1), at);
+  return {};
+}
+
+void make_paths_absolute(TomlValue& document, const std::filesystem::path& folder) {
+  auto* sections = document.as<TomlValue::Table>();
+  for (const auto& [section_name, key] : {std::pair{"data", "path"}, std::pair{"evaluate", "path"},
+                                          std::pair{"checkpoint", "directory"}, std::pair{"checkpoint", "init_from"}}) {
+    TomlEntry* section = sections == nullptr ? nullptr : find(*sections, section_name);
+    auto* keys = section == nullptr ? nullptr : section->value.as<TomlValue::Table>();
+    TomlEntry* entry = keys == nullptr ? nullptr : find(*keys, key);
+    auto* path = entry == nullptr ? nullptr : entry->value.as<std::string>();
+    if (path != nullptr && !path->empty() && std::filesystem::path(*path).is_relative())
+      *path = (folder / *path).lexically_normal().string();
+  }
+}
+
+}  // namespace disttrain::config

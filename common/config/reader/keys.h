@@ -1,0 +1,18 @@
+// The rows of both files, bound to the values they read into, and the rules between keys.
+#pragma once
+
+#include "common/config/cluster_config.h"
+#include "common/config/job_config.h"
+#include "common/config/reader/schema.h"
+
+namespace disttrain::config {
+
+Keys cluster_keys(ClusterConfig& cluster);
+void check_cluster_rules(const ClusterConfig& cluster, Reading& reading);
+
+Keys job_keys(JobConfig& job);
+// Defaults that depend on another key: call between two readings of the file.
+void set_dependent_defaults(JobConfig& job);
+void check_job_rules(const JobConfig& job, Reading& reading);
+
+}  // namespace disttrain::config

@@ -1,0 +1,34 @@
+// What is wrong with a configuration file: its problems at once, each with its place, a caret and a way out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/config/reader/toml_tree.h"
+#include "common/result.h"
+
+namespace disttrain::config {
+
+struct Problem {
+  TomlPosition at;
+  std::string key;       // "train.batch_size", "ps[1].address"; "" = the file as a whole
+  std::string found;     // value as written, "" = nothing there
+  std::string expected;  // "an integer from 1 to 16777216"
+  std::string nearest;   // known key or word that is most like the one found; "" = none is
+  std::string said;      // instead of found and expected: a whole sentence
+  bool is_unknown = false;
+};
+
+// One or more lines:
+//   job.toml:14:8: train.mode is "asink"; expected "async", "sync" or "ssp"; did you mean "async"?
+//      14 | mode = "asink"
+//         |        ^
+std::string to_string(const Problem& problem);
+
+// So many problems are told of a file, the others counted.
+inline constexpr std::size_t kMaxProblemsTold = 20;
+
+// The first ones in the order of the file, with kConfig. `left_out`: problems that were found and not kept.
+Error to_error(std::vector<Problem> problems, std::size_t left_out = 0);
+
+}  // namespace disttrain::config

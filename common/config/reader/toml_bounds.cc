@@ -1,0 +1,122 @@
+#include "common/config/reader/toml_bounds.h"
+
+namespace disttrain::config {
+
+namespace {
+
+// Walks over the text and leaves out strings and comments, as TOML delimits them. Where the text isn't TOML it may take
+// the rest for something else than the library does, which gives up there.
+class Scan {
+ public:
+  explicit Scan(const std::string& text) : text_(text) {}
+
+  std::optional<TomlExcess> run() {
+    std::optional<TomlExcess> excess;
+    while (at_ < text_.size() && !excess) {
+      const char c = text_[at_];
+      if (c == '"' || c == '\'') {
+        skip_string(c);
+        continue;
+      }
+      if (c == '#') {
+        skip_line();
+        continue;
+      }
+      excess = take(c);
+      ++at_;
+    }
+    return excess;
+  }
+
+ private:
+  std::optional<TomlExcess> take(char c) {
+    switch (c) {
+      case '.':
+        if (++key_parts_ > kMaxTomlKeyParts)
+          return excess("a key has more than " + std::to_string(kMaxTomlKeyParts) + " parts");
+        return count_item();
+      case '[':
+      case '{':
+        key_parts_ = 1;
+        if (++nesting_ > kMaxTomlNesting)
+          return excess("arrays and tables nest more than " + std::to_string(kMaxTomlNesting) + " deep");
+        return count_item();
+      case ']':
+      case '}':
+        key_parts_ = 1;
+        if (nesting_ > 0) --nesting_;
+        return std::nullopt;
+      case '=':
+      case ',':
+        key_parts_ = 1;
+        return count_item();
+      case '\n':
+        key_parts_ = 1;
+        end_line();
+        return std::nullopt;
+      default:
+        return std::nullopt;
+    }
+  }
+
+  std::optional<TomlExcess> count_item() {
+    if (++items_ <= kMaxTomlItems) return std::nullopt;
+    return excess("the text has more than " + std::to_string(kMaxTomlItems) + " keys and elements");
+  }
+
+  // `at_` is at the opening quote, and then behind the closing one.
+  void skip_string(char quote) {
+    const bool has_escapes = quote == '"';
+    const bool is_long = text_.compare(at_, 3, std::string(3, quote)) == 0;
+    at_ += is_long ? 3 : 1;
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (c == '\\' && has_escapes) {
+        ++at_;
+        if (at_ < text_.size() && text_[at_] == '\n') end_line();
+      } else if (c == '\n') {
+        if (!is_long) return;  // isn't TOML
+        end_line();
+      } else if (c == quote && !is_long) {
+        ++at_;
+        return;
+      } else if (c == quote && text_.compare(at_, 3, std::string(3, quote)) == 0) {
+        at_ += 3;
+        for (int more = 0; more < 2 && at_ < text_.size() && text_[at_] == quote; ++more) ++at_;  // belong to the text
+        return;
+      }
+    }
+  }
+
+  void skip_line() {
+    while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+  }
+
+  void end_line() {
+    ++line_;
+    line_begin_ = at_ + 1;
+  }
+
+  TomlExcess excess(const std::string& what) const {
+    return TomlExcess{what, line_, static_cast<std::uint32_t>(at_ - line_begin_ + 1)};
+  }
+
+  const std::string& text_;
+  std::size_t at_ = 0;
+  std::size_t line_begin_ = 0;
+  std::uint32_t line_ = 1;
+  std::size_t key_parts_ = 1;
+  std::size_t nesting_ = 0;
+  std::size_t items_ = 0;
+};
+
+}  // namespace
+
+std::optional<TomlExcess> find_excess(const std::string& text) {
+  if (text.size() > kMaxTomlBytes)
+    return TomlExcess{"the text has " + std::to_string(text.size()) + " bytes; expected at most " +
+                      std::to_string(kMaxTomlBytes)};
+  return Scan(text).run();
+}
+
+}  // namespace disttrain::config

@@ -1,0 +1,43 @@
+// One line of a daemon's log and what it is about: what JSON lines and the journal say beside the text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <source_location>
+#include <string>
+
+#include "common/daemon/log/systemd_journal.h"
+#include "common/messages/control.h"
+
+namespace disttrain::daemon {
+
+// As in LogLine::level.
+enum class Level : std::uint8_t { kDebug, kInfo, kWarn, kError };
+const char* to_string(Level level);
+
+// Syslog's, as the journal counts: 7 debug, 6 info, 4 warning, 3 error.
+int priority_of(Level level);
+
+struct LogFields {
+  std::string kind{};                   // of an event: message_ids.h, docs/json.md; "": an ordinary line
+  std::string job{};                    // its name; "": of no job
+  std::optional<std::uint64_t> step{};  // of that job, as far as who writes knows
+};
+
+struct LogEntry {
+  LogLine line;
+  LogFields fields;
+  std::source_location place;
+};
+
+// "2026-11-20 23:45:01.123 info  ps/1 text": how a line looks on stderr and in `disttrain logs`. Bytes that would
+// command a terminal are shown as \xNN.
+std::string to_text(const LogLine& line);
+// {"time": "2026-11-20T23:45:01.123456Z", "level": "info", "task": "ps/1", "message": "text", "code": "psd/main.cc:28"}
+// and, where they are known, "job", "step" and "event".
+std::string to_json(const LogEntry& entry);
+// MESSAGE, PRIORITY, DISTTRAIN_TASK, CODE_FILE, CODE_LINE, CODE_FUNC and, where they are known, DISTTRAIN_JOB,
+// DISTTRAIN_STEP, DISTTRAIN_EVENT and MESSAGE_ID.
+JournalFields to_journal(const LogEntry& entry);
+
+}  // namespace disttrain::daemon

@@ -1,0 +1,304 @@
+#include "chiefd/journal/file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "chiefd/journal/codec.h"
+#include "transport/wire/checksum.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+class JournalTest : public testing::Test {
+ protected:
+  JournalTest() {
+    std::string pattern = testing::TempDir() + "disttrain-journal-XXXXXX";
+    directory_ = root_ = ::mkdtemp(pattern.data());
+  }
+  ~JournalTest() override { std::filesystem::remove_all(root_); }
+
+  std::string path() const { return directory_ + "/journal"; }
+
+  JournalFile::Opened open() {
+    Result<JournalFile::Opened> opened = JournalFile::open(directory_);
+    EXPECT_TRUE(opened) << opened.error().message;
+    return std::move(*opened);
+  }
+  Error open_error() {
+    const Result<JournalFile::Opened> opened = JournalFile::open(directory_);
+    EXPECT_FALSE(opened);
+    return opened ? Error{} : opened.error();
+  }
+  static void append(JournalFile::Opened& opened, const Record& record) {
+    const Status status = opened.file.append(std::span(&record, 1));
+    EXPECT_TRUE(status) << status.error().message;
+  }
+  std::string content() const {
+    std::ifstream in(path(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void replace(const std::string& bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
+
+  std::string root_;
+  std::string directory_;
+};
+
+constexpr int kKinds = 12;
+static_assert(kKinds == std::variant_size_v<Record>);
+
+Record some_record(int i) {
+  const JobId job(static_cast<std::uint32_t>(i));
+  const Member borrower{TaskId{Role::kWorker, 3}, Incarnation(9)};
+  switch (i % kKinds) {
+    case 0:
+      return TermRecord{JournalId(77), Term(static_cast<std::uint64_t>(i) + 1), Incarnation(5)};
+    case 1:
+      return SubmittedRecord{job, "name", "[job]\nname = \"name\"\n", 3, 64};
+    case 2:
+      return StateRecord{job, JobState::kRunning, "trains"};
+    case 3:
+      return GenerationRecord{job,
+                              Generation(5),
+                              77,
+                              {Owner{Member{TaskId{Role::kPs, 1}, Incarnation(4)}, "host:1"}},
+                              Roster{RosterVersion(2), {borrower}},
+                              "/checkpoints/step-10",
+                              Step(10),
+                              3,
+                              {std::chrono::seconds(4), 90, 900},
+                              "/models/first"};
+    case 4:
+      return DescribedRecord{
+          JobDescribed{job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, 784, 10},
+                       60000, 10000}};
+    case 5:
+      return TrainingRecord{job, Generation(5)};
+    case 6:
+      return RosterRecord{job, Generation(5), Roster{RosterVersion(3), {borrower}}};
+    case 7:
+      return OpenGrantsRecord{job, Generation(5), {LeaseId(1), LeaseId(9)}};
+    case 8:
+      return CheckpointRecord{job, Generation(5), Step(20), "/checkpoints/step-20"};
+    case 9:
+      return EventRecord{1'700'000'000'000'000'000,
+                         job,
+                         "task_lost",
+                         "ps/1",
+                         20,
+                         "ps/1 is dead",
+                         job.value % 2 == 0 ? "it is gone" : "",
+                         77'000'000'000};
+    case 10: {
+      EndRecord end;
+      end.job = job;
+      end.state = JobState::kFailed;
+      end.reason = "ps/1: out of memory";
+      end.generation = Generation(5);
+      end.step = Step(20);
+      end.steps_target = 90;
+      end.examples = 2000;
+      end.training = {std::chrono::seconds(4), 90, 900};
+      end.epochs = 2;
+      end.late = 3;
+      end.skipped = 4;
+      end.staleness = 1.5;
+      end.loss = 0.25;
+      end.evaluation = EvaluationStatus{Step(20), 0.5, 0.75, 100, true, 77};
+      end.code = ErrorCode::kUnavailable;
+      end.root_cause = RootCause{TaskId{Role::kPs, 1}, "out of memory"};
+      return end;
+    }
+    default:
+      return GrantRecord{job,
+                         Generation(2),
+                         {borrower},
+                         Lease{LeaseId(4), 1, {{0, 5}, {7, 9}}, Step(1), 2, 3, RosterVersion(4), Rank(0)}};
+  }
+}
+
+TEST_F(JournalTest, EveryKindOfRecordComesBack) {
+  for (int i = 0; i < kKinds; ++i) {
+    const Result<Record> decoded = decode_record(encode_record(some_record(i)).value());
+    ASSERT_TRUE(decoded) << decoded.error().message;
+    EXPECT_EQ(*decoded, some_record(i));
+  }
+}
+
+TEST_F(JournalTest, CutOrForeignRecordsAreRefusedWhateverTheyHold) {
+  for (int i = 0; i < kKinds; ++i) {
+    const std::vector<std::byte> bytes = encode_record(some_record(i)).value();
+    const bool may_lack_places = std::holds_alternative<GenerationRecord>(some_record(i));
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      if (may_lack_places && size + sizeof(GenerationRecord::places) == bytes.size()) continue;
+      EXPECT_FALSE(decode_record(std::span(bytes).first(size))) << "record " << i << " cut to " << size;
+    }
+  }
+  EXPECT_FALSE(decode_record(std::vector<std::byte>{std::byte{99}}));
+}
+
+TEST_F(JournalTest, GenerationThatWasANumberAloneIsRead) {
+  const GenerationRecord number{JobId(3), Generation(5), 0, {}, {}, "", Step(0), 0};
+  std::vector<std::byte> bytes = encode_record(number).value();
+  bytes.resize(1 + sizeof(std::uint32_t) + sizeof(std::uint64_t));
+  bytes[0] = std::byte{4};
+  const Result<Record> decoded = decode_record(bytes);
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(*decoded, Record(number));
+}
+
+TEST_F(JournalTest, TermOfAnEarlierVersionIsRead) {
+  std::vector<std::byte> bytes = encode_record(some_record(0)).value();
+  bytes.resize(bytes.size() - sizeof(Incarnation::value));
+  bytes[0] = std::byte{1};
+  const Result<Record> decoded = decode_record(bytes);
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(*decoded, Record(TermRecord{JournalId(77), Term(1)}));
+}
+
+TEST_F(JournalTest, EventOfAnEarlierVersionIsRead) {
+  EventRecord expected = std::get<EventRecord>(some_record(9));
+  std::vector<std::byte> bytes = encode_record(expected).value();
+  bytes.resize(bytes.size() - sizeof(expected.uptime_nanoseconds));
+  bytes[0] = std::byte{12};
+  expected.uptime_nanoseconds = 0;
+  for (int i = 0; i < 2; ++i) {
+    const Result<Record> decoded = decode_record(bytes);
+    ASSERT_TRUE(decoded) << decoded.error().message;
+    EXPECT_EQ(*decoded, Record(expected));
+    bytes.resize(bytes.size() - sizeof(std::uint32_t));  // before causes were told apart
+  }
+}
+
+TEST_F(JournalTest, GenerationsThatEarlierVersionsWroteAreRead) {
+  GenerationRecord expected = std::get<GenerationRecord>(some_record(3));
+  std::vector<std::byte> bytes = encode_record(expected).value();
+  bytes.resize(bytes.size() - sizeof(expected.places) - sizeof(std::uint32_t) - expected.init_path.size());
+  expected.init_path.clear();
+  expected.places = 0;
+  bytes[0] = std::byte{13};
+  const Result<Record> older = decode_record(bytes);
+  ASSERT_TRUE(older) << older.error().message;
+  EXPECT_EQ(*older, Record(expected));
+  bytes[0] = std::byte{7};
+  expected.before = {};
+  bytes.resize(bytes.size() - 3 * sizeof(std::uint64_t));
+  for (const std::uint32_t recoveries : {expected.recoveries, 0u}) {
+    expected.recoveries = recoveries;
+    const Result<Record> decoded = decode_record(bytes);
+    ASSERT_TRUE(decoded) << decoded.error().message;
+    EXPECT_EQ(*decoded, Record(expected));
+    bytes.resize(bytes.size() - sizeof(std::uint32_t));
+  }
+}
+
+TEST_F(JournalTest, MissingDirectoryIsMadeAndTheJournalIsNew) {
+  directory_ += "/a/b";
+  EXPECT_EQ(open().state, JournalState());
+}
+
+TEST_F(JournalTest, StateSurvivesReopening) {
+  JournalState expected;
+  {
+    JournalFile::Opened opened = open();
+    for (int i = 0; i < 10; ++i) {
+      append(opened, some_record(i));
+      chiefd::apply(expected, some_record(i));
+    }
+  }
+  EXPECT_EQ(open().state, expected);
+  EXPECT_EQ(open().state, expected);  // rewritten once
+}
+
+TEST_F(JournalTest, JournalThatHasGrownFarIsRewrittenAndLosesNothing) {
+  JournalState expected;
+  std::uint64_t longest = 0;
+  {
+    JournalFile::Opened opened = open();
+    const Record submitted = SubmittedRecord{JobId(1), "name", std::string(10'000, 'x'), 3};
+    append(opened, submitted);
+    chiefd::apply(expected, submitted);
+    for (std::uint64_t written = 0; written < 2 * JournalFile::kLeastRewritten; written += 10'000) {
+      const Record record =
+          SubmittedRecord{JobId(1), "name", std::string(10'000, static_cast<char>('a' + written % 26)), 3};
+      append(opened, record);
+      const auto put_off = opened.file.rewrite_if_far_grown();
+      ASSERT_TRUE(put_off.has_value());
+      ASSERT_FALSE(put_off->has_value());
+      chiefd::apply(expected, record);
+      longest = std::max<std::uint64_t>(longest, std::filesystem::file_size(path()));
+    }
+  }
+  EXPECT_LE(longest, kJournalHeadBytes + JournalFile::kLeastRewritten + 20'000);
+  EXPECT_LT(std::filesystem::file_size(path()), longest);
+  EXPECT_EQ(open().state, expected);
+}
+
+// Of versions without copies. `is_batch`: a record has a length of its own within its batch.
+std::string old_journal(std::uint32_t version, bool is_batch) {
+  std::vector<std::byte> record = encode_record(some_record(0)).value();
+  if (is_batch) {
+    const auto size = static_cast<std::byte>(record.size());
+    record.insert(record.begin(), {size, std::byte{0}, std::byte{0}, std::byte{0}});
+  }
+  std::string bytes = "DTRNJRNL";
+  const auto put_u32 = [&bytes](std::uint32_t value) {
+    for (int i = 0; i < 4; ++i) bytes += static_cast<char>(value >> (8 * i));
+  };
+  put_u32(version);
+  const std::size_t begin = bytes.size();
+  put_u32(static_cast<std::uint32_t>(record.size()));
+  const std::string text(reinterpret_cast<const char*>(record.data()), record.size());
+  const std::string length = bytes.substr(begin);
+  const std::string head_and_text = length + text;
+  put_u32(wire::crc32c(std::as_bytes(std::span(head_and_text.data(), head_and_text.size()))));
+  return bytes + text;
+}
+
+TEST_F(JournalTest, JournalsOfVersionsWithoutCopiesAreRead) {
+  for (const std::uint32_t version : {3u, 4u}) {
+    std::filesystem::remove(path() + ".mark");
+    replace(old_journal(version, version == 4));
+    EXPECT_EQ(open().state.term, Term(1));
+    EXPECT_EQ(open().state.term, Term(1));  // rewritten
+  }
+}
+
+TEST_F(JournalTest, OldJournalIsDamagedIfAWholeBatchFollowsABadOneHoweverFarBehind) {
+  const std::string whole = old_journal(4, true);
+  const std::string batch = whole.substr(12);
+  replace(whole + std::string((1 << 20) + 100, 'x') + batch);
+  const Error error = open_error();
+  EXPECT_EQ(error.code, ErrorCode::kData);
+  EXPECT_NE(error.message.find("damaged"), std::string::npos) << error.message;
+}
+
+TEST_F(JournalTest, NewerVersionIsRefusedWithASentence) {
+  open();
+  std::string bytes = content();
+  bytes[8] = static_cast<char>(kJournalVersion + 1);
+  bytes[12] = static_cast<char>(bytes[12] ^ 1);  // its checksum, too
+  replace(bytes);
+  const Error error = open_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_NE(error.message.find("newer chiefd"), std::string::npos);
+}
+
+TEST_F(JournalTest, ForeignFileIsNotOverwritten) {
+  replace("something of a user's that is longer than a header");
+  EXPECT_EQ(open_error().code, ErrorCode::kData);
+  EXPECT_EQ(content().substr(0, 9), "something");
+}
+
+TEST_F(JournalTest, SecondChiefOnOneDirectoryIsRefused) {
+  const JournalFile::Opened first = open();
+  const Error error = open_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_NE(error.message.find(directory_), std::string::npos);
+  EXPECT_NE(error.message.find("(process " + std::to_string(::getpid()) + ")"), std::string::npos) << error.message;
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd

@@ -1,0 +1,133 @@
+// On the real disk of this machine.
+#include "common/checkpoint/disk_files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/common/checkpoint/small_job.h"
+
+namespace disttrain::checkpoint {
+namespace {
+
+class DiskFilesTest : public testing::Test {
+ protected:
+  DiskFilesTest() {
+    std::string pattern = testing::TempDir() + "disttrain-checkpoint-XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~DiskFilesTest() override { std::filesystem::remove_all(folder_); }
+
+  DiskFiles files_;
+  std::string folder_;
+};
+
+TEST_F(DiskFilesTest, CheckpointsAreSavedKeptAndLoaded) {
+  const auto lock = lock_job_folder(files_, folder_, "job");
+  ASSERT_TRUE(lock) << lock.error().message;
+  EXPECT_FALSE(lock_job_folder(files_, folder_, "job"));
+  const std::string job = folder_ + "/job";
+  const Layout layout = layout_of(small_model(), 2, 5);
+  for (std::uint64_t step = 10; step <= 40; step += 10) {
+    const Result<std::string> path = save(files_, job, layout, 1, step, 1, step);
+    ASSERT_TRUE(path) << path.error().message;
+  }
+  const auto removed = retain(files_, job, Retention{2, 0, ""});
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_EQ(removed->size(), 2u);
+  std::vector<std::string> broken;
+  const auto newest = open_newest(files_, job, broken);
+  ASSERT_TRUE(newest.has_value() && *newest);
+  EXPECT_EQ((*newest)->manifest.step, Step(40));
+  const Status loaded = load(files_, **newest, layout_of(small_model(), 3, 4));
+  EXPECT_TRUE(loaded) << loaded.error().message;
+}
+
+// By flock(2) NFS refuses it to others.
+TEST_F(DiskFilesTest, ExclusiveLockIsThatOfAFileOpenForWriting) {
+  const auto lock = lock_job_folder(files_, folder_, "job");
+  ASSERT_TRUE(lock) << lock.error().message;
+  bool is_found = false;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry, gone) != folder_ + "/job/.lock") continue;
+    const int flags = ::fcntl(std::stoi(entry.path().filename()), F_GETFL);
+    is_found = is_found || (flags & O_ACCMODE) == O_RDWR;
+  }
+  EXPECT_TRUE(is_found);
+}
+
+TEST_F(DiskFilesTest, LinksAreFollowedToWhatTheyNameAndThoseAboveItStay) {
+  std::filesystem::create_directories(folder_ + "/there/one");
+  std::filesystem::create_symlink("there", folder_ + "/above");
+  std::filesystem::create_symlink("one", folder_ + "/there/newest");
+  std::filesystem::create_symlink(folder_ + "/there/newest", folder_ + "/latest");
+  for (const char* path : {"/latest", "/latest/", "/there/newest", "/there/one"})
+    EXPECT_EQ(files_.follow_links(folder_ + path).value_or(""), folder_ + "/there/one") << path;
+  EXPECT_EQ(files_.follow_links(folder_ + "/above/newest").value_or(""), folder_ + "/above/one");
+  EXPECT_FALSE(files_.follow_links(folder_ + "/nowhere"));
+  std::filesystem::create_symlink("round", folder_ + "/round");
+  EXPECT_FALSE(files_.follow_links(folder_ + "/round"));
+}
+
+TEST_F(DiskFilesTest, FileTakesThePlaceOfTheOneBefore) {
+  ASSERT_TRUE(write_text(files_, folder_ + "/f", "old"));
+  ASSERT_TRUE(write_text(files_, folder_ + "/g", "new"));
+  const Status replaced = files_.replace(folder_ + "/g", folder_ + "/f");
+  ASSERT_TRUE(replaced) << replaced.error().message;
+  EXPECT_EQ(read_text(files_, folder_ + "/f", 10).value_or(""), "new");
+  EXPECT_EQ(files_.list(folder_)->size(), 1u);
+}
+
+TEST_F(DiskFilesTest, ErrorsNameThePathAndWhatToDo) {
+  ASSERT_TRUE(write_text(files_, folder_ + "/f", "text"));
+  EXPECT_FALSE(files_.create(folder_ + "/f")) << "nothing is overwritten";
+  EXPECT_FALSE(files_.rename(folder_ + "/f", folder_ + "/f"));
+  const auto missing = files_.open(folder_ + "/nothing");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ErrorCode::kNoInput);
+  const Status deep = files_.make_directory(folder_ + "/a/b");
+  ASSERT_FALSE(deep);
+  EXPECT_NE(deep.error().message.find("mounted"), std::string::npos) << deep.error().message;
+  EXPECT_FALSE(files_.open(folder_)) << "a folder is no file";
+  auto file = files_.create(folder_ + "/huge");
+  ASSERT_TRUE(file);
+  EXPECT_FALSE((*file)->reserve(std::uint64_t{1} << 62));
+}
+
+TEST_F(DiskFilesTest, FilesOfAnySizeAreWhatWasAppended) {
+  for (const std::size_t size : {0, 1, 4095, 4096, 4097, 100'000, 4 << 20, (4 << 20) + 1, 9'999'999}) {
+    std::vector<std::byte> content(size);
+    for (std::size_t i = 0; i < size; ++i) content[i] = static_cast<std::byte>(i * 2654435761u >> 13);
+    const std::string path = folder_ + "/" + std::to_string(size);
+    const auto file = files_.create(path);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE((*file)->reserve(size));
+    // Small pieces first, then all that is left.
+    for (std::size_t at = 0, piece = 1; at < size; piece *= 7) {
+      const std::size_t count = at > 20'000 ? size - at : std::min(piece, size - at);
+      ASSERT_TRUE((*file)->append(Bytes(content).subspan(at, count)));
+      at += count;
+    }
+    ASSERT_TRUE((*file)->sync());
+    const auto read = files_.open(path);
+    ASSERT_EQ((*read)->size(), size);
+    std::vector<std::byte> out(size);
+    ASSERT_TRUE((*read)->read_at(0, out));
+    EXPECT_TRUE(out == content) << size;
+  }
+}
+
+TEST_F(DiskFilesTest, AFileThatWasCutOffIsData) {
+  ASSERT_TRUE(write_text(files_, folder_ + "/f", "text"));
+  const auto file = files_.open(folder_ + "/f");
+  std::vector<std::byte> out(5);
+  const Status read = (*file)->read_at(0, out);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kData);
+}
+
+}  // namespace
+}  // namespace disttrain::checkpoint

@@ -1,0 +1,164 @@
+// Processes that die of a bug, and what they say as they do. Each is a child of its own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+#include "common/check.h"
+#include "common/daemon/crash.h"
+#include "common/daemon/crash_text.h"
+#include "common/daemon/log/log.h"
+#include "common/daemon/threads.h"
+
+namespace disttrain::daemon {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::KilledBySignal;
+
+const TaskId kTask{Role::kPs, 1};
+
+void report_as_text() {
+  report_crashes(kTask, LogForm::kText);
+}
+
+bool is_taken(int signal) {
+  struct sigaction action {};
+  ::sigaction(signal, nullptr, &action);
+  return action.sa_handler != SIG_DFL;
+}
+
+void fail_check() {
+  const int found = 1;
+  DISTTRAIN_CHECK_EQ(found, 2);
+}
+
+TEST(CrashDeathTest, NullPointerSaysWhereAndEndsBySegv) {
+  if (is_taken(SIGSEGV)) GTEST_SKIP() << "a sanitizer has SIGSEGV";
+  const auto crash = [] {
+    report_as_text();
+    name_thread("guilty");
+    volatile int* nowhere = nullptr;
+    *nowhere = 1;
+  };
+  EXPECT_EXIT(crash(), KilledBySignal(SIGSEGV),
+              AllOf(ContainsRegex("20[0-9-]+ [0-9:.]+ error ps/1 crashed: SIGSEGV at address 0x0, thread guilty\n"),
+                    ContainsRegex(" info  ps/1 .*common_daemon_crash_test.*\\[0x[0-9a-f]+\\]\n")));
+}
+
+TEST(CrashDeathTest, SentSignalNamesItsSender) {
+  if (is_taken(SIGSEGV)) GTEST_SKIP() << "a sanitizer has SIGSEGV";
+  const auto crash = [] {
+    report_as_text();
+    ::kill(::getpid(), SIGSEGV);
+    ::pause();
+  };
+  EXPECT_EXIT(crash(), KilledBySignal(SIGSEGV),
+              "crashed: SIGSEGV, sent by process [0-9]+, taken by the thread .*, which need not be the one at fault");
+}
+
+// As systemd's watchdog ends a daemon: not an abort() of its own.
+TEST(CrashDeathTest, AbortFromOutsideNamesItsSender) {
+  const auto crash = [] {
+    report_as_text();
+    const pid_t daemon = ::getpid();
+    if (::fork() == 0) {
+      ::kill(daemon, SIGABRT);
+      ::_exit(0);
+    }
+    while (true) ::pause();
+  };
+  EXPECT_EXIT(crash(), KilledBySignal(SIGABRT), "crashed: SIGABRT, sent by process [0-9]+, taken by the thread");
+}
+
+TEST(CrashDeathTest, FailedCheckSaysBothValuesAndEndsByAbort) {
+  const auto crash = [] {
+    report_as_text();
+    fail_check();
+  };
+  EXPECT_EXIT(crash(), KilledBySignal(SIGABRT),
+              AllOf(ContainsRegex("crashed: SIGABRT, thread .*crash_test.cc:[0-9]+: check failed: found == 2 "),
+                    HasSubstr("(1 and 2)"), HasSubstr(" info  ps/1 ")));
+}
+
+TEST(CrashDeathTest, UncaughtExceptionSaysItsTypeAndText) {
+  const auto crash = [] {
+    report_as_text();
+    std::thread([] { throw std::out_of_range("no such place"); }).join();
+  };
+  EXPECT_EXIT(crash(), KilledBySignal(SIGABRT),
+              "crashed: SIGABRT, thread .*: uncaught exception std::out_of_range: no such place");
+}
+
+TEST(CrashDeathTest, TwoThreadsAtOnceMakeOneReport) {
+  const auto crash = [] {
+    report_as_text();
+    std::thread other([] { fail_check(); });
+    fail_check();
+    other.join();
+  };
+  EXPECT_EXIT(crash(), KilledBySignal(SIGABRT), ContainsRegex("crashed: "));
+}
+
+TEST(CrashDeathTest, JsonLinesStayJsonLines) {
+  const auto crash = [] {
+    report_crashes(kTask, LogForm::kJson);
+    std::thread([] { throw std::runtime_error("a \"quote\""); }).join();
+  };
+  const auto all_lines_parse = [](const std::string& text) {
+    std::istringstream lines(text);
+    std::size_t count = 0;
+    for (std::string line; std::getline(lines, line); ++count)
+      if (nlohmann::json::parse(line).at("task") != "ps/1") return false;
+    return count > 2;
+  };
+  EXPECT_EXIT(crash(), KilledBySignal(SIGABRT), AllOf(HasSubstr("a \\\"quote\\\""), testing::Truly(all_lines_parse)));
+}
+
+TEST(CrashDeathTest, OverflownStackIsToldFromAnotherOne) {
+  if (is_taken(SIGSEGV)) GTEST_SKIP() << "a sanitizer has SIGSEGV";
+  struct Endless {
+    static int deeper(volatile char* above) {
+      volatile char frame[1024];
+      frame[0] = above[0];
+      if (frame[0] != 0) return 0;  // never
+      return deeper(frame) + frame[0];
+    }
+  };
+  const auto crash = [] {
+    report_as_text();
+    volatile char top = 0;
+    Endless::deeper(&top);
+  };
+  EXPECT_EXIT(crash(), KilledBySignal(SIGSEGV), "crashed: SIGSEGV at address 0x[0-9a-f]+");
+}
+
+TEST(CrashText, LinesLookAsTheLogs) {
+  const LogLine line{1'700'000'000'123'456'789, kTask, 3, "hello"};
+  std::array<char, 200> bytes;
+  CrashText text(bytes);
+  text.add_log_line(false, line.wall_nanoseconds, "error", "ps/1", "hello");
+  EXPECT_EQ(text.view(), to_text(line) + "\n");
+  CrashText json(bytes);
+  json.add_log_line(true, line.wall_nanoseconds, "error", "ps/1", "hello");
+  EXPECT_EQ(nlohmann::json::parse(json.view())["time"], "2023-11-14T22:13:20.123456Z");
+}
+
+TEST(CrashText, WhatDoesNotFitIsLeftOut) {
+  std::array<char, 4> bytes;
+  CrashText text(bytes);
+  text.add("abc");
+  text.add("def");
+  EXPECT_EQ(text.view(), "abcd");
+}
+
+}  // namespace
+}  // namespace disttrain::daemon

@@ -1,0 +1,213 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "common/memory_plan.h"
+#include "psd/store/stream_copy.h"
+#include "tests/psd/core/shard_cluster.h"
+
+namespace disttrain::psd::test {
+namespace {
+
+TEST(StreamCopy, EveryElementIsCopiedAndNoOtherWhateverTheAlignment) {
+  std::vector<float> from(40);
+  std::iota(from.begin(), from.end(), 1.0F);
+  for (std::size_t from_begin = 0; from_begin < 5; ++from_begin)
+    for (std::size_t to_begin = 0; to_begin < 5; ++to_begin)
+      for (std::size_t count = 0; count < 20; ++count) {
+        std::vector<float> to(40, 0.0F);
+        stream_copy(std::span(from).subspan(from_begin, count), std::span(to).subspan(to_begin, count));
+        std::vector<float> expected(40, 0.0F);
+        std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(from_begin), count,
+                    expected.begin() + static_cast<std::ptrdiff_t>(to_begin));
+        ASSERT_EQ(to, expected) << from_begin << ' ' << to_begin << ' ' << count;
+      }
+}
+
+TEST(Store, InitialValuesDontDependOnTheNumberOfShards) {
+  const TrainSection train;
+  const std::vector<float> one = ShardCluster(small_layout(1), train, 1).model();
+  for (std::uint32_t shards : {2U, 3U}) EXPECT_EQ(ShardCluster(small_layout(shards), train, 1).model(), one);
+  EXPECT_NE(one.front(), one.back());
+}
+
+TEST(Store, TakesNoMoreMemoryThanThePlanSays) {
+  const Layout layout = small_layout(2);
+  for (Mode mode : {Mode::kAsync, Mode::kSsp, Mode::kSync})
+    for (std::uint32_t pipeline : {0U, 1U})
+      for (Rule rule : {Rule::kSgd, Rule::kAdam}) {
+        TrainSection train;
+        train.mode = mode;
+        train.pipeline = pipeline;
+        train.optimizer.rule = rule;
+        const auto slots = static_cast<std::uint32_t>(update::UpdateRule(train).slots());
+        for (ShardId shard : {ShardId(0), ShardId(1)}) {
+          const ShardStore store(layout, shard, StoreOptions{train, 1, 3, false, false}, {});
+          JobConfig job;
+          job.train = train;
+          const ShardMemory plan = bytes_per_shard(layout, shard, job, slots, 3, 4);
+          EXPECT_LE(store.bytes(), plan.parameters + plan.slots + plan.receive);
+          EXPECT_GE(store.bytes(), plan.parameters + plan.slots);
+        }
+      }
+}
+
+TEST(Store, MemoryBlocksAreZeroedAndAligned) {
+  const std::uint64_t bytes = 5 * 1024 * 1024 + 4;
+  MemoryBlock block(bytes);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.floats().data()) % (2 * 1024 * 1024), 0U);
+  EXPECT_EQ(block.floats().size(), bytes / 4);
+  EXPECT_THAT(block.floats(), testing::Each(0.0F));
+  EXPECT_TRUE(MemoryBlock(0).floats().empty());
+}
+
+TEST(Store, MoreMemoryThanThereIsIsAnError) {
+  EXPECT_THROW(MemoryBlock(std::uint64_t{1} << 60), std::bad_alloc);
+}
+
+// What the first event asked for would be lost.
+TEST(ShardDeathTest, AnEventFromWithinAnotherIsABug) {
+  struct Reenters final : Outside {
+    Shard* shard = nullptr;
+    void act(const Action&) override { shard->handle(Instant(), AttemptAbandoned{1}, *this); }
+    void before_update(BucketId) override {}
+    void update_begins() override {}
+    void update_ended() override {}
+  };
+  ShardOptions options;
+  options.roster = roster_of(1);
+  StoreOptions memory;
+  memory.places = 1;
+  Shard shard(small_layout(1), options, memory, {});
+  Reenters outside;
+  outside.shard = &shard;
+  EXPECT_DEATH(shard.handle(Instant(), ChannelOpened{ChannelId(1), worker(0)}, outside), "check failed");
+}
+
+// v7 and v3 learn, v12 is state: a value, averaged in sync, mixed in by 1 / workers in async; no slots touched.
+class StoreWithState : public testing::Test {
+ protected:
+  StoreWithState() {
+    layout_ = small_layout(1);
+    layout_.model.variables[1].kind = VariableKind::kState;
+    train_.optimizer.learning_rate = 0.5;
+  }
+  static void fill(std::span<float> values, float value) { std::fill(values.begin(), values.end(), value); }
+
+  Layout layout_;
+  TrainSection train_;
+};
+
+TEST_F(StoreWithState, IsAveragedInSync) {
+  train_.mode = Mode::kSync;
+  ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 2, false, false}, {});
+  const BucketId mixed(0);  // elements 0..3: three of v3, one of v12
+  const std::vector<float> before(store.parameters(mixed).begin(), store.parameters(mixed).end());
+  auto plan = std::make_shared<SumPlan>();
+  for (std::uint32_t place : {0U, 1U}) {
+    const Landing landing{Landing::Kind::kStaging, Place(place), 0};
+    fill(store.landing(landing, mixed), place == 0 ? 1.0F : 4.0F);
+    plan->terms.push_back(SumTerm{landing, place == 0 ? 10U : 20U});
+  }
+  plan->at.learning_rate = 0.5;
+  store.sum_and_apply(SumAndApply{mixed, plan});
+  const auto after = store.parameters(mixed);
+  EXPECT_FLOAT_EQ(after[0], before[0] - 0.5F * 3.0F);
+  EXPECT_FLOAT_EQ(after[3], 3.0F);  // (10 * 1 + 20 * 4) / 30
+}
+
+TEST_F(StoreWithState, IsMixedInByItsWeightInAsync) {
+  ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 2, false, false}, {});
+  const BucketId state(1);  // elements 4..7, all of v12
+  const std::vector<float> before(store.parameters(state).begin(), store.parameters(state).end());
+  const Landing landing{Landing::Kind::kFrame, Place(1), 0};
+  fill(store.landing(landing, state), 8.0F);
+  UpdateAt at;
+  at.state_weight = 0.25;
+  store.apply(Apply{landing, state, at});
+  EXPECT_FLOAT_EQ(store.parameters(state)[2], before[2] + 0.25F * (8.0F - before[2]));
+}
+
+TEST(Store, CopyIsOfTheMomentWhenItWasBegun) {
+  TrainSection train;
+  train.optimizer.rule = Rule::kMomentum;
+  const Layout layout = small_layout(1);
+  ShardStore store(layout, ShardId(0), StoreOptions{train, 1, 1, true, false}, {});
+  const Landing landing{Landing::Kind::kFrame, Place(0), 0};
+  const auto apply_to = [&](std::uint32_t bucket) {
+    const auto values = store.landing(landing, BucketId(bucket));
+    std::fill(values.begin(), values.end(), 1.0F);
+    UpdateAt at;
+    at.learning_rate = 0.5;
+    store.apply(Apply{landing, BucketId(bucket), at});
+  };
+  for (std::uint32_t bucket = 0; bucket < layout.buckets.size(); ++bucket) apply_to(bucket);
+  const auto now = [](std::span<float> values) { return std::vector<float>(values.begin(), values.end()); };
+  const std::vector<float> parameters = now(store.parameters());
+  const std::vector<float> momentum = now(store.slot(0));
+
+  ASSERT_TRUE(store.begin_copy());
+  EXPECT_FALSE(store.begin_copy()) << "one at a time";
+  apply_to(3);
+  apply_to(3);
+  EXPECT_EQ(store.copy_bucket(), nullptr);
+  apply_to(0);
+  std::shared_ptr<const ShardCopy> copy;
+  while (copy == nullptr) {
+    copy = store.copy_bucket();
+    apply_to(5);
+  }
+  EXPECT_THAT(copy->array(0), testing::ElementsAreArray(parameters));
+  EXPECT_THAT(copy->array(1), testing::ElementsAreArray(momentum));
+  EXPECT_NE(now(store.parameters()), parameters);
+  EXPECT_EQ(store.copy(), nullptr) << "it is still held";
+  copy.reset();
+  EXPECT_THAT(store.copy()->array(0), testing::ElementsAreArray(now(store.parameters())));
+}
+
+TEST(Store, CopyThatUpdatesHaveMadeIsWhole) {
+  const Layout layout = small_layout(2);
+  ShardStore store(layout, ShardId(0), StoreOptions{TrainSection{}, 1, 1, true, false}, {});
+  ASSERT_TRUE(store.begin_copy());
+  for (std::uint32_t bucket : {0U, 2U, 4U})
+    store.apply(Apply{Landing{Landing::Kind::kFrame, Place(0), 0}, BucketId(bucket), UpdateAt{}});
+  EXPECT_NE(store.copy_bucket(), nullptr);
+}
+
+// Clipping by the global norm reads each worker's gradient once: the step is made of the sums that were measured.
+TEST(Store, AMeasuredStepUsesTheSumsThatWereMeasured) {
+  TrainSection train;
+  train.mode = Mode::kSync;
+  train.clip = ClipConfig{ClipKind::kGlobalNorm, 1.0};
+  const Layout layout = small_layout(1);
+  const auto result = [&](bool is_measured, float later) {
+    ShardStore store(layout, ShardId(0), StoreOptions{train, 1, 3, false, false}, {});
+    SumPlan plan;
+    plan.at.learning_rate = 0.5;
+    const auto stage = [&](float first) {
+      for (std::uint32_t place = 0; place < 3; ++place)
+        for (std::uint32_t bucket = 0; bucket < layout.buckets.size(); ++bucket) {
+          const auto values = store.landing(Landing{Landing::Kind::kStaging, Place(place), 0}, BucketId(bucket));
+          for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = first * static_cast<float>(1 + i) / static_cast<float>(3 + place);
+        }
+    };
+    for (std::uint32_t place = 0; place < 3; ++place)
+      plan.terms.push_back(SumTerm{Landing{Landing::Kind::kStaging, Place(place), 0}, 10 + place});
+    stage(1.0F);
+    EXPECT_GT(store.norm2(plan), 0.0);
+    stage(later);
+    plan.scale = 0.25;
+    plan.is_measured = is_measured;
+    const auto shared = std::make_shared<const SumPlan>(plan);
+    for (std::uint32_t bucket = 0; bucket < layout.buckets.size(); ++bucket)
+      store.sum_and_apply(SumAndApply{BucketId(bucket), shared});
+    return std::vector<float>(store.parameters().begin(), store.parameters().end());
+  };
+  EXPECT_EQ(result(true, 777.0F), result(false, 1.0F)) << "the same bits";
+  EXPECT_NE(result(false, 777.0F), result(false, 1.0F));
+}
+
+}  // namespace
+}  // namespace disttrain::psd::test

@@ -1,0 +1,210 @@
+// What the command line says: progress, summaries, root causes, exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <sstream>
+
+#include "tools/disttrain/events.h"
+#include "tools/disttrain/follow/progress.h"
+#include "tools/disttrain/follow/summary.h"
+#include "tools/disttrain/table.h"
+
+namespace disttrain::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Json running() {
+  return Json::parse(R"({"job": "mnist", "state": "running", "reason": "", "global_step": 500, "steps_target": 2000,
+    "steps_per_second": 100.0, "examples_per_second": 12345.6, "loss": 0.25, "seconds": 5.0, "evaluation": null,
+    "code": null, "root_cause": null, "tasks": []})");
+}
+
+std::string said(void (*print)(std::ostream&, const Json&), const Json& status) {
+  std::ostringstream out;
+  print(out, status);
+  return out.str();
+}
+
+TEST(ProgressLine, SaysStepShareRateLossAndEta) {
+  EXPECT_EQ(progress_line(running()), "running  step 500/2,000 (25%)  12,346 examples/s  loss 0.2500  ETA 0:15");
+}
+
+TEST(ProgressLine, LeavesOutWhatIsntKnown) {
+  Json status = running();
+  status["steps_target"] = 0;
+  status["loss"] = nullptr;
+  status["examples_per_second"] = 0;
+  EXPECT_EQ(progress_line(status), "running  step 500");
+}
+
+TEST(ProgressLine, StatusWithoutAnyKeyIsNoError) {
+  EXPECT_THAT(progress_line(Json::object()), HasSubstr("step -"));
+}
+
+TEST(ProgressLine, CountsRecoveries) {
+  Json status = running();
+  status["recoveries"] = 1;
+  EXPECT_THAT(progress_line(status), HasSubstr("loss 0.2500  1 recovery  ETA"));
+  status["recoveries"] = 2;
+  EXPECT_THAT(progress_line(status), HasSubstr("  2 recoveries  "));
+}
+
+TEST(Bar, IsCutToItsEnds) {
+  EXPECT_EQ(bar(0.5, 4), "[##--]");
+  EXPECT_EQ(bar(-1, 4), "[----]");
+  EXPECT_EQ(bar(7, 4), "[####]");
+  EXPECT_EQ(bar(std::nan(""), 4), "[----]");
+}
+
+TEST(Numbers, AreReadable) {
+  EXPECT_EQ(with_commas(0), "0");
+  EXPECT_EQ(with_commas(999), "999");
+  EXPECT_EQ(with_commas(1234567), "1,234,567");
+  EXPECT_EQ(with_commas(-123456), "-123,456");
+  EXPECT_EQ(clock_text(75), "1:15");
+  EXPECT_EQ(clock_text(3723), "1:02:03");
+}
+
+TEST(ExitCode, FollowsTheState) {
+  Json status = running();
+  status["state"] = "finished";
+  EXPECT_EQ(exit_code_of(status), 0);
+  status["state"] = "stopped";
+  EXPECT_EQ(exit_code_of(status), 2);
+  status["state"] = "failed";
+  EXPECT_EQ(exit_code_of(status), 1);
+  status["code"] = 65;
+  EXPECT_EQ(exit_code_of(status), 65);
+}
+
+TEST(RootCause, NamesTaskReasonLogAndWayOut) {
+  const Json status = failed_status(running(), "mnist", "ps/0", "pid 7 was killed", SIGKILL, {"a", "b"});
+  EXPECT_EQ(status["state"], "failed");
+  EXPECT_EQ(status["reason"], "ps/0: pid 7 was killed");
+  EXPECT_EQ(status["global_step"], 500);
+  EXPECT_THAT(said(print_root_cause, status), AllOf(HasSubstr("job mnist failed because of ps/0: pid 7 was killed\n"),
+                                                    HasSubstr("last log lines of ps/0:\n  | a\n  | b\n"),
+                                                    HasSubstr("what to do: "), HasSubstr("memory")));
+}
+
+TEST(RootCause, OfAJobThatNeverHadAStatusHasAllKeys) {
+  const Json status = failed_status(Json(), "mnist", "chief/0", "gone", std::nullopt, {});
+  for (const char* key : {"job", "state", "reason", "global_step", "seconds", "steps_per_second", "examples_per_second",
+                          "loss", "evaluation", "transport", "generation", "recoveries", "checkpoint", "tasks"})
+    EXPECT_TRUE(status.contains(key)) << key;
+  EXPECT_EQ(status["job"], "mnist");
+}
+
+TEST(RootCause, WayOutGoesByTheSignalAndNotByTheWords) {
+  const auto way_out = [](std::optional<int> signal) {
+    return said(print_root_cause, failed_status(Json(), "mnist", "ps/0", "signal 9, signal 11, signal 6", signal, {}));
+  };
+  EXPECT_THAT(way_out(SIGKILL), HasSubstr("out of memory"));
+  EXPECT_THAT(way_out(SIGSEGV), HasSubstr("a bug of disttrain"));
+  EXPECT_THAT(way_out(SIGTERM), HasSubstr("can be submitted again"));
+  EXPECT_THAT(way_out(std::nullopt), HasSubstr("can be submitted again"));
+}
+
+TEST(RootCause, IsntSaidOfAFinishedJob) {
+  Json status = running();
+  status["state"] = "finished";
+  EXPECT_EQ(said(print_root_cause, status), "");
+}
+
+TEST(Summary, SaysAccuracyTimeAndRate) {
+  Json status = running();
+  status["state"] = "finished";
+  status["reason"] = "trained 500 steps";
+  status["evaluation"] = {{"accuracy", 0.93125}, {"loss", 0.2}, {"examples", 1000}};
+  EXPECT_THAT(said(print_summary, status), AllOf(HasSubstr("job mnist finished: trained 500 steps"),
+                                                 HasSubstr("500 steps, trained for 5.0 s, 12,346 examples/s"),
+                                                 HasSubstr("test accuracy 0.9313, loss 0.2000 over 1,000 examples")));
+}
+
+TEST(Summary, SaysNothingOfWhatIsNotKnown) {
+  Json status = running();
+  status["seconds"] = 0.0;
+  status["loss"] = nullptr;
+  EXPECT_THAT(said(print_summary, status), AllOf(HasSubstr("  500 steps\n"), Not(HasSubstr("loss"))));
+}
+
+TEST(Summary, SaysRecoveriesAndTheNewestCheckpoint) {
+  Json status = running();
+  EXPECT_THAT(said(print_summary, status), AllOf(Not(HasSubstr("recover")), Not(HasSubstr("checkpoint"))));
+  status["recoveries"] = 1;
+  status["checkpoint"] = "/data/mnist/gen-2-step-1000";
+  EXPECT_THAT(said(print_summary, status),
+              AllOf(HasSubstr("  1 recovery\n"), HasSubstr("  newest checkpoint /data/mnist/gen-2-step-1000\n")));
+}
+
+Json event(double time, const char* kind, const char* text) {
+  return {{"time", time}, {"job", 1}, {"kind", kind}, {"task", "ps/0"}, {"step", 0}, {"text", text}};
+}
+
+class EventLine : public testing::Test {
+ protected:
+  EventLine() {
+    setenv("TZ", "UTC0", 1);
+    tzset();
+  }
+};
+
+TEST_F(EventLine, SaysTimeTaskAndText) {
+  EXPECT_EQ(event_line(event(1795218300.25, "task_lost", "ps/0: gone")),
+            "2026-11-20 23:45:00.250 ps/0      ps/0: gone");
+}
+
+TEST_F(EventLine, EventOfNoTaskHasADash) {
+  Json of_no_task = event(1795218300.25, "paused", "waits");
+  of_no_task["task"] = nullptr;
+  EXPECT_EQ(event_line(of_no_task), "2026-11-20 23:45:00.250 -         waits");
+}
+
+TEST_F(EventLine, EventWithoutAnyKeyIsNoError) {
+  EXPECT_THAT(event_line(Json::object()), testing::StartsWith("-"));
+}
+
+TEST(SeenEvents, AreToldOnceWhoeverTellsThem) {
+  const Json first = event(1, "running", "a");
+  const Json second = event(2, "paused", "b");
+  const Json third = event(3, "running", "c");
+  RepeatFilter filter;
+  EXPECT_EQ(take_new(filter, Json::array({first})), Json::array({first}));
+  EXPECT_EQ(take_new(filter, Json::array({second})), Json::array({second}));
+  // A new chief tells all that it knows.
+  EXPECT_EQ(take_new(filter, Json::array({first, second, third})), Json::array({third}));
+}
+
+TEST(SeenEvents, ThatANewChiefDoesntKnowHideNoneOfItsOwn) {
+  const Json durable = event(1, "running", "a");
+  const Json lost = event(2, "paused", "b");
+  const Json after = event(3, "running", "c");
+  RepeatFilter filter;
+  take_new(filter, Json::array({durable, lost}));
+  EXPECT_EQ(take_new(filter, Json::array({durable, after})), Json::array({after}));
+}
+
+TEST(Phases, AreShownPerWorkerWithTheirShares) {
+  Json status = running();
+  status["tasks"] = {
+      {{"task", "ps/0"}},
+      {{"task", "worker/0"},
+       {"phase_times", {{"input", 1.0}, {"pull", 0.0}, {"compute", 3.0}, {"push", 0.0}, {"wait", 0.0}}}}};
+  EXPECT_THAT(said(print_phases, status), AllOf(HasSubstr("100.0 steps/s"), HasSubstr("worker/0"),
+                                                HasSubstr("3.000 s (75%)"), Not(HasSubstr("ps/0"))));
+}
+
+TEST(Table, AlignsColumns) {
+  Table table({"TASK", "N"});
+  table.add({"worker/10", "5"});
+  table.add({"ps/0", "12345"});
+  EXPECT_EQ(table.text(), "TASK           N\nworker/10      5\nps/0       12345\n");
+}
+
+}  // namespace
+}  // namespace disttrain::cli

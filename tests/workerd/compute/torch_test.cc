@@ -1,0 +1,357 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "tests/workerd/compute/reference.h"
+
+namespace disttrain::workerd {
+namespace {
+
+using test::Variables;
+using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+ModelSection mlp(std::vector<std::uint32_t> layers, Activation activation, Loss loss) {
+  ModelSection model;
+  model.builtin = "mlp";
+  model.layers = std::move(layers);
+  model.activation = activation;
+  model.loss = loss;
+  return model;
+}
+
+ModelSection cnn(double dropout) {
+  ModelSection model;
+  model.builtin = "cnn";
+  model.dropout = dropout;
+  return model;
+}
+
+// An open engine with random parameters, and random records for it.
+class Bench {
+ public:
+  explicit Bench(const ModelSection& model, std::uint64_t examples, std::uint32_t threads = 1)
+      : engine_(make_torch_engine(model, threads).value()),
+        layout_(test::reversed_layout(engine_->describe())),
+        parameters_(test::random_floats(element_count(layout_.model), 0.3F, 1)),
+        gradients_(parameters_.size(), std::numeric_limits<float>::quiet_NaN()) {
+    outputs_ = element_count(layout_.model.variables.back());
+    resize(examples);
+    EXPECT_TRUE(engine_->open(layout_, parameters_, gradients_).has_value());
+  }
+
+  void resize(std::uint64_t examples) {
+    inputs_ = test::random_floats(examples * layout_.model.input_elements, 1.0F, 2);
+    labels_.clear();
+    for (std::uint64_t i = 0; i < examples; ++i) labels_.push_back(static_cast<std::int64_t>(i * 7 % outputs_));
+    targets_ = test::random_floats(examples * outputs_, 1.0F, 3);
+    for (float& target : targets_) target = target * 0.5F + 0.5F;
+  }
+
+  // Most inputs become zero, so that the products over what is left are taken.
+  void make_sparse() {
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      if (i * 2654435761U % 101 > 20) inputs_[i] = 0.0F;
+  }
+
+  Batch with_labels() const { return {labels_.size(), inputs_, labels_, {}}; }
+  Batch with_targets() const { return {labels_.size(), inputs_, {}, targets_}; }
+
+  Result<StepResult> compute(const Batch& batch, const StepSeed& seed = {}, const RangeReady& ready = {}) {
+    return engine_->compute(batch, seed, ready);
+  }
+
+  Variables parameters() const { return test::split(layout_, parameters_); }
+  Variables gradients() const { return test::split(layout_, gradients_); }
+  std::vector<float>& flat_gradients() { return gradients_; }
+  std::vector<float>& flat_parameters() { return parameters_; }
+  std::vector<float>& inputs() { return inputs_; }
+  std::vector<std::int64_t>& labels() { return labels_; }
+  const Layout& layout() const { return layout_; }
+  Engine& engine() { return *engine_; }
+
+ private:
+  const std::unique_ptr<Engine> engine_;
+  const Layout layout_;
+  std::vector<float> parameters_;
+  std::vector<float> gradients_;
+  std::uint64_t outputs_ = 0;
+  std::vector<float> inputs_;
+  std::vector<std::int64_t> labels_;
+  std::vector<float> targets_;
+};
+
+// Every `stride`-th gradient element of each variable, and its last, is that of `loss`.
+template <typename LossFunction>
+void expect_gradients_of(const LossFunction& loss, Bench& bench, std::size_t stride) {
+  const Variables parameters = bench.parameters();
+  const Variables gradients = bench.gradients();
+  for (std::size_t v = 0; v < gradients.size(); ++v)
+    for (std::size_t e = 0; e < gradients[v].size();
+         e = e + 1 == gradients[v].size() ? e + 1 : std::min(e + stride, gradients[v].size() - 1)) {
+      const double expected = test::difference(loss, parameters, v, e);
+      ASSERT_NEAR(gradients[v][e], expected, 2e-6 + 2e-4 * std::fabs(expected))
+          << bench.layout().model.variables[v].name << " element " << e;
+    }
+}
+
+class MlpGradients : public testing::TestWithParam<std::tuple<Activation, Loss>> {};
+
+TEST_P(MlpGradients, EqualFiniteDifferences) {
+  const auto [activation, loss] = GetParam();
+  const ModelSection model = mlp({7, 9, 6, 5}, activation, loss);
+  Bench bench(model, 4);
+  const Batch batch = bench.with_labels();
+  const auto reference = [&](const Variables& v) { return test::mlp_loss(model, v, batch); };
+  const Result<StepResult> result = bench.compute(batch);
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+  EXPECT_NEAR(result->loss, reference(bench.parameters()), 1e-5);
+  expect_gradients_of(reference, bench, 1);
+}
+
+TEST_P(MlpGradients, EqualFiniteDifferencesWithTargets) {
+  const auto [activation, loss] = GetParam();
+  if (loss == Loss::kSoftmaxCrossEntropy) return;  // wants labels
+  const ModelSection model = mlp({3, 4, 1}, activation, loss);
+  Bench bench(model, 5);
+  const Batch batch = bench.with_targets();
+  const auto reference = [&](const Variables& v) { return test::mlp_loss(model, v, batch); };
+  const Result<StepResult> result = bench.compute(batch);
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+  EXPECT_NEAR(result->loss, reference(bench.parameters()), 1e-5);
+  expect_gradients_of(reference, bench, 1);
+}
+
+std::string name_of(const testing::TestParamInfo<std::tuple<Activation, Loss>>& info) {
+  constexpr const char* kActivations[] = {"sigmoid", "relu", "tanh", "gelu"};
+  constexpr const char* kLosses[] = {"softmax_cross_entropy", "mse", "sigmoid_cross_entropy"};
+  return std::string(kActivations[static_cast<int>(std::get<0>(info.param))]) + "_" +
+         kLosses[static_cast<int>(std::get<1>(info.param))];
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AllOf, MlpGradients,
+    testing::Combine(testing::Values(Activation::kSigmoid, Activation::kRelu, Activation::kTanh, Activation::kGelu),
+                     testing::Values(Loss::kSoftmaxCrossEntropy, Loss::kMse, Loss::kSigmoidCrossEntropy)),
+    name_of);
+
+// The methods for few rows, many rows and sparse inputs, each over shapes that don't divide by vectors or tiles.
+TEST(MlpGradientsOfShapes, EqualFiniteDifferences) {
+  struct Case {
+    std::uint64_t examples;
+    std::vector<std::uint32_t> layers;
+    bool sparse;
+  };
+  const std::vector<Case> cases = {{1, {130, 67, 10}, false},  {10, {70, 150, 71, 10}, false},
+                                   {33, {40, 37, 10}, false},  {40, {230, 30, 5}, true},
+                                   {20, {300, 100, 10}, true}, {64, {115, 129, 3}, true}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE("batch " + std::to_string(c.examples));
+    const ModelSection model = mlp(c.layers, Activation::kTanh, Loss::kSoftmaxCrossEntropy);
+    Bench bench(model, c.examples);
+    if (c.sparse) bench.make_sparse();
+    const Batch batch = bench.with_labels();
+    ASSERT_TRUE(bench.compute(batch).has_value());
+    expect_gradients_of([&](const Variables& v) { return test::mlp_loss(model, v, batch); }, bench, 331);
+  }
+}
+
+TEST(MlpEngine, SparseAndDenseProductsAgree) {
+  const ModelSection model = mlp({784, 100, 10}, Activation::kSigmoid, Loss::kSoftmaxCrossEntropy);
+  Bench bench(model, 100);
+  bench.make_sparse();
+  ASSERT_TRUE(bench.compute(bench.with_labels()).has_value());
+  const std::vector<float> sparse = bench.flat_gradients();
+  for (float& input : bench.inputs())
+    if (input == 0.0F) input = 1e-30F;  // nothing, but not zero
+  ASSERT_TRUE(bench.compute(bench.with_labels()).has_value());
+  for (std::size_t e = 0; e < sparse.size(); ++e) ASSERT_NEAR(sparse[e], bench.flat_gradients()[e], 1e-6) << e;
+}
+
+TEST(MlpEngine, SameStepGivesTheSameBits) {
+  for (std::uint64_t examples : {10U, 100U}) {
+    Bench bench(mlp({784, 100, 10}, Activation::kSigmoid, Loss::kSoftmaxCrossEntropy), examples);
+    ASSERT_TRUE(bench.compute(bench.with_labels()).has_value());
+    const std::vector<float> first = bench.flat_gradients();
+    ASSERT_TRUE(bench.compute(bench.with_labels()).has_value());
+    EXPECT_EQ(first, bench.flat_gradients());
+  }
+}
+
+TEST(MlpEngine, ThreadsAgree) {
+  const ModelSection model = mlp({300, 500, 10}, Activation::kRelu, Loss::kSoftmaxCrossEntropy);
+  for (std::uint64_t examples : {10U, 100U}) {
+    Bench one(model, examples, 1);
+    Bench two(model, examples, 2);
+    for (Bench* bench : {&one, &two}) ASSERT_TRUE(bench->compute(bench->with_labels()).has_value());
+    for (std::size_t e = 0; e < one.flat_gradients().size(); ++e)
+      ASSERT_NEAR(one.flat_gradients()[e], two.flat_gradients()[e], 1e-6) << e;
+  }
+}
+
+TEST(MlpEngine, AnotherBatchSizeOverwritesAllGradients) {
+  const ModelSection model = mlp({20, 12, 4}, Activation::kGelu, Loss::kMse);
+  Bench bench(model, 50);
+  ASSERT_TRUE(bench.compute(bench.with_labels()).has_value());
+  bench.resize(3);
+  const Batch batch = bench.with_labels();
+  ASSERT_TRUE(bench.compute(batch).has_value());
+  expect_gradients_of([&](const Variables& v) { return test::mlp_loss(model, v, batch); }, bench, 5);
+}
+
+Ranges ranges_of_a_step(Bench& bench) {
+  Ranges ranges;
+  EXPECT_TRUE(bench
+                  .compute(bench.with_labels(), {},
+                           [&ranges](std::uint64_t begin, std::uint64_t end) { ranges.emplace_back(begin, end); })
+                  .has_value());
+  return ranges;
+}
+
+TEST(MlpEngine, AnnouncesVariablesFromTheLastToTheFirst) {
+  Bench bench(mlp({6, 5, 4}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 2);
+  EXPECT_EQ(ranges_of_a_step(bench), (Ranges{{0, 4}, {4, 24}, {24, 29}, {29, 59}}));
+}
+
+TEST(MlpEngine, AnnouncesALargeVariableBucketByBucket) {
+  Bench bench(mlp({1000, 1024, 2}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 10);
+  const Ranges ranges = ranges_of_a_step(bench);
+  ASSERT_EQ(ranges.size(), 7U);
+  EXPECT_EQ(ranges[3], (std::pair<std::uint64_t, std::uint64_t>{3074, 3074 + kMaxBucketElements}));
+  EXPECT_EQ(ranges.back().second, bench.flat_gradients().size());
+}
+
+TEST(MlpEngine, AnnouncesWhatIsFinalFromTheFrontInAnyLayout) {
+  const ModelSection model = mlp({6, 5, 4}, Activation::kRelu, Loss::kSoftmaxCrossEntropy);
+  Bench bench(model, 2);
+  const std::vector<float> expected = [&] {
+    EXPECT_TRUE(bench.compute(bench.with_labels()).has_value());
+    std::vector<float> first_variable = bench.flat_gradients();
+    return std::vector<float>(first_variable.begin() + 29, first_variable.end());
+  }();
+  Layout forward = bench.layout();
+  forward.variable_begins = {0, 30, 35, 55};
+  std::vector<float> parameters(59);
+  for (std::size_t v = 0; v < 4; ++v)
+    std::copy_n(bench.flat_parameters().begin() + static_cast<std::ptrdiff_t>(bench.layout().variable_begins[v]),
+                element_count(forward.model.variables[v]),
+                parameters.begin() + static_cast<std::ptrdiff_t>(forward.variable_begins[v]));
+  std::vector<float> gradients(59);
+  ASSERT_TRUE(bench.engine().open(forward, parameters, gradients).has_value());
+  EXPECT_EQ(ranges_of_a_step(bench), (Ranges{{0, 59}}));
+  EXPECT_EQ(std::vector<float>(gradients.begin(), gradients.begin() + 30), expected);
+}
+
+TEST(TorchEngine, EmptyBatchGivesZeroGradientsAndNoLoss) {
+  Bench bench(mlp({6, 5, 4}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 0);
+  EXPECT_EQ(ranges_of_a_step(bench), (Ranges{{0, 59}}));
+  EXPECT_EQ(bench.flat_gradients(), std::vector<float>(59, 0.0F));
+  EXPECT_TRUE(std::isnan(bench.compute(bench.with_labels())->loss));
+  EXPECT_EQ(bench.engine().evaluate(bench.with_labels())->examples, 0U);
+}
+
+TEST(TorchEngine, LabelOutOfRangeIsAnErrorThatNamesIt) {
+  Bench bench(mlp({6, 5, 4}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 2);
+  bench.labels()[1] = 4;
+  const Result<StepResult> result = bench.compute(bench.with_labels());
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().code, ErrorCode::kData);
+  EXPECT_THAT(result.error().message, testing::HasSubstr("label 4; the model has classes 0 to 3"));
+  bench.labels()[1] = -1;
+  EXPECT_FALSE(bench.engine().evaluate(bench.with_labels()).has_value());
+}
+
+TEST(TorchEngine, InputsOfAnotherSizeAreAnError) {
+  Bench bench(mlp({6, 5, 4}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 2);
+  bench.inputs().pop_back();
+  const Result<StepResult> result = bench.compute(bench.with_labels());
+  ASSERT_FALSE(result.has_value());
+  EXPECT_THAT(result.error().message, testing::HasSubstr("11 input values; the model expects 12"));
+}
+
+TEST(TorchEngine, InfiniteParametersGiveANonfiniteLossAndNoError) {
+  Bench bench(mlp({6, 5, 4}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 2);
+  for (float& parameter : bench.flat_parameters()) parameter = std::numeric_limits<float>::infinity();
+  const Result<StepResult> result = bench.compute(bench.with_labels());
+  ASSERT_TRUE(result.has_value());
+  EXPECT_FALSE(std::isfinite(result->loss));
+}
+
+TEST(TorchEngine, EvaluationCountsWhatThePredictionsSay) {
+  Bench bench(mlp({1, 3}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 3);
+  bench.flat_parameters() = {0.0F, 1.0F, 0.0F, 0.0F, 0.0F, 2.0F};  // biases, then weights: class 2 if x > 0.5, else 1
+  bench.inputs() = {1.0F, 0.25F, -1.0F};
+  bench.labels() = {2, 2, 1};
+  const Result<EvaluationResult> result = bench.engine().evaluate(bench.with_labels());
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->correct, 2U);
+  EXPECT_EQ(result->examples, 3U);
+  EXPECT_NEAR(result->loss_sum, 3.0 * bench.compute(bench.with_labels())->loss, 1e-5);
+}
+
+TEST(TorchEngine, ModelThatCantBeBuiltIsAConfigError) {
+  const Result<std::unique_ptr<Engine>> engine = make_torch_engine(mlp({784}, Activation::kRelu, Loss::kMse), 1);
+  ASSERT_FALSE(engine.has_value());
+  EXPECT_EQ(engine.error().code, ErrorCode::kConfig);
+}
+
+TEST(CnnEngine, GradientsEqualFiniteDifferences) {
+  for (Activation activation : {Activation::kTanh, Activation::kGelu}) {
+    ModelSection model = cnn(0.5);
+    model.activation = activation;
+    Bench bench(model, 2);
+    for (float& parameter : bench.flat_parameters()) parameter *= 0.3F;
+    const Batch batch = bench.with_labels();
+    const StepSeed seed{7, 3, 1};
+    const auto reference = [&](const Variables& v) { return test::cnn_loss(model, v, batch, &seed); };
+    const Result<StepResult> result = bench.compute(batch, seed);
+    ASSERT_TRUE(result.has_value()) << result.error().message;
+    EXPECT_NEAR(result->loss, reference(bench.parameters()), 1e-5);
+    expect_gradients_of(reference, bench, 150'001);
+  }
+}
+
+TEST(CnnEngine, DropoutIsAFunctionOfTheStepSeed) {
+  Bench bench(cnn(0.5), 2);
+  const Batch batch = bench.with_labels();
+  const float loss = bench.compute(batch, {1, 2, 3})->loss;
+  const std::vector<float> gradients = bench.flat_gradients();
+  EXPECT_NE(bench.compute(batch, {2, 2, 3})->loss, loss);
+  EXPECT_NE(bench.compute(batch, {1, 3, 3})->loss, loss);
+  EXPECT_NE(bench.compute(batch, {1, 2, 4})->loss, loss);
+  EXPECT_EQ(bench.compute(batch, {1, 2, 3})->loss, loss);
+  EXPECT_EQ(bench.flat_gradients(), gradients);
+}
+
+TEST(CnnEngine, EvaluationHasNoDropout) {
+  Bench bench(cnn(0.5), 3);
+  for (float& parameter : bench.flat_parameters()) parameter *= 0.3F;
+  const Batch batch = bench.with_labels();
+  const double expected = test::cnn_loss(cnn(0.5), bench.parameters(), batch, nullptr) * 3.0;
+  EXPECT_NEAR(bench.engine().evaluate(batch)->loss_sum, expected, 1e-4);
+}
+
+TEST(CnnEngine, AnnouncesVariablesFromTheLastToTheFirst) {
+  Bench bench(cnn(0.5), 2);
+  std::vector<std::uint64_t> ends;
+  for (const auto& range : ranges_of_a_step(bench)) ends.push_back(range.second);
+  EXPECT_EQ(ends.front(), 10U);
+  EXPECT_EQ(ends.back(), element_count(bench.layout().model));
+  EXPECT_TRUE(std::is_sorted(ends.begin(), ends.end()));
+  EXPECT_GE(ends.size(), 8U);
+}
+
+TEST(Dropout, KeepsTheExpectedSum) {
+  std::vector<float> mask(100'000);
+  dropout_mask({1, 1, 1}, 0.25, mask);
+  double sum = 0.0;
+  for (float factor : mask) {
+    sum += static_cast<double>(factor);
+    ASSERT_TRUE(factor == 0.0F || factor == 1.0F / 0.75F) << factor;
+  }
+  EXPECT_NEAR(sum / 100'000, 1.0, 0.01);
+}
+
+}  // namespace
+}  // namespace disttrain::workerd

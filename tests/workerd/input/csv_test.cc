@@ -1,0 +1,156 @@
+#include <gtest/gtest.h>
+
+#include "tests/workerd/input/input_files.h"
+
+namespace disttrain::input {
+namespace {
+
+constexpr auto kCsv = DataFormat::kCsv;
+using Floats = std::vector<float>;
+using Labels = std::vector<std::int64_t>;
+
+class Csv : public testing::Test {
+ protected:
+  std::unique_ptr<Dataset> load_text(const std::string& text) {
+    folder_.write("a.csv", text);
+    return load(source(kCsv, folder_, "a.csv"));
+  }
+
+  void expect_bad(const std::string& text, const std::vector<std::string>& parts) {
+    folder_.write("a.csv", text);
+    expect_error(source(kCsv, folder_, "a.csv"), ErrorCode::kData, parts);
+  }
+
+  Folder folder_;
+};
+
+TEST_F(Csv, NumbersAreInputsAndTheLastColumnIsTheLabel) {
+  const auto dataset = load_text("1,2.5,0\n-3,4e1,2\n");
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_EQ(dataset->input_elements(), 2u);
+  EXPECT_EQ(all_rows(*dataset).inputs, (Floats{1, 2.5F, -3, 40}));
+  EXPECT_EQ(all_rows(*dataset).labels, (Labels{0, 2}));
+}
+
+TEST_F(Csv, HeaderLineIsSkipped) {
+  EXPECT_EQ(load_text("width,height,kind\n1,2,0\n")->records(), 1u);
+}
+
+TEST_F(Csv, BlanksBlankLinesCarriageReturnsAndAMissingLastNewlineDoNotMatter) {
+  const auto dataset = load_text("\xEF\xBB\xBF a , b, c\r\n\r\n 1 ,\t+2, 1\r\n   \n3,4,0");
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_EQ(all_rows(*dataset).inputs, (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(all_rows(*dataset).labels, (Labels{1, 0}));
+}
+
+TEST_F(Csv, QuotedFieldsMayHoldCommasQuotesAndLineEnds) {
+  const auto dataset = load_text("\"a, b\",\"say \"\"x\"\"\",k\n\"1\",2,\"cat,\nlong\"\n3,4,dog\n");
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_EQ(all_rows(*dataset).inputs, (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(dataset->label_names(), (std::vector<std::string>{"cat,\nlong", "dog"}));
+}
+
+TEST_F(Csv, TextLabelsAreNumberedInSortedOrderOverAllFiles) {
+  folder_.write("1.csv", "x,k\n1,dog\n2,cat\n");
+  folder_.write("2.csv", "x,k\n3,ant\n4,dog\n");
+  const auto dataset = load(source(kCsv, folder_, "?.csv"));
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_EQ(all_rows(*dataset).inputs, (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(all_rows(*dataset).labels, (Labels{2, 1, 0, 2}));
+  EXPECT_EQ(dataset->largest_label(), 2);
+}
+
+TEST_F(Csv, TestSetTakesTheNumbersOfTheTrainingSet) {
+  folder_.write("a.csv", "1,dog\n");
+  Source test = source(kCsv, folder_, "a.csv");
+  test.label_names = {"ant", "cat", "dog"};
+  EXPECT_EQ(all_rows(*load(test)).labels, (Labels{2}));
+  test.label_names = {"ant", "cat"};
+  expect_error(test, ErrorCode::kData, {"a.csv:1:", "'dog'", "training set"});
+  folder_.write("a.csv", "1,0\n");
+  expect_error(test, ErrorCode::kData, {"a.csv:1:", "numbers, expected text"});
+}
+
+TEST_F(Csv, WholeNumbersWrittenWithAPointAreLabels) {
+  EXPECT_EQ(all_rows(*load_text("1,3.0\n1,0\n")).labels, (Labels{3, 0}));
+}
+
+TEST_F(Csv, FractionalAndNegativeLabelsAreTargets) {
+  EXPECT_EQ(all_rows(*load_text("1,3.5\n1,0\n")).targets, (Floats{3.5F, 0}));
+  EXPECT_EQ(all_rows(*load_text("1,-1\n1,1\n")).targets, (Floats{-1, 1}));
+}
+
+TEST_F(Csv, PackedFilesAreRead) {
+  folder_.write("a.csv.gz", gzip("1,2,0\n"));
+  EXPECT_EQ(load(source(kCsv, folder_, "a.csv.gz"))->records(), 1u);
+}
+
+TEST_F(Csv, NumbersTooSmallForFloatAreZero) {
+  EXPECT_EQ(all_rows(*load_text("1e-999,0\n")).inputs, (Floats{0}));
+}
+
+// ---- what can be wrong ----
+
+TEST_F(Csv, TextAmongTheInputsIsPlaced) {
+  expect_bad("a,b,k\n1,2,0\n1,x,0\n", {folder_ / "a.csv:3:", "'x' in column 2 ('b')", "number"});
+}
+
+TEST_F(Csv, MissingAndEndlessNumbersAreRefused) {
+  expect_bad("1,2,0\n1,,0\n", {"a.csv:2:", "nothing in column 2"});
+  expect_bad("1,2,0\nnan,2,0\n", {"a.csv:2:", "'nan' in column 1"});
+  expect_bad("1,2,0\n1,1e999,0\n", {"a.csv:2:", "'1e999' in column 2"});
+  expect_bad("1,2,0\n1,1e39,0\n", {"a.csv:2:", "'1e39' in column 2"});
+}
+
+TEST_F(Csv, OtherNumberOfFieldsIsCounted) {
+  expect_bad("1,2,0\n\n1,0\n", {"a.csv:3:", "2 fields, expected 3 as on line 1"});
+}
+
+TEST_F(Csv, LinesAreCountedThroughQuotedLineEnds) {
+  expect_bad("\"a\n\n\",b,k\n1,2,0\n1,2\n", {"a.csv:5:"});
+}
+
+TEST_F(Csv, BadQuotingIsPlaced) {
+  expect_bad("1,2,0\n1,\"2,0\n", {"a.csv:2:", "isn't closed"});
+  expect_bad("1,2,0\n1,\"2\"x,0\n", {"a.csv:2:", "after the closing quote"});
+  expect_bad("1,2,0\n1,2\"\",0\n", {"a.csv:2:", "a quote within"});
+}
+
+TEST_F(Csv, LabelsOfBothKindsAreRefused) {
+  expect_bad("1,2,0\n1,2,cat\n", {"a.csv:2:", "'cat' is text, expected a number as on line 1"});
+  expect_bad("a,b,c\n1,2,cat\n1,2,7\n", {"a.csv:3:", "'7' is a number, expected text as on line 2"});
+  expect_bad("1,2,\n", {"a.csv:1:", "no label"});
+}
+
+TEST_F(Csv, HeaderThatLooksLikeDataIsExplained) {
+  expect_bad("0,1,label\n1,2,0\n", {"a.csv:2:", "header's input columns must all be text"});
+}
+
+TEST_F(Csv, EmptyFilesAreRefused) {
+  expect_bad("", {"a.csv", "no records"});
+  expect_bad("a,b\n", {"a.csv", "after its header line"});
+  expect_bad("7\n", {"a.csv:1:", "one field"});
+}
+
+TEST_F(Csv, FilesMustBeAlike) {
+  folder_.write("1.csv", "a,b,k\n1,2,0\n");
+  folder_.write("2.csv", "b,a,k\n1,2,0\n");
+  expect_error(source(kCsv, folder_, "?.csv"), ErrorCode::kData, {"2.csv", "column 1 is 'b', expected 'a'"});
+  folder_.write("2.csv", "1,0\n");
+  expect_error(source(kCsv, folder_, "?.csv"), ErrorCode::kData, {"2.csv:1:", "2 fields, expected 3"});
+  folder_.write("2.csv", "1,2,cat\n");
+  expect_error(source(kCsv, folder_, "?.csv"), ErrorCode::kData, {"2.csv:1:", "labels are text, expected numbers"});
+}
+
+TEST_F(Csv, LabelsKeyIsRefused) {
+  folder_.write("a.csv", "1,0\n");
+  expect_error(source(kCsv, folder_, "a.csv", "b.csv"), ErrorCode::kConfig, {"data.labels", "last column"});
+}
+
+TEST_F(Csv, EndlessRecordIsRefusedBeforeItFillsTheMemory) {
+  folder_.write("a.csv.gz", gzip(std::string(20 * 1024 * 1024, '1')));
+  expect_error(source(kCsv, folder_, "a.csv.gz"), ErrorCode::kData, {"a.csv.gz:1:", "record of more than"});
+}
+
+}  // namespace
+}  // namespace disttrain::input

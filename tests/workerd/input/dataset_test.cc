@@ -1,0 +1,218 @@
+// Batches out of data sets, and whether a model fits one.
+#include <gtest/gtest.h>
+
+#include "common/builtin.h"
+#include "common/random.h"
+#include "tests/workerd/input/input_files.h"
+#include "workerd/input/evaluation_batches.h"
+#include "workerd/input/fits.h"
+#include "workerd/input/memory_dataset.h"
+#include "workerd/input/rows.h"
+
+namespace disttrain::input {
+namespace {
+
+using Floats = std::vector<float>;
+using Labels = std::vector<std::int64_t>;
+
+template <typename T>
+void expect_gather_equals_naive_twin(std::uint64_t seed) {
+  Random random(seed);
+  const std::uint64_t elements = 1 + random.below(100);
+  const std::uint64_t rows = 1 + random.below(50);
+  std::vector<T> values(rows * elements);
+  for (T& value : values) value = static_cast<T>(random.below(256));
+  std::vector<std::uint64_t> indices(random.below(20));
+  for (std::uint64_t& index : indices) index = random.below(rows);
+  Floats out(indices.size() * elements + 1, -1.0F);
+  gather_rows(values.data(), elements, indices, 0.3F, out.data());
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    for (std::size_t j = 0; j < elements; ++j) {
+      ASSERT_EQ(out[i * elements + j], static_cast<float>(values[indices[i] * elements + j]) * 0.3F) << "seed " << seed;
+    }
+  }
+  EXPECT_EQ(out.back(), -1.0F) << "written beyond the end";
+}
+
+TEST(GatherRows, EqualsItsNaiveTwin) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    expect_gather_equals_naive_twin<std::uint8_t>(seed);
+    expect_gather_equals_naive_twin<float>(seed);
+  }
+}
+
+// Three records of two floats each, labels 2, 0, 1.
+MemoryDataset three_labels() {
+  Contents contents;
+  contents.records = 3;
+  contents.input_elements = 2;
+  contents.floats = {1, 2, 3, 4, 5, 6};
+  contents.labels = {2, 0, 1};
+  return {std::move(contents), 0, 3, 1.0};
+}
+
+MemoryDataset two_targets() {
+  Contents contents;
+  contents.records = 2;
+  contents.input_elements = 2;
+  contents.floats = {1, 2, 3, 4};
+  contents.target_elements = 3;
+  contents.targets = {1, 2, 3, 4, 5, 6};
+  return {std::move(contents), 0, 2, 1.0};
+}
+
+TEST(Gather, LabelsBecomeTargetsOfWidthOneAsValues) {
+  const MemoryDataset dataset = three_labels();
+  Floats inputs(4), targets(2);
+  dataset.gather(std::vector<std::uint64_t>{0, 2}, inputs, {}, targets);
+  EXPECT_EQ(targets, (Floats{2, 1}));
+}
+
+TEST(Gather, LabelsBecomeWiderTargetsAsAOneAtTheirPlace) {
+  const MemoryDataset dataset = three_labels();
+  Floats inputs(4), targets(6, 9.0F);
+  dataset.gather(std::vector<std::uint64_t>{0, 1}, inputs, {}, targets);
+  EXPECT_EQ(targets, (Floats{0, 0, 1, 1, 0, 0}));
+}
+
+// ---- fits ----
+
+class Fits : public testing::Test {
+ protected:
+  static ModelSpec mlp(std::vector<std::uint32_t> layers, Loss loss) {
+    ModelSection model;
+    model.builtin = "mlp";
+    model.layers = std::move(layers);
+    model.loss = loss;
+    return builtin_model(model).value();
+  }
+
+  static Status fit(const Dataset& dataset, std::vector<std::uint32_t> layers, Loss loss) {
+    return fits(dataset, mlp(std::move(layers), loss));
+  }
+
+  static void expect_unfit(const Status& status, ErrorCode code, const std::vector<std::string>& parts) {
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code, code);
+    for (const std::string& part : parts) {
+      EXPECT_NE(status.error().message.find(part), std::string::npos) << part << " isn't in " << status.error().message;
+    }
+  }
+
+  const MemoryDataset labels_ = three_labels();
+  const MemoryDataset targets_ = two_targets();
+};
+
+TEST_F(Fits, ModelOfTheSameSizes) {
+  EXPECT_TRUE(fit(labels_, {2, 5, 3}, Loss::kSoftmaxCrossEntropy));
+  EXPECT_TRUE(fit(labels_, {2, 4}, Loss::kMse));
+  EXPECT_TRUE(fit(labels_, {2, 1}, Loss::kMse));
+  EXPECT_TRUE(fit(targets_, {2, 3}, Loss::kSigmoidCrossEntropy));
+}
+
+TEST_F(Fits, TargetWidthIsThatOfAModelThatComparesWithValues) {
+  EXPECT_EQ(target_width(mlp({2, 3}, Loss::kSoftmaxCrossEntropy)), 0u);
+  EXPECT_EQ(target_width(mlp({2, 3}, Loss::kMse)), 3u);
+  EXPECT_EQ(target_width(mlp({2, 1}, Loss::kSigmoidCrossEntropy)), 1u);
+}
+
+TEST_F(Fits, OtherInputsAreNamedWithBothNumbers) {
+  expect_unfit(fit(labels_, {784, 3}, Loss::kSoftmaxCrossEntropy), ErrorCode::kConfig,
+               {"2 values", "784", "model.layers", "data.files"});
+}
+
+TEST_F(Fits, LabelOutOfRangeIsNamedWithBothNumbers) {
+  expect_unfit(fit(labels_, {2, 2}, Loss::kSoftmaxCrossEntropy), ErrorCode::kData,
+               {"up to 2", "2 outputs", "0 to 1", "model.layers"});
+  expect_unfit(fit(labels_, {2, 2}, Loss::kMse), ErrorCode::kData, {"up to 2"});
+}
+
+TEST_F(Fits, ValuesAreNotClasses) {
+  expect_unfit(fit(targets_, {2, 3}, Loss::kSoftmaxCrossEntropy), ErrorCode::kConfig, {"3 per record", "model.loss"});
+}
+
+TEST_F(Fits, TargetsOfAnotherLengthAreNamedWithBothNumbers) {
+  expect_unfit(fit(targets_, {2, 4}, Loss::kMse), ErrorCode::kConfig, {"3 values", "gives 4", "model.layers"});
+}
+
+// ---- evaluation ----
+
+TEST(EvaluationBatches, CoverTheSetOnceInOrder) {
+  const MemoryDataset dataset = three_labels();
+  EvaluationBatches batches(dataset, 2, 0);
+  const BatchBuffer* batch = batches.next();
+  ASSERT_NE(batch, nullptr);
+  EXPECT_EQ(Floats(batch->inputs().begin(), batch->inputs().end()), (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(Labels(batch->labels().begin(), batch->labels().end()), (Labels{2, 0}));
+  EXPECT_TRUE(batch->targets().empty());
+  batch = batches.next();
+  ASSERT_NE(batch, nullptr);
+  EXPECT_EQ(batch->examples(), 1u);
+  EXPECT_EQ(Floats(batch->inputs().begin(), batch->inputs().end()), (Floats{5, 6}));
+  EXPECT_EQ(batches.next(), nullptr);
+  batches.restart();
+  EXPECT_EQ(batches.next()->examples(), 2u);
+}
+
+TEST(EvaluationBatches, GiveTargetsToModelsThatCompareWithValues) {
+  const MemoryDataset dataset = three_labels();
+  EvaluationBatches batches(dataset, 3, 3);
+  const BatchBuffer* batch = batches.next();
+  ASSERT_NE(batch, nullptr);
+  EXPECT_TRUE(batch->labels().empty());
+  EXPECT_EQ(Floats(batch->targets().begin(), batch->targets().end()), (Floats{0, 0, 1, 1, 0, 0, 0, 1, 0}));
+}
+
+TEST(BatchBuffer, IsAligned) {
+  const MemoryDataset dataset = three_labels();
+  BatchBuffer buffer(3, 2, 0);
+  buffer.fill(dataset, std::vector<std::uint64_t>{1});
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.inputs().data()) % kBatchAlignment, 0u);
+  EXPECT_EQ(buffer.examples(), 1u);
+  buffer.fill(dataset, {});
+  EXPECT_EQ(buffer.examples(), 0u);
+  EXPECT_TRUE(buffer.inputs().empty());
+}
+
+TEST(Sources, TakeTheirKeys) {
+  DataSection data;
+  data.path = "/data";
+  data.files = "train*";
+  data.records = {5, 10};
+  data.scale = 0.5;
+  EvaluateSection evaluate;
+  evaluate.files = "test*";
+  const Source training = training_source(data);
+  EXPECT_EQ(training.path, "/data");
+  EXPECT_EQ(training.begin, 5u);
+  EXPECT_EQ(training.end, 10u);
+  const Source test = evaluation_source(data, evaluate);
+  EXPECT_EQ(test.path, "/data");
+  EXPECT_EQ(test.files, "test*");
+  EXPECT_EQ(test.end, 0u);
+  EXPECT_EQ(test.scale, 0.5);
+  EXPECT_EQ(test.path_key, "data.path");
+  evaluate.path = "/data";  // as the reader of job.toml fills it in
+  EXPECT_EQ(evaluation_source(data, evaluate).path_key, "data.path");
+  evaluate.path = "/other";
+  EXPECT_EQ(evaluation_source(data, evaluate).path, "/other");
+  EXPECT_EQ(evaluation_source(data, evaluate).path_key, "evaluate.path");
+}
+
+TEST(CancelledLoading, EndsWithAnErrorWhateverTheFormat) {
+  const Folder folder;
+  folder.write("a.csv", "1,2\n3,4\n");
+  folder.write("x-images", idx_bytes({2, 1}, {1, 2}));
+  folder.write("x-labels", idx_bytes({2}, {0, 1}));
+  for (Source cancelled :
+       {source(DataFormat::kCsv, folder, "a.csv", ""), source(DataFormat::kIdx, folder, "x-images", "x-labels")}) {
+    ASSERT_TRUE(load_dataset(cancelled));
+    cancelled.is_cancelled = [] { return true; };
+    const Result<std::unique_ptr<Dataset>> result = load_dataset(cancelled);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, ErrorCode::kTemporary);
+  }
+}
+
+}  // namespace
+}  // namespace disttrain::input

@@ -1,0 +1,196 @@
+// disttrain checkpoint export PATH OUT: a checkpoint's parameters as plain safetensors, in one file or, with
+// --max-shard-size, in a folder as Hugging Face lays it out. Written beside its place and renamed when whole.
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <system_error>
+
+#include "common/checkpoint/disk_files.h"
+#include "common/checkpoint/weights_file.h"
+#include "common/daemon/startup.h"
+#include "tools/disttrain/checkpoint/checkpoint.h"
+#include "tools/disttrain/follow/progress.h"
+#include "tools/disttrain/interrupts.h"
+#include "tools/disttrain/json.h"
+#include "tools/disttrain/units.h"
+#include "tools/disttrain/verbs.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::DType;
+using checkpoint::Weights;
+
+constexpr char kProgram[] = "disttrain checkpoint export";
+constexpr char kModel[] = "model";
+constexpr char kSuffix[] = ".safetensors";
+
+// A file of the export and the variables in it, by their index.
+struct Part {
+  std::string name;
+  std::vector<std::size_t> variables;
+};
+
+DType dtype_of(const std::string& text) {
+  return text == "f16" ? DType::kF16 : text == "bf16" ? DType::kBF16 : DType::kF32;
+}
+
+// As Hugging Face does it: in the model's order, a new file where the next variable would make it too large; a variable
+// that is larger alone has its own; one file alone isn't numbered.
+std::vector<Part> cut(const Weights& weights, DType dtype, std::uint64_t max_bytes) {
+  std::vector<Part> parts(1);
+  std::uint64_t bytes = 0;
+  for (std::size_t v = 0; v < weights.variables().size(); ++v) {
+    const std::uint64_t more = checkpoint::stored_bytes(weights.variables()[v], dtype);
+    if (!parts.back().variables.empty() && (more > max_bytes || bytes > max_bytes - more)) {
+      parts.emplace_back();
+      bytes = 0;
+    }
+    parts.back().variables.push_back(v);
+    bytes += more;
+  }
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    char number[64] = "";
+    if (parts.size() > 1) std::snprintf(number, sizeof(number), "-%05zu-of-%05zu", p + 1, parts.size());
+    parts[p].name = std::string(kModel) + number + kSuffix;
+  }
+  return parts;
+}
+
+std::string index_of(const Weights& weights, const std::vector<Part>& parts, DType dtype) {
+  std::uint64_t bytes = 0;
+  Json map = Json::object();
+  for (const Part& part : parts)
+    for (const std::size_t v : part.variables) {
+      map[weights.variables()[v].name] = part.name;
+      bytes += checkpoint::stored_bytes(weights.variables()[v], dtype);
+    }
+  return Json{{"metadata", {{"total_size", bytes}}}, {"weight_map", map}}.dump(2) + "\n";
+}
+
+// Whether all that is in a folder could be an earlier export's; the name of what couldn't.
+std::string other_than_export(const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (name != checkpoint::kIndexName && !(name.starts_with(kModel) && name.ends_with(kSuffix))) return name;
+  return "";
+}
+
+// Before anything is read: whether OUT may be written.
+Status check(const CheckpointExportOptions& options, const fs::path& out) {
+  const bool is_folder = options.max_shard_size.has_value();
+  if (is_folder && (out.extension() == kSuffix || options.max_shard_size == 0u))
+    return fail(ErrorCode::kUsage, "with --max-shard-size, of at least 1 byte, OUT is a folder; found " + out.string());
+  if (!is_folder && out.extension() != kSuffix)
+    return fail(ErrorCode::kUsage,
+                "OUT is " + out.string() + "; expected NAME" + kSuffix + ", or a folder and --max-shard-size SIZE");
+  std::error_code ignored;
+  if (!fs::is_directory(out.parent_path(), ignored))
+    return fail(ErrorCode::kNoInput, "can't write " + out.string() + ": there is no folder " +
+                                         out.parent_path().string() + "; make it first");
+  if (!fs::exists(fs::symlink_status(out, ignored))) return {};
+  if (fs::is_directory(out, ignored) != is_folder)
+    return fail(ErrorCode::kUsage,
+                out.string() + " is there already and is " + (is_folder ? "no" : "a") + " folder: choose another name");
+  checkpoint::DiskFiles files;
+  const auto names = is_folder ? files.list(out.string()) : std::vector<std::string>{""};
+  if (!names) return tl::unexpected(names.error());
+  if (names->empty()) return {};
+  if (!options.force)
+    return fail(ErrorCode::kUsage, out.string() + " is there already: choose another name, or --force to replace it");
+  if (const std::string other = is_folder ? other_than_export(*names) : ""; !other.empty())
+    return fail(ErrorCode::kUsage, out.string() + " holds " + other +
+                                       ", which no export wrote; --force replaces exports only: choose another folder");
+  return {};
+}
+
+// What is being written, beside its place. Goes when it isn't kept.
+class Beside {
+ public:
+  explicit Beside(fs::path place) : place_(std::move(place)), path_(beside(".tmp-")) {}
+  ~Beside() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Beside(const Beside&) = delete;
+
+  std::string path() const { return path_.string(); }
+
+  // Renames it to its place, and what was there away.
+  Status keep(checkpoint::Files& files) {
+    const fs::path old = beside(".old-");
+    std::error_code ignored;
+    std::error_code error;
+    // A file goes by the rename itself; of folders only an empty one would.
+    if (fs::is_directory(place_, ignored) && !fs::is_empty(place_, ignored)) fs::rename(place_, old, error);
+    if (!error) fs::rename(path_, place_, error);
+    if (error)
+      return fail(ErrorCode::kFailed, "can't rename " + path() + " to " + place_.string() + ": " + error.message());
+    fs::remove_all(old, ignored);
+    return files.sync_directory(place_.parent_path().string());
+  }
+
+ private:
+  fs::path beside(const char* kind) const {
+    return place_.parent_path() / ("." + place_.filename().string() + kind + std::to_string(::getpid()));
+  }
+
+  const fs::path place_;
+  const fs::path path_;
+};
+
+Status write_folder(checkpoint::Files& files, const std::string& folder, Weights& weights,
+                    const std::vector<Part>& parts, DType dtype, const checkpoint::IsCancelled& is_cancelled) {
+  Status done = files.make_directory(folder);
+  for (const Part& part : parts)
+    if (done)
+      done = checkpoint::write_weights(files, folder + "/" + part.name, weights, part.variables, dtype, is_cancelled);
+  if (done && parts.size() > 1)
+    done = checkpoint::write_text(files, folder + "/" + checkpoint::kIndexName, index_of(weights, parts, dtype));
+  if (done) done = files.sync_directory(folder);
+  return done;
+}
+
+Status write(const CheckpointExportOptions& options, const fs::path& out, const checkpoint::IsCancelled& is_cancelled) {
+  checkpoint::DiskFiles files;
+  Result<checkpoint::OpenCheckpoint> open = checkpoint::open_named(files, absolute_path(options.path));
+  if (!open) return tl::unexpected(open.error());
+  Result<Weights> weights = Weights::of_checkpoint(files, std::move(*open));
+  if (!weights) return tl::unexpected(weights.error());
+  const DType dtype = dtype_of(options.dtype);
+  const std::vector<Part> parts = cut(*weights, dtype, options.max_shard_size.value_or(UINT64_MAX));
+  Beside beside(out);
+  const Status done = options.max_shard_size ? write_folder(files, beside.path(), *weights, parts, dtype, is_cancelled)
+                                             : checkpoint::write_weights(files, beside.path(), *weights,
+                                                                         parts.front().variables, dtype, is_cancelled);
+  if (!done) return done;
+  if (Status well = check(options, out); !well) return well;  // somebody else may have been faster
+  if (Status kept = beside.keep(files); !kept) return kept;
+  std::uint64_t elements = 0;
+  for (const Weights::Variable& variable : weights->variables()) elements += variable.elements;
+  std::cout << out.string() << ": " << with_commas(static_cast<double>(elements)) << " parameters in "
+            << weights->variables().size() << " variables, " << bytes_text(elements * checkpoint::bytes_of(dtype))
+            << " in " << parts.size() << (parts.size() == 1 ? " file" : " files") << ", from " << weights->path()
+            << '\n';
+  return {};
+}
+
+}  // namespace
+
+int checkpoint_export(const CheckpointExportOptions& options) {
+  const fs::path out = absolute_path(options.out);
+  if (Status well = check(options, out); !well) return daemon::report(kProgram, well.error());
+  asio::io_context loop;
+  Interrupts interrupts(loop);
+  const Status done = write(options, out, [&loop, &interrupts] {
+    loop.poll();
+    return interrupts.count() > 0;
+  });
+  if (interrupts.count() > 0 && !done) return interrupts.exit_code();
+  return done ? 0 : daemon::report(kProgram, done.error());
+}
+
+}  // namespace disttrain::cli

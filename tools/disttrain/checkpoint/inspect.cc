@@ -1,0 +1,154 @@
+// disttrain checkpoint inspect PATH: what a checkpoint holds, by its manifest.
+#include <iostream>
+#include <set>
+
+#include "common/checkpoint/disk_files.h"
+#include "common/daemon/startup.h"
+#include "tools/disttrain/checkpoint/checkpoint.h"
+#include "tools/disttrain/follow/progress.h"
+#include "tools/disttrain/json.h"
+#include "tools/disttrain/table.h"
+#include "tools/disttrain/units.h"
+#include "tools/disttrain/verbs.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+using checkpoint::Manifest;
+
+// Readers of JSON that take numbers for floating point would lose digits of 64 random bits.
+std::string hex_text(std::uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+Json variables_of(const Manifest& manifest) {
+  Json variables = Json::array();
+  for (const checkpoint::VariableEntry& variable : manifest.variables) {
+    std::set<std::uint32_t> shards;
+    for (const checkpoint::SliceEntry& slice : variable.slices) shards.insert(slice.shard);
+    variables.push_back({{"name", variable.name},
+                         {"shape", variable.shape},
+                         {"kind", variable.kind == VariableKind::kState ? "state" : "trainable"},
+                         {"elements", element_count(variable)},
+                         {"slices", variable.slices.size()},
+                         {"shards", shards}});
+  }
+  return variables;
+}
+
+Json shards_of(const Manifest& manifest) {
+  Json shards = Json::array();
+  for (std::size_t s = 0; s < manifest.shards.size(); ++s) {
+    Json applied = Json::array();
+    for (const checkpoint::WorkerEntry& worker : manifest.shards[s].workers)
+      applied.push_back({{"task", to_string(worker.worker.task)},
+                         {"incarnation", hex_text(worker.worker.incarnation.value)},
+                         {"last_sequence", worker.last.value},
+                         {"clock", worker.clock.value}});
+    shards.push_back({{"shard", s},
+                      {"file", manifest.files[s].name},
+                      {"bytes", manifest.files[s].bytes},
+                      {"elements", manifest.shards[s].elements},
+                      {"version", manifest.shards[s].version.value},
+                      {"applied", applied}});
+  }
+  return shards;
+}
+
+Json ledger_of(const Manifest& manifest) {
+  Json ledger = Json::array();
+  for (const EpochLedger& epoch : manifest.pacer.ledger) {
+    std::uint64_t records = 0;
+    for (const Interval& interval : epoch.visited) records += interval.end - interval.begin;
+    ledger.push_back({{"epoch", epoch.epoch}, {"visited_records", records}, {"intervals", epoch.visited.size()}});
+  }
+  return ledger;
+}
+
+Json to_json(const checkpoint::OpenCheckpoint& open) {
+  const Manifest& manifest = open.manifest;
+  std::uint64_t elements = 0;
+  for (const checkpoint::ShardEntry& shard : manifest.shards) elements += shard.elements;
+  std::uint64_t bytes = 0;
+  for (const checkpoint::FileEntry& file : manifest.files) bytes += file.bytes;
+  return {{"path", open.path},
+          {"job", manifest.job},
+          {"generation", manifest.generation.value},
+          {"step", manifest.step.value},
+          {"created", time_text(manifest.created)},
+          {"attempt", manifest.attempt},
+          {"seed", hex_text(manifest.seed)},
+          {"bytes", bytes},
+          {"elements", elements},
+          {"optimizer", {{"rule", manifest.rule}, {"slots", manifest.slots}}},
+          {"variables", variables_of(manifest)},
+          {"shards", shards_of(manifest)},
+          {"examples", manifest.pacer.examples},
+          {"late", manifest.pacer.late},
+          {"skipped", manifest.pacer.skipped},
+          {"complete_epochs", manifest.pacer.complete_epochs},
+          {"ledger", ledger_of(manifest)},
+          {"job_toml", manifest.job_toml}};
+}
+
+std::string count_text(const Json& json, const char* key) {
+  return with_commas(json[key].get<double>());
+}
+
+std::string joined(const Json& numbers) {
+  std::string text;
+  for (const Json& number : numbers) text += (text.empty() ? "" : ",") + number.dump();
+  return text;
+}
+
+void print_tables(const Json& json) {
+  Table variables({"VARIABLE", "SHAPE", "KIND", "ELEMENTS", "SHARDS"});
+  for (const Json& one : json["variables"])
+    variables.add({text_of(one, "name"), "[" + joined(one["shape"]) + "]", text_of(one, "kind"),
+                   count_text(one, "elements"), joined(one["shards"])});
+  std::cout << '\n' << variables.text() << '\n';
+  Table shards({"FILE", "VERSION", "ELEMENTS", "SIZE"});
+  for (const Json& one : json["shards"])
+    shards.add({text_of(one, "file"), count_text(one, "version"), count_text(one, "elements"),
+                bytes_text(one["bytes"].get<std::uint64_t>())});
+  std::cout << shards.text() << '\n';
+  Table applied({"APPLIED", "SHARD", "LAST SEQUENCE", "CLOCK"});
+  for (const Json& shard : json["shards"])
+    for (const Json& one : shard["applied"])
+      applied.add({text_of(one, "task"), shard["shard"].dump(), one["last_sequence"].dump(), one["clock"].dump()});
+  std::cout << applied.text();
+}
+
+void print(const Json& json) {
+  const Json& optimizer = json["optimizer"];
+  std::cout << text_of(json, "path") << '\n'
+            << "job " << text_of(json, "job") << ", step " << count_text(json, "step") << " of generation "
+            << json["generation"].dump() << ", made " << text_of(json, "created") << " (attempt "
+            << json["attempt"].dump() << "), seed " << text_of(json, "seed") << '\n'
+            << count_text(json, "elements") << " parameters, optimizer " << text_of(optimizer, "rule") << " with "
+            << optimizer["slots"].dump() << " slots each; " << bytes_text(json["bytes"].get<std::uint64_t>()) << '\n'
+            << count_text(json, "examples") << " examples in " << json["complete_epochs"].dump() << " whole epochs";
+  for (const Json& epoch : json["ledger"])
+    std::cout << ", " << count_text(epoch, "visited_records") << " records of epoch " << epoch["epoch"].dump();
+  std::cout << "; " << json["late"].dump() << " late, " << json["skipped"].dump() << " skipped\n";
+  print_tables(json);
+}
+
+}  // namespace
+
+int checkpoint_inspect(const CheckpointOptions& options) {
+  checkpoint::DiskFiles files;
+  const auto open = checkpoint::open_named(files, absolute_path(options.path));
+  if (!open) return daemon::report("disttrain checkpoint inspect", open.error());
+  const Json json = to_json(*open);
+  if (options.json)
+    std::cout << line_of(json) << '\n';
+  else
+    print(json);
+  return 0;
+}
+
+}  // namespace disttrain::cli

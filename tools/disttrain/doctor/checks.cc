@@ -1,0 +1,355 @@
+#include "tools/disttrain/doctor/checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <regex>
+#include <sstream>
+
+#include "tools/disttrain/units.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+// Alerts compare times of several hosts (monitoring/prometheus), and `logs` merges lines by time.
+constexpr double kMostSkewSeconds = 1.0;
+constexpr std::uint32_t kSlowLink = 1000;  // Mbit/s: below it a network holds any training back
+constexpr double kNearlyFull = 0.05;       // as the alert DiskFull
+
+std::string short_time(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, seconds < 1 ? "%.1f ms" : "%.1f s", seconds < 1 ? seconds * 1000 : seconds);
+  return text;
+}
+
+std::string speed_text(const Link& link) {
+  if (!link.megabits_per_second) return "";
+  const std::uint32_t speed = *link.megabits_per_second;
+  return speed >= 1000 && speed % 1000 == 0 ? std::to_string(speed / 1000) + " Gbit/s"
+                                            : std::to_string(speed) + " Mbit/s";
+}
+
+std::string link_text(const Link& link) {
+  if (link.is_loopback) return link.name + " (loopback)";
+  return with_comma(with_comma(link.name + " is " + link.state, speed_text(link)), "MTU " + std::to_string(link.mtu));
+}
+
+// What holds of an interface whoever uses it.
+void judge_link(const Link& link, Finding& finding) {
+  if (link.state == "down" || link.state == "lowerlayerdown" || link.state == "notpresent") {
+    finding.state = CheckState::kFail;
+    finding.advice = "look at the cable and the switch, then: ip link set " + link.name + " up";
+  } else if (link.megabits_per_second && *link.megabits_per_second < kSlowLink) {
+    finding.state = CheckState::kWarn;
+    finding.advice =
+        "expected at least 1 Gbit/s: look at the cable and the switch, or give the cluster file the "
+        "address of a faster interface";
+  }
+}
+
+std::string wishes(const Gpus& gpus) {
+  std::string text;
+  for (const Gpus::Wish& wish : gpus.wanted) text = with_comma(text, to_string(wish.worker) + " " + wish.device);
+  return text;
+}
+
+// "cuda" and "cuda:0" want one device, "cuda:3" four.
+std::uint32_t devices_for(const std::string& device) {
+  const std::size_t colon = device.find(':');
+  return colon == std::string::npos ? 1 : static_cast<std::uint32_t>(std::stoul(device.substr(colon + 1))) + 1;
+}
+
+const char* name_of(FolderUse use) {
+  return use == FolderUse::kState ? "state" : use == FolderUse::kCheckpoints ? "checkpoints" : "data";
+}
+
+const char* key_of(FolderUse use) {
+  return use == FolderUse::kState         ? "chief.state_directory"
+         : use == FolderUse::kCheckpoints ? "checkpoint.directory"
+                                          : "data.path";
+}
+
+void judge_missing(const Folder& folder, Finding& finding) {
+  finding.found = folder.path + " isn't there";
+  if (folder.use != FolderUse::kState)
+    return worsen(finding, CheckState::kFail, "",
+                  std::string("make it, mount it, or correct ") + key_of(folder.use) + " in the job file");
+  if (!folder.daemon_user.empty() || folder.may_make) {
+    finding.found += " yet: " + std::string(folder.daemon_user.empty() ? "chiefd makes it" : "its unit makes it");
+    return;
+  }
+  worsen(finding, CheckState::kWarn, "and " + folder.caller + " may not make it",
+         "make it for the user that chiefd runs as");
+}
+
+void judge_access(const Folder& folder, Finding& finding) {
+  const bool needs_write = folder.use != FolderUse::kData;
+  const bool may = needs_write ? folder.may_write : folder.may_read;
+  char mode[16];
+  std::snprintf(mode, sizeof mode, "%04o", folder.mode & 07777);
+  finding.found = folder.path + " of " + folder.owner + ", mode " + mode;
+  const std::string verb = needs_write ? "write there" : "read it";
+  if (folder.daemon_user.empty() || folder.daemon_user == folder.caller) {
+    if (may) return;
+    return worsen(finding, CheckState::kWarn, folder.caller + " may not " + verb,
+                  "start the daemons as a user that may, or give " + folder.caller + " the right");
+  }
+  const unsigned wanted = needs_write ? 0300 : 0500;
+  if (folder.owner == folder.daemon_user && (folder.mode & wanted) == wanted) return;
+  const unsigned everybody = wanted >> 6;
+  if ((folder.mode & everybody) == everybody) return;
+  worsen(finding, CheckState::kWarn,
+         "whether " + folder.daemon_user + ", the daemons' user, may " + verb + " can't be told from here",
+         "try: runuser -u " + folder.daemon_user + " -- test -" + (needs_write ? "w " : "r ") + folder.path);
+}
+
+void judge_room(const Folder& folder, Finding& finding) {
+  if (!folder.disk || folder.use == FolderUse::kData) return;
+  const double free = folder.disk->free_bytes;
+  finding.found = with_comma(finding.found, bytes_text(static_cast<std::uint64_t>(free)) + " free");
+  if (folder.checkpoint_bytes != 0) {
+    const auto needed = static_cast<double>(folder.checkpoint_bytes);
+    finding.found += ", a checkpoint needs " + bytes_text(folder.checkpoint_bytes);
+    if (free < needed)
+      return worsen(finding, CheckState::kFail, "", "make room, or give checkpoint.directory another disk");
+    if (free < 2 * needed)
+      return worsen(finding, CheckState::kWarn, "room for the next one only",
+                    "make room for two: the newest is kept while the next is written");
+  }
+  if (free < kNearlyFull * folder.disk->size_bytes)
+    worsen(finding, CheckState::kWarn, "nearly full", "make room on that disk");
+}
+
+// "": the page has no such metric.
+std::string label_of(const std::string& page, const std::string& metric, const std::string& label) {
+  const std::regex pattern(metric + "\\{[^}]*\\b" + label + "=\"([^\"]*)\"");
+  std::smatch found;
+  return std::regex_search(page, found, pattern) ? found[1].str() : "";
+}
+
+}  // namespace
+
+std::string with_comma(const std::string& list, const std::string& more) {
+  return list.empty() || more.empty() ? list + more : list + ", " + more;
+}
+
+void worsen(Finding& finding, CheckState state, const std::string& found, const std::string& advice) {
+  finding.state = std::max(finding.state, state);
+  finding.found = with_comma(finding.found, found);
+  if (!advice.empty()) finding.advice += (finding.advice.empty() ? "" : "; ") + advice;
+}
+
+std::string to_string(CheckState state) {
+  switch (state) {
+    case CheckState::kOk:
+      return "ok";
+    case CheckState::kWarn:
+      return "warn";
+    case CheckState::kFail:
+      return "fail";
+    case CheckState::kSkipped:
+      return "skipped";
+  }
+  return "unknown";
+}
+
+Finding judge(const Memlock& memlock) {
+  Finding finding{"memlock", "", CheckState::kOk, ""};
+  finding.found = (memlock.limit_bytes ? bytes_text(*memlock.limit_bytes) : "no limit") + " for this process";
+  bool is_low = memlock.units.empty() && memlock.limit_bytes;
+  for (const Memlock::Unit& unit : memlock.units) {
+    finding.found += ", " + unit.name + ": " + (unit.limit.empty() ? "systemd's default" : unit.limit);
+    is_low = is_low || unit.limit != "infinity";
+  }
+  if (!memlock.wants_rdma) {
+    finding.found += "; only RDMA needs more";
+  } else if (is_low) {
+    finding.state = CheckState::kFail;
+    finding.advice = memlock.units.empty()
+                         ? "RDMA locks what it sends from: ulimit -l unlimited before the daemons start"
+                         : "RDMA locks what it sends from: copy the drop-ins for RDMA in "
+                           "/usr/share/disttrain/systemd (they say where to)";
+  }
+  return finding;
+}
+
+Finding judge(const OwnHost& own) {
+  Finding finding{"nic", own.host, CheckState::kOk, ""};
+  const std::string where =
+      own.address == own.host || own.address.empty() ? "" : own.host + " is " + own.address + ": ";
+  if (!own.link) {
+    finding.state = CheckState::kWarn;
+    finding.found = where + "no interface has this address of " + own.tasks;
+    finding.advice =
+        "the kernel lets anybody take any address (net.ipv4.ip_nonlocal_bind): start the daemons with "
+        "--index, or correct the cluster file";
+    return finding;
+  }
+  finding.found = where + link_text(*own.link);
+  if (!own.link->is_loopback) {
+    judge_link(*own.link, finding);
+  } else if (own.has_other_hosts) {
+    finding.state = CheckState::kWarn;
+    finding.found += ": other hosts of the cluster file can't reach " + own.tasks + " there";
+    finding.advice = own.address == own.host
+                         ? "give " + own.tasks + " an address of this host's network in every host's cluster file"
+                         : "correct the name in this host's /etc/hosts, or put its address into the cluster file";
+  }
+  return finding;
+}
+
+Finding judge(const Link& link) {
+  Finding finding{"nic", link.name, CheckState::kOk, link_text(link)};
+  if (link.state != "down") judge_link(link, finding);  // nobody has said that it is used
+  return finding;
+}
+
+Finding judge_rdma(const std::vector<RdmaDevice>& devices, bool wants_rdma) {
+  Finding finding{"rdma", "", devices.empty() ? CheckState::kSkipped : CheckState::kOk, ""};
+  bool is_active = false;
+  for (const RdmaDevice& device : devices) {
+    finding.found = with_comma(finding.found, device.name + " (" + with_comma(device.state, device.rate) + ")");
+    is_active = is_active || device.state.find("ACTIVE") != std::string::npos;
+  }
+  if (devices.empty()) finding.found = "no device";
+  if (!wants_rdma) {
+    finding.found += "; transport.kind doesn't ask for one";
+  } else if (!is_active) {
+    finding.state = CheckState::kFail;
+    finding.advice = "transport.kind asks for RDMA: load the device's driver and bring its port up, or choose tcp";
+  }
+  return finding;
+}
+
+Finding judge(const Clock& clock) {
+  Finding finding{"clock", "", CheckState::kOk, ""};
+  const std::string kernel = !clock.is_synchronised   ? "the kernel doesn't say whether it is synchronised"
+                             : *clock.is_synchronised ? "the kernel says that it is synchronised"
+                                                      : "the kernel says that it isn't synchronised";
+  const std::string advice =
+      "run chrony or systemd-timesyncd on all hosts: alerts compare their times, and logs are merged by time";
+  if (clock.ahead_seconds) {
+    const double most = std::abs(*clock.ahead_seconds) + clock.round_trip_seconds / 2;
+    const double least = std::abs(*clock.ahead_seconds) - clock.round_trip_seconds / 2;
+    if (least > kMostSkewSeconds) {
+      finding.state = CheckState::kWarn;
+      finding.found = short_time(std::abs(*clock.ahead_seconds)) +
+                      (*clock.ahead_seconds > 0 ? " ahead of" : " behind") + " the chief's (round trip " +
+                      short_time(clock.round_trip_seconds) + "); " + kernel;
+      finding.advice = advice;
+    } else {
+      finding.found = "at most " + short_time(most) + " from the chief's; " + kernel;
+    }
+    return finding;
+  }
+  if (!clock.chief.empty()) finding.found = "no chief answers at " + clock.chief + " to compare it with; ";
+  finding.found += kernel;
+  if (!clock.is_synchronised) finding.state = CheckState::kSkipped;
+  if (clock.is_synchronised == false) {
+    finding.state = CheckState::kWarn;
+    finding.advice = advice;
+  }
+  return finding;
+}
+
+Finding judge(const Gpus& gpus) {
+  Finding finding{"gpu", "", CheckState::kOk, ""};
+  finding.found = gpus.driver.empty() ? "no driver of NVIDIA is loaded"
+                                      : "driver " + gpus.driver + ", " + std::to_string(gpus.devices) +
+                                            (gpus.devices == 1 ? " device" : " devices");
+  if (gpus.wanted.empty()) {
+    finding.state = CheckState::kSkipped;
+    finding.found = "no worker of this host uses one; " + finding.found;
+    return finding;
+  }
+  finding.found += "; wanted: " + wishes(gpus);
+  std::uint32_t wanted = 0;
+  for (const Gpus::Wish& wish : gpus.wanted) wanted = std::max(wanted, devices_for(wish.device));
+  if (gpus.driver.empty() || gpus.devices < wanted) {
+    finding.state = CheckState::kFail;
+    finding.advice = gpus.driver.empty() ? "install and load NVIDIA's driver, or set the workers' device to \"cpu\""
+                                         : "correct the workers' device in the cluster file: there are only so many";
+  }
+  return finding;
+}
+
+Finding judge(const Folder& folder) {
+  Finding finding{"disk", name_of(folder.use), CheckState::kOk, ""};
+  if (folder.hangs) {
+    finding.state = CheckState::kFail;
+    finding.found = folder.path + " doesn't answer";
+    finding.advice = "look at the file system that it lies on: a server of NFS may be away";
+    return finding;
+  }
+  if (!folder.problem.empty()) {
+    finding.state = CheckState::kWarn;
+    finding.found = folder.path + " can't be looked at: " + folder.problem;
+    finding.advice = "run this again as a user that may";
+    return finding;
+  }
+  if (!folder.is_there) {
+    judge_missing(folder, finding);
+  } else if (!folder.is_folder) {
+    finding.state = CheckState::kFail;
+    finding.found = folder.path + " isn't a folder";
+    finding.advice = std::string("correct ") + key_of(folder.use);
+    return finding;
+  } else {
+    judge_access(folder, finding);
+  }
+  judge_room(folder, finding);
+  return finding;
+}
+
+Finding skipped(const std::string& check, const std::string& why) {
+  return Finding{check, "", CheckState::kSkipped, why};
+}
+
+bool has_failed(const std::vector<Finding>& findings) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding& finding) { return finding.state == CheckState::kFail; });
+}
+
+std::optional<std::string> unit_setting(const std::string& text, const std::string& key) {
+  std::optional<std::string> value;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(key + "=")) value = line.substr(key.size() + 1);
+  return value;
+}
+
+std::vector<PortOwner> owners_of_port(const std::string& proc_net_tcp, std::uint16_t port) {
+  constexpr unsigned kListens = 0x0A;
+  constexpr unsigned kWaitsForItsEnd = 0x06;  // TIME_WAIT: nobody's any more
+  std::vector<PortOwner> listening;
+  std::vector<PortOwner> connected;
+  std::istringstream lines(proc_net_tcp);
+  for (std::string line; std::getline(lines, line);) {
+    // "sl: local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode ..."
+    std::istringstream words(line);
+    std::string slot, local, remote, state, queues, timer, retransmits;
+    PortOwner owner;
+    std::uint64_t timeout = 0;
+    if (!(words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> owner.user >> timeout >>
+          owner.inode))
+      continue;  // the header
+    if (std::stoul(local.substr(local.rfind(':') + 1), nullptr, 16) != port) continue;
+    const unsigned long code = std::stoul(state, nullptr, 16);
+    if (code == kListens)
+      listening.push_back(owner);
+    else if (code != kWaitsForItsEnd)
+      connected.push_back(owner);
+  }
+  return listening.empty() ? connected : listening;
+}
+
+std::string task_of_metrics(const std::string& page) {
+  return label_of(page, "disttrain_build_info", "task");
+}
+
+std::string hash_of_metrics(const std::string& page) {
+  return label_of(page, "disttrain_config_info", "hash");
+}
+
+}  // namespace disttrain::cli

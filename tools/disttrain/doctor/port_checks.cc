@@ -1,0 +1,137 @@
+// What `doctor` makes of ports and of other hosts. See doctor_checks.h.
+#include <algorithm>
+
+#include "tools/disttrain/doctor/checks.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+std::string port_part(const std::string& address) {
+  return address.substr(address.rfind(':') + 1);
+}
+
+struct PortVerdict {
+  CheckState state = CheckState::kOk;
+  std::string text;
+  std::string advice{};
+};
+
+// A hello is answered by a ps and a worker with a refusal that names them: only the chief has clients.
+PortVerdict judge_listener(TaskId task, const PortAnswer& port) {
+  const std::string name = to_string(task);
+  if (task.role == Role::kChief ? port.is_welcome || port.is_busy : port.said.find(name) != std::string::npos)
+    return {CheckState::kOk, name + " answers"};
+  return {CheckState::kFail,
+          "another disttrain daemon answers there: " + (port.is_welcome ? "the chief of this cluster" : port.said),
+          "look which daemon that is, and give each host the right cluster file and --index"};
+}
+
+// Somebody is there who takes connections and says nothing, or nothing that we know.
+PortVerdict judge_silent(TaskId task, const std::string& number, const PortAnswer& port) {
+  const std::string who = port.holder.empty() ? "another process" : port.holder;
+  const char* const daemon = task.role == Role::kPs ? "psd (" : task.role == Role::kWorker ? "workerd (" : "chiefd (";
+  if (who.starts_with(daemon))
+    return {CheckState::kFail, "port " + number + " is held by " + who + ", which doesn't answer",
+            "look into its log and whether it hangs or is stopped; restart it"};
+  return {CheckState::kFail, "port " + number + " is held by " + who + ", which doesn't answer as a disttrain daemon",
+          "stop that process, or give " + to_string(task) + " another port in every host's cluster file"};
+}
+
+PortVerdict judge_own(TaskId task, const std::string& number, const PortAnswer& port) {
+  switch (port.listening) {
+    case Listening::kOurs: {
+      PortVerdict verdict = judge_listener(task, port);
+      verdict.text = "port " + number + ": " + verdict.text;
+      return verdict;
+    }
+    case Listening::kSilent:
+      return judge_silent(task, number, port);
+    case Listening::kUnreachable:
+      return {CheckState::kFail, "port " + number + " of this very host can't be reached: " + port.said,
+              "look at the host's firewall and at its loopback interface"};
+    case Listening::kNobody:
+      break;
+  }
+  if (port.unbindable.empty()) return {CheckState::kOk, "port " + number + " is free"};
+  return {CheckState::kFail,
+          "port " + number + " can't be listened on: " + port.unbindable +
+              (port.holder.empty() ? "" : "; it is held by " + port.holder),
+          "free it, or give " + to_string(task) + " another port in every host's cluster file"};
+}
+
+PortVerdict judge_metrics(const OwnPort& own) {
+  if (own.metrics_address.empty()) return {};
+  const std::string number = port_part(own.metrics_address);
+  const PortAnswer& page = own.metrics;
+  const bool is_up = own.port.listening == Listening::kOurs;
+  if (page.listening == Listening::kOurs && page.said_task == to_string(own.task) && page.said_hash != own.hash)
+    return {CheckState::kWarn, "it runs with another cluster file than this one",
+            "give all hosts the same, and reload or restart it"};
+  if (page.listening == Listening::kOurs && page.said_task == to_string(own.task))
+    return {CheckState::kOk, "its metrics at port " + number};
+  if (page.listening == Listening::kOurs)
+    return {CheckState::kFail, "port " + number + ", where it serves metrics, is that of " + page.said_task,
+            "give " + to_string(own.task) + " another port in every host's cluster file"};
+  PortVerdict verdict = judge_own(own.task, number, page);
+  if (verdict.state == CheckState::kOk && is_up)
+    return {CheckState::kWarn, "no metrics at port " + number,
+            "it was started with another [metrics] listen: restart it with this cluster file"};
+  verdict.text += " (for its metrics)";
+  return verdict;
+}
+
+}  // namespace
+
+Finding judge(const OwnPort& own) {
+  Finding finding{"port", to_string(own.task), CheckState::kOk, ""};
+  for (const PortVerdict& verdict : {judge_own(own.task, port_part(own.address), own.port), judge_metrics(own)}) {
+    if (verdict.text.empty()) continue;
+    finding.state = std::max(finding.state, verdict.state);
+    finding.found += (finding.found.empty() ? "" : "; ") + verdict.text;
+    if (finding.advice != verdict.advice && !verdict.advice.empty())
+      finding.advice += (finding.advice.empty() ? "" : "; ") + verdict.advice;
+  }
+  return finding;
+}
+
+Finding judge(const OtherHost& other) {
+  Finding finding{"host", other.host, CheckState::kOk, ""};
+  if (!other.unresolved.empty()) {
+    finding.state = CheckState::kFail;
+    finding.found = other.unresolved;
+    finding.advice = "correct the name in the cluster file, in DNS or in /etc/hosts";
+    return finding;
+  }
+  std::string answering;
+  std::string absent;
+  for (const OtherHost::Task& task : other.tasks) {
+    const std::string name = to_string(task.task);
+    switch (task.port.listening) {
+      case Listening::kNobody:
+        absent = with_comma(absent, name);
+        break;
+      case Listening::kOurs:
+        if (const PortVerdict verdict = judge_listener(task.task, task.port); verdict.state != CheckState::kOk)
+          worsen(finding, verdict.state, name + ": " + verdict.text, verdict.advice);
+        else
+          answering = with_comma(answering, name);
+        break;
+      case Listening::kSilent:
+        worsen(finding, CheckState::kFail, "what listens at the port of " + name + " isn't a disttrain daemon",
+               "look there with `disttrain doctor`");
+        break;
+      case Listening::kUnreachable:
+        worsen(finding, CheckState::kFail, name + ": " + task.port.said,
+               finding.advice.empty() ? "look whether the host is up, and for a firewall between the two" : "");
+        break;
+    }
+  }
+  if (!answering.empty())
+    finding.found =
+        with_comma(answering + (answering.find(',') == std::string::npos ? " answers" : " answer"), finding.found);
+  if (!absent.empty()) finding.found = with_comma(finding.found, "the host is up, and nobody listens for " + absent);
+  return finding;
+}
+
+}  // namespace disttrain::cli

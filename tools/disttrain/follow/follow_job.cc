@@ -1,0 +1,131 @@
+#include "tools/disttrain/follow/follow_job.h"
+
+#include <iostream>
+
+#include "tools/disttrain/follow/progress.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kRefresh = 200ms;
+constexpr Duration kParentHears = 1s;
+constexpr Duration kStopPatience = 30s;  // a stopped job drains, evaluates and closes; then the watcher leaves it
+
+std::optional<Error> ask_judge(const FollowedJob& run, const Outcome& outcome) {
+  return run.judge ? run.judge(outcome.status) : std::nullopt;
+}
+
+// A process that dies closes its connections a moment before its parent hears of its end.
+std::optional<Error> ask_judge_patiently(ChiefClient& client, const FollowedJob& run, const Outcome& outcome) {
+  const auto end = std::chrono::steady_clock::now() + kParentHears;
+  auto verdict = ask_judge(run, outcome);
+  while (run.judge && !verdict && std::chrono::steady_clock::now() < end) {
+    client.turn_until(end);
+    verdict = ask_judge(run, outcome);
+  }
+  return verdict;
+}
+
+// Where the chief is the watcher's own, for as long as it is started again.
+bool reach_chief_again(ChiefClient& client, const Interrupts& interrupts, const FollowedJob& run, const Error& why) {
+  if (why.code == ErrorCode::kUnavailable && client.is_connected() && run.end_silent_chief)
+    run.end_silent_chief(kAnswerDeadline);
+  Status reached = find_chief_again(client, run.target, run.chief_patience, why);
+  while (!reached && reached.error().code == ErrorCode::kUnavailable && interrupts.count() == 0 &&
+         run.end_silent_chief && run.end_silent_chief(run.chief_patience)) {
+    const Error error = std::move(reached.error());
+    reached = find_chief_again(client, run.target, run.chief_patience, error);
+  }
+  return reached.has_value();
+}
+
+}  // namespace
+
+Status find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration patience, const Error& why) {
+  const bool is_full = why.code == ErrorCode::kTemporary;
+  if (patience == Duration::zero() || (why.code != ErrorCode::kUnavailable && !is_full))
+    return tl::unexpected<Error>(why);
+  // Another command line has this one's seat: one that comes back at once would take the next one's.
+  constexpr Duration kFullPause = std::chrono::seconds(1);
+  if (is_full)
+    if (Status rested = client.rest(kFullPause); !rested) return tl::unexpected<Error>(why);
+  std::cerr << why.message << "; trying for " << to_seconds(patience) << " s to reach it again\n";
+  return client.connect(target, patience);
+}
+
+bool is_final_state(const std::string& state) {
+  return state == "finished" || state == "failed" || state == "stopped";
+}
+
+Result<Json> ask_status(ChiefClient& client, const std::string& job, bool all, Duration wait) {
+  auto answer = client.ask<StatusAnswer>(StatusRequest{job, all, wait}, wait + kAnswerDeadline);
+  if (!answer) return tl::unexpected<Error>(std::move(answer.error()));
+  Json json = Json::parse(answer->json, nullptr, false);
+  if (json.is_discarded())
+    return fail(ErrorCode::kSoftware, "the chief's status isn't JSON: " + answer->json.substr(0, 200));
+  return json;
+}
+
+Result<std::string> submit_job(ChiefClient& client, const config::JobFile& job, std::uint64_t warmup_steps,
+                               Namesake namesake, std::uint32_t awaited_workers) {
+  const SubmitJob request{job.toml, warmup_steps, namesake == Namesake::kGoesOn, awaited_workers};
+  auto submitted = client.ask<JobSubmitted>(request, kAnswerDeadline);
+  if (!submitted) return tl::unexpected<Error>(std::move(submitted.error()));
+  const std::string number = std::to_string(submitted->job.value);
+  if (submitted->was_there)
+    std::cerr << "job " << number << " (" << job.config.job.name << ") is there already: going on with it\n";
+  if (submitted->ahead > 0)
+    std::cerr << "job " << number << " (" << job.config.job.name << ") waits: " << submitted->ahead << " before it\n";
+  return number;
+}
+
+Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& run) {
+  Outcome outcome;
+  Progress progress(std::cerr);
+  int heeded = 0;  // signals
+  auto give_up_at = std::chrono::steady_clock::time_point::max();
+  while (true) {
+    auto status = ask_status(client, run.job, false, kRefresh);
+    if (status) {
+      outcome.status = std::move(*status);
+      progress.show(outcome.status);
+      if (is_final_state(text_of(outcome.status, "state"))) break;
+    }
+    if (!status && interrupts.count() == 0) {
+      progress.end();
+      if (reach_chief_again(client, interrupts, run, status.error())) continue;
+    }
+    // It may know why the chief doesn't answer.
+    if (auto verdict = status ? ask_judge(run, outcome) : ask_judge_patiently(client, run, outcome)) {
+      outcome.error = std::move(verdict);
+      break;
+    }
+    if (!status) {
+      outcome.interrupted = interrupts.exit_code();  // 0 where it isn't a second signal that ended the waiting
+      outcome.error = std::move(status.error());
+      break;
+    }
+    if (interrupts.count() > heeded) {
+      outcome.interrupted = interrupts.exit_code();
+      if (run.on_interrupt == OnInterrupt::kDetach || ++heeded > 1) break;
+      progress.end();
+      std::cerr << "stopping the job; once more ends it at once\n";
+      if (auto stopped = client.ask<RequestDone>(StopRequest{run.job, false}, kAnswerDeadline); !stopped) {
+        outcome.error = std::move(stopped.error());
+        break;
+      }
+      give_up_at = std::chrono::steady_clock::now() + kStopPatience;
+    }
+    if (std::chrono::steady_clock::now() >= give_up_at) {
+      outcome.error = Error{ErrorCode::kUnavailable, "the job didn't stop in time"};
+      break;
+    }
+  }
+  progress.end();
+  return outcome;
+}
+
+}  // namespace disttrain::cli

@@ -1,0 +1,103 @@
+#include "tools/disttrain/follow/progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+
+#include "tools/disttrain/terminal.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+constexpr std::chrono::seconds kLineEvery(3);
+
+// Done of the target, NaN where there is no target yet.
+double share_of(const Json& status) {
+  const double target = number_of(status, "steps_target");
+  return target > 0 ? number_of(status, "global_step") / target : std::nan("");
+}
+
+}  // namespace
+
+void say_below_bar(const std::string& line) {
+  std::cerr << (isatty(STDERR_FILENO) != 0 ? "\n" : "") << line << '\n' << std::flush;
+}
+
+std::string bar(double share, std::size_t width) {
+  const double within = std::clamp(std::isnan(share) ? 0.0 : share, 0.0, 1.0);
+  const auto full = static_cast<std::size_t>(std::lround(within * static_cast<double>(width)));
+  return "[" + std::string(full, '#') + std::string(width - full, '-') + "]";
+}
+
+std::string clock_text(double seconds) {
+  const auto whole = static_cast<long long>(std::max(0.0, std::ceil(seconds)));
+  char text[40];
+  if (whole >= 3600)
+    std::snprintf(text, sizeof(text), "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+  else
+    std::snprintf(text, sizeof(text), "%lld:%02lld", whole / 60, whole % 60);
+  return text;
+}
+
+std::string with_commas(double value) {
+  if (!std::isfinite(value)) return "-";
+  std::string digits = std::to_string(std::llround(value));
+  for (std::size_t i = digits.size(); i > 3 + (digits.front() == '-' ? 1 : 0);) digits.insert(i -= 3, ",");
+  return digits;
+}
+
+std::string progress_line(const Json& status) {
+  const double step = number_of(status, "global_step");
+  const double target = number_of(status, "steps_target");
+  const double rate = number_of(status, "steps_per_second");
+  const double loss = number_of(status, "loss");
+  std::string line = text_of(status, "state") + "  step " + with_commas(step);
+  if (target > 0) {
+    line += "/" + with_commas(target) + " (" + std::to_string(static_cast<int>(100 * step / target)) + "%)";
+  }
+  if (number_of(status, "examples_per_second") > 0)
+    line += "  " + with_commas(number_of(status, "examples_per_second")) + " examples/s";
+  if (std::isfinite(loss)) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "  loss %.4f", loss);
+    line += text;
+  }
+  if (const double recoveries = number_of(status, "recoveries"); recoveries > 0)
+    line += "  " + with_commas(recoveries) + (recoveries == 1 ? " recovery" : " recoveries");
+  if (target > 0 && rate > 0 && step < target) line += "  ETA " + clock_text((target - step) / rate);
+  return line;
+}
+
+Progress::Progress(std::ostream& out) : out_(out), is_terminal_(isatty(STDERR_FILENO) != 0) {}
+
+void Progress::show(const Json& status) {
+  const std::string state = text_of(status, "state");
+  const auto time = std::chrono::steady_clock::now();
+  const std::string reason = text_of(status, "reason");
+  // While nothing moves, what it waits for says more than figures.
+  const bool is_moving = state == "running" || state == "evaluating";
+  const std::string line = is_moving || reason.empty() ? progress_line(status) : state + ": " + reason;
+  if (is_terminal_) {
+    const std::size_t width = terminal_size(STDERR_FILENO).columns;
+    const double share = share_of(status);
+    std::string text = std::isnan(share) ? line : bar(share, std::min<std::size_t>(20, width / 4)) + " " + line;
+    if (text.size() >= width) text.resize(width - 1);
+    out_ << '\r' << text << "\x1b[K" << std::flush;
+    is_bar_open_ = true;
+  } else if (time >= next_line_ || state != last_state_) {
+    out_ << line << '\n' << std::flush;
+    next_line_ = time + kLineEvery;
+  }
+  last_state_ = state;
+}
+
+void Progress::end() {
+  if (is_bar_open_) out_ << '\n' << std::flush;
+  is_bar_open_ = false;
+}
+
+}  // namespace disttrain::cli

@@ -1,0 +1,152 @@
+#include "tools/disttrain/follow/summary.h"
+
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+
+#include "tools/disttrain/follow/progress.h"
+#include "tools/disttrain/json.h"
+#include "tools/disttrain/table.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+std::string fixed(double value, int digits) {
+  if (!std::isfinite(value)) return "-";
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", digits, value);
+  return text;
+}
+
+// What an operator can do about it.
+std::string way_out(const Json& cause) {
+  const double signal = number_of(cause, "signal");
+  if (signal == SIGKILL)
+    return "if nobody killed it, the system may have run out of memory: see `dmesg | tail`, and lower batch_size or "
+           "the "
+           "number of tasks";
+  if (signal == SIGABRT || signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL)
+    return "this is a bug of disttrain: please report it with the log lines above";
+  return "see the log lines above and `disttrain logs`; the job can be submitted again as it is";
+}
+
+}  // namespace
+
+int exit_code_of(const Json& status) {
+  const std::string state = text_of(status, "state");
+  if (state == "finished") return 0;
+  if (state == "stopped") return 2;
+  const auto code = status.find("code");
+  if (code != status.end() && code->is_number_integer()) return code->get<int>();
+  return static_cast<int>(ErrorCode::kFailed);
+}
+
+void print_checkpoint(std::ostream& out, const Json& status) {
+  if (const std::string checkpoint = text_of(status, "checkpoint"); !checkpoint.empty())
+    out << "  newest checkpoint " << checkpoint << '\n';
+}
+
+void print_summary(std::ostream& out, const Json& status) {
+  if (text_of(status, "state") != "failed") {  // print_root_cause() has said it
+    out << "job " << text_of(status, "job") << " " << text_of(status, "state");
+    const std::string reason = text_of(status, "reason");
+    if (!reason.empty()) out << ": " << reason;
+    out << '\n';
+  }
+  if (number_of(status, "global_step") > 0) {
+    const double seconds = number_of(status, "seconds");
+    const double loss = number_of(status, "loss");
+    out << "  " << with_commas(number_of(status, "global_step")) << " steps";
+    if (seconds > 0)
+      out << ", trained for " << fixed(seconds, 1) << " s, " << with_commas(number_of(status, "examples_per_second"))
+          << " examples/s";
+    if (std::isfinite(loss)) out << ", loss " << fixed(loss, 4);
+    out << '\n';
+  }
+  if (const double recoveries = number_of(status, "recoveries"); recoveries > 0)
+    out << "  " << with_commas(recoveries) << (recoveries == 1 ? " recovery" : " recoveries") << '\n';
+  print_checkpoint(out, status);
+  const auto evaluation = status.find("evaluation");
+  if (evaluation != status.end() && evaluation->is_object()) {
+    out << "  test ";
+    if (const double accuracy = number_of(*evaluation, "accuracy"); std::isfinite(accuracy))
+      out << "accuracy " << fixed(accuracy, 4) << ", ";
+    out << "loss " << fixed(number_of(*evaluation, "loss"), 4) << " over "
+        << with_commas(number_of(*evaluation, "examples")) << " examples\n";
+  }
+  for (const Json& warning : list_of(status, "warnings"))
+    if (warning.is_string()) out << "  warning: " << warning.get<std::string>() << '\n';
+}
+
+void print_root_cause(std::ostream& out, const Json& status) {
+  if (text_of(status, "state") != "failed") return;
+  out << "job " << text_of(status, "job") << " failed";
+  const auto cause = status.find("root_cause");
+  if (cause == status.end() || !cause->is_object()) {
+    out << ": " << text_of(status, "reason") << '\n';
+    return;
+  }
+  const std::string task = text_of(*cause, "task");
+  const std::string reason = text_of(*cause, "reason");
+  out << " because of " << task << ": " << reason << '\n';
+  if (const Json log = list_of(*cause, "log"); !log.empty()) {
+    out << "last log lines of " << task << ":\n";
+    for (const Json& line : log)
+      if (line.is_string()) out << "  | " << line.get<std::string>() << '\n';
+  }
+  const bool is_refused_at_start = status.contains("code") && status["code"].is_number_integer();
+  if (!is_refused_at_start) out << "what to do: " << way_out(*cause) << '\n';
+}
+
+void print_phases(std::ostream& out, const Json& status) {
+  out << fixed(number_of(status, "steps_per_second"), 1) << " steps/s, "
+      << with_commas(number_of(status, "examples_per_second")) << " examples/s, all workers together\n";
+  const char* const phases[] = {"input", "pull", "compute", "push", "wait"};
+  Table table({"task", "input", "pull", "compute", "push", "wait"});
+  for (const Json& task : list_of(status, "tasks")) {
+    const auto times = task.find("phase_times");
+    if (times == task.end() || !times->is_object()) continue;
+    double sum = 0;
+    for (const char* phase : phases) sum += std::isfinite(number_of(*times, phase)) ? number_of(*times, phase) : 0;
+    std::vector<std::string> row = {text_of(task, "task")};
+    for (const char* phase : phases) {
+      const double seconds = number_of(*times, phase);
+      row.push_back(fixed(seconds, 3) + " s" + (sum > 0 ? " (" + fixed(100 * seconds / sum, 0) + "%)" : ""));
+    }
+    table.add(row);
+  }
+  out << table.text();
+}
+
+Json failed_status(const Json& last, const std::string& job, const std::string& task, const std::string& reason,
+                   std::optional<int> signal, const std::vector<std::string>& log) {
+  Json status = last;
+  if (!status.is_object()) {
+    status = {{"job", job},
+              {"state", ""},
+              {"reason", ""},
+              {"waits_for", Json::array()},
+              {"global_step", 0},
+              {"seconds", 0.0},
+              {"steps_per_second", 0.0},
+              {"examples_per_second", 0.0},
+              {"loss", nullptr},
+              {"evaluation", nullptr},
+              {"transport", "tcp"},
+              {"generation", 0},
+              {"recoveries", 0},
+              {"checkpoint", nullptr},
+              {"tasks", Json::array()}};
+  }
+  status["state"] = "failed";
+  status["reason"] = task.empty() ? reason : task + ": " + reason;
+  status["waits_for"] = Json::array();
+  status["root_cause"] = nullptr;
+  if (!task.empty())
+    status["root_cause"] = {
+        {"task", task}, {"reason", reason}, {"signal", signal ? Json(*signal) : Json(nullptr)}, {"log", log}};
+  return status;
+}
+
+}  // namespace disttrain::cli

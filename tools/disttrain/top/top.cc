@@ -1,0 +1,152 @@
+// disttrain top [JOB]: the job and its tasks live. On a terminal it draws over and over until Ctrl-C, whatever becomes
+// of the job or the chief; elsewhere it prints one frame.
+#include <unistd.h>
+
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+#include <csignal>
+#include <iostream>
+
+#include "common/daemon/startup.h"
+#include "tools/disttrain/follow/follow_job.h"
+#include "tools/disttrain/interrupts.h"
+#include "tools/disttrain/terminal.h"
+#include "tools/disttrain/top/frame.h"
+#include "tools/disttrain/up/running_cluster.h"
+#include "tools/disttrain/verbs.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kRefresh = 1s;
+constexpr std::uint32_t kEvents = 3;
+constexpr std::size_t kColumnsOfNoTerminal = 120;
+
+// Signals that a terminal sends besides Ctrl-C. It must not be left as it is while we draw.
+class TerminalSignals {
+ public:
+  TerminalSignals(asio::io_context& loop, Screen& screen) : signals_(loop, SIGHUP, SIGQUIT, SIGTSTP), screen_(screen) {
+    wait();
+  }
+  // The signal that ends it; 0: none did.
+  int ended_by() const { return ended_by_; }
+
+ private:
+  void wait() {
+    signals_.async_wait([this](const std::error_code& error, int signal) {
+      if (error) return;
+      if (signal == SIGTSTP) {  // Ctrl-Z
+        screen_.leave();
+        std::raise(SIGSTOP);
+        screen_.enter();
+      } else {
+        ended_by_ = signal;
+      }
+      wait();
+    });
+  }
+
+  asio::signal_set signals_;
+  Screen& screen_;
+  int ended_by_ = 0;
+};
+
+class Top {
+ public:
+  Top(const TopOptions& options, const ChiefTarget& target, ChiefClient& client, std::function<bool()> is_over)
+      : options_(options), target_(target), client_(client), is_over_(std::move(is_over)) {
+    view_.cluster = target.cluster.empty() ? "of chief " + target.address : target.cluster;
+  }
+
+  // On a terminal. Only what won't change ends it with an error.
+  Status draw_on(Screen& screen) {
+    for (auto next = Clock::now(); !is_over_(); rest_until(next)) {
+      next = std::max(next + kRefresh, Clock::now());
+      const Status looked = look();
+      if (!looked && looked.error().code != ErrorCode::kUnavailable && looked.error().code != ErrorCode::kTemporary)
+        return looked;
+      view_.problem = looked ? "" : looked.error().message;
+      if (!looked) view_.history.miss();
+      screen.draw(top_frame(view_, terminal_size(STDOUT_FILENO), is_utf8_));
+    }
+    return {};
+  }
+
+  // Rates need two looks.
+  Status print_once() {
+    if (Status looked = look(); !looked) return looked;
+    rest_until(Clock::now() + kRefresh);
+    if (Status looked = look(); !looked) return looked;
+    std::cout << top_frame(view_, TerminalSize{kColumnsOfNoTerminal, kAnyHeight}, is_utf8_) << std::flush;
+    return {};
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // After an error the connection may still bring an answer that nobody waits for any more: another is made.
+  Status look() {
+    if (!is_connected_) {
+      if (Status connected = client_.connect(target_, kRefresh); !connected) return connected;
+    }
+    is_connected_ = false;
+    auto status = ask_status(client_, options_.job, false, Duration::zero());
+    if (!status) return tl::unexpected<Error>(std::move(status.error()));
+    const EventsRequest request{options_.job, options_.job.empty(), false, kEvents};
+    auto events = client_.ask<EventsAnswer>(request, kAnswerDeadline);
+    if (!events) return tl::unexpected<Error>(std::move(events.error()));
+    is_connected_ = true;
+    view_.status = std::move(*status);
+    view_.history.add(view_.status);
+    view_.events = Json::parse(events->json, nullptr, false);
+    return {};
+  }
+
+  void rest_until(Clock::time_point end) {
+    while (!is_over_() && Clock::now() < end) client_.turn_until(end);
+  }
+
+  const TopOptions& options_;
+  const ChiefTarget& target_;
+  ChiefClient& client_;
+  const std::function<bool()> is_over_;
+  const bool is_utf8_ = is_utf8_locale();
+  bool is_connected_ = true;
+  TopView view_;
+};
+
+}  // namespace
+
+int top(const TopOptions& options) {
+  const auto cluster = find_running_cluster(options.cluster, options.chief);
+  if (!cluster) return daemon::report("disttrain top", cluster.error());
+  asio::io_context loop;
+  Interrupts interrupts(loop);
+  int ended_by = 0;  // a signal other than those of `interrupts`
+  const TerminalSignals* signals = nullptr;
+  const auto is_over = [&] { return interrupts.count() > 0 || (signals != nullptr && signals->ended_by() != 0); };
+  ChiefClient client(loop, is_over);
+  Status shown = client.connect(cluster->target, cluster->dial);
+  if (shown) {
+    Top top(options, cluster->target, client, is_over);
+    if (isatty(STDOUT_FILENO) == 0) {
+      shown = top.print_once();
+    } else {
+      Screen screen;
+      const TerminalSignals terminal(loop, screen);
+      signals = &terminal;
+      shown = top.draw_on(screen);
+      ended_by = terminal.ended_by();
+      signals = nullptr;
+    }
+  }
+  if (interrupts.count() > 0) return interrupts.exit_code();
+  if (ended_by != 0) return 128 + ended_by;
+  if (!shown) return daemon::report("disttrain top", shown.error());
+  return 0;
+}
+
+}  // namespace disttrain::cli

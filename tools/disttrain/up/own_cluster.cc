@@ -1,0 +1,180 @@
+#include "tools/disttrain/up/own_cluster.h"
+
+#include <algorithm>
+#include <asio/io_context.hpp>
+#include <iostream>
+
+#include "common/config/reader/reader.h"
+#include "common/daemon/clock.h"
+#include "common/daemon/startup.h"
+#include "common/timeouts.h"
+#include "tools/disttrain/follow/follow_job.h"
+#include "tools/disttrain/follow/progress.h"
+#include "tools/disttrain/follow/summary.h"
+#include "tools/disttrain/interrupts.h"
+#include "tools/disttrain/log_tail.h"
+#include "tools/disttrain/up/local_cluster.h"
+#include "tools/disttrain/up/missing_tasks.h"
+
+namespace disttrain::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kShownLogLines = 10;
+constexpr Duration kStartDeadline = 20s;     // until the chief answers
+constexpr Duration kOwnChiefPatience = 30s;  // for as long as a chief that crashes is started again
+constexpr Duration kJustNow = 10s;
+constexpr TaskId kChief{Role::kChief, 0};
+
+struct Sets {
+  std::vector<std::string> cluster;
+  std::vector<std::string> job;
+};
+
+// Without a cluster file `up` also takes keys of cluster.toml, except those that it makes up itself.
+Result<Sets> split_sets(const UpOptions& options) {
+  Sets sets;
+  for (const std::string& set : options.sets) {
+    if (!config::is_cluster_key(set)) {
+      sets.job.push_back(set);
+      continue;
+    }
+    const std::string section = set.substr(0, set.find('.'));
+    if (!options.cluster.empty())
+      return fail(ErrorCode::kUsage,
+                  "--set " + set + ": this is a key of the cluster file; change it in " + options.cluster);
+    if (section == "cluster" || section == "chief" || section == "ps" || section == "worker")
+      return fail(ErrorCode::kUsage, "--set " + set + ": [" + section +
+                                         "] is made up by disttrain itself; give a cluster file to choose it");
+    sets.cluster.push_back(set);
+  }
+  return sets;
+}
+
+Result<LocalClusterOptions> cluster_options(const UpOptions& options, const Sets& sets, const std::string& name) {
+  if (!options.cluster.empty() && (options.ps || options.workers))
+    return fail(ErrorCode::kUsage, "--ps and --workers are for a cluster that is made up; " + options.cluster +
+                                       " already says which tasks there are");
+  LocalClusterOptions result;
+  result.cluster_file = options.cluster;
+  result.ps = options.ps.value_or(1);
+  result.workers = options.workers.value_or(2);
+  result.sets = sets.cluster;
+  constexpr std::size_t kLongestClusterName = 64;
+  result.name = name.substr(0, kLongestClusterName);
+  result.restarts = !options.no_restart;
+  result.say = [](const std::string& line) { say_below_bar(line); };
+  return result;
+}
+
+void say_start(const LocalCluster& cluster) {
+  const ClusterConfig& config = cluster.config();
+  std::cerr << "disttrain " << daemon::kVersion << ": 1 chief, " << config.ps.size() << " ps, " << config.workers.size()
+            << (config.workers.size() == 1 ? " worker" : " workers") << "; transport tcp"
+            << (config.transport.kind == "auto" ? " (auto: this version has no other)" : "") << "; chief at "
+            << config.chief.address << '\n';
+}
+
+// The chief says that a task was lost; its parent knows how it ended.
+void add_how_it_ended(Json& status, const Supervisor& daemons) {
+  if (!status.is_object() || !status.contains("root_cause") || !status["root_cause"].is_object()) return;
+  Json& cause = status["root_cause"];
+  const auto& ended = daemons.ended();
+  const auto last = std::find_if(ended.rbegin(), ended.rend(), [&cause](const EndedDaemon& one) {
+    return to_string(one.task) == text_of(cause, "task");
+  });
+  // One that was started again long ago has another story.
+  if (last == ended.rend() || (!last->stays_down && daemon::now() - last->when > kJustNow)) return;
+  cause["reason"] = text_of(cause, "reason") + "; " + described(*last);
+  if (last->signal) cause["signal"] = *last->signal;
+  if (list_of(cause, "log").empty()) cause["log"] = last_lines(last->log, kShownLogLines);
+}
+
+// Before a job exists the error of a daemon that has ended says more than "no answer".
+Error first_cause(const Supervisor& daemons, Error error) {
+  if (daemons.ended().empty()) return error;
+  const EndedDaemon* down = daemons.first_that_stays_down();
+  const EndedDaemon& ended = down != nullptr ? *down : daemons.ended().back();
+  std::string message = described(ended);
+  for (const std::string& line : last_lines(ended.log, kShownLogLines)) message += "\n  | " + line;
+  return Error{error_code_of(ended), message};
+}
+
+FinishedRun conclude(Outcome outcome, const MissingTasks& missing, const Supervisor& daemons, const std::string& job) {
+  FinishedRun run;
+  run.status = std::move(outcome.status);
+  if (const auto& blamed = missing.blamed(); blamed && outcome.error) {
+    run.status = failed_status(run.status, job, to_string(blamed->task),
+                               "pid " + std::to_string(blamed->pid) + " " + blamed->how, blamed->signal,
+                               last_lines(blamed->log, kShownLogLines));
+    if (blamed->exit_code && is_sysexit(*blamed->exit_code)) run.status["code"] = *blamed->exit_code;
+  } else {
+    if (outcome.error && outcome.interrupted == 0) {
+      // No daemon is blamed, so the chief is there and doesn't answer: it is stopped, or its host is.
+      run.status = failed_status(run.status, job, "chief/0", outcome.error->message, std::nullopt,
+                                 last_lines(daemons.log_of(kChief), kShownLogLines));
+    }
+    add_how_it_ended(run.status, daemons);
+  }
+  run.exit_code = outcome.interrupted != 0 ? outcome.interrupted : exit_code_of(run.status);
+  return run;
+}
+
+}  // namespace
+
+Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
+  auto sets = split_sets(options);
+  if (!sets) return tl::unexpected<Error>(std::move(sets.error()));
+  const auto job = config::read_job_file(options.job, sets->job);
+  if (!job) return tl::unexpected<Error>(job.error());
+  const std::string& name = job->config.job.name;
+  auto local = cluster_options(options, *sets, name);
+  if (!local) return tl::unexpected<Error>(std::move(local.error()));
+
+  asio::io_context loop;
+  Interrupts interrupts(loop);
+  auto started = LocalCluster::start(loop, *local);
+  if (!started) return tl::unexpected<Error>(std::move(started.error()));
+  LocalCluster& cluster = **started;
+  say_start(cluster);
+
+  const Supervisor& daemons = cluster.daemons();
+
+  // A lost chief is noticed by the connection; one that stays down, a daemon that ends before there is a job, or a
+  // second Ctrl-C, by this.
+  bool is_submitted = false;
+  ChiefClient client(loop, [&] {
+    return is_submitted ? interrupts.count() > 1 || daemons.stays_down(kChief)
+                        : interrupts.count() > 0 || daemons.first_that_stays_down() != nullptr;
+  });
+  const auto give_up = [&](const Error& error) -> Result<FinishedRun> {
+    if (interrupts.count() > 0) return FinishedRun{Json(), interrupts.exit_code()};
+    return tl::unexpected<Error>(first_cause(daemons, error));
+  };
+  const ChiefTarget target{cluster.config().chief.address, cluster.config().name, cluster.config().hash};
+  if (Status connected = client.connect(target, kStartDeadline); !connected) return give_up(connected.error());
+  const auto number = submit_job(client, *job, options.warmup, Namesake::kGoesOn, cluster.own_workers());
+  if (!number) return give_up(number.error());
+  is_submitted = true;
+  if (Status tasks = cluster.start_tasks(); !tasks) return give_up(tasks.error());
+
+  MissingTasks missing(daemons, cluster.config().ps.size());
+  const auto judge = [&missing](const Json& status) { return missing.judge(status); };
+  const Duration patience = options.no_restart ? Duration::zero() : kOwnChiefPatience;
+  const auto end_silent_chief = [&cluster](Duration silence) { return cluster.end_silent_chief(silence); };
+  Outcome outcome = follow(client, interrupts,
+                           FollowedJob{target, *number, OnInterrupt::kStopJob, judge, patience, end_silent_chief});
+  FinishedRun run = conclude(std::move(outcome), missing, daemons, name);
+  const bool is_failed = text_of(run.status, "state") == "failed";
+  if (is_failed) cluster.keep_folder();
+  cluster.stop(derive_timeouts(cluster.config().heartbeat.timeout).close);
+  if (is_failed) {
+    print_root_cause(std::cerr, run.status);
+    std::cerr << "the run folder with all logs is kept: " << cluster.folder().string() << '\n';
+  }
+  return run;
+}
+
+}  // namespace disttrain::cli

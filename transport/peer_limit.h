@@ -1,0 +1,33 @@
+// How many of a listener's peers are there: each accepted socket holds a slot until it is closed, wherever it went.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace disttrain::transport {
+
+// Counted by several loops. Shared by the listener and its connections, which may outlive it.
+struct PeerCount {
+  std::atomic<std::uint32_t> taken{0};
+};
+
+class PeerSlot {
+ public:
+  PeerSlot() = default;  // of nobody: a dialled connection
+  explicit PeerSlot(std::shared_ptr<PeerCount> count) : count_(std::move(count)) { ++count_->taken; }
+  PeerSlot(PeerSlot&& other) noexcept = default;
+  PeerSlot& operator=(PeerSlot&& other) noexcept {
+    std::swap(count_, other.count_);
+    return *this;
+  }
+  ~PeerSlot() {
+    if (count_) --count_->taken;
+  }
+
+ private:
+  std::shared_ptr<PeerCount> count_;
+};
+
+}  // namespace disttrain::transport
