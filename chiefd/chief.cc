@@ -364,27 +364,11 @@ void Chief::act(const Disconnect& action) {
   if (peer != peers_.end() && peer->second->member == action.member) drop(peer->first);
 }
 
-namespace {
-
-// The number of steps that follows from the epochs travels inside the job's own text.
-void set_train_steps(std::string& job_toml, std::uint64_t steps) {
-  const Result<config::JobFile> changed = config::change_job(job_toml, {"train.steps=" + std::to_string(steps)});
-  if (changed) job_toml = changed->toml;
-}
-
-}  // namespace
-
 void Chief::act(const Send& action) {
   const auto id = task_peers_.find(action.task);
   if (id == task_peers_.end()) return;
   Peer& peer = *peers_.at(id->second);
-  std::visit(
-      [&peer, &action](auto message) {
-        if constexpr (requires { message.layout; })
-          if (action.train_steps) set_train_steps(message.job_toml, *action.train_steps);
-        peer.send(message);
-      },
-      action.message);
+  std::visit([&peer](const auto& message) { peer.send(message); }, action.message);
   if (peer.queued_bytes() <= kMaxQueuedToTask) return;
   const Member member = *peer.member;
   drop(peer.id());

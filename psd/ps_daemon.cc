@@ -144,8 +144,8 @@ bool PsDaemon::is_newer(const CreateShards& order) const {
 }
 
 void PsDaemon::create(const CreateShards& order) {
-  Result<JobConfig> config = config::read_job(order.job_toml);
-  if (!config) return fail_job(order.job, order.generation, config.error());
+  if (Status sane = config::check_ranges(*order.config); !sane)
+    return fail_job(order.job, order.generation, sane.error());
   if (order.owners.size() != order.layout.shards || order.roster.members.empty())
     return fail_job(
         order.job, order.generation,
@@ -156,7 +156,7 @@ void PsDaemon::create(const CreateShards& order) {
   facts->job = order.job;
   facts->generation = order.generation;
   facts->token = order.token;
-  facts->config = std::move(*config);
+  facts->config = *order.config;
   facts->layout = order.layout;
   facts->owners = order.owners;
   facts->roster = order.roster;

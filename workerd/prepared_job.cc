@@ -19,16 +19,15 @@ Result<std::unique_ptr<input::Dataset>> load(input::Source source, const Prepare
 
 }  // namespace
 
-Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const std::string& toml, const EngineFactory& make_engine,
+Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& config, const EngineFactory& make_engine,
                                                  std::uint32_t threads, const input::IsCancelled& is_cancelled,
                                                  const OnDataError& on_data_error) {
   auto prepared = std::make_unique<PreparedJob>();
   prepared->job = job;
   prepared->is_cancelled = is_cancelled;
   prepared->on_data_error = on_data_error;
-  Result<JobConfig> config = config::read_job(toml);
-  if (!config) return tl::unexpected(config.error());
-  prepared->config = std::move(*config);
+  if (Status sane = config::check_ranges(config); !sane) return tl::unexpected(sane.error());
+  prepared->config = config;
   Result<std::unique_ptr<Engine>> engine = make_engine(prepared->config.model, threads);
   if (!engine) return tl::unexpected(engine.error());
   prepared->engine = std::move(*engine);

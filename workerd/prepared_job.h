@@ -35,7 +35,7 @@ struct PreparedJob {
 // Builds the model and reads the training set; the data fits the model then. Errors are meant for the operator.
 // Reading ends early with an error once is_cancelled() says so; asked from several threads. It and on_data_error are
 // kept for load_evaluation().
-Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const std::string& toml, const EngineFactory& make_engine,
+Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& config, const EngineFactory& make_engine,
                                                  std::uint32_t threads, const input::IsCancelled& is_cancelled,
                                                  const OnDataError& on_data_error);
 

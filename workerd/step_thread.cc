@@ -124,7 +124,7 @@ void StepThread::do_describe(const DescribeJob& message) {
   runner_.reset();
   if (!is_prepared) release();
   show_loading(message.job, Generation());
-  Status ok = is_prepared ? Status() : prepare(message.job, message.job_toml);
+  Status ok = is_prepared ? Status() : prepare(message.job, *message.config);
   if (ok) ok = load_evaluation(*prepared_);
   if (!ok) {
     release();
@@ -151,11 +151,10 @@ void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& ti
   };
   show_loading(message.job, message.generation);
   if (!prepared_ || prepared_->job != message.job)
-    if (Status ok = prepare(message.job, message.job_toml); !ok) return refuse(ok.error().code, ok.error().message);
-  if (Result<JobConfig> config = config::read_job(message.job_toml))
-    prepared_->config = std::move(*config);  // the chief's: it may have put the number of steps in
-  else
-    return refuse(config.error().code, config.error().message);
+    if (Status ok = prepare(message.job, *message.config); !ok) return refuse(ok.error().code, ok.error().message);
+  if (Status sane = config::check_ranges(*message.config); !sane)
+    return refuse(sane.error().code, sane.error().message);
+  prepared_->config = *message.config;  // the number of steps may follow from what the worker told of its data
   if (Status ok = validate(message.layout); !ok) return refuse(ok.error().code, ok.error().message);
   if (!(message.layout.model == prepared_->engine->describe()))
     return refuse(ErrorCode::kConfig,
@@ -191,12 +190,12 @@ void StepThread::do_close(const CloseJob& message) {
   tell_(JobClosed{message.job});
 }
 
-Status StepThread::prepare(JobId job, const std::string& toml) {
+Status StepThread::prepare(JobId job, const JobConfig& config) {
   const std::uint32_t index = options_.self.index;
   const std::uint32_t threads = index < options_.cluster.workers.size() ? options_.cluster.workers[index].threads : 1;
-  begin_figures(job, toml);
+  begin_figures(job, config.job.name);
   Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(
-      job, toml, options_.make_engine, threads, [this, job] { return must_leave(job); },
+      job, config, options_.make_engine, threads, [this, job] { return must_leave(job); },
       [this](ErrorCode code) { note_data_error(code); });
   if (!prepared) return tl::unexpected(prepared.error());
   prepared_ = std::move(*prepared);
@@ -205,13 +204,11 @@ Status StepThread::prepare(JobId job, const std::string& toml) {
   return {};
 }
 
-void StepThread::begin_figures(JobId job, const std::string& toml) {
+void StepThread::begin_figures(JobId job, const std::string& name) {
   if (figured_ == job) return;
-  const Result<JobConfig> config = config::read_job(toml);
-  if (!config) return;
   figured_ = job;
   figures_ = WorkerFigures();
-  figures_.job = config->job.name;
+  figures_.job = name;
   figures_board_.write(figures_);
 }
 

@@ -67,10 +67,10 @@ class StepThread {
   void do_open(const OpenJob& message, Member self, const Timeouts& timeouts);
   void do_close(const CloseJob& message);
   void release();
-  Status prepare(JobId job, const std::string& toml);
+  Status prepare(JobId job, const JobConfig& config);
   void show_loading(JobId job, Generation generation);
   // Metrics: what follows is counted for this job.
-  void begin_figures(JobId job, const std::string& toml);
+  void begin_figures(JobId job, const std::string& name);
   void note_data_error(ErrorCode code);
   // Any thread: whatever is being done for the job is to be left.
   bool must_leave(JobId job) const;

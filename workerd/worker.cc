@@ -3,7 +3,6 @@
 #include <asio/post.hpp>
 #include <utility>
 
-#include "common/config/reader/reader.h"
 #include "common/daemon/clock.h"
 #include "transport/control_link.h"
 #include "workerd/worker_metrics.h"
@@ -166,7 +165,7 @@ void Worker::handle(const DescribeJob& message) {
   job_ = message.job;
   generation_ = Generation();
   reach_ = message.reach;
-  name_job(message.job_toml);
+  name_job(message.config->job.name);
   step_.describe(message);
 }
 
@@ -175,7 +174,7 @@ void Worker::handle(const OpenJob& message) {
   job_ = message.job;
   generation_ = message.generation;
   pause_reason_.clear();
-  name_job(message.job_toml);
+  name_job(message.config->job.name);
   step_.open(message, membership_.self(), membership_.timeouts());
 }
 
@@ -229,9 +228,8 @@ void Worker::handle(const PauseJob& message) {
 
 // ---- the end, and what systemd is told
 
-void Worker::name_job(const std::string& job_toml) {
-  const Result<JobConfig> config = config::read_job(job_toml);
-  job_name_ = config ? config->job.name : std::to_string(job_.value);
+void Worker::name_job(const std::string& name) {
+  job_name_ = name;
   log_.set_job(job_name_);
 }
 

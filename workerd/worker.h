@@ -49,7 +49,7 @@ class Worker {
   TaskHello make_hello() const;
   Heartbeat make_heartbeat() const;
   void on_other_journal();
-  void name_job(const std::string& job_toml);
+  void name_job(const std::string& name);
   std::string job_text() const;  // for systemd; "": no job
   void tell(wire::ControlMessage message);
   void probe_and_tell(JobDescribed described);

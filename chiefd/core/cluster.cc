@@ -159,8 +159,7 @@ void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {
   const bool is_admitted = tasks_.is_current(event.hello.member);
   if (is_admitted && event.hello.job.value != 0 && event.hello.job != current_)
     tasks_.send(Send{event.hello.member.task,
-                     CloseJob{event.hello.job, event.hello.generation, "the chief doesn't run this job any more"},
-                     std::nullopt},
+                     CloseJob{event.hello.job, event.hello.generation, "the chief doesn't run this job any more"}},
                 actions);
   Turn turn = this->turn(now, actions);
   if (Job* job = current(); job != nullptr && is_admitted) job->on_reconnect(turn, event.hello);
@@ -192,7 +191,7 @@ void Cluster::on(Instant now, const TaskMessage& event, Actions& actions) {
   const Heartbeat* heartbeat = std::get_if<Heartbeat>(&event.message);
   if (heartbeat != nullptr) {
     tasks_.hear(now, event.from, *heartbeat, findings);
-    tasks_.send(Send{event.from.task, HeartbeatAnswer{term_, timeouts_.silent}, std::nullopt}, actions);
+    tasks_.send(Send{event.from.task, HeartbeatAnswer{term_, timeouts_.silent}}, actions);
   }
   tell_job(now, findings, actions);
   const JobId id = std::visit(JobOf{}, event.message);
@@ -200,8 +199,7 @@ void Cluster::on(Instant now, const TaskMessage& event, Actions& actions) {
     Turn turn = this->turn(now, actions);
     current()->on_message(turn, event.from, event.message);
   } else if (heartbeat != nullptr && id.value != 0) {
-    tasks_.send(Send{event.from.task, CloseJob{id, heartbeat->generation, "the chief doesn't run this job any more"},
-                     std::nullopt},
+    tasks_.send(Send{event.from.task, CloseJob{id, heartbeat->generation, "the chief doesn't run this job any more"}},
                 actions);
   }
 }

@@ -133,8 +133,6 @@ struct Disconnect {
 struct Send {
   TaskId task;
   ToTask message;
-  // CreateShards, OpenJob: goes into train.steps of job_toml (the number of steps that follows from the epochs).
-  std::optional<std::uint64_t> train_steps;
 };
 struct Probe {
   Member member;

@@ -60,8 +60,8 @@ bool Job::uses(const Member& member) const {
   return is_owner(member) || is_worker(member);
 }
 
-void Job::send(Turn& turn, TaskId task, ToTask message, std::optional<std::uint64_t> train_steps) {
-  turn.tasks.send(Send{task, std::move(message), train_steps}, turn.actions);
+void Job::send(Turn& turn, TaskId task, ToTask message) {
+  turn.tasks.send(Send{task, std::move(message)}, turn.actions);
 }
 
 void Job::send_to_workers(Turn& turn, const ToTask& message) {
@@ -359,12 +359,12 @@ void Job::on_reconnect(Turn& turn, const TaskHello& hello) {
   const Member& member = hello.member;
   if (stage_ == Stage::kReclaim) return reclaim(turn, hello);
   if (invited_.count(member) != 0)
-    send(turn, member.task, DescribeJob{id(), setup_.submission.toml, ps_to_reach(turn.tasks)});
+    send(turn, member.task, DescribeJob{id(), resolved_config(), ps_to_reach(turn.tasks)});
   if (stage_ != Stage::kDescribe && !uses(member)) return;
   const bool is_awaited = awaited_.count(member) != 0;
   switch (stage_) {
     case Stage::kDescribe:
-      if (is_awaited) send(turn, member.task, DescribeJob{id(), setup_.submission.toml});
+      if (is_awaited) send(turn, member.task, DescribeJob{id(), resolved_config()});
       break;
     case Stage::kCreate:
       if (is_awaited) ask_to_create(turn, member);

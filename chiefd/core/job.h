@@ -208,7 +208,7 @@ class Job {
   std::vector<Member> holders() const;
   bool has_stepped() const;
   JobPart part() const;
-  void send(Turn& turn, TaskId task, ToTask message, std::optional<std::uint64_t> train_steps = {});
+  void send(Turn& turn, TaskId task, ToTask message);
   void send_to_workers(Turn& turn, const ToTask& message);
   void set_state(Turn& turn, JobState state, std::string reason);
   void warn(std::string text);
@@ -262,6 +262,7 @@ class Job {
   Step clock_of(const Member& worker) const;
   void start_training(Turn& turn);
   std::uint64_t effective_steps() const;
+  SharedJobConfig resolved_config() const;
   std::uint64_t steps_target() const;
 
   // job_run.cc: while it trains.

@@ -69,7 +69,7 @@ void Job::on_all_finished(Turn& turn) {
   std::erase_if(roster_.members, [this](const Member& worker) { return lost_.count(worker) != 0; });
   roster_.version = roster_.version.next();
   hold(turn.persist(RosterRecord{id(), generation_, roster_}),
-       Send{pacer().task, SetRoster{id(), generation_, roster_}, std::nullopt});
+       Send{pacer().task, SetRoster{id(), generation_, roster_}});
 }
 
 void Job::evaluate(Turn& turn, Loss loss) {

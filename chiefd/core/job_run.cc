@@ -111,8 +111,7 @@ void Job::grant(Turn& turn, const Lending::Loan& loan) {
     const Ticket ticket = turn.persist(GrantRecord{id(), generation_, loan.to, loan.lease});
     if (DISTTRAIN_MUTANT(kGrantNotDurable))
       return send(turn, loan.to.front().task, LeaseGrant{id(), generation_, loan.lease, loan.last, {}});
-    return hold(ticket,
-                Send{loan.to.front().task, LeaseGrant{id(), generation_, loan.lease, loan.last, {}}, std::nullopt});
+    return hold(ticket, Send{loan.to.front().task, LeaseGrant{id(), generation_, loan.lease, loan.last, {}}});
   }
   for (std::uint32_t rank = 0; rank < loan.to.size(); ++rank) {
     if (lost_.count(loan.to[rank]) != 0) continue;
@@ -136,7 +135,7 @@ void Job::lend(Turn& turn) {
     }
   }
   for (const Member& worker : loans.left_without) {
-    Send message{worker.task, LeaseGrant{id(), generation_, std::nullopt, true, roster_.version}, std::nullopt};
+    Send message{worker.task, LeaseGrant{id(), generation_, std::nullopt, true, roster_.version}};
     if (held_.empty() || is_sync())
       turn.tasks.send(std::move(message), turn.actions);
     else

@@ -81,7 +81,7 @@ void Job::describe(Turn& turn, const std::vector<Member>& workers) {
   roster_ = Roster{RosterVersion(1), workers};
   reason_ = to_string(workers.front().task) + " reads the data and builds the model";
   await(turn, {workers.front()}, turn.now + setup_.timeouts.setup);
-  send(turn, workers.front().task, DescribeJob{id(), setup_.submission.toml});
+  send(turn, workers.front().task, DescribeJob{id(), resolved_config()});
 }
 
 // Nothing is held anywhere yet: if one of those who are counted on is gone, begin again with who is there.
@@ -280,7 +280,7 @@ void Job::ask_to_create(Turn& turn, const Member& ps) {
        CreateShards{.job = id(),
                     .generation = generation_,
                     .token = token_,
-                    .job_toml = setup_.submission.toml,
+                    .config = resolved_config(),
                     .layout = layout_,
                     .owners = owners_,
                     .roster = roster_,
@@ -290,8 +290,7 @@ void Job::ask_to_create(Turn& turn, const Member& ps) {
                     .checkpoint_folder = takes_checkpoints() ? config().checkpoint.directory + "/" + name() : "",
                     .checkpoint_mark = folder_mark_,
                     .restore_path = restore_ ? restore_->path : "",
-                    .init_path = restore_ ? "" : init_path_},
-       effective_steps());
+                    .init_path = restore_ ? "" : init_path_});
 }
 
 void Job::open(Turn& turn) {
@@ -324,7 +323,7 @@ OpenJob Job::order_to_open(const Member& worker) const {
   return OpenJob{.job = id(),
                  .generation = generation_,
                  .token = token_,
-                 .job_toml = setup_.submission.toml,
+                 .config = resolved_config(),
                  .layout = layout_,
                  .owners = owners_,
                  .roster = roster_,
@@ -334,7 +333,7 @@ OpenJob Job::order_to_open(const Member& worker) const {
 }
 
 void Job::ask_to_open(Turn& turn, const Member& worker) {
-  send(turn, worker.task, order_to_open(worker), effective_steps());
+  send(turn, worker.task, order_to_open(worker));
 }
 
 void Job::start_training(Turn& turn) {
@@ -381,6 +380,13 @@ std::uint64_t Job::effective_steps() const {
   const TrainSection& train = config().train;
   if (train.mode != Mode::kSync || config().data.sharding != Sharding::kNone || !described_) return train.steps;
   return smaller_limit(train.steps, train.epochs * ceil_div(described_->train_records, train.batch_size));
+}
+
+// What every task goes by.
+SharedJobConfig Job::resolved_config() const {
+  auto resolved = std::make_shared<JobConfig>(config());
+  resolved->train.steps = effective_steps();
+  return resolved;
 }
 
 std::uint64_t Job::steps_target() const {

@@ -72,7 +72,7 @@ void Job::fence(Turn& turn, const Member& worker, std::optional<Ticket> after) {
   fences_.push_back(std::move(fence));
   for (const Member& ps : holders()) {
     if (after)
-      hold(*after, Send{ps.task, FenceWorker{id(), generation_, worker}, std::nullopt});
+      hold(*after, Send{ps.task, FenceWorker{id(), generation_, worker}});
     else
       send(turn, ps.task, FenceWorker{id(), generation_, worker});
   }
@@ -93,7 +93,7 @@ void Job::change_roster(Turn& turn, std::vector<Member> members, const std::opti
   roster_.version = roster_.version.next();
   const Ticket ticket = turn.persist(RosterRecord{id(), generation_, roster_});
   if (lost) fence(turn, *lost, ticket);
-  hold(ticket, Send{pacer().task, SetRoster{id(), generation_, roster_}, std::nullopt});
+  hold(ticket, Send{pacer().task, SetRoster{id(), generation_, roster_}});
   if (DISTTRAIN_MUTANT(kRosterNotDurable)) send(turn, pacer().task, SetRoster{id(), generation_, roster_});
   // Blocks of steps are lent to a roster: those of this one are made from the ledger in the pacer's answer.
   if (is_sync()) may_lend_ = false;
@@ -143,7 +143,7 @@ void Job::invite(Turn& turn, const Member& worker) {
   if (is_lost || invited_.count(worker) != 0 || prepared_.count(worker) != 0) return;
   if (uses(worker) && stage_ == Stage::kTrain) return;
   invited_[worker] = turn.now;
-  send(turn, worker.task, DescribeJob{id(), setup_.submission.toml, ps_to_reach(turn.tasks)});
+  send(turn, worker.task, DescribeJob{id(), resolved_config(), ps_to_reach(turn.tasks)});
 }
 
 void Job::invite_all(Turn& turn) {
@@ -220,7 +220,7 @@ void Job::join(Turn& turn, const Member& worker) {
   change_roster(turn, std::move(members), std::nullopt);
   choose_evaluator(turn);
   // Its channels are refused until the pacer has the roster, and dialled again until they aren't.
-  hold(turn.last_ticket, Send{worker.task, order_to_open(worker), effective_steps()});
+  hold(turn.last_ticket, Send{worker.task, order_to_open(worker)});
   check_quorum(turn);
 }
 

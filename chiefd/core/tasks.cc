@@ -309,7 +309,7 @@ std::vector<Member> Tasks::leaving() const {
 void Tasks::let_go(const Member& member, Findings& findings, Actions& actions) {
   if (!is_current(member)) return;
   Task& task = tasks_[member.task];
-  send(Send{member.task, LeaveGranted{}, std::nullopt}, actions);
+  send(Send{member.task, LeaveGranted{}}, actions);
   task.state = TaskState::kLeft;
   task.reason = "it was told to end";
   task.connected = false;

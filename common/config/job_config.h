@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -147,5 +148,8 @@ struct JobConfig {
   CheckpointSection checkpoint;
   EvaluateSection evaluate;
 };
+
+// Of a job that the chief has resolved: shared, for messages are copied. Never null.
+using SharedJobConfig = std::shared_ptr<const JobConfig>;
 
 }  // namespace disttrain

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "common/config/job_config.h"
 #include "common/ids.h"
 #include "common/interval.h"
 #include "common/layout.h"
@@ -42,12 +43,14 @@ struct Owner {
   bool operator==(const Owner&) const = default;
 };
 
+// `config`, here and below: the job's settings as the chief read and resolved them; no other task reads job.toml.
+//
 // A worker reads the data's shape and builds the model once, to tell what the job needs. Any problem of the data or of
 // the model with the data is found here and comes back as TaskFailed. Then it dials each ps of `reach`: only a worker
 // that reaches all of them may take part.
 struct DescribeJob {
   JobId job;
-  std::string job_toml;
+  SharedJobConfig config = std::make_shared<const JobConfig>();
   std::vector<Owner> reach{};
 };
 
@@ -65,7 +68,7 @@ struct CreateShards {
   JobId job;
   Generation generation;
   std::uint64_t token = 0;  // channels and shard peers show it
-  std::string job_toml;
+  SharedJobConfig config = std::make_shared<const JobConfig>();
   Layout layout;
   std::vector<Owner> owners;          // of each shard in turn; the receiver makes those whose ps is itself
   Roster roster;                      // expected workers: memory is made for them
@@ -87,7 +90,7 @@ struct OpenJob {
   JobId job;
   Generation generation;
   std::uint64_t token = 0;
-  std::string job_toml;
+  SharedJobConfig config = std::make_shared<const JobConfig>();
   Layout layout;
   std::vector<Owner> owners;
   Roster roster;

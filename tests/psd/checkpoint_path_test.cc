@@ -22,7 +22,7 @@ using testing::IsEmpty;
 class PsCheckpoint : public PsWithFolder {
  protected:
   // Two shards, two workers with a channel to each.
-  void train(const std::string& stall_timeout = "") {
+  void train(std::optional<Duration> stall_timeout = std::nullopt) {
     create_job(order_with_folder(2, 2, "async", stall_timeout));
     for (std::uint32_t w = 0; w < 2; ++w)
       for (std::uint32_t s = 0; s < 2; ++s) channels_.push_back(open_channel(w, s));
@@ -158,7 +158,7 @@ TEST_F(PsCheckpoint, AbandonedOneLetsWorkersGoOnAndTheNextIsTaken) {
 }
 
 TEST_F(PsCheckpoint, HoldKeepsTheMarkedUntilTheChiefEndsIt) {
-  train("1s");
+  train(std::chrono::seconds(1));
   prepare_and_hear(1, true);
   mark_all(1);
   EXPECT_EQ(written()[0].attempt, 1U);
@@ -178,7 +178,7 @@ TEST_F(PsCheckpoint, HoldKeepsTheMarkedUntilTheChiefEndsIt) {
 }
 
 TEST_F(PsCheckpoint, MarksThatDoNotComeAreGivenUpAndSaidSo) {
-  train("1s");
+  train(std::chrono::seconds(1));
   prepare_and_hear(1);
   for (std::uint32_t s = 0; s < 2; ++s) channel(0, s).mark(1);
   const auto failed = hears<CheckpointFailed>();

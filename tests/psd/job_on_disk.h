@@ -21,13 +21,17 @@ class PsWithFolder : public PsShell {
   }
   ~PsWithFolder() override { std::filesystem::remove_all(folder_); }
 
-  // A job whose checkpoints are in folder_. `stall_timeout`: "" = the default.
+  // A job whose checkpoints are in folder_. `stall_timeout`: none = the default.
   CreateShards order_with_folder(std::uint32_t shards, std::uint32_t workers, const std::string& mode,
-                                 const std::string& stall_timeout = "") {
+                                 std::optional<Duration> stall_timeout = std::nullopt) {
     CreateShards created = order(shards, workers, mode);
     created.checkpoint_folder = folder_;
     created.checkpoint_mark = kMark;
-    if (!stall_timeout.empty()) created.job_toml.replace(0, 5, "[job]\nstall_timeout = \"" + stall_timeout + "\"");
+    if (stall_timeout) {
+      auto config = std::make_shared<JobConfig>(*created.config);
+      config->job.stall_timeout = *stall_timeout;
+      created.config = config;
+    }
     return created;
   }
 

@@ -1,5 +1,7 @@
 #include "tests/psd/shell_fixture.h"
 
+#include "common/config/reader/reader.h"
+
 #include <future>
 
 namespace disttrain::psd::test {
@@ -167,11 +169,14 @@ CreateShards PsShell::order(std::uint32_t shards, std::uint32_t workers, const s
   order.job = JobId(5);
   order.generation = Generation(3);
   order.token = 99;
-  order.job_toml =
+  const std::string toml =
       "[job]\nname = \"shell\"\nseed = 7\n[model]\nbuiltin = \"mlp\"\nlayers = [2, 2]\n"
       "[data]\npath = \"/tmp\"\nfiles = \"x*\"\n"
       "[train]\nbatch_size = 10\nepochs = 1\nmode = \"" +
       mode + "\"\noptimizer = { rule = \"sgd\", learning_rate = 0.5 }\n" + more_train;
+  const Result<JobConfig> config = config::read_job(toml);
+  EXPECT_TRUE(config) << config.error().message;
+  order.config = std::make_shared<const JobConfig>(config.value_or(JobConfig()));
   order.layout = small_layout(shards);
   for (std::uint32_t shard = 0; shard < shards; ++shard) order.owners.push_back(Owner{ps_, address_});
   order.roster = roster_of(workers);

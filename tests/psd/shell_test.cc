@@ -399,11 +399,13 @@ TEST_F(PsShell, AnAnswerThatWaitsForItsReaderIsWholeInAsync) {
 TEST_F(PsShell, ABrokenJobIsRefusedWithAReason) {
   ASSERT_TRUE(until([&] { return chief_.connected(); }));
   CreateShards broken = order(1, 1, "async");
-  broken.job_toml += "[nonsense]\n";
+  auto config = std::make_shared<JobConfig>(*broken.config);
+  config->train.batch_size = 0;
+  broken.config = config;
   chief_.send(broken);
   std::optional<TaskFailed> failed;
   ASSERT_TRUE(until([&] { return (failed = chief_.take<TaskFailed>()).has_value(); }));
-  EXPECT_THAT(failed->reason, HasSubstr("nonsense"));
+  EXPECT_THAT(failed->reason, HasSubstr("train.batch_size"));
 }
 
 TEST_F(PsShell, ARefusalByTheChiefEndsItWithTheCode) {

@@ -195,8 +195,6 @@ void ChiefNode::act(const chiefd::Send& action) {
       [&](auto message) {
         if constexpr (requires { message.layout; })
           message.layout = in_small_buckets(message.layout, jobs_.bucket_elements);
-        if constexpr (requires { message.layout; })
-          if (action.train_steps) message.job_toml += "#" + std::to_string(*action.train_steps);
         send(current->second, wire::ControlMessage(std::move(message)));
       },
       action.message);

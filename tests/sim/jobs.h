@@ -27,12 +27,7 @@ struct Jobs {
   Duration slow_piece{};
 
   // The chief puts the effective number of steps behind the name.
-  JobConfig read(const std::string& text) const {
-    const std::size_t mark = text.find('#');
-    JobConfig config = configs.at(text.substr(0, mark));
-    if (mark != std::string::npos) config.train.steps = std::stoull(text.substr(mark + 1));
-    return config;
-  }
+  JobConfig read(const std::string& text) const { return configs.at(text); }
 };
 
 // What a file of parameters to begin with holds.

@@ -78,7 +78,7 @@ void PsNode::on_order(const wire::ControlMessage& message) {
 void PsNode::create(const CreateShards& order) {
   job_.emplace();
   job_->order = order;
-  job_->config = jobs_.read(order.job_toml);
+  job_->config = *order.config;
   ++jobs_opened_;
   tell("makes its shards of job " + std::to_string(order.job.value) + ", generation " +
        std::to_string(order.generation.value) +

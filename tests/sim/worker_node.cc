@@ -123,7 +123,7 @@ void WorkerNode::open(const OpenJob& order) {
   held_ = order.job;
   held_generation_ = order.generation;
   order_ = order;
-  config_ = jobs_.read(order.job_toml);
+  config_ = *order.config;
   workerd::JobFacts facts;
   facts.self = self();
   facts.config = config_;

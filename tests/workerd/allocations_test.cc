@@ -12,6 +12,7 @@
 #include <new>
 #include <string_view>
 
+#include "common/config/reader/reader.h"
 #include "tests/workerd/exchange/fake_peers.h"
 #include "workerd/compute/fake_engine.h"
 #include "workerd/worker.h"
@@ -160,9 +161,10 @@ TEST(WorkerAllocations, AStepCostsNoneInTheSteadyState) {
   job.job = JobId(5);
   job.generation = Generation(1);
   job.token = 11;
-  job.job_toml =
+  const std::string toml =
       "[job]\nname = \"t\"\n[model]\nbuiltin = \"mlp\"\nlayers = [2, 10]\n[data]\nformat = \"csv\"\npath = \"" +
       folder.path.string() + "\"\nfiles = \"train.csv\"\n[train]\nbatch_size = 4\nepochs = 1\n";
+  job.config = std::make_shared<const JobConfig>(config::read_job(toml).value());
   job.layout = shards.layout;
   job.owners = shards.owners();
   job.roster = Roster{RosterVersion(1), {Member{TaskId{Role::kWorker, 0}, Incarnation(42)}}};

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/config/reader/reader.h"
 #include "tests/workerd/exchange/fake_peers.h"
 #include "workerd/compute/fake_engine.h"
 #include "workerd/worker.h"
@@ -82,10 +83,14 @@ class WorkerProcessTest : public ::testing::Test {
     layout.buckets = {Bucket{ShardId(0), 0, 0, 6}, Bucket{ShardId(1), 6, 0, 5}, Bucket{ShardId(0), 11, 6, 5}};
     return layout;
   }
-  std::string job_toml(const std::string& train = "") const {
-    return "[job]\nname = \"t\"\n[model]\nbuiltin = \"mlp\"\nlayers = [2, 10]\n[data]\nformat = \"csv\"\npath = \"" +
-           folder_.string() + "\"\nfiles = \"train.csv\"\n[train]\nbatch_size = 4\nepochs = 1\n" + train +
-           "\n[evaluate]\nfiles = \"test.csv\"\n";
+  SharedJobConfig job_config(const std::string& train = "") const {
+    const std::string toml =
+        "[job]\nname = \"t\"\n[model]\nbuiltin = \"mlp\"\nlayers = [2, 10]\n[data]\nformat = \"csv\"\npath = \"" +
+        folder_.string() + "\"\nfiles = \"train.csv\"\n[train]\nbatch_size = 4\nepochs = 1\n" + train +
+        "\n[evaluate]\nfiles = \"test.csv\"\n";
+    const Result<JobConfig> config = config::read_job(toml);
+    EXPECT_TRUE(config) << config.error().message;
+    return std::make_shared<const JobConfig>(config.value_or(JobConfig()));
   }
 
   void start_worker() {
@@ -113,7 +118,7 @@ class WorkerProcessTest : public ::testing::Test {
     open.job = JobId(5);
     open.generation = Generation(1);
     open.token = 11;
-    open.job_toml = job_toml(train);
+    open.config = job_config(train);
     open.layout = shards_.layout;
     open.owners = shards_.owners();
     open.roster = Roster{RosterVersion(1), {Member{TaskId{Role::kWorker, 0}, Incarnation(42)}}};
@@ -202,7 +207,7 @@ TEST_F(WorkerProcessTest, RegistersAndBeats) {
 
 TEST_F(WorkerProcessTest, DescribesTheModelAndTheData) {
   start_worker();
-  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->worker().tell(DescribeJob{JobId(5), job_config()});
   const JobDescribed described = chief_->wait_for<JobDescribed>();
   EXPECT_EQ(described.model, describe_fake(fake_model()));
   EXPECT_EQ(described.train_records, kRecords);
@@ -212,7 +217,7 @@ TEST_F(WorkerProcessTest, DescribesTheModelAndTheData) {
 TEST_F(WorkerProcessTest, MissingDataComesBackWithItsCodeAndTheWorkerLivesOn) {
   std::filesystem::remove(folder_ / "train.csv");
   start_worker();
-  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->worker().tell(DescribeJob{JobId(5), job_config()});
   const TaskFailed failed = chief_->wait_for<TaskFailed>();
   EXPECT_EQ(failed.code, ErrorCode::kNoInput);
   EXPECT_NE(failed.reason.find("train.csv"), std::string::npos) << failed.reason;
@@ -223,12 +228,12 @@ TEST_F(WorkerProcessTest, MissingDataComesBackWithItsCodeAndTheWorkerLivesOn) {
 TEST_F(WorkerProcessTest, TrainingDataThatCannotBeUsedIsCountedByItsReason) {
   std::ofstream(folder_ / "train.csv") << "1,2,3,4\n";
   start_worker();
-  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->worker().tell(DescribeJob{JobId(5), job_config()});
   chief_->wait_for<TaskFailed>();
   EXPECT_EQ(data_errors(), (std::vector<std::string>{"0", "0", "0", "1"}));
   chief_->messages.clear();
   std::filesystem::remove(folder_ / "train.csv");
-  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->worker().tell(DescribeJob{JobId(5), job_config()});
   chief_->wait_for<TaskFailed>();
   EXPECT_EQ(data_errors(), (std::vector<std::string>{"1", "0", "0", "1"}));
 }
@@ -236,7 +241,7 @@ TEST_F(WorkerProcessTest, TrainingDataThatCannotBeUsedIsCountedByItsReason) {
 TEST_F(WorkerProcessTest, EngineThatCannotBeMadeIsNoErrorOfTheData) {
   no_engine_ = Error{ErrorCode::kConfig, "there is no device cuda:7"};
   start_worker();
-  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->worker().tell(DescribeJob{JobId(5), job_config()});
   EXPECT_EQ(chief_->wait_for<TaskFailed>().reason, no_engine_->message);
   EXPECT_EQ(data_errors(), (std::vector<std::string>{"0", "0", "0", "0"}));
 }
@@ -244,7 +249,7 @@ TEST_F(WorkerProcessTest, EngineThatCannotBeMadeIsNoErrorOfTheData) {
 TEST_F(WorkerProcessTest, EvaluationDataThatCannotBeUsedIsCountedWhenDescribed) {
   std::filesystem::remove(folder_ / "test.csv");
   start_worker();
-  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->worker().tell(DescribeJob{JobId(5), job_config()});
   EXPECT_EQ(chief_->wait_for<TaskFailed>().code, ErrorCode::kNoInput);
   EXPECT_EQ(data_errors(), (std::vector<std::string>{"1", "0", "0", "0"}));
 }
@@ -264,7 +269,7 @@ TEST_F(WorkerProcessTest, EvaluationDataThatCannotBeUsedIsCountedWhenEvaluated) 
 TEST_F(WorkerProcessTest, TrainsAWholeJobAndEvaluates) {
   start_worker();
   lend_all();
-  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->worker().tell(DescribeJob{JobId(5), job_config()});
   chief_->wait_for<JobDescribed>();
   open_and_start();
   const WorkerFinished finished = chief_->wait_for<WorkerFinished>();
@@ -425,10 +430,10 @@ TEST_F(WorkerProcessTest, WhatTheChiefAsksTwiceIsAnsweredTwiceAndDoneOnce) {
     run_until(loop_, [&] { return chief_->peers.size() > before; });
     chief_->messages.clear();
   };
-  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->worker().tell(DescribeJob{JobId(5), job_config()});
   chief_->wait_for<JobDescribed>();
   reconnect();
-  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->worker().tell(DescribeJob{JobId(5), job_config()});
   EXPECT_EQ(chief_->wait_for<JobDescribed>().train_records, kRecords);
   chief_->worker().tell(open_job());
   chief_->wait_for<JobOpened>();
@@ -510,7 +515,7 @@ TEST_F(WorkerProcessTest, MessageThatMakesNoSenseIsDropped) {
   chief_->wait_for<Heartbeat>();
   const std::vector<std::byte> nonsense(24, std::byte{0xff});
   chief_->worker().send(wire::FrameType::kControl, nonsense);
-  chief_->worker().tell(DescribeJob{JobId(5), job_toml()});
+  chief_->worker().tell(DescribeJob{JobId(5), job_config()});
   EXPECT_EQ(chief_->wait_for<JobDescribed>().train_records, kRecords);
   EXPECT_EQ(chief_->peers.size(), 1U);
 }

@@ -8,12 +8,12 @@ namespace disttrain::wire {
 
 void write(const DescribeJob& m, schema::DescribeJob::Builder b) {
   b.setJob(m.job.value);
-  b.setJobToml(write_bytes(m.job_toml, kMaxJobTomlBytes, "job file"));
+  write(*m.config, b.initConfig());
   write_list(b.initReach(list_size(m.reach, kMaxShards, "ps tasks to reach")), m.reach);
 }
 
 DescribeJob read(schema::DescribeJob::Reader r) {
-  return DescribeJob{JobId(r.getJob()), read_bytes(r.getJobToml(), kMaxJobTomlBytes, "job file"),
+  return DescribeJob{JobId(r.getJob()), std::make_shared<const JobConfig>(read(r.getConfig())),
                      read_list<Owner>(r.getReach(), kMaxShards, "ps tasks to reach")};
 }
 
@@ -37,7 +37,7 @@ template <typename Message, typename Builder>
 static void write_placed(const Message& m, Builder& b) {
   write_job(m, b);
   b.setToken(m.token);
-  b.setJobToml(write_bytes(m.job_toml, kMaxJobTomlBytes, "job file"));
+  write(*m.config, b.initConfig());
   write(m.layout, b.initLayout());
   write_list(b.initOwners(list_size(m.owners, kMaxShards, "owners")), m.owners);
   write(m.roster, b.initRoster());
@@ -48,7 +48,7 @@ template <typename Message, typename Reader>
 static Message read_placed(Reader& r) {
   auto m = read_job<Message>(r);
   m.token = r.getToken();
-  m.job_toml = read_bytes(r.getJobToml(), kMaxJobTomlBytes, "job file");
+  m.config = std::make_shared<const JobConfig>(read(r.getConfig()));
   m.layout = read(r.getLayout());
   m.owners = read_list<Owner>(r.getOwners(), kMaxShards, "owners");
   m.roster = read(r.getRoster());

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/config/job_config.h"
 #include "common/printable.h"
 #include "transport/wire/message_io.h"
 #include "transport/wire/protocol.capnp.h"
@@ -117,6 +118,10 @@ ModelSpec read(schema::Model::Reader r);
 // Passes validate().
 void write(const Layout& layout, schema::Layout::Builder b);
 Layout read(schema::Layout::Reader r);
+
+// A job's settings (job_config_codec.cc). Enumerators, texts and lists are checked, ranges of numbers aren't.
+void write(const JobConfig& config, schema::JobConfig::Builder b);
+JobConfig read(schema::JobConfig::Reader r);
 
 // --- Lists, of the values above.
 

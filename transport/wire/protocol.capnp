@@ -74,6 +74,145 @@ struct Layout {
   buckets @3 :List(Bucket);
 }
 
+# ---------------------------------------------------------------------------------------------- A job's settings
+
+# What job.toml says, with every default filled in, paths absolute, and the number of steps that follows from the epochs
+# put in: the chief resolves it once, so that no task reads the text. common/config/job_config.h has meanings and units;
+# the receiver checks the ranges again (common/config/reader/reader.h: check_ranges).
+
+enum Placement { balanced @0; roundRobin @1; greedy @2; partitioned @3; }
+enum Mode { async @0; sync @1; ssp @2; }
+enum Activation { sigmoid @0; relu @1; tanh @2; gelu @3; }
+enum Loss { softmaxCrossEntropy @0; mse @1; sigmoidCrossEntropy @2; }
+enum Rule { sgd @0; momentum @1; nesterov @2; adagrad @3; rmsprop @4; adam @5; adamw @6; }
+enum ScheduleKind { constant @0; step @1; exponential @2; polynomial @3; cosine @4; }
+enum ClipKind { none @0; globalNorm @1; value @2; }
+enum NonfiniteAction { skip @0; fail @1; }
+enum Sharding { lease @0; none @1; }
+enum DataFormat { idx @0; csv @1; npy @2; }
+enum OnWorkerLoss { shrink @0; wait @1; }
+enum Restore { newest @0; none @1; }
+enum ShuffleKind { epoch @0; buffer @1; none @2; }
+
+struct Initializer {
+  kind @0 :InitializerKind;
+  scale @1 :Float64;
+}
+
+struct NamePair {
+  from @0 :Text;
+  to @1 :Text;
+}
+
+struct JobSection {
+  name @0 :Text;
+  seed @1 :UInt64;
+  shards @2 :UInt32;
+  placement @3 :Placement;
+  minWorkers @4 :UInt32;
+  onWorkerLoss @5 :OnWorkerLoss;
+  maxRestarts @6 :UInt32;
+  restartWindow @7 :Int64;  # nanoseconds
+  stallTimeout @8 :Int64;  # nanoseconds
+}
+
+struct ModelSection {
+  builtin @0 :Text;
+  layers @1 :List(UInt32);
+  activation @2 :Activation;
+  initializer @3 :Initializer;
+  dropout @4 :Float64;
+  loss @5 :Loss;
+}
+
+struct DataSection {
+  format @0 :DataFormat;
+  path @1 :Text;
+  files @2 :Text;
+  labels @3 :Text;
+  recordsBegin @4 :UInt64;  # [begin, end), both 0: all
+  recordsEnd @5 :UInt64;
+  sharding @6 :Sharding;
+  shuffle @7 :ShuffleKind;
+  shuffleBuffer @8 :UInt64;
+  scale @9 :Float64;
+  prefetch @10 :UInt32;
+}
+
+struct Optimizer {
+  rule @0 :Rule;
+  learningRate @1 :Float64;
+  weightDecay @2 :Float64;
+  momentum @3 :Float64;
+  beta1 @4 :Float64;
+  beta2 @5 :Float64;
+  rho @6 :Float64;
+  epsilon @7 :Float64;
+}
+
+struct Schedule {
+  kind @0 :ScheduleKind;
+  warmupSteps @1 :UInt64;
+  everySteps @2 :UInt64;
+  factor @3 :Float64;
+  decaySteps @4 :UInt64;
+  power @5 :Float64;
+  endFactor @6 :Float64;
+}
+
+struct Clip {
+  kind @0 :ClipKind;
+  value @1 :Float64;
+}
+
+struct Nonfinite {
+  action @0 :NonfiniteAction;
+  limit @1 :UInt32;
+}
+
+struct TrainSection {
+  mode @0 :Mode;
+  aggregate @1 :UInt32;
+  staleness @2 :UInt32;
+  pipeline @3 :UInt32;
+  batchSize @4 :UInt32;
+  epochs @5 :UInt64;
+  steps @6 :UInt64;
+  optimizer @7 :Optimizer;
+  schedule @8 :Schedule;
+  scaleLearningRateLinear @9 :Bool;
+  clip @10 :Clip;
+  nonfinite @11 :Nonfinite;
+}
+
+struct CheckpointSection {
+  directory @0 :Text;
+  everySteps @1 :UInt64;
+  every @2 :Int64;  # nanoseconds
+  keep @3 :UInt32;
+  keepEverySteps @4 :UInt64;
+  atEnd @5 :Bool;
+  restore @6 :Restore;
+  initFrom @7 :Text;
+  initMap @8 :List(NamePair);
+}
+
+struct EvaluateSection {
+  path @0 :Text;
+  files @1 :Text;
+  labels @2 :Text;
+  everySteps @3 :UInt64;
+}
+
+struct JobConfig {
+  job @0 :JobSection;
+  model @1 :ModelSection;
+  data @2 :DataSection;
+  train @3 :TrainSection;
+  checkpoint @4 :CheckpointSection;
+  evaluate @5 :EvaluateSection;
+}
+
 # ---------------------------------------------------------------------------------------------- Session
 
 # Whoever opens a connection says hello first and nothing else until it is answered by Welcome or Refused. A listener
@@ -219,7 +358,7 @@ struct ControlMessage {
 # Answered by JobDescribed, or by TaskFailed with what is wrong with the data or the model.
 struct DescribeJob {
   job @0 :UInt32;
-  jobToml @1 :Text;
+  config @1 :JobConfig;
   reach @2 :List(Owner);  # ps tasks that the worker dials before it answers
 }
 
@@ -237,7 +376,7 @@ struct CreateShards {
   job @0 :UInt32;
   generation @1 :UInt64;
   token @2 :UInt64;
-  jobToml @3 :Text;
+  config @3 :JobConfig;
   layout @4 :Layout;
   owners @5 :List(Owner);
   roster @6 :Roster;
@@ -261,7 +400,7 @@ struct OpenJob {
   job @0 :UInt32;
   generation @1 :UInt64;
   token @2 :UInt64;
-  jobToml @3 :Text;
+  config @3 :JobConfig;
   layout @4 :Layout;
   owners @5 :List(Owner);
   roster @6 :Roster;

@@ -130,14 +130,19 @@ Result<JobFile> read_job_file(const std::string& path, const std::vector<std::st
   return job_file(std::move(*config), *tree);
 }
 
-Result<JobFile> change_job(const std::string& toml, const std::vector<std::string>& sets) {
-  auto tree = parse(toml, "job.toml");
-  if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
-  for (const std::string& set : sets)
-    if (Status applied = apply_set(*tree, set); !applied) return tl::unexpected<Error>(std::move(applied.error()));
-  auto config = job_of(*tree);
-  if (!config) return tl::unexpected<Error>(std::move(config.error()));
-  return job_file(std::move(*config), *tree);
+Status check_ranges(const JobConfig& job) {
+  JobConfig copy = job;
+  TomlValue tree;
+  tree.value = write_table(job_keys(copy));
+  JobConfig read;
+  Reading reading;
+  read_table(job_keys(read), tree, "", reading);
+  refuse_control_characters(tree, "", reading);
+  // Nothing is given by a file here, so that no key is told to be left out.
+  reading.given = {{"train", {}}};
+  check_job_rules(job, reading);
+  if (!reading.problems.empty()) return all_problems(std::move(reading));
+  return {};
 }
 
 Status check_job_fits(const JobConfig& job, const ClusterConfig& cluster) {

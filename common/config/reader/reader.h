@@ -37,8 +37,9 @@ struct JobFile {
 // are made absolute: those of the file from its folder, those of a --set from the current folder.
 Result<JobFile> read_job_file(const std::string& path, const std::vector<std::string>& sets);
 
-// Text that travelled, with some keys changed as by --set.
-Result<JobFile> change_job(const std::string& toml, const std::vector<std::string>& sets);
+// Settings that came from another process: each value is within the range that its key has, and they go together.
+// kConfig otherwise, with the problems.
+Status check_ranges(const JobConfig& job);
 
 // What can only be told with both: aggregate, min_workers and shards against what the cluster has. kConfig.
 Status check_job_fits(const JobConfig& job, const ClusterConfig& cluster);

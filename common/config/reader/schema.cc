@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "common/bounds.h"
 #include "common/nearest_word.h"
 
 namespace disttrain::config {
@@ -169,6 +170,9 @@ Field text_of(std::string& to, std::string expected, std::function<bool(const st
                [&to, expected, fits](const TomlValue& value, const std::string& path, Reading& reading) {
                  const auto* found = value.as<std::string>();
                  if (found == nullptr || !fits(*found)) return refuse_value(value, path, expected, reading);
+                 if (found->size() > kMaxTextBytes)
+                   return refuse_value(value, path,
+                                       expected + " of at most " + std::to_string(kMaxTextBytes) + " bytes", reading);
                  to = *found;
                },
                [&to] { return std::optional(toml(to)); }};
@@ -199,8 +203,10 @@ Field text_map(std::map<std::string, std::string>& to) {
                  if (entries == nullptr) return refuse_value(value, path, expected, reading);
                  for (const TomlEntry& entry : *entries) {
                    const auto* name = entry.value.as<std::string>();
-                   if (name == nullptr || name->empty() || entry.key.empty())
-                     return refuse_value(entry.value, path + "." + entry.key, "a name", reading);
+                   if (name == nullptr || name->empty() || entry.key.empty() ||
+                       std::max(name->size(), entry.key.size()) > kMaxTextBytes)
+                     return refuse_value(entry.value, path + "." + entry.key,
+                                         "a name of at most " + std::to_string(kMaxTextBytes) + " bytes", reading);
                    to[entry.key] = *name;
                  }
                },

@@ -458,7 +458,7 @@ TEST_F(TrainingTest, SyncOverWholeSetsTellsThePacerItsNumberOfSteps) {
   const auto create = std::find_if(sent_.begin(), sent_.end(), [](const Send& message) {
     return std::holds_alternative<CreateShards>(message.message);
   });
-  EXPECT_EQ(create->train_steps, 300u);
+  EXPECT_EQ(std::get<CreateShards>(create->message).config->train.steps, 300u);
   EXPECT_EQ(status(job).steps_target, 300u);
 }
 

@@ -2,14 +2,18 @@
 // one that is added tomorrow: fill() gives each a value of its own, same() compares them all.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <variant>
 #include <vector>
 
+#include "common/config/job_config.h"
 #include "common/layout.h"
 #include "common/messages/checkpoint.h"
 #include "common/messages/client.h"
@@ -159,6 +163,26 @@ class Filler {
   void fill(PushOutcome& x) { x = PushOutcome::kFinished; }
   void fill(VariableKind& x) { x = VariableKind::kState; }
   void fill(InitializerKind& x) { x = InitializerKind::kHe; }
+  void fill(Placement& x) { x = Placement::kPartitioned; }
+  void fill(Mode& x) { x = Mode::kSsp; }
+  void fill(Activation& x) { x = Activation::kGelu; }
+  void fill(Loss& x) { x = Loss::kSigmoidCrossEntropy; }
+  void fill(Rule& x) { x = Rule::kAdamw; }
+  void fill(ScheduleKind& x) { x = ScheduleKind::kCosine; }
+  void fill(ClipKind& x) { x = ClipKind::kValue; }
+  void fill(NonfiniteAction& x) { x = NonfiniteAction::kFail; }
+  void fill(Sharding& x) { x = Sharding::kNone; }
+  void fill(DataFormat& x) { x = DataFormat::kNpy; }
+  void fill(OnWorkerLoss& x) { x = OnWorkerLoss::kWait; }
+  void fill(Restore& x) { x = Restore::kNone; }
+  void fill(ShuffleKind& x) { x = ShuffleKind::kNone; }
+  void fill(std::array<std::uint64_t, 2>& x) { x = {next_ += 7, next_ += 7}; }
+  void fill(std::map<std::string, std::string>& x) { x = {{"theirs", "ours"}, {"other", "name"}}; }
+  void fill(SharedJobConfig& x) {
+    auto config = std::make_shared<JobConfig>();
+    fill(*config);
+    x = config;
+  }
   void fill(Duration& x) { x = Duration(next_ += 7); }
   void fill(RankSet& x) { x.insert(Rank((next_ += 7) % kMaxRoster)); }
   void fill(Positions& x) {
@@ -224,6 +248,8 @@ bool same(const T& x, const T& y) {
     return same_lists(x, y);
   } else if constexpr (requires { x.has_value(), x->ledger; }) {
     return x.has_value() == y.has_value() && (!x || same(*x, *y));
+  } else if constexpr (std::is_same_v<T, SharedJobConfig>) {
+    return same(*x, *y);
   } else if constexpr (std::equality_comparable<T>) {
     return x == y;
   } else {

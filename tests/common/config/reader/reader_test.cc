@@ -600,8 +600,15 @@ TEST_F(JobFileOnDisk, APipeIsNoInput) {
 }
 
 TEST_F(JobFileOnDisk, JobThatIsTooLargeToBeSubmittedIsRefused) {
-  EXPECT_THAT(error_of({"data.labels=" + std::string(300'000, 'x')}).message,
+  std::string names;
+  for (int i = 0; i < 100; ++i) names += "theirs" + std::to_string(i) + " = \"" + std::string(3000, 'x') + "\", ";
+  EXPECT_THAT(error_of({"checkpoint.init_from=/there", "checkpoint.init_map={ " + names + "last = \"y\" }"}).message,
               HasSubstr("bytes, as it is submitted; expected at most 262144"));
+}
+
+TEST_F(JobFileOnDisk, TextThatNoMessageCarriesIsRefused) {
+  EXPECT_THAT(error_of({"data.labels=" + std::string(5000, 'x')}).message,
+              HasSubstr("expected a string of at most 4096 bytes"));
 }
 
 TEST_F(JobFileOnDisk, LargeFileIsRefused) {

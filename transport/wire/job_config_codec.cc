@@ -1,0 +1,272 @@
+// A job's settings on the wire: what job.toml says, resolved once by the chief.
+#include <cmath>
+
+#include "transport/wire/pieces.h"
+
+namespace disttrain::wire {
+namespace {
+
+constexpr std::size_t kMaxLayers = 1 << 16;
+constexpr std::size_t kMaxNames = 1 << 16;
+
+double read_finite(double number, const char* what) {
+  if (!std::isfinite(number))
+    malformed(std::string(what) + " is " + std::to_string(number) + "; expected a finite number");
+  return number;
+}
+
+}  // namespace
+
+static void write(const JobSection& v, schema::JobSection::Builder b) {
+  b.setName(write_name(v.name, "name"));
+  b.setSeed(v.seed);
+  b.setShards(v.shards);
+  b.setPlacement(write_enum<schema::Placement>(v.placement));
+  b.setMinWorkers(v.min_workers);
+  b.setOnWorkerLoss(write_enum<schema::OnWorkerLoss>(v.on_worker_loss));
+  b.setMaxRestarts(v.max_restarts);
+  b.setRestartWindow(v.restart_window.count());
+  b.setStallTimeout(v.stall_timeout.count());
+}
+
+static JobSection read(schema::JobSection::Reader r) {
+  JobSection v;
+  v.name = read_name(r.getName(), "name");
+  v.seed = r.getSeed();
+  v.shards = r.getShards();
+  v.placement = read_enum(r.getPlacement(), Placement::kPartitioned, "placement");
+  v.min_workers = r.getMinWorkers();
+  v.on_worker_loss = read_enum(r.getOnWorkerLoss(), OnWorkerLoss::kWait, "on worker loss");
+  v.max_restarts = r.getMaxRestarts();
+  v.restart_window = read_duration(r.getRestartWindow(), "restart window");
+  v.stall_timeout = read_duration(r.getStallTimeout(), "stall timeout");
+  return v;
+}
+
+static void write(const ModelSection& v, schema::ModelSection::Builder b) {
+  b.setBuiltin(write_name(v.builtin, "builtin"));
+  const unsigned layers = list_size(v.layers, kMaxLayers, "layers");
+  auto list = b.initLayers(layers);
+  for (unsigned i = 0; i < layers; ++i) list.set(i, v.layers[i]);
+  b.setActivation(write_enum<schema::Activation>(v.activation));
+  b.initInitializer().setKind(write_enum<schema::InitializerKind>(v.initializer.kind));
+  b.getInitializer().setScale(v.initializer.scale);
+  b.setDropout(v.dropout);
+  b.setLoss(write_enum<schema::Loss>(v.loss));
+}
+
+static ModelSection read(schema::ModelSection::Reader r) {
+  ModelSection v;
+  v.builtin = read_name(r.getBuiltin(), "builtin");
+  for (const std::uint32_t layer : bounded(r.getLayers(), kMaxLayers, "layers")) v.layers.push_back(layer);
+  v.activation = read_enum(r.getActivation(), Activation::kGelu, "activation");
+  v.initializer.kind = read_enum(r.getInitializer().getKind(), InitializerKind::kHe, "initializer");
+  v.initializer.scale = read_finite(r.getInitializer().getScale(), "scale");
+  v.dropout = read_finite(r.getDropout(), "dropout");
+  v.loss = read_enum(r.getLoss(), Loss::kSigmoidCrossEntropy, "loss");
+  return v;
+}
+
+static void write(const DataSection& v, schema::DataSection::Builder b) {
+  b.setFormat(write_enum<schema::DataFormat>(v.format));
+  b.setPath(write_path(v.path, "path"));
+  b.setFiles(write_path(v.files, "files"));
+  b.setLabels(write_path(v.labels, "labels"));
+  b.setRecordsBegin(v.records[0]);
+  b.setRecordsEnd(v.records[1]);
+  b.setSharding(write_enum<schema::Sharding>(v.sharding));
+  b.setShuffle(write_enum<schema::ShuffleKind>(v.shuffle));
+  b.setShuffleBuffer(v.shuffle_buffer);
+  b.setScale(v.scale);
+  b.setPrefetch(v.prefetch);
+}
+
+static DataSection read(schema::DataSection::Reader r) {
+  DataSection v;
+  v.format = read_enum(r.getFormat(), DataFormat::kNpy, "format");
+  v.path = read_path(r.getPath(), "path");
+  v.files = read_path(r.getFiles(), "files");
+  v.labels = read_path(r.getLabels(), "labels");
+  v.records = {r.getRecordsBegin(), r.getRecordsEnd()};
+  v.sharding = read_enum(r.getSharding(), Sharding::kNone, "sharding");
+  v.shuffle = read_enum(r.getShuffle(), ShuffleKind::kNone, "shuffle");
+  v.shuffle_buffer = r.getShuffleBuffer();
+  v.scale = read_finite(r.getScale(), "scale");
+  v.prefetch = r.getPrefetch();
+  return v;
+}
+
+static void write(const OptimizerConfig& v, schema::Optimizer::Builder b) {
+  b.setRule(write_enum<schema::Rule>(v.rule));
+  b.setLearningRate(v.learning_rate);
+  b.setWeightDecay(v.weight_decay);
+  b.setMomentum(v.momentum);
+  b.setBeta1(v.beta1);
+  b.setBeta2(v.beta2);
+  b.setRho(v.rho);
+  b.setEpsilon(v.epsilon);
+}
+
+static OptimizerConfig read(schema::Optimizer::Reader r) {
+  OptimizerConfig v;
+  v.rule = read_enum(r.getRule(), Rule::kAdamw, "rule");
+  v.learning_rate = read_finite(r.getLearningRate(), "learning rate");
+  v.weight_decay = read_finite(r.getWeightDecay(), "weight decay");
+  v.momentum = read_finite(r.getMomentum(), "momentum");
+  v.beta1 = read_finite(r.getBeta1(), "beta1");
+  v.beta2 = read_finite(r.getBeta2(), "beta2");
+  v.rho = read_finite(r.getRho(), "rho");
+  v.epsilon = read_finite(r.getEpsilon(), "epsilon");
+  return v;
+}
+
+static void write(const ScheduleConfig& v, schema::Schedule::Builder b) {
+  b.setKind(write_enum<schema::ScheduleKind>(v.kind));
+  b.setWarmupSteps(v.warmup_steps);
+  b.setEverySteps(v.every_steps);
+  b.setFactor(v.factor);
+  b.setDecaySteps(v.decay_steps);
+  b.setPower(v.power);
+  b.setEndFactor(v.end_factor);
+}
+
+static ScheduleConfig read(schema::Schedule::Reader r) {
+  ScheduleConfig v;
+  v.kind = read_enum(r.getKind(), ScheduleKind::kCosine, "kind");
+  v.warmup_steps = r.getWarmupSteps();
+  v.every_steps = r.getEverySteps();
+  v.factor = read_finite(r.getFactor(), "factor");
+  v.decay_steps = r.getDecaySteps();
+  v.power = read_finite(r.getPower(), "power");
+  v.end_factor = read_finite(r.getEndFactor(), "end factor");
+  return v;
+}
+
+static void write(const ClipConfig& v, schema::Clip::Builder b) {
+  b.setKind(write_enum<schema::ClipKind>(v.kind));
+  b.setValue(v.value);
+}
+
+static ClipConfig read(schema::Clip::Reader r) {
+  ClipConfig v;
+  v.kind = read_enum(r.getKind(), ClipKind::kValue, "kind");
+  v.value = read_finite(r.getValue(), "value");
+  return v;
+}
+
+static void write(const NonfiniteConfig& v, schema::Nonfinite::Builder b) {
+  b.setAction(write_enum<schema::NonfiniteAction>(v.action));
+  b.setLimit(v.limit);
+}
+
+static NonfiniteConfig read(schema::Nonfinite::Reader r) {
+  NonfiniteConfig v;
+  v.action = read_enum(r.getAction(), NonfiniteAction::kFail, "action");
+  v.limit = r.getLimit();
+  return v;
+}
+
+static void write(const TrainSection& v, schema::TrainSection::Builder b) {
+  b.setMode(write_enum<schema::Mode>(v.mode));
+  b.setAggregate(v.aggregate);
+  b.setStaleness(v.staleness);
+  b.setPipeline(v.pipeline);
+  b.setBatchSize(v.batch_size);
+  b.setEpochs(v.epochs);
+  b.setSteps(v.steps);
+  write(v.optimizer, b.initOptimizer());
+  write(v.schedule, b.initSchedule());
+  b.setScaleLearningRateLinear(v.scale_learning_rate_linear);
+  write(v.clip, b.initClip());
+  write(v.nonfinite, b.initNonfinite());
+}
+
+static TrainSection read(schema::TrainSection::Reader r) {
+  TrainSection v;
+  v.mode = read_enum(r.getMode(), Mode::kSsp, "mode");
+  v.aggregate = r.getAggregate();
+  v.staleness = r.getStaleness();
+  v.pipeline = r.getPipeline();
+  v.batch_size = r.getBatchSize();
+  v.epochs = r.getEpochs();
+  v.steps = r.getSteps();
+  v.optimizer = read(r.getOptimizer());
+  v.schedule = read(r.getSchedule());
+  v.scale_learning_rate_linear = r.getScaleLearningRateLinear();
+  v.clip = read(r.getClip());
+  v.nonfinite = read(r.getNonfinite());
+  return v;
+}
+
+static void write(const CheckpointSection& v, schema::CheckpointSection::Builder b) {
+  b.setDirectory(write_path(v.directory, "directory"));
+  b.setEverySteps(v.every_steps);
+  b.setEvery(v.every.count());
+  b.setKeep(v.keep);
+  b.setKeepEverySteps(v.keep_every_steps);
+  b.setAtEnd(v.at_end);
+  b.setRestore(write_enum<schema::Restore>(v.restore));
+  b.setInitFrom(write_path(v.init_from, "init from"));
+  if (v.init_map.size() > kMaxNames)
+    malformed("it maps " + std::to_string(v.init_map.size()) + " names; at most " + std::to_string(kMaxNames) +
+              " are allowed");
+  auto list = b.initInitMap(static_cast<unsigned>(v.init_map.size()));
+  unsigned i = 0;
+  for (const auto& [from, to] : v.init_map) {
+    list[i].setFrom(write_name(from, "name"));
+    list[i++].setTo(write_name(to, "name"));
+  }
+}
+
+static CheckpointSection read(schema::CheckpointSection::Reader r) {
+  CheckpointSection v;
+  v.directory = read_path(r.getDirectory(), "directory");
+  v.every_steps = r.getEverySteps();
+  v.every = read_duration(r.getEvery(), "every");
+  v.keep = r.getKeep();
+  v.keep_every_steps = r.getKeepEverySteps();
+  v.at_end = r.getAtEnd();
+  v.restore = read_enum(r.getRestore(), Restore::kNone, "restore");
+  v.init_from = read_path(r.getInitFrom(), "init from");
+  for (auto pair : bounded(r.getInitMap(), kMaxNames, "init map"))
+    v.init_map.emplace(read_name(pair.getFrom(), "name"), read_name(pair.getTo(), "name"));
+  return v;
+}
+
+static void write(const EvaluateSection& v, schema::EvaluateSection::Builder b) {
+  b.setPath(write_path(v.path, "path"));
+  b.setFiles(write_path(v.files, "files"));
+  b.setLabels(write_path(v.labels, "labels"));
+  b.setEverySteps(v.every_steps);
+}
+
+static EvaluateSection read(schema::EvaluateSection::Reader r) {
+  EvaluateSection v;
+  v.path = read_path(r.getPath(), "path");
+  v.files = read_path(r.getFiles(), "files");
+  v.labels = read_path(r.getLabels(), "labels");
+  v.every_steps = r.getEverySteps();
+  return v;
+}
+
+void write(const JobConfig& v, schema::JobConfig::Builder b) {
+  write(v.job, b.initJob());
+  write(v.model, b.initModel());
+  write(v.data, b.initData());
+  write(v.train, b.initTrain());
+  write(v.checkpoint, b.initCheckpoint());
+  write(v.evaluate, b.initEvaluate());
+}
+
+JobConfig read(schema::JobConfig::Reader r) {
+  JobConfig v;
+  v.job = read(r.getJob());
+  v.model = read(r.getModel());
+  v.data = read(r.getData());
+  v.train = read(r.getTrain());
+  v.checkpoint = read(r.getCheckpoint());
+  v.evaluate = read(r.getEvaluate());
+  return v;
+}
+
+}  // namespace disttrain::wire
