@@ -96,6 +96,7 @@ void ChiefMetrics::collect_job(const JobStatus& status, double unix_now, Page& p
   page.set(metrics::kStepsTarget, {job}, count(status.steps_target));
   page.set(metrics::kGeneration, {job}, count(status.generation.value));
   page.set(metrics::kExamples, {job}, count(status.examples_heard));
+  if (status.learning_rate) page.set(metrics::kLearningRate, {job}, *status.learning_rate);
   if (status.loss) page.set(metrics::kLoss, {job}, *status.loss);
   if (status.evaluation) page.set(metrics::kEvaluationLoss, {job}, status.evaluation->loss);
   if (status.evaluation && status.evaluation->accuracy)

@@ -6,7 +6,6 @@
 
 #include "common/daemon/clock.h"
 #include "common/memory_plan.h"
-#include "common/update/schedule.h"
 #include "workerd/exchange/ps_exchange.h"
 #include "workerd/input/evaluation_batches.h"
 #include "workerd/input/fits.h"
@@ -159,7 +158,6 @@ void JobRunner::supply_batches() {
 }
 
 void JobRunner::on_parameters(ShardId shard, const Parameters& parameters) {
-  if (shard == ShardId(0)) global_step_ = parameters.version;
   is_step_skipped_ = is_step_skipped_ || parameters.outcome == PushOutcome::kSkipped;
   feed(ParametersArrived{shard, parameters});
 }
@@ -185,11 +183,9 @@ void JobRunner::count_step() {
   if (now_ - shown_ >= kShowEvery) show_figures();
 }
 
-// The roster is the one that the job was opened with: a scaled learning rate may be another since.
 void JobRunner::show_figures() {
   const input::PrefetchStats input = input_->stats();
   WorkerFigures& figures = world_.figures;
-  figures.learning_rate = update::learning_rate(prepared_.config.train, global_step_.value, job_.roster.members.size());
   figures.records = before_.records + input.examples;
   figures.stalled = before_.stalled + input.stalled;
   figures.batches_ready = input.ready;

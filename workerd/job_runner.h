@@ -115,7 +115,6 @@ class JobRunner final : public ExchangeHandler {
   Progress counted_;                                                // as of the last step that world_.figures has
   WorkerFigures before_;                                            // of the job's runners before this one
   bool is_step_skipped_ = false;                                    // the one under way, by a shard
-  Step global_step_;                                                // as shard 0 last said
   std::optional<Compute> compute_;                                  // due
   std::optional<RunEvaluation> evaluation_;                         // due
   std::optional<Error> broken_;                                     // found while actions were carried out

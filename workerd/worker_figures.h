@@ -29,7 +29,6 @@ struct WorkerFigures {
   std::uint64_t nonfinite = 0;  // steps that a shard skipped for this worker's loss or gradient
   std::array<SecondsHistogram, kStepPhases> phases;
   double loss = std::numeric_limits<double>::quiet_NaN();  // NaN before the first step
-  double learning_rate = 0.0;
 
   std::uint64_t records = 0;
   std::uint64_t bytes_read = 0;

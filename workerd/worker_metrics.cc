@@ -13,7 +13,6 @@ void collect(const WorkerFigures& figures, const std::string& task, metrics::Pag
   for (std::size_t i = 0; i < kStepPhases; ++i)
     page.set(metrics::kWorkerStepSeconds, {task, job, to_string(step_phase(i))}, figures.phases[i]);
   if (figures.steps > 0) page.set(metrics::kWorkerLoss, {task, job}, figures.loss);
-  page.set(metrics::kWorkerLearningRate, {task, job}, figures.learning_rate);
   page.set(metrics::kWorkerNonfinite, {task, job}, count(figures.nonfinite));
   page.set(metrics::kDataRecords, {task, job}, count(figures.records));
   page.set(metrics::kDataReadBytes, {task, job}, count(figures.bytes_read));

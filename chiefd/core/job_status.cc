@@ -3,8 +3,6 @@
 
 #include "chiefd/core/job.h"
 
-#include "common/update/schedule.h"
-
 namespace disttrain::chiefd {
 
 std::uint64_t Job::steps_of(const Member& worker) const {
@@ -99,8 +97,7 @@ JobStatus Job::status(Instant now) const {
   }
   status.examples = pacer_report_.examples;
   status.loss = loss_;
-  status.learning_rate =
-      update::learning_rate(config().train, status.global_step, std::max<std::size_t>(1, roster_.members.size()));
+  if (pacer_report_.learning_rate > 0.0) status.learning_rate = pacer_report_.learning_rate;
   status.epoch = pacer_report_.complete_epochs;
   status.late = pacer_report_.late;
   status.skipped = pacer_report_.skipped;

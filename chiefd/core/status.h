@@ -97,9 +97,9 @@ struct JobStatus {
   double steps_per_second = 0.0;
   double examples_per_second = 0.0;
   std::uint64_t examples = 0;
-  std::optional<double> loss;  // none: no step was heard of since it began
-  double learning_rate = 0.0;  // of the next update
-  std::uint32_t epoch = 0;     // complete ones
+  std::optional<double> loss;           // none: no step was heard of since it began
+  std::optional<double> learning_rate;  // of the next update, as the pacer says; none: it hasn't yet
+  std::uint32_t epoch = 0;              // complete ones
   std::uint64_t late = 0;
   std::uint64_t skipped = 0;
   double staleness = 0.0;

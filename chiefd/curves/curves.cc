@@ -78,7 +78,7 @@ void Curves::add_point(Instant now, std::int64_t wall_nanoseconds, const JobStat
   CurvePoint point{.step = status.global_step,
                    .wall_nanoseconds = wall_nanoseconds,
                    .loss = status.loss.value_or(std::numeric_limits<double>::quiet_NaN()),
-                   .learning_rate = status.learning_rate};
+                   .learning_rate = status.learning_rate.value_or(std::numeric_limits<double>::quiet_NaN())};
   if (last_ && now > last_->at && last_->step <= status.global_step && last_->examples <= status.examples) {
     const double seconds = to_seconds(now - last_->at);
     point.steps_per_second = static_cast<double>(status.global_step - last_->step) / seconds;
@@ -90,7 +90,7 @@ void Curves::add_point(Instant now, std::int64_t wall_nanoseconds, const JobStat
 
   std::vector<Scalar> scalars;
   if (std::isfinite(point.loss)) scalars.push_back({"train/loss", point.loss});
-  scalars.push_back({"train/learning_rate", point.learning_rate});
+  if (std::isfinite(point.learning_rate)) scalars.push_back({"train/learning_rate", point.learning_rate});
   if (point.steps_per_second) scalars.push_back({"train/steps_per_second", *point.steps_per_second});
   if (point.examples_per_second) scalars.push_back({"train/examples_per_second", *point.examples_per_second});
   record(wall_nanoseconds, point.step, scalars);

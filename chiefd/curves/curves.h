@@ -22,7 +22,7 @@ struct CurvePoint {
   std::uint64_t step = 0;
   std::int64_t wall_nanoseconds = 0;
   double loss = std::numeric_limits<double>::quiet_NaN();  // NaN: there is none
-  double learning_rate = 0.0;
+  double learning_rate = std::numeric_limits<double>::quiet_NaN();
   std::optional<double> steps_per_second{};  // since the last look
   std::optional<double> examples_per_second{};
 };

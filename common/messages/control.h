@@ -271,9 +271,10 @@ struct PacerReport {
   std::uint32_t skipped_in_row = 0;
   std::uint32_t complete_epochs = 0;
   std::vector<EpochLedger> ledger;
-  bool finished = false;   // train.steps is reached
-  double staleness = 0.0;  // steps between a gradient's pull and its use; mean over the last steps
-  Step slowest_clock;      // ssp: of the workers at work; who joins begins there
+  bool finished = false;       // train.steps is reached
+  double staleness = 0.0;      // steps between a gradient's pull and its use; mean over the last steps
+  Step slowest_clock;          // ssp: of the workers at work; who joins begins there
+  double learning_rate = 0.0;  // of the next update, with the schedule and the roster in force; 0: none is told yet
 };
 
 // pacer -> chief, answers SetRoster.

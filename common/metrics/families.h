@@ -63,6 +63,8 @@ inline constexpr Family<1> kGeneration{
     {"job"},
     "1 more with each rollback; 1 at first, or 1 more than its folder of checkpoints has"};
 inline constexpr Family<1> kExamples{"examples_total", Kind::kCounter, {"job"}, "Examples applied, lost ones too"};
+inline constexpr Family<1> kLearningRate{
+    "learning_rate", Kind::kGauge, {"job"}, "Of the next update; none before the first step"};
 inline constexpr Family<1> kLoss{"loss", Kind::kGauge, {"job"}, "Mean over the last steps; none before the first step"};
 inline constexpr Family<1> kEvaluationLoss{
     "evaluation_loss", Kind::kGauge, {"job"}, "Of the newest evaluation; none before the first"};
@@ -107,8 +109,6 @@ inline constexpr Family<3> kWorkerStepSeconds{
     "worker_step_seconds", Kind::kHistogram, {"task", "job", "phase"}, "Of each step, the time in each phase"};
 inline constexpr Family<2> kWorkerLoss{
     "worker_loss", Kind::kGauge, {"task", "job"}, "Of its newest batch; none before the first"};
-inline constexpr Family<2> kWorkerLearningRate{
-    "worker_learning_rate", Kind::kGauge, {"task", "job"}, "Of the update that follows the parameters it has"};
 inline constexpr Family<2> kWorkerNonfinite{
     "worker_nonfinite_total", Kind::kCounter, {"task", "job"}, "Its steps whose loss or gradient wasn't finite"};
 inline constexpr Family<2> kDataRecords{

@@ -322,6 +322,7 @@ std::size_t ShardCore::parked() const {
 PacerReport ShardCore::report() const {
   PacerReport report = pacer_.report(finished());
   if (train_.mode == Mode::kSsp) report.slowest_clock = clocks_.start();
+  report.learning_rate = update_at().learning_rate;
   return report;
 }
 

@@ -40,6 +40,7 @@ CHIEF_JOB = {
     "steps_target": {"job"},
     "generation": {"job"},
     "examples_total": {"job"},
+    "learning_rate": {"job"},
     "loss": {"job"},
     "evaluation_loss": {"job"},
     "evaluation_accuracy": {"job"},
@@ -59,7 +60,6 @@ WORKER_JOB = {
     "worker_examples_total": {"task", "job"},
     "worker_step_seconds": {"task", "job", "phase"},
     "worker_loss": {"task", "job"},
-    "worker_learning_rate": {"task", "job"},
     "worker_nonfinite_total": {"task", "job"},
     "data_records_total": {"task", "job"},
     "data_read_bytes_total": {"task", "job"},
@@ -214,7 +214,7 @@ class MetricsTest(SystemTest):
         self.assertEqual(ps.sum("ps_parameters_bytes"), parameters)
         self.assertEqual(ps.sum("ps_push_bytes_total") % 4, 0)
         self.assertGreater(ps.of("rpc_requests_total", op="push", code="ok")[0], 0)
-        self.assertAlmostEqual(worker.sum("worker_learning_rate"), 0.01)
+        self.assertAlmostEqual(chief.sum("learning_rate"), 0.01)
         self.assertEqual(worker.sum("worker_examples_total"), 50 * worker.sum("worker_steps_total"))
         self.assertEqual({own["phase"] for own, _ in worker.series["worker_step_seconds_count"]},
                          {"input", "pull", "compute", "push", "wait"})

@@ -585,6 +585,7 @@ struct PacerReport {
   finished @11 :Bool;
   staleness @12 :Float64;
   slowestClock @13 :UInt64;  # ssp
+  learningRate @14 :Float64;  # of the next update
 }
 
 # task -> chief, each tenth of the heartbeat timeout. Answered by HeartbeatAnswer. That it comes shows that the task

@@ -63,6 +63,7 @@ void write(const PacerReport& m, schema::PacerReport::Builder b) {
   b.setFinished(m.finished);
   b.setStaleness(m.staleness);
   b.setSlowestClock(m.slowest_clock.value);
+  b.setLearningRate(m.learning_rate);
 }
 
 PacerReport read(schema::PacerReport::Reader r) {
@@ -86,6 +87,7 @@ PacerReport read(schema::PacerReport::Reader r) {
   m.finished = r.getFinished();
   m.staleness = r.getStaleness();
   m.slowest_clock = Step(r.getSlowestClock());
+  m.learning_rate = r.getLearningRate();
   return m;
 }
 

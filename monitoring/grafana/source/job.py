@@ -50,8 +50,8 @@ DASHBOARD = dashboard(
                        ("max by (task) (disttrain_worker_loss{TASKS})", "{{task}}"),
                        min=None),
             timeseries("Learning rate", "sci",
-                       "Of each worker's last step. Expected: the same for all, along train.schedule.",
-                       ("max by (task) (disttrain_worker_learning_rate{TASKS})", "{{task}}")),
+                       "Of the next update, along train.schedule.",
+                       ("max (disttrain_learning_rate{JOB})", "learning rate")),
             timeseries("Steps with values that aren't finite", "short",
                        "Loss or gradient was NaN or infinite, and the step was skipped. Expected: none. "
                        "train.nonfinite.limit of them in a row fail the job.",
