@@ -77,9 +77,11 @@ TEST(Curves, ManyPointsAreThinnedOutAndSpanTheWholeJob) {
 }
 
 // Shown the job of a core, and its events.
-class ProgressOfAJob : public RecoveryTest {
+constexpr double kRate = 0.25;  // that the pacer tells
+
+class CurvesOfAJob : public RecoveryTest {
  protected:
-  ProgressOfAJob() { fs::create_directory(folder_.path() / "a"); }
+  CurvesOfAJob() { fs::create_directory(folder_.path() / "a"); }
 
   JobConfig with_events() const {
     JobConfig config = with_checkpoints();
@@ -113,9 +115,9 @@ class ProgressOfAJob : public RecoveryTest {
   std::optional<Curves> curves_{[](const std::string& why) { ADD_FAILURE() << why; }};
 };
 
-TEST_F(ProgressOfAJob, RollbackTakesBackWhatComesAfterItHoweverSoonTheJobIsBeyond) {
+TEST_F(CurvesOfAJob, RollbackTakesBackWhatComesAfterItHoweverSoonTheJobIsBeyond) {
   const JobId job = train(with_events());
-  const double rate = status(job).learning_rate;
+  pacer_.learning_rate = kRate;
   report(100);
   look(job);
   now_ += 1s;
@@ -124,6 +126,7 @@ TEST_F(ProgressOfAJob, RollbackTakesBackWhatComesAfterItHoweverSoonTheJobIsBeyon
   newest_ = restore_point(120);
   kill(ps(0));
   pacer_ = newest_->pacer;
+  pacer_.learning_rate = kRate;
   restart(ps(0));
   hear("rolled_back");
   EXPECT_EQ(steps_of(*curves_), (std::vector<std::uint64_t>{100}));
@@ -133,13 +136,13 @@ TEST_F(ProgressOfAJob, RollbackTakesBackWhatComesAfterItHoweverSoonTheJobIsBeyon
   EXPECT_EQ(steps_of(*curves_), (std::vector<std::uint64_t>{100, 250}));
   const std::int64_t rolled_back_at = now_.time_since_epoch().count() - Duration(1s).count();
   EXPECT_EQ(hexadecimal(written()),
-            hexadecimal(version_record(kWall) + restart_record(kWall, 100) + record_of(100, rate) +
-                        record_of(200, rate, 100) + restart_record(rolled_back_at, 121) + record_of(250, rate)));
+            hexadecimal(version_record(kWall) + restart_record(kWall, 100) + record_of(100, kRate) +
+                        record_of(200, kRate, 100) + restart_record(rolled_back_at, 121) + record_of(250, kRate)));
 }
 
-TEST_F(ProgressOfAJob, NewChiefShowsNothingBeforeItKnowsWhereTheJobIs) {
+TEST_F(CurvesOfAJob, NewChiefShowsNothingBeforeItKnowsWhereTheJobIs) {
   const JobId job = train(with_events());
-  const double rate = status(job).learning_rate;
+  pacer_.learning_rate = kRate;
   journal_.jobs.at(job).checkpoint = CheckpointRecord{job, Generation(1), Step(20), folder_.path() / "a/step"};
   report(5000);
   restart_chief();
@@ -157,14 +160,15 @@ TEST_F(ProgressOfAJob, NewChiefShowsNothingBeforeItKnowsWhereTheJobIs) {
   look(job);
   EXPECT_EQ(steps_of(*curves_), (std::vector<std::uint64_t>{5000, 5100}));
   EXPECT_EQ(hexadecimal(written()), hexadecimal(version_record(kWall) + restart_record(kWall, 5000) +
-                                                record_of(5000, rate) + record_of(5100, rate, 100)));
+                                                record_of(5000, kRate) + record_of(5100, kRate, 100)));
 }
 
-TEST_F(ProgressOfAJob, RollbackBeforeTheFirstLookCounts) {
+TEST_F(CurvesOfAJob, RollbackBeforeTheFirstLookCounts) {
   const JobId job = train(with_events());
   newest_ = restore_point(120);
   kill(ps(0));
   pacer_ = newest_->pacer;
+  pacer_.learning_rate = kRate;
   restart(ps(0));
   hear("rolled_back");
   report(250);
