@@ -36,7 +36,7 @@ bool is_final(JobState state);
 struct TermRecord {
   JournalId journal;
   Term term;
-  Incarnation chief{};  // its process; 0: an older version wrote the record
+  Incarnation chief{};  // its process
   bool operator==(const TermRecord&) const = default;
 };
 
@@ -184,7 +184,7 @@ struct EventRecord {
   std::uint64_t step = 0;             // global step, where it says something
   std::string text;                   // a sentence
   std::string cause{};                // of a loss and what follows from it: Cause::reason; its task is `task`
-  // Since the host booted, suspended time too; filled in with the wall clock's. 0: an older version wrote the record.
+  // Since the host booted, suspended time too; filled in with the wall clock's. 0: not known.
   std::int64_t uptime_nanoseconds{};
   bool operator==(const EventRecord&) const = default;
 };

@@ -1,8 +1,10 @@
-// Journal records as bytes, little-endian, and back. Formats never change in place: a new shape gets a new type number.
-// Decoding trusts nothing.
+// Journal records as bytes and back: Cap'n Proto messages, as on the wire. records.capnp is the book of all records.
+// Decoding trusts nothing: the answer is a whole, checked record or an Error that says what was found. No I/O, no
+// state, any thread.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -11,11 +13,12 @@
 
 namespace disttrain::chiefd {
 
-inline constexpr std::uint32_t kJournalVersion = 5;
+// Of the file (format.h) and of its records. 6: records are Cap'n Proto messages.
+inline constexpr std::uint32_t kJournalVersion = 6;
 
-// kSoftware: the wire's codec can't write the model that it describes.
+// kSoftware: the record exceeds a limit (limits.h, common/bounds.h), so it couldn't be read back.
 Result<std::vector<std::byte>> encode_record(const Record& record);
-// kData: what was found, of a record whose checksum is right. An unknown type is one of a newer version.
+// Of bytes whose checksum is right. kData: what was found. kConfig: a newer version knows this kind of record.
 Result<Record> decode_record(std::span<const std::byte> bytes);
 
 }  // namespace disttrain::chiefd

@@ -23,7 +23,7 @@ class JournalFile {
  public:
   struct Opened;
   // Makes the journal where there never was one. kData: acknowledged records are missing or damaged; nothing was
-  // changed, and the message says what to do. kConfig: a newer version wrote it. And what the disk answers.
+  // changed, and the message says what to do. kConfig: another version wrote it. And what the disk answers.
   static Result<Opened> open(std::unique_ptr<JournalDisk> disk, std::uint64_t least_rewritten = kLeastRewritten);
   // In this folder, which is made if it is missing. kConfig, too: another chief has it.
   static Result<Opened> open(const std::string& directory);

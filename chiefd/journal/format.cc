@@ -16,6 +16,7 @@ using Span = std::span<const std::byte>;
 
 constexpr std::array<char, 8> kMagic = {'D', 'T', 'R', 'N', 'J', 'R', 'N', 'L'};
 constexpr std::array<char, 8> kMarkMagic = {'D', 'T', 'R', 'N', 'M', 'A', 'R', 'K'};
+constexpr std::size_t kVersionEnd = 12;      // of a head of any version
 constexpr std::size_t kHeadBytes = 32;       // magic, u32 version, u32 crc32c, u64 records, u64 bytes of the snapshot
 constexpr std::size_t kBatchHeadBytes = 16;  // u32 length, u32 crc32c, u64 number of the last record
 constexpr std::size_t kCopyHeadBytes = 24;   // u32 length, u32 crc32c, u64 number, u64 offset of the batch
@@ -25,13 +26,6 @@ constexpr std::size_t kCopyRoom = kCopyHeadBytes + kMaxCopiedBytes;
 constexpr std::size_t kSnapshot = kFirstCopy + 2 * kCopyRoom;
 static_assert(kSnapshot == kJournalHeadBytes);
 constexpr std::size_t kNumberAt = 8;  // the checksum of a batch or copy covers its length and all from here on
-
-// Of versions before 5: a head of magic and version, then batches with a length and a checksum alone.
-constexpr std::uint32_t kCounted = 5;
-constexpr std::uint32_t kBatches = 4;  // before this version a batch was one record, without a length of its own
-constexpr std::size_t kOldHeadBytes = 12;
-constexpr std::size_t kOldBatchHeadBytes = 8;
-constexpr std::size_t kOldMaxBatchBytes = 64 << 20;
 
 template <typename Integer>
 void put(JournalBytes& out, Integer value) {
@@ -237,7 +231,7 @@ std::string at_byte(std::uint64_t offset) {
   return "at byte " + std::to_string(offset);
 }
 
-Result<JournalReading> read_counted(JournalBytes bytes, const std::string& path) {
+Result<JournalReading> read_batches(JournalBytes bytes, const std::string& path) {
   JournalReading reading;
   const auto harmed = [&reading](const std::string& what) {
     reading.harm = what;
@@ -275,44 +269,22 @@ Result<JournalReading> read_counted(JournalBytes bytes, const std::string& path)
   return reading;
 }
 
-// Without copies nobody knows whether what the file ends with was torn. If a whole batch follows, it wasn't.
-Result<JournalReading> read_old(Span bytes, std::uint32_t version, const std::string& path) {
-  JournalReading reading;
-  const auto length_of_first = [](Span rest) -> std::size_t {
-    if (rest.size() < kOldBatchHeadBytes) return 0;
-    const auto length = get<std::uint32_t>(rest, 0);
-    if (length == 0 || length > kOldMaxBatchBytes || rest.size() - kOldBatchHeadBytes < length) return 0;
-    const std::uint32_t sum = wire::crc32c(rest.subspan(kOldBatchHeadBytes, length), wire::crc32c(rest.first(4)));
-    return sum == get<std::uint32_t>(rest, 4) ? length : 0;
-  };
-  std::size_t at = kOldHeadBytes;
-  while (const std::size_t length = length_of_first(bytes.subspan(at))) {
-    const Span content = bytes.subspan(at + kOldBatchHeadBytes, length);
-    const Result<std::vector<Span>> records =
-        version >= kBatches ? records_of(content, path) : Result<std::vector<Span>>(std::vector<Span>{content});
-    if (!records) return tl::unexpected(records.error());
-    if (Status applied = apply_records(reading.state, *records, path); !applied) return tl::unexpected(applied.error());
-    reading.records += records->size();
-    at += kOldBatchHeadBytes + length;
-  }
-  for (std::size_t behind = at + 1; behind < bytes.size(); ++behind)
-    if (length_of_first(bytes.subspan(behind)) != 0) {
-      reading.harm = "the record " + at_byte(at) + " has a wrong checksum, and one " + at_byte(behind) + " is right";
-      return reading;
-    }
-  reading.torn_bytes = bytes.size() - at;
-  return reading;
-}
-
-// A bit has flipped in the version: nobody needs a newer chiefd.
-bool is_right_with_a_known_version(Span bytes) {
+// A bit has flipped in the version: nobody needs another chiefd.
+bool is_right_with_this_version(Span bytes) {
   if (bytes.size() < kHeadBytes) return false;
   JournalBytes head(bytes.begin(), bytes.begin() + kHeadBytes);
-  for (std::uint32_t version = kCounted; version <= kJournalVersion; ++version) {
-    set(head, kMagic.size(), version);
-    if (get<std::uint32_t>(head, 12) == sum_of_head(head)) return true;
-  }
-  return false;
+  set(head, kMagic.size(), kJournalVersion);
+  return get<std::uint32_t>(head, 12) == sum_of_head(head);
+}
+
+// Of a file whose version isn't kJournalVersion.
+Error other_version(std::uint32_t version, const std::string& path) {
+  const bool is_newer = version > kJournalVersion;
+  std::string message = path + " was written by " + (is_newer ? "a newer" : "an older") + " chiefd (journal version " +
+                        std::to_string(version) + ", this one reads version " + std::to_string(kJournalVersion) +
+                        "): install that version again";
+  if (!is_newer) message += ", or move this file and " + path + ".mark away to begin without its jobs";
+  return Error{ErrorCode::kConfig, std::move(message)};
 }
 
 }  // namespace
@@ -323,16 +295,13 @@ Result<JournalReading> read_journal(JournalBytes bytes, const std::string& path)
     reading.harm = what;
     return reading;
   };
-  if (bytes.size() < kOldHeadBytes) return harmed("it has " + std::to_string(bytes.size()) + " bytes");
+  if (bytes.size() < kVersionEnd) return harmed("it has " + std::to_string(bytes.size()) + " bytes");
   if (!has_magic(bytes, kMagic)) return harmed("it doesn't begin as a journal of chiefd does");
   const auto version = get<std::uint32_t>(bytes, kMagic.size());
-  if (version > kJournalVersion && is_right_with_a_known_version(bytes))
+  if (version == kJournalVersion) return read_batches(std::move(bytes), path);
+  if (is_right_with_this_version(bytes))
     return harmed("its version " + std::to_string(version) + " isn't the one that its head has a checksum for");
-  if (version > kJournalVersion)
-    return fail(ErrorCode::kConfig, path + " was written by a newer chiefd (journal version " +
-                                        std::to_string(version) + ", this one knows up to " +
-                                        std::to_string(kJournalVersion) + "): install that version again");
-  return version >= kCounted ? read_counted(std::move(bytes), path) : read_old(bytes, version, path);
+  return tl::unexpected(other_version(version, path));
 }
 
 // ---- the mark

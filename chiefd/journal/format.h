@@ -66,7 +66,7 @@ struct JournalReading {
   std::optional<std::string> harm;    // acknowledged records are lost: what is wrong with the file, without its name
   std::optional<std::uint64_t> lost;  // how many; none: nobody knows
 };
-// kConfig, kData: a newer version wrote it. `path` is for messages.
+// kConfig, kData: another version wrote it. `path` is for messages.
 Result<JournalReading> read_journal(JournalBytes bytes, const std::string& path);
 
 // Beside the journal lies its mark: whose journal it is, and the newest term. It tells a journal that is missing from

@@ -15,8 +15,13 @@ inline constexpr std::size_t kMaxRecordBytes = wire::kMaxBlobBytes + (1 << 20);
 inline constexpr std::size_t kBatchBytes = 1 << 20;
 // No batch is longer: the length of one that says so is damaged.
 inline constexpr std::size_t kMaxBatchBytes = kMaxRecordBytes + 4;
-// Reasons and sentences that peers and people wrote. A longer one is cut.
+// Any text but a job's file: names, paths, and the reasons and sentences that peers and people wrote. bounded() cuts
+// reasons and sentences to it.
 inline constexpr std::size_t kMaxJournalTextBytes = 4096;
+// A job's file. The wire takes smaller ones only (kMaxJobTomlBytes).
+inline constexpr std::size_t kMaxJournalTomlBytes = wire::kMaxBlobBytes;
+// Leases of one generation that aren't used up.
+inline constexpr std::size_t kMaxOpenGrants = 1 << 20;
 // A batch up to this size is written twice in one write.
 inline constexpr std::size_t kMaxCopiedBytes = (16 << 10) - 24;
 

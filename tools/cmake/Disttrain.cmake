@@ -81,6 +81,32 @@ function(disttrain_library name)
   endif()
 endfunction()
 
+# disttrain_schema(TARGET SCHEMA [IMPORTS schema...])
+# Adds the C++ of a Cap'n Proto schema to a library, which alone sees it: "transport/wire/protocol.capnp.h". IMPORTS, from
+# the top of the tree: schemas that it imports; their C++ is in a library that TARGET links.
+find_package(CapnProto REQUIRED)
+# Debian's package names wrong places for its tools.
+find_program(CAPNP_COMPILER capnp REQUIRED)
+find_program(CAPNP_CPP_GENERATOR capnpc-c++ REQUIRED)
+set(DISTTRAIN_GENERATED ${CMAKE_BINARY_DIR}/generated)
+function(disttrain_schema target schema)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "IMPORTS")
+  list(TRANSFORM arg_IMPORTS PREPEND ${CMAKE_SOURCE_DIR}/)
+  file(RELATIVE_PATH path ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${schema})
+  set(generated ${DISTTRAIN_GENERATED}/${path}.c++ ${DISTTRAIN_GENERATED}/${path}.h)
+  add_custom_command(
+    OUTPUT ${generated}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${DISTTRAIN_GENERATED}
+    COMMAND ${CAPNP_COMPILER} compile -o${CAPNP_CPP_GENERATOR}:${DISTTRAIN_GENERATED}
+            --src-prefix=${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/${path}
+    DEPENDS ${CMAKE_SOURCE_DIR}/${path} ${arg_IMPORTS}
+    VERBATIM)
+  set_source_files_properties(${generated} PROPERTIES COMPILE_OPTIONS -w)
+  target_sources(${target} PRIVATE ${generated})
+  target_include_directories(${target} SYSTEM PRIVATE ${DISTTRAIN_GENERATED})
+  target_link_libraries(${target} PRIVATE CapnProto::capnp)
+endfunction()
+
 # disttrain_program(NAME SOURCES file... LINKS target...)
 # The names of our functions are in it, for the stack that a crash leaves in the log. (ENABLE_EXPORTS would export other
 # libraries' inline functions, too, which libtorch would then take for its own.)

@@ -1,6 +1,6 @@
-// Inside the codec only: one write() and one read() for each message of the control connections. job_codec.cc,
+// Inside codecs only: one write() and one read() for each message of the control connections. job_codec.cc,
 // report_codec.cc and checkpoint_codec.cc have those between chief and tasks, client_codec.cc those of the command
-// line.
+// line. The chief's journal (chiefd/journal/codec.cc) keeps JobDescribed and LeaseGrant.
 #pragma once
 
 #include "transport/wire/pieces.h"

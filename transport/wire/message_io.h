@@ -1,5 +1,6 @@
-// Inside the codec only: how Cap'n Proto messages are built and read, and the one door at which exceptions stop. Within
-// the codec a bad value throws Malformed (and Cap'n Proto its own); parse() and build() turn both into a Result.
+// Inside codecs only, the wire's and the chief's journal's (chiefd/journal/codec.cc): how Cap'n Proto messages are
+// built and read, and the one door at which exceptions stop. Within a codec a bad value throws Malformed (and Cap'n
+// Proto its own); parse() and build() turn both into a Result.
 #pragma once
 
 #include <capnp/message.h>
@@ -23,6 +24,17 @@ struct Malformed {
 [[noreturn]] inline void malformed(std::string what) {
   throw Malformed{std::move(what)};
 }
+
+// Names a message in errors: "message Hello".
+struct MessageName {
+  constexpr MessageName(const char* message) : what(message) {}
+  constexpr MessageName(const char* noun, const char* rest) : kind(noun), what(rest) {}
+
+  std::string text() const { return std::string(kind) + " " + what; }
+
+  const char* kind = "message";
+  const char* what;
+};
 
 // --- Reading.
 
@@ -61,9 +73,9 @@ class AlignedMessage {
   kj::ArrayPtr<const capnp::word> words_;
 };
 
-// Reads the message `Root` out of `bytes` by `take(Root::Reader)`. `name` is for the error.
+// Reads the message `Root` out of `bytes` by `take(Root::Reader)`.
 template <typename Root, typename Take>
-auto parse(const char* name, Bytes bytes, Take take) -> Result<decltype(take(std::declval<typename Root::Reader>()))> {
+auto parse(MessageName name, Bytes bytes, Take take) -> Result<decltype(take(std::declval<typename Root::Reader>()))> {
   std::string why;
   ErrorCode code = ErrorCode::kData;
   try {
@@ -78,13 +90,13 @@ auto parse(const char* name, Bytes bytes, Take take) -> Result<decltype(take(std
   } catch (const kj::Exception& bad) {
     why = bad.getDescription().cStr();
   }
-  return fail(code, std::string("can't read message ") + name + ": " + why);
+  return fail(code, "can't read " + name.text() + ": " + why);
 }
 
 // --- Writing.
 
 template <typename Root, typename Fill>
-Result<std::vector<std::byte>> build(const char* name, Fill fill) {
+Result<std::vector<std::byte>> build(MessageName name, Fill fill) {
   std::string why;
   try {
     capnp::MallocMessageBuilder builder;
@@ -97,7 +109,7 @@ Result<std::vector<std::byte>> build(const char* name, Fill fill) {
   } catch (const kj::Exception& bad) {
     why = bad.getDescription().cStr();
   }
-  return fail(ErrorCode::kData, std::string("can't write message ") + name + ": " + why);
+  return fail(ErrorCode::kData, "can't write " + name.text() + ": " + why);
 }
 
 }  // namespace disttrain::wire

@@ -1,5 +1,6 @@
-// Inside the codec only: the values that several messages share, and the conversions of texts, lists, enums and times.
-// write() fills a builder, read() takes a checked value out of a reader or throws Malformed.
+// Inside codecs only, the wire's and the chief's journal's (chiefd/journal/codec.cc): the values that several messages
+// share, and the conversions of texts, lists, enums and times. write() fills a builder, read() takes a checked value
+// out of a reader or throws Malformed.
 #pragma once
 
 #include <string>
