@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,6 +14,9 @@
 #include "common/time.h"
 
 namespace disttrain {
+
+// Of a job's name, in bytes.
+inline constexpr std::size_t kMaxJobNameBytes = 100;
 
 enum class Placement : std::uint8_t { kBalanced, kRoundRobin, kGreedy, kPartitioned };
 enum class Mode : std::uint8_t { kAsync, kSync, kSsp };
@@ -39,7 +43,7 @@ struct Initializer {
 };
 
 struct JobSection {
-  std::string name;          // [a-z0-9-]+, required
+  std::string name;          // [a-z0-9-]+, at most kMaxJobNameBytes; required
   std::uint64_t seed = 1;    // 0 .. 2^63 - 1
   std::uint32_t shards = 0;  // 0 = "auto"
   Placement placement = Placement::kBalanced;

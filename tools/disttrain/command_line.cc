@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "common/bounds.h"
+#include "common/config/job_config.h"
 #include "common/daemon/usage_error.h"
 #include "common/printable.h"
 #include "tools/disttrain/verbs.h"
@@ -50,10 +51,9 @@ CLI::Option* takes_tasks(CLI::Option* option) {
 
 CLI::Option* takes_job(CLI::Option* option) {
   return option->type_name(kJobName)->check([](const std::string& text) -> std::string {
-    constexpr std::size_t kLongest = 100;
-    if (text.size() <= kLongest && is_printable(text)) return "";
-    return "there is no job '" + printable(cut_text(text, kLongest)) +
-           "': a name has at most 100 letters, a-z, 0-9 and \"-\"";
+    if (text.size() <= kMaxJobNameBytes && is_printable(text)) return "";
+    return "there is no job '" + printable(cut_text(text, kMaxJobNameBytes)) + "': a name has at most " +
+           std::to_string(kMaxJobNameBytes) + " letters, a-z, 0-9 and \"-\"";
   });
 }
 

@@ -13,7 +13,7 @@ constexpr std::int64_t kAnyCount = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kAnySize = std::numeric_limits<std::int64_t>::max();
 
 bool is_job_name(const std::string& name) {
-  return !name.empty() && name.size() <= 100 &&
+  return !name.empty() && name.size() <= kMaxJobNameBytes &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
 }
 
@@ -101,7 +101,9 @@ Field records(std::array<std::uint64_t, 2>& to) {
 
 Keys identity_keys(JobSection& job) {
   return {
-      {"name", required(text_of(job.name, "a name of a-z, 0-9 and \"-\", at most 100", is_job_name)),
+      {"name",
+       required(
+           text_of(job.name, "a name of a-z, 0-9 and \"-\", at most " + std::to_string(kMaxJobNameBytes), is_job_name)),
        "unique among queued and running jobs"},
       {"seed", integer(job.seed, 0, kAnySize), "of initial values, shuffling and dropout"},
       {"exchange", not_in_this_version("ps"), "how gradients travel"},
