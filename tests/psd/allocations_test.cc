@@ -2,62 +2,18 @@
 // real ps, from the socket to the socket: transport/tcp, asio, the codec, WorkerChannel and PeerLink, ShardService,
 // core and store. Not counted: the ps's main thread, heartbeats (none falls into the counted time), the first frames,
 // and what happens once an epoch, a roster, a checkpoint or a connection.
-#include <pthread.h>
-
-#include <cstdlib>
-#include <new>
-#include <string_view>
-
+#include "tests/counted_new.h"
 #include "tests/psd/shell_fixture.h"
 
-namespace {
-
-std::atomic<bool> counting{false};
-std::atomic<std::uint64_t> allocations{0};
-
-bool is_shard_thread() {
-  thread_local const bool is_shard = [] {
-    char name[16] = "";
-    pthread_getname_np(pthread_self(), name, sizeof name);
-    return std::string_view(name).starts_with("shard-");
-  }();
-  return is_shard;
-}
-
-void* counted_new(std::size_t bytes, std::size_t alignment) {
-  if (counting.load(std::memory_order_relaxed) && is_shard_thread()) ++allocations;
-  const std::size_t size = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, size == 0 ? alignment : size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-  return counted_new(bytes, alignof(std::max_align_t));
-}
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return counted_new(bytes, static_cast<std::size_t>(alignment));
-}
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return counted_new(bytes, alignof(std::max_align_t));
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
+bool disttrain::test::counts_thread(std::string_view name) {
+  return name.starts_with("shard-");
 }
 
 namespace disttrain::psd::test {
 namespace {
+
+using disttrain::test::allocations;
+using disttrain::test::counting;
 
 constexpr std::uint64_t kWarmUp = 40;
 constexpr std::uint64_t kSteps = 100;

@@ -3,69 +3,27 @@
 // leases and two shards. Not counted: the main loop, the input thread, the fake engine, the first steps, and what
 // happens once a lease, a roster or a connection.
 #include <gtest/gtest.h>
-#include <pthread.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <new>
-#include <string_view>
 
 #include "common/config/reader/reader.h"
+#include "tests/counted_new.h"
 #include "tests/workerd/exchange/fake_peers.h"
 #include "workerd/compute/fake_engine.h"
 #include "workerd/worker.h"
 
-namespace {
-
-std::atomic<bool> counting{false};
-std::atomic<std::uint64_t> allocations{0};
-thread_local bool is_exempt = false;
-
-bool is_step_thread() {
-  thread_local const bool is_step = [] {
-    char name[16] = "";
-    pthread_getname_np(pthread_self(), name, sizeof name);
-    return std::string_view(name) == "step";
-  }();
-  return is_step;
-}
-
-void* counted_new(std::size_t bytes, std::size_t alignment) {
-  if (counting.load(std::memory_order_relaxed) && is_step_thread() && !is_exempt) ++allocations;
-  const std::size_t size = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, size == 0 ? alignment : size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-  return counted_new(bytes, alignof(std::max_align_t));
-}
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return counted_new(bytes, static_cast<std::size_t>(alignment));
-}
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return counted_new(bytes, alignof(std::max_align_t));
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
+bool disttrain::test::counts_thread(std::string_view name) {
+  return name == "step";
 }
 
 namespace disttrain::workerd {
 namespace {
+
+using test::allocations;
+using test::counting;
+using test::is_exempt;
 
 constexpr std::uint64_t kBatch = 4;
 constexpr std::uint64_t kWarmUp = 100;

@@ -1,0 +1,68 @@
+// Counts operator new on the threads that a test names. Include it in one file of a program alone: it defines operator
+// new and delete. Give that program -Wno-mismatched-new-delete, because g++ 12 may inline one of the two.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <string_view>
+
+namespace disttrain::test {
+
+inline std::atomic<bool> counting{false};
+// While `counting`, on threads that count.
+inline std::atomic<std::uint64_t> allocations{0};
+// Set while a thread that counts runs what isn't tested.
+inline thread_local bool is_exempt = false;
+
+// Each test program defines it: whether a thread of this name counts. Asked once per thread, at its first allocation
+// while `counting`, so a thread takes its name before.
+bool counts_thread(std::string_view name);
+
+namespace internal {
+
+inline bool counts_this_thread() {
+  thread_local const bool counts = [] {
+    char name[16] = "";
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    return counts_thread(name);
+  }();
+  return counts;
+}
+
+inline void* counted_new(std::size_t bytes, std::size_t alignment) {
+  if (counting.load(std::memory_order_relaxed) && counts_this_thread() && !is_exempt) ++allocations;
+  const std::size_t size = (bytes + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, size == 0 ? alignment : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace internal
+}  // namespace disttrain::test
+
+void* operator new(std::size_t bytes) {
+  return disttrain::test::internal::counted_new(bytes, alignof(std::max_align_t));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return disttrain::test::internal::counted_new(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return disttrain::test::internal::counted_new(bytes, alignof(std::max_align_t));
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
