@@ -19,7 +19,7 @@
 #include "common/daemon/startup.h"
 #include "common/daemon/threads.h"
 #include "common/metrics/process.h"
-#include "transport/tcp/transport.h"
+#include "transport/factory/factory.h"
 
 using namespace disttrain;
 
@@ -56,9 +56,9 @@ int main(int argc, char** argv) {
   daemon::Log log(startup->task, cluster.log);
   daemon::report_crashes(startup->task, log.form());
 
-  const transport::TcpOptions tcp_options{.congestion_control = cluster.transport.congestion_control};
-  if (Status status = transport::validate(tcp_options); !status) return daemon::report(log, status.error());
-  transport::TcpTransport transport(tcp_options);
+  const Result<std::unique_ptr<transport::Transport>> made = transport::make_transport(cluster.transport);
+  if (!made) return daemon::report(log, made.error());
+  transport::Transport& transport = **made;
 
   // A disk that is full needn't be so for long.
   Result<chiefd::JournalFile::Opened> journal = fail(ErrorCode::kSoftware, "");

@@ -15,7 +15,7 @@
 #include "common/daemon/startup.h"
 #include "common/metrics/process.h"
 #include "psd/ps_daemon.h"
-#include "transport/tcp/transport.h"
+#include "transport/factory/factory.h"
 
 int main(int argc, char** argv) {
   using namespace disttrain;
@@ -26,10 +26,9 @@ int main(int argc, char** argv) {
 
   daemon::Log log(startup->task, startup->cluster.log);
   daemon::report_crashes(startup->task, log.form());
-  transport::TcpOptions options;
-  options.congestion_control = startup->cluster.transport.congestion_control;
-  if (Status valid = transport::validate(options); !valid) return daemon::report(log, valid.error());
-  transport::TcpTransport transport(options);
+  const Result<std::unique_ptr<transport::Transport>> made = transport::make_transport(startup->cluster.transport);
+  if (!made) return daemon::report(log, made.error());
+  transport::Transport& transport = **made;
   asio::io_context loop(1);
   Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(
       loop, *startup, [&] { return transport::try_to_listen(loop, transport, startup->listen_address); });

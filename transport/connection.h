@@ -17,6 +17,7 @@
 
 #include "common/result.h"
 #include "common/time.h"
+#include "transport/traffic.h"
 #include "transport/wire/frame.h"
 
 namespace disttrain::transport {
@@ -136,6 +137,9 @@ class Transport {
   // (kUnavailable and "connection refused" prove that nobody listens) or didn't answer.
   virtual void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
                     std::function<void(Result<std::unique_ptr<Connection>>)> done) = 0;
+
+  // Any thread. Lives as long as the transport.
+  virtual const Traffic& traffic() const = 0;
 };
 
 // Whether this address could be listened on now; nothing stays open. A socket that was passed ("fd:3") always could.

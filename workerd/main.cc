@@ -13,8 +13,8 @@
 #include "common/daemon/signals.h"
 #include "common/daemon/startup.h"
 #include "common/metrics/process.h"
-#include "transport/tcp/transport.h"
-#include "workerd/compute/engine.h"
+#include "transport/factory/factory.h"
+#include "workerd/compute/factory.h"
 #include "workerd/worker.h"
 
 int main(int argc, char** argv) {
@@ -27,27 +27,31 @@ int main(int argc, char** argv) {
   asio::io_context loop(1);
   daemon::Log log(startup->task, startup->cluster.log);
   daemon::report_crashes(startup->task, log.form());
-  transport::TcpTransport tcp(
-      transport::TcpOptions{.congestion_control = startup->cluster.transport.congestion_control});
+  const Result<std::unique_ptr<transport::Transport>> made = transport::make_transport(startup->cluster.transport);
+  if (!made) return daemon::report(log, made.error());
+  transport::Transport& transport = **made;
   Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(
-      loop, *startup, [&] { return transport::try_to_listen(loop, tcp, startup->listen_address); });
+      loop, *startup, [&] { return transport::try_to_listen(loop, transport, startup->listen_address); });
   if (!http) return daemon::report(log, http.error());
   startup->metrics_address = daemon::reachable_address(**http, startup->address);
-  metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, tcp.name(), startup->cluster.hash,
+  metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), startup->cluster.hash,
                                   daemon::wall_nanoseconds());
   std::optional<daemon::EndDeadline> deadline;  // what comes after it joins its threads first
-  workerd::Worker worker(loop, tcp, log, *startup, workerd::make_torch_engine,
-                         [&loop, &log, &exit_code](const Error& refused) {
-                           exit_code = daemon::report(log, refused);
-                           loop.stop();
-                         });
+  const workerd::EngineFactory make_engine = [device = startup->cluster.workers[startup->task.index].device](
+                                                 const ModelSection& model, std::uint32_t threads) {
+    return workerd::make_engine(model, device, threads);
+  };
+  workerd::Worker worker(loop, transport, log, *startup, make_engine, [&loop, &log, &exit_code](const Error& refused) {
+    exit_code = daemon::report(log, refused);
+    loop.stop();
+  });
   if (const Status ok = daemon::try_patiently([&worker] { return worker.start(); }); !ok)
     return daemon::report(log, ok.error());
   daemon::add_daemon_pages(**http, {.collect =
                                         [&](metrics::Page& page) {
                                           process.collect(page, {.log_messages = log.counts(),
-                                                                 .bytes_received = tcp.traffic().received,
-                                                                 .bytes_sent = tcp.traffic().sent});
+                                                                 .bytes_received = transport.traffic().received,
+                                                                 .bytes_sent = transport.traffic().sent});
                                           worker.collect(page);
                                         },
                                     .waits_for = [&worker] { return worker.waits_for(); }});

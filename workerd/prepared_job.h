@@ -15,7 +15,7 @@
 
 namespace disttrain::workerd {
 
-// Makes the engine of a job for so many threads; make_torch_engine in the program.
+// Makes the engine of a job for so many threads; make_engine() in the program.
 using EngineFactory = std::function<Result<std::unique_ptr<Engine>>(const ModelSection& model, std::uint32_t threads)>;
 
 // Told why a load of training or evaluation data failed: it can't be read, or doesn't fit the model. On the thread that

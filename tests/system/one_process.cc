@@ -13,7 +13,7 @@
 #include "common/initialize.h"
 #include "common/update/schedule.h"
 #include "common/update/update_rule.h"
-#include "workerd/compute/engine.h"
+#include "workerd/compute/factory.h"
 #include "workerd/flat_memory.h"
 #include "workerd/input/batch_buffer.h"
 #include "workerd/input/dataset.h"
@@ -36,7 +36,7 @@ class OneProcess {
       : job_(job),
         workers_(workers),
         dataset_(value_or_exit(input::load_dataset(input::training_source(job.data)))),
-        engine_(value_or_exit(workerd::make_torch_engine(job.model, 1))),
+        engine_(value_or_exit(workerd::make_engine(job.model, "cpu", 1))),
         layout_(value_or_exit(chiefd::place(engine_->describe(), Placement::kBalanced, 1))),
         elements_(element_count(layout_.model)),
         parameters_(elements_),

@@ -113,6 +113,23 @@ TEST_P(Contract, AnArrivalShowsTheHello) {
   EXPECT_FALSE(arrivals[0]->peer().empty());
 }
 
+TEST_P(Contract, TrafficCountsTheBytesOfAllConnections) {
+  constexpr std::size_t kBytes = 100'003;
+  for (std::uint64_t i = 1; i <= 2; ++i) {
+    connect_and_start();
+    const auto payload = pattern(kBytes, 1);
+    OutgoingFrame frame;
+    frame.header.type = FrameType::kPush;
+    frame.payload = payload;
+    client->send(frame);
+    ASSERT_TRUE(run_until_true([this] { return server->frames.size() == 1; }));
+    client.reset();
+    server.reset();
+    EXPECT_GE(transport->traffic().sent, i * kBytes);
+    EXPECT_GE(transport->traffic().received, i * kBytes);
+  }
+}
+
 TEST_P(Contract, FramesComeWholeInOrderWithAllTheirParts) {
   connect_and_start();
   const auto control = bytes_of("control part");

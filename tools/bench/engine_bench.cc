@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "tools/bench/autograd_twin.h"
-#include "workerd/compute/engine.h"
+#include "workerd/compute/factory.h"
 #include "workerd/input/dataset.h"
 
 namespace disttrain::bench {
@@ -67,7 +67,7 @@ void measure(const input::Dataset& digits, const std::vector<std::uint32_t>& lay
   model.builtin = "mlp";
   model.layers = layers;
   model.activation = Activation::kSigmoid;
-  const std::unique_ptr<workerd::Engine> engine = workerd::make_torch_engine(model, 1).value();
+  const std::unique_ptr<workerd::Engine> engine = workerd::make_engine(model, "cpu", 1).value();
   const Layout layout = layout_of(engine->describe());
   const std::span<float> parameters = huge_array(element_count(layout.model));
   const std::span<float> gradients = huge_array(parameters.size());

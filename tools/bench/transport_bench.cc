@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-#include "transport/tcp/transport.h"
+#include "transport/factory/factory.h"
 #include "transport/wire/codec.h"
 
 namespace disttrain::transport {
@@ -125,13 +125,14 @@ class Pusher : public ConnectionHandler {
 };
 
 int run(const std::string& congestion_control, const std::string& cores, int only) {
-  TcpOptions options;
-  options.congestion_control = congestion_control;
-  if (const Status valid = validate(options); !valid) {
-    std::fprintf(stderr, "%s\n", valid.error().message.c_str());
+  TransportConfig config;
+  config.congestion_control = congestion_control;
+  const Result<std::unique_ptr<Transport>> made = make_transport(config);
+  if (!made) {
+    std::fprintf(stderr, "%s\n", made.error().message.c_str());
     return 78;
   }
-  TcpTransport transport(options);
+  Transport& transport = **made;
   asio::io_context server_loop(1), loop(1);
   auto guard = asio::make_work_guard(server_loop);
   std::unique_ptr<Echo> echo;

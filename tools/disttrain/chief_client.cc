@@ -55,7 +55,7 @@ Status ChiefClient::say_hello(Duration deadline) {
   const std::string what = "an answer of chief/0 at " + target_.address;
   // Shared: the dial may end after this call has given up.
   auto dialled = std::make_shared<std::optional<Result<std::unique_ptr<transport::Connection>>>>();
-  transport_.dial(loop_, target_.address, frame, deadline, [dialled](auto result) { *dialled = std::move(result); });
+  transport_->dial(loop_, target_.address, frame, deadline, [dialled](auto result) { *dialled = std::move(result); });
   if (Status done = wait(
           deadline * 2, [&dialled] { return dialled->has_value(); }, what);
       !done)

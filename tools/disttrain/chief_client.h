@@ -16,7 +16,7 @@
 #include "common/result.h"
 #include "common/time.h"
 #include "transport/connection.h"
-#include "transport/tcp/transport.h"
+#include "transport/factory/factory.h"
 #include "transport/wire/codec.h"
 
 namespace disttrain::cli {
@@ -72,7 +72,7 @@ class ChiefClient final : private transport::ConnectionHandler {
 
   asio::io_context& loop_;
   const std::function<bool()> give_up_;
-  transport::TcpTransport transport_;
+  const std::unique_ptr<transport::Transport> transport_ = transport::make_client_transport();
   ChiefTarget target_;
   std::unique_ptr<transport::Connection> connection_;
   std::optional<wire::HelloAnswer> hello_answer_;

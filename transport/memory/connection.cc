@@ -63,6 +63,7 @@ class MemoryStream : public std::enable_shared_from_this<MemoryStream> {
     item.bytes = header.size() + frame.control.size() + frame.payload.size();
     bytes_sent_ += item.bytes;
     const std::scoped_lock lock(link_->mutex);
+    link_->ends[end_].traffic->sent += item.bytes;
     MemoryLink::End& other = link_->ends[1 - end_];
     if (!other.open) return;
     item.number = ++other.frames;
@@ -204,6 +205,7 @@ class MemoryStream : public std::enable_shared_from_this<MemoryStream> {
       return false;
     }
     bytes_received_ += frame.bytes;
+    mine.traffic->received += frame.bytes;
     if (frame.frozen && frame.cookie != 0) {
       link_->ends[1 - end_].sent.push_back(frame.cookie);
       link_->wake(1 - end_);

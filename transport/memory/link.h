@@ -29,7 +29,8 @@ struct MemoryFrame {
 struct MemoryLink {
   struct End {
     bool open = true;
-    std::function<void()> wake;  // posts a turn to the end's loop; none before it has one and once it is closed
+    std::shared_ptr<Traffic> traffic;  // of the end's transport; set before the end is used
+    std::function<void()> wake;        // posts a turn to the end's loop; none before it has one and once it is closed
     std::deque<MemoryFrame> inbox;
     std::size_t inbox_bytes = 0;
     std::uint64_t frames = 0;         // ever put into the inbox

@@ -15,6 +15,7 @@ struct MemoryDoor {
   asio::io_context* loop = nullptr;  // none once the listener is gone
   ListenerLimits limits;
   std::function<void(std::unique_ptr<Arrival>)> on_arrival;
+  std::shared_ptr<Traffic> traffic;  // of the listener's transport
   std::shared_ptr<PeerCount> peer_count = std::make_shared<PeerCount>();
   std::atomic<std::uint64_t> refused{0};
 };
@@ -99,6 +100,7 @@ Result<std::unique_ptr<Listener>> MemoryTransport::listen(asio::io_context& loop
   auto door = std::make_shared<MemoryDoor>();
   door->loop = &loop;
   door->limits = limits;
+  door->traffic = traffic_;
   door->on_arrival = std::move(on_arrival);
   if (!network_.open(address, door))
     return fail(ErrorCode::kUnavailable, "can't listen on " + address + ": the port is in use");
@@ -110,6 +112,8 @@ void MemoryTransport::dial(asio::io_context& loop, const std::string& address, c
                            std::function<void(Result<std::unique_ptr<Connection>>)> done) {
   const std::shared_ptr<MemoryDoor> door = network_.find(address);
   auto link = std::make_shared<MemoryLink>();
+  link->ends[0].traffic = traffic_;
+  if (door) link->ends[1].traffic = door->traffic;
   const auto header =
       wire::decode_header(wire::encode_header(hello.header, hello.control, {}, wire::ChecksumKind::kNone));
   DISTTRAIN_CHECK(header.has_value());

@@ -37,10 +37,12 @@ class MemoryTransport final : public Transport {
                                            std::function<void(std::unique_ptr<Arrival>)> on_arrival) override;
   void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
             std::function<void(Result<std::unique_ptr<Connection>>)> done) override;
+  const Traffic& traffic() const override { return *traffic_; }
 
  private:
   MemoryNetwork& network_;
   const MemoryOptions options_;
+  const std::shared_ptr<Traffic> traffic_ = std::make_shared<Traffic>();  // shared with connections
 };
 
 }  // namespace disttrain::transport

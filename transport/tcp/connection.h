@@ -8,7 +8,7 @@
 #include "transport/connection.h"
 #include "transport/peer_limit.h"
 #include "transport/tcp/socket.h"
-#include "transport/tcp/traffic.h"
+#include "transport/traffic.h"
 #include "transport/wire/frame_reader.h"
 
 namespace disttrain::transport {

@@ -6,7 +6,7 @@
 
 #include "transport/connection.h"
 #include "transport/tcp/options.h"
-#include "transport/tcp/traffic.h"
+#include "transport/traffic.h"
 
 namespace disttrain::transport {
 
@@ -22,9 +22,7 @@ class TcpTransport final : public Transport {
                                            std::function<void(std::unique_ptr<Arrival>)> on_arrival) override;
   void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
             std::function<void(Result<std::unique_ptr<Connection>>)> done) override;
-
-  // Any thread.
-  const Traffic& traffic() const { return *traffic_; }
+  const Traffic& traffic() const override { return *traffic_; }
 
  private:
   const TcpOptions options_;

@@ -67,7 +67,4 @@ class Engine {
   virtual Result<EvaluationResult> evaluate(const Batch& batch) = 0;
 };
 
-// threads: compute threads, at least 1. Errors: kConfig when the model can't be built as configured.
-Result<std::unique_ptr<Engine>> make_torch_engine(const ModelSection& model, std::uint32_t threads);
-
 }  // namespace disttrain::workerd

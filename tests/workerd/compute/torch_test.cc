@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/workerd/compute/reference.h"
+#include "workerd/compute/torch_engine.h"
 
 namespace disttrain::workerd {
 namespace {

@@ -14,8 +14,8 @@
 #include "common/daemon/host.h"
 #include "common/daemon/http/endpoint.h"
 #include "tools/disttrain/doctor/host.h"
+#include "transport/factory/factory.h"
 #include "transport/tcp/socket.h"
-#include "transport/tcp/transport.h"
 #include "transport/wire/codec.h"
 
 namespace disttrain::cli {
@@ -114,10 +114,10 @@ std::vector<PortAnswer> say_hello(const ClusterConfig& cluster, const std::vecto
   std::vector<PortAnswer> answers;
   for (std::size_t first = 0; first < addresses.size(); first += kAtOnce) {
     asio::io_context loop;
-    transport::TcpTransport transport;
+    const std::unique_ptr<transport::Transport> transport = transport::make_client_transport();
     std::vector<std::unique_ptr<Greeting>> greetings;
     for (std::size_t i = first; i < std::min(first + kAtOnce, addresses.size()); ++i)
-      greetings.push_back(std::make_unique<Greeting>(loop, transport, addresses[i], bytes));
+      greetings.push_back(std::make_unique<Greeting>(loop, *transport, addresses[i], bytes));
     loop.run_for(3 * kPortPatience);
     for (const auto& greeting : greetings) answers.push_back(greeting->answer());
   }

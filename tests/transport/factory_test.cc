@@ -1,0 +1,37 @@
+#include "transport/factory/factory.h"
+
+#include <gtest/gtest.h>
+
+namespace disttrain::transport {
+namespace {
+
+TEST(TransportFactory, MakesTcpUnlessTheConfigurationSaysOtherwise) {
+  for (const char* kind : {"auto", "tcp"}) {
+    TransportConfig config;
+    config.kind = kind;
+    const auto transport = make_transport(config);
+    ASSERT_TRUE(transport) << transport.error().message;
+    EXPECT_STREQ((*transport)->name(), "tcp");
+  }
+  EXPECT_STREQ(make_client_transport()->name(), "tcp");
+}
+
+TEST(TransportFactory, RefusesAKindThatThisVersionDoesNotHave) {
+  TransportConfig config;
+  config.kind = "rdma";
+  const auto transport = make_transport(config);
+  ASSERT_FALSE(transport);
+  EXPECT_EQ(transport.error().code, ErrorCode::kConfig);
+  EXPECT_NE(transport.error().message.find("transport.kind = \"rdma\""), std::string::npos);
+}
+
+TEST(TransportFactory, RefusesACongestionControlThatTheKernelDoesNotHave) {
+  TransportConfig config;
+  config.congestion_control = "carrier-pigeon";
+  const auto transport = make_transport(config);
+  ASSERT_FALSE(transport);
+  EXPECT_NE(transport.error().message.find("carrier-pigeon"), std::string::npos) << transport.error().message;
+}
+
+}  // namespace
+}  // namespace disttrain::transport
