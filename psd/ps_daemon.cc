@@ -8,6 +8,7 @@
 #include "common/daemon/clock.h"
 #include "common/daemon/host.h"
 #include "common/daemon/threads.h"
+#include "common/format_duration.h"
 #include "psd/visited_log.h"
 
 namespace disttrain::psd {
@@ -21,11 +22,6 @@ std::uint32_t threads_of(const PsConfig& config) {
 
 std::uint64_t memory_of(const PsConfig& config) {
   return config.memory_bytes != 0 ? config.memory_bytes : daemon::memory_given();
-}
-
-std::string milliseconds(Duration duration) {
-  const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
-  return std::to_string(microseconds / 1000) + "." + std::to_string(microseconds / 100 % 10) + " ms";
 }
 
 }  // namespace
@@ -285,7 +281,7 @@ void PsDaemon::hear(const ShardReady& ready) {
   job_->created = true;
   const std::string& path = job_->facts->restore_path;
   log_.info("job " + std::to_string(job_->facts->job.value) + ": its shards are there after " +
-            milliseconds(daemon::now() - job_->ordered) + (path.empty() ? "" : ", from " + path));
+            format_duration(daemon::now() - job_->ordered) + (path.empty() ? "" : ", from " + path));
   membership_.tell(ShardsCreated{job_->facts->job, job_->facts->generation});
 }
 

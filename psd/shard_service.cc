@@ -4,6 +4,7 @@
 #include <asio/post.hpp>
 
 #include "common/daemon/clock.h"
+#include "common/format_duration.h"
 #include "psd/shard_origin.h"
 
 namespace disttrain::psd {
@@ -354,9 +355,8 @@ Duration ShardService::longest_park() const {
 void ShardService::act_on(const MarksGivenUp& action) {
   tell(wire::ControlMessage(
       CheckpointFailed{job_->job, job_->generation, action.attempt, ErrorCode::kTemporary,
-                       name() + " hasn't the marks of all workers after " +
-                           std::to_string(static_cast<long>(to_seconds(longest_park()))) +
-                           " s (a quarter of job.stall_timeout): a worker's step takes longer than that"}));
+                       name() + " hasn't the marks of all workers after " + format_duration(longest_park()) +
+                           " (a quarter of job.stall_timeout): a worker's step takes longer than that"}));
 }
 
 void ShardService::act_on(const Fenced& action) {

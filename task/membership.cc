@@ -8,6 +8,7 @@
 #include "common/daemon/clock.h"
 #include "common/daemon/host.h"
 #include "common/daemon/random.h"
+#include "common/format_duration.h"
 
 namespace disttrain::task {
 
@@ -168,8 +169,8 @@ void Membership::wait_to_be_let_go(Duration patience) {
   leave_timer_.async_wait([this, patience, work, alive = alive_](asio::error_code cancelled) {
     if (cancelled || !*alive) return;
     if (handlers_.make_heartbeat().work > work) return wait_to_be_let_go(patience);
-    log_.warn("the chief hasn't let it go within " + std::to_string(static_cast<long>(to_seconds(patience))) +
-              " s without progress: ends all the same");
+    log_.warn("the chief hasn't let it go within " + format_duration(patience) +
+              " without progress: ends all the same");
     handlers_.end();
   });
 }

@@ -134,7 +134,7 @@ struct Cause {
   std::string reason;
   bool operator==(const Cause&) const = default;
 };
-// "ps/0: no heartbeat for 1000 ms".
+// "ps/0: no heartbeat for 1 s".
 std::string to_string(const Cause& cause);
 
 // Why it failed.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/format_duration.h"
+
 namespace disttrain::chiefd {
 
 void Links::accuse(Instant now, const Link& link, Duration lasts) {
@@ -25,7 +27,7 @@ void Links::set_told(const Link& link) {
 std::string Links::text(Instant now, const Link& link) const {
   const Duration lasts = now - broken_.at(link).since;
   return to_string(link.from) + " can't reach " + to_string(link.to) + " (no answer" +
-         (lasts > Duration::zero() ? " for " + in_tenths(lasts) : "") + ")";
+         (lasts > Duration::zero() ? " for " + format_duration(lasts) : "") + ")";
 }
 
 std::string in_tenths(Duration duration) {

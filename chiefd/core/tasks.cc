@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/format_duration.h"
 #include "common/mutant.h"
 
 namespace disttrain::chiefd {
@@ -10,16 +11,12 @@ namespace {
 
 constexpr std::size_t kMaxSuperseded = 8;
 
-std::string milliseconds(Duration duration) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + " ms";
-}
-
 std::string silence_of(const Task& task, Instant now) {
   const auto oldest = std::min_element(task.turned.begin(), task.turned.end());
   if (oldest != task.turned.end() && *oldest < task.last_heartbeat)
     return "it heartbeats, but its shard thread " + std::to_string(oldest - task.turned.begin()) +
-           " has stood still for " + milliseconds(now - *oldest);
-  return "no heartbeat for " + milliseconds(now - task.last_heard);
+           " has stood still for " + format_duration(now - *oldest);
+  return "no heartbeat for " + format_duration(now - task.last_heard);
 }
 
 // A process that was removed comes back as another incarnation.
@@ -233,7 +230,7 @@ void Tasks::hear(Instant now, const Member& member, const Heartbeat& heartbeat, 
   task.state = TaskState::kReady;
   task.reason.clear();
   findings.push_back(
-      {Finding::What::kReturned, member, "was silent for " + milliseconds(now - task.silent_since), false});
+      {Finding::What::kReturned, member, "was silent for " + format_duration(now - task.silent_since), false});
 }
 
 void Tasks::accuse(TaskId accused, Actions& actions) {

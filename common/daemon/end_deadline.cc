@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/daemon/threads.h"
+#include "common/format_duration.h"
 
 namespace disttrain::daemon {
 
@@ -21,9 +22,8 @@ EndDeadline::EndDeadline(Log& log, Duration patience, int exit_code)
         std::unique_lock lock(mutex_);
         if (changed_.wait_for(lock, patience, [this] { return has_ended_; })) return;
         lock.unlock();
-        const std::string line = "a thread hasn't ended within " +
-                                 std::to_string(static_cast<long>(to_seconds(patience))) +
-                                 " s, it reads or computes: ends without it";
+        const std::string line =
+            "a thread hasn't ended within " + format_duration(patience) + ", it reads or computes: ends without it";
         // Whoever reads the log may be what hangs.
         auto said = std::make_shared<std::promise<void>>();
         std::thread([&log, line, said] {

@@ -16,6 +16,7 @@
 #include "common/daemon/clock.h"
 #include "common/daemon/log/log_entry.h"
 #include "common/daemon/log/systemd_journal.h"
+#include "common/format_duration.h"
 
 namespace disttrain::daemon {
 
@@ -90,8 +91,8 @@ Status try_patiently(const std::function<Status()>& what, int tries) {
     Status done = what();
     if (done || done.error().code != ErrorCode::kUnavailable || !is_service() || tried == tries) return done;
     if (tried == 1) warn_early(done.error().message + "; tries again, up to " + std::to_string(tries) + " times");
-    tell_status(done.error().message + "; tries again in " + std::to_string(pause / milliseconds(1)) +
-                " ms, for the time number " + std::to_string(tried + 1) + " of " + std::to_string(tries));
+    tell_status(done.error().message + "; tries again in " + format_duration(pause) + ", for the time number " +
+                std::to_string(tried + 1) + " of " + std::to_string(tries));
     notify("EXTEND_TIMEOUT_USEC=" + microseconds(pause + kLongestTry));
     std::this_thread::sleep_for(pause);
   }
@@ -149,8 +150,8 @@ void Service::check_loops() {
     const bool is_hung = watched.still * check_every_ >= patience;
     if (is_hung && !watched.is_hung)
       log_.error("the thread " + watched.loop.name + " hasn't turned for " +
-                 std::to_string(static_cast<long>(to_seconds(watched.still * check_every_))) +
-                 " s: systemd's watchdog isn't told any more that this daemon is well");
+                 format_duration(watched.still * check_every_) +
+                 ": systemd's watchdog isn't told any more that this daemon is well");
     watched.is_hung = is_hung;
     are_well_ = are_well_ && !is_hung;
   }

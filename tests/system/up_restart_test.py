@@ -143,7 +143,7 @@ class UpRestartTest(SystemTest):
         self.chief_after(status)
         outcome = self.stop_job(process)
         self.assertEqual(outcome.json["recoveries"], 0)
-        self.assertRegex(outcome.err, r"chief/0 \(pid \d+\) hasn't answered for \d+\.\d s: killing it")
+        self.assertRegex(outcome.err, r"chief/0 \(pid \d+\) hasn't answered for [\d.]+ s: killing it")
         self.assertIn("taken_up", [event["kind"] for event in self.events_of(story)])
 
     def test_chief_whose_disk_is_full_goes_on_when_it_has_room(self):

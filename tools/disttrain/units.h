@@ -7,6 +7,9 @@
 #include <ctime>
 #include <string>
 
+#include "common/bounds.h"
+#include "common/format_duration.h"
+
 namespace disttrain::cli {
 
 // "1.5 MiB".
@@ -21,12 +24,10 @@ inline std::string bytes_text(std::uint64_t bytes) {
   return text;
 }
 
-// "1.5 s"; "-" where it isn't known (NaN).
+// As format_duration(), to the microsecond; "-" where it isn't known (NaN), or beyond kMaxDuration.
 inline std::string seconds_text(double seconds) {
-  if (!std::isfinite(seconds)) return "-";
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f s", seconds);
-  return text;
+  if (!(std::abs(seconds) <= to_seconds(kMaxDuration))) return "-";
+  return format_duration(std::chrono::microseconds(std::llround(seconds * 1e6)));
 }
 
 // "0.3121"; "-" where there is none (NaN).

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "common/format_duration.h"
+
 namespace disttrain::workerd {
 
 namespace {
@@ -213,8 +215,8 @@ void WorkerCore::on(const Tick&, Actions& out) {
   // Another worker in this place may get what this one waits for.
   const ErrorCode code = waits_for_others() ? ErrorCode::kUnavailable : ErrorCode::kFailed;
   const std::string times = patience() == 1 ? "" : std::to_string(patience()) + " times ";
-  set_broken(Error{code, "waited " + std::to_string(static_cast<std::uint64_t>(to_seconds(limit))) + " s (" + times +
-                             "job.stall_timeout) in phase " + to_string(progress_.phase) + " for " + waited_for()},
+  set_broken(Error{code, "waited " + format_duration(limit) + " (" + times + "job.stall_timeout) in phase " +
+                             to_string(progress_.phase) + " for " + waited_for()},
              out);
 }
 

@@ -239,8 +239,8 @@ Field size_or_auto(std::uint64_t& to) {
 }
 
 Field duration(Duration& to, Duration least, Duration most) {
-  const std::string expected = "a duration with its unit from " + quoted(duration_text(least)) + " to " +
-                               quoted(duration_text(most)) + " (ms, s, m, h)";
+  const std::string expected = "a duration with its unit from " + quoted(toml_duration(least)) + " to " +
+                               quoted(toml_duration(most)) + " (ms, s, m, h)";
   return Field{expected,
                [&to, expected, least, most](const TomlValue& value, const std::string& path, Reading& reading) {
                  const auto* found = value.as<std::string>();
@@ -248,7 +248,7 @@ Field duration(Duration& to, Duration least, Duration most) {
                  if (!parsed || *parsed < least || *parsed > most) return refuse_value(value, path, expected, reading);
                  to = *parsed;
                },
-               [&to] { return std::optional(toml(duration_text(to))); }};
+               [&to] { return std::optional(toml(toml_duration(to))); }};
 }
 
 Field real(double& to, Range range) {
@@ -362,7 +362,7 @@ std::optional<double> parse_number(const std::string& text) {
   return number;
 }
 
-std::string duration_text(Duration value) {
+std::string toml_duration(Duration value) {
   return with_unit(static_cast<std::uint64_t>(value.count()), kTimes, "0s");
 }
 

@@ -132,7 +132,9 @@ std::optional<Duration> parse_duration(const std::string& text);
 std::optional<double> parse_number(const std::string& text);  // that a 32-bit float holds
 // host:port with a host, and a port from 1 to 65535.
 bool is_address(const std::string& text);
-std::string duration_text(Duration duration);
+// "1h", "90s", "100ms": as a file has it. Exact, so that parse_duration() gives the same; format_duration() is for
+// people.
+std::string toml_duration(Duration duration);
 TomlValue toml(std::string value);
 TomlValue toml(std::int64_t value);
 TomlValue toml(double value);

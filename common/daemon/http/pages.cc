@@ -4,6 +4,7 @@
 
 #include "common/daemon/host.h"
 #include "common/daemon/service.h"
+#include "common/format_duration.h"
 
 namespace disttrain::daemon {
 
@@ -14,8 +15,7 @@ HttpAnswer text_answer(int status, const std::string& text) {
 }
 
 HttpAnswer loop_stands_still() {
-  return text_answer(503, "the daemon's loop hasn't turned for " +
-                              std::to_string(HttpEndpoint::kLoopPatience / std::chrono::seconds(1)) + " s");
+  return text_answer(503, "the daemon's loop hasn't turned for " + format_duration(HttpEndpoint::kLoopPatience));
 }
 
 }  // namespace

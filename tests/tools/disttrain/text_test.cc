@@ -122,7 +122,7 @@ TEST(Summary, SaysAccuracyTimeAndRate) {
   status["reason"] = "trained 500 steps";
   status["evaluation"] = {{"accuracy", 0.93125}, {"loss", 0.2}, {"examples", 1000}};
   EXPECT_THAT(said(print_summary, status), AllOf(HasSubstr("job mnist finished: trained 500 steps"),
-                                                 HasSubstr("500 steps, trained for 5.0 s, 12,346 examples/s"),
+                                                 HasSubstr("500 steps, trained for 5 s, 12,346 examples/s"),
                                                  HasSubstr("test accuracy 0.9313, loss 0.2000 over 1,000 examples")));
 }
 
@@ -195,8 +195,8 @@ TEST(Phases, AreShownPerWorkerWithTheirShares) {
       {{"task", "ps/0"}},
       {{"task", "worker/0"},
        {"phase_times", {{"input", 1.0}, {"pull", 0.0}, {"compute", 3.0}, {"push", 0.0}, {"wait", 0.0}}}}};
-  EXPECT_THAT(said(print_phases, status), AllOf(HasSubstr("100.0 steps/s"), HasSubstr("worker/0"),
-                                                HasSubstr("3.000 s (75%)"), Not(HasSubstr("ps/0"))));
+  EXPECT_THAT(said(print_phases, status),
+              AllOf(HasSubstr("100.0 steps/s"), HasSubstr("worker/0"), HasSubstr("3 s (75%)"), Not(HasSubstr("ps/0"))));
 }
 
 TEST(Table, AlignsColumns) {

@@ -17,12 +17,6 @@ constexpr double kMostSkewSeconds = 1.0;
 constexpr std::uint32_t kSlowLink = 1000;  // Mbit/s: below it a network holds any training back
 constexpr double kNearlyFull = 0.05;       // as the alert DiskFull
 
-std::string short_time(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, seconds < 1 ? "%.1f ms" : "%.1f s", seconds < 1 ? seconds * 1000 : seconds);
-  return text;
-}
-
 std::string speed_text(const Link& link) {
   if (!link.megabits_per_second) return "";
   const std::uint32_t speed = *link.megabits_per_second;
@@ -234,12 +228,12 @@ Finding judge(const Clock& clock) {
     const double least = std::abs(*clock.ahead_seconds) - clock.round_trip_seconds / 2;
     if (least > kMostSkewSeconds) {
       finding.state = CheckState::kWarn;
-      finding.found = short_time(std::abs(*clock.ahead_seconds)) +
+      finding.found = seconds_text(std::abs(*clock.ahead_seconds)) +
                       (*clock.ahead_seconds > 0 ? " ahead of" : " behind") + " the chief's (round trip " +
-                      short_time(clock.round_trip_seconds) + "); " + kernel;
+                      seconds_text(clock.round_trip_seconds) + "); " + kernel;
       finding.advice = advice;
     } else {
-      finding.found = "at most " + short_time(most) + " from the chief's; " + kernel;
+      finding.found = "at most " + seconds_text(most) + " from the chief's; " + kernel;
     }
     return finding;
   }

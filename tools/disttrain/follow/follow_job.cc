@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "common/format_duration.h"
 #include "tools/disttrain/follow/progress.h"
 
 namespace disttrain::cli {
@@ -52,7 +53,7 @@ Status find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration
   constexpr Duration kFullPause = std::chrono::seconds(1);
   if (is_full)
     if (Status rested = client.rest(kFullPause); !rested) return tl::unexpected<Error>(why);
-  std::cerr << why.message << "; trying for " << to_seconds(patience) << " s to reach it again\n";
+  std::cerr << why.message << "; trying for " << format_duration(patience) << " to reach it again\n";
   return client.connect(target, patience);
 }
 

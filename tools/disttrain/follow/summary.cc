@@ -7,6 +7,7 @@
 #include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/json.h"
 #include "tools/disttrain/table.h"
+#include "tools/disttrain/units.h"
 
 namespace disttrain::cli {
 
@@ -59,7 +60,7 @@ void print_summary(std::ostream& out, const Json& status) {
     const double loss = number_of(status, "loss");
     out << "  " << with_commas(number_of(status, "global_step")) << " steps";
     if (seconds > 0)
-      out << ", trained for " << fixed(seconds, 1) << " s, " << with_commas(number_of(status, "examples_per_second"))
+      out << ", trained for " << seconds_text(seconds) << ", " << with_commas(number_of(status, "examples_per_second"))
           << " examples/s";
     if (std::isfinite(loss)) out << ", loss " << fixed(loss, 4);
     out << '\n';
@@ -112,7 +113,7 @@ void print_phases(std::ostream& out, const Json& status) {
     std::vector<std::string> row = {text_of(task, "task")};
     for (const char* phase : phases) {
       const double seconds = number_of(*times, phase);
-      row.push_back(fixed(seconds, 3) + " s" + (sum > 0 ? " (" + fixed(100 * seconds / sum, 0) + "%)" : ""));
+      row.push_back(seconds_text(seconds) + (sum > 0 ? " (" + fixed(100 * seconds / sum, 0) + "%)" : ""));
     }
     table.add(row);
   }

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "common/daemon/clock.h"
+#include "common/format_duration.h"
 #include "tools/disttrain/log_tail.h"
 #include "tools/disttrain/units.h"
 
@@ -20,7 +21,7 @@ constexpr Duration kPortPatience = 10s;
 constexpr Duration kPortPause = 100ms;
 
 std::string pause_text(Duration pause) {
-  return pause == Duration::zero() ? "" : " in " + seconds_text(to_seconds(pause));
+  return pause == Duration::zero() ? "" : " in " + format_duration(pause);
 }
 
 }  // namespace
@@ -144,7 +145,7 @@ bool Supervisor::end_silent(TaskId task, Duration silence) {
   const Child& child = *(*found)->child;
   if (child.is_running() && daemon::now() - (*found)->started >= silence) {
     say_(to_string(task) + " (pid " + std::to_string(child.pid()) + ") hasn't answered for " +
-         seconds_text(to_seconds(silence)) + ": killing it, to start it anew");
+         format_duration(silence) + ": killing it, to start it anew");
     child.send(SIGKILL);
   }
   return true;

@@ -28,7 +28,7 @@ std::vector<Json> awaited(const Json& status) {
   return found;
 }
 
-// "silent for 3.0 s; see its process (pid 12) on host a (10.0.0.1:7110)".
+// "silent for 3 s; see its process (pid 12) on host a (10.0.0.1:7110)".
 std::string what_to_do(const Json& task) {
   const std::string name = text_of(task, "task");
   const std::string host = text_of(task, "host");

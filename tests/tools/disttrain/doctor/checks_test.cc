@@ -79,9 +79,9 @@ TEST(RdmaCheck, NoDeviceMattersWhereOneIsAskedFor) {
 }
 
 TEST(ClockCheck, SkewBeyondTheRoundTripIsWarnedOf) {
-  expect(judge(Clock{true, "a:7100", 0.002, 0.004}), CheckState::kOk, "at most 4.0 ms from the chief's");
-  expect(judge(Clock{true, "a:7100", 3.0, 0.004}), CheckState::kWarn, "3.0 s ahead of the chief's");
-  expect(judge(Clock{true, "a:7100", -3.0, 0.004}), CheckState::kWarn, "3.0 s behind the chief's");
+  expect(judge(Clock{true, "a:7100", 0.002, 0.004}), CheckState::kOk, "at most 4 ms from the chief's");
+  expect(judge(Clock{true, "a:7100", 3.0, 0.004}), CheckState::kWarn, "3 s ahead of the chief's");
+  expect(judge(Clock{true, "a:7100", -3.0, 0.004}), CheckState::kWarn, "3 s behind the chief's");
   // The answer took so long that the clocks may agree.
   expect(judge(Clock{true, "a:7100", 1.5, 2.0}), CheckState::kOk, "at most 2.5 s");
 }

@@ -178,7 +178,7 @@ TEST(TopFrame, FitsIntoEveryTerminal) {
 
 TEST(TopFrame, SparklinesFitBesideAllColumnsOfAnUsualTerminal) {
   const std::vector<std::string> lines = lines_of(view_of(training()), 80, 24);
-  EXPECT_THAT(lines[9], AllOf(HasSubstr("█"), HasSubstr("0.1 s")));
+  EXPECT_THAT(lines[9], AllOf(HasSubstr("█"), HasSubstr("100 ms")));
 }
 
 TEST(TopFrame, WhoIsIllOrBehindIsShownWhereNotAllFit) {

@@ -283,7 +283,7 @@ TEST(Stall, SilentTaskIsNamedFirst) {
   ps["state"] = "silent";
   ps["heartbeat_age_seconds"] = 1.25;
   expect(samples.verdict(), Brake::kStall, "ps/0",
-         {"no step ended", "ps/0 hasn't been heard for 1.2 s", "process 11 on b"});
+         {"no step ended", "ps/0 hasn't been heard for 1.25 s", "process 11 on b"});
 }
 
 TEST(Stall, WorkerThatIsLongestAtWorkIsNamed) {
@@ -291,7 +291,7 @@ TEST(Stall, WorkerThatIsLongestAtWorkIsNamed) {
   samples.task(samples.after(), "worker/0")["phase"] = "wait";
   samples.task(samples.after(), "worker/0")["phase_seconds"] = 30.0;
   samples.task(samples.after(), "worker/2")["phase_seconds"] = 12.0;
-  expect(samples.verdict(), Brake::kStall, "worker/2", {"worker/2 has been in compute for 12.0 s"});
+  expect(samples.verdict(), Brake::kStall, "worker/2", {"worker/2 has been in compute for 12 s"});
 }
 
 TEST(Stall, WhereAllWaitThePsTasksAreMeant) {
@@ -316,7 +316,7 @@ TEST(State, PausedJobNamesWhoItWaitsForAndWhereThatIs) {
     {"task": "ps/1", "state": "silent", "host": "h1", "address": "h1:1", "pid": 5, "heartbeat_age_seconds": 2.0}]})");
   expect(verdict, Brake::kState, "ps/1",
          {"job a is paused: ps/1: no heartbeat for 1002.0 ms; waiting for it to return",
-          "ps/1 hasn't been heard for 2.0 s, see its process 5 on h1 (h1:1) and the network there"});
+          "ps/1 hasn't been heard for 2 s, see its process 5 on h1 (h1:1) and the network there"});
   EXPECT_THAT(verdict.sentence, Not(HasSubstr("ps/0")));
 }
 
