@@ -23,11 +23,6 @@ const char* to_string(Mode mode) {
   return "unknown";
 }
 
-// JSON has no NaN.
-json number_or_null(std::optional<double> value) {
-  return value && std::isfinite(*value) ? json(*value) : json(nullptr);
-}
-
 double to_unix_seconds(std::int64_t wall_nanoseconds) {
   return static_cast<double>(wall_nanoseconds) * 1e-9;
 }
@@ -122,6 +117,10 @@ json root_cause_json(const std::optional<RootCause>& cause, const LogStore& logs
 }
 
 }  // namespace
+
+json number_or_null(std::optional<double> value) {
+  return value && std::isfinite(*value) ? json(*value) : json(nullptr);
+}
 
 json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& logs) {
   return {{"job", status.name},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "chiefd/core/status.h"
@@ -16,6 +17,9 @@ struct ChiefStatus {
   std::string metrics;  // address of its metrics; "" = none
   std::int64_t wall_nanoseconds = 0;
 };
+
+// Null also for NaN and infinity, which JSON doesn't have.
+nlohmann::json number_or_null(std::optional<double> value);
 
 nlohmann::json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& logs);
 // Before the first job: the same keys, `job` and `state` null.

@@ -21,7 +21,7 @@ struct Piece {
 // Boundaries of buckets are moved by at most half of kWholeElements to either side.
 constexpr std::uint64_t kTargetElements = kMaxBucketElements - kWholeElements;
 
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
+std::uint64_t ceil_quotient(std::uint64_t a, std::uint64_t b) {
   return (a + b - 1) / b;
 }
 
@@ -137,7 +137,7 @@ void place_balanced(Layout& layout, std::uint32_t shards) {
   const std::vector<Piece> pieces = gradient_order(layout.model);
   set_variable_begins(layout, pieces);
   // As many buckets on each shard: a last lonely one would make its shard the slowest.
-  const std::uint64_t count = shards * ceil_div(sum_of(pieces), shards * kTargetElements);
+  const std::uint64_t count = shards * ceil_quotient(sum_of(pieces), shards * kTargetElements);
   std::vector<std::uint64_t> shard_ends(shards, 0);
   append_buckets(layout, cut(pieces, count), shard_ends,
                  [shards](std::size_t i) { return static_cast<std::uint32_t>(i % shards); });
@@ -152,7 +152,7 @@ void place_runs(Layout& layout, std::uint32_t shards, const std::vector<Piece>& 
     run.push_back(pieces[i]);
     if (i + 1 < pieces.size() && pieces[i + 1].shard == pieces[i].shard) continue;
     const std::uint64_t total = sum_of(run);
-    const std::uint64_t count = total <= kMaxBucketElements ? 1 : ceil_div(total, kTargetElements);
+    const std::uint64_t count = total <= kMaxBucketElements ? 1 : ceil_quotient(total, kTargetElements);
     append_buckets(layout, cut(run, count), shard_ends, [&run](std::size_t) { return run.front().shard; });
     run.clear();
   }
@@ -238,7 +238,7 @@ Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t 
 
 std::uint32_t auto_shards(std::uint64_t parameter_bytes, std::uint32_t offered) {
   DISTTRAIN_CHECK_GE(offered, 1u);
-  const std::uint64_t wanted = ceil_div(parameter_bytes, 1024 * 1024);
+  const std::uint64_t wanted = ceil_quotient(parameter_bytes, 1024 * 1024);
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, offered));
 }
 

@@ -8,8 +8,8 @@
 namespace disttrain::chiefd {
 namespace {
 
-constexpr Duration kShortestPause = std::chrono::milliseconds(100);
-constexpr Duration kLongestPause = std::chrono::seconds(1);
+constexpr Duration kShortestInterval = std::chrono::milliseconds(100);
+constexpr Duration kLongestInterval = std::chrono::seconds(1);
 
 template <typename Point>
 void thin_out(std::vector<Point>& points) {
@@ -34,7 +34,7 @@ void drop_after(std::vector<Point>& points, std::uint64_t step) {
 
 void Curves::look(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status) {
   if (job_ != status.job) begin(now, status);
-  next_ = now + std::clamp<Duration>((now - began_) / 100, kShortestPause, kLongestPause);
+  next_ = now + std::clamp<Duration>((now - began_) / 100, kShortestInterval, kLongestInterval);
   // Until it trains, its step is the one that it is to begin with, or the newest that this chief knows of.
   if (status.part == JobPart::kInit || status.part == JobPart::kRestore) return;
   // Also where no event told of it.

@@ -1,7 +1,6 @@
 #include "chiefd/status_page/status_page.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "chiefd/status_json.h"
@@ -13,10 +12,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kEventsShown = 100;
-
-json number_or_null(std::optional<double> value) {
-  return value && std::isfinite(*value) ? json(*value) : json(nullptr);
-}
 
 }  // namespace
 

@@ -11,7 +11,7 @@
 namespace disttrain::checkpoint {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Numbers of 64 bits that others read as floating point would lose digits: they travel as hexadecimal text.
 std::string hex(std::uint64_t value) {
@@ -41,14 +41,14 @@ std::vector<std::uint64_t> from_hex_list(const std::string& text) {
   return values;
 }
 
-Json to_json(const std::vector<Interval>& intervals) {
-  Json json = Json::array();
+OrderedJson to_json(const std::vector<Interval>& intervals) {
+  OrderedJson json = OrderedJson::array();
   for (const Interval& interval : intervals) json.push_back({interval.begin, interval.end});
   return json;
 }
 
-Json to_json(const VariableEntry& variable) {
-  Json slices = Json::array();
+OrderedJson to_json(const VariableEntry& variable) {
+  OrderedJson slices = OrderedJson::array();
   for (const SliceEntry& slice : variable.slices)
     slices.push_back({slice.begin, slice.elements, slice.shard, slice.offset});
   return {{"name", variable.name},
@@ -57,8 +57,8 @@ Json to_json(const VariableEntry& variable) {
           {"slices", slices}};
 }
 
-Json to_json(const ShardEntry& shard) {
-  Json workers = Json::array();
+OrderedJson to_json(const ShardEntry& shard) {
+  OrderedJson workers = OrderedJson::array();
   for (const WorkerEntry& worker : shard.workers)
     workers.push_back({{"worker", worker.worker.task.index},
                        {"incarnation", hex(worker.worker.incarnation.value)},
@@ -67,7 +67,7 @@ Json to_json(const ShardEntry& shard) {
   return {{"version", shard.version.value}, {"elements", shard.elements}, {"applied", workers}};
 }
 
-Json to_json(const FileEntry& file) {
+OrderedJson to_json(const FileEntry& file) {
   return {{"name", file.name},
           {"bytes", file.bytes},
           {"data_begin", file.data_begin},
@@ -75,25 +75,25 @@ Json to_json(const FileEntry& file) {
           {"chunks_xxh3", hex_of(file.chunks)}};
 }
 
-std::uint64_t number(const Json& json, const char* key) {
-  const Json& value = json.at(key);
+std::uint64_t number(const OrderedJson& json, const char* key) {
+  const OrderedJson& value = json.at(key);
   if (!value.is_number_unsigned()) throw std::invalid_argument(std::string(key) + " isn't a whole number");
   return value.get<std::uint64_t>();
 }
 
-std::uint32_t small_number(const Json& json, const char* key) {
+std::uint32_t small_number(const OrderedJson& json, const char* key) {
   const std::uint64_t value = number(json, key);
   if (value > UINT32_MAX) throw std::invalid_argument(std::string(key) + " is too large");
   return static_cast<std::uint32_t>(value);
 }
 
-std::string text_of(const Json& json, const char* key) {
+std::string text_of(const OrderedJson& json, const char* key) {
   return json.at(key).get<std::string>();
 }
 
-std::vector<Interval> intervals_of(const Json& json) {
+std::vector<Interval> intervals_of(const OrderedJson& json) {
   std::vector<Interval> intervals;
-  for (const Json& pair : json) {
+  for (const OrderedJson& pair : json) {
     const Interval interval{pair.at(0).get<std::uint64_t>(), pair.at(1).get<std::uint64_t>()};
     if (interval.begin >= interval.end || (!intervals.empty() && interval.begin <= intervals.back().end))
       throw std::invalid_argument("the ledger's intervals aren't ascending");
@@ -102,29 +102,29 @@ std::vector<Interval> intervals_of(const Json& json) {
   return intervals;
 }
 
-VariableEntry variable_of(const Json& json) {
+VariableEntry variable_of(const OrderedJson& json) {
   VariableEntry variable;
   variable.name = text_of(json, "name");
   variable.shape = json.at("shape").get<std::vector<std::uint64_t>>();
   variable.kind = text_of(json, "kind") == "state" ? VariableKind::kState : VariableKind::kTrainable;
-  for (const Json& slice : json.at("slices"))
+  for (const OrderedJson& slice : json.at("slices"))
     variable.slices.push_back({slice.at(0).get<std::uint64_t>(), slice.at(1).get<std::uint64_t>(),
                                slice.at(2).get<std::uint32_t>(), slice.at(3).get<std::uint64_t>()});
   return variable;
 }
 
-ShardEntry shard_of(const Json& json) {
+ShardEntry shard_of(const OrderedJson& json) {
   ShardEntry shard;
   shard.version = Step(number(json, "version"));
   shard.elements = number(json, "elements");
-  for (const Json& entry : json.at("applied"))
+  for (const OrderedJson& entry : json.at("applied"))
     shard.workers.push_back({Member{TaskId{Role::kWorker, small_number(entry, "worker")},
                                     Incarnation(from_hex(text_of(entry, "incarnation")))},
                              Sequence(number(entry, "last_sequence")), Step(number(entry, "clock"))});
   return shard;
 }
 
-FileEntry file_of(const Json& json) {
+FileEntry file_of(const OrderedJson& json) {
   FileEntry file;
   file.name = text_of(json, "name");
   file.bytes = number(json, "bytes");
@@ -134,13 +134,13 @@ FileEntry file_of(const Json& json) {
   return file;
 }
 
-PacerEntry pacer_of(const Json& json) {
+PacerEntry pacer_of(const OrderedJson& json) {
   PacerEntry pacer;
   pacer.examples = number(json, "examples");
   pacer.late = number(json, "late");
   pacer.skipped = number(json, "skipped");
   pacer.complete_epochs = small_number(json, "complete_epochs");
-  for (const Json& epoch : json.at("ledger"))
+  for (const OrderedJson& epoch : json.at("ledger"))
     pacer.ledger.push_back(EpochLedger{small_number(epoch, "epoch"), intervals_of(epoch.at("visited"))});
   return pacer;
 }
@@ -236,42 +236,42 @@ std::vector<VariableEntry> variables_of(const Layout& layout) {
 }
 
 std::string to_json(const Manifest& manifest) {
-  Json variables = Json::array();
+  OrderedJson variables = OrderedJson::array();
   for (const VariableEntry& variable : manifest.variables) variables.push_back(to_json(variable));
-  Json shards = Json::array();
+  OrderedJson shards = OrderedJson::array();
   for (const ShardEntry& shard : manifest.shards) shards.push_back(to_json(shard));
-  Json files = Json::array();
+  OrderedJson files = OrderedJson::array();
   for (const FileEntry& file : manifest.files) files.push_back(to_json(file));
-  Json ledger = Json::array();
+  OrderedJson ledger = OrderedJson::array();
   for (const EpochLedger& epoch : manifest.pacer.ledger)
     ledger.push_back({{"epoch", epoch.epoch}, {"visited", to_json(epoch.visited)}});
-  const Json json = {{"format", kFormat},
-                     {"job", manifest.job},
-                     {"generation", manifest.generation.value},
-                     {"step", manifest.step.value},
-                     {"attempt", manifest.attempt},
-                     {"created", manifest.created},
-                     {"seed", hex(manifest.seed)},
-                     {"records", manifest.records},
-                     {"rule", manifest.rule},
-                     {"slots", manifest.slots},
-                     {"variables", variables},
-                     {"shards", shards},
-                     {"files", files},
-                     {"pacer",
-                      {{"examples", manifest.pacer.examples},
-                       {"late", manifest.pacer.late},
-                       {"skipped", manifest.pacer.skipped},
-                       {"complete_epochs", manifest.pacer.complete_epochs},
-                       {"ledger", ledger}}},
-                     {"job_toml", manifest.job_toml}};
-  std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
+  const OrderedJson json = {{"format", kFormat},
+                            {"job", manifest.job},
+                            {"generation", manifest.generation.value},
+                            {"step", manifest.step.value},
+                            {"attempt", manifest.attempt},
+                            {"created", manifest.created},
+                            {"seed", hex(manifest.seed)},
+                            {"records", manifest.records},
+                            {"rule", manifest.rule},
+                            {"slots", manifest.slots},
+                            {"variables", variables},
+                            {"shards", shards},
+                            {"files", files},
+                            {"pacer",
+                             {{"examples", manifest.pacer.examples},
+                              {"late", manifest.pacer.late},
+                              {"skipped", manifest.pacer.skipped},
+                              {"complete_epochs", manifest.pacer.complete_epochs},
+                              {"ledger", ledger}}},
+                            {"job_toml", manifest.job_toml}};
+  std::string text = json.dump(1, ' ', false, OrderedJson::error_handler_t::replace);
   text.resize(text.size() - std::string_view("\n}").size());
   return text + end_of(text);
 }
 
 Result<Manifest> parse_manifest(const std::string& text, const std::string& path) {
-  const Json json = Json::parse(text, nullptr, false);
+  const OrderedJson json = OrderedJson::parse(text, nullptr, false);
   if (!json.is_object()) return fail(ErrorCode::kData, path + " isn't JSON: it is damaged");
   const std::size_t end = text.rfind(kChecksumBegins);
   if (end != std::string::npos && text.substr(end) != end_of(text.substr(0, end)))
@@ -292,9 +292,9 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
     manifest.records = number(json, "records");
     manifest.rule = text_of(json, "rule");
     manifest.slots = small_number(json, "slots");
-    for (const Json& entry : json.at("variables")) manifest.variables.push_back(variable_of(entry));
-    for (const Json& entry : json.at("shards")) manifest.shards.push_back(shard_of(entry));
-    for (const Json& entry : json.at("files")) manifest.files.push_back(file_of(entry));
+    for (const OrderedJson& entry : json.at("variables")) manifest.variables.push_back(variable_of(entry));
+    for (const OrderedJson& entry : json.at("shards")) manifest.shards.push_back(shard_of(entry));
+    for (const OrderedJson& entry : json.at("files")) manifest.files.push_back(file_of(entry));
     manifest.pacer = pacer_of(json.at("pacer"));
     manifest.job_toml = text_of(json, "job_toml");
     check(manifest);

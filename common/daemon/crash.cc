@@ -46,11 +46,11 @@ struct Report {
   std::array<char, kMostBytes> text{};
   std::array<std::byte, 64 * 1024> stack{};
 };
-Report report;
+Report crash_report;
 
 void note_why(const char* sentence) {
-  if (report.has_why.test_and_set()) return;  // another thread's was first
-  std::strncpy(report.why.data(), sentence, report.why.size() - 1);
+  if (crash_report.has_why.test_and_set()) return;  // another thread's was first
+  std::strncpy(crash_report.why.data(), sentence, crash_report.why.size() - 1);
 }
 
 [[noreturn]] void on_terminate() {
@@ -105,9 +105,9 @@ void add_headline(CrashText& text, int signal, const siginfo_t& info) {
   text.add(is_sent ? ", taken by the thread " : ", thread ");
   text.add(thread);
   if (is_sent) text.add(", which need not be the one at fault");
-  if (report.why[0] == '\0') return;
+  if (crash_report.why[0] == '\0') return;
   text.add(": ");
-  text.add(report.why.data());
+  text.add(crash_report.why.data());
 }
 
 // One a line. glibc writes them to a file only.
@@ -117,9 +117,9 @@ std::string_view stack_frames() {
   const int file = ::memfd_create("backtrace", MFD_CLOEXEC);
   if (file < 0) return "";
   ::backtrace_symbols_fd(addresses, count, file);
-  const ssize_t size = ::pread(file, report.frames.data(), report.frames.size(), 0);
+  const ssize_t size = ::pread(file, crash_report.frames.data(), crash_report.frames.size(), 0);
   ::close(file);
-  return {report.frames.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+  return {crash_report.frames.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
 // Each is handed to `take`, without its end.
@@ -133,24 +133,25 @@ void for_each_line(std::string_view text, Take take) {
 }
 
 bool tell_journal(std::string_view headline) {
-  CrashText text(report.text);
+  CrashText text(crash_report.text);
   text.add(headline);
   for_each_line(stack_frames(), [&text](std::string_view frame) {
     text.add("\n  ");
     text.add(frame);
   });
-  return report.journal.send({{"MESSAGE", text.view()},
-                              {"PRIORITY", "2"},
-                              {"SYSLOG_IDENTIFIER", program_invocation_short_name},
-                              {"DISTTRAIN_TASK", report.task.data()},
-                              {"DISTTRAIN_EVENT", kCrashed},
-                              {"MESSAGE_ID", report.id.data()}});
+  return crash_report.journal.send({{"MESSAGE", text.view()},
+                                    {"PRIORITY", "2"},
+                                    {"SYSLOG_IDENTIFIER", program_invocation_short_name},
+                                    {"DISTTRAIN_TASK", crash_report.task.data()},
+                                    {"DISTTRAIN_EVENT", kCrashed},
+                                    {"MESSAGE_ID", crash_report.id.data()}});
 }
 
 void tell_stderr(std::string_view headline) {
   const auto write_line = [](const char* level, std::string_view line, std::string_view event) {
-    CrashText text(report.text);
-    text.add_log_line(report.form == LogForm::kJson, wall_nanoseconds(), level, report.task.data(), line, event);
+    CrashText text(crash_report.text);
+    text.add_log_line(crash_report.form == LogForm::kJson, wall_nanoseconds(), level, crash_report.task.data(), line,
+                      event);
     static_cast<void>(!::write(STDERR_FILENO, text.view().data(), text.view().size()));
   };
   write_line("error", headline, kCrashed);  // before anything that could go wrong in a process that has
@@ -161,13 +162,13 @@ void tell(int signal, const siginfo_t& info) {
   std::array<char, 2048> bytes;
   CrashText headline(bytes);
   add_headline(headline, signal, info);
-  if (report.form != LogForm::kJournal || !tell_journal(headline.view())) tell_stderr(headline.view());
+  if (crash_report.form != LogForm::kJournal || !tell_journal(headline.view())) tell_stderr(headline.view());
 }
 
 void on_signal(int signal, siginfo_t* info, void*) {
   const pid_t self = ::gettid();
   pid_t first = 0;
-  if (report.reporter.compare_exchange_strong(first, self))
+  if (crash_report.reporter.compare_exchange_strong(first, self))
     tell(signal, *info);
   else
     while (first != self) ::pause();  // another thread is about to end all; itself once more: telling failed
@@ -178,16 +179,16 @@ void on_signal(int signal, siginfo_t* info, void*) {
 }  // namespace
 
 void report_crashes(TaskId task, LogForm form) {
-  std::strncpy(report.task.data(), to_string(task).c_str(), report.task.size() - 1);
-  std::strncpy(report.id.data(), message_id_of(kCrashed), report.id.size() - 1);
-  report.form = form;
-  if (form == LogForm::kJournal) report.journal.open();
+  std::strncpy(crash_report.task.data(), to_string(task).c_str(), crash_report.task.size() - 1);
+  std::strncpy(crash_report.id.data(), message_id_of(kCrashed), crash_report.id.size() - 1);
+  crash_report.form = form;
+  if (form == LogForm::kJournal) crash_report.journal.open();
   void* warm[1];
   ::backtrace(warm, 1);  // loads libgcc, which allocates
 
   stack_t stack{};
-  stack.ss_sp = report.stack.data();
-  stack.ss_size = report.stack.size();
+  stack.ss_sp = crash_report.stack.data();
+  stack.ss_size = crash_report.stack.size();
   struct sigaction action {};
   action.sa_sigaction = on_signal;
   action.sa_flags = static_cast<int>(SA_SIGINFO | SA_ONSTACK);

@@ -66,7 +66,7 @@ void tell_exception() {
   }
 }
 
-void on_terminate() {
+void tell_and_abort() {
   end_if_exhausted();
   tell_exception();
   std::abort();
@@ -98,7 +98,7 @@ void raise_stack_of_threads() {
 
 void end_when_exhausted(const char* program) {
   std::strncpy(program_name.data(), program, program_name.size() - 1);
-  std::set_terminate(on_terminate);
+  std::set_terminate(tell_and_abort);
 }
 
 std::optional<Error> exhaustion_in(const std::exception_ptr& exception) {

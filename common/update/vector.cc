@@ -9,7 +9,7 @@ namespace disttrain::update {
 namespace {
 
 // 16 KB of float32: half of a first-level cache.
-constexpr std::size_t kBlock = 4096;
+constexpr std::size_t kSpanBlock = 4096;
 
 struct AddWeighted {
   float weight;
@@ -65,8 +65,8 @@ void weighted_sum(std::span<float> out, std::span<const WeightedGradient> gradie
                   VectorWidth width) {
   DISTTRAIN_CHECK_GE(gradients.size(), 1u);
   for (const WeightedGradient& gradient : gradients) DISTTRAIN_CHECK_LE(first + out.size(), gradient.values.size());
-  for (std::size_t begin = 0; begin < out.size(); begin += kBlock) {
-    const std::span<float> block = out.subspan(begin, std::min(kBlock, out.size() - begin));
+  for (std::size_t begin = 0; begin < out.size(); begin += kSpanBlock) {
+    const std::span<float> block = out.subspan(begin, std::min(kSpanBlock, out.size() - begin));
     const float* leading = gradients[0].values.data() + first + begin;
     run(width, Scale{gradients[0].weight}, block.data(), leading, block.size());
     for (const WeightedGradient& gradient : gradients.subspan(1))
@@ -113,8 +113,8 @@ double squared_norm_of_sum(std::span<const WeightedGradient> gradients, double s
   DISTTRAIN_CHECK_GE(gradients.size(), 1u);
   DISTTRAIN_CHECK_EQ(sums.size(), gradients[0].values.size());
   SquaredNorm norm(width);
-  for (std::size_t begin = 0; begin < sums.size(); begin += kBlock) {
-    const std::span<float> part = sums.subspan(begin, std::min(kBlock, sums.size() - begin));
+  for (std::size_t begin = 0; begin < sums.size(); begin += kSpanBlock) {
+    const std::span<float> part = sums.subspan(begin, std::min(kSpanBlock, sums.size() - begin));
     weighted_sum(part, gradients, begin, width);
     norm.add(part);
   }

@@ -16,8 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 
 // Between attempts to reach a chief that may be starting just now; they double.
-constexpr Duration kFirstPause = 50ms;
-constexpr Duration kLongestPause = 1s;
+constexpr Duration kFirstRetryPause = 50ms;
+constexpr Duration kLongestRetryPause = 1s;
 
 std::string user_name() {
   const passwd* entry = getpwuid(geteuid());
@@ -29,7 +29,7 @@ std::string user_name() {
 Status ChiefClient::connect(const ChiefTarget& target, Duration deadline) {
   target_ = target;
   const auto end = std::chrono::steady_clock::now() + deadline;
-  for (Duration pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+  for (Duration pause = kFirstRetryPause;; pause = std::min(pause * 2, kLongestRetryPause)) {
     Status connected = say_hello(deadline);
     const bool may_come = !connected && (connected.error().code == ErrorCode::kUnavailable ||
                                          connected.error().code == ErrorCode::kTemporary);

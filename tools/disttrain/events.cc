@@ -63,7 +63,7 @@ Result<Json> ask(ChiefClient& client, const EventsOptions& options) {
 }
 
 // Those that arise next.
-Result<Json> next(ChiefClient& client) {
+Result<Json> next_events(ChiefClient& client) {
   constexpr Duration kAnyLength = 24h * 365;  // a job that is well says nothing for as long as it likes
   const auto message = client.next(kAnyLength);
   if (!message) return tl::unexpected<Error>(message.error());
@@ -78,7 +78,7 @@ Status show(ChiefClient& client, const ChiefTarget& target, const EventsOptions&
     const Json fresh = take_new(filter, *list);
     print(fresh, options);
     if (!options.follow || !std::cout || is_over(fresh, options)) return {};
-    list = or_again(client, target, next(client), [&client, &options] { return ask(client, options); });
+    list = or_again(client, target, next_events(client), [&client, &options] { return ask(client, options); });
   }
   return tl::unexpected<Error>(list.error());
 }

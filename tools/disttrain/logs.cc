@@ -83,7 +83,7 @@ void print(LogLines lines) {
 }
 
 // Those that arise next.
-Result<LogLines> next(ChiefClient& client) {
+Result<LogLines> next_lines(ChiefClient& client) {
   constexpr Duration kAnyLength = 24h * 365;  // a quiet cluster says nothing for as long as it likes
   auto message = client.next(kAnyLength);
   if (!message) return tl::unexpected<Error>(std::move(message.error()));
@@ -99,7 +99,7 @@ Status show(ChiefClient& client, const ChiefTarget& target, const LogsRequest& r
     drop_repeated(filters, lines->lines);
     print(std::move(*lines));
     if (!request.follow || !std::cout) return {};
-    lines = or_again(client, target, next(client), ask);
+    lines = or_again(client, target, next_lines(client), ask);
   }
   return tl::unexpected<Error>(std::move(lines.error()));
 }

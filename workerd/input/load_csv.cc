@@ -12,7 +12,7 @@ namespace disttrain::input {
 
 namespace {
 
-Result<CsvPart> read_file(const Source& source, const std::string& path) {
+Result<CsvPart> read_part(const Source& source, const std::string& path) {
   Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled);
   if (!file) return tl::unexpected(std::move(file.error()));
   return read_csv(**file);
@@ -100,7 +100,7 @@ Result<Contents> load_csv(const Source& source) {
   const Result<std::vector<std::string>> paths = find_files(source, source.files, source.section + ".files");
   if (!paths) return tl::unexpected(paths.error());
   Result<std::vector<CsvPart>> parts =
-      read_parallel<CsvPart>(*paths, [&source](const std::string& path) { return read_file(source, path); });
+      read_parallel<CsvPart>(*paths, [&source](const std::string& path) { return read_part(source, path); });
   if (!parts) return tl::unexpected(parts.error());
   if (Status alike = check_alike(*parts); !alike) return tl::unexpected(alike.error());
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kMaxCore = 4095;
 constexpr int kMaxPort = 65535;
 constexpr std::size_t kMaxPs = 1024;
-constexpr std::int64_t kAnyCount = std::numeric_limits<std::uint32_t>::max();
+constexpr std::int64_t kAnyRate = std::numeric_limits<std::uint32_t>::max();
 
 bool is_cluster_name(const std::string& name) {
   return !name.empty() && name.size() <= 64 &&
@@ -107,7 +107,7 @@ Keys log_keys(LogConfig& log) {
       {"format",
        choice<std::string>(log.format, {{"auto", "auto"}, {"text", "text"}, {"json", "json"}, {"journal", "journal"}}),
        "auto: the journal where stderr goes there, else text"},
-      {"rate", integer(log.rate, 1, kAnyCount), "lines per second and place"},
+      {"rate", integer(log.rate, 1, kAnyRate), "lines per second and place"},
   };
 }
 

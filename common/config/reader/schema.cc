@@ -328,13 +328,13 @@ Field section(Keys keys) {
 }
 
 Field not_in_this_version(std::optional<std::string> fixed) {
-  return Field{fixed ? quoted(*fixed) : "nothing",
+  return Field{fixed ? config::quoted(*fixed) : "nothing",
                [fixed](const TomlValue& value, const std::string& path, Reading& reading) {
                  const auto* word = value.as<std::string>();
                  if (fixed && word != nullptr && *word == *fixed) return;
                  reading.refuse(value.at, path,
                                 fixed ? path + " = " + to_toml(value) + " is not in this version; expected " +
-                                            quoted(*fixed) + " or nothing"
+                                            config::quoted(*fixed) + " or nothing"
                                       : path + " is not in this version; leave it out");
                },
                [] { return std::optional<TomlValue>(); }, false, false};

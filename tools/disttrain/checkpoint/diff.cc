@@ -27,7 +27,7 @@ struct Compared {
   double largest = 0;           // absolute difference; NaN where a difference is none
 };
 
-void compare(std::span<const float> a, std::span<const float> b, Compared& compared) {
+void compare_weights(std::span<const float> a, std::span<const float> b, Compared& compared) {
   if (std::memcmp(a.data(), b.data(), a.size_bytes()) == 0) return;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::memcmp(&a[i], &b[i], sizeof(float)) == 0) continue;
@@ -37,7 +37,7 @@ void compare(std::span<const float> a, std::span<const float> b, Compared& compa
   }
 }
 
-Result<Compared> compare(Weights& a, std::size_t in_a, Weights& b, std::size_t in_b) {
+Result<Compared> compare_weights(Weights& a, std::size_t in_a, Weights& b, std::size_t in_b) {
   Compared compared;
   std::vector<float> of_a;
   std::vector<float> of_b;
@@ -47,7 +47,7 @@ Result<Compared> compare(Weights& a, std::size_t in_a, Weights& b, std::size_t i
     of_b.resize(of_a.size());
     if (Status read = a.read(in_a, begin, of_a); !read) return tl::unexpected(read.error());
     if (Status read = b.read(in_b, begin, of_b); !read) return tl::unexpected(read.error());
-    compare(of_a, of_b, compared);
+    compare_weights(of_a, of_b, compared);
   }
   return compared;
 }
@@ -59,7 +59,7 @@ Json only_in(const Weights& here, const Weights& there) {
   return only;
 }
 
-Result<Json> compare(Weights& a, Weights& b) {
+Result<Json> compare_weights(Weights& a, Weights& b) {
   Json json = {{"a", a.path()},
                {"b", b.path()},
                {"equal", true},
@@ -78,7 +78,7 @@ Result<Json> compare(Weights& a, Weights& b) {
       is_equal = false;
       continue;
     }
-    const Result<Compared> compared = compare(a, v, b, *in_b);
+    const Result<Compared> compared = compare_weights(a, v, b, *in_b);
     if (!compared) return tl::unexpected(compared.error());
     is_equal = is_equal && compared->differing == 0;
     json["variables"].push_back({{"name", variable.name},
@@ -92,7 +92,7 @@ Result<Json> compare(Weights& a, Weights& b) {
   return json;
 }
 
-void print(const Json& json) {
+void print_difference(const Json& json) {
   Table table({"VARIABLE", "SHAPE", "ELEMENTS", "DIFFERING", "LARGEST DIFFERENCE"});
   for (const Json& one : json["variables"]) {
     char largest[32];
@@ -115,7 +115,7 @@ void print(const Json& json) {
     std::cout << " differ\n";
 }
 
-Result<Weights> open(checkpoint::Files& files, const std::string& path, bool slots) {
+Result<Weights> open_weights(checkpoint::Files& files, const std::string& path, bool slots) {
   if (!slots) return Weights::open(files, path);
   Result<checkpoint::OpenCheckpoint> checkpoint = checkpoint::open_named(files, path);
   if (!checkpoint) return tl::unexpected(checkpoint.error());
@@ -127,16 +127,16 @@ Result<Weights> open(checkpoint::Files& files, const std::string& path, bool slo
 int checkpoint_diff(const CheckpointDiffOptions& options) {
   constexpr char kProgram[] = "disttrain checkpoint diff";
   checkpoint::DiskFiles files;
-  Result<Weights> a = open(files, absolute_path(options.a), options.slots);
+  Result<Weights> a = open_weights(files, absolute_path(options.a), options.slots);
   if (!a) return daemon::report(kProgram, a.error());
-  Result<Weights> b = open(files, absolute_path(options.b), options.slots);
+  Result<Weights> b = open_weights(files, absolute_path(options.b), options.slots);
   if (!b) return daemon::report(kProgram, b.error());
-  const Result<Json> json = compare(*a, *b);
+  const Result<Json> json = compare_weights(*a, *b);
   if (!json) return daemon::report(kProgram, json.error());
   if (options.json)
     std::cout << line_of(*json) << '\n';
   else
-    print(*json);
+    print_difference(*json);
   return (*json)["equal"].get<bool>() ? 0 : 1;
 }
 

@@ -25,12 +25,12 @@ namespace fs = std::filesystem;
 using checkpoint::DType;
 using checkpoint::Weights;
 
-constexpr char kProgram[] = "disttrain checkpoint export";
+constexpr char kExportProgram[] = "disttrain checkpoint export";
 constexpr char kModel[] = "model";
 constexpr char kSuffix[] = ".safetensors";
 
 // A file of the export and the variables in it, by their index.
-struct Part {
+struct FilePart {
   std::string name;
   std::vector<std::size_t> variables;
 };
@@ -41,8 +41,8 @@ DType dtype_of(const std::string& text) {
 
 // As Hugging Face does it: in the model's order, a new file where the next variable would make it too large; a variable
 // that is larger alone has its own; one file alone isn't numbered.
-std::vector<Part> cut(const Weights& weights, DType dtype, std::uint64_t max_bytes) {
-  std::vector<Part> parts(1);
+std::vector<FilePart> cut(const Weights& weights, DType dtype, std::uint64_t max_bytes) {
+  std::vector<FilePart> parts(1);
   std::uint64_t bytes = 0;
   for (std::size_t v = 0; v < weights.variables().size(); ++v) {
     const std::uint64_t more = checkpoint::stored_bytes(weights.variables()[v], dtype);
@@ -61,10 +61,10 @@ std::vector<Part> cut(const Weights& weights, DType dtype, std::uint64_t max_byt
   return parts;
 }
 
-std::string index_of(const Weights& weights, const std::vector<Part>& parts, DType dtype) {
+std::string index_of(const Weights& weights, const std::vector<FilePart>& parts, DType dtype) {
   std::uint64_t bytes = 0;
   Json map = Json::object();
-  for (const Part& part : parts)
+  for (const FilePart& part : parts)
     for (const std::size_t v : part.variables) {
       map[weights.variables()[v].name] = part.name;
       bytes += checkpoint::stored_bytes(weights.variables()[v], dtype);
@@ -143,9 +143,9 @@ class Beside {
 };
 
 Status write_folder(checkpoint::Files& files, const std::string& folder, Weights& weights,
-                    const std::vector<Part>& parts, DType dtype, const checkpoint::IsCancelled& is_cancelled) {
+                    const std::vector<FilePart>& parts, DType dtype, const checkpoint::IsCancelled& is_cancelled) {
   Status done = files.make_directory(folder);
-  for (const Part& part : parts)
+  for (const FilePart& part : parts)
     if (done)
       done = checkpoint::write_weights(files, folder + "/" + part.name, weights, part.variables, dtype, is_cancelled);
   if (done && parts.size() > 1)
@@ -161,7 +161,7 @@ Status write(const CheckpointExportOptions& options, const fs::path& out, const 
   Result<Weights> weights = Weights::of_checkpoint(files, std::move(*open));
   if (!weights) return tl::unexpected(weights.error());
   const DType dtype = dtype_of(options.dtype);
-  const std::vector<Part> parts = cut(*weights, dtype, options.max_shard_size.value_or(UINT64_MAX));
+  const std::vector<FilePart> parts = cut(*weights, dtype, options.max_shard_size.value_or(UINT64_MAX));
   Beside beside(out);
   const Status done = options.max_shard_size ? write_folder(files, beside.path(), *weights, parts, dtype, is_cancelled)
                                              : checkpoint::write_weights(files, beside.path(), *weights,
@@ -182,7 +182,7 @@ Status write(const CheckpointExportOptions& options, const fs::path& out, const 
 
 int checkpoint_export(const CheckpointExportOptions& options) {
   const fs::path out = absolute_path(options.out);
-  if (Status well = check(options, out); !well) return daemon::report(kProgram, well.error());
+  if (Status well = check(options, out); !well) return daemon::report(kExportProgram, well.error());
   asio::io_context loop;
   Interrupts interrupts(loop);
   const Status done = write(options, out, [&loop, &interrupts] {
@@ -190,7 +190,7 @@ int checkpoint_export(const CheckpointExportOptions& options) {
     return interrupts.count() > 0;
   });
   if (interrupts.count() > 0 && !done) return interrupts.exit_code();
-  return done ? 0 : daemon::report(kProgram, done.error());
+  return done ? 0 : daemon::report(kExportProgram, done.error());
 }
 
 }  // namespace disttrain::cli

@@ -122,7 +122,7 @@ void print_tables(const Json& json) {
   std::cout << applied.text();
 }
 
-void print(const Json& json) {
+void print_checkpoint(const Json& json) {
   const Json& optimizer = json["optimizer"];
   std::cout << text_of(json, "path") << '\n'
             << "job " << text_of(json, "job") << ", step " << count_text(json, "step") << " of generation "
@@ -147,7 +147,7 @@ int checkpoint_inspect(const CheckpointOptions& options) {
   if (options.json)
     std::cout << line_of(json) << '\n';
   else
-    print(json);
+    print_checkpoint(json);
   return 0;
 }
 

@@ -13,7 +13,7 @@ namespace disttrain::cli {
 
 namespace {
 
-constexpr char kProgram[] = "disttrain checkpoint verify";
+constexpr char kVerifyProgram[] = "disttrain checkpoint verify";
 
 struct Verified {
   std::string path;
@@ -62,11 +62,11 @@ void print(const Verified& verified) {
   if (verified.problems.empty())
     std::cout << verified.path << " is valid: " << verified.files << (verified.files == 1 ? " file, " : " files, ")
               << bytes_text(verified.bytes) << '\n';
-  for (const Error& problem : verified.problems) daemon::report(kProgram, problem);
+  for (const Error& problem : verified.problems) daemon::report(kVerifyProgram, problem);
 }
 
 // Damage (65) first; else what else hinders reading.
-int exit_code_of(const std::vector<Verified>& all) {
+int code_of(const std::vector<Verified>& all) {
   int exit_code = 0;
   for (const Verified& verified : all)
     for (const Error& problem : verified.problems)
@@ -80,7 +80,7 @@ int checkpoint_verify(const CheckpointOptions& options) {
   checkpoint::DiskFiles files;
   const std::string path = absolute_path(options.path);
   const auto found = checkpoints_in(files, path);
-  if (!found) return daemon::report(kProgram, found.error());
+  if (!found) return daemon::report(kVerifyProgram, found.error());
   std::vector<Verified> all;
   for (const checkpoint::Found& one : *found) {
     Verified verified = verify(files, one.path);
@@ -89,15 +89,16 @@ int checkpoint_verify(const CheckpointOptions& options) {
     all.push_back(std::move(verified));
   }
   if (all.empty())
-    return daemon::report(kProgram, Error{ErrorCode::kNoInput, "no checkpoint in " + path +
-                                                                   ": expected the folder of one, a job's folder of "
-                                                                   "them, or the directory above"});
+    return daemon::report(kVerifyProgram,
+                          Error{ErrorCode::kNoInput, "no checkpoint in " + path +
+                                                         ": expected the folder of one, a job's folder of "
+                                                         "them, or the directory above"});
   if (options.json) {
-    Json json = {{"well", exit_code_of(all) == 0}, {"checkpoints", Json::array()}};
+    Json json = {{"well", code_of(all) == 0}, {"checkpoints", Json::array()}};
     for (const Verified& verified : all) json["checkpoints"].push_back(to_json(verified));
     std::cout << line_of(json) << '\n';
   }
-  return exit_code_of(all);
+  return code_of(all);
 }
 
 }  // namespace disttrain::cli

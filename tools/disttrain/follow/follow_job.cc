@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kRefresh = 200ms;
+constexpr Duration kFollowInterval = 200ms;
 constexpr Duration kParentHears = 1s;
 constexpr Duration kStopPatience = 30s;  // a stopped job drains, evaluates and closes; then the watcher leaves it
 
@@ -89,7 +89,7 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& r
   int heeded = 0;  // signals
   auto give_up_at = std::chrono::steady_clock::time_point::max();
   while (true) {
-    auto status = ask_status(client, run.job, false, kRefresh);
+    auto status = ask_status(client, run.job, false, kFollowInterval);
     if (status) {
       outcome.status = std::move(*status);
       progress.show(outcome.status);

@@ -21,7 +21,7 @@ namespace {
 using Lines = std::vector<std::string>;
 
 constexpr std::size_t kBarColumns = 20;
-constexpr std::size_t kEvents = 3;
+constexpr std::size_t kEventsShown = 3;
 constexpr std::size_t kLeastTasks = 3;  // where there are so many, rather than anything below them or curves
 constexpr std::size_t kLeastSpark = 4;
 constexpr std::size_t kMostSpark = 30;
@@ -83,7 +83,7 @@ Lines events(const TopView& view) {
   Lines lines;
   if (!view.events.is_array() || view.events.empty()) return lines;
   lines.emplace_back();
-  for (std::size_t i = view.events.size() - std::min(view.events.size(), kEvents); i < view.events.size(); ++i)
+  for (std::size_t i = view.events.size() - std::min(view.events.size(), kEventsShown); i < view.events.size(); ++i)
     lines.push_back(event_line(view.events[i]));
   return lines;
 }

@@ -21,8 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kRefresh = 1s;
-constexpr std::uint32_t kEvents = 3;
+constexpr Duration kFrameInterval = 1s;
+constexpr std::uint32_t kEventsAsked = 3;
 constexpr std::size_t kColumnsOfNoTerminal = 120;
 
 // Signals that a terminal sends besides Ctrl-C. It must not be left as it is while we draw.
@@ -64,7 +64,7 @@ class Top {
   // On a terminal. Only what won't change ends it with an error.
   Status draw_on(Screen& screen) {
     for (auto next = Clock::now(); !is_over_(); rest_until(next)) {
-      next = std::max(next + kRefresh, Clock::now());
+      next = std::max(next + kFrameInterval, Clock::now());
       const Status looked = look();
       if (!looked && looked.error().code != ErrorCode::kUnavailable && looked.error().code != ErrorCode::kTemporary)
         return looked;
@@ -78,7 +78,7 @@ class Top {
   // Rates need two looks.
   Status print_once() {
     if (Status looked = look(); !looked) return looked;
-    rest_until(Clock::now() + kRefresh);
+    rest_until(Clock::now() + kFrameInterval);
     if (Status looked = look(); !looked) return looked;
     std::cout << top_frame(view_, TerminalSize{kColumnsOfNoTerminal, kAnyHeight}, is_utf8_) << std::flush;
     return {};
@@ -90,12 +90,12 @@ class Top {
   // After an error the connection may still bring an answer that nobody waits for any more: another is made.
   Status look() {
     if (!is_connected_) {
-      if (Status connected = client_.connect(target_, kRefresh); !connected) return connected;
+      if (Status connected = client_.connect(target_, kFrameInterval); !connected) return connected;
     }
     is_connected_ = false;
     auto status = ask_status(client_, options_.job, false, Duration::zero());
     if (!status) return tl::unexpected<Error>(std::move(status.error()));
-    const EventsRequest request{options_.job, options_.job.empty(), false, kEvents};
+    const EventsRequest request{options_.job, options_.job.empty(), false, kEventsAsked};
     auto events = client_.ask<EventsAnswer>(request, kAnswerDeadline);
     if (!events) return tl::unexpected<Error>(std::move(events.error()));
     is_connected_ = true;

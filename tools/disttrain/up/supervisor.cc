@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 // A port that was just left can be taken for a moment: by a connection of its own past, or one that another process
 // makes from it.
-constexpr Duration kPortPatience = 10s;
+constexpr Duration kRebindPatience = 10s;
 constexpr Duration kPortPause = 100ms;
 
 std::string pause_text(Duration pause) {
@@ -91,7 +91,7 @@ void Supervisor::on_end(Kept& kept) {
   const std::string what = described(ended_.back()) + (error.empty() ? "" : " (" + error + ")");
   if (!verdict.pause) return say_(what + "; it stays down: " + verdict.why_not);
   say_(what + "; starting it again" + pause_text(*verdict.pause));
-  kept.port_patience_ends = now + *verdict.pause + kPortPatience;
+  kept.port_patience_ends = now + *verdict.pause + kRebindPatience;
   start_after(kept, *verdict.pause);
 }
 
