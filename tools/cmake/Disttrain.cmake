@@ -17,6 +17,15 @@ if(DISTTRAIN_QUICK)
   set(CMAKE_CXX_FLAGS_RELEASE "-O2 -fno-omit-frame-pointer")
 endif()
 
+# Most of a file's compile time goes into the headers that it includes. In a unity build a room's files share them.
+set(DISTTRAIN_UNITY OFF CACHE STRING "How many files of a room the compiler takes at once: OFF, a number, or 0 for all")
+if(NOT DISTTRAIN_UNITY STREQUAL "OFF")
+  set(CMAKE_UNITY_BUILD ON)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE ${DISTTRAIN_UNITY})
+  # g++ takes each .cc file but the unity file itself for a header, whose types others could see.
+  add_compile_options(-Wno-subobject-linkage)
+endif()
+
 # g++ contracts a*b+c to an FMA where it can, by default. Without it, the bits of a result don't depend on the vector
 # width that the machine has. See "Bits" in ARCHITECTURE.md.
 add_compile_options(-ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Werror)
@@ -68,13 +77,17 @@ include_directories(${CMAKE_SOURCE_DIR})
 find_package(Threads REQUIRED)
 include(GNUInstallDirs)  # install() takes its folders; each component is a package of the same name
 
-# disttrain_library(NAME SOURCES file... [LINKS target...] [PRIVATE_LINKS target...])
-# A room's library. LINKS are the arrows of the room: what its headers may include.
+# disttrain_library(NAME SOURCES file... [LINKS target...] [PRIVATE_LINKS target...] [COLD])
+# A room's library. LINKS are the arrows of the room: what its headers may include. COLD: no step of training waits for
+# its code, so the quick preset doesn't optimise it, which halves its compile time.
 function(disttrain_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS;PRIVATE_LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COLD" "" "SOURCES;LINKS;PRIVATE_LINKS")
   if(arg_SOURCES)
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
+    if(arg_COLD AND DISTTRAIN_QUICK)
+      target_compile_options(${name} PRIVATE -O0)
+    endif()
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE ${arg_LINKS})
@@ -107,12 +120,15 @@ function(disttrain_schema target schema)
   target_link_libraries(${target} PRIVATE CapnProto::capnp)
 endfunction()
 
-# disttrain_program(NAME SOURCES file... LINKS target...)
+# disttrain_program(NAME SOURCES file... LINKS target... [COLD])
 # The names of our functions are in it, for the stack that a crash leaves in the log. (ENABLE_EXPORTS would export other
 # libraries' inline functions, too, which libtorch would then take for its own.)
 function(disttrain_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COLD" "" "SOURCES;LINKS")
   add_executable(${name} ${arg_SOURCES})
+  if(arg_COLD AND DISTTRAIN_QUICK)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   target_link_libraries(${name} PRIVATE ${arg_LINKS})
   target_link_options(${name} PRIVATE "LINKER:--export-dynamic-symbol=*9disttrain*")
 endfunction()
