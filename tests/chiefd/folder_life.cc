@@ -30,9 +30,9 @@ JobConfig config(std::uint32_t keep, std::uint64_t keep_every_steps) {
 }
 
 // The chief, and all that its job's ps tasks do.
-class Chief {
+class FolderChief {
  public:
-  explicit Chief(checkpoint::Files& files) : files_(files), folder_(files, [] { return std::int64_t{0}; }) {}
+  explicit FolderChief(checkpoint::Files& files) : files_(files), folder_(files, [] { return std::int64_t{0}; }) {}
 
   // As Job does: what a ps finds damaged is set aside, and the one before is tried.
   Result<CheckpointKey> restore(const CheckpointKey& known) {
@@ -129,7 +129,7 @@ class Recorder {
   }
 
   Status save(const JobConfig& job, const Layout& layout, Step step) {
-    using Until = Chief::Until;
+    using Until = FolderChief::Until;
     const CheckpointKey key(life_.generation, step);
     chief_.before_commit = {};
     if (draw(4) == 0)
@@ -156,7 +156,7 @@ class Recorder {
 
   checkpoint::MemoryFiles& files_;
   Random& random_;
-  Chief chief_{files_};
+  FolderChief chief_{files_};
   Life life_;
   std::set<CheckpointKey> kept_;
   std::uint64_t attempts_ = 0;
@@ -179,15 +179,15 @@ Life live(checkpoint::MemoryFiles& files, const Heritage& heritage, Random& rand
 }
 
 Result<CheckpointKey> restore(checkpoint::Files& files, const CheckpointKey& committed) {
-  return Chief(files).restore(committed);
+  return FolderChief(files).restore(committed);
 }
 
 Status go_on(checkpoint::Files& files, Generation generation) {
-  Chief chief(files);
+  FolderChief chief(files);
   if (const auto begun = chief.restore({}); !begun) return tl::unexpected(begun.error());
   const CheckpointKey key(generation, Step(1));
   const Layout layout = checkpoint::layout_of(model(), 2, 3);
-  if (Status saved = chief.save(config(1, 0), layout, key, 99, Chief::Until::kCommitted); !saved) return saved;
+  if (Status saved = chief.save(config(1, 0), layout, key, 99, FolderChief::Until::kCommitted); !saved) return saved;
   if (visible(files) != std::set{key}) return fail(ErrorCode::kSoftware, "retention has kept more than one");
   const Result<std::vector<std::string>> names = files.list(kFolder);
   if (!names) return tl::unexpected(names.error());

@@ -7,7 +7,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-constexpr TaskId kTask{Role::kWorker, 1};
+constexpr TaskId kLoggingTask{Role::kWorker, 1};
 
 LogLines lines(std::size_t count, std::size_t bytes, std::int64_t first = 0) {
   LogLines lines;
@@ -18,16 +18,16 @@ LogLines lines(std::size_t count, std::size_t bytes, std::int64_t first = 0) {
 
 TEST(LogStore, KeepsTheNewestLinesOfATask) {
   LogStore store;
-  store.add(kTask, lines(kKeptLines + 10, 10));
+  store.add(kLoggingTask, lines(kKeptLines + 10, 10));
   const std::vector<LogLine> kept = store.find({});
   ASSERT_EQ(kept.size(), kKeptLines);
   EXPECT_EQ(kept.front().wall_nanoseconds, 10);
-  EXPECT_EQ(kept.front().task, kTask) << "whatever the line says of itself";
+  EXPECT_EQ(kept.front().task, kLoggingTask) << "whatever the line says of itself";
 }
 
 TEST(LogStore, KeepsNoMoreBytesOfATaskThanItsBound) {
   LogStore store;
-  store.add(kTask, lines(kKeptLines, kMaxTextBytes * 2));
+  store.add(kLoggingTask, lines(kKeptLines, kMaxTextBytes * 2));
   const std::vector<LogLine> kept = store.find({});
   EXPECT_EQ(kept.size(), kKeptBytes / kMaxTextBytes);
   EXPECT_EQ(kept.back().text.size(), kMaxTextBytes);

@@ -55,12 +55,17 @@ if(DISTTRAIN_SANITIZE)
       "TSAN_OPTIONS=handle_segv=0:suppressions=\"${suppressions}/races\":second_deadlock_stack=1")
 endif()
 
+# A test's own code: what it tests is optimised, it needs less.
+set(DISTTRAIN_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   # Paths in debug information are made relative, so that another clone or build folder hits the same cache.
   add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=.)
+  # A precompiled header needs these four kinds of sloppiness (ccache's manual, "Precompiled headers"). Without
+  # -fpch-preprocess ccache compares the text that a file includes, so another clone's header does as well.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-      ${CCACHE_PROGRAM})
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE_PROGRAM})
 endif()
 find_program(MOLD_PROGRAM mold)
 if(MOLD_PROGRAM)
@@ -120,6 +125,14 @@ function(disttrain_schema target schema)
   target_link_libraries(${target} PRIVATE CapnProto::capnp)
 endfunction()
 
+# disttrain_own_objects(file...): each of them has an object of its own in its room's library, also in a unity build.
+# tests/sim replaces them one by one by what it plants bugs in; quickstart builds no tests.
+function(disttrain_own_objects)
+  if(NOT DISTTRAIN_QUICK)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
 # disttrain_program(NAME SOURCES file... LINKS target... [COLD])
 # The names of our functions are in it, for the stack that a crash leaves in the log. (ENABLE_EXPORTS would export other
 # libraries' inline functions, too, which libtorch would then take for its own.)
@@ -148,6 +161,8 @@ function(disttrain_test name)
   target_link_libraries(${name} PRIVATE ${arg_LINKS} disttrain_test_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  target_compile_options(${name} PRIVATE ${DISTTRAIN_TEST_OPTIONS})
+  target_precompile_headers(${name} REUSE_FROM disttrain_test_main)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" SKIP_RETURN_CODE 77
                        ENVIRONMENT "${DISTTRAIN_TEST_ENVIRONMENT}")
 endfunction()

@@ -12,7 +12,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-Member worker(std::uint32_t index, std::uint64_t incarnation) {
+Member lessee(std::uint32_t index, std::uint64_t incarnation) {
   return Member{TaskId{Role::kWorker, index}, Incarnation(incarnation)};
 }
 
@@ -55,7 +55,7 @@ TEST(RecordLeases, EpochIsLentOnceInMultiplesOfTheBatch) {
   RecordLeases leases(1050, 100, 1);
   IntervalSet lent;
   std::uint64_t odd = 0;
-  while (std::optional<Lease> lease = leases.lend(worker(0, 1), 0, 2)) {
+  while (std::optional<Lease> lease = leases.lend(lessee(0, 1), 0, 2)) {
     for (const Interval& interval : lease->positions) EXPECT_EQ(lent.insert(interval), interval.end - interval.begin);
     if (size_of(*lease) % 100 != 0) ++odd;
   }
@@ -68,31 +68,31 @@ TEST(RecordLeases, EpochIsLentOnceInMultiplesOfTheBatch) {
 
 TEST(RecordLeases, SizeIsASixtiethOfAnHourOrAFairPart) {
   RecordLeases slow(1'000'000, 10, 1);
-  EXPECT_EQ(size_of(*slow.lend(worker(0, 1), 100, 2)), 6000u);  // 60 s at 100 per second
+  EXPECT_EQ(size_of(*slow.lend(lessee(0, 1), 100, 2)), 6000u);  // 60 s at 100 per second
   RecordLeases fast(1'000'000, 10, 1);
-  EXPECT_EQ(size_of(*fast.lend(worker(0, 1), 50'000, 4)), 62'500u);  // a quarter of a fair share
+  EXPECT_EQ(size_of(*fast.lend(lessee(0, 1), 50'000, 4)), 62'500u);  // a quarter of a fair share
   RecordLeases brief(6000, 50, 1);
-  EXPECT_EQ(size_of(*brief.lend(worker(0, 1), 50'000, 2)), 3000u);  // a quarter of a second, or the whole share
+  EXPECT_EQ(size_of(*brief.lend(lessee(0, 1), 50'000, 2)), 3000u);  // a quarter of a second, or the whole share
 }
 
 TEST(RecordLeases, LostWorkersRecordsAreLentAgainWithoutThoseTheLedgerHas) {
   RecordLeases leases(100, 10, 1);
-  const Lease lost = *leases.lend(worker(0, 1), 1e9, 1);
+  const Lease lost = *leases.lend(lessee(0, 1), 1e9, 1);
   ASSERT_EQ(lost.positions, (std::vector<Interval>{{0, 100}}));
-  EXPECT_FALSE(leases.lend(worker(1, 2), 1e9, 1));
+  EXPECT_FALSE(leases.lend(lessee(1, 2), 1e9, 1));
   leases.note_ledger(0, {EpochLedger{0, {{0, 10}, {20, 50}}}});
-  leases.give_back(worker(0, 1));
-  const Lease again = *leases.lend(worker(1, 2), 1e9, 1);
+  leases.give_back(lessee(0, 1));
+  const Lease again = *leases.lend(lessee(1, 2), 1e9, 1);
   EXPECT_EQ(again.positions, (std::vector<Interval>{{10, 20}, {50, 100}}));
 }
 
 TEST(RecordLeases, SlowWorkerBoundsTheOpenEpochs) {
   RecordLeases leases(10, 10, 0);
   int lent = 0;
-  while (leases.lend(worker(0, 1), 0, 1)) ++lent;
+  while (leases.lend(lessee(0, 1), 0, 1)) ++lent;
   EXPECT_EQ(lent, 8);
   leases.note_ledger(1, {});
-  EXPECT_TRUE(leases.lend(worker(0, 1), 0, 1));
+  EXPECT_TRUE(leases.lend(lessee(0, 1), 0, 1));
 }
 
 // Workers take leases, visit batch by batch, and die at random; a dead one is fenced at once.
@@ -116,7 +116,7 @@ TEST(RecordLeases, RandomDeathsLeaveEveryRecordVisitedExactlyOnce) {
       switch (random() % 40) {
         case 0:  // dies; another process takes its place
           leases.note_ledger(ledger.complete(), ledger.open());
-          leases.give_back(worker(w, incarnations[w]));
+          leases.give_back(lessee(w, incarnations[w]));
           work[w].clear();
           incarnations[w] = ++last_incarnation;
           break;
@@ -125,7 +125,7 @@ TEST(RecordLeases, RandomDeathsLeaveEveryRecordVisitedExactlyOnce) {
           break;
         default:
           if (work[w].empty()) {
-            const auto lease = leases.lend(worker(w, incarnations[w]), static_cast<double>(random() % 2000), workers);
+            const auto lease = leases.lend(lessee(w, incarnations[w]), static_cast<double>(random() % 2000), workers);
             if (lease)
               for (const Interval& interval : lease->positions) work[w].emplace_back(lease->epoch, interval);
           } else {

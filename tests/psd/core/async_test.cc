@@ -23,9 +23,9 @@ TrainSection async_train(std::uint64_t steps) {
   return train;
 }
 
-struct Training {
-  Training(std::uint32_t shards, const TrainSection& train, std::uint32_t workers, std::uint64_t seed,
-           std::uint64_t records = 0)
+struct AsyncTraining {
+  AsyncTraining(std::uint32_t shards, const TrainSection& train, std::uint32_t workers, std::uint64_t seed,
+                std::uint64_t records = 0)
       : cluster(small_layout(shards), train, workers, records), random(seed) {
     for (std::uint32_t w = 0; w < workers; ++w) {
       models.push_back(WorkerModel{});
@@ -52,7 +52,7 @@ TEST(Async, EqualsTheNaiveTwinFrameByFrame) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const std::uint32_t shards = 1 + seed % 3;
-    Training run(shards, async_train(0), 1 + seed % 4, seed);
+    AsyncTraining run(shards, async_train(0), 1 + seed % 4, seed);
     std::vector<float> twin = run.cluster.model();
     std::uint64_t frames = 0;
     run.cluster.on_push = [&](std::uint32_t, std::uint32_t, const Push& push, const std::vector<float>& gradient) {
@@ -83,7 +83,7 @@ TEST(Async, EqualsTheNaiveTwinFrameByFrame) {
 }
 
 TEST(Async, StopsAtTheStepAndSaysSo) {
-  Training run(1, async_train(3), 1, 1);
+  AsyncTraining run(1, async_train(3), 1, 1);
   for (std::uint64_t clock = 1; clock <= 4; ++clock) {
     push_all(run.cluster, run.models[0], clock, random_gradient(1, 0, clock, 22), {});
     run.cluster.deliver_all(run.random);
@@ -97,7 +97,7 @@ TEST(Async, StopsAtTheStepAndSaysSo) {
 }
 
 TEST(Async, StalenessOfEachGradientIsCountedByThePacer) {
-  Training run(1, async_train(0), 2, 1);
+  AsyncTraining run(1, async_train(0), 2, 1);
   run.cluster.deliver_all(run.random);
   for (std::uint64_t clock = 1; clock <= 3; ++clock)  // worker 1 computes on the first parameters all the while
     push_all(run.cluster, run.models[0], clock, random_gradient(1, 0, clock, 22), {});
@@ -110,7 +110,7 @@ TEST(Async, StalenessOfEachGradientIsCountedByThePacer) {
 }
 
 TEST(Async, APullIsAnsweredWithAllBucketsAndItsNumber) {
-  Training run(1, async_train(0), 1, 1);
+  AsyncTraining run(1, async_train(0), 1, 1);
   std::vector<std::uint64_t> ids;
   run.cluster.on_heard = [&ids](std::uint32_t, std::uint32_t, const Heard& heard) {
     ids.push_back(std::get<Parameters>(heard.message).pull_id);
@@ -121,7 +121,7 @@ TEST(Async, APullIsAnsweredWithAllBucketsAndItsNumber) {
 }
 
 TEST(Async, ASkippedPushCountsAndItsRecordsAreVisited) {
-  Training run(1, async_train(0), 1, 1, 100);
+  AsyncTraining run(1, async_train(0), 1, 1, 100);
   Push push;
   push.clock = Step(1);
   push.last = push.skipped = true;
@@ -140,7 +140,7 @@ TEST(Async, ASkippedPushCountsAndItsRecordsAreVisited) {
 }
 
 TEST(Frames, ADuplicateChangesNothingAndIsAnswered) {
-  Training run(1, async_train(0), 1, 1);
+  AsyncTraining run(1, async_train(0), 1, 1);
   push_all(run.cluster, run.models[0], 1, random_gradient(1, 0, 1, 22), {});
   run.cluster.deliver_all(run.random);
   const std::vector<float> after = run.cluster.model();
@@ -158,7 +158,7 @@ TEST(Frames, ADuplicateChangesNothingAndIsAnswered) {
 }
 
 TEST(Frames, AGapClosesTheChannelAndChangesNothing) {
-  Training run(1, async_train(0), 1, 1);
+  AsyncTraining run(1, async_train(0), 1, 1);
   const std::vector<float> before = run.cluster.model();
   Push push;
   push.clock = Step(1);
@@ -170,7 +170,7 @@ TEST(Frames, AGapClosesTheChannelAndChangesNothing) {
 }
 
 TEST(Frames, AReopenedChannelGoesOnAfterTheLastFrame) {
-  Training run(1, async_train(0), 1, 1);
+  AsyncTraining run(1, async_train(0), 1, 1);
   push_all(run.cluster, run.models[0], 1, random_gradient(1, 0, 1, 22), {});
   run.cluster.deliver_all(run.random);
   run.cluster.close(0);
@@ -182,7 +182,7 @@ TEST(Frames, AReopenedChannelGoesOnAfterTheLastFrame) {
 }
 
 TEST(Frames, AFencedWorkerChangesNothingMore) {
-  Training run(2, async_train(0), 2, 1);
+  AsyncTraining run(2, async_train(0), 2, 1);
   push_all(run.cluster, run.models[0], 1, random_gradient(1, 0, 1, 22), {});
   run.cluster.deliver_all(run.random);
   const std::vector<float> before = run.cluster.model();
@@ -198,7 +198,7 @@ TEST(Frames, AFencedWorkerChangesNothingMore) {
 }
 
 TEST(Frames, AStrangerIsRefused) {
-  Training run(1, async_train(0), 1, 1);
+  AsyncTraining run(1, async_train(0), 1, 1);
   run.cluster.open(5);
   ASSERT_EQ(run.cluster.refused.size(), 1U);
   EXPECT_THAT(run.cluster.refused[0].reason, HasSubstr("roster"));
@@ -207,7 +207,7 @@ TEST(Frames, AStrangerIsRefused) {
 // I11: whatever the order, the ledger has what was pushed and nothing else, and epochs complete once.
 TEST(Ledger, CompletesAnEpochWhenAllItsRecordsWereVisited) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    Training run(2, async_train(0), 2, seed, 60);
+    AsyncTraining run(2, async_train(0), 2, seed, 60);
     std::uint64_t next = 0;
     while (next < 120 || !run.models[0].ready() || !run.models[1].ready()) {
       for (WorkerModel& model : run.models)
@@ -227,7 +227,7 @@ TEST(Ledger, CompletesAnEpochWhenAllItsRecordsWereVisited) {
 }
 
 TEST(Ledger, RecordsThatDontExistCloseTheChannel) {
-  Training run(1, async_train(0), 1, 1, 60);
+  AsyncTraining run(1, async_train(0), 1, 1, 60);
   push_all(run.cluster, run.models[0], 1, random_gradient(1, 0, 1, 22), {.lease = LeaseId(1), .visited = {{55, 65}}});
   run.cluster.deliver_all(run.random);
   ASSERT_FALSE(run.cluster.closed.empty());
@@ -242,7 +242,7 @@ TEST(Ssp, TheBoundHoldsWithASlowWorkerAndAllMoveOn) {
     TrainSection train = async_train(0);
     train.mode = Mode::kSsp;
     train.staleness = seed % 4;
-    Training run(1 + seed % 3, train, 3, seed);
+    AsyncTraining run(1 + seed % 3, train, 3, seed);
     const auto hear_all = run.cluster.on_heard;
     run.cluster.on_heard = [&](std::uint32_t shard, std::uint32_t w, const Heard& heard) {
       hear_all(shard, w, heard);
@@ -271,7 +271,7 @@ TEST(Ssp, AWorkerThatEndsHoldsNobodyBack) {
     TrainSection train = async_train(0);
     train.mode = Mode::kSsp;
     train.staleness = 1;
-    Training run(2, train, 2, 3);
+    AsyncTraining run(2, train, 2, 3);
     push_all(run.cluster, run.models[1], 1, random_gradient(1, 1, 1, 22), {});
     run.cluster.deliver_all(run.random);
     ASSERT_TRUE(run.models[1].ready());
@@ -303,7 +303,7 @@ TEST(Ssp, AWorkerWhoseConnectionIsAwayHoldsTheOthersToTheBound) {
   TrainSection train = async_train(0);
   train.mode = Mode::kSsp;
   train.staleness = 1;
-  Training run(1, train, 2, 3);
+  AsyncTraining run(1, train, 2, 3);
   run.cluster.close(0);
   push_all(run.cluster, run.models[1], 1, random_gradient(1, 1, 1, 22), {});
   run.cluster.deliver_all(run.random);
@@ -317,7 +317,7 @@ TEST(Ssp, AWorkerThatComesBackAfterItsFarewellHasNothingToMakeUpForAndIsWaitedFo
   TrainSection train = async_train(0);
   train.mode = Mode::kSsp;
   train.staleness = 1;
-  Training run(2, train, 2, 3);
+  AsyncTraining run(2, train, 2, 3);
   for (std::uint32_t bucket : {0U, 1U}) {
     Push farewell;
     farewell.bucket = BucketId(bucket);
@@ -344,7 +344,7 @@ TEST(Ssp, AWorkerThatLoadsHoldsNobodyUntilItBegins) {
   TrainSection train = async_train(0);
   train.mode = Mode::kSsp;
   train.staleness = 1;
-  Training run(1, train, 2, 3);
+  AsyncTraining run(1, train, 2, 3);
   Roster roster = roster_of(3, 2);
   roster.members.erase(roster.members.begin());
   run.cluster.node(0).handle(RosterSet{roster});
@@ -369,7 +369,7 @@ TEST(Ssp, WorkersThatComeWhenNobodyIsAtWorkStartTogether) {
   TrainSection train = async_train(0);
   train.mode = Mode::kSsp;
   train.staleness = 1;
-  Training run(1, train, 2, 3);
+  AsyncTraining run(1, train, 2, 3);
   for (std::uint64_t clock = 1; clock <= 5; ++clock) {
     for (WorkerModel& model : run.models)
       push_all(run.cluster, model, clock, random_gradient(1, model.index, clock, 22), {});

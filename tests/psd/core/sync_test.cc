@@ -52,8 +52,8 @@ class OneProcess {
 };
 
 // Trains until every worker has heard that the job is finished. Returns the examples per (clock, worker) it drew.
-struct Training {
-  explicit Training(std::uint32_t shards, const TrainSection& train, std::uint32_t workers, std::uint64_t run_seed)
+struct SyncTraining {
+  explicit SyncTraining(std::uint32_t shards, const TrainSection& train, std::uint32_t workers, std::uint64_t run_seed)
       : cluster(small_layout(shards), train, workers), random(run_seed), seed(run_seed) {
     for (std::uint32_t w = 0; w < workers; ++w) {
       models.push_back(WorkerModel{});
@@ -98,7 +98,7 @@ TEST_P(SyncEqualsOneProcess, BitwiseWhateverTheOrderOfArrival) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const TrainSection train = sync_train(12);
-    Training run(shards, train, workers, seed);
+    SyncTraining run(shards, train, workers, seed);
     run.want = seed % 2 == 0 ? Want::kBucket : Want::kAll;
     run.uneven = seed % 3 == 0;
     OneProcess reference(train, run.cluster.model());
@@ -134,7 +134,7 @@ TEST(SyncBackupWorkers, EveryShardAppliesTheRecordedSetAndLateOnesAreCounted) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     TrainSection train = sync_train(10);
     train.aggregate = 2;
-    Training run(1 + seed % 3, train, 4, seed);
+    SyncTraining run(1 + seed % 3, train, 4, seed);
     OneProcess reference(train, run.cluster.model());
     run.run_to_the_end();
     ASSERT_EQ(run.cluster.failed, "");
@@ -168,7 +168,7 @@ TEST(SyncBackupWorkers, WithClippingTheStepIsTheSumOfTheRecordedSet) {
     TrainSection train = sync_train(10);
     train.aggregate = 2;
     train.clip = ClipConfig{ClipKind::kGlobalNorm, 1e9};  // longer than any: the scale is 1
-    Training run(2 + seed % 2, train, 4, seed);
+    SyncTraining run(2 + seed % 2, train, 4, seed);
     TrainSection unclipped = train;
     unclipped.clip = {};
     OneProcess reference(unclipped, run.cluster.model());
@@ -191,7 +191,7 @@ TEST(SyncBackupWorkers, WithClippingTheStepIsTheSumOfTheRecordedSet) {
 TEST(SyncBackupWorkers, ALateWorkerGetsFreshParameters) {
   TrainSection train = sync_train(0);
   train.aggregate = 1;
-  Training run(1, train, 2, 1);
+  SyncTraining run(1, train, 2, 1);
   push_all(run.cluster, run.models[0], 1, random_gradient(1, 0, 1, 22), {});
   run.cluster.deliver_all(run.random);
   push_all(run.cluster, run.models[1], 1, random_gradient(1, 1, 1, 22), {});
@@ -205,7 +205,7 @@ TEST(SyncBackupWorkers, ALateWorkerGetsFreshParameters) {
 // The veto: a bucket of one shard that isn't finite skips the step on all of them.
 TEST(SyncNonfinite, SkipsTheStepOnAllShardsAndCountsIt) {
   TrainSection train = sync_train(0);
-  Training run(3, train, 2, 5);
+  SyncTraining run(3, train, 2, 5);
   const std::vector<float> before = run.cluster.model();
   push_all(run.cluster, run.models[0], 1, random_gradient(5, 0, 1, 22), {.nonfinite = true});
   push_all(run.cluster, run.models[1], 1, random_gradient(5, 1, 1, 22), {});
@@ -221,7 +221,7 @@ TEST(SyncNonfinite, SkipsTheStepOnAllShardsAndCountsIt) {
 TEST(SyncNonfinite, TooManyInARowFailTheJob) {
   TrainSection train = sync_train(0);
   train.nonfinite.limit = 3;
-  Training run(2, train, 1, 5);
+  SyncTraining run(2, train, 1, 5);
   for (std::uint64_t clock = 1; clock <= 3; ++clock) {
     EXPECT_EQ(run.cluster.failed, "");
     push_all(run.cluster, run.models[0], clock, random_gradient(5, 0, clock, 22), {.nonfinite = true});
@@ -236,7 +236,7 @@ TEST(SyncClip, GlobalNormScalesTheMeanToTheLimitOnAllShards) {
     train.optimizer.rule = Rule::kSgd;
     train.optimizer.learning_rate = 1.0;
     train.clip = ClipConfig{ClipKind::kGlobalNorm, 0.5};
-    Training run(shards, train, 2, 9);
+    SyncTraining run(shards, train, 2, 9);
     const std::vector<float> before = run.cluster.model();
     for (WorkerModel& model : run.models) push_all(run.cluster, model, 1, random_gradient(9, model.index, 1, 22), {});
     run.cluster.deliver_all(run.random);
@@ -252,7 +252,7 @@ TEST(SyncClip, GlobalNormScalesTheMeanToTheLimitOnAllShards) {
 
 TEST(SyncRoster, AWorkerThatLeavesIsNoLongerWaitedFor) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    Training run(3, sync_train(0), 3, seed);
+    SyncTraining run(3, sync_train(0), 3, seed);
     push_all(run.cluster, run.models[0], 1, random_gradient(1, 0, 1, 22), {});
     push_all(run.cluster, run.models[2], 1, random_gradient(1, 2, 1, 22), {});
     run.cluster.deliver_all(run.random);
@@ -292,7 +292,7 @@ TEST(SyncStaged, AShardThatConnectsAgainReportsTheOpenStepAgain) {
   for (const bool clips : {false, true}) {
     TrainSection train = sync_train(0);
     if (clips) train.clip = ClipConfig{ClipKind::kGlobalNorm, 1e-3};
-    Training run(2, train, 1, 7);
+    SyncTraining run(2, train, 1, 7);
     run.cluster.node(1).handle(PeerOpened{ShardId(0)});
     for (const std::uint64_t clock : {1U, 2U}) {
       push_all(run.cluster, run.models[0], clock, random_gradient(7, 0, clock, 22), {});
@@ -314,7 +314,7 @@ TEST(SyncStaged, AShardThatConnectsAgainReportsTheOpenStepAgain) {
 
 // Ranks mean nothing without the roster that they are of.
 TEST(SyncRoster, ACommitOfAnotherRosterIsNoStepButABug) {
-  Training run(2, sync_train(0), 2, 1);
+  SyncTraining run(2, sync_train(0), 2, 1);
   Commit commit;
   commit.step = Step(1);
   commit.roster = RosterVersion(2);
@@ -325,7 +325,7 @@ TEST(SyncRoster, ACommitOfAnotherRosterIsNoStepButABug) {
 
 TEST(SyncCut, NothingIsCommittedAfterOneThatHoldsUntilItIsGivenUp) {
   for (const std::uint32_t shards : {1U, 3U}) {
-    Training run(shards, sync_train(0), 2, 1);
+    SyncTraining run(shards, sync_train(0), 2, 1);
     push_all(run.cluster, run.models[0], 1, random_gradient(1, 0, 1, 22), {});
     run.cluster.deliver_all(run.random);
     for (std::uint32_t s = 0; s < shards; ++s) run.cluster.node(s).handle(AttemptPrepared{5, true});
@@ -343,7 +343,7 @@ TEST(SyncCut, NothingIsCommittedAfterOneThatHoldsUntilItIsGivenUp) {
 }
 
 TEST(SyncFrames, APushTooFarAheadClosesItsChannel) {
-  Training run(1, sync_train(0), 2, 1);
+  SyncTraining run(1, sync_train(0), 2, 1);
   push_all(run.cluster, run.models[0], 2, random_gradient(1, 0, 2, 22), {});
   run.cluster.deliver_all(run.random);
   ASSERT_FALSE(run.cluster.closed.empty());

@@ -233,6 +233,12 @@ class ListedTests(Tree):
         build = self.configure("add_executable(a_test tests/a_test.cc)\nadd_test(NAME a_test COMMAND a_test)\n")
         self.assert_right("listed-tests", build, self.root)
 
+    def test_FileOfAUnityBuildIsCompiled(self):
+        self.write("tests/b_test.cc", "\n")
+        build = self.configure("set(CMAKE_UNITY_BUILD ON)\nadd_executable(a_test tests/a_test.cc tests/b_test.cc)\n"
+                               "add_test(NAME a_test COMMAND a_test)\n")
+        self.assert_right("listed-tests", build, self.root)
+
     def test_FileThatIsNotCompiledIsAProblem(self):
         self.write("tests/deep/b_test.cc", "int main() {}\n")
         build = self.configure("add_executable(a_test tests/a_test.cc)\nadd_test(NAME a_test COMMAND a_test)\n")
