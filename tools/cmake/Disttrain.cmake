@@ -161,27 +161,32 @@ function(disttrain_test name)
   endforeach()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINKS} disttrain_test_main)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   target_compile_options(${name} PRIVATE ${DISTTRAIN_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM disttrain_test_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" SKIP_RETURN_CODE 77
                        ENVIRONMENT "${DISTTRAIN_TEST_ENVIRONMENT}")
 endfunction()
 
-# disttrain_python_test(NAME FILE [SERIAL] [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT VARIABLE=value...])
+# disttrain_python_test(NAME FILE [SERIAL] [LABELS label...] [TIMEOUT seconds] [COST seconds]
+#                       [ENVIRONMENT VARIABLE=value...])
 # A file of unittest in this folder. Where it leaves a test out it counts as skipped. SERIAL: nothing runs beside it.
+# COST: about how long it takes; ctest starts the longest first, and knows it by itself from the second run on.
 function(disttrain_python_test name file)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "SERIAL" "TIMEOUT" "LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "SERIAL" "TIMEOUT;COST" "LABELS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
+  endif()
+  if(NOT arg_COST)
+    set(arg_COST 10)
   endif()
   math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${DISTTRAIN_PATIENCE}")
   add_test(NAME ${name}
            COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/run_unittest.py ${CMAKE_CURRENT_SOURCE_DIR}/${file}
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" SKIP_RETURN_CODE 77
-                       RUN_SERIAL "${arg_SERIAL}"
+                       RUN_SERIAL "${arg_SERIAL}" COST "${arg_COST}"
                        ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;${DISTTRAIN_TEST_ENVIRONMENT};${arg_ENVIRONMENT}")
 endfunction()
 
