@@ -18,13 +18,13 @@ Duration cpu_time_of_thread() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// Keeps the thread at a fifteenth of a CPU, so that training beside it keeps nine tenths of its speed on two. A slow
-// disk gives as much rest by itself. By CPU time, not by the clock: what waits takes nothing from anybody.
+// Keeps the thread at a fifteenth of a CPU, so that training beside it keeps nine tenths of its speed on two CPUs. The
+// limit counts CPU time, not elapsed time: a thread that waits for a slow disk takes nothing from training.
 class Pace {
  public:
   void rest() const {
     constexpr int kShare = 15;
-    constexpr Duration kLongest = std::chrono::milliseconds(50);  // a cancelled writer ends soon
+    constexpr Duration kLongest = std::chrono::milliseconds(50);  // so that a cancelled writer ends soon
     const Duration due = (cpu_time_of_thread() - cpu_at_begin_) * kShare - (daemon::now() - begin_);
     if (due > Duration::zero()) std::this_thread::sleep_for(std::min(due, kLongest));
   }
@@ -98,7 +98,7 @@ void CheckpointWriter::write(std::uint64_t attempt, ShardId shard, std::shared_p
   asio::post(loop_,
              [this, ticket = last_attempt_, shard, copy = std::move(copy), done = std::move(done), begin]() mutable {
                Result<FileEntry> file = do_write(ticket, shard, *copy);
-               copy.reset();  // the shard may copy again before anybody hears that it is written
+               copy.reset();  // the shard may start its next copy before the main loop hears of this file
                post_([this, done, file = std::move(file), took = daemon::now() - begin]() mutable {
                  --pending_;
                  if (!file) return done(tl::unexpected(file.error()));

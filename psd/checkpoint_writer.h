@@ -1,8 +1,8 @@
-// The thread that makes and writes the files of a checkpoint for all shards of this ps. One attempt at a time; no loop
-// ever waits for it or for its disk.
+// The thread that creates and writes the checkpoint files of all shards of this ps, for one attempt at a time. No loop
+// ever waits for this thread or for its disk.
 //
-// All calls on the main loop, where the answers come too. A call that is cancelled is still answered, with an error
-// (kTemporary).
+// Make all calls on the main loop; the callbacks run there too. A cancelled call still gets its callback, with
+// kTemporary.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -28,35 +28,35 @@ namespace disttrain::psd {
 
 struct WrittenShard {
   FileEntry file;
-  Duration took{};  // from the call to the synced file
+  Duration took{};  // from the call until the file is synced
 };
 
 class CheckpointWriter {
  public:
   // `post` runs a task on the main loop, unless that has ended. `files` outlives the writer.
   CheckpointWriter(checkpoint::Files& files, std::function<void(std::function<void()>)> post);
-  // Waits for what the disk is doing at this moment.
+  // Waits for the disk operation that is under way.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
 
-  // Something is being made or written.
+  // A file is being created or written.
   bool is_busy() const { return pending_ > 0; }
 
-  // Makes the shards' files in `folder`, with room for all that will be in them. Gives up those of an earlier attempt.
+  // Creates the shards' files in `folder` and reserves their space. Drops the files of an earlier attempt.
   void prepare(ShardJobPtr job, std::uint64_t attempt, const std::string& folder, std::vector<ShardId> shards,
                std::function<void(Status)> done);
-  // The file of a shard that was prepared, and syncs it and its folder.
+  // Writes a shard's prepared file, then syncs the file and its folder.
   void write(std::uint64_t attempt, ShardId shard, std::shared_ptr<const ShardCopy> copy,
              std::function<void(Result<WrittenShard>)> done);
-  // Whatever is under way ends soon, with an error, and the files are let go: what an open file has reserved stays
-  // taken on the disk, whoever removes its name.
+  // Ends what is under way soon, with an error, and closes the files: an open file keeps its disk space reserved even
+  // after its name is removed.
   void cancel();
   // Grows while files are being written. Any thread.
   std::uint64_t pieces() const { return pieces_.load(std::memory_order_relaxed); }
 
  private:
   struct Attempt {
-    ShardJobPtr job;  // the layout that the writers refer to
+    ShardJobPtr job;  // the writers keep references to its layout
     std::uint64_t number = 0;
     std::string folder;
     std::map<ShardId, checkpoint::ShardWriter> shards;
@@ -70,15 +70,15 @@ class CheckpointWriter {
   checkpoint::Files& files_;
   const std::function<void(std::function<void()>)> post_;
 
-  // The main loop's own.
+  // Owned by the main loop.
   int pending_ = 0;
-  std::uint64_t last_attempt_ = 0;  // counted here: numbers of the chief begin anew with a generation
-  std::uint64_t last_number_ = 0;   // the chief's, of last_attempt_
+  std::uint64_t last_attempt_ = 0;  // counted here, because the chief's attempt numbers restart with each generation
+  std::uint64_t last_number_ = 0;   // the chief's number of last_attempt_
 
-  std::atomic<std::uint64_t> cancelled_{0};  // this attempt and all before it
+  std::atomic<std::uint64_t> cancelled_{0};  // this attempt and all earlier ones
   std::atomic<std::uint64_t> pieces_{0};
 
-  // The thread's own.
+  // Owned by the thread.
   Attempt attempt_;
   asio::io_context loop_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;

@@ -1,4 +1,4 @@
-// psd: the daemon that keeps the parameters. See PsDaemon.
+// psd: the parameter server daemon. See PsDaemon.
 #include <asio/io_context.hpp>
 #include <memory>
 #include <optional>
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   startup->metrics_address = daemon::reachable_address(**http, startup->address);
   metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), startup->cluster.hash,
                                   daemon::wall_nanoseconds());
-  std::optional<daemon::EndDeadline> deadline;  // what comes after it joins its threads first
+  std::optional<daemon::EndDeadline> deadline;  // objects that follow join their threads before it ends
   checkpoint::DiskFiles files;
   psd::PsDaemon ps(loop, transport, files, *startup, log);
   if (Status started = daemon::try_patiently([&ps] { return ps.start(); }); !started)
@@ -62,6 +62,6 @@ int main(int argc, char** argv) {
   loop.run();
   exit_code = ps.exit_code();
   deadline.emplace(log, daemon::kEndPatience, exit_code);
-  http->reset();  // before what its pages ask
+  http->reset();  // its pages read the daemon's state, so it ends first
   return exit_code;
 }

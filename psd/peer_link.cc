@@ -15,7 +15,7 @@ using wire::FrameType;
 
 namespace {
 
-// News are the pacer's state, which it tells each link that opens.
+// News carry the pacer's whole state, and the pacer sends them again on each new link.
 bool is_said_once(FrameType type) {
   return type != FrameType::kPacerNews && type != FrameType::kAlive;
 }
@@ -35,11 +35,11 @@ struct PeerLink::Dialler {
   const ShardId self;
   asio::io_context& loop;
   transport::Transport& transport;
-  asio::steady_timer timer;                // the hello's answer, or the pause before the next attempt
-  asio::steady_timer::time_point give_up;  // unless the pacer's ps answers
+  asio::steady_timer timer;                // waits for the hello's answer, or for the next attempt
+  asio::steady_timer::time_point give_up;  // unless the pacer's ps answers before
   Duration pause;
-  std::uint64_t attempt = 0;  // what an earlier one still has under way is told by it
-  Instant answered_at;        // by the pacer's ps, in whatever way; before that, when the first attempt began
+  std::uint64_t attempt = 0;  // callbacks of an earlier attempt carry an older number and do nothing
+  Instant answered_at;  // last answer of the pacer's ps, even a refusal; before the first one, when dialling began
   bool has_complained = false;
 };
 
@@ -87,7 +87,7 @@ void PeerLink::send(FrameType type, Bytes control) {
   transmit(type, control);
 }
 
-// The peer is judged only where this loop itself had its turns: else what it has sent may lie in the socket.
+// Right after a pause of its own loop the link doesn't judge the peer: its bytes may lie unread in the socket.
 void PeerLink::keep_alive(Instant now) {
   const bool was_away = now - kept_at_ > job_->timeouts.silent / 2;
   kept_at_ = now;
@@ -138,17 +138,17 @@ void PeerLink::drop_connection() {
   if (!connection_) return;
   connection_->close();
   if (!dialler_) return;
-  // It may be the one that is calling us: it dies when the loop has come out of it.
+  // This connection may be calling us, so it is destroyed from the loop, after the call has returned.
   asio::post(dialler_->loop, [dead = std::shared_ptr<transport::Connection>(std::move(connection_))] {});
 }
 
-// The pacer may not be made yet: each ps gets its shards in its own time. `answered`: its ps said so.
+// The pacer may not exist yet: each ps makes its shards at its own pace. `answered`: the pacer's ps answered.
 void PeerLink::dial_later(const std::string& why, bool answered) {
   drop_connection();
   ++dialler_->attempt;
   const Instant now = daemon::now();
   if (answered) {
-    // Somebody is there. How long it may take is the chief's to say, who hears whether it gets on.
+    // The ps is there. Only the chief limits how long it may take: it sees whether the ps makes progress.
     dialler_->answered_at = now;
     dialler_->give_up = asio::steady_timer::clock_type::now() + job_->timeouts.setup;
     if (std::exchange(dialler_->has_complained, false)) owner_.on_peer_reached(peer_);

@@ -1,8 +1,7 @@
-// The connection between a shard and its pacer, either end of it: small messages in order. The shard that isn't the
-// pacer dials, again and again until the pacer is there. A link that has carried messages and is lost isn't opened
-// again: some of them may be lost, and the chief decides what becomes of the job. One that has carried none but the
-// pacer's news, which each new link is told, is dialled again as if it had never been open. Belongs to the loop of its
-// shard.
+// The connection between a shard and its pacer, at either end: small messages in order. The shard that isn't the pacer
+// dials until the pacer answers. A link that has carried messages and is lost isn't opened again: some of them may be
+// lost, and the chief decides what happens to the job. A link that has carried only the pacer's news is dialled again:
+// the pacer sends its news on each new link. Belongs to the loop of its shard.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -24,25 +23,26 @@ class PeerOwner {
   virtual ~PeerOwner() = default;
   virtual void on_peer_open(ShardId peer) = 0;
   virtual void on_peer_frame(ShardId peer, const wire::FrameHeader& header, transport::Bytes control) = 0;
-  // Dialled in vain for so long; and, after that, answered.
+  // First: the peer has been dialled without an answer for `lasts`. Second: after that, the peer answered.
   virtual void on_peer_unreachable(ShardId peer, Duration lasts, const std::string& why) = 0;
   virtual void on_peer_reached(ShardId peer) = 0;
-  // The last call for this link; it may be destroyed once the loop has come out of it. `carried`: messages, of which
-  // some may be lost; else the peer dials again. `lasts`: since the peer was heard.
+  // The last call for this link; destroy the link only after the call has returned to the loop. `carried`: the link
+  // carried messages, and some may be lost; otherwise the peer dials again. `lasts`: time since the peer was last
+  // heard.
   virtual void on_peer_lost(ShardId peer, bool carried, Duration lasts, const std::string& why) = 0;
 };
 
 class PeerLink final : public transport::ConnectionHandler {
  public:
-  // The pacer's end: a hello of `peer` that was accepted. Answers it with Welcome.
+  // The pacer's end: `peer`'s hello was accepted. Answers the hello with Welcome.
   PeerLink(PeerOwner& owner, ShardJobPtr job, ShardId peer, std::unique_ptr<transport::Connection> connection);
-  // The other end. All references outlive it.
+  // The other end. All references outlive the link.
   PeerLink(PeerOwner& owner, ShardJobPtr job, ShardId self, asio::io_context& loop, transport::Transport& transport);
   ~PeerLink() override;
 
   void send(wire::FrameType type, transport::Bytes control);
-  // To be called within each Timeouts::interval: shows the peer that the link carries, and gives up a peer of which
-  // nothing has come for Timeouts::silent.
+  // Call it at least once within each Timeouts::interval: it shows the peer that the link works, and gives up a peer
+  // that has sent nothing for Timeouts::silent.
   void keep_alive(Instant now);
   bool has_carried() const { return carried_; }
 
@@ -63,16 +63,16 @@ class PeerLink final : public transport::ConnectionHandler {
 
   PeerOwner& owner_;
   const ShardJobPtr job_;
-  const ShardId peer_;  // at the other end
+  const ShardId peer_;  // the shard at the other end
   std::unique_ptr<Dialler> dialler_;
   std::unique_ptr<transport::Connection> connection_;
   bool open_ = false;
-  bool carried_ = false;     // messages that nobody says again, in either direction
+  bool carried_ = false;     // whether the link carried messages that aren't repeated, in either direction
   bool has_sent_ = false;    // since keep_alive()
-  std::uint64_t heard_ = 0;  // bytes, as of heard_at_
+  std::uint64_t heard_ = 0;  // bytes received until heard_at_
   Instant heard_at_;
   Instant kept_at_;                                             // the last keep_alive()
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with callbacks that may come after the end
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with callbacks that may outlive the link
 };
 
 }  // namespace disttrain::psd

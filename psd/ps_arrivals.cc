@@ -1,5 +1,5 @@
-// Peers that say hello to a ps: workers' channels, shards of other ps tasks, and who is at the wrong door. See
-// ps_daemon.h.
+// Hellos that a ps gets: from workers' channels, from shards of other ps tasks, and from peers at the wrong address.
+// See ps_daemon.h.
 #include "common/daemon/clock.h"
 #include "psd/ps_daemon.h"
 #include "transport/control_link.h"

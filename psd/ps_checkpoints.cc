@@ -1,14 +1,14 @@
-// What the chief orders for a checkpoint, and what the shards and the writer answer. See ps_daemon.h.
+// The chief's orders for a checkpoint, and the answers of the shards and the writer. See ps_daemon.h.
 #include "psd/ps_daemon.h"
 
 namespace disttrain::psd {
 
-// The attempt is the one that counts.
+// Whether this attempt is the current one.
 bool PsDaemon::is_at(JobId job, Generation generation, std::uint64_t attempt) const {
   return is_open(job, generation) && job_->attempt.number == attempt && !job_->attempt.is_over;
 }
 
-// What was told may be lost with a connection, and the chief that has asked for it would wait in vain.
+// Keeps the report, too: it may be lost with the connection, and the chief would wait for it in vain.
 void PsDaemon::say(wire::ControlMessage report) {
   membership_.tell(report);
   job_->attempt.said.push_back(std::move(report));
@@ -20,7 +20,7 @@ void PsDaemon::fail_checkpoint(std::uint64_t attempt, const Error& error) {
   say(CheckpointFailed{job_->facts->job, job_->facts->generation, attempt, error.code, error.message});
 }
 
-// Of one that is asked for again everything was said again when the chief welcomed us, or is still to come.
+// Ignores an attempt that was ordered before: its reports were sent again at the chief's welcome, or are still to come.
 void PsDaemon::take(const PrepareCheckpoint& order) {
   if (!is_open(order.job, order.generation) || order.attempt <= job_->attempt.number) return;
   job_->attempt = Attempt{.number = order.attempt};
@@ -42,8 +42,8 @@ void PsDaemon::take(const PrepareCheckpoint& order) {
   });
 }
 
-// The chief hears of it when all shards know: a mark that overtakes the order would be let go as one of no attempt, and
-// the workers whose marks come later would wait for it.
+// Reports to the chief only when all shards are prepared. A mark that came before would be answered as one of an
+// unknown attempt, and workers whose marks come later would wait for it.
 void PsDaemon::hear(const ShardPrepared& prepared) {
   if (!is_at(job_->facts->job, job_->facts->generation, prepared.attempt)) return;
   Attempt& attempt = job_->attempt;
@@ -51,8 +51,8 @@ void PsDaemon::hear(const ShardPrepared& prepared) {
   say(CheckpointPrepared{job_->facts->job, job_->facts->generation, prepared.attempt});
 }
 
-// Repeated where the chief can't know whether it was heard. One that is older than the attempt under way says nothing
-// of that.
+// The chief repeats this order when it can't know whether the ps got it. An order older than the current attempt leaves
+// that attempt alone.
 void PsDaemon::take(const AbandonCheckpoint& order) {
   if (!is_open(order.job, order.generation)) return;
   if (order.attempt >= job_->attempt.number) {

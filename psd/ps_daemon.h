@@ -1,5 +1,5 @@
-// The main thread of a ps: its membership, the listener, and which job is open. It hands hellos and the chief's orders
-// to the threads of the shards, and never waits for them.
+// The main thread of a ps: its membership, the listener and the open job. It passes hellos and the chief's orders to
+// the shard threads, and never waits for them.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -27,7 +27,7 @@ namespace disttrain::psd {
 
 class PsDaemon {
  public:
-  // All references outlive it. `files`: where checkpoints are.
+  // All references outlive the daemon. `files`: where checkpoints are.
   PsDaemon(asio::io_context& loop, transport::Transport& transport, checkpoint::Files& files, daemon::Startup startup,
            daemon::Log& log);
   ~PsDaemon();
@@ -35,47 +35,48 @@ class PsDaemon {
 
   // Listens and begins to dial the chief. kUnavailable: the port is in use.
   Status start();
-  // Ends the loop; exit_code() says how.
+  // Ends the loop; exit_code() gives the result.
   void stop() { loop_.stop(); }
-  // Ends it in good order: when the chief lets it go, which takes a checkpoint first where the job takes any. Ends it
-  // when nothing has got on for Timeouts::leave_ps, and at once where no chief is there, or when it is called again.
+  // Ends the daemon in good order, when the chief grants it; a job that takes checkpoints takes one first. Ends it
+  // without the grant after Timeouts::leave_ps without progress, at once if no chief is there, and at once on a second
+  // call.
   void leave();
 
   // For systemd.
   std::vector<daemon::WatchedLoop> loops();
   daemon::ServiceState state() const;
-  // What may change while it runs.
+  // Takes the settings that may change at run time.
   void change(const ClusterConfig& cluster);
   int exit_code() const { return exit_code_; }
 
-  // What it isn't ready for want of; "": it is registered with the chief.
+  // What the daemon waits for before it is ready; "": it is registered with the chief.
   std::string waits_for() const { return membership_.waits_for(); }
   void collect(metrics::Page& page) const { metrics_.collect(page); }
 
-  // Where it really listens.
+  // The address it listens on, with the real port.
   const std::string& address() const { return startup_.address; }
 
  private:
-  // The checkpoint that the chief has ordered last.
+  // The checkpoint attempt that the chief ordered last.
   struct Attempt {
     std::uint64_t number = 0;                  // 0 = none yet
-    bool is_over = false;                      // given up
-    std::set<ShardId> unprepared{};            // that haven't heard of it yet
-    std::vector<wire::ControlMessage> said{};  // of it; the chief that hears us again may have missed it
+    bool is_over = false;                      // abandoned
+    std::set<ShardId> unprepared{};            // shards that haven't prepared yet
+    std::vector<wire::ControlMessage> said{};  // its reports; repeated at the chief's welcome, in case it missed one
   };
   // A job whose shards are here.
   struct OpenJob {
     ShardJobPtr facts;
     std::shared_ptr<ShardSetup> setup;
-    std::map<ShardId, std::size_t> threads;  // of the shards that live here
+    std::map<ShardId, std::size_t> threads;  // of the shards on this ps
     std::set<ShardId> ready;
     std::map<ShardId, Step> versions;
     std::map<ShardId, ShardLoad> loads;
-    std::shared_ptr<const PacerReport> pacer;  // the last one, where the pacer is here
+    std::shared_ptr<const PacerReport> pacer;  // the pacer's last report, if the pacer is on this ps
     Instant ordered{};                         // when the chief's order came
-    bool created = false;                      // the chief was told
+    bool created = false;                      // reported to the chief
     Attempt attempt;
-    std::optional<TaskFailed> failed;  // said again to each chief: the one that heard it may be gone
+    std::optional<TaskFailed> failed;  // repeated to each chief: the one that got it may be gone
   };
 
   task::Handlers membership_handlers();
@@ -92,23 +93,23 @@ class PsDaemon {
   void take(const FenceWorker& order);
   void take(const CloseJob& order);
   template <typename Other>
-  void take(const Other&) {}  // not for a ps
+  void take(const Other&) {}  // other messages aren't for a ps
   void create(const CreateShards& order);
   bool is_newer(const CreateShards& order) const;
-  // Ends the job's shards, then goes on with after_drop(); at once where there is no job. What they are being made from
-  // is left.
+  // Ends the job's shards, then calls after_drop(); without a job at once. Shards that are still being made are
+  // abandoned.
   void drop_job();
   void after_drop();
   bool is_open(JobId job, Generation generation) const;
   void fail_job(JobId job, Generation generation, const Error& error);
 
-  // What shards say; on the main loop.
+  // News from the shards; on the main loop.
   void on_news(const ShardNews& news);
   void hear(const ShardReady& ready);
   void hear(const ShardSays& says);
   void hear(const wire::ControlMessage& message);
 
-  // Checkpoints, orders and what shards say (ps_checkpoints.cc).
+  // Checkpoints: the chief's orders and the shards' answers (ps_checkpoints.cc).
   void take(const PrepareCheckpoint& order);
   void take(const AbandonCheckpoint& order);
   void take(const TakeCut& order);
@@ -124,10 +125,10 @@ class PsDaemon {
   void admit(std::unique_ptr<transport::Arrival> arrival, const ChannelHello& hello);
   void admit(std::unique_ptr<transport::Arrival> arrival, const ShardPeerHello& hello);
   void refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason);
-  // Why a hello for a job's shard can't be granted now, if it can't.
+  // Why a hello for a job's shard can't be granted now; none if it can.
   std::optional<Refused> check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const;
 
-  // On the shard's thread; dropped where the shard isn't there any more.
+  // Runs `task` on the shard's thread, or drops it if the shard has ended.
   template <typename Task>
   void on_shard(ShardId shard, Task task) {
     threads_[job_->threads.at(shard)]->run([shard, work = std::move(task)](ShardThread& on) mutable {
@@ -135,7 +136,7 @@ class PsDaemon {
       if (service != on.services().end()) work(*service->second);
     });
   }
-  // Runs on the main loop, unless the daemon has ended by then. Any thread.
+  // Runs `task` on the main loop, unless the daemon has ended by then. Any thread.
   template <typename Task>
   void post(Task task);
 
@@ -151,16 +152,16 @@ class PsDaemon {
   daemon::Startup startup_;
   int exit_code_ = 0;
   PsMetrics metrics_;
-  metrics::RpcCode outcome_ = metrics::RpcCode::kOk;  // of the hello that is being taken
+  metrics::RpcCode outcome_ = metrics::RpcCode::kOk;  // outcome of the hello being answered
   std::optional<OpenJob> job_;
   bool dropping_ = false;
-  std::optional<CreateShards> next_;  // to be carried out once the job is dropped: the newest order
-  std::set<JobId> closing_;           // told to be closed, and still being dropped
-  Duration interval_{};               // that the threads go by
+  std::optional<CreateShards> next_;  // newest order; carried out once the job is dropped
+  std::set<JobId> closing_;           // the chief ordered them closed; still being dropped
+  Duration interval_{};               // heartbeat interval that the threads use
   task::Membership membership_;
   std::unique_ptr<transport::Listener> listener_;
   CheckpointWriter writer_;
-  std::vector<std::unique_ptr<ShardThread>> threads_;  // end before all that they use
+  std::vector<std::unique_ptr<ShardThread>> threads_;  // they end before everything that they use
 };
 
 }  // namespace disttrain::psd

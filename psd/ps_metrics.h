@@ -1,5 +1,5 @@
-// What a ps tells a Prometheus: the figures that its shards sent last, and the messages of its main loop. Those of a
-// job stay after its end, until another one comes. Belongs to the main loop.
+// A ps's metrics for Prometheus: the last figures of its shards, and the messages of its main loop. A job's figures
+// stay after its end, until another job comes. Belongs to the main loop.
 #pragma once
 
 #include <map>
@@ -17,10 +17,10 @@ class PsMetrics {
  public:
   explicit PsMetrics(TaskId task);
 
-  // A job's shards will be made here; what was known of another one, or of its generation before, is dropped.
+  // A job's shards will be made on this ps. Drops the figures of another job or an earlier generation.
   void begin(const std::string& job, const std::string& checkpoint_folder, const std::vector<ShardId>& shards);
   void heard(ShardId shard, const ShardFigures& figures) { shards_[shard] = figures; }
-  // Names: "Hello", or as wire::name_of().
+  // Names are "Hello" and those of wire::name_of().
   metrics::RpcBook& requests() { return requests_; }
 
   void collect(metrics::Page& page) const;
@@ -33,7 +33,7 @@ class PsMetrics {
   std::string job_;  // "": none yet
   std::string checkpoint_folder_;
   std::map<ShardId, ShardFigures> shards_;
-  ShardFigures before_;  // of shards that are gone: what isn't counted by job goes on
+  ShardFigures before_;  // figures of ended shards, for counters that aren't per job
 };
 
 }  // namespace disttrain::psd

@@ -14,20 +14,20 @@ namespace disttrain::psd {
 struct ShardFigures {
   std::uint64_t pull_bytes = 0;  // parameters sent to workers
   std::uint64_t push_bytes = 0;  // gradients received
-  SecondsHistogram apply;        // one bucket each
-  metrics::RpcFigures push;      // one frame each
+  SecondsHistogram apply;        // one observation per bucket
+  metrics::RpcFigures push;      // one request per frame
   metrics::RpcFigures pull;
   metrics::RpcFigures mark;
 
-  // Of the moment.
+  // Current values.
   std::uint64_t parameters_bytes = 0;
-  std::uint64_t queue_depth = 0;  // answers that wait: for the rules of the mode, or for room in a socket
+  std::uint64_t queue_depth = 0;  // answers that wait for the rules of the mode or for room in a socket
   Step version;
   Duration lived{};
-  Duration busy{};  // processor time of its thread since it was made
+  Duration busy{};  // CPU time of the shard's thread since the shard was made
 
-  // The pacer's.
-  std::uint64_t late = 0;  // since the shard was made: what a checkpoint brings was counted before
+  // Of the pacer only.
+  std::uint64_t late = 0;  // since the shard was made; what came before is in the checkpoint's count
   StepsHistogram staleness;
 };
 

@@ -1,4 +1,4 @@
-// What every shard of one job knows of it, as the chief sent it. Never changes once made.
+// What every shard of one job knows of the job, as the chief sent it. Never changes once made.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct ShardJob {
   std::uint64_t warmup_steps = 0;
   std::uint64_t train_records = 0;
   std::uint32_t places = 0;
-  std::string checkpoint_folder;  // "": none are taken
+  std::string checkpoint_folder;  // "": the job takes no checkpoints
   std::uint64_t checkpoint_mark = 0;
   std::string restore_path;    // "": none
   std::string init_path;       // "": none
-  std::string visited_folder;  // of VisitedLog; "": none is kept
+  std::string visited_folder;  // see VisitedLog; "": none is kept
 
-  // Of this ps.
+  // This ps.
   Member self;
   std::string cluster;
   std::uint64_t cluster_hash = 0;

@@ -20,7 +20,7 @@ Status check_fits(const checkpoint::Manifest& manifest, const std::string& path,
   return {};
 }
 
-// Which one is a job's newest may change between two shards: the chief names it, where it sees the folder.
+// "The newest checkpoint" may change between two shards. So the chief resolves it, if the chief sees the folder.
 Status check_init(checkpoint::Files& files, const std::string& path) {
   const auto found = checkpoint::list_checkpoints(files, path);
   if (!found || found->empty()) return {};
@@ -30,8 +30,8 @@ Status check_init(checkpoint::Files& files, const std::string& path) {
                                       found->front().path);
 }
 
-// Of a folder that went away meanwhile nothing can be said: a checkpoint isn't damaged for that, and may not be set
-// aside.
+// If the job's folder went away meanwhile, a read error doesn't prove damage: the checkpoint may not be set aside for
+// it.
 Error judged(checkpoint::Files& files, const ShardJob& job, Error error) {
   if (error.code != ErrorCode::kData || job.checkpoint_folder.empty()) return error;
   const Status shared = checkpoint::check_token(files, job.checkpoint_folder, job.checkpoint_mark);
@@ -48,12 +48,12 @@ Result<ShardOrigin> ShardOrigin::open(checkpoint::Files& files, const ShardJob& 
   if (job.restore_path.empty()) {
     if (job.init_path.empty()) return origin;
     if (Status one = check_init(files, job.init_path); !one) return tl::unexpected(one.error());
-    // What isn't a checkpoint nobody removes by rule.
+    // Only checkpoints are removed by retention, so other files need no lock.
     if (auto init = checkpoint::open_checkpoint(files, job.init_path)) origin.init_lock_ = std::move(init->lock);
     return origin;
   }
   Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files, job.restore_path);
-  // What the chief found, and isn't there now, is as damaged as what doesn't verify: the one before is to be tried.
+  // A checkpoint that the chief found and that is gone now counts as damaged: the one before it is tried next.
   if (!open && open.error().code == ErrorCode::kNoInput) open.error().code = ErrorCode::kData;
   if (!open) return tl::unexpected(judged(files, job, open.error()));
   if (Status fits = check_fits(open->manifest, job.restore_path, job); !fits) return tl::unexpected(fits.error());

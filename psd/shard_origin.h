@@ -1,5 +1,5 @@
 // What the shards of a job begin with: a checkpoint, or initial values (and the parameters that checkpoint.init_from
-// names). Reads files: for the thread of a shard that isn't at work yet.
+// names). Reads files, so call it from the thread of a shard that isn't in service yet.
 #pragma once
 
 #include <memory>
@@ -16,17 +16,18 @@ namespace disttrain::psd {
 
 class ShardOrigin {
  public:
-  // Also finds out whether the job's checkpoint folder is the one that the chief sees. kConfig: it isn't, or the
-  // checkpoint is of another model or rule. kData: it is damaged, and the folder is there.
+  // Also checks that the job's checkpoint folder is the one that the chief sees. kConfig: it isn't, or the checkpoint
+  // is of another model or rule. kData: the checkpoint is damaged, and the folder is there.
   static Result<ShardOrigin> open(checkpoint::Files& files, const ShardJob& job);
 
-  // Of the checkpoint that is restored; as at the beginning without one.
+  // State of the restored checkpoint; without one, the state at step 0.
   PacerReport report() const;
-  // It brings all values, so that none need be drawn.
+  // Whether the checkpoint brings all values, so that no initial values need to be drawn.
   bool fills() const { return checkpoint_.has_value(); }
-  // Keeps the checkpoint that the first parameters are from, for the next generation: held as long as the shard lives.
+  // The lock of the checkpoint that the first parameters are from. Hold it as long as the shard lives: the next
+  // generation may need that checkpoint.
   std::unique_ptr<checkpoint::InputFile> take_init_lock() { return std::move(init_lock_); }
-  // Reads the shard's values. Errors as of open(). kTemporary: it was cancelled.
+  // Reads the shard's values. Errors are those of open(); kTemporary: reading was cancelled.
   Status fill(checkpoint::Files& files, const ShardJob& job, ShardId shard, ShardStore& store,
               const checkpoint::IsCancelled& is_cancelled) const;
 

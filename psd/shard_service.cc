@@ -41,7 +41,7 @@ StoreOptions store_options(const ShardJob& job, bool is_empty) {
   return options;
 }
 
-// Destroyed when the loop has come out of it: it may be the one that is calling us.
+// Destroys `dead` from the loop: it may be the object that is calling us.
 template <typename T>
 void bury(asio::io_context& loop, std::unique_ptr<T> dead) {
   asio::post(loop, [grave = std::move(dead)] {});
@@ -135,7 +135,7 @@ std::span<const float> ShardService::parameters(BucketId bucket) {
   return values;
 }
 
-// The clock is read once before and once after.
+// Reads the clock once before and once after `work`.
 template <typename Work>
 void ShardService::timed(metrics::RpcFigures& figures, Work work) {
   place_.turns.fetch_add(1, std::memory_order_relaxed);
@@ -215,7 +215,7 @@ void ShardService::act_on(const SendAcknowledge& action) {
 // --- The pacer and the others
 
 void ShardService::adopt_peer(transport::Arrival& arrival, ShardId from) {
-  // It has lost the link before this shard has: of what that carried some may be lost.
+  // The peer lost its link before this shard noticed: messages on the old link may be lost.
   if (const auto before = peers_.find(from); before != peers_.end()) {
     if (before->second->has_carried()) on_peer_lost(from, true, Duration::zero(), "it opened another link");
     bury_peer(from);
@@ -248,7 +248,7 @@ void ShardService::on_peer_frame(ShardId peer, const wire::FrameHeader& header, 
     case wire::FrameType::kPacerNews:
       return take(wire::decode_pacer_news(control), [](PacerNews m) { return NewsArrived{std::move(m)}; });
     default:
-      return;  // of a later version
+      return;  // a frame type of a later version
   }
 }
 
@@ -270,8 +270,9 @@ void ShardService::on_peer_reached(ShardId peer) {
   tell(wire::ControlMessage(Accusation{job_->job, job_->generation, other, "", Duration::zero(), true}));
 }
 
-// The chief knows best which of the two is gone, so it is asked first; but the job doesn't hang if it thinks all are
-// well. A link that carried nothing has lost nothing, and its peer dials again.
+// The chief knows best which of the two tasks is gone, so it is asked first. If it has done nothing after
+// Timeouts::silent, the job fails rather than hangs. A link that carried nothing has lost nothing, and its peer dials
+// again.
 void ShardService::on_peer_lost(ShardId peer, bool carried, Duration lasts, const std::string& why) {
   bury_peer(peer);
   const TaskId other = job_->owners.at(peer.value).ps.task;
@@ -318,11 +319,11 @@ void ShardService::report(bool at_once) {
   keep_links();
 }
 
-// Where nothing else is sent, workers and peers hear that this shard lives and that the link carries.
+// Shows workers and peers that this shard lives and the link works, if nothing else is being sent.
 void ShardService::keep_links() {
   for (const auto& channel : channels_) channel->keep_alive();
   const Instant now = daemon::now();
-  std::vector<PeerLink*> links;  // one that is given up leaves peers_
+  std::vector<PeerLink*> links;  // a copy: a link that is given up leaves peers_
   for (const auto& [shard, link] : peers_) links.push_back(link.get());
   for (PeerLink* link : links) link->keep_alive(now);
 }
@@ -347,7 +348,7 @@ void ShardService::give_up_marks() {
   handle(MarksAwaited{longest_park()});
 }
 
-// Workers that have sent their marks wait so long at most.
+// How long workers that have sent their marks wait at most.
 Duration ShardService::longest_park() const {
   return job_->config.job.stall_timeout / 4;
 }
@@ -415,7 +416,7 @@ void ShardService::act_on(const CopyForCheckpoint& action) {
   copy_on(std::move(news));
 }
 
-// Bucket by bucket, with the loop's other work in between; the store sees to it that the copy is of one moment.
+// Bucket by bucket, with the loop's other work in between. The store makes sure that the copy is of one moment.
 void ShardService::copy_on(std::shared_ptr<ShardCopied> news) {
   const Instant begin = daemon::now();
   news->copy = shard_.store().copy_bucket();

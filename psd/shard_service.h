@@ -1,5 +1,5 @@
-// One shard of one job on its thread: its connections, and between them the rules and the bytes (Shard). All calls on
-// the thread's loop, but for what `upward` is given, which goes to the main thread by itself.
+// One shard of one job on its thread: its connections, and between them its rules and bytes (Shard). Make all calls on
+// the thread's loop; only `upward` goes to the main thread, by itself.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -35,46 +35,47 @@ struct ShardReady {
 struct ShardSays {
   ShardId shard;
   Step version;
-  std::shared_ptr<const PacerReport> pacer;  // else null; shared, for its ledger may be long
-  bool at_once = false;                      // the chief should hear now
+  std::shared_ptr<const PacerReport> pacer;  // the pacer's report, else null; shared, because its ledger may be long
+  bool at_once = false;                      // forward to the chief now
   ShardFigures figures{};
 };
-// It knows of a checkpoint's attempt: marks and cuts of it may come.
+// The shard knows of a checkpoint attempt: marks and cuts of it may come.
 struct ShardPrepared {
   std::uint64_t attempt = 0;
   ShardId shard;
 };
-// A checkpoint's copy is taken; null where the last one is still being written.
+// A checkpoint's copy is taken; null if the last copy is still being written.
 struct ShardCopied {
   std::uint64_t attempt = 0;
   ShardId shard;
   ShardEntry entry;
   std::optional<PacerReport> pacer;
   std::shared_ptr<const ShardCopy> copy;
-  Duration cut{};     // the longest that the loop stood still for it
+  Duration cut{};     // longest time that the copy blocked the loop
   Duration parked{};  // since the first mark
 };
-// With the job and generation of the shard that says it: a shard that was dropped may still have said something.
+// Carries the job and generation of its shard: news of a dropped shard may still arrive.
 struct ShardNews {
   JobId job;
   Generation generation;
   std::variant<ShardReady, ShardSays, ShardPrepared, ShardCopied, wire::ControlMessage> what;
 };
 
-// What a shard has of its thread and its process.
+// What a shard uses of its thread and process.
 struct ShardPlace {
   asio::io_context& loop;
   transport::Transport& transport;
   checkpoint::Files& files;
   daemon::Log& log;
-  std::atomic<std::uint64_t>& turns;             // counted up as long as the shard is alive
+  std::atomic<std::uint64_t>& turns;             // incremented as long as the shard makes progress
   std::function<void(const ShardNews&)> upward;  // any thread; posts
 };
 
 class ShardService final : private ChannelOwner, private PeerOwner, private Outside {
  public:
-  // Makes the shard, which takes its memory and its time, with what it begins with. Throws std::bad_alloc. ShardReady
-  // follows when it has its pacer. Errors are those of ShardOrigin and VisitedLog; kTemporary: `setup` was abandoned.
+  // Makes the shard with its memory and its first values, which takes time. Throws std::bad_alloc. ShardReady follows
+  // when the shard is linked to its pacer. Errors are those of ShardOrigin and VisitedLog; kTemporary: `setup` was
+  // abandoned.
   static Result<std::unique_ptr<ShardService>> make(const ShardPlace& place, ShardJobPtr job, ShardId shard,
                                                     ShardSetup& setup);
   ~ShardService() override;
@@ -88,7 +89,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   // Answered by ShardPrepared.
   void prepare_cut(std::uint64_t attempt, bool holds);
   void abandon_cut(std::uint64_t attempt);
-  // The pacer's.
+  // For the pacer only.
   void order_cut(std::uint64_t attempt, Step at);
 
  private:
@@ -149,7 +150,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void act_on(const ReportNow& action);
   void act_on(const StepCounted& action);
   void act_on(const FailJob& action);
-  // The store's.
+  // The store carries these out.
   void act_on(const Apply&) {}
   void act_on(const SumAndApply&) {}
   void act_on(const MeasureNorm&) {}
@@ -164,7 +165,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   const ShardPlace place_;
   const ShardJobPtr job_;
   const ShardId id_;
-  const std::uint64_t late_before_;  // gradients that were late before this generation
+  const std::uint64_t late_before_;  // late gradients before this generation
   const Instant made_ = daemon::now();
   const Duration thread_time_before_ = daemon::thread_time();
 
@@ -174,12 +175,13 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   std::unique_ptr<checkpoint::InputFile> init_lock_;
   std::unique_ptr<wire::ScratchBuffer> scratch_;
   std::vector<std::unique_ptr<WorkerChannel>> channels_;  // ascending by number
-  std::map<ShardId, std::unique_ptr<PeerLink>> peers_;    // pacer: the others; else: the pacer
+  std::map<ShardId, std::unique_ptr<PeerLink>> peers_;    // at the pacer: links to all others; else: the link to the
+                                                          // pacer
   std::uint64_t next_channel_ = 1;
   ShardFigures figures_;
   Instant update_began_;
-  asio::steady_timer verdict_;                                  // runs while a lost peer's fate is the chief's to say
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with its handler, which may come too late
+  asio::steady_timer verdict_;                                  // runs while the chief decides about a lost peer
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with the timer's handler, which may outlive it
 };
 
 }  // namespace disttrain::psd

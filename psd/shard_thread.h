@@ -1,5 +1,5 @@
-// A thread with its own loop, and the shards that live on it: one of each job at most, today one job. Other threads
-// reach it by run() only.
+// A thread with its own loop and the shards that live on it: one shard of each job at most, and today one job. Other
+// threads reach it only through run().
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -21,19 +21,19 @@ namespace disttrain::psd {
 
 class ShardThread {
  public:
-  // By shard; only of the job that is open.
+  // By shard; only shards of the open job.
   using Services = std::map<ShardId, std::unique_ptr<ShardService>>;
 
-  // cores: to run on; empty = the system's choice. tick: how often an idle thread shows that it is alive; it may be
-  // changed, from any thread.
+  // cores: CPUs to run on; empty = the system's choice. tick: how often an idle thread shows that it is alive; any
+  // thread may change it.
   ShardThread(std::uint32_t index, const std::vector<std::uint32_t>& cores, Duration tick,
               transport::Transport& transport, checkpoint::Files& files, daemon::Log& log,
               std::function<void(const ShardNews&)> upward);
-  // Ends its shards, then itself.
+  // Ends the shards, then the thread.
   ~ShardThread();
   ShardThread(const ShardThread&) = delete;
 
-  // Any thread: `task(*this)` runs on this one, after what was given before.
+  // Any thread: runs `task(*this)` on this thread, after all earlier tasks.
   template <typename Task>
   void run(Task task) {
     asio::post(loop_, [this, work = std::move(task)]() mutable { work(*this); });
@@ -46,7 +46,7 @@ class ShardThread {
     });
   }
 
-  // Any thread. Stands still when the thread does.
+  // Any thread. Stops growing when the thread hangs.
   std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
 
   // On this thread.
@@ -56,7 +56,7 @@ class ShardThread {
  private:
   void tick_again();
 
-  Duration tick_;  // the thread's own
+  Duration tick_;  // used by the thread only
   std::atomic<std::uint64_t> turns_{0};
   asio::io_context loop_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;

@@ -1,14 +1,14 @@
-// A debug mode: which records each step of a job visited, for tests that prove "each record once an epoch" while
-// daemons are killed. On where the environment of psd has DISTTRAIN_VISITED_LOG=<folder>, which must exist; off, it
+// A debug mode: logs which records each step of a job visited, for tests that prove "each record once an epoch" while
+// daemons are killed. It is on if the environment of psd has DISTTRAIN_VISITED_LOG=<folder>, which must exist. Off, it
 // costs nothing.
 //
 // <folder>/job-<id>.jsonl is appended to by the pacer of each generation of the job, one JSON object per line:
 //   {"generation": 2, "begins_after": 500}    the generation goes on from this step (0: the initial values)
 //   {"generation": 2, "step": 501, "visits": [{"worker": "worker/0", "epoch": 0, "positions": [[50, 100]]}]}
-// Positions are half-open intervals of the epoch's permutation. Each line leaves in one write(2), so that a SIGKILL
-// loses none; a step's line is written before any answer, report or checkpoint that includes it. So a line is missing
-// only for a step of which nobody has heard, and that is lost with the process. What remains of the history: of each
-// generation the steps up to the smallest `begins_after` of all later generations.
+// Positions are half-open intervals of the epoch's permutation. Each line is one write(2), so that a SIGKILL loses
+// none. A step's line is written before any answer, report or checkpoint that includes it. So only a step that nobody
+// heard of can lack its line, and that step is lost with the process. The job's history is, of each generation, the
+// steps up to the smallest `begins_after` of all later generations.
 #pragma once
 
 #include <string>
@@ -19,19 +19,19 @@
 
 namespace disttrain::psd {
 
-// Of one generation. Movable; not thread-safe.
+// The log of one generation. Movable; not thread-safe.
 class VisitedLog {
  public:
-  // That the environment names; "": no log is wanted.
+  // The folder that the environment names; "": no log is wanted.
   static std::string folder();
 
-  // Opens the job's file and writes the generation's first line. kConfig: it can't.
+  // Opens the job's file and writes the generation's first line. kConfig: the file can't be opened.
   static Result<VisitedLog> begin(const std::string& folder, JobId job, Generation generation, Step begins_after);
   VisitedLog(VisitedLog&& other) noexcept;
   VisitedLog& operator=(VisitedLog&&) = delete;
   ~VisitedLog();
 
-  // kUnavailable: the line isn't (wholly) written, so that the log proves nothing any more.
+  // kUnavailable: the line is missing or incomplete, so the log no longer proves anything.
   Status add(const StepCounted& counted);
 
  private:
@@ -40,9 +40,9 @@ class VisitedLog {
   Status write(const std::string& line);
 
   const std::string path_;
-  int file_;  // -1: moved from
+  int file_;  // -1 after a move
   const Generation generation_;
-  std::string line_;  // kept for its memory
+  std::string line_;  // kept so that its memory is reused
 };
 
 }  // namespace disttrain::psd

@@ -1,5 +1,5 @@
-// The shell of one channel: takes a worker's frames where the store wants them, and sends answers at the pace of the
-// socket. Belongs to the loop of its shard.
+// The shell of one channel: receives a worker's frames where the store wants them, and sends answers as fast as the
+// socket takes them. Belongs to the loop of its shard.
 #pragma once
 
 #include <memory>
@@ -22,13 +22,13 @@ class ChannelOwner {
   virtual ~ChannelOwner() = default;
   virtual Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push,
                                            std::uint64_t payload_bytes) = 0;
-  // `event`: the channel's own, whose memory it uses again; payload: where landing() said.
+  // `event`: the channel's own, whose memory is reused; payload: where landing() said.
   virtual void on_push(PushArrived& event, std::span<const float> payload) = 0;
   virtual void on_pull(const PullArrived& event) = 0;
   virtual void on_mark(const MarkArrived& event) = 0;
-  // The last call for this channel; it may be destroyed once the loop has come out of it.
+  // The last call for this channel; destroy it only after the call has returned to the loop.
   virtual void on_channel_lost(ChannelId channel, const std::string& why) = 0;
-  // To be sent to a worker.
+  // Current values, to be sent to a worker.
   virtual std::span<const float> parameters(BucketId bucket) = 0;
   // For encoding; one per thread.
   virtual wire::ScratchBuffer& scratch() = 0;
@@ -36,13 +36,13 @@ class ChannelOwner {
 
 class WorkerChannel final : public transport::ConnectionHandler {
  public:
-  // The owner outlives it.
+  // The owner outlives the channel.
   WorkerChannel(ChannelOwner& owner, ShardJobPtr job, ChannelId id, TaskId worker,
                 std::unique_ptr<transport::Connection> connection);
 
   ChannelId id() const { return id_; }
   TaskId worker() const { return worker_; }
-  // Answers that wait for room in the socket.
+  // Number of answers that wait for room in the socket.
   std::size_t waiting() const { return waiting_.size(); }
 
   void start() { connection_->start(*this); }
@@ -50,14 +50,15 @@ class WorkerChannel final : public transport::ConnectionHandler {
   void refuse(const Refused& refused);
   void close() { connection_->close(); }
 
-  // One bucket of parameters: at once if the socket takes it, else when it does, with the values of that moment.
+  // One bucket of parameters: sent now if the socket has room, else later with the values of that moment.
   void answer(const Parameters& message);
   void acknowledge(const Acknowledge& message);
   void let_go(const MarkTaken& message);
-  // To be called within each Timeouts::interval: shows the worker that the channel carries, where nothing else does.
+  // Call it at least once within each Timeouts::interval: shows the worker that the channel works, if nothing else was
+  // sent.
   void keep_alive();
 
-  // The bucket is about to become another step's: what waits with the values of this one leaves now, by copy.
+  // The bucket is about to change to another step's values: sends by copy now what waits with the present ones.
   void settle(BucketId bucket);
 
   // ConnectionHandler
@@ -82,8 +83,8 @@ class WorkerChannel final : public transport::ConnectionHandler {
 
   // Owned by the loop.
   std::unique_ptr<transport::Connection> connection_;
-  PushArrived arriving_;      // the push frame under way
-  Fifo<Parameters> waiting_;  // answers that the socket hasn't room for: at most one push's and one pull's
+  PushArrived arriving_;      // frame being received
+  Fifo<Parameters> waiting_;  // answers that wait for room in the socket: at most one push's and one pull's
   bool full_ = false;         // on_sent will come
   bool is_welcome_ = false;   // the hello is answered
   bool has_sent_ = false;     // since keep_alive()

@@ -91,7 +91,7 @@ void Membership::rejoin() {
   chief_.redial();
 }
 
-// The chief goes by the hello, which named what is dropped now.
+// Drops the job that the last hello named, and says hello again: the chief goes by the hello.
 void Membership::on_other_journal() {
   const bool held = handlers_.make_hello().job.value != 0;
   handlers_.on_other_journal();
@@ -118,7 +118,7 @@ void Membership::on_message(const wire::ControlMessage& message) {
   requests_.of(wire::name_of(message)).note(metrics::RpcCode::kOk, daemon::now() - begin);
 }
 
-// Nobody else takes checkpoints, gives its records to others and lets it go.
+// A leaving task ends now: only a chief takes the checkpoint, lends its records to others and grants the leave.
 void Membership::on_away(const std::string& why) {
   if (is_leaving_) return handlers_.end();
   if (handlers_.on_away) handlers_.on_away();
@@ -130,7 +130,7 @@ void Membership::on_away(const std::string& why) {
 
 void Membership::beat() {
   if (handlers_.before_heartbeat) handlers_.before_heartbeat();
-  if (is_leaving_) chief_.tell(LeaveRequest{});  // it may have had no room
+  if (is_leaving_) chief_.tell(LeaveRequest{});  // the first request may have found no room
   beat_now();
   heartbeat_timer_.expires_after(chief_.timeouts().interval);
   heartbeat_timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {

@@ -1,7 +1,7 @@
-// What a ps and a worker are alike in: it registers with the chief, beats, passes its log lines on, hands on what the
-// chief orders, and leaves in good order. While no chief is there it dials; what the task does meanwhile goes on.
+// What psd and workerd share: it registers with the chief, sends heartbeats and log lines, passes on the chief's
+// orders, and leaves in good order. While no chief is there it dials, and the task's work goes on.
 //
-// Belongs to the main loop, and calls the task on it only.
+// Belongs to the main loop, and calls its handlers only there.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -20,60 +20,61 @@ namespace disttrain::task {
 
 // The task's own part. before_heartbeat, on_registered and on_away may be empty.
 struct Handlers {
-  // What it has and holds; who and where it is, is filled in.
+  // The job and shards that the task holds; Membership fills in the member and its addresses.
   std::function<TaskHello()> make_hello;
   std::function<Heartbeat()> make_heartbeat;
-  // Each time that a heartbeat is due, whether or not a chief is there.
+  // Called each time a heartbeat is due, with or without a chief.
   std::function<void()> before_heartbeat = {};
-  // Orders; not of its end, and maybe of a later version.
+  // The chief's orders, except LeaveGranted. May be of a later version.
   std::function<void(const wire::ControlMessage&)> on_order;
-  // The chief knows nothing of what is held: it is to be dropped.
+  // The chief has another journal and knows nothing of the task's job: the task must drop it.
   std::function<void()> on_other_journal;
-  // After the hello was answered, each time; and when no chief is there any more.
+  // on_registered: after each answered hello. on_away: when the chief is gone.
   std::function<void()> on_registered = {};
   std::function<void()> on_away = {};
-  // The chief doesn't want it and won't: the process should end with the error's code.
+  // The chief refuses this task for good: the process should end with the error's code.
   std::function<void(const Error&)> on_refused;
-  // What goes on while no chief is there: "training goes on". "": nothing is to be said.
+  // What goes on while no chief is there, such as "training goes on"; "" adds nothing to the log line.
   std::function<std::string()> without_chief;
-  // The loop is to end: the task may go.
+  // The task may end its loop.
   std::function<void()> end;
 };
 
 class Membership {
  public:
-  // `requests`: counts what the chief says, also what is no order. All references outlive it; `startup` may change, see
+  // `requests`: counts the chief's messages, orders or not. All references outlive it; for changes of `startup` see
   // change().
   Membership(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, const daemon::Startup& startup,
              metrics::RpcBook& requests, Handlers handlers);
   ~Membership();
   Membership(const Membership&) = delete;
 
-  // Dials the chief and begins to beat.
+  // Dials the chief and starts the heartbeats.
   void open();
-  // The chief sees it gone. Nothing is called afterwards; what can leave at once still does.
+  // Closes the link, so that the chief sees the task gone. No handler is called afterwards. Queued messages that the
+  // socket takes at once are still sent.
   void close();
 
   const Member& self() const { return self_; }
-  // Says hello as another incarnation: it was removed from a job, or has dropped it, and may come back as a new one.
+  // Says hello as a new incarnation: the task was removed from a job or has dropped it, and may join again.
   void rejoin();
 
-  // A report: see ChiefLink::tell().
+  // Sends a report: see ChiefLink::tell().
   void tell(wire::ControlMessage message) { chief_.tell(std::move(message)); }
   void beat_now();
   const Timeouts& timeouts() const { return chief_.timeouts(); }
 
-  // Ends it in good order: when the chief lets it go, which it does after `what` ("a checkpoint", "its step"; "":
-  // nothing is to be waited for). At once where no chief is there, or goes away, or when this is called again, and
-  // when Heartbeat::work hasn't grown for `patience`.
+  // Ends the task in good order: when the chief grants it, after `what` ("a checkpoint", "its step"; "": nothing to
+  // wait for). Ends it at once if no chief is there or the chief goes away, or on a second call; and when
+  // Heartbeat::work hasn't grown for `patience`.
   void leave(Duration patience, const std::string& what);
   bool is_leaving() const { return is_leaving_; }
 
-  // What it isn't ready for want of; "": it is registered with the chief.
+  // What the task waits for before it is ready; "": it is registered with the chief.
   std::string waits_for() const;
-  // For systemd. `job`: what the task is at, "" without a job.
+  // For systemd. `job`: what the task is doing; "" without a job.
   daemon::ServiceState state(const std::string& job) const;
-  // `startup` is about to become this.
+  // Call it before `startup` becomes `cluster`.
   void change(const ClusterConfig& cluster);
 
  private:

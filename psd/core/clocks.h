@@ -2,10 +2,15 @@
 // after push c it gets parameters, and so may compute on, only while c - slowest <= staleness (Ho et al., "More
 // Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013, section 3).
 //
-// A worker is at work, and holds the others to the bound, from the pull that begins (see Pull) to a push that is final
-// or to its leaving the roster: not while it loads, or waits for records to train on. Its clock is raised when
-// it begins, at both ends, so that it has nothing to make up for. One whose connection is away still is at work: it
-// comes back, or the chief takes it out of the roster.
+// A worker is active, and the bound counts its clock, from the pull that begins (see Pull) until its final push or
+// until it leaves the roster. While it loads data or waits for records it isn't active. When it begins, the shard and
+// the worker both raise its clock, so that it has no steps to catch up. A worker that lost its connection stays active:
+// it comes back, or the chief takes it out of the roster.
+//
+// Example, staleness 2:
+// 1. Workers A and B are at clocks 5 and 3. A pushes 6: 6 - 3 > 2, so A's answer waits.
+// 2. B pushes 4: 6 - 4 <= 2, and A gets its parameters.
+// 3. C begins now: enter() returns 4, the slowest clock. From 0, C would block A for four steps.
 #pragma once
 
 #include <algorithm>
@@ -23,19 +28,20 @@ class Clocks {
  public:
   explicit Clocks(std::uint64_t staleness) : staleness_(staleness) {}
 
-  // A worker comes, or comes back: it starts at the slowest of the others, lest it hold them back for what it never
-  // did. While nobody is at work it starts where the furthest ever was: else those who come one by one would start at
-  // the clocks that they bring along, further apart than the bound. The clock that it has now.
+  // A worker begins, or begins again: it starts at the clock of the slowest active worker, so that it doesn't hold the
+  // others back for steps that it never did. While nobody is active it starts at the highest clock that any worker ever
+  // had: workers that come one by one would otherwise start from clocks further apart than the bound. Returns the
+  // worker's clock.
   Step enter(Member member, Step last_clock);
   void leave(Member member) { clocks_.erase(member); }
   void pushed(Member member, Step clock);
 
-  // None: nobody is at work.
+  // None: no worker is active.
   std::optional<Step> slowest() const;
-  // Where a worker starts that comes now.
+  // The clock of a worker that begins now.
   Step start() const { return slowest().value_or(furthest_); }
 
-  // `slowest`: slowest(), which takes a look at all clocks.
+  // `slowest`: the result of slowest(), which scans all clocks.
   bool may_go_on(Step clock, std::optional<Step> slowest) const;
 
   std::vector<Member> members() const;
@@ -43,7 +49,7 @@ class Clocks {
  private:
   const std::uint64_t staleness_;
   std::map<Member, Step> clocks_;
-  Step furthest_;  // of all that ever were at work
+  Step furthest_;  // highest clock that any worker ever had
 };
 
 inline Step Clocks::enter(Member member, Step last_clock) {

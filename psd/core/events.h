@@ -1,5 +1,5 @@
-// What a shard's core is told and what it answers. Events come in the order in which they happened; actions are carried
-// out in order, each before the next. Metadata only: tensor bytes stay in the store.
+// The events that a shard's core gets and the actions that it returns. Events are given in the order in which they
+// happened; actions are carried out in order, each before the next. Metadata only: tensor bytes stay in the store.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@
 
 namespace disttrain::psd {
 
-// One connection of one worker to this shard. The shell counts them from 1; a number is never used again.
+// One connection of one worker to this shard. The shell numbers connections from 1 and never uses a number again.
 using ChannelId = StrongId<struct ChannelIdTag, std::uint64_t>;
-// Index of the memory that was made for one member of the roster, 0 <= value < members expected at the job's start.
+// Index of the memory made for one member of the roster, 0 <= value < members expected at the job's start.
 using Place = StrongId<struct PlaceTag, std::uint32_t>;
 
 // Where the payload of a push frame is received.
 struct Landing {
   enum class Kind : std::uint8_t {
-    kFrame,    // async, ssp: the member's frame, free again when the event has been handled
+    kFrame,    // async, ssp: the member's frame buffer, free again when the event has been handled
     kStaging,  // sync: the bucket's place in one of the member's pushes in flight
-    kSpare,    // sync: a frame that changes nothing (duplicate, late); its bytes are dropped
+    kSpare,    // sync: buffer for a frame that changes nothing (duplicate, late); its bytes are dropped
   };
   Kind kind = Kind::kFrame;
   Place place;
@@ -39,13 +39,13 @@ struct Landing {
 
 // --- Events
 
-// A worker whose job, generation and token are right wants a channel. Answered by Admit or Refuse.
+// A worker with the right job, generation and token asks for a channel. Answered by Admit or Refuse.
 struct ChannelOpened {
   ChannelId channel;
   Member worker;
 };
 
-// Lost, or closed by the worker. Not told of those that the core closed.
+// The channel was lost, or closed by the worker. Not sent for channels that the core closed.
 struct ChannelClosed {
   ChannelId channel;
 };
@@ -64,17 +64,17 @@ struct PullArrived {
   Pull pull;
 };
 
-// Answer to MeasureNorm, at once.
+// Answer to MeasureNorm, in the same turn.
 struct NormMeasured {
   double norm2 = 0.0;
 };
 
-// Pacer: from the other shards.
+// To the pacer, from the other shards.
 struct StagedArrived {
   Staged staged;
 };
 
-// Other shards: from the pacer.
+// To the other shards, from the pacer.
 struct CommitArrived {
   Commit commit;
 };
@@ -82,13 +82,13 @@ struct NewsArrived {
   PacerNews news;
 };
 
-// A link between the pacer and another shard is open, for the first time or again after one that carried nothing. The
-// pacer answers with SendNews, the other shard with SendStaged where it has reported the open step.
+// A link between the pacer and another shard is open, for the first time or after one that carried no message. The
+// pacer answers with SendNews; the other shard with SendStaged, if it has reported the open step.
 struct PeerOpened {
   ShardId peer;
 };
 
-// Pacer: from the chief. Answered by RosterTaken.
+// To the pacer, from the chief. Answered by RosterTaken.
 struct RosterSet {
   Roster roster;
 };
@@ -98,31 +98,31 @@ struct Fence {
   Member worker;
 };
 
-// A checkpoint: the shell has the files of this attempt, and the memory for a copy is free.
+// A checkpoint: the shell has made the files of this attempt, and the memory for a copy is free.
 struct AttemptPrepared {
   std::uint64_t attempt = 0;
-  bool holds = false;  // after the cut nothing is applied, until the attempt is abandoned or another is prepared
+  bool holds = false;  // after the cut nothing is applied, until the attempt is abandoned or another one is prepared
 };
-// This one and all before it.
+// Abandons this attempt and all earlier ones.
 struct AttemptAbandoned {
   std::uint64_t attempt = 0;
 };
-// Pacer, sync: cut at this step, or now where it is past.
+// To the pacer, sync: cut at this step, or now if this step has passed.
 struct CutOrdered {
   std::uint64_t attempt = 0;
   Step at;
 };
-// Other shards, sync: from the pacer, between two commits.
+// To the other shards, sync: from the pacer, between two commits.
 struct CutArrived {
   Cut cut;
 };
-// async, ssp: a worker's.
+// async, ssp: from a worker.
 struct MarkArrived {
   ChannelId channel;
   Mark mark;
 };
-// Now and then. Workers that have sent their marks wait for those that haven't, but not longer than this, and not for a
-// chief that is away: the attempt is given up (MarksGivenUp).
+// Sent now and then. Workers that have sent their marks wait for the other workers at most this long, even while the
+// chief is away. Then the shard gives the attempt up (MarksGivenUp).
 struct MarksAwaited {
   Duration longest{};
 };
@@ -135,7 +135,7 @@ using Event = std::variant<ChannelOpened, ChannelClosed, PushArrived, PullArrive
 
 struct Admit {
   ChannelId channel;
-  Sequence last_sequence;  // the worker goes on from the next
+  Sequence last_sequence;  // the worker continues with the next sequence number
 };
 
 struct Refuse {
@@ -144,7 +144,7 @@ struct Refuse {
   std::string reason;
 };
 
-// The peer broke a rule, was replaced or left the roster. Nothing more is taken from it.
+// The peer broke a rule, was replaced or left the roster. The core takes nothing more from it.
 struct CloseChannel {
   ChannelId channel;
   std::string reason;
@@ -154,7 +154,7 @@ struct CloseChannel {
 struct UpdateAt {
   std::uint64_t count = 0;  // updates before this one, at this shard
   double learning_rate = 0.0;
-  double state_weight = 1.0;  // variables of kind state move by this part towards the value pushed
+  double state_weight = 1.0;  // variables of kind state move by this fraction towards the pushed value
 };
 
 // Update the bucket with the gradient at `landing`.
@@ -177,7 +177,7 @@ struct SumPlan {
   bool is_measured = false;  // the newest MeasureNorm was of this plan, and nothing was staged in its places since
 };
 
-// Update the bucket with the plan's mean. The buckets of a step share one plan, which the last of them lets go.
+// Update the bucket with the plan's mean. The buckets of a step share one plan; the last of them releases it.
 struct SumAndApply {
   BucketId bucket;
   std::shared_ptr<const SumPlan> plan;
@@ -222,15 +222,15 @@ struct SendCut {
   Cut message;
 };
 
-// Parameters and slots as they are now are the checkpoint's.
+// The checkpoint consists of the parameters and slots as they are now.
 struct CopyForCheckpoint {
   std::uint64_t attempt = 0;
   ShardEntry entry;
   std::optional<PacerReport> pacer;
-  Duration parked{};  // since the first mark; async, ssp
+  Duration parked{};  // time since the first mark; async, ssp
 };
 
-// The shard hasn't the marks of all workers, and lets those go that have sent theirs.
+// Some workers' marks are missing. The shard releases the workers that have sent theirs.
 struct MarksGivenUp {
   std::uint64_t attempt = 0;
 };
@@ -247,11 +247,11 @@ struct RosterTaken {
   PacerReport pacer;
 };
 
-// Pacer: the chief should hear at once (an epoch is complete, the steps are reached).
+// Pacer: report to the chief at once (an epoch is complete, or the last step is done).
 struct ReportNow {};
 
-// Pacer, with ShardOptions::tells_visits: a step counts, and the records that it visits. Comes before every answer,
-// report and copy that includes the step.
+// Pacer, with ShardOptions::tells_visits: a step was counted, with the records that it visited. Comes before every
+// answer, report and copy that includes the step.
 struct Visit {
   TaskId worker;
   std::uint32_t epoch = 0;
@@ -262,7 +262,7 @@ struct StepCounted {
   std::vector<Visit> visits;
 };
 
-// The job can't go on at this shard. Later events change nothing.
+// The job can't continue at this shard. The core ignores later events.
 struct FailJob {
   ErrorCode code = ErrorCode::kFailed;
   std::string reason;

@@ -1,4 +1,4 @@
-// Which records of each epoch have been visited: the truth that the chief lends by (I11). Owned by the pacer.
+// Which records of each epoch have been visited. The chief lends records by this ledger (I11). Owned by the pacer.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@ namespace disttrain::psd {
 
 class Ledger {
  public:
-  // Epochs that may be open at once. Workers hold leases of few; a bigger number is a peer's mistake.
+  // Epochs that may be open at once. Workers hold leases of few epochs; a bigger number is a peer's mistake.
   static constexpr std::uint32_t kMaxOpenEpochs = 16 * 1024;
 
-  // records: length of an epoch; 0 where the job keeps no ledger.
+  // records: length of an epoch; 0 if the job keeps no ledger.
   explicit Ledger(std::uint64_t records) : records_(records) {}
-  // As a report says: of a checkpoint that is restored.
+  // Sets the state of the checkpoint that is restored; arguments as in PacerReport.
   void restore(std::uint32_t complete_epochs, const std::vector<EpochLedger>& open);
 
-  // kData when a position or the epoch is out of range. Looks only; a push is checked before it is taken.
+  // kData when a position or the epoch is out of range. Changes nothing: a push is checked before it is taken.
   Status check(std::uint32_t epoch, std::span<const Interval> positions) const;
 
-  // What check() let pass. Returns whether the number of complete epochs grew.
+  // Marks positions that check() accepted. Returns whether the number of complete epochs grew.
   bool visit(std::uint32_t epoch, std::span<const Interval> positions);
 
-  // All epochs below are complete.
+  // All epochs below this number are complete.
   std::uint32_t complete_epochs() const { return complete_; }
 
-  // Of the epochs from the first incomplete one to the last touched one.
+  // Ledgers of the epochs from the first incomplete one to the last one that was visited.
   std::vector<EpochLedger> open_epochs() const;
 
  private:

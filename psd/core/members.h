@@ -1,5 +1,5 @@
-// The workers that a shard knows: who may send, what was taken from each, which channel each has. Exactly-once by frame
-// is decided here, with one entry per worker (docs/protocol.md, "Exactly once").
+// The workers that a shard knows: whether each may send, which frames were taken from it, and its channel. Exactly-once
+// per frame is decided here, with one entry per worker (docs/protocol.md, "Exactly once").
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace disttrain::psd {
 
-// An answer that waits: in sync for the commit of `clock`, in ssp for the bound.
+// An answer that waits: in sync for the commit of `clock`, in ssp until the worker is within the bound.
 struct ParkedReply {
   bool waiting = false;
-  bool wants_parameters = false;  // else an Acknowledge
+  bool wants_parameters = false;  // false: it gets an Acknowledge
   Step clock;
   PushOutcome outcome = PushOutcome::kNone;
 };
@@ -26,28 +26,28 @@ struct ParkedReply {
 struct MemberState {
   Member member;
   Place place;
-  Rank rank;  // in the roster, while in it
+  Rank rank;  // in the roster, while the member is in it
   bool in_roster = false;
   bool fenced = false;
   ChannelId channel;      // 0 = none open
   Sequence last;          // last frame taken from this incarnation
-  Sequence acknowledged;  // told to the worker, or known to it from Welcome
-  Step last_clock;        // of the last whole push
+  Sequence acknowledged;  // acknowledged to the worker, or known to it from Welcome
+  Step last_clock;        // clock of the last whole push
 
   // The push under way.
   bool push_nonfinite = false;
   bool push_wants = false;
 
   ParkedReply parked;
-  std::uint64_t marked = 0;  // the checkpoint's attempt whose mark was the last to come
+  std::uint64_t marked = 0;  // checkpoint attempt of the last mark that came
 };
 
 class MemberTable {
  public:
-  // places: members that memory was made for.
+  // places: number of members that memory was made for.
   explicit MemberTable(std::uint32_t places) : taken_(places, false) {}
 
-  // What members leave behind that are no longer in the roster.
+  // What members that left the roster leave behind.
   struct Leavings {
     std::vector<ChannelId> channels;
     std::vector<Place> places;
@@ -59,23 +59,23 @@ class MemberTable {
   // Members of the roster that aren't fenced, in rank order. Valid until set_roster() or fence().
   const std::vector<MemberState*>& active() const { return active_; }
   const RankSet& active_ranks() const { return active_ranks_; }
-  // Whoever has this rank, fenced or not. Null: nobody. The same validity.
+  // The member with this rank, fenced or not; null if there is none. Valid as long as active().
   MemberState* at(Rank rank) { return rank.value < ranked_.size() ? ranked_[rank.value] : nullptr; }
   const MemberState* at(Rank rank) const { return rank.value < ranked_.size() ? ranked_[rank.value] : nullptr; }
   bool is_active(const MemberState& member) const { return member.in_roster && !member.fenced; }
 
   MemberState* find(const Member& member);
   const MemberState* find(const Member& member) const;
-  // Of an open channel.
+  // The member that has this open channel.
   MemberState* find(ChannelId channel);
   const MemberState* find(ChannelId channel) const;
 
-  // The member's only channel. Numbers grow: it is newer than all others.
+  // Sets the member's only channel. Channel numbers grow, so `channel` is above all earlier numbers.
   void open_channel(MemberState& member, ChannelId channel);
-  // What waits for an answer on it waits no longer.
+  // Also drops the answer that waits for this channel.
   void close_channel(MemberState& member);
 
-  // Nothing of this incarnation is taken from now on.
+  // From now on nothing is taken from this incarnation.
   MemberState& fence(const Member& member);
 
  private:
@@ -93,7 +93,7 @@ class MemberTable {
 
   Roster roster_;
   std::vector<bool> taken_;                            // by Place
-  std::vector<std::unique_ptr<MemberState>> members_;  // the oldest first
+  std::vector<std::unique_ptr<MemberState>> members_;  // oldest first
   std::map<Member, MemberState*> by_member_;
   std::vector<Open> open_;            // ascending by channel
   std::vector<MemberState*> ranked_;  // by rank

@@ -20,8 +20,8 @@ double RecentMean::mean() const {
   return sum / static_cast<double>(held);
 }
 
-// Time runs from the end of step `first_measured_`: the last of warm-up, or the first step that is done here, before
-// whose end nothing can be timed.
+// Time runs from the end of step `first_measured_`: the last warm-up step, or the first step of this process. That
+// first step can't be timed, because its start wasn't seen.
 Pacer::Pacer(const NonfiniteConfig& nonfinite, std::uint64_t warmup_steps, std::uint64_t records,
              const PacerReport& restored)
     : nonfinite_(nonfinite),

@@ -1,5 +1,5 @@
-// What the pacer counts: steps, examples, loss, training time, gradients that were late or not finite. Told of each
-// step once, in order.
+// What the pacer counts: steps, examples, loss, training time, late and non-finite gradients. It is told of each step
+// once, in order.
 #pragma once
 
 #include <array>
@@ -18,17 +18,17 @@ namespace disttrain::psd {
 // One step as it was applied or skipped.
 struct StepDone {
   std::uint64_t examples = 0;
-  double loss = 0.0;       // of its examples; not finite: left out of the mean
+  double loss = 0.0;       // mean over its examples; a value that isn't finite is left out of the mean
   double staleness = 0.0;  // steps between pull and use
   bool skipped = false;
 };
 
-// Mean over the last values.
+// Mean over the most recent values.
 class RecentMean {
  public:
   static constexpr std::size_t kValues = 50;
   void add(double value);
-  double mean() const;  // NaN before the first
+  double mean() const;  // NaN before the first value
 
  private:
   std::array<double, kValues> values_{};
@@ -37,7 +37,7 @@ class RecentMean {
 
 class Pacer {
  public:
-  // `restored`: of the checkpoint that the job goes on from; what is measured begins anew.
+  // `restored`: report of the checkpoint that the job continues from. Times and means start anew.
   Pacer(const NonfiniteConfig& nonfinite, std::uint64_t warmup_steps, std::uint64_t records,
         const PacerReport& restored);
 
@@ -49,7 +49,7 @@ class Pacer {
   Ledger& ledger() { return ledger_; }
   const Ledger& ledger() const { return ledger_; }
 
-  // Why the job must fail, if it must: too many steps in a row weren't finite.
+  // Why the job must fail, or none: too many steps in a row weren't finite.
   std::optional<std::string> verdict() const;
 
   PacerReport report(bool finished) const;
@@ -61,7 +61,7 @@ class Pacer {
   Ledger ledger_;
   std::uint64_t steps_ = 0;
   std::uint64_t examples_ = 0;
-  std::uint64_t examples_before_ = 0;  // of the steps that aren't measured
+  std::uint64_t examples_before_ = 0;  // examples of the steps that aren't measured
   Instant began_{};
   Instant last_{};
   RecentMean loss_;

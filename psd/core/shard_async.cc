@@ -1,6 +1,6 @@
-// async and ssp: each frame is applied as it comes; only the answer differs. async answers at once, ssp when the worker
-// is within the bound. Pushes that are under way when the last step is done are applied and counted, too: shards hear
-// of the end at different times, and all must end with the same pushes.
+// async and ssp: each frame is applied when it arrives; only the answers differ. async answers at once, ssp when the
+// worker is within the bound. Pushes that are under way when the last step is done are still applied and counted:
+// shards hear of the end at different times, and all must end with the same pushes.
 #include "psd/core/shard_core.h"
 
 namespace disttrain::psd {
@@ -58,13 +58,13 @@ void ShardCore::answer_async(MemberState& member, const PushArrived& event, Push
   acknowledge_some(member, actions);
 }
 
-// ssp: one push can let several go on.
+// ssp: one push can release several workers.
 void ShardCore::answer_within_bound(Actions& actions) {
   if (train_.mode != Mode::kSsp) return;
   const std::optional<Step> slowest = clocks_.slowest();
   for (MemberState* member : members_.active()) {
     if (!member->parked.waiting) continue;
-    // Who only wants to know that its push arrived isn't held: it reads nothing.
+    // A worker that only waits for an acknowledgement isn't held: it reads no parameters.
     const bool free =
         !member->parked.wants_parameters || finished() || clocks_.may_go_on(member->parked.clock, slowest);
     if (free) answer_parked(*member, actions);

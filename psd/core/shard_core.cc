@@ -58,7 +58,7 @@ void ShardCore::step(Instant now, const PushArrived& event, Actions& actions) {
   if (!failed_) on(now, event, actions);
 }
 
-// --- What a frame must keep to
+// --- What a frame must satisfy
 
 std::optional<std::uint32_t> ShardCore::own_index(BucketId bucket) const {
   if (bucket.value >= own_index_.size() || own_index_[bucket.value] == kForeign) return std::nullopt;
@@ -67,7 +67,7 @@ std::optional<std::uint32_t> ShardCore::own_index(BucketId bucket) const {
 
 Status ShardCore::check(const MemberState& member, Sequence sequence, const Push& push,
                         std::uint64_t payload_bytes) const {
-  // A sentence is made only once something is wrong: this is asked twice for each frame.
+  // The text is made only after a rule was broken: check() runs twice for each frame.
   const auto refuse = [&member, sequence](const std::string& what) {
     return fail(ErrorCode::kData,
                 to_string(member.member.task) + ": push frame " + std::to_string(sequence.value) + what);
@@ -79,7 +79,7 @@ Status ShardCore::check(const MemberState& member, Sequence sequence, const Push
   if (payload_bytes != 0 && payload_bytes != buckets_[*bucket].bytes)
     return refuse(" has " + std::to_string(payload_bytes) + " bytes for a bucket of " +
                   std::to_string(buckets_[*bucket].bytes));
-  if (sequence <= member.last) return {};  // a duplicate may be anything else
+  if (sequence <= member.last) return {};  // a duplicate needn't satisfy the other rules
   if (sequence != member.last.next())
     return refuse(" came after frame " + std::to_string(member.last.value) + ": a gap");
   if (sequence.value > member.acknowledged.value + credits_)
@@ -163,7 +163,7 @@ void ShardCore::on(Instant now, const PushArrived& event, Actions& actions) {
   push_async(now, *member, event, actions);
 }
 
-// What was taken before is answered as if it had just been taken, so that a lost answer comes again.
+// A frame that was taken before is answered as if it had just been taken, so that a lost answer is sent again.
 void ShardCore::duplicate(MemberState& member, const Push& push, Actions& actions) {
   if (push.want == Want::kNothing) return acknowledge(member, PushOutcome::kDuplicate, actions);
   if (train_.mode == Mode::kAsync) {
@@ -176,7 +176,7 @@ void ShardCore::duplicate(MemberState& member, const Push& push, Actions& action
   const StagedPush* staged = staging_.find(member.place, push.clock);
   const bool waits = push.clock > version_ && staged != nullptr && staged->complete && !finished();
   if (waits) return;
-  // Its step began anew with another roster, and it with it.
+  // The roster changed, so this push is void.
   if (push.clock > version_) member.parked.outcome = PushOutcome::kLate;
   answer_parked(member, actions);
 }
@@ -188,7 +188,7 @@ void ShardCore::on(Instant, const PullArrived& event, Actions& actions) {
   const bool begins = pull.begins && train_.mode == Mode::kSsp;
   pull.clock = begins ? clocks_.enter(member->member, std::max(pull.clock, member->last_clock)) : Step();
   answer_all(*member, PushOutcome::kNone, pull, actions);
-  if (begins) answer_within_bound(actions);  // asked again after a lost connection, it is further now
+  if (begins) answer_within_bound(actions);  // a worker that begins again after a lost connection has a higher clock
 }
 
 // --- Answers
@@ -208,7 +208,7 @@ void ShardCore::answer_bucket(MemberState& member, BucketId bucket, PushOutcome 
                                                      .clock = pull.clock}});
 }
 
-// The first layer's buckets go first: they are the last of the layout, and the next step needs them first.
+// The first layer's buckets go first: they are last in the layout, and the next step needs them first.
 void ShardCore::answer_all(MemberState& member, PushOutcome outcome, const Pull& pull, Actions& actions) {
   for (std::size_t i = buckets_.size(); i-- > 0;) answer_bucket(member, buckets_[i].id, outcome, i == 0, pull, actions);
 }
@@ -219,7 +219,7 @@ void ShardCore::acknowledge(MemberState& member, PushOutcome outcome, Actions& a
   actions.push_back(SendAcknowledge{member.channel, Acknowledge{member.last, outcome, finished()}});
 }
 
-// Credits go back when half of them are used up: seldom enough to cost nothing, early enough that the sender never
+// Returns credits when half of them are used up: rarely enough to cost nothing, early enough that the sender never
 // waits.
 void ShardCore::acknowledge_some(MemberState& member, Actions& actions) {
   if (member.last.value - member.acknowledged.value >= std::max<std::uint64_t>(1, credits_ / 2))
@@ -262,7 +262,7 @@ void ShardCore::on(Instant now, const RosterSet& event, Actions& actions) {
 }
 
 // Messages that were sent while the link was away are lost. The pacer repeats the roster, because commits name members
-// by their place in it. The other shard repeats its report of the open step.
+// by their ranks in it. The other shard repeats its report of the open step.
 void ShardCore::on(Instant, const PeerOpened&, Actions& actions) {
   if (is_pacer())
     tell_news(actions);
@@ -293,7 +293,7 @@ void ShardCore::on(Instant now, const Fence& event, Actions& actions) {
   look_again(now, actions);
 }
 
-// Someone left: what waited for it may go on.
+// A member left: answers that waited for it may go out.
 void ShardCore::look_again(Instant now, Actions& actions) {
   cut_if_all_marked(now, actions);
   if (train_.mode == Mode::kSync) return advance_sync(now, actions);
@@ -333,7 +333,7 @@ UpdateAt ShardCore::update_at() const {
                   .state_weight = train_.mode == Mode::kSync ? 1.0 : 1.0 / static_cast<double>(workers)};
 }
 
-// Pacer, after a step was counted.
+// For the pacer, after a step was counted.
 void ShardCore::counted(Actions& actions, bool epoch_done) {
   if (epoch_done || finished()) actions.push_back(ReportNow{});
   if (auto verdict = pacer_.verdict()) fail_job(ErrorCode::kFailed, *verdict, actions);

@@ -1,8 +1,8 @@
-// One shard of one job: its rules. Pure and stepped: same events, same actions. It sees metadata; the store has the
-// bytes, the shell the sockets. shard_core.cc has what all modes share (channels, exactly-once, rosters, fences),
-// shard_async.cc the rules of async and ssp, shard_sync.cc those of sync, shard_cut.cc
-// those of checkpoints; the small machines that they use
-// (MemberTable, Staging, SyncDecider, Clocks, Pacer, Ledger) stand in files of their own.
+// The rules of one shard of one job. Pure and stepped: same events, same actions. The core sees metadata; the store has
+// the bytes, the shell the sockets. shard_core.cc holds the rules that all modes share (channels, exactly-once,
+// rosters, fences), shard_async.cc those of async and ssp, shard_sync.cc those of sync, shard_cut.cc those of
+// checkpoints. The small state machines that they use (MemberTable, Staging, SyncDecider, Clocks, Pacer, Ledger) have
+// files of their own.
 #pragma once
 
 #include <cstdint>
@@ -26,39 +26,39 @@ namespace disttrain::psd {
 struct ShardOptions {
   ShardId shard;
   TrainSection train;        // `steps` is the effective number of global steps, 0 = no limit
-  Roster roster;             // in force from the start
-  std::uint32_t places = 0;  // members that memory is made for; 0 = the roster's
+  Roster roster;             // the first roster
+  std::uint32_t places = 0;  // number of members to make memory for; 0 = the roster's size
   std::uint32_t credits = 4;
-  bool waits_for_lost = false;      // sync: no step without a whole roster (job.on_worker_loss = "wait")
+  bool waits_for_lost = false;      // sync: no step without the whole roster (job.on_worker_loss = "wait")
   std::uint64_t warmup_steps = 0;   // pacer: steps that aren't measured
   std::uint64_t train_records = 0;  // pacer: length of an epoch
-  bool tells_visits = false;        // pacer: StepCounted for each step
-  PacerReport restored;             // of the checkpoint that the shard begins with; all shards have its version
+  bool tells_visits = false;        // pacer: return StepCounted for each step
+  PacerReport restored;  // state of the checkpoint that the shard begins with; all shards begin at its version
 };
 
 class ShardCore {
  public:
-  // The layout is only read here.
+  // The constructor only reads the layout.
   ShardCore(const Layout& layout, const ShardOptions& options);
   ShardCore(const ShardCore&) = delete;
 
-  // Where a push frame's payload goes, asked before it is received; changes nothing. kData: the frame breaks a rule
-  // (unknown channel, a gap, too many outstanding, a foreign bucket, a wrong length, a step too far ahead); its
-  // channel is to be closed. The answer holds until the next event of this channel.
+  // Where a push frame's payload goes; asked before the payload is received. Changes nothing. kData: the frame breaks a
+  // rule (unknown channel, a gap, too many outstanding, a foreign bucket, a wrong length, a step too far ahead), and
+  // the caller must close its channel. The answer holds until the next event of this channel.
   Result<Landing> landing(ChannelId channel, Sequence sequence, const Push& push, std::uint64_t payload_bytes) const;
 
-  // Appends what follows from the event.
+  // Appends to `actions` what follows from the event.
   void step(Instant now, const Event& event, Actions& actions);
-  // A push's frame comes most often: no copy of it.
+  // The same without a copy of the event: push frames are the most frequent ones.
   void step(Instant now, const PushArrived& event, Actions& actions);
 
   bool is_pacer() const { return shard_.value == 0; }
-  // Updates of this shard; at the pacer the global step.
+  // Updates of this shard. At the pacer this is the global step.
   Step version() const { return version_; }
   // Pacer only.
   PacerReport report() const;
   const StepsHistogram& gradient_staleness() const { return pacer_.gradient_staleness(); }
-  // Answers that wait for a commit or the bound.
+  // Number of answers that wait for a commit or the bound.
   std::size_t parked() const;
 
  private:
@@ -92,7 +92,7 @@ class ShardCore {
   void tell_news(Actions& actions) const;
   void look_again(Instant now, Actions& actions);
   void duplicate(MemberState& member, const Push& push, Actions& actions);
-  // `pull`: what is answered, its clock that of the answer; of a push: Pull{}.
+  // `pull`: the pull that is answered, with the answer's clock; Pull{} for a push.
   void answer_all(MemberState& member, PushOutcome outcome, const Pull& pull, Actions& actions);
   void answer_bucket(MemberState& member, BucketId bucket, PushOutcome outcome, bool last, const Pull& pull,
                      Actions& actions);
@@ -156,21 +156,21 @@ class ShardCore {
 
   // State.
   bool failed_ = false;
-  std::uint64_t attempt_ = 0;          // of a checkpoint, prepared and not cut yet; 0 = none
+  std::uint64_t attempt_ = 0;          // prepared and not cut yet; 0 = none
   std::optional<Instant> first_mark_;  // of attempt_
-  std::uint64_t settled_ = 0;          // the newest attempt that was cut or abandoned
+  std::uint64_t settled_ = 0;          // newest attempt that was cut or abandoned
   std::optional<Step> cut_at_;         // pacer, sync
-  bool holds_ = false;                 // of attempt_
-  std::uint64_t held_ = 0;             // an attempt that was cut and holds; 0 = none
-  bool pacer_finished_ = false;        // async, ssp, not the pacer: it said so
+  bool holds_ = false;                 // whether attempt_ holds
+  std::uint64_t held_ = 0;             // attempt that was cut and holds; 0 = none
+  bool pacer_finished_ = false;        // async, ssp, not the pacer: the pacer said that the job is finished
   Step version_;
   MemberTable members_;
   Clocks clocks_;                                // ssp
   Staging staging_;                              // sync
   Staged reported_;                              // sync: the last report of the open step
   bool measuring_ = false;                       // sync: the norm of reported_ is being measured
-  std::shared_ptr<SumPlan> measured_;            // sync: of reported_, where the store has measured it; else null
-  std::vector<std::shared_ptr<SumPlan>> plans_;  // sync: used again when no action has them
+  std::shared_ptr<SumPlan> measured_;            // sync: plan of reported_ if the store has measured it; else null
+  std::vector<std::shared_ptr<SumPlan>> plans_;  // sync: used again when no action refers to it
   SyncDecider decider_;                          // pacer, sync
   Pacer pacer_;                                  // pacer
 };

@@ -1,8 +1,14 @@
-// Checkpoints: when a shard takes its copy, so that all shards' copies hold the same pushes of every living worker.
-// sync: between two commits, at a place that the pacer names in the stream of its commits. async, ssp: when each worker
-// has sent its mark, after which it sends nothing before the cut (Chandy & Lamport, "Distributed Snapshots", 1985, with
-// the senders held instead of recorded channels). An attempt that holds is the last that is seen of a generation: the
-// senders stay held, and the pacer commits nothing.
+// Checkpoints: when a shard takes its copy, so that the copies of all shards hold the same pushes of every living
+// worker. sync: between two commits, at a place that the pacer marks in its stream of commits. async, ssp: when every
+// worker has sent its mark; a worker sends nothing between its mark and the cut (Chandy & Lamport, "Distributed
+// Snapshots", 1985, but with held senders instead of recorded channels). After the cut of an attempt that holds, the
+// senders stay held and the pacer commits nothing until the chief abandons the attempt.
+//
+// Example, async, two workers and two shards:
+// 1. Both shards have prepared attempt 7. A sends push 40 to both shards, then its mark on both channels, and waits.
+// 2. Shard 0 has A's mark but not B's: it goes on applying B's pushes.
+// 3. B sends push 52 to both shards, then its mark. Each shard copies when it has both marks: A up to 40, B up to 52.
+// 4. Each shard answers the marks it holds with MarkTaken. A and B push again.
 #include <algorithm>
 
 #include "psd/core/shard_core.h"
@@ -26,7 +32,7 @@ void ShardCore::on(Instant now, const AttemptAbandoned& event, Actions& actions)
     end_hold(actions);
     if (train_.mode == Mode::kSync) advance_sync(now, actions);
   }
-  // Its order to prepare may still be on its way.
+  // The order to prepare this attempt may still be on its way.
   settled_ = std::max(settled_, event.attempt);
   if (attempt_ == 0 || event.attempt < attempt_) return;
   let_marked_go(attempt_, actions);
@@ -60,18 +66,18 @@ void ShardCore::on(Instant now, const MarkArrived& event, Actions& actions) {
   MemberState* member = members_.find(event.channel);
   if (event.channel.value == 0 || member == nullptr) return;
   const std::uint64_t attempt = event.mark.attempt;
-  if (held_ != 0 && attempt == held_) {  // once more, over another connection
+  if (held_ != 0 && attempt == held_) {  // sent again over another connection
     member->marked = attempt;
     return;
   }
-  // One that is over, or that we know nothing of, holds nobody.
+  // A mark of an attempt that is over or unknown is answered at once, so that the worker doesn't wait.
   if (attempt != attempt_ || attempt == 0) return actions.push_back(SendMarkTaken{member->channel, MarkTaken{attempt}});
   member->marked = attempt;
   if (!first_mark_) first_mark_ = now;
   cut_if_all_marked(now, actions);
 }
 
-// Only for an attempt that isn't cut: after the cut nobody waits for marks, and a hold is the chief's to end.
+// Only before the cut: after it no worker waits for another's mark, and only the chief ends a hold.
 void ShardCore::on(Instant now, const MarksAwaited& event, Actions& actions) {
   if (!first_mark_ || now - *first_mark_ < event.longest) return;
   actions.push_back(MarksGivenUp{attempt_});
@@ -102,9 +108,9 @@ void ShardCore::cut(Instant now, Actions& actions) {
   copy.entry.version = version_;
   for (const OwnBucket& bucket : buckets_) copy.entry.elements += bucket.bytes / sizeof(float);
   for (const MemberState* member : members_.active()) {
-    // sync: what is staged isn't applied, and what is applied is the same everywhere.
+    // sync: staged pushes aren't applied, and applied ones are the same on every shard.
     Step clock = train_.mode == Mode::kSync ? version_ : member->last_clock;
-    // Else the chief would see it.
+    // With the true clock the chief would notice these mutants.
     if (DISTTRAIN_MUTANT(kCutAtFirstMark) || DISTTRAIN_MUTANT(kCutBeforeCommitCounts)) clock = Step(1);
     copy.entry.workers.push_back(WorkerEntry{member->member, member->last, clock});
   }

@@ -1,5 +1,5 @@
-// sync: frames are staged per worker; nothing is applied before the pacer has said of whom the step is made. With one
-// shard the pacer's word is this shard's own and no message is sent.
+// sync: frames are staged per worker; nothing is applied before the pacer has said which workers make the step. With
+// one shard the shard is its own pacer, and no message is sent.
 #include <algorithm>
 
 #include "psd/core/shard_core.h"
@@ -12,7 +12,7 @@ void ShardCore::push_sync(Instant now, MemberState& member, const PushArrived& e
   const Push& push = event.push;
   member.push_wants = member.push_wants || push.want != Want::kNothing;
   if (finished()) return dropped_sync(member, push, PushOutcome::kFinished, actions);
-  if (is_void(push)) {  // the worker will hear of the roster with this answer, and do the step again
+  if (is_void(push)) {  // the answer tells the worker of the new roster, and it does the step again
     if (!push.last) return acknowledge_some(member, actions);
     member.parked = ParkedReply{true, member.push_wants, push.clock, PushOutcome::kLate};
     member.push_wants = false;
@@ -35,7 +35,7 @@ void ShardCore::push_sync(Instant now, MemberState& member, const PushArrived& e
   advance_sync(now, actions);
 }
 
-// A push that came too late: its step was committed without it, or there are no more steps.
+// Handles a push that came too late: its step was committed without it, or there are no more steps.
 void ShardCore::dropped_sync(MemberState& member, const Push& push, PushOutcome outcome, Actions& actions) {
   if (!push.last) return acknowledge_some(member, actions);
   member.last_clock = push.clock;
@@ -46,15 +46,15 @@ void ShardCore::dropped_sync(MemberState& member, const Push& push, PushOutcome 
   answer_parked(member, actions);
 }
 
-// Reports what is staged for the open step, and as the pacer decides; with pipeline = 1 a commit may complete the next
-// step at once.
+// Reports what is staged for the open step. At the pacer it also decides; with pipeline = 1 the next step may be
+// complete as soon as this one is committed.
 void ShardCore::advance_sync(Instant now, Actions& actions) {
   do {
     if (measuring_ || finished() || failed_) return;
-    // Its successor does the step with it, so that the bits are those of a run without losses.
+    // The lost worker's successor does this step too, so that the bits are those of a run without losses.
     if (waits_for_lost_ && members_.active().size() < members_.roster().members.size()) return;
     if (auto staged = staged_set()) report_staged(*staged, actions);
-    if (measuring_) return;  // goes on with NormMeasured
+    if (measuring_) return;  // NormMeasured continues here
     if (DISTTRAIN_MUTANT(kParticipantsPerShard) && !is_pacer() && reported_.step == version_.next()) {
       const Commit own{reported_.step, members_.roster().version, reported_.members, 1.0, false};
       commit_sync(now, own, actions);
@@ -62,7 +62,7 @@ void ShardCore::advance_sync(Instant now, Actions& actions) {
   } while (is_pacer() && decide_sync(now, actions));
 }
 
-// None: too few, or nothing new since the last report.
+// None: too few members, or nothing new since the last report.
 std::optional<Staged> ShardCore::staged_set() const {
   Staged staged;
   std::size_t count = 0;
@@ -74,7 +74,7 @@ std::optional<Staged> ShardCore::staged_set() const {
     const StagedPush* push = staging_.find(member->place, staged.step);
     if (push == nullptr || !push->complete) continue;
     if (push->roster.value != 0 && push->roster != members_.roster().version && !DISTTRAIN_MUTANT(kVoidPushesCount))
-      continue;  // of one that we'll hear of
+      continue;  // the push is for a newer roster that this shard hasn't got yet
     staged.members.insert(member->rank);
     ++count;
     staged.nonfinite = staged.nonfinite || push->nonfinite;
@@ -112,7 +112,7 @@ void ShardCore::on(Instant now, const NormMeasured& event, Actions& actions) {
   advance_sync(now, actions);
 }
 
-// The link may have been away when the shard reported: the pacer never heard of it, and would wait for ever.
+// The link may have been away when the shard reported. Then the pacer never heard of it and would wait for ever.
 void ShardCore::report_staged_again(Actions& actions) const {
   if (reported_.step == version_.next() && !measuring_) actions.push_back(SendStaged{reported_});
 }
@@ -123,7 +123,7 @@ void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
   advance_sync(now, actions);
 }
 
-// Pacer. True: a step was committed, another may be ready.
+// For the pacer. True: a step was committed, and the next one may be ready.
 bool ShardCore::decide_sync(Instant now, Actions& actions) {
   if (held_ != 0) return false;
   RankSet empty;
@@ -153,7 +153,7 @@ void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
                     "shard " + std::to_string(shard_.value) + " at step " + std::to_string(version_.value) +
                         " was told to commit step " + std::to_string(commit.step.value),
                     actions);
-  // Its members are ranks of the roster that the pacer has told before it, on the same connection.
+  // The commit's members are ranks of a roster that the pacer has sent before it on the same connection.
   if (commit.roster != members_.roster().version && !DISTTRAIN_MUTANT(kParticipantsPerShard))
     return fail_job(ErrorCode::kSoftware,
                     "shard " + std::to_string(shard_.value) + " has roster " +
@@ -164,8 +164,13 @@ void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
   if (commit_sync(now, commit, actions)) advance_sync(now, actions);
 }
 
-// Records were lent to a roster that is gone: what was pushed of them for the open step is void, and who waits for the
-// step is told, so that the new roster does it with records of its own. Pushes that aren't bound to a roster stay.
+// The records of the open step were lent to a roster that is gone, so its pushes for those records are void. Workers
+// that wait for the step are told, and the new roster does it with records of its own. Pushes that name no roster stay.
+//
+// Example, step 11 open, roster 3 of A, B and C:
+// 1. A's and B's pushes for step 11 are staged. C dies, and roster 4 holds A and B.
+// 2. Both staged pushes name roster 3: they are dropped and answered with kLate.
+// 3. A and B lease records under roster 4 and push step 11 again.
 void ShardCore::begin_step_anew(Actions& actions) {
   reported_ = {};
   measuring_ = false;
@@ -181,7 +186,7 @@ void ShardCore::begin_step_anew(Actions& actions) {
   }
 }
 
-// Applies the step and answers everyone who waits for it. False: the job failed.
+// Applies the step and answers every worker that waits for it. False: the job failed.
 bool ShardCore::commit_sync(Instant now, const Commit& commit, Actions& actions) {
   std::optional<Rank> lacking;
   commit.members.each([&](Rank rank) {
@@ -215,7 +220,7 @@ const StagedPush* ShardCore::staged_push(Rank rank, Step step) const {
   return state == nullptr ? nullptr : staging_.find(state->place, step);
 }
 
-// One that no action holds any more, for its memory.
+// Reuses a plan that no action refers to any more, for its memory.
 std::shared_ptr<SumPlan> ShardCore::new_plan() {
   const auto is_free = [](const std::shared_ptr<SumPlan>& plan) { return plan.use_count() == 1; };
   const auto free = std::find_if(plans_.begin(), plans_.end(), is_free);
@@ -226,7 +231,7 @@ std::shared_ptr<SumPlan> ShardCore::new_plan() {
   return *free;
 }
 
-// The mean over those who have something to add; nullptr: nobody has.
+// The mean over the members that contribute a gradient; nullptr if none does.
 std::shared_ptr<SumPlan> ShardCore::plan_sum(const RankSet& members, Step step) {
   std::shared_ptr<SumPlan> plan = new_plan();
   plan->at = update_at();
@@ -239,7 +244,7 @@ std::shared_ptr<SumPlan> ShardCore::plan_sum(const RankSet& members, Step step) 
   return plan;
 }
 
-// The sum that was measured is the commit's, unless the pacer took another set: gradients are read once.
+// The commit uses the sum that was measured, unless the pacer chose another set: so gradients are read once.
 std::shared_ptr<const SumPlan> ShardCore::plan_commit(const Commit& commit) {
   const bool is_same = measured_ != nullptr && reported_.step == commit.step && reported_.members == commit.members;
   const std::shared_ptr<SumPlan> plan = is_same ? measured_ : plan_sum(commit.members, commit.step);
@@ -250,7 +255,7 @@ std::shared_ptr<const SumPlan> ShardCore::plan_commit(const Commit& commit) {
   return plan;
 }
 
-// What each worker whose push for the step is whole will hear of it.
+// Sets the outcome that each worker with a whole push for the step will get.
 void ShardCore::settle_outcomes(const Commit& commit) {
   for (MemberState* member : members_.active()) {
     if (!member->parked.waiting || member->parked.clock != commit.step) continue;
@@ -263,7 +268,7 @@ void ShardCore::settle_outcomes(const Commit& commit) {
   }
 }
 
-// Bucket by bucket, the first layer's first: each is answered while it is still in cache.
+// Bucket by bucket, the first layer's first: each bucket is sent while it is still in the cache.
 void ShardCore::apply_and_answer(const std::shared_ptr<const SumPlan>& plan, Actions& actions) {
   const auto waits = [this](const MemberState& member) {
     return member.parked.waiting && member.parked.clock <= version_;
@@ -290,7 +295,7 @@ void ShardCore::tell_visits(const Commit& commit, Actions& actions) const {
   actions.push_back(std::move(counted));
 }
 
-// What the step was made of; the pushes are still staged.
+// Counts the step while its pushes are still staged.
 void ShardCore::count_sync(Instant now, const Commit& commit, Actions& actions) {
   StepDone done;
   done.skipped = commit.skip;
@@ -306,7 +311,7 @@ void ShardCore::count_sync(Instant now, const Commit& commit, Actions& actions) 
     pacer_.note_staleness(commit.step.value - 1 - std::min(commit.step.value - 1, last.pull_version.value));
     if (last.lease.value != 0) epoch_done = pacer_.ledger().visit(last.epoch, last.visited) || epoch_done;
   });
-  done.loss /= static_cast<double>(done.examples);  // NaN where nobody had examples
+  done.loss /= static_cast<double>(done.examples);  // NaN if no member had examples
   done.staleness = std::max(0.0, behind / static_cast<double>(count));
   pacer_.step_done(now, done);
   counted(actions, epoch_done);

@@ -1,5 +1,5 @@
-// sync: which buckets of which worker's pushes are staged here. One record per (place, push in flight); the bytes lie
-// in the store at the same places.
+// sync: which buckets of which worker's pushes are staged here. One record per (place, push in flight). The store keeps
+// the bytes, in the same order.
 #pragma once
 
 #include <cstdint>
@@ -12,38 +12,38 @@
 
 namespace disttrain::psd {
 
-// What is known of one worker's push.
+// What has arrived of one worker's push.
 struct StagedPush {
   Step clock;  // 0 = empty
   RosterVersion roster;
   bool complete = false;
   bool nonfinite = false;
   std::uint32_t buckets = 0;  // received
-  std::vector<bool> has;      // by the shard's bucket number
-  Push last;                  // its last frame, once complete
-  // It says that a worker had nothing for this step; one that wasn't finite had.
+  std::vector<bool> has;      // by the bucket's number within the shard
+  Push last;                  // the push's last frame, once complete
+  // The worker had no records for this step. False for a push that wasn't finite: its worker had records.
   bool is_empty() const { return complete && !nonfinite && last.examples == 0 && !last.skipped; }
   bool contributes() const { return complete && !nonfinite && last.examples > 0; }
 };
 
 class Staging {
  public:
-  // pushes: in flight per worker, 1 + train.pipeline. buckets: of the shard.
+  // pushes: in flight per worker, 1 + train.pipeline. buckets: buckets of the shard.
   Staging(std::uint32_t places, std::uint32_t pushes, std::uint32_t buckets);
 
   Landing landing(Place place, Step clock) const;
 
-  // A frame for a step that isn't committed. kData: it contradicts what is staged (a bucket twice, a last frame before
-  // all buckets are there).
+  // A frame for a step that isn't committed. kData: the frame contradicts what is staged (a bucket came twice, or the
+  // last frame came before all buckets).
   Status add(Place place, const Push& push, std::uint32_t bucket, bool has_payload, bool nonfinite);
 
-  // The push for this step as far as it is there; nullptr: nothing yet.
+  // What has arrived of the push for this step; nullptr if nothing has.
   const StagedPush* find(Place place, Step clock) const;
 
-  // Forgets it: committed, or too late.
+  // Forgets the push: it was committed, or came too late.
   void drop(Place place, Step clock);
   void drop_all(Place place);
-  // Those that are bound to a roster before this one. True: there was one.
+  // Drops the pushes that name a roster before this one. True: there was one.
   bool drop_older(Place place, RosterVersion roster);
 
  private:

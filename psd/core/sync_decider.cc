@@ -49,7 +49,7 @@ std::optional<Commit> SyncDecider::decide(Step open, RosterVersion roster, const
     commit->members = active;
     for (const auto& report : newest_) {
       commit->members = commit->members & report->members;
-      // A shard's flag is about its whole set; a member outside S that wasn't finite vetoes too. It is rare and safe.
+      // A shard's flag covers its whole set, so a non-finite member outside S also vetoes. That is rare and safe.
       commit->skip = commit->skip || report->nonfinite;
     }
     if (!enough(commit->members, active, empty)) commit.reset();
@@ -69,7 +69,7 @@ std::optional<Commit> SyncDecider::decide_with_norm(const RankSet& active, const
     Commit commit;
     commit.members = candidate.members;
     commit.skip = candidate.nonfinite;
-    double norm2 = 0.0;  // in the order of the shards, whichever reported first
+    double norm2 = 0.0;  // summed in the order of the shards, not of their reports
     for (const std::optional<double>& of_shard : candidate.norm2) norm2 += *of_shard;
     if (DISTTRAIN_MUTANT(kClipPerShard)) norm2 = *candidate.norm2.front();
     const double norm = std::sqrt(norm2);

@@ -1,5 +1,5 @@
-// The pacer's decision in sync: which members make the step (docs/protocol.md, "A step, sync"). It hears the staged
-// sets of all shards, its own among them, for the step that is open. Sets are ranks of the roster in force.
+// The pacer's decision in sync: which members make the step (docs/protocol.md, "A step, sync"). It gets the staged sets
+// of all shards for the open step, its own set too. Sets are ranks of the roster in force.
 #pragma once
 
 #include <cstdint>
@@ -19,27 +19,29 @@ struct SyncRules {
   double clip_norm = 0.0;       // global norm, 0 = no clipping
 };
 
-// Enough for a step: all of `roster`, or `aggregate` that bring examples. Who brings none is no help: where the others'
-// records are all that is left, steps without them would follow each other without end.
+// Whether `staged` members make a step: all of `roster`, or at least `aggregate` members with examples. A member
+// without examples doesn't count towards `aggregate`: members whose records are used up would otherwise make one empty
+// step after another while the rest still compute.
 bool enough_members(std::size_t staged, std::size_t empty, std::size_t roster, std::uint32_t aggregate);
 
 class SyncDecider {
  public:
   explicit SyncDecider(const SyncRules& rules) : rules_(rules), newest_(rules.shards) {}
 
-  // A shard's report. One of another step than `open`, or of another roster than the one in force, is old and ignored.
+  // Takes a shard's report. Ignores one for a step other than `open`, or for a roster other than the one in force: it
+  // is old.
   void staged(const Staged& report, Step open, RosterVersion roster);
 
-  // S = the members of `active` that are staged on all shards, if these are enough. With clipping, S must be a set
-  // whose norm every shard has reported. `empty`: those whose push brings no examples. Takes one look at each shard's
-  // newest report, with clipping one at each set that was reported.
+  // S = the members of `active` that are staged on all shards, if they are enough. With clipping, S must be a set whose
+  // norm every shard has reported. `empty`: members whose push brings no examples. Cost: one look at each shard's
+  // newest report; with clipping, one at each reported set.
   std::optional<Commit> decide(Step open, RosterVersion roster, const RankSet& active, const RankSet& empty) const;
 
-  // The step is committed, or begins anew with another roster: forgets its reports.
+  // The step is committed, or starts again with another roster: forgets its reports.
   void forget();
 
  private:
-  // One set that shards have reported, and what each said of it.
+  // One set that shards have reported, with each shard's squared norm.
   struct Candidate {
     RankSet members;
     std::vector<std::optional<double>> norm2;  // by shard

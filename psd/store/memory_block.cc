@@ -33,7 +33,7 @@ MemoryBlock::MemoryBlock(std::uint64_t bytes) : bytes_(bytes) {
     ::munmap(reinterpret_cast<void*>(aligned + wanted), begin + asked - aligned - wanted);
   address_ = reinterpret_cast<void*>(aligned);
   mapped_ = wanted;
-  // Whole huge pages only: the rest of a last one would be memory that the plan doesn't count.
+  // Whole huge pages only: a partly used last one would take memory that the plan doesn't count.
   if (huge) ::madvise(address_, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
 }
 

@@ -1,5 +1,5 @@
-// Memory for tensors: aligned for huge pages and advised so, zeroed, not touched before it is used: pages that nobody
-// writes cost nothing. A resource: neither copied nor moved.
+// Memory for tensors, zeroed, aligned for huge pages and advised to use them. It isn't touched before it is used: pages
+// that nobody writes cost nothing. A resource: neither copied nor moved.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace disttrain::psd {
 
 class MemoryBlock {
  public:
-  // Throws std::bad_alloc when the system has no memory to give; 0 bytes are an empty block.
+  // Throws std::bad_alloc when the system has no memory. 0 bytes make an empty block.
   explicit MemoryBlock(std::uint64_t bytes);
   ~MemoryBlock();
   MemoryBlock(const MemoryBlock&) = delete;

@@ -23,12 +23,12 @@ void Shard::handle(Instant now, const Event& event, Outside& outside) {
 
 template <typename AnyEvent>
 void Shard::step(Instant now, const AnyEvent& event, Outside& outside) {
-  // The actions of the first event, replies among them, would be lost.
+  // A nested call would lose the outer event's actions, replies among them.
   DISTTRAIN_CHECK(!is_handling_);
   is_handling_ = true;
   actions_.clear();
   core_.step(now, event, actions_);
-  for (std::size_t i = 0; i < actions_.size(); ++i) {  // a measured norm adds to them
+  for (std::size_t i = 0; i < actions_.size(); ++i) {  // NormMeasured appends actions
     if (const auto* apply = std::get_if<Apply>(&actions_[i])) {
       outside.update_begins();
       store_.apply(*apply);

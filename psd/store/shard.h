@@ -1,5 +1,5 @@
-// A shard whole: its rules and its bytes. Whoever has the network (the shell, the simulator) tells it what happened and
-// carries out what is left: the actions that concern connections.
+// A whole shard: its rules and its bytes. The owner of the network (the shell or the simulator) tells it what happened
+// and carries out the remaining actions, those that concern connections.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ class Outside {
  public:
   virtual ~Outside() = default;
   virtual void act(const Action& action) = 0;
-  // sync: the bucket is about to become the next step's. Answers with its present values that are still under way must
-  // take them now. Also shows, in a long step, that the shard is alive.
+  // sync: the bucket is about to change to the next step's values. Answers that still wait to send the present values
+  // must copy them now. In a long step the call also shows that the shard is alive.
   virtual void before_update(BucketId bucket) = 0;
-  // A bucket is updated between the two.
+  // The store updates a bucket between these two calls.
   virtual void update_begins() = 0;
   virtual void update_ended() = 0;
 };
@@ -39,13 +39,13 @@ class Shard {
 
   // `outside` may not call handle().
   void handle(Instant now, const Event& event, Outside& outside);
-  // The same for a push frame, without a copy of it. Looks at the payload, which lies where landing() said, and fills
-  // in event.nonfinite.
+  // The same for a push frame, without a copy of the event. Reads the payload, which lies where landing() said, and
+  // sets event.nonfinite.
   void handle_push(Instant now, PushArrived& event, std::span<const float> payload, Outside& outside);
 
   std::span<const float> parameters(BucketId bucket) const { return store_.parameters(bucket); }
   const ShardCore& core() const { return core_; }
-  // Before the first event it may be filled; after it, only copied.
+  // May be filled before the first event; after it, only copied.
   ShardStore& store() { return store_; }
   std::uint64_t bytes() const { return store_.bytes(); }
 
@@ -55,7 +55,7 @@ class Shard {
 
   ShardCore core_;
   ShardStore store_;
-  Actions actions_;  // of the event being handled; kept for its memory
+  Actions actions_;  // of the event being handled; kept so that its memory is reused
   bool is_handling_ = false;
 };
 

@@ -1,5 +1,5 @@
-// The bytes of one shard of a job: parameters, optimizer state, and what workers sent. Owned by the shard's thread. It
-// does what the core's actions say and decides nothing; same calls, same bits. Memory is taken once, in the
+// The bytes of one shard of a job: parameters, optimizer state and workers' pushes. Owned by the shard's thread. The
+// store carries out the core's actions and decides nothing; same calls, same bits. All memory is taken in the
 // constructor.
 #pragma once
 
@@ -21,12 +21,12 @@ namespace disttrain::psd {
 struct StoreOptions {
   TrainSection train;
   std::uint64_t seed = 1;
-  std::uint32_t places = 0;  // members that memory is made for
-  bool has_copy = false;     // memory for a checkpoint's copy
-  bool is_empty = false;     // parameters begin at 0: whoever made the store fills them
+  std::uint32_t places = 0;  // number of members to make memory for
+  bool has_copy = false;     // make memory for a checkpoint's copy
+  bool is_empty = false;     // parameters begin at 0, and the caller fills them
 };
 
-// Parameters and slots of one moment. Not written to as long as it is lent.
+// Parameters and slots of one moment. Not written while it is lent.
 class ShardCopy {
  public:
   ShardCopy(std::uint64_t elements, std::size_t slots) : elements_(elements), block_(elements * (1 + slots) * 4) {}
@@ -35,7 +35,7 @@ class ShardCopy {
   std::size_t arrays() const { return elements_ == 0 ? 0 : block_.floats().size() / elements_; }
   std::span<float> all() { return block_.floats(); }
 
-  // To readers on any thread; what they have read is read before is_lent() is false.
+  // Lends the copy to readers on any thread. All their reads happen before is_lent() turns false.
   static std::shared_ptr<const ShardCopy> lend(const std::shared_ptr<ShardCopy>& copy) {
     copy->is_lent_.store(true, std::memory_order_relaxed);
     const auto give_back = [copy](const ShardCopy*) { copy->is_lent_.store(false, std::memory_order_release); };
@@ -51,34 +51,34 @@ class ShardCopy {
 
 class ShardStore {
  public:
-  // Parameters begin as the model's initializers say, slots at 0. That takes seconds where a shard is large: once
-  // `is_cancelled`, which is asked between buckets and may be empty, says so, the rest is left as it is. Throws
+  // Parameters begin with the model's initial values, slots at 0. For a large shard that takes seconds: the constructor
+  // asks `is_cancelled` (which may be empty) between buckets, and on true leaves the rest undone. Throws
   // std::bad_alloc.
   ShardStore(const Layout& layout, ShardId shard, const StoreOptions& options,
              const std::function<bool()>& is_cancelled);
   ShardStore(const ShardStore&) = delete;
 
-  // Where the bucket's payload is received; as long as the bucket. Valid as long as the store.
+  // Where the bucket's payload is received; has the bucket's length. Valid as long as the store.
   std::span<float> landing(const Landing& landing, BucketId bucket);
 
   void apply(const Apply& action);
   void sum_and_apply(const SumAndApply& action);
-  // Keeps the sums: a SumAndApply of the same plan doesn't read the gradients again.
+  // Keeps the sums, so that a SumAndApply of the same plan doesn't read the gradients again.
   double norm2(const SumPlan& plan);
 
-  // Current values; a bucket is of one version.
+  // Current values. All values of a bucket have the same version.
   std::span<const float> parameters(BucketId bucket) const;
 
-  // What a checkpoint holds, in its order: parameters as Layout has them, each slot alike.
+  // What a checkpoint holds, in its order: the parameters as in Layout, and each slot in the same order.
   std::span<float> parameters() { return parameters_.floats(); }
   std::size_t slots() const { return rule_.slots(); }
   std::span<float> slot(std::size_t i) { return slots_.floats().subspan(i * elements_, elements_); }
-  // Begins a copy of parameters (array 0) and slots as they are now, whatever is applied before it is whole. False
-  // where no memory was made for it, or the last one isn't whole yet or is still held.
+  // Begins a copy of parameters (array 0) and slots as they are now; updates that follow don't change it. False if no
+  // memory was made for it, or if the last copy isn't whole yet or is still lent.
   bool begin_copy();
-  // The next bucket's part of it. The copy once it is whole, null before: call again.
+  // Copies the next bucket. Returns the copy once it is whole, before that null: call again.
   std::shared_ptr<const ShardCopy> copy_bucket();
-  // All at once; null where begin_copy() is false.
+  // The whole copy at once; null if begin_copy() returns false.
   std::shared_ptr<const ShardCopy> copy();
 
   std::uint64_t bytes() const;  // of all blocks, touched or not
@@ -94,7 +94,7 @@ class ShardStore {
     std::uint64_t begin = 0;  // within the shard
     std::uint64_t elements = 0;
     std::vector<Run> runs;
-    bool is_owed = false;  // to the copy that was begun
+    bool is_owed = false;  // the copy under way still lacks this bucket's old values
   };
 
   void copy_owed(OwnBucket& bucket);
@@ -107,18 +107,18 @@ class ShardStore {
 
   // Constant.
   const update::UpdateRule rule_;
-  const std::uint32_t pushes_;      // in flight per place, sync
+  const std::uint32_t pushes_;      // sync: in flight per place
   std::uint64_t elements_ = 0;      // of the shard
   std::uint64_t largest_ = 0;       // elements of the largest bucket
   std::vector<OwnBucket> buckets_;  // by BucketId; elements 0 = another shard's
 
   MemoryBlock parameters_;
-  MemoryBlock slots_;    // slot after slot, each as the parameters
+  MemoryBlock slots_;    // slot after slot, each laid out like the parameters
   MemoryBlock staging_;  // sync: (place, push, element)
-  MemoryBlock sums_;     // sync with a global norm to clip: by element, as norm2() found them
-  MemoryBlock frames_;   // (place, element): the frame or, in sync, the spare
+  MemoryBlock sums_;     // sync with global norm clipping: by element, as norm2() computed them
+  MemoryBlock frames_;   // (place, element): the frame buffer or, in sync, the spare
   std::shared_ptr<ShardCopy> copy_;
-  std::size_t next_to_copy_ = 0;  // no bucket before it is owed
+  std::size_t next_to_copy_ = 0;  // all buckets before it are copied
   bool is_copying_ = false;
   std::vector<update::WeightedGradient> gradients_;  // of the action being carried out
   std::vector<update::WeightedGradient> part_;

@@ -1,5 +1,5 @@
-// Copies floats past the cache: for what is written now and read much later, so that it neither takes the cache from
-// those that compute nor makes the memory bring what is overwritten whole.
+// Copies floats past the cache, for data that is written now and read much later. So the copy doesn't evict what others
+// compute with, and memory that is overwritten whole isn't read first.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace disttrain::psd {
 
-// `to` is as long as `from`, and elsewhere. Another thread that is told by a release store sees all of it.
+// `to` is as long as `from` and doesn't overlap it. A thread that sees a later release store sees the whole copy.
 inline void stream_copy(std::span<const float> from, std::span<float> to) {
 #ifdef __SSE2__
   constexpr std::size_t kLane = 4;
@@ -21,7 +21,7 @@ inline void stream_copy(std::span<const float> from, std::span<float> to) {
   std::copy_n(from.begin(), i, to.begin());
   for (; i + kLane <= from.size(); i += kLane) _mm_stream_ps(&to[i], _mm_loadu_ps(&from[i]));
   std::copy(from.begin() + static_cast<std::ptrdiff_t>(i), from.end(), to.begin() + static_cast<std::ptrdiff_t>(i));
-  _mm_sfence();  // such stores aren't ordered otherwise
+  _mm_sfence();  // streaming stores aren't ordered without it
 #else
   std::ranges::copy(from, to.begin());
 #endif
