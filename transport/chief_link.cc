@@ -9,7 +9,7 @@
 namespace disttrain::transport {
 namespace {
 
-// An old accusation accuses nobody, and who still wants a lease asks again.
+// The task repeats these messages anyway: an old accusation is worthless, and a worker that wants a lease asks again.
 bool is_said_again(const wire::ControlMessage& message) {
   return std::holds_alternative<Heartbeat>(message) || std::holds_alternative<LogLines>(message) ||
          std::holds_alternative<Accusation>(message) || std::holds_alternative<LeaseRequest>(message);
@@ -86,7 +86,7 @@ void ChiefLink::welcomed(const Welcome& welcome) {
   if (answer.verdict == Obedience::Verdict::kObeyAnew) {
     waiting_.clear();
     handlers_.on_other_journal();
-    if (!open_) return;  // it dials again
+    if (!open_) return;  // the link dials again
   }
   handlers_.on_welcome(welcome);
   for (wire::ControlMessage& message : std::exchange(waiting_, {})) tell(std::move(message));
@@ -120,11 +120,11 @@ void ChiefLink::tell(wire::ControlMessage message) {
     waiting_.push_back(std::move(message));
     return;
   }
-  // Too big to be sent: only a model could be, and its layout couldn't come back either.
+  // Too big to be sent. Only a model can be that big, and the chief couldn't send its layout back either.
   if (const Status sent = connection_->send(message); !sent) handlers_.on_unsent(sent.error());
 }
 
-// A process answers at the chief's address, and this task can't use it. The reason is logged even where the task has
+// A process answers at the chief's address, but can't be this task's chief. The reason is logged even if the task has
 // already logged that no chief is there.
 void ChiefLink::turned_away(const std::string& why) {
   if (std::exchange(said_refusal_, why) != why) said_away_ = false;
@@ -147,7 +147,7 @@ void ChiefLink::drop_connection() {
   timer_.cancel();
   if (!connection_) return;
   connection_->close();
-  // It may be the one that is calling us: it dies when the loop has come out of it.
+  // This connection may be calling us, so it is destroyed from the loop, after the call has returned.
   asio::post(loop_, [dead = std::shared_ptr<ControlLink>(std::move(connection_))] {});
 }
 

@@ -1,9 +1,9 @@
-// The control connection that a ps or a worker keeps to its chief: dials, says hello, and dials again, with pauses that
-// double, whenever the connection is lost or the chief silent. Nothing of a job hangs on it: while the chief is away
-// training goes on. Whom it obeys: obedience.h.
+// The control connection that a ps or a worker keeps to its chief. It dials and says hello. Whenever the connection is
+// lost or the chief is silent, it dials again, with pauses that double. Training goes on while the chief is away. Which
+// chief a task obeys: obedience.h.
 //
-// What may be lost: a report that was written to a connection which then broke. The chief repeats what it asked and has
-// no answer to; whoever answers must be ready to be asked twice.
+// A report that was written to a connection which then broke may be lost. The chief repeats each order that it has no
+// answer to, so a task must be ready to be asked twice.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -28,31 +28,31 @@ class ChiefLink final : private ControlHandler {
  public:
   // Called on the loop, never from within a call to the link.
   struct Handlers {
-    std::function<Hello()> make_hello;  // asked at each attempt; obedience() goes into it
-    // Registered, for the first time or again, with a chief of a term that we obey.
+    std::function<Hello()> make_hello;  // called for each hello; must include obedience()
+    // Registered, for the first time or again, with a chief whose term this task obeys.
     std::function<void(const Welcome&)> on_welcome;
-    // Before on_welcome: the chief has another journal than the one we knew, or one that parted from it; whatever we
-    // hold is unknown to it.
+    // Before on_welcome: the chief's journal isn't the one that this task knew, or has diverged from it, so the chief
+    // doesn't know what the task holds.
     std::function<void()> on_other_journal;
     std::function<void(wire::ControlMessage)> on_message;
-    // The chief doesn't want us and won't: another cluster, another version, a place that is taken. Nothing more is
-    // tried.
+    // The chief refuses this task for good: another cluster, another version, a place that is taken. The link doesn't
+    // dial again.
     std::function<void(const Error& why)> on_refused;
-    // The connection is lost, or the first of a row of attempts has failed; it is dialled (again).
+    // The connection is lost, or the first of several attempts has failed. The link dials (again).
     std::function<void(const std::string& why)> on_away;
     // A message too big for any frame was dropped.
     std::function<void(const Error& why)> on_unsent;
   };
 
-  // Reports wait here while the chief is away; of more, the oldest are dropped.
+  // Reports that wait while the chief is away; beyond this number the oldest are dropped.
   static constexpr std::size_t kMaxWaiting = 256;
-  // What may lie unsent before heartbeats and logs are held back.
+  // Unsent bytes from which on heartbeats and logs are held back.
   static constexpr std::size_t kMaxQueuedBytes = std::size_t{4} << 20;
-  // A chief answers every heartbeat; one of which nothing came for so many heartbeat timeouts is dialled anew.
+  // A chief answers every heartbeat. A chief that was silent for this many heartbeat timeouts is dialled anew.
   static constexpr int kSilentTimeouts = 5;
   static constexpr std::chrono::seconds kQuietStart{5};
 
-  // `loop` and `transport` outlive it. Belongs to the loop.
+  // `loop` and `transport` outlive the link. Belongs to the loop.
   ChiefLink(asio::io_context& loop, Transport& transport, std::string address, const Timeouts& timeouts,
             Handlers handlers);
   ~ChiefLink() override;
@@ -61,26 +61,26 @@ class ChiefLink final : private ControlHandler {
     opened_ = std::chrono::steady_clock::now();
     dial();
   }
-  // Nothing is called afterwards. What can leave at once still does.
+  // No handler is called afterwards. Queued messages that the socket takes at once are still sent.
   void close();
 
-  // Says hello anew, at once: what make_hello() says has changed.
+  // Says hello again at once, because the answer of make_hello() has changed.
   void redial();
 
-  // Registered with a chief, at this moment.
+  // Whether the task is registered with a chief now.
   bool is_registered() const { return open_; }
-  // No chief is there: it was dialled in vain, or the first attempt takes so long that nobody should wait for its end.
+  // No chief is there: an attempt failed, or the first attempt takes too long to wait for.
   bool is_waiting() const {
     return !open_ && (said_away_ || (opened_ && std::chrono::steady_clock::now() - *opened_ > kQuietStart));
   }
-  // Registered, and room for what is only worth something now.
+  // Registered, and there is room for messages that are only useful now.
   bool has_room() const { return open_ && connection_->queued_bytes() < kMaxQueuedBytes; }
-  // A report waits for a chief that is away. Heartbeats, log lines, accusations and requests for leases are dropped
-  // unless has_room(): they are said again.
+  // Sends a message. A report waits while the chief is away. Heartbeats, log lines, accusations and requests for leases
+  // are dropped unless has_room(): the task repeats them.
   void tell(wire::ControlMessage message);
 
-  const Timeouts& timeouts() const { return timeouts_; }  // the chief's, once it is known
-  // Those of this task's own file have changed. They hold where no chief says others.
+  const Timeouts& timeouts() const { return timeouts_; }  // the chief's, once known
+  // The timeouts of this task's own file have changed. They apply until a chief sends its own.
   void set_own_timeouts(const Timeouts& timeouts) {
     if (!open_) timeouts_ = timeouts;
   }
@@ -105,17 +105,17 @@ class ChiefLink final : private ControlHandler {
 
   Timeouts timeouts_;
   Obedience obedience_;
-  asio::steady_timer timer_;  // the hello's answer, or the pause before the next attempt, or the chief's silence
+  asio::steady_timer timer_;  // waits for the hello's answer, the next attempt, or the chief's silence
   Duration pause_;
   std::chrono::steady_clock::time_point heard_;
-  std::uint64_t attempt_ = 0;  // what an earlier one still has under way is known by its number
+  std::uint64_t attempt_ = 0;  // callbacks of an earlier attempt carry an older number and do nothing
   std::optional<std::chrono::steady_clock::time_point> opened_;
   bool open_ = false;
   bool said_away_ = false;
-  std::string said_refusal_;  // the last one since it was registered
+  std::string said_refusal_;  // the last refusal that was logged since the task was registered
   std::deque<wire::ControlMessage> waiting_;
   std::unique_ptr<ControlLink> connection_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with callbacks that may come after the end
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with callbacks that may outlive the link
 };
 
 }  // namespace disttrain::transport

@@ -40,7 +40,7 @@ Result<MutableBytes> ControlLink::payload_landing(const wire::FrameHeader& heade
 }
 
 void ControlLink::on_frame(const wire::FrameHeader& header, Bytes control, Bytes payload) {
-  const auto blob = std::move(blob_);  // freed at the end; the handler may drop us
+  const auto blob = std::move(blob_);  // freed at the end of the call; the handler may destroy this link
   if (header.type == wire::FrameType::kWelcome || header.type == wire::FrameType::kRefused) {
     const auto answer = wire::decode_hello_answer(header.type, control);
     return answer ? handler_.on_answer(*answer) : drop(answer.error().message);

@@ -1,5 +1,5 @@
-// A control connection as its owner wants it: messages in, messages out. Used at both ends by the chief, the tasks and
-// the command line.
+// A control connection for its owner: messages in, messages out. Used at both ends by the chief, the tasks and the
+// command line.
 //
 //   link_ = std::make_unique<ControlLink>(std::move(connection), *this);         // what dial() gave, hello sent
 //   void on_answer(const wire::HelloAnswer& answer) override { ... }             // Welcome or Refused, first of all
@@ -26,10 +26,10 @@ namespace disttrain::transport {
 class ControlHandler {
  public:
   virtual ~ControlHandler() = default;
-  // To who dialled: the first thing that comes.
+  // For the end that dialled: the first call.
   virtual void on_answer(const wire::HelloAnswer& answer) = 0;
   virtual void on_message(wire::ControlMessage message) = 0;
-  // Once, the last call, not after close(); see ConnectionHandler.
+  // The last call, exactly once, but not after close(); see ConnectionHandler.
   virtual void on_closed(const Error& why) = 0;
 };
 
@@ -39,16 +39,16 @@ class ControlLink final : private ConnectionHandler {
   ControlLink(std::unique_ptr<Connection> connection, ControlHandler& handler);
 
   void answer(const wire::HelloAnswer& answer);
-  // An error means that the message is too big to be sent: nothing was. A lost connection is told by on_closed().
+  // An error means that the message is too big; nothing was sent. on_closed() reports a lost connection.
   Status send(const wire::ControlMessage& message);
   void close() { connection_->close(); }
 
   const std::string& peer() const { return connection_->peer(); }
-  // Bytes that the peer hasn't taken: a bound on it protects the owner from a peer that doesn't read.
+  // Bytes that the peer hasn't taken. The owner must bound them, against a peer that doesn't read.
   std::size_t queued_bytes() const { return connection_->queued_bytes(); }
-  // Frames that were dropped because this version doesn't know them or can't read them.
+  // Frames dropped because this version doesn't know them or can't decode them.
   std::uint64_t dropped() const { return dropped_; }
-  // What was wrong with the last one.
+  // What was wrong with the last dropped frame.
   const std::string& last_dropped() const { return last_dropped_; }
 
  private:
@@ -62,15 +62,15 @@ class ControlLink final : private ConnectionHandler {
 
   const std::unique_ptr<Connection> connection_;
   ControlHandler& handler_;
-  std::unique_ptr<std::byte[]> blob_;  // landing of the blob under way; touched only as far as bytes have come
+  std::unique_ptr<std::byte[]> blob_;  // memory for the blob being received; pages are touched only as its bytes arrive
   std::uint64_t dropped_ = 0;
   std::string last_dropped_;
 };
 
-// What an arrival said. kConfig, with a sentence that names both versions, for one of another version.
+// Decodes an arrival's hello. kConfig, with a sentence that names both versions, for a hello of another version.
 Result<Hello> hello_of(const Arrival& arrival);
 
-// Answers a hello with `why`, and closes. The arrival is used up.
+// Answers a hello with `why` and closes the connection. The arrival can't be used afterwards.
 void refuse(asio::io_context& loop, Arrival& arrival, const Refused& why);
 
 }  // namespace disttrain::transport

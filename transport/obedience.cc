@@ -22,7 +22,7 @@ Obedience::Answer Obedience::hear(const Welcome& welcome) {
   return {is_anew ? Verdict::kObeyAnew : Verdict::kObey, ""};
 }
 
-// The chief whom we obeyed is this one, or one whose journal it goes on with.
+// Whether this chief is the one that the task obeyed, or continues that chief's journal.
 bool Obedience::knows_us(const Welcome& welcome) const {
   if (journal_.value == 0 || chief_.value == 0 || welcome.chief.value == 0) return true;
   if (welcome.term == term_) return true;

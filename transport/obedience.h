@@ -1,5 +1,10 @@
-// Which chiefs a task obeys: those of the highest term it has seen, and of one term only one process. A chief may run
-// on a copy of another's journal; both have the journal's id, and they may reach the same term.
+// Which chiefs a task obeys: those of the highest term that it has seen, and only one process of each term. A chief may
+// run on a copy of another chief's journal: both journals have the same id, and both chiefs may reach the same term.
+//
+// Example, a task that obeys chief A of term 5:
+// 1. A restarts from its journal as chief B of term 6 and names A among its former chiefs: kObey.
+// 2. Chief C runs on a copy of the journal made at term 5 and is also of term 6: kRefuse.
+// 3. C restarts as D of term 7. D's former chiefs are C and A, not B: kObeyAnew, since D's journal has diverged.
 //
 // Pure. A value of the control connection.
 #pragma once
@@ -15,12 +20,13 @@ class Obedience {
  public:
   enum class Verdict {
     kObey,      // the chief knows what this task was told before
-    kObeyAnew,  // it doesn't: it has another journal, or its journal parted from the one that this task obeyed
-    kRefuse,    // nothing has changed
+    kObeyAnew,  // the chief doesn't: it has another journal, or its journal diverged from that of the chief this task
+                // obeyed
+    kRefuse,    // the task goes on as before
   };
   struct Answer {
     Verdict verdict = Verdict::kObey;
-    std::string why;  // kRefuse: a sentence
+    std::string why;  // for kRefuse: the reason
   };
   Answer hear(const Welcome& welcome);
 

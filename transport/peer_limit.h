@@ -1,4 +1,4 @@
-// How many of a listener's peers are there: each accepted socket holds a slot until it is closed, wherever it went.
+// How many peers a listener has: each accepted socket holds a slot until it is closed, whichever loop owns it.
 #pragma once
 
 #include <atomic>
@@ -8,14 +8,14 @@
 
 namespace disttrain::transport {
 
-// Counted by several loops. Shared by the listener and its connections, which may outlive it.
+// Changed by several loops. Shared by the listener and its connections, which may outlive it.
 struct PeerCount {
   std::atomic<std::uint32_t> taken{0};
 };
 
 class PeerSlot {
  public:
-  PeerSlot() = default;  // of nobody: a dialled connection
+  PeerSlot() = default;  // holds no slot: for a dialled connection
   explicit PeerSlot(std::shared_ptr<PeerCount> count) : count_(std::move(count)) { ++count_->taken; }
   PeerSlot(PeerSlot&& other) noexcept = default;
   PeerSlot& operator=(PeerSlot&& other) noexcept {

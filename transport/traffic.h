@@ -1,4 +1,4 @@
-// Bytes of all connections of a transport, those that are closed too.
+// Bytes of all connections of a transport, closed ones too.
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,7 @@
 
 namespace disttrain::transport {
 
-// Counted by the threads of the connections, read by any. Two cache lines: those who receive don't slow those who send.
+// Counted by the connections' threads, read by any. Two cache lines, so that receivers don't slow senders.
 struct Traffic {
   alignas(64) std::atomic<std::uint64_t> received = 0;
   alignas(64) std::atomic<std::uint64_t> sent = 0;

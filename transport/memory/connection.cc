@@ -30,7 +30,7 @@ class MemoryStream : public std::enable_shared_from_this<MemoryStream> {
                const MemoryOptions& options)
       : loop_(loop), link_(std::move(link)), end_(end), peer_(std::move(peer)), options_(options) {}
 
-  // Once, after construction: the other end can now wake this one.
+  // Called once, after construction: the other end can now wake this one.
   void attach() {
     const std::scoped_lock lock(link_->mutex);
     link_->ends[end_].wake = [this, weak = weak_from_this()] {
@@ -98,7 +98,7 @@ class MemoryStream : public std::enable_shared_from_this<MemoryStream> {
  private:
   static constexpr int kFramesPerTurn = 64;
 
-  // The frame under way: its header and control part are here, its payload is being copied.
+  // The frame being received: its header and control part are here, its payload is being copied.
   struct Incoming {
     std::uint64_t number = 0;
     wire::FrameHeader header;
@@ -139,7 +139,7 @@ class MemoryStream : public std::enable_shared_from_this<MemoryStream> {
     }
   }
 
-  // False: there is none, or the connection has ended.
+  // False: there is no frame, or the connection has ended.
   bool begin_frame() {
     Incoming next;
     bool gone = false;
@@ -194,7 +194,7 @@ class MemoryStream : public std::enable_shared_from_this<MemoryStream> {
     return false;
   }
 
-  // With the lock.
+  // Call with the lock held.
   bool copy_from(MemoryLink::End& mine, const MemoryFrame& frame) {
     std::size_t n = frame.payload.size() - incoming_->landed;
     if (options_.piece_bytes != 0) n = std::min(n, options_.piece_bytes);

@@ -1,5 +1,5 @@
-// A connection within the process: the same contract as tcp's, without a kernel between the ends, whose loops may be
-// those of two threads. Both loops outlive the connection.
+// A connection within the process: tcp's contract without a kernel between the two ends. Their loops may run in two
+// threads. Both loops outlive the connection.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -11,11 +11,11 @@
 
 namespace disttrain::transport {
 
-// The adversary of the tests: it reads what was sent late and piece by piece, as a slow wire would. Whoever changes
-// frozen bytes too early is found out.
+// The tests' adversary: it reads sent bytes late and piece by piece, as a slow wire would. So it exposes a sender that
+// changes frozen bytes too early.
 struct MemoryOptions {
-  unsigned late_turns = 0;      // of the receiver's loop between a frame's arrival and the first look at its payload
-  std::size_t piece_bytes = 0;  // copied per turn; 0 = all at once
+  unsigned late_turns = 0;      // turns of the receiver's loop from a frame's arrival until its payload is first read
+  std::size_t piece_bytes = 0;  // bytes copied per turn; 0 = all at once
 };
 
 class MemoryStream;
@@ -38,7 +38,7 @@ class MemoryConnection final : public Connection {
   std::uint64_t bytes_sent() const override;
 
  private:
-  // Shared with the turns that are posted to the loop, which find it closed when they run after us.
+  // shared with turns posted to the loop: one that runs after the connection's end finds the stream closed
   std::shared_ptr<MemoryStream> stream_;
 };
 

@@ -1,5 +1,5 @@
-// Inside memory: what the two ends of a connection share. Frames on their way to an end wait in its inbox; whoever
-// receives copies the payload straight from the sender's memory, under the lock that a closing sender takes too.
+// Inside memory: what the two ends of a connection share. Frames on their way to an end wait in its inbox. The receiver
+// copies a payload straight from the sender's memory, under the lock that a closing sender takes too.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct MemoryFrame {
   std::vector<std::byte> control;
   Bytes payload;                // the sender's memory, or `copy`
   std::vector<std::byte> copy;  // with kCopied
-  bool frozen = false;          // on_sent(cookie) is due once the payload is read, but for cookie 0
+  bool frozen = false;          // on_sent(cookie) is due once the payload is read, except for cookie 0
   std::uint64_t cookie = 0;
   std::size_t bytes = 0;  // of the whole frame
 };
@@ -34,15 +34,15 @@ struct MemoryLink {
     std::deque<MemoryFrame> inbox;
     std::size_t inbox_bytes = 0;
     std::uint64_t frames = 0;         // ever put into the inbox
-    std::vector<std::uint64_t> sent;  // cookies to tell this end
+    std::vector<std::uint64_t> sent;  // cookies to report to this end
   };
 
-  std::mutex mutex;           // guards all below; held for a copy at most
-  End ends[2];                // 0 dialled, 1 was dialled
+  std::mutex mutex;           // guards all below; held at most for one copy
+  End ends[2];                // 0 dialled, 1 accepted
   PeerSlot slot_of_acceptor;  // of end 1, while it is open
 
-  // What a sender that goes leaves to be read: frames with bytes of their own, up to the first frozen one.
-  // Call with the lock.
+  // Closes one end. Frames that the other end can still read: those that own their bytes, up to the first frozen one.
+  // Call with the lock held.
   void close(int end);
   void wake(int end) {
     if (ends[end].wake) ends[end].wake();

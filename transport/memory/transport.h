@@ -11,12 +11,12 @@
 
 namespace disttrain::transport {
 
-struct MemoryDoor;  // where a listener is reached
+struct MemoryDoor;  // how a listener is reached
 
-// Who listens under which name. Outlives all listeners; any thread.
+// Which listener has which name. Outlives all listeners; any thread.
 class MemoryNetwork {
  public:
-  // False if somebody listens there.
+  // False if the name is taken.
   bool open(const std::string& name, std::shared_ptr<MemoryDoor> door);
   void close(const std::string& name);
   std::shared_ptr<MemoryDoor> find(const std::string& name);

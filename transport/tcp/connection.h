@@ -1,5 +1,5 @@
-// A connection over one tcp socket. What is sent goes from the caller's memory to the kernel in one call where it fits;
-// what comes goes from the kernel to its landing, but for the few KiB that arrive together with a header.
+// A connection over one tcp socket. Sent bytes go from the caller's memory to the kernel, in one call if they fit.
+// Received bytes go from the kernel to their landing, except for the few KiB that arrive together with a header.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -13,7 +13,7 @@
 
 namespace disttrain::transport {
 
-// A socket on which frames are under way, between loops.
+// A socket that is moved between loops, with frames under way.
 struct TcpSocket {
   Descriptor fd;
   wire::FrameReader reader;
@@ -42,7 +42,7 @@ class TcpConnection final : public Connection {
   std::uint64_t bytes_sent() const override;
 
  private:
-  // Shared with the loop's operations that are under way, which find it closed when they end after us.
+  // shared with operations of the loop: one that ends after the connection finds the stream closed
   std::shared_ptr<TcpStream> stream_;
 };
 

@@ -1,4 +1,4 @@
-// Dialling: the host's addresses one after the other until one answers, all within one deadline.
+// Dialling: tries the host's addresses one after the other until one answers, all within one deadline.
 #include <asio/ip/tcp.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 using Done = std::function<void(Result<std::unique_ptr<Connection>>)>;
 
-// Owned by its operations on the loop: nobody else waits for it, `done` is all that remains.
+// Owned by its operations on the loop. Its only result is the call of `done`.
 class Dial : public std::enable_shared_from_this<Dial> {
  public:
   Dial(asio::io_context& loop, std::string address, const OutgoingFrame& hello, TcpOptions options,
@@ -83,7 +83,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
     int error = 0;
     socklen_t length = sizeof error;
     if (getsockopt(socket_->native_handle(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
-    // A port of our own range that nobody listens on may connect to itself.
+    // Connecting to a free port of the ephemeral range can connect the socket to itself.
     const Endpoint local = local_endpoint(socket_->native_handle());
     const Endpoint remote = remote_endpoint(socket_->native_handle());
     if (error == 0 && local.length == remote.length && std::memcmp(&local.storage, &remote.storage, local.length) == 0)
@@ -139,7 +139,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
   asio::ip::tcp::resolver resolver_;
   std::vector<Endpoint> endpoints_;
   std::size_t next_ = 0;
-  bool all_refused_ = true;  // so far: by every address of the host
+  bool all_refused_ = true;  // so far, every address of the host refused
   std::string last_reason_;
   std::optional<asio::posix::stream_descriptor> socket_;
 };

@@ -1,5 +1,5 @@
-// Memory for an operation of a stream that waits in its loop. At most one of a kind waits at a time, so each kind has a
-// place of its own and waiting allocates nothing. asio takes the memory through the handler's allocator (Asio
+// Memory for a stream's operation that waits in the loop. At most one operation of each kind waits at a time, so each
+// kind has its own memory and waiting allocates nothing. Asio takes the memory through the handler's allocator (Asio
 // documentation, "Custom Memory Allocation").
 #pragma once
 
@@ -52,7 +52,7 @@ class HandlerAllocator {
   HandlerMemory* memory_;
 };
 
-// `handler`, whose operation lies in `memory`. The handler keeps the owner of the memory alive.
+// Gives `handler` an allocator that uses `memory`. The handler keeps the memory's owner alive.
 template <typename Handler>
 class PlacedHandler {
  public:

@@ -1,5 +1,5 @@
-// Listening: sockets are accepted, read until their hello is whole, and handed out. Who is too many, too slow or talks
-// nonsense is closed and counted.
+// Listening: accepts sockets, reads until the hello is whole, and hands them out. Peers that are too many, too slow or
+// send malformed bytes are closed and counted.
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ class TcpArrival final : public Arrival {
   const TcpOptions options_;
 };
 
-// Shared by the listener and by operations under way on its loop, which find it stopped when they end after it.
+// Shared by the listener and by operations on its loop: an operation that ends after the listener finds it stopped.
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
   Acceptor(asio::io_context& loop, Descriptor fd, const ListenerLimits& limits, TcpOptions options,
@@ -66,7 +66,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   static constexpr int kAcceptsPerTurn = 64;
   static constexpr Duration kPause = std::chrono::milliseconds(10);
 
-  // Has connected and not yet said its hello.
+  // A peer that has connected and not said hello yet.
   struct Peer {
     Peer(asio::io_context& loop, int fd, PeerSlot s)
         : socket(loop, fd), timer(loop), slot(std::move(s)), name(to_string(remote_endpoint(fd))) {
@@ -101,16 +101,16 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     wait();
   }
 
-  // Peers that connect and say nothing keep nobody out that comes after them: the oldest whose hello hasn't come is
-  // closed. False: all slots belong to peers that have said hello.
+  // Closes the oldest peer whose hello hasn't come, so that silent peers don't keep later ones out. False: all slots
+  // belong to peers that have said hello.
   bool give_up_oldest() {
     while (!peers_.empty())
       if (give_up(peers_.begin()->first)) return true;
     return false;
   }
 
-  // Unless its hello has come meanwhile and wasn't read yet: then this process is late, not the peer. True: it is
-  // closed without one.
+  // Closes a peer without a hello. Spares one whose hello has arrived unread: this process is late, not the peer. True:
+  // the peer was closed.
   bool give_up(std::uint64_t id) {
     const auto found = peers_.find(id);
     if (found == peers_.end()) return false;
@@ -120,7 +120,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     return refused_ != refused_before;
   }
 
-  // The system lacks something; who waits would wake us at once, over and over.
+  // The system lacks a resource. Retrying at once would spin, because the waiting peer wakes the loop again and again.
   void wait_a_little() {
     pause_.expires_after(kPause);
     pause_.async_wait([self = shared_from_this()](const asio::error_code& error) {
@@ -128,7 +128,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     });
   }
 
-  // No file descriptor is left: one that was kept for this serves to close who waits, so that he isn't left waiting.
+  // No file descriptor is left. A spare one accepts and closes the waiting peer, so that the peer doesn't hang.
   void turn_away_one() {
     reserve_ = Descriptor();
     Descriptor(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -187,7 +187,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   asio::steady_timer pause_;
   Descriptor reserve_;
   const std::shared_ptr<PeerCount> peer_count_ = std::make_shared<PeerCount>();
-  std::map<std::uint64_t, Peer> peers_;  // by age
+  std::map<std::uint64_t, Peer> peers_;  // ids grow, so the oldest is first
   std::uint64_t last_id_ = 0;
   std::uint64_t refused_ = 0;
   bool stopped_ = false;
@@ -233,7 +233,7 @@ Result<Descriptor> bind_and_listen(const std::string& address, const TcpOptions&
   Result<Descriptor> fd = open_socket(endpoint.storage.ss_family, options);
   if (!fd) return fd;
   const int on = 1;
-  setsockopt(fd->get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // a port whose last owner just died is free
+  setsockopt(fd->get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // frees the port of a process that just ended
   if (::bind(fd->get(), endpoint.get(), endpoint.length) != 0 || ::listen(fd->get(), SOMAXCONN) != 0)
     return cannot_listen(address, errno);
   return fd;

@@ -1,4 +1,4 @@
-// One socket and what we want of it. Errors carry the system's words and what was being done.
+// One socket and its options. Errors carry the system's words and what was being done.
 #pragma once
 
 #include <sys/socket.h>
@@ -27,7 +27,7 @@ std::string to_string(const Endpoint& endpoint);
 Endpoint local_endpoint(int fd);
 Endpoint remote_endpoint(int fd);
 
-// The other end is on this host: a loopback address, or the same one at both ends.
+// Whether the other end is on this host: a loopback address, or the same address at both ends.
 bool same_host(const Endpoint& local, const Endpoint& remote);
 
 struct HostAndPort {
@@ -35,20 +35,20 @@ struct HostAndPort {
   std::string port;
 };
 
-// "host:port" or "[ipv6]:port". kConfig with a sentence otherwise.
+// "host:port" or "[ipv6]:port". kConfig with a reason otherwise.
 Result<HostAndPort> parse_address(const std::string& address);
 
-// All endpoints of a host, by the system's resolver; may block for seconds. Never empty.
+// All endpoints of a host, by the system's resolver, which may block for seconds. Never empty.
 Result<std::vector<Endpoint>> resolve(const HostAndPort& address);
-// The same without asking anybody: empty if the host is a name.
+// The same without a resolver: empty if the host is a name.
 std::vector<Endpoint> numeric_endpoint(const HostAndPort& address);
 
-// A non-blocking socket, closed on exec, with our options.
+// A non-blocking socket with our options, closed on exec.
 Result<Descriptor> open_socket(int family, const TcpOptions& options);
-// TCP_NODELAY, keepalive, user timeout: of a connection. Congestion control: of a listener too.
+// For a connection: TCP_NODELAY, keepalive, user timeout. For a listener too: congestion control.
 void set_connection_options(int fd, const TcpOptions& options);
 
-// errno as words, ours where they matter to the caller ("connection refused").
+// errno as words; our own words where a caller depends on them ("connection refused").
 std::string system_words(int error);
 
 }  // namespace disttrain::transport

@@ -19,9 +19,9 @@ wire::ChecksumKind checksum_kind(int fd, const TcpOptions& options) {
   return needed ? wire::ChecksumKind::kCrc32c : wire::ChecksumKind::kNone;
 }
 
-// Nothing is congested between two tasks of one host, and a congestion control that paces (bbr) costs there: 80 MB both
-// ways in 1 MiB frames took 40 ms of both cores with cubic and 71 ms with bbr. So unless the operator names one, the
-// first of these that the system allows is taken.
+// Two tasks on one host have no congested link, and there a congestion control that paces (bbr) costs CPU time: 80 MB
+// both ways in 1 MiB frames took 40 ms of both cores with cubic and 71 ms with bbr. So unless the operator names one,
+// this takes the first of these that the system allows.
 void unpace(int fd) {
   for (const std::string_view name : {"cubic", "reno"})
     if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0) return;
@@ -54,7 +54,7 @@ void TcpStream::start(ConnectionHandler& handler) {
 
 void TcpStream::close() {
   if (closed_) return;
-  // What the kernel takes at once still goes; frozen payloads aren't looked at after this.
+  // The kernel still takes what it has room for; frozen payloads aren't read after this.
   if (!failure_ && !send_failure_) static_cast<void>(queue_.flush(socket_.native_handle(), kBytesPerTurn));
   count_sent();
   closed_ = true;
@@ -172,7 +172,7 @@ void TcpStream::receive_turn() {
     const std::size_t n = read_some(asked);
     if (failure_) return;
     total += n;
-    if (n < asked) {  // drained: asking once more would only be told so
+    if (n < asked) {  // the socket is empty: another read would only say so
       if (n > 0 && !deliver()) return;
       return send_failure_ ? fail_later(*send_failure_) : wait_readable();
     }

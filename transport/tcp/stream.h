@@ -1,5 +1,5 @@
-// Inside tcp: the state of a connection and its two ways. Owned by a TcpConnection and by the operations under way on
-// its loop; all calls on that loop.
+// Inside tcp: the state of a connection, sending and receiving. Owned by a TcpConnection and by its operations on the
+// loop; make all calls on that loop.
 #pragma once
 
 #include <asio/posix/stream_descriptor.hpp>
@@ -29,16 +29,16 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   std::uint64_t bytes_sent() const { return queue_.bytes_sent(); }
 
  private:
-  // One turn moves so much each way at most, then others on the loop have theirs.
+  // One turn moves at most this many bytes each way; then others on the loop have their turn.
   static constexpr std::size_t kBytesPerTurn = 4 * 1024 * 1024;
 
-  // Receiving. At most one of: a turn is posted, or the socket is waited for.
+  // Receiving. At most one of the two is pending: a posted turn, or a wait for the socket.
   void post_receive();
   void wait_readable();
   void receive_turn();
-  // Gives whole frames to the handler. False: stop, closed or paused.
+  // Gives whole frames to the handler. False: stop, because the connection is closed or paused.
   bool deliver();
-  // Bytes read; 0: none now, or the connection failed.
+  // Bytes read; 0: none available, or the connection failed.
   std::size_t read_some(std::size_t& asked);
 
   // Sending.
@@ -46,10 +46,10 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   void flush();
   void tell_sent();
   void count_sent();
-  // What the peer said before it went is still read and given to the handler: often it says why.
+  // Still reads what the peer sent before it went, and gives it to the handler: often it says why.
   void sending_failed(const Error& why);
 
-  // The handler hears of it in a turn of its own.
+  // The handler is told in a turn of its own.
   void fail_later(Error why);
   void post_failure();
 
@@ -61,21 +61,21 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   PeerSlot slot_;
   wire::FrameReader reader_;
   SendQueue queue_;
-  ConnectionHandler* handler_ = nullptr;  // none before start() and once closed
-  std::optional<Error> send_failure_;     // told once all is read, unless reading gives a reason of its own
-  std::optional<Error> failure_;          // told by the turn that is posted
+  ConnectionHandler* handler_ = nullptr;  // null before start() and after close
+  std::optional<Error> send_failure_;     // reported once all is read, unless reading fails with a reason of its own
+  std::optional<Error> failure_;          // reported by the posted turn
   bool closed_ = false;
   bool paused_ = false;
-  // What waits in the loop: a receive turn or a wait to read, a wait to write, telling what was sent.
+  // Operations that may wait in the loop: a receive turn or a wait to read, a wait to write, a report of what was sent.
   HandlerMemory receive_memory_;
   HandlerMemory write_memory_;
   HandlerMemory tell_memory_;
-  std::vector<std::uint64_t> told_;  // kept for its memory
+  std::vector<std::uint64_t> told_;  // kept so that its memory is reused
   bool receive_under_way_ = false;
   bool write_wait_under_way_ = false;
   bool tell_under_way_ = false;
   std::uint64_t bytes_received_;
-  std::uint64_t bytes_counted_ = 0;  // of those sent, in traffic_
+  std::uint64_t bytes_counted_ = 0;  // sent bytes that traffic_ already includes
   const std::shared_ptr<Traffic> traffic_;
 };
 

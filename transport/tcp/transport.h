@@ -1,5 +1,5 @@
-// tcp: between hosts, and on one host where nothing faster is chosen. Addresses are "host:port", "[ipv6]:port" with a
-// port of 0 for any free one, and, to listen, "fd:N": an open listening socket that was handed to this process.
+// tcp: between hosts, and within one host. Addresses are "host:port" or "[ipv6]:port", with port 0 for any free port; a
+// listener may also name "fd:N", an open listening socket that was handed to this process.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace disttrain::transport {
 
-// Outlives nothing: listeners and connections keep copies of its options and share its counters.
+// May end first: listeners and connections keep copies of its options and share its counters.
 class TcpTransport final : public Transport {
  public:
-  // `options` pass validate().
+  // `options` must pass validate().
   explicit TcpTransport(TcpOptions options = {}) : options_(std::move(options)) {}
 
   const char* name() const override { return "tcp"; }
@@ -27,7 +27,7 @@ class TcpTransport final : public Transport {
  private:
   const TcpOptions options_;
   const std::shared_ptr<Traffic> traffic_ =
-      std::make_shared<Traffic>();  // shared with connections, which may outlive it
+      std::make_shared<Traffic>();  // shared with connections, which may outlive the transport
 };
 
 }  // namespace disttrain::transport

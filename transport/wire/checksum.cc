@@ -11,7 +11,8 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t previous) {
   std::uint32_t state = ~previous;                      // the library leaves both inversions to its caller
   while (!bytes.empty()) {
     const std::size_t n = std::min(bytes.size(), kPiece);
-    auto* begin = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data()));  // it only reads
+    // the library only reads them
+    auto* begin = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data()));
     state = crc32_iscsi(begin, static_cast<int>(n), state);
     bytes = bytes.subspan(n);
   }

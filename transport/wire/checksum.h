@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli; RFC 3720 appendix B.4: "123456789" gives 0xe3069283), by the processor's instructions.
+// CRC-32C (Castagnoli; RFC 3720 appendix B.4: "123456789" gives 0xe3069283), with the CPU's instructions.
 #pragma once
 
 #include <cstddef>

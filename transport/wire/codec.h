@@ -1,7 +1,7 @@
-// Messages to bytes and back. Encoding can't fail but for size; decoding trusts nothing: whatever the bytes are, the
-// answer is a whole, checked message (enums in range, texts and lists within common/bounds.h, texts printable,
-// intervals and layouts valid) or an Error of kData that says what made no sense. No I/O, no state, any thread.
-// protocol.capnp is the book of all messages.
+// Messages to bytes and back. Encoding fails only for size. Decoding trusts nothing: for any bytes the result is a
+// whole, checked message (enums in range, texts and lists within common/bounds.h, texts printable, intervals and
+// layouts valid) or a kData error that says what was wrong. No I/O, no state, any thread. protocol.capnp is the book of
+// all messages.
 //
 // How a shell sends and receives (transport/control_link.h does this for control connections):
 //
@@ -47,7 +47,7 @@ using Bytes = std::span<const std::byte>;
 
 // --- Session: kHello, kWelcome, kRefused; in the control part.
 
-// What a peer is answered when it says hello.
+// The answer to a hello.
 using HelloAnswer = std::variant<Welcome, Refused>;
 
 std::vector<std::byte> encode(const Hello& hello);
@@ -69,7 +69,7 @@ using ControlMessage =
                  MarkChannels, AbandonCheckpoint, ShardWritten, CheckpointFailed, SaveRequest, CheckpointSaved,
                  EventsRequest, EventsAnswer, LeaveRequest, LeaveGranted>;
 
-// A message of at most 64 KiB is the control part of a kControl frame, a bigger one the payload of a kBlob frame.
+// A message of at most 64 KiB is the control part of a kControl frame, a larger one the payload of a kBlob frame.
 struct EncodedControl {
   FrameType type = FrameType::kControl;
   std::vector<std::byte> bytes;
@@ -78,21 +78,21 @@ struct EncodedControl {
   Bytes payload() const { return type == FrameType::kBlob ? Bytes(bytes) : Bytes(); }
 };
 
-// Refuses (kData) what doesn't fit into 64 MiB.
+// kData if the message doesn't fit into 64 MiB.
 Result<EncodedControl> encode(const ControlMessage& message);
-// kConfig: a message of a later version, to be counted and dropped. kData: it makes no sense.
+// kConfig: a message of a later version; count and drop it. kData: it is malformed.
 Result<ControlMessage> decode_control(FrameType type, Bytes control, Bytes payload);
 // "Heartbeat": for logs and counters.
 const char* name_of(const ControlMessage& message);
 
-// --- Data: channels and shard peers; in the control part. A fraction of a microsecond each, no allocation but the
-// lists of a decoded message.
+// --- Data: channels and shard peers; in the control part. A fraction of a microsecond each; only the lists of a
+// decoded message allocate.
 
-// Memory for one encoded data message. What encode() returned lies in it until the next encode().
+// Memory for one encoded data message. The result of encode() lies in it until the next encode().
 class ScratchBuffer {
  public:
   std::span<std::uint64_t> words() { return words_; }
-  // Words that the last message used and left nonzero; kept so that only these are cleared for the next.
+  // Words that the last message used; only these are cleared for the next one.
   std::size_t used_words = 0;
 
  private:
@@ -111,7 +111,7 @@ Bytes encode(const MarkTaken& taken, ScratchBuffer& scratch);
 Bytes encode(const Cut& cut, ScratchBuffer& scratch);
 
 Result<Push> decode_push(Bytes control);
-// The same into a message whose memory is used again. After an error it holds anything.
+// The same into a message whose memory is reused. After an error its content is unspecified.
 Status decode_push(Bytes control, Push& into);
 Result<Pull> decode_pull(Bytes control);
 Result<Parameters> decode_parameters(Bytes control);

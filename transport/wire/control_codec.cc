@@ -1,5 +1,5 @@
-// The switchboard of the control connections: which message it is. What is in it: job_codec.cc, report_codec.cc,
-// checkpoint_codec.cc, client_codec.cc.
+// The control messages: which message it is. The codecs of their contents are in job_codec.cc, report_codec.cc,
+// checkpoint_codec.cc and client_codec.cc.
 #include "transport/wire/control_messages.h"
 
 namespace disttrain::wire {

@@ -1,5 +1,5 @@
-// The messages on the path of a step. Each is built in the caller's scratch buffer as one segment behind its 8-byte
-// segment table, which is what capnp::messageToFlatArray would make of it with three allocations and a copy.
+// The messages on the path of a step. Each is built in the caller's scratch buffer, as an 8-byte segment table followed
+// by one segment. capnp::messageToFlatArray would give the same bytes with three allocations and a copy.
 #include <algorithm>
 
 #include "common/check.h"
@@ -9,7 +9,7 @@
 namespace disttrain::wire {
 namespace {
 
-// Gives out the scratch buffer as the only segment: our own messages are bounded so that they fit.
+// Uses the scratch buffer as the only segment: our own messages are bounded so that they fit.
 class ScratchBuilder final : public capnp::MessageBuilder {
  public:
   explicit ScratchBuilder(std::span<std::uint64_t> words) : words_(words) {}
@@ -29,8 +29,8 @@ class ScratchBuilder final : public capnp::MessageBuilder {
 template <typename Root, typename Fill>
 Bytes build_in(ScratchBuffer& scratch, Fill fill) {
   const std::span<std::uint64_t> words = scratch.words();
-  std::fill_n(words.begin(), scratch.used_words, 0);  // a builder wants its segment zeroed
-  scratch.used_words = words.size();                  // should a check below end in a test's death
+  std::fill_n(words.begin(), scratch.used_words, 0);  // a builder needs its segment zeroed
+  scratch.used_words = words.size();                  // also correct if a check below ends a death test
   ScratchBuilder builder(words.subspan(1));
   fill(builder.initRoot<Root>());
   const std::size_t size = builder.getSegmentsForOutput()[0].size();

@@ -46,7 +46,7 @@ enum class FrameType : std::uint16_t {
   kCommit = 49,
   kPacerNews = 50,
   kCut = 51,
-  // Channels and shard peers: nothing else was to be sent for a while; the sender lives and the link carries.
+  // Channels and shard peers: shows that the sender lives and the link works, when nothing else was sent for a while.
   kAlive = 64,
 };
 

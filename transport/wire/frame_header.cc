@@ -12,7 +12,7 @@ constexpr std::size_t kMagicAt = 0, kVersionAt = 4, kTypeAt = 6, kJobAt = 8, kCo
                       kSequenceAt = 24, kPayloadBytesAt = 32, kPayloadChecksumAt = 40, kChecksumKindAt = 44,
                       kHeaderChecksumAt = 60;
 
-// Little-endian whatever the host is; compilers make one move of it.
+// Little-endian on every host; compilers turn it into one move.
 template <typename Integer>
 void put(std::byte* to, Integer value) {
   for (std::size_t i = 0; i < sizeof(Integer); ++i) to[i] = static_cast<std::byte>((value >> (8 * i)) & 0xff);

@@ -18,8 +18,8 @@ std::span<const std::byte> FrameReader::control() const {
 FrameReader::Room FrameReader::room() {
   const std::span<std::byte> free = std::span(staging_).subspan(end_);
   if (state_ == State::kPayload) return {landing_.subspan(landed_), free.first(std::min(free.size(), kReadAhead))};
-  // Not all of what is free: some is left for what comes behind this frame's payload, so that one read can show both
-  // that the frame is whole and that there is no more.
+  // Not all of the free room: some is left for what follows this frame's payload, so that one read can show both that
+  // the frame is whole and that there is no more.
   return {free.first(free.size() - kReadAhead), {}};
 }
 
@@ -33,7 +33,7 @@ void FrameReader::received(std::size_t bytes) {
   end_ += bytes;
 }
 
-// After it `bytes` from begin_ on have a place, and a read-ahead twice. Moves what is staged.
+// Makes room for `bytes` from begin_ on and two read-aheads. Moves what is staged.
 void FrameReader::make_room(std::size_t bytes) {
   if (begin_ == end_) begin_ = end_ = 0;
   if (begin_ + bytes + 2 * kReadAhead <= staging_.size()) return;
@@ -44,7 +44,7 @@ void FrameReader::make_room(std::size_t bytes) {
 }
 
 void FrameReader::landed(std::size_t bytes) {
-  if (header_.checksum_kind == ChecksumKind::kCrc32c)  // now, while they are in the cache
+  if (header_.checksum_kind == ChecksumKind::kCrc32c)  // computed now, while the bytes are in the cache
     checksum_ = crc32c(landing_.subspan(landed_, bytes), checksum_);
   landed_ += bytes;
 }

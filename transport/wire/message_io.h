@@ -45,8 +45,8 @@ inline capnp::ReaderOptions reader_options(std::size_t message_words) {
   return options;
 }
 
-// The words of a message that begins at any byte: staging buffers don't align what they get. Small messages are moved
-// to the stack, no heap involved.
+// The words of a message that begins at any byte: staging buffers don't align their content. Small messages are copied
+// to the stack, without the heap.
 class AlignedMessage {
  public:
   explicit AlignedMessage(Bytes bytes) {

@@ -13,9 +13,9 @@
 
 namespace disttrain::wire {
 
-// --- Texts. Each kind is read and written by its own pair.
+// --- Texts. Each kind has its own pair of functions.
 
-// Bytes of which only the receiver knows what they mean: a job's TOML, JSON.
+// Bytes whose meaning only the receiver knows: a job's TOML, JSON.
 capnp::Text::Reader write_bytes(const std::string& s, std::size_t most, const char* what);
 std::string read_bytes(capnp::Text::Reader t, std::size_t most, const char* what);
 
@@ -23,11 +23,11 @@ std::string read_bytes(capnp::Text::Reader t, std::size_t most, const char* what
 capnp::Text::Reader write_path(const std::string& s, const char* what);
 std::string read_path(capnp::Text::Reader t, const char* what);
 
-// What something is known by: an address, a host, a job, a variable. One that isn't printable is refused.
+// The name of something: an address, a host, a job, a variable. A name that isn't printable is refused.
 capnp::Text::Reader write_name(const std::string& s, const char* what);
 std::string read_name(capnp::Text::Reader t, const char* what);
 
-// A sentence. The writer cuts it, the reader makes it printable.
+// A sentence. The writer truncates it, the reader makes it printable.
 struct CutText {
   std::string text;
   operator capnp::Text::Reader() const { return {text.c_str(), text.size()}; }
@@ -36,7 +36,7 @@ inline CutText write_sentence(const std::string& s) {
   return {std::string(cut_text(s, kMaxTextBytes))};
 }
 std::string read_sentence(capnp::Text::Reader t, const char* what);
-// Several, in lines.
+// Several lines of text.
 inline CutText write_lines(const std::string& s, std::size_t most) {
   return {std::string(cut_text(s, most))};
 }
@@ -49,7 +49,7 @@ Duration read_duration(std::int64_t nanoseconds, const char* what);
 
 std::uint64_t read_number(std::uint64_t number, std::uint64_t most, const char* what);
 
-// The enumerators of `Value` stand in the order of those in the schema, from 0 without gaps, up to `last`.
+// The enumerators of `Value` have the same order as the schema's, from 0 without gaps, up to `last`.
 template <typename Value, typename SchemaEnum>
 Value read_enum(SchemaEnum raw, Value last, const char* what) {
   const auto number = static_cast<std::uint16_t>(raw);
@@ -98,7 +98,7 @@ TaskId read_task(Reader& reader) {
 void write(const Member& member, schema::Member::Builder b);
 Member read(schema::Member::Reader r);
 
-// Its reason is cut, too.
+// The reason is truncated, too.
 void write(const Refused& refused, schema::Refused::Builder b);
 Refused read(schema::Refused::Reader r);
 
@@ -112,11 +112,11 @@ Owner read(schema::Owner::Reader r);
 void write(const Interval& interval, schema::Interval::Builder b);
 Interval read(schema::Interval::Reader r);
 
-// Every shape's product is at least 1, their sum at most kMaxElements.
+// Every shape's product is at least 1; their sum is at most kMaxElements.
 void write(const ModelSpec& model, schema::Model::Builder b);
 ModelSpec read(schema::Model::Reader r);
 
-// Passes validate().
+// The result of read() passes validate().
 void write(const Layout& layout, schema::Layout::Builder b);
 Layout read(schema::Layout::Reader r);
 
@@ -126,7 +126,7 @@ JobConfig read(schema::JobConfig::Reader r);
 
 // --- Lists, of the values above.
 
-// The size of a list that is about to be written.
+// The checked size of a list to be written.
 template <typename T>
 unsigned list_size(const std::vector<T>& list, std::size_t max, const char* what) {
   if (list.size() > max)

@@ -3,9 +3,9 @@
 # A frame (frame.h) carries one message in its control part, or a big one in its payload. The C++ values of the same
 # names are in common/messages; codec.h turns one into the other and checks ranges.
 #
-# Versions: fields are added at the end, never renumbered or reused; a retired one keeps its line and its history.
-# A reader of an older version skips what it doesn't know, a writer of an older version leaves the defaults.
-# Version 1: everything below.
+# Versions: fields are added at the end, never renumbered or reused; a retired field keeps its line and its history. A
+# reader of an older version skips fields that it doesn't know; a writer of an older version leaves them at their
+# defaults. Version 1: everything below.
 @0xd1577a1e0c0de001;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -15,7 +15,7 @@ $Cxx.namespace("disttrain::wire::schema");
 
 enum Role { chief @0; ps @1; worker @2; }
 
-# One process in its place. The same place with another incarnation is another process.
+# One process in its place. Another process in the same place has another incarnation.
 struct Member {
   role @0 :Role;
   index @1 :UInt32;
@@ -28,7 +28,7 @@ struct Roster {
   members @1 :List(Member);
 }
 
-# Who owns a shard, and where it is dialled.
+# The owner of a shard, and the address to dial.
 struct Owner {
   ps @0 :Member;
   address @1 :Text;
@@ -66,7 +66,7 @@ struct Bucket {
   elements @3 :UInt64;
 }
 
-# Where each element of each variable lives; agreed once per generation.
+# Where each element of each variable lives; fixed for a generation.
 struct Layout {
   model @0 :Model;
   shards @1 :UInt32;
@@ -215,9 +215,9 @@ struct JobConfig {
 
 # ---------------------------------------------------------------------------------------------- Session
 
-# Whoever opens a connection says hello first and nothing else until it is answered by Welcome or Refused. A listener
-# closes who is silent for hello_timeout. The first 16 bytes of the frame keep their meaning in all versions, so that a
-# hello of an unknown version can still be refused with a sentence.
+# The peer that opens a connection says hello first, and nothing else until Welcome or Refused answers it. A listener
+# closes a peer that is silent for hello_timeout. The first 16 bytes of the frame keep their meaning in all versions, so
+# that a hello of an unknown version can still be refused with a sentence.
 struct Hello {
   oldestVersion @0 :UInt16;
   newestVersion @1 :UInt16;
@@ -231,9 +231,9 @@ struct Hello {
   }
 }
 
-# A ps or a worker opens its control connection to the chief, and opens it again whenever it is lost. The incarnation
-# tells the chief whether this is the task it knew. Refused: another cluster, an unlisted task, a place whose process
-# answers the chief's probe.
+# A ps or a worker opens its control connection to the chief, and opens it again whenever it is lost. By the incarnation
+# the chief knows whether this is the same process. Refused: another cluster, an unlisted task, a place whose present
+# process answers the chief's probe.
 struct TaskHello {
   member @0 :Member;
   address @1 :Text;
@@ -243,13 +243,13 @@ struct TaskHello {
   memoryBytes @5 :UInt64;   # ps
   threads @6 :UInt32;       # worker
   device @7 :Text;          # worker
-  journal @8 :UInt64;       # of the chief it last knew
-  job @9 :UInt32;           # what it holds
+  journal @8 :UInt64;  # of the chief that it last obeyed
+  job @9 :UInt32;  # the job that it holds
   generation @10 :UInt64;
-  metrics @11 :Text;        # host:port of its metrics, "" = none
-  token @12 :UInt64;        # ps: the secret of that generation's channels, for a chief that was restarted; 0 = none
-  term @13 :UInt64;         # of that chief: one of an older term, whose journal is an old copy, learns so
-  chief @14 :UInt64;        # its process
+  metrics @11 :Text;  # host:port of its metrics, "" = none
+  token @12 :UInt64;  # ps: the secret of that generation's channels, for a restarted chief; 0 = none
+  term @13 :UInt64;  # term of that chief; it shows a chief of an older term that its journal is an old copy
+  chief @14 :UInt64;  # incarnation of that chief
 }
 
 # A command line opens a connection to the chief for its requests.
@@ -258,7 +258,7 @@ struct ClientHello {
 }
 
 # A worker opens a channel to one shard, after OpenJob. Refused with code temporary while the ps hasn't made the shard
-# yet: the worker dials again. Welcome.lastSequence says where the channel goes on.
+# yet; then the worker dials again. The channel continues after Welcome.lastSequence.
 struct ChannelHello {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -280,28 +280,29 @@ struct Welcome {
   version @0 :UInt16;               # chosen from the hello's range
   term @1 :UInt64;                  # control connections
   journal @2 :UInt64;               # control connections
-  heartbeatTimeout @3 :Int64;       # control connections, nanoseconds: the chief's holds for all
+  heartbeatTimeout @3 :Int64;  # control connections, nanoseconds; the chief's timeout applies to all tasks
   lastSequence @4 :UInt64;          # channels
   warnings @5 :List(Text);
-  chief @6 :UInt64;                 # control connections: the chief's incarnation; 0 = an older version
-  former @7 :List(UInt64);          # control connections: the incarnations of the terms before, the newest first
+  chief @6 :UInt64;  # control connections: the chief's incarnation; 0 = an older version
+  former @7 :List(UInt64);  # control connections: the chief's incarnations in the terms before, newest first
 }
 
 enum ErrorCode {
   failed @0; usage @1; data @2; noInput @3; unavailable @4; software @5; temporary @6; noPermission @7; config @8;
 }
 
-# A hello or a request that isn't granted. Nothing has changed. After a refused hello the connection is closed.
+# A hello or a request that isn't granted. Nothing was changed. After a refused hello the connection is closed.
 struct Refused {
   code @0 :ErrorCode;
   reason @1 :Text;
-  ends @2 :Bool;   # another attempt is in vain: the process ends with the code, also where that is temporary
-  by @3 :Member;   # the task that refuses; absent: a chief. A chief that probes an address knows by it who lives there
+  ends @2 :Bool;  # another attempt is useless: the process ends with the code, even if the code is temporary
+  by @3 :Member;  # the task that refuses, so that a chief that probes an address knows which task lives there; absent:
+                  # a chief
 }
 
 # ---------------------------------------------------------------------------------------------- Control connections
 
-# The message of a control frame or a blob. A receiver that doesn't know the field that is set counts and drops it.
+# The message of a control frame or a blob. A receiver that doesn't know the field counts the message and drops it.
 struct ControlMessage {
   union {
     describeJob @0 :DescribeJob;
@@ -349,12 +350,13 @@ struct ControlMessage {
     checkpointSaved @42 :CheckpointSaved;
     eventsRequest @43 :EventsRequest;
     eventsAnswer @44 :EventsAnswer;
-    leaveRequest @45 :Void;  # task -> chief: it was told to end. Answered by leaveGranted, when nothing hangs on it
+    leaveRequest @45 :Void;  # task -> chief: it was told to end. The chief answers leaveGranted once nothing depends on
+                             # the task
     leaveGranted @46 :Void;
   }
 }
 
-# chief -> one worker, before anything is placed. It reads the data's shape and builds the model once.
+# chief -> one worker, before anything is placed. The worker reads the data's shape and builds the model once.
 # Answered by JobDescribed, or by TaskFailed with what is wrong with the data or the model.
 struct DescribeJob {
   job @0 :UInt32;
@@ -367,10 +369,10 @@ struct JobDescribed {
   model @1 :Model;
   trainRecords @2 :UInt64;
   evaluationRecords @3 :UInt64;
-  unreachable @4 :List(Member);  # of DescribeJob.reach
+  unreachable @4 :List(Member);  # those of DescribeJob.reach that didn't answer
 }
 
-# chief -> every ps. It makes the shards that `owners` gives to it, with all their memory and the initial values.
+# chief -> every ps. The ps makes the shards that `owners` assigns to it, with all their memory and initial values.
 # Answered by ShardsCreated or TaskFailed.
 struct CreateShards {
   job @0 :UInt32;
@@ -394,7 +396,7 @@ struct ShardsCreated {
   generation @1 :UInt64;
 }
 
-# chief -> every worker. It builds its engine, opens its data and a channel to each shard.
+# chief -> every worker. The worker builds its engine, opens its data and a channel to each shard.
 # Answered by JobOpened or TaskFailed.
 struct OpenJob {
   job @0 :UInt32;
@@ -414,13 +416,13 @@ struct JobOpened {
   generation @1 :UInt64;
 }
 
-# chief -> every worker, when all have opened and the pacer has its roster: the first step may begin.
+# chief -> every worker, when all have opened the job and the pacer has its roster: the first step may begin.
 struct StartJob {
   job @0 :UInt32;
   generation @1 :UInt64;
 }
 
-# chief -> every worker: stop at the next step, or go on. While it lasts no worker takes silence for a stall.
+# chief -> every worker: stop before the next step, or go on. During the pause no worker counts silence as a stall.
 struct PauseJob {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -443,8 +445,8 @@ struct RosterApplied {
   pacer @4 :PacerReport;
 }
 
-# chief -> every ps when a worker is lost: no frame of this incarnation changes state any more.
-# Answered by one WorkerFenced per shard; only then is what it had borrowed lent again.
+# chief -> every ps, when a worker is lost: no frame of this incarnation may change state any more. Answered by one
+# WorkerFenced per shard; only then are its leased records lent again.
 struct FenceWorker {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -460,7 +462,7 @@ struct WorkerFenced {
   lastClock @5 :UInt64;
 }
 
-# worker -> chief before it runs dry; at most one is outstanding. Answered by LeaseGrant.
+# worker -> chief, before its records are used up; at most one is outstanding. Answered by LeaseGrant.
 struct LeaseRequest {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -480,41 +482,42 @@ struct Lease {
   rank @7 :UInt32;
 }
 
-# chief -> worker. Journaled before it is sent. `last`: nothing follows.
+# chief -> worker. Journaled before it is sent. `last`: no more leases follow.
 struct LeaseGrant {
   job @0 :UInt32;
   generation @1 :UInt64;
   lease @2 :Lease;  # may be absent
   last @3 :Bool;
-  roster @4 :UInt64;  # sync: that `last` is said for
+  roster @4 :UInt64;  # sync: the roster for which `last` holds
 }
 
-# worker -> chief, once: at a push boundary, all pushes answered; its data or the job's steps are used up, or StopJob.
+# worker -> chief, once, between two pushes and with all pushes answered: its data or the job's steps are used up, or it
+# got StopJob.
 struct WorkerFinished {
   job @0 :UInt32;
   generation @1 :UInt64;
   steps @2 :UInt64;
 }
 
-# chief -> workers: end at the next push boundary and say WorkerFinished.
+# chief -> workers: stop after the current push and send WorkerFinished.
 struct StopJob {
   job @0 :UInt32;
   generation @1 :UInt64;
 }
 
-# chief -> one worker: the evaluations of mid-run are now yours.
+# chief -> one worker: from now on it does the evaluations during training.
 struct SetEvaluator {
   job @0 :UInt32;
   generation @1 :UInt64;
 }
 
-# chief -> one worker, after all WorkerFinished: pull and go through the test set. Answered by Evaluated.
+# chief -> one worker, after all WorkerFinished: pull the parameters and evaluate the test set. Answered by Evaluated.
 struct Evaluate {
   job @0 :UInt32;
   generation @1 :UInt64;
 }
 
-# worker -> chief, as the answer, or by itself in mid-run.
+# worker -> chief, as the answer to Evaluate, or unasked during training.
 struct Evaluated {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -529,7 +532,7 @@ struct Evaluated {
   parametersHash @10 :UInt64;
 }
 
-# chief -> all: release everything of the job. Answered by JobClosed, also by a task that doesn't know the job.
+# chief -> all: release everything of the job. Answered by JobClosed, even by a task that doesn't know the job.
 struct CloseJob {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -541,7 +544,7 @@ struct JobClosed {
   job @0 :UInt32;
 }
 
-# task -> chief: the job can't go on here; the task itself is well.
+# task -> chief: the job can't go on at this task; the task itself is healthy.
 struct TaskFailed {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -549,15 +552,15 @@ struct TaskFailed {
   reason @3 :Text;
 }
 
-# task -> chief: "I can't reach it". Makes the chief probe at once. Said again while the link is away, and once more,
-# withdrawn, when it is back.
+# task -> chief: "I can't reach that task". The chief probes it at once. Repeated while the link is down, and sent once
+# more, withdrawn, when the link is back.
 struct Accusation {
   job @0 :UInt32;
   generation @1 :UInt64;
   role @2 :Role;
   index @3 :UInt32;
   reason @4 :Text;
-  lasts @5 :Int64;  # nanoseconds since the accused was heard last
+  lasts @5 :Int64;  # nanoseconds since the accused was last heard
   withdrawn @6 :Bool;
 }
 
@@ -588,8 +591,8 @@ struct PacerReport {
   learningRate @14 :Float64;  # of the next update
 }
 
-# task -> chief, each tenth of the heartbeat timeout. Answered by HeartbeatAnswer. That it comes shows that the task
-# lives; what it says shows whether it progresses.
+# task -> chief, each tenth of the heartbeat timeout. Answered by HeartbeatAnswer. Its arrival shows that the task
+# lives, its content whether the task makes progress.
 struct Heartbeat {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -602,18 +605,18 @@ struct Heartbeat {
   turns @8 :List(UInt64);      # of each shard thread; ps
   pacer @9 :PacerReport;       # from the ps that owns the pacer, else absent
   shards @10 :List(ShardLoad); # of each shard that it holds; ps
-  work @11 :UInt64;            # pieces of long work done for the job; only its growth means anything
+  work @11 :UInt64;  # pieces of long work done for the job; only its growth has a meaning
 }
 struct ShardLoad {
   shard @0 :UInt32;
-  lived @1 :Int64;     # nanoseconds, as all here
+  lived @1 :Int64;  # nanoseconds, like the two below
   busy @2 :Int64;
   applying @3 :Int64;
 }
 
 struct HeartbeatAnswer {
   term @0 :UInt64;
-  heartbeatTimeout @1 :Int64;  # nanoseconds; the chief's holds for all
+  heartbeatTimeout @1 :Int64;  # nanoseconds; the chief's timeout applies to all tasks
 }
 
 struct LogLine {
@@ -624,7 +627,7 @@ struct LogLine {
   text @4 :Text;
 }
 
-# task -> chief as they arise; chief -> client as the answer to LogsRequest. No answer.
+# task -> chief as they are written; chief -> client as the answer to LogsRequest. No answer.
 struct LogLines {
   lines @0 :List(LogLine);
   dropped @1 :UInt64;
@@ -633,7 +636,7 @@ struct LogLines {
 # ---------------------------------------------------------------------------------------------- Checkpoints
 # common/messages/checkpoint.h has their order.
 
-# chief -> every ps: make the files of its shards in the attempt's folder, with room for all of their bytes.
+# chief -> every ps: create the files of its shards in the attempt's folder and reserve all of their space.
 # Answered by CheckpointPrepared or CheckpointFailed, before anything stalls.
 struct PrepareCheckpoint {
   job @0 :UInt32;
@@ -649,7 +652,7 @@ struct CheckpointPrepared {
   attempt @2 :UInt64;
 }
 
-# chief -> the pacer's ps, sync: cut at a step, or at once when it is past.
+# chief -> the pacer's ps, sync: cut at a step, or at once if the step has passed.
 struct TakeCut {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -657,14 +660,14 @@ struct TakeCut {
   at @3 :UInt64;
 }
 
-# chief -> every worker, async and ssp: a Mark on every channel at the next boundary between two pushes.
+# chief -> every worker, async and ssp: send a Mark on every channel before the next push.
 struct MarkChannels {
   job @0 :UInt32;
   generation @1 :UInt64;
   attempt @2 :UInt64;
 }
 
-# chief -> every ps: the attempt is given up. Marked workers are let go, what was written is left to the chief.
+# chief -> every ps: the attempt is abandoned. Release the marked workers; the chief removes what was written.
 struct AbandonCheckpoint {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -701,7 +704,7 @@ struct ShardWritten {
   }
 }
 
-# ps -> chief: no room, an error of the disk. The shard is well, training goes on.
+# ps -> chief: no space, or a disk error. The shard is healthy, and training goes on.
 struct CheckpointFailed {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -716,14 +719,14 @@ struct CheckpointFailed {
 struct SubmitJob {
   jobToml @0 :Text;  # whole, with absolute paths
   warmupSteps @1 :UInt64;
-  goesOn @2 :Bool;   # where a job of this name and text hasn't ended, that one is meant; else its name is taken
+  goesOn @2 :Bool;  # if a job of this name and text hasn't ended, follow that job; else its name is taken
   awaitedWorkers @3 :UInt32;  # the job doesn't begin with fewer; once it has begun, only minWorkers counts
 }
 
 struct JobSubmitted {
   job @0 :UInt32;
   ahead @1 :UInt32;
-  wasThere @2 :Bool;  # it goes on
+  wasThere @2 :Bool;  # the job was there already and goes on
 }
 
 # client -> chief. Answered by StatusAnswer: at once, or when the job has ended.
@@ -737,13 +740,13 @@ struct StatusAnswer {
   json @0 :Text;
 }
 
-# client -> chief. Answered by RequestDone when the job is ending, or Refused.
+# client -> chief. Answered by RequestDone when the job is ending, or by Refused.
 struct StopRequest {
   job @0 :Text;
   kill @1 :Bool;
 }
 
-# client -> chief. Answered by one LogLines, with `follow` by more of them as they arise.
+# client -> chief. Answered by one LogLines; with `follow`, by more of them as lines are written.
 struct LogsRequest {
   job @0 :Text;
   tasks @1 :List(Task);
@@ -757,7 +760,7 @@ struct LogsRequest {
   }
 }
 
-# client -> chief: a checkpoint now. Answered by CheckpointSaved once it is committed, or Refused.
+# client -> chief: take a checkpoint now. Answered by CheckpointSaved once it is committed, or by Refused.
 struct SaveRequest {
   job @0 :Text;
 }
@@ -767,12 +770,12 @@ struct CheckpointSaved {
   step @1 :UInt64;
 }
 
-# client -> chief. Answered by one EventsAnswer, with `follow` by more of them as events arise.
+# client -> chief. Answered by one EventsAnswer; with `follow`, by more of them as events happen.
 struct EventsRequest {
   job @0 :Text;
   all @1 :Bool;
   follow @2 :Bool;
-  most @3 :UInt32;  # the newest so many of those remembered; 0: all
+  most @3 :UInt32;  # only this many of the newest remembered events; 0: all
 }
 
 struct EventsAnswer {
@@ -785,7 +788,7 @@ struct EventsAnswer {
 enum Want { nothing @0; bucket @1; all @2; }
 enum PushOutcome { none @0; applied @1; skipped @2; late @3; duplicate @4; finished @5; vetoed @6; }
 
-# worker -> shard: one bucket of gradients. A push is the frames of one step on one channel; the last one has `last`.
+# worker -> shard: one bucket of gradients. A push is all frames of one step on one channel; its last frame has `last`.
 # Answered by Parameters as `want` says, else by Acknowledge.
 struct Push {
   bucket @0 :UInt32;
@@ -799,15 +802,15 @@ struct Push {
   last @8 :Bool;
   skipped @9 :Bool;
   visited @10 :List(Interval);
-  final @11 :Bool;           # the worker pushes no more, or not before it gets a lease: ssp waits for it no longer
-  roster @12 :UInt64;        # sync with leases: that its records were lent to
+  final @11 :Bool;  # the worker pushes no more, or not before its next lease: ssp no longer waits for it
+  roster @12 :UInt64;  # sync with leases: the roster to which its records were lent
 }
 
 # worker -> shard: parameters without a push. Answered by Parameters, one per bucket.
 struct Pull {
   id @0 :UInt64;
-  begins @1 :Bool;   # ssp: the others wait for the sender's push from now on
-  clock @2 :UInt64;  # begins: of its last push
+  begins @1 :Bool;  # ssp: from now on the others wait for the sender's pushes
+  clock @2 :UInt64;  # begins: clock of its last push
 }
 
 # shard -> worker: one bucket of parameters of one version.
@@ -820,52 +823,52 @@ struct Parameters {
   outcome @5 :PushOutcome;
   last @6 :Bool;
   finished @7 :Bool;
-  clock @8 :UInt64;  # answers a pull that begins: the worker's from now on
+  clock @8 :UInt64;  # answers a pull that begins: the worker's clock from now on
 }
 
-# shard -> worker: credits without parameters.
+# shard -> worker: returns credits without parameters.
 struct Acknowledge {
   acknowledged @0 :UInt64;
   outcome @1 :PushOutcome;
   finished @2 :Bool;
 }
 
-# worker -> shard, async and ssp: the boundary of a checkpoint. Nothing follows on this channel before MarkTaken.
+# worker -> shard, async and ssp: a checkpoint's boundary. The worker sends nothing on this channel until MarkTaken.
 struct Mark {
   attempt @0 :UInt64;
 }
 
-# shard -> worker: the cut is taken, or the attempt given up.
+# shard -> worker: the cut is taken, or the attempt is abandoned.
 struct MarkTaken {
   attempt @0 :UInt64;
 }
 
 # ---------------------------------------------------------------------------------------------- Shards and their pacer
 
-# shard -> pacer, sync: what is staged here for a step covers the roster or has `aggregate` members. Again at each
-# arrival after that. Answered, when all shards agree, by Commit.
+# shard -> pacer, sync: the pushes staged here for a step cover the roster or `aggregate` members. Sent again whenever
+# another push is staged after that. When all shards agree, Commit answers it.
 struct Staged {
   shard @0 :UInt32;
   nonfinite @1 :Bool;
   step @2 :UInt64;
   norm2 @3 :Float64;
-  members @4 :List(Member);  # retired: ranks says it
-  roster @5 :UInt64;         # in force at the shard
-  ranks @6 :List(UInt64);    # bit r of word w: rank 64 w + r of the roster; words of 0 at the end are left out
+  members @4 :List(Member);  # retired: replaced by ranks
+  roster @5 :UInt64;  # in force at the shard
+  ranks @6 :List(UInt64);  # bit r of word w: rank 64 w + r of the roster; trailing zero words are left out
 }
 
-# pacer -> shards, sync: step `step` is the mean over `ranks`, in that order.
+# pacer -> shards, sync: commit step `step` as the mean over `ranks`, in that order.
 struct Commit {
   step @0 :UInt64;
   scale @1 :Float64;
   skip @2 :Bool;
-  members @3 :List(Member);  # retired: ranks says it
-  roster @4 :Roster;         # retired: PacerNews tells of rosters, in the same stream
+  members @3 :List(Member);  # retired: replaced by ranks
+  roster @4 :Roster;  # retired: PacerNews carries rosters, in the same stream
   ranks @5 :List(UInt64);    # as in Staged
-  rosterVersion @6 :UInt64;  # that the ranks are of
+  rosterVersion @6 :UInt64;  # the roster of the ranks
 }
 
-# pacer -> shards: the roster changed, or the shard has just connected; async and ssp: the job has all its steps.
+# pacer -> shards: the roster changed, or the shard has just connected; async and ssp: the job has done all its steps.
 struct PacerNews {
   slowestClock @0 :UInt64;
   globalStep @1 :UInt64;
@@ -873,7 +876,7 @@ struct PacerNews {
   roster @3 :Roster;
 }
 
-# pacer -> shards, sync: cut here, between two commits of this stream.
+# pacer -> shards, sync: cut at this point of the stream, between two commits.
 struct Cut {
   attempt @0 :UInt64;
 }

@@ -1,4 +1,4 @@
-// What tasks report to the chief by themselves: failures, heartbeats, log lines.
+// What tasks report to the chief unasked: failures, heartbeats, log lines.
 #include "transport/wire/control_messages.h"
 
 namespace disttrain::wire {

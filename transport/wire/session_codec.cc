@@ -2,7 +2,7 @@
 #include "transport/wire/pieces.h"
 
 namespace disttrain::wire {
-// The overloads below are static and not in an unnamed namespace: there they would hide those of pieces.h.
+// The overloads below are static: an unnamed namespace would hide those of pieces.h.
 
 static void write(const TaskHello& m, schema::TaskHello::Builder b) {
   write(m.member, b.initMember());
