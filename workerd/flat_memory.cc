@@ -21,7 +21,7 @@ FlatMemory::FlatMemory(std::uint64_t elements) {
   if (mapping_ == MAP_FAILED) throw std::bad_alloc();
   const auto begin = (reinterpret_cast<std::uintptr_t>(mapping_) + kHugePage - 1) / kHugePage * kHugePage;
   void* const aligned = reinterpret_cast<void*>(begin);
-  madvise(aligned, whole, MADV_HUGEPAGE);  // a wish
+  madvise(aligned, whole, MADV_HUGEPAGE);  // the kernel may ignore it
   std::memset(aligned, 0, bytes);
   values_ = {static_cast<float*>(aligned), elements};
 }

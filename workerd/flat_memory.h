@@ -1,6 +1,6 @@
-// FlatMemory: a worker's flat array of parameters or of gradients. One allocation, on a 2 MiB boundary, in huge pages
-// where the kernel gives them, touched at once: no page fault ever falls into a step (fresh pages cost a third of a
-// step of 80 MB).
+// FlatMemory: a worker's flat array of parameters or gradients. One allocation on a 2 MiB boundary, in huge pages if
+// the kernel gives them, touched at once so that no step has a page fault (fresh pages cost a third of a step of 80
+// MB).
 #pragma once
 
 #include <cstdint>

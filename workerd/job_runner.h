@@ -1,8 +1,8 @@
-// JobRunner: one open job on the step thread: carries out what its WorkerCore decides, with the engine, the input, the
+// JobRunner: one open job on the step thread. It carries out its WorkerCore's actions with the engine, the input, the
 // exchange and the memory of parameters and gradients. See "The life of a step" in ARCHITECTURE.md.
 //
-// All calls come from the step thread. Handlers only note that a computation is due; the step thread then calls work(),
-// which computes inline, so that nothing is handed between threads on the path of a step.
+// All calls come from the step thread. Handlers only note that a computation is due; then the step thread calls work(),
+// which computes inline. So no thread switch lies on the path of a step.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -25,7 +25,7 @@
 
 namespace disttrain::workerd {
 
-// What the runner works with and doesn't own; all of it outlives the runner.
+// What the runner uses and doesn't own; all of it outlives the runner.
 struct RunnerWorld {
   asio::io_context& loop;
   transport::Transport& transport;
@@ -33,15 +33,15 @@ struct RunnerWorld {
   Timeouts timeouts;
   Member self;
   ProgressBoard& board;
-  WorkerFigures& figures;  // of its job so far; the step thread's own
+  WorkerFigures& figures;  // of its job so far; owned by the step thread
   FiguresBoard& figures_board;
-  std::function<bool()> must_leave;                // a long evaluation: the job is being closed
+  std::function<bool()> must_leave;                // for a long evaluation: whether the job is being closed
   std::function<void(wire::ControlMessage)> tell;  // to the chief
 };
 
 class JobRunner final : public ExchangeHandler {
  public:
-  // The layout has passed validate() and is of the engine's model. Allocates and touches all memory, opens the
+  // The layout has passed validate() and is of the engine's model. Allocates and touches all memory and opens the
   // exchange.
   JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job);
   ~JobRunner() override;
@@ -52,7 +52,7 @@ class JobRunner final : public ExchangeHandler {
   // A computation or an evaluation is due.
   bool has_work() const { return compute_.has_value() || evaluation_.has_value(); }
   void work();
-  // Answers may come during a computation.
+  // Whether answers may come during a computation.
   bool overlaps() const { return core_.buffers() > 1; }
 
   JobId job() const { return job_.job; }
@@ -94,7 +94,7 @@ class JobRunner final : public ExchangeHandler {
   void evaluate();
   Status use_buffers(std::uint32_t parameters, std::uint32_t gradients);
   void post_progress();
-  // Metrics: counted once per step, shown now and then.
+  // Metrics: counted once per step, published now and then.
   void count_step();
   void show_figures();
   void tick();
@@ -122,7 +122,7 @@ class JobRunner final : public ExchangeHandler {
   std::unique_ptr<input::Prefetcher> input_;
   std::unique_ptr<input::ReadyBatch> batch_;  // taken for the next computation
   bool awaiting_batch_ = false;
-  std::shared_ptr<bool> alive_;  // shared with callbacks that may come after the runner's end
+  std::shared_ptr<bool> alive_;  // shared with callbacks that may outlive the runner
   asio::steady_timer ticker_;
   std::unique_ptr<Exchange> exchange_;  // last: it calls this
 };

@@ -1,4 +1,4 @@
-// workerd: computes gradients of the jobs that the chief gives it.
+// workerd: the worker daemon: computes gradients for the chief's jobs.
 #include <asio/io_context.hpp>
 #include <memory>
 #include <optional>
@@ -67,6 +67,6 @@ int main(int argc, char** argv) {
   });
   loop.run();
   deadline.emplace(log, daemon::kEndPatience, exit_code);
-  http->reset();  // before what its pages ask
+  http->reset();  // its pages read the daemon's state, so it ends first
   return exit_code;
 }

@@ -1,4 +1,4 @@
-// One number for all parameters: two runs with the same bits have the same, however their shards were cut.
+// One number for all parameters: runs with the same bits have the same number, however the parameters are sharded.
 #pragma once
 
 #include <cstdint>

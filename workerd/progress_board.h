@@ -1,4 +1,4 @@
-// What the step thread is doing, for the heartbeats of the main loop, and what it has counted, for its metrics.
+// What the step thread is doing, for the main loop's heartbeats, and what it has counted, for metrics.
 #pragma once
 
 #include <array>
@@ -21,9 +21,9 @@ struct BoardEntry {
   Progress progress;
 };
 
-// The newest value of one thread, for any others: written at each event of a step, so without a lock. A reader that
-// meets the writer reads again (Boehm, "Can seqlocks get along with programming language memory models?", 2012; each
-// word is an atomic, for thread sanitizers know no fences).
+// The newest value of one thread, for readers on any other. It is written at each event of a step, so without a lock. A
+// reader that overlaps a write reads again (Boehm, "Can seqlocks get along with programming language memory models?",
+// 2012). Each word is an atomic, because thread sanitizers don't understand fences.
 template <typename Entry>
 class Newest {
  public:
@@ -55,10 +55,10 @@ class Newest {
   using Words = std::array<std::uint64_t, kWords>;
 
   std::atomic<std::uint64_t> turn_{0};
-  std::array<std::atomic<std::uint64_t>, kWords> words_{};  // zeros: an Entry of zeros is one that says nothing
+  std::array<std::atomic<std::uint64_t>, kWords> words_{};  // an Entry of zeros says nothing
 };
 
-// The newest of its values. Any thread; seldom, for it locks.
+// The newest value. Any thread; rarely, because it locks.
 template <typename Entry>
 class Board {
  public:
@@ -72,7 +72,7 @@ class Board {
   }
 
  private:
-  mutable std::mutex mutex_;  // guards entry_; nothing else is locked under it
+  mutable std::mutex mutex_;  // guards entry_; no other lock is taken under it
   Entry entry_;
 };
 

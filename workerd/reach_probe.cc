@@ -8,7 +8,7 @@
 
 namespace disttrain::workerd {
 
-// One ps. Any answer will do, a refusal too.
+// One ps. Any answer will do, even a refusal.
 class ReachProbe::Target final : public transport::ConnectionHandler {
  public:
   Target(ReachProbe& probe, Member ps) : probe_(probe), ps_(ps), timer_(probe.loop_) {}
@@ -76,7 +76,7 @@ ReachProbe::~ReachProbe() {
   *alive_ = false;
 }
 
-// The answer is told when the loop has come out of the connection that brought it.
+// Reports from the loop, after the call of the connection that brought the answer has returned.
 void ReachProbe::finish_one() {
   if (--left_ > 0) return;
   asio::post(loop_, [this, alive = alive_] {

@@ -1,4 +1,4 @@
-// Which of some ps tasks answer a hello, dialled all at once: whether the links to them carry, in both directions.
+// Which of several ps tasks answer a hello: whether the links to them work in both directions. Dials all at once.
 // Belongs to one loop.
 #pragma once
 
@@ -16,11 +16,11 @@ namespace disttrain::workerd {
 
 class ReachProbe {
  public:
-  // `done` is called once, on the loop and never from within the constructor, within about `deadline`, with those that
-  // didn't answer; it may destroy the probe. References outlive the probe.
+  // Calls `done` once, on the loop and never within the constructor, within about `deadline`, with the targets that
+  // didn't answer; `done` may destroy the probe. References outlive the probe.
   ReachProbe(asio::io_context& loop, transport::Transport& transport, const Hello& hello, std::vector<Owner> targets,
              Duration deadline, std::function<void(std::vector<Member>)> done);
-  // Nothing is called any more.
+  // `done` isn't called afterwards.
   ~ReachProbe();
 
  private:
@@ -32,7 +32,7 @@ class ReachProbe {
   const std::function<void(std::vector<Member>)> done_;
   std::vector<std::unique_ptr<Target>> targets_;
   std::size_t left_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with callbacks that may come after the end
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with callbacks that may outlive the probe
 };
 
 }  // namespace disttrain::workerd

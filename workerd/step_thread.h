@@ -1,5 +1,5 @@
-// StepThread: the thread on which a worker trains. It owns a loop with the channels to the shards, and computes on the
-// same thread. The main loop hands it the chief's messages; it hands back what is to be told to the chief.
+// StepThread: the thread on which a worker trains. Its loop has the channels to the shards, and it computes on the same
+// thread. The main loop passes it the chief's messages and sends its reports to the chief.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -32,7 +32,7 @@ class StepThread {
   // `tell` is called on the step thread. `transport` and `log` outlive it.
   StepThread(StepThreadOptions options, transport::Transport& transport, daemon::Log& log,
              std::function<void(wire::ControlMessage)> tell);
-  // Drops the job; waits for the computation that is under way.
+  // Drops the job; waits for the current computation.
   ~StepThread();
   StepThread(const StepThread&) = delete;
   StepThread& operator=(const StepThread&) = delete;
@@ -40,23 +40,23 @@ class StepThread {
   // From the main loop, in order.
   void describe(DescribeJob message);
   void open(OpenJob message, Member self, Timeouts timeouts);
-  // For the open job of that number and generation; else it is dropped.
+  // For the open job of this number and generation; otherwise the event is dropped.
   void feed(JobId job, Generation generation, Event event);
-  // JobClosed is told when everything is released.
+  // Reports JobClosed when everything is released.
   void close(CloseJob message);
-  // The chief has another journal: nothing of the job is known to it. Nothing is told.
+  // The chief has another journal and doesn't know the job. Reports nothing.
   void drop_job();
   void chief_went_away();
   void chief_returned();
 
   const ProgressBoard& board() const { return board_; }
-  // Any thread. Grows with each step, and while data is read.
+  // Any thread. Grows with each step and while data is read.
   std::uint64_t turns() const { return turns_; }
   // Any thread. Grows while data is read or evaluated: see Heartbeat::work.
   std::uint64_t work() const { return pieces_; }
-  // Runs `command` on the step thread, not within a computation.
+  // Runs `command` on the step thread, between computations.
   void post(std::function<void()> command);
-  // Of the job that is held, or was held last.
+  // Of the current job, or else of the last one.
   const FiguresBoard& figures() const { return figures_board_; }
 
  private:
@@ -72,7 +72,7 @@ class StepThread {
   // Metrics: what follows is counted for this job.
   void begin_figures(JobId job, const std::string& name);
   void note_data_error(ErrorCode code);
-  // Any thread: whatever is being done for the job is to be left.
+  // Any thread: whether work for the job should stop.
   bool must_leave(JobId job) const;
 
   const StepThreadOptions options_;
@@ -81,20 +81,20 @@ class StepThread {
   const std::function<void(wire::ControlMessage)> tell_;
   ProgressBoard board_;
   FiguresBoard figures_board_;
-  std::atomic<std::uint64_t> hurry_ = 0;  // the job that is to be left at once; kEveryJob
+  std::atomic<std::uint64_t> hurry_ = 0;  // the job to leave at once, or kEveryJob
   std::atomic<bool> stopping_ = false;    // the process ends
   mutable std::atomic<std::uint64_t> turns_ = 0;
-  mutable std::atomic<std::uint64_t> pieces_ = 0;  // of data
+  mutable std::atomic<std::uint64_t> pieces_ = 0;  // pieces of data
 
-  // The main loop's own.
-  JobId ordered_;  // the last job that we were told of
+  // Owned by the main loop.
+  JobId ordered_;  // the last job that the chief named
 
-  // The step thread's own.
+  // Owned by the step thread.
   asio::io_context loop_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   bool working_ = false;                         // inside a computation, which may poll the loop
-  std::vector<std::function<void()>> deferred_;  // commands that came meanwhile
-  JobId figured_;                                // whose figures_ are
+  std::vector<std::function<void()>> deferred_;  // commands that came during the computation
+  JobId figured_;                                // the job of figures_
   WorkerFigures figures_;
   std::unique_ptr<PreparedJob> prepared_;
   std::unique_ptr<JobRunner> runner_;

@@ -15,7 +15,7 @@ std::string name_of_job(JobId job) {
   return "job " + std::to_string(job.value);
 }
 
-// For what it has waited so long that people want to know. "": it works.
+// What the worker has waited for long enough to report. "": it works.
 std::string waited_for(const BoardEntry& entry) {
   if (daemon::now() - entry.progress.since < std::chrono::seconds(1)) return "";
   switch (entry.progress.phase) {
@@ -56,7 +56,7 @@ Worker::Worker(asio::io_context& loop, transport::Transport& transport, daemon::
 
 Worker::~Worker() {
   *alive_ = false;
-  membership_.close();  // before the step thread ends, which takes as long as its computation
+  membership_.close();  // before the step thread ends, which may take as long as a computation
 }
 
 Status Worker::start() {
@@ -83,7 +83,7 @@ void Worker::collect(metrics::Page& page) const {
   workerd::collect(step_.figures().read(), task, page);
 }
 
-// What the step thread has to say.
+// Handles a report of the step thread.
 void Worker::tell(wire::ControlMessage message) {
   if (const auto* finished = std::get_if<WorkerFinished>(&message))
     log_.info(name_of_job(finished->job) + ": finished after " + std::to_string(finished->steps) + " steps");
@@ -98,7 +98,7 @@ void Worker::tell(wire::ControlMessage message) {
   membership_.tell(std::move(message));
 }
 
-// Only a worker that reaches every ps may join the job; the chief goes by the answer.
+// Only a worker that reaches every ps may join the job; the chief decides by this answer.
 void Worker::probe_and_tell(JobDescribed described) {
   Hello hello;
   hello.cluster = startup_.cluster.name;
@@ -128,7 +128,7 @@ task::Handlers Worker::membership_handlers() {
           .end = [this] { loop_.stop(); }};
 }
 
-// A probe of the chief, or somebody who is lost.
+// A probe of the chief, or a peer at the wrong address.
 void Worker::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const Instant begin = daemon::now();
   const Result<Hello> hello = transport::hello_of(*arrival);
@@ -159,7 +159,7 @@ void Worker::on_other_journal() {
   step_.drop_job();
 }
 
-// Asked again while its job recovers, it still waits for the same.
+// The chief asks again while the job recovers; the worker still waits for the same data.
 void Worker::handle(const DescribeJob& message) {
   if (message.job != job_) pause_reason_.clear();
   job_ = message.job;
@@ -202,7 +202,7 @@ void Worker::handle(const Evaluate& message) {
 
 void Worker::handle(const CloseJob& message) {
   if (message.job == job_) {
-    log_.set_step(step_.board().read().progress.steps);  // a short job has ended between two heartbeats
+    log_.set_step(step_.board().read().progress.steps);  // a short job may end between two heartbeats
     log_.info(name_of_job(message.job) + ": closed" + (message.reason.empty() ? "" : " (" + message.reason + ")"));
     log_.set_job("");
     job_ = JobId();
@@ -219,7 +219,7 @@ void Worker::handle(const MarkChannels& message) {
 
 void Worker::handle(const PauseJob& message) {
   if (!is_ours(message.job, message.generation)) return;
-  // One that joins is told, too, and didn't pause.
+  // A worker that joins also gets "goes on", although it didn't pause.
   const bool is_news = message.paused || !pause_reason_.empty();
   pause_reason_ = message.paused ? message.reason : "";
   if (is_news) log_.info(name_of_job(message.job) + (message.paused ? ": pauses: " : ": goes on: ") + message.reason);
@@ -238,7 +238,7 @@ void Worker::leave() {
 }
 
 std::vector<daemon::WatchedLoop> Worker::loops() {
-  // One computation, or one piece of data, may take so long.
+  // The longest time for one computation or one piece of data.
   constexpr Duration kLongestTurn = std::chrono::minutes(10);
   return {{"step", [this](std::function<void()> task) { step_.post(std::move(task)); },
            [this] { return step_.turns(); }, kLongestTurn}};

@@ -1,5 +1,5 @@
-// Worker: what a workerd process is, between its membership and its step thread. Belongs to the main loop. Nothing here
-// waits for tensors, files or the engine.
+// Worker: a workerd process, with its membership and its step thread. Belongs to the main loop. Nothing here waits for
+// tensors, files or the engine.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -22,25 +22,25 @@ namespace disttrain::workerd {
 
 class Worker {
  public:
-  // `on_refused`: the chief doesn't want this worker; the process should end with the error's code. All references
-  // outlive the worker, the loop is run by one thread.
+  // `on_refused`: the chief refuses this worker; the process should end with the error's code. All references outlive
+  // the worker. One thread runs the loop.
   Worker(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, daemon::Startup startup,
          EngineFactory make_engine, std::function<void(const Error&)> on_refused);
   ~Worker();
 
-  // Listens (the chief probes the address; nobody else has business there) and dials the chief.
+  // Listens (only for the chief's probes) and dials the chief.
   Status start();
-  // Ends the loop in good order: when the chief lets it go, after the step that it is at. After Timeouts::leave in any
-  // case, and at once where no chief is there, or when it is called again.
+  // Ends the loop in good order, when the chief grants it, after the current step. Ends it after Timeouts::leave in any
+  // case, at once if no chief is there, and at once on a second call.
   void leave();
 
   // For systemd.
   std::vector<daemon::WatchedLoop> loops();
   daemon::ServiceState state() const;
-  // What may change while it runs.
+  // Takes the settings that may change at run time.
   void change(const ClusterConfig& cluster);
 
-  // What it isn't ready for want of; "": it is registered with the chief.
+  // What the worker waits for before it is ready; "": it is registered with the chief.
   std::string waits_for() const { return membership_.waits_for(); }
   void collect(metrics::Page& page) const;
 
@@ -67,7 +67,7 @@ class Worker {
   void handle(const MarkChannels& message);
   void handle(const PauseJob& message);
   template <typename Other>
-  void handle(const Other&) {}  // not for workers, or of a later version
+  void handle(const Other&) {}  // other messages aren't for workers, or are of a later version
 
   // Constant after construction.
   asio::io_context& loop_;
@@ -75,14 +75,14 @@ class Worker {
   daemon::Startup startup_;
   const std::function<void(const Error&)> on_refused_;
   transport::Transport& transport_;
-  std::shared_ptr<bool> alive_;  // shared with what other threads post
+  std::shared_ptr<bool> alive_;  // shared with tasks that other threads post
 
-  // The main loop's.
-  JobId job_;  // what we hold, 0 = nothing
+  // Owned by the main loop.
+  JobId job_;  // the job that this worker holds, 0 = none
   Generation generation_;
   metrics::RpcBook requests_;
-  std::string job_name_;      // once it is described or opened
-  std::string pause_reason_;  // "": it doesn't pause
+  std::string job_name_;      // set once the job is described or opened
+  std::string pause_reason_;  // "": not paused
   std::vector<Owner> reach_;  // ps tasks of the last DescribeJob
   std::unique_ptr<ReachProbe> probe_;
   std::unique_ptr<transport::Listener> listener_;

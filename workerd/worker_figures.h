@@ -1,5 +1,5 @@
-// What a worker has counted of its job, for its metrics. A value: the step thread keeps one, and shows a copy of it
-// ten times a second.
+// What a worker has counted of its job, for its metrics. A value: the step thread keeps one and publishes a copy ten
+// times a second.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace disttrain::workerd {
 
-// Phases of a step, in their order: kInput to kWait.
+// The phases of a step, in order: kInput to kWait.
 inline constexpr std::size_t kStepPhases = 5;
 constexpr Phase step_phase(std::size_t i) {
   return static_cast<Phase>(static_cast<std::size_t>(Phase::kInput) + i);
@@ -26,7 +26,7 @@ struct WorkerFigures {
   std::string job;  // its name; "": none yet
   std::uint64_t steps = 0;
   std::uint64_t examples = 0;
-  std::uint64_t nonfinite = 0;  // steps that a shard skipped for this worker's loss or gradient
+  std::uint64_t nonfinite = 0;  // steps that a shard skipped because this worker's loss or gradient wasn't finite
   std::array<SecondsHistogram, kStepPhases> phases;
   double loss = std::numeric_limits<double>::quiet_NaN();  // NaN before the first step
 

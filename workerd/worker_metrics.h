@@ -1,4 +1,4 @@
-// What a worker tells a Prometheus of the job that it holds, or held last.
+// A worker's metrics for Prometheus, of its current or last job.
 #pragma once
 
 #include <string>

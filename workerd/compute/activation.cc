@@ -19,7 +19,7 @@ at::Tensor view(std::span<float> values) {
   return at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat);
 }
 
-// from_blob wants a pointer to what it may write; nothing writes to inputs.
+// from_blob wants a mutable pointer; nothing writes to inputs.
 at::Tensor view(std::span<const float> values) {
   return view(std::span<float>(const_cast<float*>(values.data()), values.size()));
 }

@@ -35,8 +35,8 @@ std::span<float> values_of(const at::Tensor& tensor) {
   return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
 
-// Convolution, 2 x 2 maximum, activation, in this order: the activation sees a quarter of the values. What a step needs
-// is kept from step to step, but for what libtorch allocates in a convolution.
+// Convolution, 2 x 2 maximum, activation, in this order: so the activation handles a quarter of the values. The buffers
+// are kept from step to step, except those that libtorch allocates in a convolution.
 struct Convolution {
   Activation activation = Activation::kRelu;
   at::Tensor weight;
@@ -44,9 +44,9 @@ struct Convolution {
   at::Tensor weight_gradient;
   at::Tensor bias_gradient;
   at::Tensor input;
-  std::vector<float> before;  // the activation
+  std::vector<float> before;  // before the activation
   std::vector<float> after;
-  std::vector<std::uint8_t> which;  // of each four was the largest
+  std::vector<std::uint8_t> which;  // index of the largest of each four values
   std::vector<float> d_convolved;
   std::array<std::int64_t, 4> convolved_shape = {};
 
@@ -64,7 +64,7 @@ struct Convolution {
     return view(after.data(), {convolved.size(0), convolved.size(1), convolved.size(2) / 2, convolved.size(3) / 2});
   }
 
-  // `gradient` is overwritten. Returns the gradient of the input, undefined unless wanted.
+  // Overwrites `gradient`. Returns the gradient of the input, undefined unless wanted.
   at::Tensor backward(std::span<float> gradient, bool wants_input) {
     activation_gradient(activation, keeps_input(activation) ? before : after, gradient);
     d_convolved.resize(gradient.size() * 4);
@@ -189,7 +189,7 @@ class Cnn final : public Engine {
   std::vector<float> mask_;
   std::vector<float> hidden_;     // after dropout
   std::vector<float> outputs_;    // examples x 10
-  std::vector<float> d_outputs_;  // gradients of the loss with respect to these
+  std::vector<float> d_outputs_;  // gradients of the loss with respect to outputs_
   std::vector<float> d_hidden_;
   std::vector<float> d_features_;
   ReadyFront front_;

@@ -1,5 +1,5 @@
-// The LeNet-like network of common/builtin.h. Each operation's backward is called by hand, the last layer's first, so
-// that a gradient is final, and announced, as soon as it exists.
+// The LeNet-like network of common/builtin.h. Calls each operation's backward by hand, the last layer's first, so that
+// a gradient is announced as soon as it is final.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace disttrain::workerd {
 
-// `spec` is builtin_model(model). May throw c10::Error and std::bad_alloc: torch_engine.cc is the door.
+// `spec` is builtin_model(model). May throw c10::Error and std::bad_alloc; torch_engine.cc catches them.
 std::unique_ptr<Engine> make_cnn(const ModelSection& model, const ModelSpec& spec);
 
 }  // namespace disttrain::workerd

@@ -14,21 +14,21 @@ namespace disttrain::workerd {
 namespace {
 
 at::Tensor matrix(const float* values, std::int64_t rows, std::int64_t columns) {
-  // from_blob wants a pointer to what it may write; only results are written.
+  // from_blob wants a mutable pointer; only results are written.
   return at::from_blob(const_cast<float*>(values), {rows, columns}, at::kFloat);
 }
 
-// Which product is worth which method, measured on Zen 3 with one thread (AVX2; us, ours against MKL):
+// Which method is faster for which product, on Zen 3 with one thread (AVX2; us, ours against MKL):
 //   forward  10 x 4096 x 4096   8900 : 14200    rows 16  20000 : 17000    100 x 100 x 10   4 : 17
 //   d_weight 10 x 4096 x 4096   8700 : 29500    rows 64  49000 : 63000    100 x 100 x 10  11 : 17
 //   d_x      10 x 4096 x 4096   7200 : 12300    rows 16  10400 : 13800    rows 32  24000 : 21500
-// MKL packs a weight that is then used for a few rows only, and its d_weight suffers from a result that doesn't begin
-// on a cache line, which the flat array can't promise. oneDNN (mkldnn::_linear_pointwise) was no better than MKL here.
+// MKL packs a weight that is then used for a few rows only. Its d_weight is slow for a result that doesn't begin on a
+// cache line, and the flat array can't promise that. oneDNN (mkldnn::_linear_pointwise) was no better than MKL here.
 bool few_rows_forward(const DenseShape& shape) {
   return shape.rows <= 12;
 }
 
-// 5 rows of two vectors are what 16 registers hold beside their factors.
+// 16 registers hold 5 rows of two vectors and their factors.
 bool narrow_forward(const DenseShape& shape) {
   return shape.outputs <= 16;
 }
@@ -41,7 +41,7 @@ bool few_rows_input_gradient(const DenseShape& shape) {
   return shape.rows <= 16 && shape.outputs >= 64;
 }
 
-// What is final at once, in elements: a bucket, so that it can leave while it is in the cache.
+// Elements that become final together: one bucket, so that it is sent while it is in the cache.
 constexpr std::int64_t kPieceElements = static_cast<std::int64_t>(kMaxBucketElements);
 
 // Below this many multiplications a second thread isn't worth waking.
@@ -86,7 +86,7 @@ void dense_weight_gradient(const DenseShape& shape, const float* x, const Sparse
     elements_final(static_cast<std::uint64_t>(shape.inputs * shape.outputs));
     return;
   }
-  // In units of inputs, or of groups of them.
+  // Units are inputs, or groups of inputs.
   const std::int64_t unit = sparse_x != nullptr ? kSparseGroup : 1;
   const std::int64_t units = (shape.inputs + unit - 1) / unit;
   const std::int64_t piece = std::max<std::int64_t>(1, kPieceElements / (unit * shape.outputs));

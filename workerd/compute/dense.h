@@ -11,11 +11,11 @@
 
 namespace disttrain::workerd {
 
-// y = x W + b. sparse_x: what isn't zero of x if that is worth it (sparse_rows.h), else nullptr.
+// y = x W + b. sparse_x: the nonzero values of x if using them pays (sparse_rows.h), else nullptr.
 void dense_forward(const DenseShape& shape, const float* x, const SparseView* sparse_x, const float* weight,
                    const float* bias, float* y);
 
-// Called with the number of leading elements of the weight's gradient that are final; grows to all of them.
+// Called with the number of leading elements of the weight's gradient that are final; the number grows until it is all.
 using ElementsFinal = std::function<void(std::uint64_t elements)>;
 
 // d_weight = x^T d_y. sparse_x as in dense_forward. Large gradients become final piece by piece.

@@ -1,4 +1,4 @@
-// Dropout masks as a pure function of the step's seed: a unit's fate doesn't depend on threads or on earlier steps.
+// Dropout masks as a pure function of the step's seed: they depend neither on threads nor on earlier steps.
 #pragma once
 
 #include <span>

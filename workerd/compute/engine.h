@@ -1,5 +1,5 @@
-// The border to what computes gradients. An engine belongs to one thread, the worker's step thread, which makes all
-// calls; it may use threads of its own inside. It knows nothing of the network.
+// The interface of a gradient engine. An engine belongs to one thread, the worker's step thread, which makes all calls;
+// it may use threads of its own inside. It knows nothing of the network.
 //
 // Parameters and gradients are flat arrays of float32 in the order of the layout, given at open(): the engine reads and
 // writes them in place and keeps no copy.
@@ -17,7 +17,7 @@
 
 namespace disttrain::workerd {
 
-// Records in the order in which they are computed. The spans live until the call returns.
+// Records in the order in which they are computed. The spans are valid until the call returns.
 struct Batch {
   std::uint64_t examples = 0;
   std::span<const float> inputs;         // examples * ModelSpec::input_elements, row-major
@@ -35,35 +35,34 @@ struct EvaluationResult {
   std::uint64_t examples = 0;
 };
 
-// Randomness of a step (dropout): a function of these and nothing else.
+// The randomness of a step (dropout) is a function of these values only.
 struct StepSeed {
   std::uint64_t job_seed = 0;
   std::uint64_t step = 0;
   std::uint32_t rank = 0;
 };
 
-// Gradients of flat elements [begin, end) are final. Called from inside compute(), on the calling thread, from the
-// first layout bucket towards the last; ranges follow each other without gaps and cover everything by the end of
-// compute().
+// Gradients of flat elements [begin, end) are final. Called within compute(), on the calling thread, from the first
+// layout bucket towards the last. The ranges have no gaps and cover all elements by the end of compute().
 using RangeReady = std::function<void(std::uint64_t begin, std::uint64_t end)>;
 
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  // What the model is; the same for each engine that is made from the same job.
+  // The model; the same for every engine made from the same job.
   virtual const ModelSpec& describe() const = 0;
 
-  // Must be called before the others; may be called again with other arrays (double buffering) or another layout.
-  // Both arrays have element_count(layout.model) elements and outlive the engine or the next open().
+  // Call it before the others, and again for other arrays (double buffering) or another layout. Both arrays have
+  // element_count(layout.model) elements and outlive the engine or the next open().
   virtual Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) = 0;
 
-  // Reads parameters, overwrites all gradients with those of the mean loss over the batch. A batch of 0 examples makes
-  // all gradients 0 and the loss NaN. `ready` may be empty. Errors (out of memory, a label out of range) leave the
-  // gradients undefined.
+  // Reads parameters and overwrites all gradients with those of the mean loss over the batch. A batch of 0 examples
+  // sets all gradients to 0 and the loss to NaN. `ready` may be empty. An error (out of memory, a label out of range)
+  // leaves the gradients undefined.
   virtual Result<StepResult> compute(const Batch& batch, const StepSeed& seed, const RangeReady& ready) = 0;
 
-  // Reads parameters; dropout is off.
+  // Reads parameters; without dropout.
   virtual Result<EvaluationResult> evaluate(const Batch& batch) = 0;
 };
 

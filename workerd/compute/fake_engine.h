@@ -1,10 +1,10 @@
-// An engine that calculates nothing but small integers, exact in float32, so that a test or the simulator can foretell
-// every sum to the bit. No libtorch, no randomness.
+// An engine that computes only with small integers, exact in float32, so that a test or the simulator can predict every
+// sum to the bit. No libtorch, no randomness.
 //
-// The value of an example is its first input plus its label (integers, please). A gradient element is
+// The value of an example is its first input plus its label; use integers. A gradient element is
 //   coefficient(variable, element) * sum of the batch's values  [+ residue(parameter) with reads_parameters]
-// It is a sum and not a mean: then whatever way the records are dealt to workers and steps, their pushes add up to the
-// same. reads_parameters adds what a step would show that began from wrong or stale parameters.
+// It is a sum and not a mean: however the records are dealt to workers and steps, their pushes add up to the same.
+// reads_parameters adds a term that reveals a step that began from wrong or stale parameters.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@ struct FakeModel {
 
 ModelSpec describe_fake(const FakeModel& model);
 
-// In {1, 2, 3}.
+// 1, 2 or 3.
 float fake_coefficient(std::uint32_t variable, std::uint64_t element);
 
-// The parameter modulo 3, in {0, 1, 2}, of an integer; 0 of what is none.
+// The parameter modulo 3 (0, 1 or 2) if it is an integer, else 0.
 float fake_residue(float parameter);
 
-// loss: mean value of the examples. evaluate: loss_sum the sum of the values, correct the examples whose label is the
-// class that the first parameter of v0 names, |p| modulo classes.
+// loss: mean value of the examples. evaluate: loss_sum is the sum of the values; correct counts the examples whose
+// label is |p| modulo classes, where p is the first parameter of v0.
 std::unique_ptr<Engine> make_fake_engine(const FakeModel& model);
 
 }  // namespace disttrain::workerd

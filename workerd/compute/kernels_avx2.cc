@@ -6,7 +6,7 @@
 namespace disttrain::workerd {
 namespace {
 
-// For each set of 8 elements, the positions of those in it, first to last, one per byte.
+// For each set of 8 elements, the positions of its members, first to last, one per byte.
 struct CompressTable {
   std::uint64_t positions[256];
 };
@@ -41,7 +41,7 @@ struct Vec {
   static Value load(const float* from, const Mask& mask) { return _mm256_maskload_ps(from, mask.lanes); }
   static Value broadcast(const float* from) { return _mm256_broadcast_ss(from); }
   static void store(float* to, Value value) { _mm256_storeu_ps(to, value); }
-  // By halves: vmaskmovps to memory is microcode on Zen, 42 operations.
+  // Stores by halves: vmaskmovps to memory is microcode on Zen, 42 operations.
   static void store(float* to, Value value, const Mask& mask) {
     if (mask.elements == kWidth) return _mm256_storeu_ps(to, value);
     __m128 left = _mm256_castps256_ps128(value);
@@ -58,7 +58,7 @@ struct Vec {
     if ((mask.elements & 1) != 0) _mm_store_ss(to, left);
   }
   static Value fma(Value a, Value b, Value c) { return _mm256_fmadd_ps(a, b, c); }
-  // Writes the nonzero elements and first + their positions, one vector each, and returns how many they are.
+  // Writes the nonzero elements and `first` + their positions, one vector each, and returns their number.
   static std::int64_t compress_nonzeros(Value value, std::uint32_t first, float* values, std::uint32_t* positions) {
     const int set = _mm256_movemask_ps(_mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_NEQ_UQ));
     const __m128i packed = _mm_cvtsi64_si128(static_cast<long long>(kCompressTable.positions[set]));

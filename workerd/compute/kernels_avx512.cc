@@ -20,11 +20,11 @@ struct Vec {
   static void store(float* to, Value value) { _mm512_storeu_ps(to, value); }
   static void store(float* to, Value value, Mask mask) { _mm512_mask_storeu_ps(to, mask, value); }
   static Value fma(Value a, Value b, Value c) { return _mm512_fmadd_ps(a, b, c); }
-  // Writes the nonzero elements and first + their positions, one vector each, and returns how many they are.
+  // Writes the nonzero elements and `first` + their positions, one vector each, and returns their number.
   static std::int64_t compress_nonzeros(Value value, std::uint32_t first, float* values, std::uint32_t* positions) {
     const __mmask16 set = _mm512_cmp_ps_mask(value, _mm512_setzero_ps(), _CMP_NEQ_UQ);
     const __m512i numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    // Compressed in a register: straight to memory is slow on Zen 4.
+    // Compressed in a register, because compressing straight to memory is slow on Zen 4.
     _mm512_storeu_ps(values, _mm512_maskz_compress_ps(set, value));
     _mm512_storeu_si512(positions, _mm512_maskz_compress_epi32(
                                        set, _mm512_add_epi32(numbers, _mm512_set1_epi32(static_cast<int>(first)))));
@@ -38,7 +38,7 @@ struct Vec {
     return _mm512_mask_or_epi32(bits, set, bits, _mm512_set1_epi32(static_cast<int>(row)));
   }
   static void store_bits(std::uint32_t* to, Bits bits) { _mm512_storeu_si512(to, bits); }
-  // By halves, in memory: g++ 12 warns of its own _mm512_reduce_add_ps.
+  // Sums halves in memory, because g++ 12 warns about its own _mm512_reduce_add_ps.
   static float sum(Value value) {
     alignas(64) float parts[kWidth];
     _mm512_store_ps(parts, value);

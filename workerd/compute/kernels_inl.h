@@ -1,6 +1,6 @@
-// The kernels of kernels.h over a vector type, `Vec`, that the file which includes this one defines before it. Such a
-// file is compiled for its instruction set and includes nothing with inline functions of others (the linker might keep
-// a copy that other machines can't run); all here is in an unnamed namespace for the same reason.
+// The kernels of kernels.h over a vector type `Vec`, which the including file defines first. Such a file is compiled
+// for its instruction set and must not include other inline functions: the linker might keep a copy that other machines
+// can't run. For the same reason everything here is in an unnamed namespace.
 #include <utility>
 
 #include "workerd/compute/kernels.h"
@@ -13,7 +13,7 @@ namespace {
 using Value = Vec::Value;
 using Mask = Vec::Mask;
 constexpr std::int64_t kWidth = Vec::kWidth;
-// A tile of packed values stays in most of an L1 cache of 32 KiB.
+// A tile of packed values fills most of an L1 cache of 32 KiB.
 constexpr std::int64_t kTileElements = 5120;
 // With many rows the narrowest tile needs more.
 constexpr std::int64_t kTileRoom = kMaxKernelRows * 4 * kWidth;
@@ -23,8 +23,8 @@ inline std::int64_t smaller(std::int64_t a, std::int64_t b) {
   return a < b ? a : b;
 }
 
-// body(0), body(1), ... body(N - 1) with constants. g++ 12 unrolls an ordinary loop too late: an array of sums that it
-// indexes then lives in memory and not in registers, at half the speed.
+// body(0), body(1), ... body(N - 1) with constants. g++ 12 unrolls an ordinary loop too late: its array of sums then
+// lives in memory instead of registers, at half the speed.
 template <int N, typename Body>
 DISTTRAIN_INLINE inline void each(const Body& body) {
   [&]<int... I>(std::integer_sequence<int, I...>) DISTTRAIN_INLINE {
@@ -33,7 +33,7 @@ DISTTRAIN_INLINE inline void each(const Body& body) {
   (std::make_integer_sequence<int, N>{});
 }
 
-// Up to J vectors of a row that ends in mid-vector: the last has `mask`'s elements.
+// Up to J vectors of a row that ends within a vector: the last vector has `mask`'s elements.
 template <int J>
 struct Row {
   Value vectors[J];
@@ -123,7 +123,7 @@ inline void product_rows(const Left& left, const float* b, std::int64_t b_stride
     product_tile<I, 4, true>(left, b + o, b_stride, bias_left, c + o, c_stride, mask);
 }
 
-// Copies from[rows, columns] into a dense tile: rows a power of two apart would share their cache sets.
+// Copies from[rows, columns] into a dense tile: rows whose distance is a power of two would share cache sets.
 inline void pack(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns, float* tile) {
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t o = 0; o < columns; ++o) tile[r * columns + o] = from[r * stride + o];
@@ -168,7 +168,7 @@ void forward_narrow(const DenseShape& shape, const float* x, const float* w, con
     product_rows<1>({x + r * inputs, inputs, 1, inputs}, w, outputs, b, y + r * outputs, outputs, outputs);
 }
 
-// sums[R, columns] += x[R, K] w[K, columns], columns a multiple of the width; asks for what is at `next` meanwhile.
+// sums[R, columns] += x[R, K] w[K, columns], columns a multiple of the width. Prefetches `next` meanwhile.
 template <int R, int K>
 inline void axpy_rows(const float* x, std::int64_t x_stride, const float* w, std::int64_t w_stride, float* sums,
                       std::int64_t stride, std::int64_t columns, const float* next) {
@@ -188,7 +188,7 @@ inline void axpy_rows(const float* x, std::int64_t x_stride, const float* w, std
   }
 }
 
-// Four rows of w at a time, kept in L1 while all rows of x meet them; y's part stays in L1 too.
+// Four rows of w at a time stay in L1 while all rows of x use them; y's part stays in L1 too.
 void forward_few_rows(const DenseShape& shape, const float* x, const float* w, const float* b, float* y, Range range) {
   constexpr std::int64_t kRows = 4;
   const auto [rows, inputs, outputs] = shape;
@@ -293,7 +293,7 @@ std::int64_t sparse_collect(std::int64_t rows, std::int64_t columns, const float
     for (std::int64_t row = 0; row < rows; ++row) {
       if (found > most) return found;
       *begins++ = static_cast<std::uint32_t>(found);
-      // No branch on what is found: at the edges of a digit it would be guessed wrong each time.
+      // No branch on the value: at the edges of a digit the CPU would mispredict it each time.
       const float* from = x + row * columns + group;
       for (std::int64_t at = 0; at < size; at += kWidth) {
         const Mask mask = at + kWidth <= size ? all : Vec::mask(size - at);
@@ -306,7 +306,7 @@ std::int64_t sparse_collect(std::int64_t rows, std::int64_t columns, const float
   return found;
 }
 
-// What isn't zero of one row in one group.
+// The nonzero values of one row in one group.
 struct Run {
   const std::uint32_t* positions;
   const float* values;
@@ -318,8 +318,8 @@ inline Run run_of(const SparseView& x, std::int64_t group, std::int64_t row) {
   return {x.positions + begins[0], x.values + begins[0], begins[1] - begins[0]};
 }
 
-// A group's part of a weight is packed: J vectors per column, each aligned. In the flat array half of them (all of
-// AVX-512's) would lie on two cache lines.
+// A group's part of a weight is packed: J vectors per column, each aligned. In the flat array half of them (with
+// AVX-512, all) would cross a cache line.
 constexpr std::int64_t kSparseTile = kSparseGroup * 8 * kWidth;
 
 // to[J vectors] += the run's values times the tile's rows
@@ -331,12 +331,12 @@ void sparse_gather(const Run& run, const float* tile, float* to, const Mask& mas
   sums.store(to, mask);
 }
 
-// Rows taken at once. Which of them have a value in a column: bit r of word w is row 64 w + r.
+// Rows taken at once. The set of rows with a value in a column: bit r of word w is row 64 w + r.
 constexpr std::int64_t kSparseRows = 128;
 constexpr std::int64_t kRowWords = kSparseRows / 64;
 
-// to[J vectors] += the sum over the column's rows of its value times the tile's row, in ascending order. It stays in
-// registers: adding each row's values to the weight's would store all of it once per value.
+// to[J vectors] += the sum over the column's rows of its value times the tile's row, in ascending order. The sum stays
+// in registers; adding row by row to the weight's gradient would store all of it once per value.
 template <int J>
 void sparse_column(const std::uint64_t* rows, const float* column, std::int64_t stride, const float* tile,
                    bool is_first, float* to, const Mask& mask) {
@@ -401,7 +401,7 @@ void sparse_forward(const SparseView& x, std::int64_t outputs, const float* w, c
   }
 }
 
-// rows[column][word]: what isn't zero of `count` rows of kWidth columns at x; the last column is the mask's.
+// rows[column][word]: the nonzero entries of `count` rows of kWidth columns at x; `mask` limits the last column.
 inline void find_rows(const float* x, std::int64_t stride, std::int64_t count, const Mask& mask,
                       std::uint64_t (&rows)[kWidth][kRowWords]) {
   alignas(64) std::uint32_t found[kSparseRows / 32][kWidth];

@@ -6,7 +6,7 @@
 namespace disttrain::workerd {
 namespace {
 
-// What the row's output o should be: the target, or one-hot of the label.
+// The wanted value of the row's output o: the target, or one-hot of the label.
 class Targets {
  public:
   Targets(const Batch& batch, std::size_t outputs) : batch_(batch), outputs_(outputs) {}

@@ -11,7 +11,7 @@
 namespace disttrain::workerd {
 namespace {
 
-// One dense layer: where its variables and gradients are, and what a step keeps of it.
+// One dense layer: where its variables and gradients are, and the buffers that a step uses.
 struct Layer {
   std::int64_t inputs = 0;
   std::int64_t outputs = 0;
@@ -21,7 +21,7 @@ struct Layer {
   float* bias_gradient = nullptr;
   std::vector<float> before;    // rows * outputs before the activation; empty unless the activation needs it
   std::vector<float> after;     // rows * outputs
-  std::vector<float> gradient;  // of the loss, with respect to what came before the activation
+  std::vector<float> gradient;  // of the loss with respect to the activation's input
 };
 
 class Mlp final : public Engine {
@@ -76,7 +76,7 @@ class Mlp final : public Engine {
     return {static_cast<std::int64_t>(batch.examples), layer.inputs, layer.outputs};
   }
 
-  // Grows the buffers when a batch is larger than all before it.
+  // Grows the buffers when a batch is larger than all earlier ones.
   void make_room(std::uint64_t examples) {
     if (examples <= room_) return;
     for (Layer& layer : layers_) {
@@ -104,7 +104,7 @@ class Mlp final : public Engine {
     return std::span(layers_.back().after).first(batch.examples * static_cast<std::uint64_t>(layers_.back().outputs));
   }
 
-  // Layer l's gradients from its `gradient`, then the `gradient` of the layer below.
+  // Computes layer l's gradients from its `gradient`, then the `gradient` of the layer below.
   void backward(const Batch& batch, std::size_t l) {
     Layer& layer = layers_[l];
     const DenseShape shape = shape_of(batch, layer);

@@ -1,5 +1,5 @@
-// Multi-layer perceptron with a hand-written backward pass: products go straight into the flat gradient array, and
-// everything between them into buffers that are kept, so that a step allocates nothing and faults no page.
+// Multi-layer perceptron with a hand-written backward pass: products go straight into the flat gradient array,
+// everything else into buffers that are kept. So a step allocates nothing and causes no page fault.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace disttrain::workerd {
 
-// `spec` is builtin_model(model). May throw c10::Error and std::bad_alloc: torch_engine.cc is the door.
+// `spec` is builtin_model(model). May throw c10::Error and std::bad_alloc; torch_engine.cc catches them.
 std::unique_ptr<Engine> make_mlp(const ModelSection& model, const ModelSpec& spec);
 
 }  // namespace disttrain::workerd

@@ -1,5 +1,5 @@
-// Turns "so many elements of this variable are final" into the ranges that Engine::compute announces: gapless, from the
-// front of the flat array. A variable that ends before those in front of it waits for them.
+// Turns "this many elements of this variable are final" into the ranges that Engine::compute announces: without gaps,
+// from the front of the flat array. A variable that is final before those in front of it waits for them.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ class ReadyFront {
   ReadyFront() = default;
   explicit ReadyFront(const Layout& layout);
 
-  // Begins a step: nothing is final. `ready` may be empty and must outlive the step.
+  // Begins a step: no element is final. `ready` may be empty and must outlive the step.
   void begin(const RangeReady& ready);
 
-  // The first `elements` elements of the variable are final (grows; all of it: its element count).
+  // The first `elements` elements of the variable are final; grows up to its element count.
   void final_until(std::uint32_t variable, std::uint64_t elements);
   void final_whole(std::uint32_t variable);
 
@@ -32,7 +32,7 @@ class ReadyFront {
   std::vector<Place> places_;          // in flat order
   std::vector<std::size_t> place_of_;  // of each variable, index into places_
   const RangeReady* ready_ = nullptr;
-  std::size_t place_ = 0;        // the first that isn't announced whole
+  std::size_t place_ = 0;        // the first variable that isn't wholly announced
   std::uint64_t announced_ = 0;  // flat elements
 };
 

@@ -3,11 +3,11 @@
 namespace disttrain::workerd {
 namespace {
 
-// Below, the products for few rows stream a weight once and are as fast.
+// With fewer rows the dense products, which read a weight once, are as fast.
 constexpr std::int64_t kMinRows = 16;
 // Positions are 32 bits.
 constexpr std::int64_t kMaxValues = std::int64_t{1} << 31;
-// Every so many rows are looked at before all are: dense inputs cost next to nothing.
+// One row in this many is sampled before all are read, so that dense inputs cost almost nothing.
 constexpr std::int64_t kSampleStride = 16;
 
 bool sample_is_sparse(std::span<const float> values, const DenseShape& shape) {
@@ -28,7 +28,7 @@ const SparseView* SparseRows::find(std::span<const float> values, const DenseSha
   const std::int64_t elements = shape.rows * shape.inputs;
   if (kernels == nullptr || shape.rows < kMinRows || elements > kMaxValues) return nullptr;
   if (!sample_is_sparse(values, shape)) return nullptr;
-  const std::int64_t most = elements / 2;  // a nonzero value costs about twice what it costs the dense product
+  const std::int64_t most = elements / 2;  // a nonzero value costs about twice as much here as in the dense product
   const std::int64_t groups = (shape.inputs + kSparseGroup - 1) / kSparseGroup;
   positions_.resize(static_cast<std::size_t>(most + kCollectSlack));
   values_.resize(static_cast<std::size_t>(most + kCollectSlack));

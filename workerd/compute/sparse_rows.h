@@ -1,5 +1,5 @@
-// Finds what isn't zero of a batch of inputs. Four of five pixels of a handwritten digit are 0, and so are most inputs
-// that are one-hot: products over the rest cost a fraction of the dense ones.
+// Finds the nonzero inputs of a batch. Four of five pixels of a handwritten digit are 0, and so are most one-hot
+// inputs: products over the rest cost a fraction of the dense ones.
 //
 // A product that skips zeros differs from the dense one in one case: 0 * inf and 0 * NaN count as 0.
 #pragma once
@@ -15,7 +15,7 @@ namespace disttrain::workerd {
 class SparseRows {
  public:
   // nullptr when the dense products are faster: few rows, few zeros, a machine without kernels. Otherwise valid until
-  // the next call, and as long as `values` stay as they are. Keeps its memory from call to call.
+  // the next call, while `values` don't change. Reuses its memory.
   const SparseView* find(std::span<const float> values, const DenseShape& shape);
 
  private:

@@ -1,4 +1,5 @@
-// The door to libtorch: what it throws ends here and becomes an error. Its settings are made here too.
+// The one place that calls libtorch engines: catches its exceptions and turns them into errors. Its settings are made
+// here too.
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <malloc.h>
@@ -17,7 +18,7 @@
 namespace disttrain::workerd {
 namespace {
 
-// The first line of a libtorch error; the rest of its text is a stack trace.
+// The first line of a libtorch error; the rest is a stack trace.
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
@@ -33,16 +34,16 @@ Return guarded(const char* doing, const Body& body) {
   }
 }
 
-// A convolution allocates megabytes and frees them at once; by default glibc gives such memory back to the kernel,
-// which clears each page anew in the next step (the cnn: about 1,100 page faults a step; with this none). The price: up
-// to so much freed memory stays with the process.
+// A convolution allocates megabytes and frees them at once. By default glibc returns such memory to the kernel, which
+// clears each page again in the next step (the cnn: about 1,100 page faults per step; with this setting none). The
+// price: up to this much freed memory stays with the process.
 void keep_freed_memory() {
-  mallopt(M_MMAP_THRESHOLD, 32 * 1024 * 1024);  // the most that glibc takes
+  mallopt(M_MMAP_THRESHOLD, 32 * 1024 * 1024);  // the largest value that glibc accepts
   mallopt(M_TRIM_THRESHOLD, 256 * 1024 * 1024);
 }
 
 void use_threads(std::uint32_t threads) {
-  // libtorch lets the number of threads between operations be set once in a process; none are used here.
+  // libtorch lets a process set its number of inter-operation threads only once; none are used here.
   static std::once_flag once;
   std::call_once(once, [] { at::set_num_interop_threads(1); });
   at::set_num_threads(static_cast<int>(threads));
@@ -59,7 +60,7 @@ class TorchEngine final : public Engine {
     DISTTRAIN_CHECK_EQ(parameters.size(), element_count(describe()));
     DISTTRAIN_CHECK_EQ(gradients.size(), element_count(describe()));
     return guarded<Status>("opening the model", [&] {
-      use_threads(threads_);  // again: OpenMP keeps it per thread, and this is the one that computes
+      use_threads(threads_);  // again: OpenMP keeps the number per thread, and this thread computes
       gradients_ = gradients;
       return inner_->open(layout, parameters, gradients);
     });

@@ -14,7 +14,7 @@ std::uint64_t length(std::span<const Interval> intervals) {
   return sum;
 }
 
-// Items [begin, end) of the concatenated intervals; what lies beyond them is left out.
+// Items [begin, end) of the concatenated intervals, without those past their end.
 Positions cut(std::span<const Interval> intervals, std::uint64_t begin, std::uint64_t end) {
   Positions part;
   std::uint64_t at = 0;

@@ -29,8 +29,8 @@ Status Channel::connect(Sequence last, Actions& out) {
   buckets_due_ = 0;
   all_due_ = false;
   if (!complete && !frames_.empty()) {
-    // Which answers were on their way nobody knows, so everything is asked for again, if need be by the last frame
-    // once more, which the shard knows for a duplicate.
+    // The answers under way are lost, and it isn't known which. So the worker asks for everything again, if need be by
+    // sending the last frame again, which the shard recognises as a duplicate.
     ask_for_all_ = true;
     if (frames_.back().push.last) {
       if (frames_.back().push.want != Want::kNothing) {
@@ -129,7 +129,7 @@ Status Channel::take(const Parameters& parameters, Actions& out) {
 Status Channel::take(const Acknowledge& acknowledge_frame, Actions& out) {
   if (Status ok = acknowledge(acknowledge_frame.acknowledged); !ok) return ok;
   if (acknowledge_frame.outcome == PushOutcome::kFinished) {
-    // Beyond the job's last step nothing is applied and nothing comes back.
+    // After the job's last step nothing is applied and no parameters come back.
     buckets_due_ = 0;
     all_due_ = false;
   }

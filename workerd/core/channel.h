@@ -1,5 +1,5 @@
-// Channel: one worker's side of (job, worker, shard): numbers and credits of the push under way, what of it must be
-// sent again after a lost connection, and which answers are due. At most one push and one pull are under way.
+// Channel: the worker's side of (job, worker, shard): frame numbers and credits of the current push, what to send again
+// after a lost connection, and which answers are due. At most one push and one pull are under way.
 #pragma once
 
 #include <cstdint>
@@ -17,38 +17,38 @@ class Channel {
       : shard_(shard), buckets_(std::move(buckets)), credits_(credits) {}
 
   ShardId shard() const { return shard_; }
-  const std::vector<BucketId>& buckets() const { return buckets_; }  // ascending: in the order in which they get ready
+  const std::vector<BucketId>& buckets() const { return buckets_; }  // ascending: the order in which they become ready
   bool connected() const { return connected_; }
 
-  // The shard has taken frames up to `last`: what it lacks is sent again, and lost answers are asked for again.
-  // Error: it claims frames that were never sent.
+  // The shard has taken frames up to `last`: sends the missing ones again and asks for lost answers again. Error: the
+  // shard claims frames that were never sent.
   Status connect(Sequence last, Actions& out);
   void disconnect() { connected_ = false; }
 
-  // A push under way must be complete before the next one begins. Its frames are given in order, the last with
-  // Push::last; they leave as credits allow.
+  // A push must be complete before the next one begins. Give its frames in order, the last one with Push::last; they
+  // leave as credits allow.
   void begin_push();
   void add_frame(Push push, std::uint32_t gradients, bool payload, Actions& out);
-  // Buckets of the push under way that were given so far.
+  // Number of buckets of the current push that were given so far.
   std::size_t frames() const { return frames_.size(); }
 
   // pull.id > 0.
   void begin_pull(Pull pull, Actions& out);
 
-  // The boundary of a checkpoint: after the frames that were given so far, and before all others, which are held back
-  // until release(). Takes the place of an older mark.
+  // A checkpoint's boundary: sent after the frames given so far; all later frames wait until release(). Replaces an
+  // older mark.
   void mark(std::uint64_t attempt, Actions& out);
   void release(std::uint64_t attempt, Actions& out);
 
-  // Errors: an answer to nothing, an acknowledgement of frames that were never sent.
+  // Errors: an answer to no request, an acknowledgement of frames that were never sent.
   Status take(const Parameters& parameters, Actions& out);
   Status take(const Acknowledge& acknowledge, Actions& out);
 
   bool push_sent() const { return sent_ == frames_.size(); }
-  // Every frame acknowledged, every answer here.
+  // Every frame is acknowledged and every answer is here.
   bool push_complete() const;
   bool pull_complete() const { return pull_.id == 0; }
-  // Of the newest answer.
+  // Version of the newest answer.
   Step version() const { return version_; }
 
  private:
@@ -58,11 +58,11 @@ class Channel {
     bool payload = false;
   };
 
-  // A mark that isn't released.
+  // A mark that isn't released yet.
   struct PendingMark {
     std::uint64_t attempt = 0;
     Sequence after;     // the last frame before it
-    bool sent = false;  // on the connection that is open
+    bool sent = false;  // on the open connection
   };
 
   Status acknowledge(Sequence upto);
@@ -73,14 +73,14 @@ class Channel {
   const std::uint32_t credits_;
 
   bool connected_ = false;
-  Sequence base_;              // of the frame before frames_[0]
-  std::vector<Frame> frames_;  // of the push under way, or of the last one
+  Sequence base_;              // number of the frame before frames_[0]
+  std::vector<Frame> frames_;  // of the current push or the last one
   std::size_t sent_ = 0;
   std::size_t acknowledged_ = 0;
   std::uint64_t buckets_due_ = 0;  // answers to Want::kBucket
   bool all_due_ = false;           // the answer to Want::kAll
-  bool ask_for_all_ = false;       // answers were lost: the last frame asks for everything
-  Pull pull_;                      // under way; id 0 = none
+  bool ask_for_all_ = false;       // answers were lost: the last frame must ask for everything
+  Pull pull_;                      // the current pull; id 0 = none
   std::optional<PendingMark> mark_;
   Step version_;
 };

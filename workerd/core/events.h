@@ -1,4 +1,4 @@
-// What goes into a WorkerCore and what comes out of it.
+// The events that a WorkerCore gets and the actions that it returns.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace disttrain::workerd {
 
-// A batch that was asked for; from 1, grows with each.
+// A requested batch. Tickets start at 1 and grow with each request.
 using BatchTicket = StrongId<struct BatchTicketTag, std::uint64_t>;
 
-// Which records make a batch, in this order: positions of the epoch's permutation.
+// The records of a batch, in this order: positions of the epoch's permutation.
 struct BatchOrder {
   BatchTicket ticket;
   std::uint32_t epoch = 0;
@@ -27,7 +27,7 @@ struct BatchOrder {
   Step step;                   // sync with leases: the step it is for, else 0
 };
 
-// Everything that a core must know of its job; fixed for its life.
+// Everything that a core must know of its job; fixed for the core's life.
 struct JobFacts {
   Member self;
   JobConfig config;
@@ -36,28 +36,28 @@ struct JobFacts {
   std::vector<std::string> shard_names;  // for messages: "shard 1 (ps/0 at host:7110)"
   std::uint64_t train_records = 0;
   std::uint32_t credits = 4;  // push frames outstanding per channel
-  bool evaluates = false;     // does the evaluations of mid-run
-  Step clock;                 // steps of its own that were done before, in an earlier generation
+  bool evaluates = false;     // runs the evaluations during training
+  Step clock;                 // this worker's own steps in earlier generations
 };
 
 // ---- events ----
 
 struct ChannelOpened {
   ShardId shard;
-  Sequence last_sequence;  // the last frame that the shard has taken from this incarnation
+  Sequence last_sequence;  // last frame that the shard has taken from this incarnation
 };
 struct ChannelLost {
   ShardId shard;
   std::string reason;
-  Duration lasts{};  // since anything came from the shard's ps
+  Duration lasts{};  // time since the shard's ps was last heard
 };
-// A channel that isn't open can't be opened: the shard's ps doesn't answer.
+// A channel can't be opened, because the shard's ps doesn't answer.
 struct PsUnreachable {
   ShardId shard;
   std::string reason;
   Duration lasts{};
 };
-// After one of these: the shard's ps answers.
+// After PsUnreachable or a lost channel: the shard's ps answers.
 struct PsReached {
   ShardId shard;
 };
@@ -65,8 +65,8 @@ struct Start {};
 struct LeaseGranted {
   LeaseGrant grant;
 };
-struct ChiefAway {};      // no control connection: until one is back nobody is at fault for what one waits for
-struct ChiefReturned {};  // a new control connection: what was asked may be lost
+struct ChiefAway {};      // no control connection: until it returns, no wait counts against anybody
+struct ChiefReturned {};  // a new control connection: requests may be lost
 struct BatchReady {
   BatchTicket ticket;
 };
@@ -85,7 +85,7 @@ struct AcknowledgeArrived {
   ShardId shard;
   Acknowledge acknowledge;
 };
-// A checkpoint's boundary is wanted: between two pushes, on every channel.
+// A checkpoint needs a boundary: between two pushes, on every channel.
 struct MarkRequested {
   std::uint64_t attempt = 0;
 };
@@ -93,20 +93,20 @@ struct MarkTakenArrived {
   ShardId shard;
   MarkTaken taken;
 };
-// The cluster waits for somebody: no new step, and no wait counts as a stall.
+// The cluster waits for a task: no new step begins, and no wait counts as a stall.
 struct Paused {
   bool paused = false;
 };
 struct StopRequested {};
 struct BecomesEvaluator {};
-struct EvaluateRequested {};  // the final one
+struct EvaluateRequested {};  // the final evaluation
 struct EvaluationDone {
   double loss_sum = 0.0;
   std::uint64_t correct = 0;
   std::uint64_t examples = 0;
   std::uint64_t parameters_hash = 0;
 };
-// Something that the step needs broke outside: data, engine, channel refused.
+// Something outside the core that the step needs has failed: data, engine, a refused channel.
 struct Broken {
   Error error;
 };
@@ -133,7 +133,7 @@ struct SendPull {
   ShardId shard;
   Pull pull;
 };
-// Payload: the bucket's place in gradient buffer `gradients`, which stays as it is until the frame is acknowledged.
+// Payload: the bucket's part of gradient buffer `gradients`, which doesn't change until the frame is acknowledged.
 struct SendPush {
   ShardId shard;
   Sequence sequence;
@@ -145,21 +145,21 @@ struct SendMark {
   ShardId shard;
   Mark mark;
 };
-// Answered by Computed. The batch is done with then.
+// Answered by Computed; then the batch is no longer used.
 struct Compute {
   BatchTicket batch;
   std::uint64_t step = 0;  // for the seed, with `rank`
   Rank rank;
-  std::uint32_t parameters = 0;  // buffers to use
+  std::uint32_t parameters = 0;  // index of the buffer to use; likewise `gradients`
   std::uint32_t gradients = 0;
-  bool early = false;      // RangesReady is wanted
+  bool early = false;      // send RangesReady during the computation
   double clip_norm = 0.0;  // > 0: scale all gradients down to this norm
 };
 struct RunEvaluation {
   std::uint32_t parameters = 0;
 };
 struct ReportEvaluated {
-  Evaluated evaluated;  // job and generation are filled in by the shell
+  Evaluated evaluated;  // the shell fills in job and generation
 };
 struct ReportFinished {
   std::uint64_t steps = 0;
@@ -170,7 +170,7 @@ struct Accuse {
   Duration lasts{};
   bool withdrawn = false;
 };
-// The job can't go on here. Nothing else follows.
+// The job can't go on at this worker. No other action follows.
 struct Fail {
   Error error;
 };

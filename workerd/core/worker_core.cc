@@ -99,7 +99,7 @@ void WorkerCore::on(const Start&, Actions&) {
 
 void WorkerCore::on(const LeaseGranted& event, Actions&) {
   lease_requested_ = false;
-  // Nothing new: asking again at once would be answered the same, without end.
+  // The grant brought nothing new. Asking again at once would get the same answer, without end.
   lease_refused_ = !plan_.grant(event.grant);
 }
 
@@ -107,7 +107,7 @@ void WorkerCore::on(const ChiefAway&, Actions&) {
   is_chief_away_ = true;
 }
 
-// What we last said may never have arrived. The time that one may wait for something begins anew: see ChiefAway.
+// The last messages to the chief may be lost. Waiting times start anew: see ChiefAway.
 void WorkerCore::on(const ChiefReturned&, Actions& out) {
   if (std::exchange(is_chief_away_, false)) moved_ = now_;
   lease_requested_ = false;
@@ -147,7 +147,8 @@ void WorkerCore::on(const AcknowledgeArrived& event, Actions& out) {
   if (event.acknowledge.finished || event.acknowledge.outcome == PushOutcome::kFinished) finished_ = true;
 }
 
-// Asked again after a reconnect: a second mark for one attempt would stand behind pushes that the first one holds.
+// The chief repeats the order after a reconnect. A second mark for one attempt would follow pushes that the first one
+// holds.
 void WorkerCore::on(const MarkRequested& event, Actions&) {
   if (event.attempt <= newest_mark_) return;
   mark_wanted_ = newest_mark_ = event.attempt;
@@ -204,7 +205,7 @@ void WorkerCore::on(const Broken& event, Actions& out) {
 void WorkerCore::on(const Tick&, Actions& out) {
   lease_refused_ = false;
   looked_ahead_ = false;
-  // We slept ourselves, or our clock jumped: no peer made us wait for so long.
+  // After a longer pause this worker itself slept or its clock jumped: no peer made it wait that long.
   constexpr Duration kLongestTick = std::chrono::seconds(3);
   if (now_ - ticked_ > kLongestTick) moved_ = std::min(now_, moved_ + (now_ - ticked_));
   ticked_ = now_;
@@ -241,8 +242,8 @@ std::uint64_t WorkerCore::next_clock() const {
   return (pushing_ ? pushed_.clock : fresh_versions_[0].value) + 1;
 }
 
-// sync with pipeline: step n + 1 is computed from the parameters of step n - 1, whether those of step n are here
-// already or not. Else the result would hang on who is quick.
+// sync with pipeline: step n + 1 is always computed from the parameters of step n - 1, even if those of step n are here
+// already. Otherwise the result would depend on timing.
 bool WorkerCore::holds_answer_back() const {
   return sync() && pipeline_ && !computing_ && !computed_whole_ && !finished_ && !stopping_ && !data_used_up() &&
          pacer_roster_ == roster_ && !must_look_ahead();
@@ -264,7 +265,7 @@ bool WorkerCore::pulls_complete() const {
   return std::all_of(channels_.begin(), channels_.end(), [](const Channel& c) { return c.pull_complete(); });
 }
 
-// sync with leases: a gradient is of one step of one roster, or of no use.
+// sync with leases: a gradient is valid for one step of one roster only.
 bool WorkerCore::is_void(const Gradient& gradient) const {
   if (!sync() || !leases() || !pipeline_) return false;
   return gradient.roster != roster_ || gradient.clock != next_clock();
@@ -274,9 +275,9 @@ bool WorkerCore::waits_for_others() const {
   return progress_.phase != Phase::kInput || planned_.empty();
 }
 
-// In stall timeouts. A wait for others may be one that several workers share: the chief, which knows what each of them
-// is at, judges that after one stall timeout, or after ten where they wait for an evaluation. Only a wait that is left
-// after that is this worker's own.
+// The limit in stall timeouts. Several workers may wait for the same thing. The chief knows what each of them does, and
+// judges such a wait after one stall timeout, or after ten if they wait for an evaluation. Only a wait that lasts
+// longer is this worker's own.
 int WorkerCore::patience() const {
   constexpr int kAfterTheChief = 2;
   constexpr int kAfterAnEvaluation = 11;

@@ -1,13 +1,15 @@
-// WorkerCore: one worker's part of one job, from opened channels to the last report; the rules of
-// docs/protocol.md on a worker's side. Stepped with events, answers with actions to be carried out in order. No I/O, no
-// clock.
+// WorkerCore: one worker's part of one job, from opened channels to the last report: the worker's rules in
+// docs/protocol.md. It is stepped with events and returns actions, to be carried out in order. No I/O, no clock.
 //
-// The life of a step: a batch is ready -> Compute -> RangesReady: buckets leave early, as far as credits allow ->
-// Computed: the rest leaves, the last frame to each shard asks for the parameters back -> all answers are here -> next.
-// With pipeline = 1 the answers of step n land in the other parameter buffer while step n + 1 is computed.
+// The life of a step:
+// 1. A batch is ready: Compute.
+// 2. RangesReady: buckets leave early, as far as credits allow.
+// 3. Computed: the rest leaves; the last frame to each shard asks for the parameters.
+// 4. All answers are here: the next step begins. With pipeline = 1 the answers of step n land in the other parameter
+//    buffer while step n + 1 is computed.
 //
-// The shell computes inline: between Compute and Computed it feeds nothing but RangesReady, unless pipeline = 1, when
-// answers may come in between too.
+// The shell computes inline: between Compute and Computed it gives the core only RangesReady, and with pipeline = 1
+// also answers.
 #pragma once
 
 #include <array>
@@ -23,10 +25,10 @@
 
 namespace disttrain::workerd {
 
-// What heartbeats tell of a worker.
+// A worker's progress, for heartbeats.
 struct Progress {
   Phase phase = Phase::kIdle;
-  Instant since{};  // in that phase
+  Instant since{};  // when the phase began
   std::uint64_t steps = 0;
   std::uint64_t examples = 0;
   double loss = 0.0;  // of the newest step, NaN before the first
@@ -38,14 +40,14 @@ class WorkerCore {
   // The layout has passed validate(); credits >= 1; facts.self is in the roster (else the rank is 0).
   WorkerCore(JobFacts facts, Instant now);
 
-  // Appends to `out`. Events that make no sense in the state are ignored.
+  // Appends to `out`. Ignores events that don't fit the state.
   void step(Instant now, const Event& event, Actions& out);
 
   // Parameter buffer into which answers land now; 0 unless pipeline = 1.
   std::uint32_t landing() const { return pipeline_ ? 1 - fresh_ : 0; }
-  // Buffers that the shell must have.
+  // Number of buffers that the shell must have.
   std::uint32_t buffers() const { return pipeline_ ? 2 : 1; }
-  // The batch without which nothing goes on: to be told by BatchReady as soon as it is there.
+  // The batch that the core waits for: send BatchReady as soon as it is there.
   std::optional<BatchTicket> batch_wanted() const;
   const Progress& progress() const { return progress_; }
 
@@ -60,11 +62,11 @@ class WorkerCore {
     std::uint64_t clock = 0;
     std::uint32_t buffer = 0;
     RosterVersion roster;
-    std::vector<Step> pull_versions;  // by shard: what it was computed from
+    std::vector<Step> pull_versions;  // by shard: the versions that it was computed from
     float loss = 0.0F;
     bool final = false;
   };
-  enum class PullOf { kAll, kLagging, kWork };  // all parameters; of shards that lag; all, and work begins on them
+  enum class PullOf { kAll, kLagging, kWork };  // all parameters; those of shards that lag; all, before work begins
   enum class Evaluation { kNone, kPull, kRun };
 
   // Events.
@@ -91,7 +93,7 @@ class WorkerCore {
   void on(const Broken& event, Actions& out);
   void on(const Tick& event, Actions& out);
 
-  // Goes on as far as it can.
+  // Does all that can be done now.
   void advance(Actions& out);
   void settle_answers(Actions& out);
   void take_parameters(Actions& out);
@@ -119,7 +121,7 @@ class WorkerCore {
   bool data_used_up() const;
   std::uint64_t next_clock() const;
   bool holds_answer_back() const;
-  // The others may be at a step, or have a roster, that we don't know of.
+  // The others may be at a step, or have a roster, that this worker doesn't know.
   bool must_look_ahead() const;
   bool pushes_complete() const;
   bool pushes_sent() const;
@@ -139,7 +141,7 @@ class WorkerCore {
   Rank rank_;
 
   Instant now_;
-  Instant moved_;   // of the last event that shows progress
+  Instant moved_;   // time of the last event that shows progress
   Instant ticked_;  // of the last tick
   Instant started_at_;
   Progress progress_;
@@ -147,50 +149,50 @@ class WorkerCore {
 
   // Data.
   BatchPlan plan_;
-  Fifo<Planned> planned_;  // asked for, in order of computation
+  Fifo<Planned> planned_;  // requested batches, in order of computation
   BatchTicket last_ticket_;
   bool lease_requested_ = false;
-  bool lease_refused_ = false;  // the chief had nothing new: asked again at the next tick
-  bool looked_ahead_ = false;   // for the step that the others are at: again at the next tick
+  bool lease_refused_ = false;  // the chief had nothing new: ask again at the next tick
+  bool looked_ahead_ = false;   // looked for the step that the others are at: again at the next tick
 
   // Life.
   bool opened_ = false;
   bool started_ = false;
   bool paused_ = false;
   bool is_chief_away_ = false;
-  bool stopping_ = false;        // StopRequested
-  bool finished_ = false;        // a shard says that the job has all its steps
-  bool left_ = false;            // ReportFinished is out
-  std::optional<Error> broken_;  // Fail is out
-  bool at_work_ = false;         // ssp: the others wait for our pushes, up to one that is final
+  bool stopping_ = false;        // StopRequested came
+  bool finished_ = false;        // a shard says that the job has done all its steps
+  bool left_ = false;            // ReportFinished was returned
+  std::optional<Error> broken_;  // Fail was returned
+  bool at_work_ = false;         // ssp: the others wait for this worker's pushes, until a final one
 
   // The step.
   bool pulling_ = false;
   bool pushing_ = false;         // the push of pushed_ is under way
-  bool farewell_ = false;        // ... which is an empty one, no step
-  bool computing_ = false;       // computed_ is being made
+  bool farewell_ = false;        // ... and that push is an empty one, not a step
+  bool computing_ = false;       // computed_ is being computed
   bool computed_whole_ = false;  // computed_ waits for its push
   Gradient computed_;
   Gradient pushed_;
   bool have_parameters_ = false;
   std::uint32_t fresh_ = 0;           // parameter buffer with the newest complete parameters
-  std::vector<Step> fresh_versions_;  // theirs, by shard
-  std::uint64_t clock_ = 0;           // async, ssp: of the newest gradient begun
+  std::vector<Step> fresh_versions_;  // versions of those parameters, by shard
+  std::uint64_t clock_ = 0;           // async, ssp: clock of the newest gradient begun
   std::uint64_t last_pull_id_ = 0;
   bool roster_known_ = false;
-  RosterVersion roster_;        // that fresh_versions_ came with
+  RosterVersion roster_;        // roster of fresh_versions_
   RosterVersion pacer_roster_;  // in the pacer's newest answer
 
   std::optional<std::uint64_t> mark_wanted_;  // attempt
-  std::uint64_t newest_mark_ = 0;             // the attempt that was asked for last
+  std::uint64_t newest_mark_ = 0;             // the attempt that was requested last
 
   // Evaluation.
   bool evaluates_ = false;
   bool final_wanted_ = false;
   bool final_now_ = false;
-  std::optional<Evaluated> final_;  // what the final one found
+  std::optional<Evaluated> final_;  // result of the final evaluation
   Evaluation evaluation_ = Evaluation::kNone;
-  std::optional<std::uint64_t> evaluated_;  // multiples of every_steps that were passed; none before the first version
+  std::optional<std::uint64_t> evaluated_;  // multiples of every_steps passed so far; none before the first version
   Instant evaluation_began_;
 };
 

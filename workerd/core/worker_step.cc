@@ -10,7 +10,7 @@
 namespace disttrain::workerd {
 namespace {
 
-// Leases are asked for so long before they are needed: a chief that was killed is back by then.
+// Leases are requested this long before they are needed: a chief that was killed is back by then.
 constexpr double kSecondsAhead = 2.0;
 
 }  // namespace
@@ -25,7 +25,7 @@ void WorkerCore::advance(Actions& out) {
   if (!have_parameters_ && !stopping_ && !finished_) begin_pull(PullOf::kAll, out);
   plan_batches(out);
   if (pulling_) return enter(Phase::kPull);
-  // A push that has begun goes on where a mark waits for its end.
+  // A push that has begun continues if a mark waits for its end.
   if (paused_ && !stopping_ && !mark_wanted_) return enter(Phase::kWait);
 
   if (computed_whole_ && !pushing_) {
@@ -38,7 +38,7 @@ void WorkerCore::advance(Actions& out) {
   drop_stale_batches(out);
   const bool leaving = stopping_ || finished_ || (data_used_up() && !computed_whole_);
   if (pushing_) {
-    // sync: others that stop too will never make the step whole that this push waits for.
+    // sync: if the others stop too, the step that this push waits for is never committed.
     const bool abandon = stopping_ && sync() && pushes_sent() && !computed_whole_;
     if (!abandon && (leaving || computed_whole_ || !pipeline_))
       return enter(pushes_sent() ? Phase::kWait : Phase::kPush);
@@ -72,10 +72,10 @@ void WorkerCore::settle_answers(Actions& out) {
 }
 
 void WorkerCore::take_parameters(Actions& out) {
-  if (finished_ && pipeline_ && !left_) return;  // what the other buffer holds may not be whole
+  if (finished_ && pipeline_ && !left_) return;  // the other buffer's parameters may be incomplete
   const auto version = [](const Channel& channel) { return channel.version(); };
   if (sync() && !finished_) {
-    // An answer to a late push may have met one shard before and another after a commit.
+    // The answers to a late push may be from before a commit at one shard and from after it at another.
     const bool equal = std::all_of(channels_.begin(), channels_.end(), [this, version](const Channel& channel) {
       return version(channel) == version(channels_[0]);
     });
@@ -200,7 +200,7 @@ Push WorkerCore::frame_of(const Gradient& gradient, const Channel& channel, bool
   push.final = gradient.final;
   push.examples = static_cast<std::uint32_t>(gradient.order.examples);
   push.loss = gradient.loss;
-  if (channel.shard() == ShardId(0)) {  // the ledger is the pacer's
+  if (channel.shard() == ShardId(0)) {  // the pacer keeps the ledger
     push.lease = gradient.order.lease;
     push.epoch = gradient.order.epoch;
     push.visited = gradient.order.positions;
@@ -208,7 +208,7 @@ Push WorkerCore::frame_of(const Gradient& gradient, const Channel& channel, bool
   return push;
 }
 
-// Not in the middle of a push whose first frames left while it was computed.
+// Never in the middle of a push whose first frames left while it was computed.
 void WorkerCore::place_marks(Actions& out) {
   const bool in_a_push = early() && (computing_ || computed_whole_);
   if (!mark_wanted_ || !opened_ || in_a_push) return;
@@ -225,8 +225,8 @@ void WorkerCore::begin_pull(PullOf what, Actions& out) {
     if (what != PullOf::kLagging || channel.version() < newest) channel.begin_pull(pull, out);
 }
 
-// ssp: the others wait for our clock from now on, so not before there is a batch; and what was pulled before that may
-// be older than the bound allows.
+// ssp: from now on the others wait for this worker's clock, so it begins only when there is a batch. Parameters that
+// were pulled before may be older than the bound allows, so it pulls again.
 void WorkerCore::begin_work(Actions& out) {
   if (pushing_) return enter(Phase::kWait);
   at_work_ = true;
@@ -234,8 +234,8 @@ void WorkerCore::begin_work(Actions& out) {
   enter(Phase::kPull);
 }
 
-// ssp: who pushes no more, or not before it gets a lease, says so with an empty push. Else the others would wait for a
-// clock that stands still; and the leases that they hold may be all that there is, so that nobody would ever move.
+// ssp: a worker that pushes no more, or not before its next lease, says so with an empty push. Otherwise the others
+// would wait for a clock that stands still. If they hold all the leases that there are, nobody would ever move.
 void WorkerCore::say_farewell(Actions& out) {
   at_work_ = false;
   pushing_ = true;
@@ -268,7 +268,7 @@ void WorkerCore::leave(Actions& out) {
 bool WorkerCore::evaluation_due() {
   const std::uint64_t every = facts_.config.evaluate.every_steps;
   if (!evaluates_ || every == 0) return false;
-  // What was passed before this worker began isn't its business.
+  // Evaluations that were due before this worker began aren't its task.
   if (!evaluated_) evaluated_ = fresh_versions_[0].value / every;
   return fresh_versions_[0].value / every > *evaluated_;
 }

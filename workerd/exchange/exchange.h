@@ -1,8 +1,8 @@
-// Exchange: how gradients leave a worker and parameters come back. `ps` (ps_exchange.h) speaks with the shards of a
-// job; an all-reduce among the workers is to stand beside it.
+// Exchange: how gradients leave a worker and parameters come back. `ps` (ps_exchange.h) talks to the shards of a job;
+// an all-reduce among the workers is planned beside it.
 //
-// It belongs to one loop, that of the worker's step thread, which also calls the engine: nothing is handed from thread
-// to thread between a computation and the network.
+// It belongs to the loop of the worker's step thread, which also calls the engine: no thread switch lies between a
+// computation and the network.
 #pragma once
 
 #include <span>
@@ -15,47 +15,47 @@
 
 namespace disttrain::workerd {
 
-// What an exchange tells its owner. Called on its loop, never from within a call to the exchange.
+// The exchange's reports to its owner. Called on its loop, never from within a call to the exchange.
 class ExchangeHandler {
  public:
   virtual ~ExchangeHandler() = default;
 
-  // Open, for the first time or again; `last` is the last frame that the shard has taken.
+  // The channel is open, for the first time or again; `last` is the last frame that the shard has taken.
   virtual void on_channel_opened(ShardId shard, Sequence last) = 0;
-  // It was open and isn't any more; it is dialled again until close(). `lasts`: since anything came from the shard's
-  // ps.
+  // The channel was open and is lost; it is dialled again until close(). `lasts`: time since the shard's ps was last
+  // heard.
   virtual void on_channel_lost(ShardId shard, const std::string& reason, Duration lasts) = 0;
-  // The ps of a channel that isn't open doesn't answer: told at each attempt, from Timeouts::silent on.
+  // The ps of a channel that isn't open doesn't answer: called at each attempt, after Timeouts::silent.
   virtual void on_unreachable(ShardId shard, const std::string& reason, Duration lasts) = 0;
-  // After on_channel_lost or on_unreachable: the shard's ps answers, in whatever way.
+  // After on_channel_lost or on_unreachable: the shard's ps answers, even if it refuses.
   virtual void on_reached(ShardId shard) = 0;
   // A channel can't be opened, and dialling again won't help.
   virtual void on_refused(const Error& why) = 0;
 
-  // The payload already lies where it belongs.
+  // The payload already lies in landing().
   virtual void on_parameters(ShardId shard, const Parameters& parameters) = 0;
   virtual void on_acknowledge(ShardId shard, const Acknowledge& acknowledge) = 0;
   virtual void on_mark_taken(ShardId shard, const MarkTaken& taken) = 0;
 
-  // The flat array into which parameters are received at this moment: all elements of the layout. Written only while
-  // the loop runs.
+  // The flat array into which parameters are received now: all elements of the layout. Written only while the loop
+  // runs.
   virtual std::span<float> landing() = 0;
 };
 
 class Exchange {
  public:
-  // Closes.
+  // Closes the exchange.
   virtual ~Exchange() = default;
 
-  // Connects with whom the roster needs; the answers are on_channel_opened.
+  // Connects to the tasks that the roster needs; each connection is answered by on_channel_opened.
   virtual void open(const Roster& roster) = 0;
-  // Drops the channels and what is on its way. open() may follow.
+  // Drops the channels and everything under way. open() may follow.
   virtual void abort() = 0;
-  // The end: no handler call is made after it.
+  // No handler call is made afterwards.
   virtual void close() = 0;
 
-  // `gradients`: the flat array that send.gradients names; its bucket stays as it is until the frame is acknowledged.
-  // Dropped while the channel isn't open: the owner sends again what on_channel_opened shows to be lacking.
+  // `gradients`: the flat array that send.gradients names; its bucket doesn't change until the frame is acknowledged.
+  // Dropped while the channel isn't open: at on_channel_opened the owner sends the missing frames again.
   virtual void push(const SendPush& send, std::span<const float> gradients) = 0;
   virtual void pull(const SendPull& send) = 0;
   virtual void mark(const SendMark& send) = 0;

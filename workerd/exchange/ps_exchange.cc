@@ -13,9 +13,9 @@ using transport::MutableBytes;
 using wire::FrameHeader;
 using wire::FrameType;
 
-// One channel: dials, says hello, takes frames, and dials again when it is lost, with pauses that double.
+// One channel: dials, says hello and takes frames. When the channel is lost it dials again, with pauses that double.
 //
-// Each attempt has a number: what an earlier one still has under way when it ends is told by it and ignored.
+// Each attempt has a number: callbacks of an earlier attempt carry an older number and are ignored.
 class PsExchange::Link final : public transport::ConnectionHandler {
  public:
   Link(PsExchange& exchange, ShardId shard)
@@ -34,7 +34,7 @@ class PsExchange::Link final : public transport::ConnectionHandler {
     dial();
   }
 
-  // `was_away`: the loop had no turn for a while, so what has come may still lie in the socket.
+  // `was_away`: the loop had no turn for a while, so received bytes may still lie unread in the socket.
   void watch(Clock::time_point now, bool was_away);
 
   void send(const transport::OutgoingFrame& frame) {
@@ -67,14 +67,14 @@ class PsExchange::Link final : public transport::ConnectionHandler {
   const ShardId shard_;
   const Owner& owner_;
   Ps& ps_;
-  asio::steady_timer timer_;     // the hello's answer, or the pause before the next attempt
-  std::shared_ptr<bool> alive_;  // shared with callbacks that may come after the link's end
+  asio::steady_timer timer_;     // waits for the hello's answer, or for the next attempt
+  std::shared_ptr<bool> alive_;  // shared with callbacks that may outlive the link
   std::uint64_t attempt_ = 0;
   bool open_ = false;
   Duration pause_{};
-  std::uint64_t bytes_ = 0;  // received over the connection, as of heard_
-  Clock::time_point heard_;  // when anything came over it last
-  // Before the channel was open for the first time: when to give up a ps that answers, but doesn't take the channel.
+  std::uint64_t bytes_ = 0;  // bytes received over the connection until heard_
+  Clock::time_point heard_;  // when bytes last came over the connection
+  // Until the channel is first open: when to give up a ps that answers but doesn't accept the channel.
   std::optional<Clock::time_point> patience_;
   std::unique_ptr<transport::Connection> connection_;
 };
@@ -173,7 +173,7 @@ void PsExchange::Link::drop_connection() {
   timer_.cancel();
   if (!connection_) return;
   connection_->close();
-  // It may be the one that is calling us: it dies when the loop has come out of it.
+  // This connection may be calling us, so it is destroyed from the loop, after the call has returned.
   asio::post(exchange_.loop_, [dead = std::shared_ptr<transport::Connection>(std::move(connection_))] {});
 }
 
@@ -214,7 +214,7 @@ void PsExchange::Link::on_frame(const FrameHeader& header, Bytes control, Bytes)
     if (!taken) return lost(taken.error().message);
     exchange_.handler_.on_mark_taken(shard_, *taken);
   }
-  // Anything else is of a later version.
+  // Other frame types are of a later version.
 }
 
 PsExchange::PsExchange(asio::io_context& loop, transport::Transport& transport, const Layout& layout,
@@ -233,7 +233,7 @@ PsExchange::~PsExchange() {
   close();
 }
 
-// Whoever the workers are, a worker speaks with the shards.
+// The channels go to the shards, whichever workers are in the roster.
 void PsExchange::open(const Roster&) {
   for (std::uint32_t shard = 0; shard < layout_.shards; ++shard)
     links_.push_back(std::make_unique<Link>(*this, ShardId(shard)));
@@ -242,7 +242,7 @@ void PsExchange::open(const Roster&) {
   watch();
 }
 
-// Computations take the loop's time: after one of them what has come is read first.
+// A computation keeps the loop busy: after it, received bytes are read before silence is judged.
 void PsExchange::watch() {
   const Duration pause = options_.timeouts.silent / 4;
   watch_timer_.expires_after(pause);

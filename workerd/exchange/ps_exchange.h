@@ -1,8 +1,8 @@
-// PsExchange: one channel to each shard of a job. Payloads leave straight from the gradients and arrive straight in the
-// parameters. Requests to several shards are in flight at once.
+// PsExchange: one channel to each shard of a job. Payloads are sent straight from the gradients and received straight
+// into the parameters. Requests to several shards are in flight at once.
 //
-// A shard sends something on each channel within every heartbeat interval (FrameType::kAlive where there is nothing
-// else). A channel on which nothing arrives for Timeouts::silent is lost, whether or not an answer is due.
+// A shard sends something on each channel within every heartbeat interval (FrameType::kAlive if nothing else). A
+// channel on which nothing arrives for Timeouts::silent counts as lost, whether or not an answer is due.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -33,7 +33,7 @@ struct PsExchangeOptions {
 
 class PsExchange final : public Exchange {
  public:
-  // All references outlive it.
+  // All references outlive the exchange.
   PsExchange(asio::io_context& loop, transport::Transport& transport, const Layout& layout, PsExchangeOptions options,
              ExchangeHandler& handler);
   ~PsExchange() override;
@@ -48,9 +48,9 @@ class PsExchange final : public Exchange {
  private:
   class Link;
   using Clock = asio::steady_timer::clock_type;
-  // One ps, to which several channels may go.
+  // One ps, which may serve several channels.
   struct Ps {
-    Clock::time_point heard;  // when anything came from it last
+    Clock::time_point heard;  // when it was last heard
     bool has_complained = false;
   };
 
@@ -64,7 +64,7 @@ class PsExchange final : public Exchange {
   ExchangeHandler& handler_;
   wire::ScratchBuffer scratch_;
   asio::steady_timer watch_timer_;
-  Clock::time_point watched_;  // the last time that the links were looked at
+  Clock::time_point watched_;  // when the links were last checked
   std::map<TaskId, Ps> ps_;
   std::vector<std::unique_ptr<Link>> links_;                    // by shard
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with the timer's handler

@@ -29,7 +29,7 @@ void each(const Array& array, std::uint64_t count, Use use) {
   for (std::uint64_t i = 0; i < count; ++i) use(i, element<T>(bytes + i * sizeof(T), array.header.big_endian));
 }
 
-// One call of each<T>() for the type that the array has: a table.
+// Calls each<T>() for the array's element type: a table.
 template <typename Use>
 void for_each_element(const Array& array, Use use) {
   const std::uint64_t count = array.rows() * array.row_elements();
@@ -99,7 +99,7 @@ Result<Array> read_array(FileReader& file, const ArrayHeader& header) {
   array.header = header;
   array.file_bytes = file.file_bytes();
   try {
-    // Not initialised: memory that a wrong header asks for is never touched.
+    // Not initialised: memory for a wrong header's size is never touched.
     array.bytes = std::make_unique_for_overwrite<std::byte[]>(bytes);
   } catch (const std::bad_alloc&) {
     return bad("needs " + std::to_string(bytes) + " bytes of memory, which this host refuses");

@@ -40,11 +40,11 @@ struct Array {
 
 std::string describe_shape(const std::vector<std::uint64_t>& shape);  // "[60000, 28, 28]"
 
-// What follows the header is read whole, checked against the shape and, in gzip, against its checksum.
+// Reads all that follows the header; checks it against the shape and, in gzip, against its checksum.
 // Errors, kData: truncated, bytes after the array, a shape that the file can't hold, no records.
 Result<Array> read_array(FileReader& file, const ArrayHeader& header);
 
-// All elements as float32. Errors, kData: one is not finite, or becomes infinite.
+// All elements as float32. Errors, kData: an element isn't finite, or becomes infinite.
 Result<std::vector<float>> to_floats(const Array& array);
 
 // All elements as integers. Integer types only.

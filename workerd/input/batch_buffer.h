@@ -1,4 +1,4 @@
-// Memory for one batch, used again and again: inputs with what they are compared with, in rows.
+// Reused memory for one batch: rows of inputs, and their labels or targets.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace disttrain::input {
 
-inline constexpr std::size_t kBatchAlignment = 64;  // a cache line, and what the widest vector instructions want
+inline constexpr std::size_t kBatchAlignment = 64;  // a cache line, and the alignment of the widest vector instructions
 
 class BatchBuffer {
  public:
@@ -25,7 +25,7 @@ class BatchBuffer {
         targets_(allocate(most_examples * target_width)),
         labels_(target_width == 0 ? most_examples : 0) {}
 
-  // Fills the buffer with these records, at most `most_examples`, none is fine.
+  // Fills the buffer with these records: 0 to `most_examples`.
   void fill(const Dataset& dataset, std::span<const std::uint64_t> indices);
 
   std::uint64_t examples() const { return examples_; }

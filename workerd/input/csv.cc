@@ -20,13 +20,13 @@ bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
-// Text that is a number, whole, finite and within float64.
+// The text as a number, if all of it is one, finite and within float64.
 std::optional<double> number_of(std::string_view text) {
   if (!text.empty() && text[0] == '+') text.remove_prefix(1);
   double value = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end != text.data() + text.size() || text.empty()) return std::nullopt;
-  // from_chars reports too small, which is as good as 0, like too large.
+  // from_chars reports numbers that are too small like those that are too large; the small ones count as 0.
   if (error == std::errc::result_out_of_range) value = std::strtod(std::string(text).c_str(), nullptr);
   if (error == std::errc::invalid_argument || !std::isfinite(value)) return std::nullopt;
   return value;
@@ -42,7 +42,7 @@ class RecordReader {
  public:
   explicit RecordReader(FileReader& file) : file_(file), chunk_(256 * 1024) {}
 
-  // None at the end. The view lives until the next call.
+  // None at the end. The view is valid until the next call.
   Result<std::optional<std::string_view>> next() {
     record_.clear();
     first_line_ = line_ + 1;
@@ -92,8 +92,8 @@ class RecordReader {
   std::uint64_t first_line_ = 0;
 };
 
-// Splits a record into its fields. Views into the record or, for a field with doubled quotes, into `unquoted`.
-// Returns what is wrong, or nothing.
+// Splits a record into its fields: views into the record or, for a field with doubled quotes, into `unquoted`. Returns
+// the fault, or none.
 std::optional<std::string> split(std::string_view record, std::vector<std::string_view>& fields,
                                  std::deque<std::string>& unquoted) {
   fields.clear();

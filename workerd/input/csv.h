@@ -1,5 +1,5 @@
 // Comma-separated text (RFC 4180): one record per line, numeric inputs, the label in the last column. A first line
-// whose input columns are all text is a header. Blank lines are skipped, blanks around fields don't count, "quoted"
+// whose input columns are all text is a header. Blank lines are skipped, and blanks around fields are dropped. "Quoted"
 // fields may hold commas, doubled quotes and line ends.
 #pragma once
 
@@ -15,12 +15,12 @@ namespace disttrain::input {
 inline constexpr std::size_t kMaxCsvRecordBytes = 16 * 1024 * 1024;
 inline constexpr std::size_t kMaxTextLabels = 64 * 1024;  // different ones
 
-// The labels of some records: all are numbers or all are text.
+// The labels of some records: either all numbers or all text.
 struct CsvLabels {
   std::vector<double> numbers;       // of each record, if they are numbers
   std::vector<std::uint32_t> codes;  // of each record, if they are text: index into `names`
   std::vector<std::string> names;    // in order of appearance
-  std::vector<std::uint64_t> lines;  // where each of `names` first stands; of numbers: one entry, the first record's
+  std::vector<std::uint64_t> lines;  // first line of each of `names`; for numbers: the first record's line
 };
 
 struct CsvPart {

@@ -1,4 +1,4 @@
-// A data set from its first record to its last, once, in batches: what an evaluation needs.
+// A data set from its first record to its last, once, in batches: for an evaluation.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class EvaluationBatches {
   EvaluationBatches(const Dataset& dataset, std::uint64_t batch_size, std::uint64_t target_width)
       : dataset_(dataset), batch_size_(batch_size), buffer_(batch_size, dataset.input_elements(), target_width) {}
 
-  // The next batch, the last one with what is left; null at the end. It is overwritten by the next call.
+  // The next batch; the last one may be smaller; null at the end. The next call overwrites it.
   const BatchBuffer* next() {
     if (next_record_ == dataset_.records()) return nullptr;
     indices_.clear();
@@ -25,7 +25,7 @@ class EvaluationBatches {
     return &buffer_;
   }
 
-  // From the first record again.
+  // Starts again at the first record.
   void restart() { next_record_ = 0; }
 
  private:

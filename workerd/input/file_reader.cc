@@ -29,7 +29,7 @@ bool ends_with_gz(const std::string& path) {
 
 }  // namespace
 
-// One zlib stream, for gzip members one after the other.
+// One zlib stream, for gzip members that follow each other.
 class FileReader::Inflater {
  public:
   Inflater() { ready_ = inflateInit2(&stream_, 15 + 16) == Z_OK; }  // 16: gzip, not zlib
@@ -59,7 +59,7 @@ FileReader::FileReader(std::string path, Descriptor file, std::uint64_t file_byt
 FileReader::~FileReader() = default;
 
 Result<std::unique_ptr<FileReader>> FileReader::open(const std::string& path, std::function<bool()> is_cancelled) {
-  // Without O_NONBLOCK a pipe of that name would make us wait for a writer.
+  // Without O_NONBLOCK, opening a pipe would wait for a writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return tl::unexpected(system_error(path, "can't open this data file", errno));
   auto file = Descriptor(fd);
@@ -143,7 +143,7 @@ Result<std::size_t> FileReader::read_packed(std::span<std::byte> out) {
       }
       if (file_ended_) return bad("gzip data ends too early (truncated)");
     }
-    // A member may follow another (cat a.gz b.gz); its header is then checked by zlib as the first one's was.
+    // Members may follow each other (cat a.gz b.gz); zlib checks the next header like the first.
     inflater_->between_members = false;
     stream.next_in = reinterpret_cast<Bytef*>(buffer_.get() + begin_);
     stream.avail_in = static_cast<uInt>(end_ - begin_);

@@ -1,5 +1,5 @@
-// The content of one data file, plain or gzip: what is packed comes out unpacked, as a stream, so that nothing is
-// allocated for more than the caller asks for.
+// The content of one data file, plain or gzip. Gzip is decompressed as a stream, so that memory is allocated only for
+// what the caller asks for.
 #pragma once
 
 #include <cstddef>
@@ -24,17 +24,16 @@ class FileReader {
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
 
-  // Fills `out`; returns fewer bytes than that only at the end of the content. The checksum of gzip is verified when
-  // the end is reached: read until a short count before trusting what was read.
-  // Errors: kData (gzip that is corrupt, truncated or followed by something else), kNoInput (the disk), kTemporary
-  // (cancelled).
+  // Fills `out`; returns fewer bytes only at the end of the content. gzip's checksum is verified at the end: read until
+  // a short count before you trust the data. Errors: kData (gzip that is corrupt, truncated or followed by something
+  // else), kNoInput (the disk), kTemporary (cancelled).
   Result<std::size_t> read(std::span<std::byte> out);
 
   const std::string& path() const { return path_; }
   std::uint64_t file_bytes() const { return file_bytes_; }
   bool packed() const;
 
-  // The content can't be longer: a plain file's size, or what deflate can make of so many bytes at best.
+  // Upper bound of the content: a plain file's size, or the most that deflate can make of a compressed one.
   std::uint64_t most_content_bytes() const;
 
  private:
@@ -50,11 +49,11 @@ class FileReader {
   const Descriptor file_;
   const std::uint64_t file_bytes_;
   const std::function<bool()> is_cancelled_;
-  std::unique_ptr<std::byte[]> buffer_;  // what was read ahead from the file: [begin_, end_)
+  std::unique_ptr<std::byte[]> buffer_;  // bytes read ahead from the file: [begin_, end_)
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   bool file_ended_ = false;
-  std::uint64_t content_bytes_ = 0;     // given out
+  std::uint64_t content_bytes_ = 0;     // bytes returned so far
   std::unique_ptr<Inflater> inflater_;  // none for a plain file
 };
 

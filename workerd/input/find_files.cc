@@ -27,7 +27,7 @@ class Glob {
   int result_ = 0;
 };
 
-// The folder is taken as it is: what a glob would interpret in it is escaped.
+// Escapes a folder's name, so that glob() takes it literally.
 std::string escape(const std::string& text) {
   std::string escaped;
   for (char c : text) {

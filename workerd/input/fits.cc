@@ -33,7 +33,7 @@ Status fits(const Dataset& dataset, const ModelSpec& model, const std::string& s
     }
     return {};
   }
-  // A model with one output that is compared with values takes the label itself as the value.
+  // A model with one output and a loss over values takes the label itself as the value.
   if (model.classes == 0 && outputs == 1) return {};
   if (static_cast<std::uint64_t>(dataset.largest_label()) >= outputs) {
     return fail(ErrorCode::kData, "the labels of " + files + " go up to " + std::to_string(dataset.largest_label()) +

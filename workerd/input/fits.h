@@ -1,4 +1,4 @@
-// Whether a model can be trained with a data set: found at load, before a step is made.
+// Whether a model can be trained on a data set: checked when the data is loaded, before the first step.
 #pragma once
 
 #include "common/model.h"
@@ -11,7 +11,7 @@ namespace disttrain::input {
 // change. `section`: "data" or "evaluate".
 Status fits(const Dataset& dataset, const ModelSpec& model, const std::string& section = "data");
 
-// Values per record of Dataset::gather()'s targets that this model is compared with; 0: it takes labels.
+// Values per record of Dataset::gather()'s targets for this model; 0: the model takes labels.
 std::uint64_t target_width(const ModelSpec& model);
 
 }  // namespace disttrain::input

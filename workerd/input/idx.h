@@ -12,9 +12,9 @@ namespace disttrain::input {
 // Reads the header; the values follow. Errors, kData: not idx, an unknown type, truncated.
 Result<ArrayHeader> read_idx_header(FileReader& file);
 
-// Where the labels of an image file are, by MNIST's convention: "images" becomes "labels" and "idx3" (any digit)
-// "idx1" in the file's name. Several candidates: as it is packed itself, then the other way. Empty if the name doesn't
-// have "images" in it.
+// Where the labels of an image file are, by MNIST's convention: in the file's name "images" becomes "labels" and "idx3"
+// (any digit) "idx1". Several candidates: first compressed or plain like the image file, then the other. Empty if the
+// name lacks "images".
 std::vector<std::string> idx_label_candidates(const std::string& image_path);
 
 }  // namespace disttrain::input

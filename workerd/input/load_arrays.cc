@@ -95,7 +95,7 @@ Status check_pairs(const std::vector<Array>& inputs, const std::vector<Array>& l
   return {};
 }
 
-// All of them are bytes: joined as bytes. Otherwise as floats. Each array goes as soon as it is joined.
+// Joined as bytes if all are bytes, otherwise as floats. Frees each array as soon as it is joined.
 Status join_inputs(std::vector<Array> files, Contents& contents) {
   contents.records = rows_of(files);
   contents.input_elements = files.front().row_elements();

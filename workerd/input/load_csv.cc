@@ -80,7 +80,7 @@ Status join_number_labels(const std::vector<CsvPart>& parts, const Source& sourc
   if (take_labels(all, contents)) return {};
   contents.target_elements = 1;
   for (const double value : all) {
-    // A number that float32 can't hold would train towards infinity.
+    // A number too large for float32 would train towards infinity.
     if (!(value >= std::numeric_limits<float>::lowest() && value <= std::numeric_limits<float>::max())) {
       return fail(ErrorCode::kData, parts.front().path + ": a label of " + std::to_string(value) +
                                         " is too large for float32: scale the labels");

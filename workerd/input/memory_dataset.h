@@ -1,4 +1,4 @@
-// The data set as it lies in memory, and its rows made into batches.
+// The data set in memory, and batches of its rows.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace disttrain::input {
 
-// All records of all files, before data.records picks some. Either `bytes` or `floats` holds the inputs.
+// All records of all files, before data.records selects some. Either `bytes` or `floats` holds the inputs.
 struct Contents {
   std::uint64_t records = 0;
   std::uint64_t input_elements = 0;

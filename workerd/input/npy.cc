@@ -24,8 +24,8 @@ constexpr std::array<TypeName, 8> kTypes{{{"u1", ElementType::kU8},
                                           {"f4", ElementType::kF32},
                                           {"f8", ElementType::kF64}}};
 
-// Reads the subset of Python's literals that a header is made of: {'descr': '<f4', 'fortran_order': False,
-// 'shape': (3, 4), }. Each take_ returns false, or none, if something else stands there.
+// Reads the subset of Python's literals in a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. Each
+// take_ returns false, or none, if something else follows.
 class HeaderText {
  public:
   explicit HeaderText(std::string_view text) : text_(text) {}

@@ -157,7 +157,7 @@ void Prefetcher::run() {
   }
 }
 
-// With the lock held. Returns the callback that is to be called without it.
+// Call with the lock held. Returns the callback; call that without the lock.
 std::function<void()> Prefetcher::finish(std::unique_ptr<ReadyBatch> batch) {
   const bool dropped = making_->dropped;
   making_.reset();

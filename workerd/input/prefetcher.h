@@ -1,11 +1,11 @@
-// The input thread: makes the batches that the worker's core asks for before they are needed.
+// The input thread: makes the batches that the worker's core orders, before they are needed.
 //
-// The consumer (the worker's step thread) hands in orders, takes finished batches in the same order, gives their
-// buffers back. None of its calls waits for a batch to be made. To sleep until one is there it leaves a callback.
+// The consumer (the worker's step thread) orders batches, takes the finished ones in the same order and returns their
+// buffers. No call waits for a batch. To sleep until a batch is ready, the consumer leaves a callback.
 //
-// Wake-ups are dear (30 to 50 us between cores), so the input thread works in bursts: it sleeps when nothing is left to
-// make, and is woken only when at most (prefetch - 1) / 2 batches are ready. It pays to take batches as late as
-// possible, one when one is needed: those that wait here count as ready.
+// Wake-ups are expensive (30 to 50 us between cores), so the input thread works in bursts: it sleeps when nothing is
+// left to make, and is woken only when at most (prefetch - 1) / 2 batches are ready. Take batches as late as possible,
+// one when one is needed: those that wait here count as ready.
 #pragma once
 
 #include <condition_variable>
@@ -27,31 +27,31 @@
 
 namespace disttrain::input {
 
-// A finished batch. Belongs to who took it until it is recycled.
+// A finished batch. Belongs to its taker until it is recycled.
 struct ReadyBatch {
   workerd::BatchOrder order;
   BatchBuffer buffer;
 };
 
 struct PrefetchStats {
-  std::uint64_t batches = 0;   // made
-  std::uint64_t examples = 0;  // in them
+  std::uint64_t batches = 0;   // batches made
+  std::uint64_t examples = 0;  // examples in them
   std::uint64_t wakeups = 0;   // of the input thread
   std::uint64_t stalls = 0;    // times that the consumer left a callback
-  Duration stalled{};          // until it was called
-  std::uint64_t ready = 0;     // now
+  Duration stalled{};          // time until it was called
+  std::uint64_t ready = 0;     // batches ready now
 };
 
 struct PrefetchOptions {
   std::uint64_t batch_size = 0;    // most examples of a batch, >= 1
-  std::uint32_t prefetch = 2;      // batches asked for ahead, >= 1
+  std::uint32_t prefetch = 2;      // batches requested ahead, >= 1
   std::uint64_t target_width = 0;  // see fits.h
 };
 
 // A resource. All calls come from one thread, the consumer's; the data set outlives it.
 class Prefetcher {
  public:
-  // Batches that the consumer may hold at once, beside those asked for: one in the computation, one on its way.
+  // Batches that the consumer may hold beside the requested ones: one being computed, one on its way.
   static constexpr std::size_t kHeld = 2;
 
   // Allocates prefetch + kHeld buffers and starts the thread.
@@ -61,23 +61,23 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // Errors, kSoftware: positions that the data set doesn't have, more examples than a batch (from a wrong lease).
-  // At most prefetch + kHeld batches are asked for, ready or held at a time; one more is a bug.
+  // Errors, kSoftware, from a wrong lease: positions outside the data set, more examples than a batch. At most prefetch
+  // + kHeld batches may be requested, ready or held at a time; one more is a bug.
   Status request(workerd::BatchOrder order);
 
   // The next batch, in the order of the requests; null if it isn't finished.
   std::unique_ptr<ReadyBatch> try_pop();
 
-  // Gives the buffer back.
+  // Returns the buffer.
   void recycle(std::unique_ptr<ReadyBatch> batch);
 
-  // The batch isn't wanted any more: it won't come out, unless it already has.
+  // The batch isn't wanted any more: try_pop() doesn't return it.
   void drop(workerd::BatchTicket ticket);
-  // None of them is wanted: leases are void.
+  // No batch is wanted: the leases are void.
   void cancel();
 
-  // Calls `callback` once, on the input thread, when a batch is ready. False: one already is, nothing will be called.
-  // Another call replaces the callback. drop() and cancel() leave it.
+  // Calls `callback` once, on the input thread, when a batch is ready. False: a batch is ready now, and the callback
+  // isn't kept. Another call replaces the callback. drop() and cancel() keep it.
   bool notify_when_ready(std::function<void()> callback);
 
   // Any thread.
@@ -100,15 +100,15 @@ class Prefetcher {
   const PrefetchOptions options_;
   const std::size_t low_;  // ready batches at which the thread is woken
 
-  // The input thread's.
+  // Owned by the input thread.
   EpochOrder order_;
   std::vector<std::uint64_t> indices_;
 
-  // Guarded by mutex_, which is held for moments only: never while a batch is made or the callback runs.
+  // Guarded by mutex_, which is held only briefly: never while a batch is made or the callback runs.
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
-  bool awake_ = false;  // the thread works, or has been woken
+  bool awake_ = false;  // the thread works or has been woken
   Fifo<workerd::BatchOrder> wanted_;
   std::optional<Making> making_;
   Fifo<std::unique_ptr<ReadyBatch>> ready_;

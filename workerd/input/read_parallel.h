@@ -14,8 +14,8 @@ namespace disttrain::input {
 
 inline constexpr std::size_t kMaxReaderThreads = 8;
 
-// read(path) -> Result<T>, called once per path from any thread. The results are in the order of the paths; with
-// errors, the one of the first path comes back and says how many others there are.
+// Calls read(path) -> Result<T> once per path, from any thread. Returns the results in the order of the paths, or the
+// first path's error with the number of the others.
 template <typename T, typename Read>
 Result<std::vector<T>> read_parallel(const std::vector<std::string>& paths, Read read) {
   std::vector<Result<T>> results;

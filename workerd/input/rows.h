@@ -1,5 +1,5 @@
-// Rows of values, scattered in memory, made into one dense array of float32: the hot loop of input. 100 rows of 784
-// bytes take about 10 us, of which half is waiting for memory.
+// Gathers scattered rows of values into one dense float32 array: the hot loop of input. 100 rows of 784 bytes take
+// about 10 us, half of that waiting for memory.
 #pragma once
 
 #include <cstddef>
