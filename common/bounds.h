@@ -1,6 +1,6 @@
-// Every bound of what a peer may say, on one page. transport/wire checks them at the door: an encoder refuses to write
-// more (sentences are cut instead), a decoder refuses to read more. So no peer chooses what its message costs
-// (I27). The sizes of frames stand in transport/wire/frame.h.
+// Every bound on what a peer may send, on one page. transport/wire checks them: an encoder refuses to write more
+// (sentences are truncated instead), a decoder refuses to read more. So no peer chooses what its message costs (I27).
+// The sizes of frames are in transport/wire/frame.h.
 #pragma once
 
 #include <chrono>
@@ -36,12 +36,12 @@ inline constexpr std::size_t kMaxChunks = 4 * 1024 * 1024;  // of a checkpoint's
 
 // --- Numbers.
 
-inline constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 37;  // of a model: more than its buckets could hold
-inline constexpr std::uint64_t kMaxRecords = std::uint64_t{1} << 48;   // of a data set
-inline constexpr Duration kMaxDuration = std::chrono::hours(10 * 365 * 24);  // sums of some of them don't overflow
+inline constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 37;        // of a model; its buckets hold fewer
+inline constexpr std::uint64_t kMaxRecords = std::uint64_t{1} << 48;         // of a data set
+inline constexpr Duration kMaxDuration = std::chrono::hours(10 * 365 * 24);  // a sum of several doesn't overflow
 
-// --- What a message may cost to read. Its pointers may be followed for as many words as it has, so that several that
-// share a target can't make a small message a big value. Ours share none.
+// --- What a message may cost to read. The reader may follow its pointers for as many words as the message has, so that
+// pointers to one shared target can't turn a small message into a large value. Our own messages share no target.
 
 inline constexpr std::size_t kTraversalSlackWords = 64;
 inline constexpr int kMaxNesting = 16;

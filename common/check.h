@@ -1,5 +1,5 @@
-// DISTTRAIN_CHECK: always on; a violated one is a bug of ours and ends the process with both values on stderr.
-// Never for what a peer, a file or an operator can cause: that is a Result.
+// DISTTRAIN_CHECK: always on. A failed check is a bug of ours and ends the process with both values on stderr. Never
+// use it for what a peer, a file or an operator can cause: return a Result.
 #pragma once
 
 #include <sstream>
@@ -7,7 +7,7 @@
 
 namespace disttrain::internal {
 
-// What is told of a failed check before the process aborts; by default it is written to stderr.
+// Called with the failed check's sentence before the process aborts; by default writes it to stderr.
 extern void (*on_failed_check)(const char* sentence);
 
 // Says "file:line: check failed: what" and aborts.

@@ -1,5 +1,5 @@
-// A queue that keeps its memory: where it has held as many before, push_back() allocates nothing. std::deque gives
-// blocks back and takes them again as it wanders through them.
+// A queue that keeps its memory: push_back() allocates nothing unless the queue is longer than ever before. std::deque
+// frees and allocates blocks as it moves through them.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace disttrain {
 
-// T has a default value. A resource of one thread; an element stays alive in its slot until another takes the slot.
+// T has a default value. Use it from one thread. An element stays alive in its slot until another takes the slot.
 template <typename T>
 class Fifo {
  public:
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
 
-  // Not of an empty queue.
+  // The queue must not be empty.
   T& front() { return slots_[begin_]; }
   const T& front() const { return slots_[begin_]; }
   T& back() { return (*this)[size_ - 1]; }
@@ -26,7 +26,7 @@ class Fifo {
   const T& operator[](std::size_t i) const { return slots_[(begin_ + i) % slots_.size()]; }
 
   void push_back(T value) { push_slot() = std::move(value); }
-  // Appends the slot of an element that was there before, as it was left, so that its memory is used again.
+  // Appends a used slot with its old content, so that its memory is reused.
   T& push_slot() {
     if (size_ == slots_.size()) grow();
     ++size_;
@@ -36,7 +36,7 @@ class Fifo {
     begin_ = (begin_ + 1) % slots_.size();
     --size_;
   }
-  // i < size(); what is behind it moves up.
+  // i < size(); later elements move up.
   void erase(std::size_t i) {
     for (; i + 1 < size_; ++i) std::swap((*this)[i], (*this)[i + 1]);
     --size_;

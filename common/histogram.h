@@ -1,4 +1,4 @@
-// How often values fell between given bounds: a plain value of one thread, copied to whoever wants to see it.
+// Counts values between given bounds: a plain value of one thread, copied to readers.
 #pragma once
 
 #include <array>
@@ -7,13 +7,13 @@
 
 namespace disttrain {
 
-// kBounds: an array of ascending upper bounds, each included in its bucket; a last bucket takes what is above all.
+// kBounds: an array of ascending upper bounds, each included in its bucket; a last bucket takes larger values.
 template <const auto& kBounds>
 class Histogram {
  public:
   static constexpr std::size_t kBuckets = kBounds.size() + 1;
 
-  // Not for NaN.
+  // `value` must not be NaN.
   void observe(double value) {
     std::size_t i = 0;
     while (i < kBounds.size() && value > kBounds[i]) ++i;
@@ -26,7 +26,7 @@ class Histogram {
   }
 
   static constexpr const auto& bounds() { return kBounds; }
-  // Of each bucket alone.
+  // The count of each bucket, not cumulative.
   const std::array<std::uint64_t, kBuckets>& counts() const { return counts_; }
   double sum() const { return sum_; }
 

@@ -1,5 +1,5 @@
-// The numbers of the protocol, each with one purpose (docs: "Numbers" in ARCHITECTURE.md). Each is a type of its own,
-// so that two of them never change places unseen.
+// The numbers of the protocol, each with one purpose ("Numbers" in ARCHITECTURE.md). Each has a type of its own, so
+// that two of them are never mixed up unnoticed.
 #pragma once
 
 #include <compare>
@@ -25,7 +25,7 @@ struct StrongId {
 
 // Given by the chief, durable, never reused; 0 is no job.
 using JobId = StrongId<struct JobIdTag, std::uint32_t>;
-// The chief's: grows with each start, durable before anyone hears of it.
+// The chief's: grows with each start, and is durable before any task hears of it.
 using Term = StrongId<struct TermTag, std::uint64_t>;
 // A job's: grows when shard owners, layout or history change.
 using Generation = StrongId<struct GenerationTag, std::uint64_t>;
@@ -37,7 +37,7 @@ using Incarnation = StrongId<struct IncarnationTag, std::uint64_t>;
 using ShardId = StrongId<struct ShardIdTag, std::uint32_t>;
 // Place in a roster, 0 <= value < members.
 using Rank = StrongId<struct RankTag, std::uint32_t>;
-// Updates applied. As a version: of a shard. At the pacer: the global step. The first push makes 1.
+// Number of updates applied: a shard's version; at the pacer, the global step. The first push makes 1.
 using Step = StrongId<struct StepTag, std::uint64_t>;
 // Frames of a channel, from 1, for the life of the worker's incarnation.
 using Sequence = StrongId<struct SequenceTag, std::uint64_t>;
@@ -45,7 +45,7 @@ using Sequence = StrongId<struct SequenceTag, std::uint64_t>;
 using BucketId = StrongId<struct BucketIdTag, std::uint32_t>;
 // A lease of training records; 0 is none.
 using LeaseId = StrongId<struct LeaseIdTag, std::uint64_t>;
-// Identity of a chief's journal, random; tasks that meet another one drop their job state.
+// Identity of a chief's journal, random. A task that meets another journal drops its job state.
 using JournalId = StrongId<struct JournalIdTag, std::uint64_t>;
 // Hash of a model spec and its placement.
 using LayoutHash = StrongId<struct LayoutHashTag, std::uint64_t>;
@@ -64,13 +64,13 @@ struct TaskId {
 std::string to_string(Role role);
 // "ps/1".
 std::string to_string(TaskId task);
-// And back. None: it is no task's name.
+// The task with this name; none: not a task's name.
 std::optional<TaskId> parse_task_id(const std::string& text);
 inline std::ostream& operator<<(std::ostream& out, TaskId task) {
   return out << to_string(task);
 }
 
-// One process that stands in a place: the same place with another incarnation is another process.
+// One process in its place. Another process in the same place has another incarnation.
 struct Member {
   TaskId task;
   Incarnation incarnation;

@@ -18,14 +18,14 @@ IntervalSet::Ends::const_iterator IntervalSet::first_ending_after(std::uint64_t 
 std::uint64_t IntervalSet::insert(Interval interval) {
   if (interval.end <= interval.begin) return 0;
   auto at = ends_.lower_bound(interval.begin);
-  // Most often what is visited next follows what was visited last: one interval grows, and no memory is taken.
+  // Usually an interval follows the one visited before it: that interval grows, without new memory.
   if (at != ends_.begin() && std::prev(at)->second == interval.begin &&
       (at == ends_.end() || at->first > interval.end)) {
     std::prev(at)->second = interval.end;
     size_ += interval.end - interval.begin;
     return interval.end - interval.begin;
   }
-  std::uint64_t present = 0;  // positions of all that is merged
+  std::uint64_t present = 0;  // positions in the merged intervals
   Interval merged = interval;
   if (at != ends_.begin() && std::prev(at)->second >= interval.begin) --at;
   while (at != ends_.end() && at->first <= interval.end) {

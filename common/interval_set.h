@@ -1,5 +1,5 @@
 // A set of positions, kept as disjoint half-open intervals: the ledger of visited records, the pool of records to lend.
-// A value. Costs are logarithmic in the number of intervals, plus those that an operation merges or removes.
+// A value. Operations cost the logarithm of the number of intervals, plus the intervals that they merge or remove.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ class IntervalSet {
   IntervalSet() = default;
   explicit IntervalSet(const std::vector<Interval>& intervals);
 
-  // Returns how many of its positions were new.
+  // Returns how many of the interval's positions were new.
   std::uint64_t insert(Interval interval);
-  // Returns how many of its positions were there.
+  // Returns how many of the interval's positions were in the set.
   std::uint64_t erase(Interval interval);
   void clear();
 
   bool contains(Interval interval) const;
   bool contains(std::uint64_t position) const;
 
-  // What of `range` isn't in the set: ascending, disjoint, none empty, no two of them touching.
+  // The part of `range` that isn't in the set: ascending, disjoint, non-empty intervals that don't touch.
   std::vector<Interval> complement(Interval range) const;
-  // What of `range` is in the set, in the same form.
+  // The part of `range` that is in the set, in the same form.
   std::vector<Interval> intersection(Interval range) const;
   // The whole set, in the same form.
   std::vector<Interval> to_vector() const;
@@ -45,7 +45,7 @@ class IntervalSet {
   // First interval that ends after `position`.
   Ends::const_iterator first_ending_after(std::uint64_t position) const;
 
-  Ends ends_;  // begin -> end; no two touch
+  Ends ends_;  // begin -> end; no two intervals touch
   std::uint64_t size_ = 0;
 };
 

@@ -1,8 +1,8 @@
-// Layout: where each element of each variable lives, agreed once per generation; frames then carry bytes only.
+// Layout: where each element of each variable lives, fixed for a generation; so frames carry bytes only.
 //
-// A worker keeps all parameters in one flat array of float32, and all gradients in another, both in layout order. A
-// shard keeps the concatenation of its own buckets. A bucket is contiguous in both, so it moves by one copy or none.
-// Buckets stand in the order in which gradients appear (the last layer first): bucket 0 is ready first.
+// A worker keeps all parameters in one flat float32 array and all gradients in another, both in layout order. A shard
+// keeps its own buckets one after the other. A bucket is contiguous in both, so it moves with one copy or none. Buckets
+// are in the order in which gradients appear (the last layer first): bucket 0 is ready first.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +37,13 @@ struct Layout {
   ModelSpec model;
   std::uint32_t shards = 0;                    // number of shards, >= 1
   std::vector<std::uint64_t> variable_begins;  // flat position of each variable's first element; each is contiguous
-  std::vector<Bucket> buckets;                 // ascending and gapless in flat_begin
+  std::vector<Bucket> buckets;                 // ascending in flat_begin, without gaps
 
   bool operator==(const Layout&) const = default;
 };
 
-// All problems that a layout from a peer can have: gaps, overlaps, sizes, shards out of range. A layout that passes is
-// safe to index with.
+// Checks for every problem that a peer's layout can have: gaps, overlaps, sizes, shards out of range. A layout that
+// passes is safe to index with.
 Status validate(const Layout& layout);
 
 LayoutHash hash_of(const Layout& layout);
@@ -53,7 +53,7 @@ std::uint64_t shard_elements(const Layout& layout, ShardId shard);
 // Ids of the shard's buckets, ascending.
 std::vector<BucketId> buckets_of(const Layout& layout, ShardId shard);
 
-// The slices of one bucket, in order; they cover it exactly.
+// The slices of one bucket, in order; they cover the bucket exactly.
 std::vector<Slice> slices_of(const Layout& layout, BucketId bucket);
 
 }  // namespace disttrain

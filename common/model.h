@@ -1,4 +1,4 @@
-// A model as everyone but its engine sees it: named variables, and the shape of what goes in.
+// A model as everyone except its engine sees it: named variables and the shape of the input.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace disttrain {
 
-// Trainable variables get gradients and slots. State (batch-norm statistics) is pushed as a value and averaged.
+// Trainable variables have gradients and slots. State (batch-norm statistics) is pushed as a value and averaged.
 enum class VariableKind : std::uint8_t { kTrainable, kState };
 
-// A named float32 parameter. `shape` is row-major; the number of elements is its product, at least 1.
-// fan_in and fan_out are what glorot and he need: number of inputs and outputs of one unit.
+// A named float32 parameter. `shape` is row-major; its product, at least 1, is the number of elements. fan_in and
+// fan_out, for glorot and he: the number of inputs and outputs of one unit.
 struct VariableSpec {
   std::string name;
   std::vector<std::uint64_t> shape;
@@ -27,7 +27,7 @@ struct VariableSpec {
 
 std::uint64_t element_count(const VariableSpec& variable);
 
-// Variables in the order in which a forward pass uses them; gradients appear in the reverse of it.
+// Variables in the order of a forward pass; gradients appear in reverse order.
 struct ModelSpec {
   std::vector<VariableSpec> variables;
   std::uint64_t input_elements = 0;  // float32 values per record

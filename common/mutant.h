@@ -1,6 +1,6 @@
-// Bugs that are planted on purpose, to see that the simulator's laws catch them (tests/sim/mutants.cc has the list in
-// words). They exist only in code that is compiled with DISTTRAIN_MUTANTS, a second time and for that test alone:
-// elsewhere the condition is the constant false.
+// Bugs planted on purpose, to show that the simulator's laws catch them (tests/sim/mutants.cc describes them). They
+// exist only in code compiled with DISTTRAIN_MUTANTS, a second time and only for that test: elsewhere the condition is
+// the constant false.
 #pragma once
 
 #ifdef DISTTRAIN_MUTANTS

@@ -4,8 +4,8 @@
 
 namespace disttrain {
 
-// Insertions, deletions and changes that turn one word into the other (Levenshtein 1966), neighbours swapped count as
-// one (Damerau 1964).
+// Insertions, deletions and changes that turn one word into the other (Levenshtein 1966); a swap of neighbours counts
+// as one (Damerau 1964).
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;

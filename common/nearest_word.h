@@ -1,4 +1,4 @@
-// What somebody meant who wrote a word that isn't known: for messages that ask "did you mean".
+// The known word that a user probably meant, for messages that ask "did you mean".
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace disttrain {
 
-// Letters to insert, leave out, change, or swap with their neighbour until one word is the other. Quadratic.
+// Letters to insert, remove, change, or swap with their neighbour to turn one word into the other. Quadratic.
 std::size_t edit_distance(const std::string& a, const std::string& b);
 
-// The candidate that `word` was most likely meant to be: at most a third of its letters differ. "" = none. Words of
-// more than 128 letters are compared with nothing.
+// The nearest candidate of which at most a third of the letters differ; "" = none. Words of more than 128 letters
+// aren't compared.
 std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace disttrain

@@ -6,7 +6,7 @@
 namespace disttrain {
 namespace {
 
-// The character at the beginning of `text` and how many bytes it has; 0 bytes: that is no UTF-8.
+// The first character of `text` and its length in bytes; length 0: not UTF-8.
 struct Character {
   std::uint32_t code = 0;
   std::size_t bytes = 0;
@@ -31,7 +31,7 @@ Character first_of(std::string_view text) {
   return {code, bytes};
 }
 
-// Line and paragraph separators, marks and overrides of direction, the byte order mark.
+// Line and paragraph separators, direction marks and overrides, the byte order mark.
 bool misleads(std::uint32_t code) {
   return code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
          code == 0xfeff;

@@ -1,5 +1,5 @@
-// Texts that came from somebody else, made fit for a terminal, a log line, an event: nothing in them can command a
-// terminal, reorder what is read, or begin a line of its own. Pure.
+// Makes foreign text safe for a terminal, a log line, an event: the result can't control a terminal, reorder what is
+// shown, or begin a line of its own. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@ namespace disttrain {
 
 enum class Lines { kOne, kMany };
 
-// Control characters (C0, DEL, C1), bytes that aren't UTF-8 and characters that change the direction of writing are
-// shown as \xNN or \uNNNN. A newline is shown as \n, or kept with kMany. A tab becomes a blank.
+// Shows control characters (C0, DEL, C1), bytes that aren't UTF-8 and characters that change the writing direction as
+// \xNN or \uNNNN. Shows a newline as \n, or keeps it with kMany. Turns a tab into a space.
 std::string printable(std::string_view text, Lines lines = Lines::kOne);
 
-// Whether printable() would change nothing.
+// Whether printable() would leave the text as it is.
 bool is_printable(std::string_view text);
 
-// At most `most` bytes from the beginning, without the half of a character.
+// The first `most` bytes at most, without a partial character at the end.
 std::string_view cut_text(std::string_view text, std::size_t most);
 
-// Later lines stand behind the first by `blanks`, so that none of them looks like the beginning of another entry.
+// Indents the lines after the first by `blanks`, so that none looks like the beginning of another entry.
 std::string indented(std::string_view text, std::size_t blanks = 4);
 
 }  // namespace disttrain

@@ -6,7 +6,7 @@
 namespace disttrain {
 namespace {
 
-// Coefficients of the series, highest power first: divisions are slow and these never change.
+// Coefficients of the series, highest power first. Constants, because divisions are slow.
 template <std::size_t kTerms, typename Denominator>
 constexpr std::array<double, kTerms> reciprocals(Denominator denominator) {
   std::array<double, kTerms> values{};
@@ -39,7 +39,7 @@ struct SineCosine {
   double cosine;
 };
 
-// Of 2 pi u, 0 <= u < 1: Taylor series within an eighth of a turn, then quarter turns.
+// Sine and cosine of 2 pi u, 0 <= u < 1: Taylor series within an eighth of a turn, then quarter turns.
 SineCosine sine_cosine_of_turn(double u) {
   const int quarters = static_cast<int>(4.0 * u + 0.5);  // nearest; 4 is a whole turn
   const double x = 6.283185307179586 * (u - 0.25 * quarters);

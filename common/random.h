@@ -1,5 +1,5 @@
-// Randomness that is a function: the same seed, stream and position give the same bits on every machine, in any order,
-// for any split of the work. Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3"
+// Randomness as a function: the same seed, stream and position give the same bits on every machine, in any order, for
+// any split of the work. Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3"
 // (SC 2011). No libm: floating point here is +, -, *, / and sqrt only, which IEEE 754 rounds the same everywhere.
 #pragma once
 
@@ -32,8 +32,8 @@ constexpr PhiloxBlock random_block(std::uint64_t seed, std::uint64_t stream, std
                        {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
 }
 
-// The number of a stream: FNV-1a (64 bits) of what it is for and of which one of these it is. Each use has a purpose of
-// its own, as in stream_of("shuffle", epoch), so that no two uses see the same bits.
+// The number of a stream: FNV-1a (64 bits) of its purpose and number. Each use has its own purpose, as in
+// stream_of("shuffle", epoch), so that no two uses see the same bits.
 constexpr std::uint64_t stream_of(std::string_view purpose, std::uint64_t number = 0) {
   std::uint64_t hash = 14695981039346656037u;
   const auto add = [&hash](std::uint8_t byte) { hash = (hash ^ byte) * 1099511628211u; };
@@ -51,8 +51,8 @@ constexpr double uniform_of(std::uint32_t bits) {
 // and of words 2, 3. Their magnitude is below 6.8. Accurate to a few units of 1e-16.
 std::array<double, 4> normals_of(const PhiloxBlock& block);
 
-// Reads a stream word by word; for what is drawn in order (shuffles, retries, tests). A value: copying it copies the
-// position. Usable where the standard library asks for a generator.
+// Reads a stream word by word, for values drawn in order (shuffles, retries, tests). A value: a copy continues at the
+// same position. Usable as a generator of the standard library.
 class Random {
  public:
   using result_type = std::uint32_t;
@@ -78,7 +78,7 @@ class Random {
   // In [0, 1), a multiple of 2^-53.
   constexpr double uniform() { return static_cast<double>(bits64() >> 11) * 0x1p-53; }
 
-  // In [0, bound), each equally likely; bound >= 1. Redraws what would favour small values.
+  // In [0, bound), each equally likely; bound >= 1. Redraws values that would favour small results.
   constexpr std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t unfair = (0 - bound) % bound;  // 2^64 mod bound
     std::uint64_t bits = bits64();

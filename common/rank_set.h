@@ -1,5 +1,5 @@
-// A set of ranks of one roster, as bits: what takes part in a synchronous step. A value without memory of its own; it
-// says nothing without the roster's version.
+// A set of ranks of one roster, as bits: the members of a synchronous step. A value without allocated memory. It has a
+// meaning only together with the roster's version.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace disttrain {
 
-// Workers of one job.
+// The most workers of one job.
 inline constexpr std::size_t kMaxRoster = 1024;
 
 class RankSet {
@@ -47,7 +47,7 @@ class RankSet {
   }
   bool operator==(const RankSet&) const = default;
 
-  // For the codec. The first of them, without the zeros at the end: ranks 0 to 63 in the first word.
+  // For the codec: the words up to the last nonzero one. The first word holds ranks 0 to 63.
   Words& words() { return words_; }
   const Words& words() const { return words_; }
   std::size_t used_words() const {

@@ -10,7 +10,8 @@
 
 namespace disttrain {
 
-// What kind of failure it is, numbered as the exit codes of <sysexits.h>, which a program that ends because of it uses.
+// The kind of a failure, numbered as the exit codes of <sysexits.h>. A program that ends because of it exits with this
+// code.
 enum class ErrorCode : int {
   kFailed = 1,         // a job that ran and failed
   kUsage = 64,         // wrong command line
@@ -31,15 +32,15 @@ struct Error {
 
 namespace internal {
 template <typename T>
-inline constexpr bool kIsTruthful = false;  // has a truth of its own, which a test of its Result could be taken for
+inline constexpr bool kIsTruthful = false;  // true for bool-like types: a test of their Result reads like theirs
 template <>
 inline constexpr bool kIsTruthful<bool> = true;
 template <typename T>
 inline constexpr bool kIsTruthful<std::optional<T>> = true;
 }  // namespace internal
 
-// A test (`if (result)`) asks whether there is a value. A test of a Result<bool> or a Result<std::optional<T>> doesn't
-// compile: it reads as if it asked for the value. Write result.has_value() and *result there.
+// `if (result)` asks whether there is a value. For a Result<bool> or a Result<std::optional<T>> it doesn't compile,
+// because it reads as a test of the value. Write result.has_value() and *result there.
 template <typename T>
 class [[nodiscard]] Result : public tl::expected<T, Error> {
  public:

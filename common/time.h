@@ -1,5 +1,5 @@
-// Time as the cores see it: an argument, never a clock that is asked. The shells take it once per turn of their loop
-// from the monotonic clock (common/daemon/clock.h); the simulator invents it.
+// Time as the cores see it: an argument, never a clock. The shells read it once per turn of their loop from the
+// monotonic clock (common/daemon/clock.h); the simulator invents it.
 #pragma once
 
 #include <chrono>

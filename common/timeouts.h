@@ -1,5 +1,5 @@
-// Every time limit of the control plane, derived from the one number that an operator sets ([heartbeat] timeout), so
-// that they nest: a shorter wait always ends before the longer one that contains it.
+// Every time limit of the control plane, derived from the operator's one number ([heartbeat] timeout) so that the
+// limits nest: a shorter wait always ends before the longer one that contains it.
 #pragma once
 
 #include "common/time.h"

@@ -2,7 +2,7 @@
 
 #include <xxhash.h>
 #ifdef __x86_64__
-#include <xxh_x86dispatch.h>  // takes the place of XXH3_64bits: the widest vectors that the CPU has
+#include <xxh_x86dispatch.h>  // replaces XXH3_64bits by the version with the CPU's widest vectors
 #endif
 
 namespace disttrain::checkpoint {

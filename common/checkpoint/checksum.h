@@ -9,7 +9,7 @@
 namespace disttrain::checkpoint {
 
 std::uint64_t checksum_of(Bytes bytes);
-// Of a whole file, from its chunks' (FileEntry::checksum).
+// The checksum of a whole file from those of its chunks (FileEntry::checksum).
 std::uint64_t checksum_of(const std::vector<std::uint64_t>& chunks);
 
 }  // namespace disttrain::checkpoint

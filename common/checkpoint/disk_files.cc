@@ -21,7 +21,7 @@
 namespace disttrain::checkpoint {
 namespace {
 
-// What to do about it.
+// What to do about the error.
 const char* advice(int error) {
   switch (error) {
     case ENOSPC:
@@ -53,12 +53,12 @@ tl::unexpected<Error> failed(const std::string& doing, const std::string& path, 
   return fail(code_of(error), "can't " + doing + " " + path + ": " + std::strerror(error) + advice(error));
 }
 
-// What goes past the page cache begins and ends at multiples of this, in memory and on the disk.
+// Writes past the page cache begin and end at multiples of this, in memory and on the disk.
 constexpr std::size_t kAlignment = 4096;
 constexpr std::size_t kBufferBytes = 4 << 20;
 
-// Writes past the page cache where the file system can: a checkpoint is read by nobody for long, and the kernel's
-// copying of it, and its making room for it, would cost the training beside it a sixth of its speed.
+// Writes past the page cache if the file system can. A checkpoint isn't read soon, and filling the page cache with it
+// would slow the training on this host by a sixth.
 class DiskOutput final : public OutputFile {
  public:
   DiskOutput(std::string path, Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
@@ -66,7 +66,7 @@ class DiskOutput final : public OutputFile {
   Status reserve(std::uint64_t bytes) override {
     if (bytes == 0) return {};
     const int error = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes));
-    if (error == 0 || error == EOPNOTSUPP || error == EINVAL) return {};  // not every file system can
+    if (error == 0 || error == EOPNOTSUPP || error == EINVAL) return {};  // some file systems can't reserve space
     return failed("reserve " + std::to_string(bytes) + " bytes for", path_, error);
   }
   Status append(Bytes bytes) override {
@@ -93,7 +93,7 @@ class DiskOutput final : public OutputFile {
   }
   Status sync() override {
     if (buffered_ > 0) {
-      // The end isn't aligned: it goes the common way.
+      // The unaligned end is written through the page cache.
       ::fcntl(fd_.get(), F_SETFL, O_WRONLY);
       if (Status written = write_buffer(); !written) return written;
     }
@@ -106,7 +106,7 @@ class DiskOutput final : public OutputFile {
     void operator()(std::byte* bytes) const { std::free(bytes); }
   };
 
-  // From where it lies, without a copy; what waits in the buffer first.
+  // Whether the bytes can be written without a copy, after those in the buffer.
   bool can_go_straight(Bytes bytes) const {
     return bytes.size() >= kBufferBytes / 4 && buffered_ % kAlignment == 0 &&
            reinterpret_cast<std::uintptr_t>(bytes.data()) % kAlignment == 0;
@@ -114,7 +114,7 @@ class DiskOutput final : public OutputFile {
   void begin_buffer() {
     buffer_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, kBufferBytes)));
     if (buffer_ == nullptr) throw std::bad_alloc();
-    // Only from the file's very beginning; a file system that can't says so.
+    // Only at the file's beginning. On a file system that can't do it, fcntl() fails and changes nothing.
     if (::lseek(fd_.get(), 0, SEEK_CUR) == 0) ::fcntl(fd_.get(), F_SETFL, O_WRONLY | O_DIRECT);
   }
   Status write_buffer() { return write_all(Bytes(buffer_.get(), std::exchange(buffered_, 0))); }
@@ -122,7 +122,7 @@ class DiskOutput final : public OutputFile {
     while (!bytes.empty()) {
       const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
       if (written < 0 && errno == EINTR) continue;
-      // Some file systems take the flag and refuse the write.
+      // Some file systems accept the flag and refuse the write.
       if (written < 0 && errno == EINVAL && (::fcntl(fd_.get(), F_GETFL) & O_DIRECT) != 0 &&
           ::fcntl(fd_.get(), F_SETFL, O_WRONLY) == 0)
         continue;
@@ -157,8 +157,8 @@ class DiskInput final : public InputFile {
     }
     return {};
   }
-  // NFS gives an exclusive lock only to who has the file open for writing (flock(2)). One that can't be written may be
-  // on a file system where that doesn't matter.
+  // NFS gives an exclusive lock only if the file is open for writing (flock(2)). A file that can't be written may be on
+  // a file system without this rule.
   Result<bool> try_lock(LockKind kind) override {
     const bool is_shared = kind == LockKind::kShared;
     if (!is_shared && !writable_) {
@@ -179,7 +179,7 @@ class DiskInput final : public InputFile {
   const std::string path_;
   const Descriptor fd_;
   const std::uint64_t size_;
-  std::unique_ptr<Descriptor> writable_;  // holds the exclusive lock, where the file can be written
+  std::unique_ptr<Descriptor> writable_;  // holds the exclusive lock, if the file can be written
 };
 
 }  // namespace
@@ -222,7 +222,7 @@ Result<std::vector<std::string>> DiskFiles::list(const std::string& path) {
 }
 
 Status DiskFiles::rename(const std::string& from, const std::string& to) {
-  // Onto a folder that is there and empty, the system's rename would go.
+  // rename(2) would replace an existing empty folder.
   if (::access(to.c_str(), F_OK) == 0) return failed("rename " + from + " to", to, EEXIST);
   return replace(from, to);
 }
@@ -252,7 +252,7 @@ Status DiskFiles::sync_directory(const std::string& path) {
 Result<std::string> DiskFiles::follow_links(const std::string& path) {
   constexpr int kMostLinks = 40;  // as the kernel's
   std::filesystem::path at = path;
-  if (!at.has_filename()) at = at.parent_path();  // of a name that ends in "/"
+  if (!at.has_filename()) at = at.parent_path();  // for a name that ends in "/"
   for (int links = 0; links < kMostLinks; ++links) {
     std::error_code error;
     const std::filesystem::file_status status = std::filesystem::symlink_status(at, error);

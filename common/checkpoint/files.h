@@ -1,8 +1,8 @@
-// The file system as checkpoints use it: few operations, so that a test can record each, let any of them fail, and
-// build every state that a crash could leave (tests/common/checkpoint/memory_files.h).
+// The file system for checkpoints: few operations, so that a test can record each, make any of them fail, and build
+// every state that a crash could leave (tests/common/checkpoint/memory_files.h).
 //
-// Paths are absolute. Durable after a crash is what was synced: a file's content by its sync(), a name (created,
-// renamed, removed) by sync_directory() of its folder. Errors name the path, what was being done and what to do.
+// Paths are absolute. After a crash, only synced data is there: a file's content after its sync(), a name (created,
+// renamed, removed) after sync_directory() of its folder. Errors name the path, what was being done and what to do.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,16 @@ namespace disttrain::checkpoint {
 
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
-// Asked between pieces of a few MiB by what reads or writes long; true ends it with an error (kTemporary). An empty one
-// never does.
+// Long reads and writes ask it between pieces of a few MiB; true ends them with kTemporary. May be empty: never
+// cancelled.
 using IsCancelled = std::function<bool()>;
 
-// A file that is being written. Dropping it closes it and syncs nothing. After an error nothing more is to be done with
-// it: a failed sync may have lost what a second one would call safe.
+// A file that is being written. Dropping it closes it without a sync. After an error don't use it any more: a failed
+// sync may have lost data that a second sync would report as safe.
 class OutputFile {
  public:
   virtual ~OutputFile() = default;
-  // Room on the disk for a file of so many bytes, or an error before anything is written.
+  // Reserves disk space for a file of this many bytes, or fails before anything is written.
   virtual Status reserve(std::uint64_t bytes) = 0;
   virtual Status append(Bytes bytes) = 0;
   virtual Status sync() = 0;
@@ -41,9 +41,9 @@ class InputFile {
  public:
   virtual ~InputFile() = default;
   virtual std::uint64_t size() const = 0;
-  // Fills `out`. A file that ends before that is an error (kData).
+  // Fills `out`. kData if the file ends before.
   virtual Status read_at(std::uint64_t offset, MutableBytes out) = 0;
-  // Held until the file is dropped. False: somebody else holds it.
+  // The lock is held until the file is dropped. False: another process holds it.
   virtual Result<bool> try_lock(LockKind kind) = 0;
 };
 
@@ -51,31 +51,31 @@ class InputFile {
 class Files {
  public:
   virtual ~Files() = default;
-  // A new, empty file; one that is there is an error.
+  // Creates an empty file; an existing one is an error.
   virtual Result<std::unique_ptr<OutputFile>> create(const std::string& path) = 0;
-  // kNoInput: there is none.
+  // kNoInput: the file doesn't exist.
   virtual Result<std::unique_ptr<InputFile>> open(const std::string& path) = 0;
-  // One that is there already is no error. Its parent must be there.
+  // An existing folder is no error. Its parent must exist.
   virtual Status make_directory(const std::string& path) = 0;
-  // Names of files and folders in it, sorted. kNoInput: there is no such folder.
+  // Names of the files and folders in it, sorted. kNoInput: the folder doesn't exist.
   virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
-  // Within one file system. `to` isn't there.
+  // Within one file system. `to` must not exist.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
-  // The same of a file, in the place of the one that is `to`, if there is one: a crash leaves one or the other.
+  // Renames a file and replaces `to` if it exists: a crash leaves one of the two.
   virtual Status replace(const std::string& from, const std::string& to) = 0;
   virtual Status remove_file(const std::string& path) = 0;
-  // An empty one.
+  // The folder must be empty.
   virtual Status remove_directory(const std::string& path) = 0;
   virtual Status sync_directory(const std::string& path) = 0;
-  // What `path` names once it is no symbolic link any more. Links in the folders above it stay: another host may see
-  // the same files by other ones. kNoInput, kFailed.
+  // The target of `path` if it is a symbolic link. Links in its parent folders stay: another host may reach the same
+  // files through other links. kNoInput, kFailed.
   virtual Result<std::string> follow_links(const std::string& path) = 0;
 };
 
-// Removes a folder and the files in it. It holds no folders.
+// Removes a folder and the files in it. It must hold no folders.
 Status remove_all(Files& files, const std::string& path);
 
-// The whole file, at most so many bytes (kData: it is larger).
+// The whole file, at most `max_bytes` (kData: it is larger).
 Result<std::string> read_text(Files& files, const std::string& path, std::uint64_t max_bytes);
 
 // Creates the file with this content and syncs it; its name isn't durable yet.

@@ -34,7 +34,7 @@ std::optional<std::uint64_t> number_of(const std::string& text) {
   return value;
 }
 
-// Only names that checkpoint_name() gives.
+// Accepts only names made by checkpoint_name().
 std::optional<Found> parse_name(const std::string& name) {
   const std::string begin = "gen-";
   const std::string middle = "-step-";
@@ -57,7 +57,7 @@ Status clear_leftovers(Files& files, const std::string& job_folder) {
   return {};
 }
 
-// Where no variable is cut, readers of sharded safetensors find each by the usual index.
+// If no variable is cut, readers of sharded safetensors find each by the usual index.
 std::optional<std::string> index_of(const Manifest& manifest) {
   nlohmann::ordered_json map = nlohmann::ordered_json::object();
   std::uint64_t bytes = 0;
@@ -94,10 +94,10 @@ bool has_its_sizes(Files& files, const std::string& path) {
   });
 }
 
-// False: somebody reads it.
+// False: a process is reading the checkpoint.
 Result<bool> remove_checkpoint(Files& files, const std::string& path) {
   const std::string going = parent_of(path) + "/" + kGoing + name_in(path);
-  // Without a manifest nobody can be reading it.
+  // A checkpoint without a manifest has no readers.
   const Result<std::unique_ptr<InputFile>> manifest = files.open(path + "/" + kManifestName);
   if (manifest) {
     const Result<bool> locked = (*manifest)->try_lock(LockKind::kExclusive);
@@ -105,7 +105,7 @@ Result<bool> remove_checkpoint(Files& files, const std::string& path) {
     if (!*locked) return false;
   }
   if (Status renamed = files.rename(path, going); !renamed) return tl::unexpected(renamed.error());
-  // Before any file of it goes: else a crash could bring back a checkpoint that lacks some.
+  // Synced before any of its files is removed: otherwise a crash could bring back an incomplete checkpoint.
   if (Status synced = files.sync_directory(parent_of(path)); !synced) return tl::unexpected(synced.error());
   if (Status removed = remove_all(files, going); !removed) return tl::unexpected(removed.error());
   return true;
@@ -204,7 +204,7 @@ Result<OpenCheckpoint> open_named(Files& files, const std::string& path) {
   if (!found) return tl::unexpected(found.error());
   for (const Found& newest : *found) {
     Result<OpenCheckpoint> open = open_checkpoint(files, newest.path);
-    // Gone since it was listed: the one that made it go is newer or as good.
+    // Gone since it was listed: retention removed it, so a newer one or one as good exists.
     if (!open && open.error().code == ErrorCode::kNoInput && !files.list(newest.path)) continue;
     return open;
   }
@@ -228,7 +228,7 @@ Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::strin
       return tl::unexpected(open.error());
     broken.push_back(open.error().message);
     const Status aside = set_aside(files, checkpoint.path);
-    // Where nothing can be written, it stays, and is passed over.
+    // If nothing can be written there, the checkpoint stays and is skipped.
     if (!aside && aside.error().code != ErrorCode::kNoPermission) return tl::unexpected(aside.error());
   }
   return std::optional<OpenCheckpoint>();
@@ -238,7 +238,7 @@ Status set_aside(Files& files, const std::string& path) {
   const std::string folder = parent_of(path);
   const Result<std::vector<std::string>> there = list_set_aside(files, folder);
   if (!there) return tl::unexpected(there.error());
-  // A job that begins anew gives the same names again.
+  // A job that begins anew uses the same names again.
   std::string aside = folder + "/" + kBroken + name_in(path);
   for (int n = 2; std::find(there->begin(), there->end(), aside) != there->end(); ++n)
     aside = folder + "/" + kBroken + name_in(path) + "-" + std::to_string(n);
@@ -297,7 +297,7 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
   const Result<std::vector<Found>> found = list_checkpoints(files, job_folder);
   if (!found) return tl::unexpected(found.error());
   std::vector<bool> keep(found->size(), false);
-  // Newest first. The oldest has none before it that could have passed its multiple.
+  // Newest first. The oldest is compared with step 0: no older checkpoint can have passed its multiple.
   const auto passes_a_multiple = [&](std::size_t i) {
     const std::uint64_t every = retention.keep_every_steps;
     if (every == 0) return false;
@@ -308,7 +308,7 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
   if (DISTTRAIN_MUTANT(kLastOneRemoved)) keep[0] = false;
   std::vector<std::string> removed;
   if (std::find(keep.begin(), keep.end(), false) == keep.end()) return removed;
-  // One of those that stay must be good; if none is, the newest good one stays too.
+  // One of the kept checkpoints must verify; if none does, the newest that verifies stays too.
   std::size_t good = 0;
   const auto is_good = [&](const std::string& path) {
     return path == retention.just_committed ? has_its_sizes(files, path) : verifies(files, path);
@@ -319,7 +319,7 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
       good = i;
       keep[i] = true;
     }
-  if (good == found->size()) return removed;  // none is: whatever is there may be of use to somebody
+  if (good == found->size()) return removed;  // none verifies: keep them all, since they may still be of use
   for (std::size_t i = found->size(); i-- > 0;) {
     if (keep[i]) continue;
     const Result<bool> gone = remove_checkpoint(files, (*found)[i].path);

@@ -13,7 +13,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Numbers of 64 bits that others read as floating point would lose digits: they travel as hexadecimal text.
+// Other readers take 64-bit numbers as floating point and lose digits, so they are written as hexadecimal text.
 std::string hex(std::uint64_t value) {
   char text[17];
   std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));
@@ -149,7 +149,7 @@ void expect(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
-// What is used as an index or a size later.
+// Checks everything that is used as an index or a size later.
 void check(const Manifest& manifest) {
   expect(!manifest.shards.empty(), "it has no shards");
   expect(manifest.files.size() >= manifest.shards.size(), "it has fewer files than shards");
@@ -188,7 +188,7 @@ void check(const Manifest& manifest) {
   }
 }
 
-// How the text goes on after what the checksum is of.
+// The text that follows the checksummed part.
 constexpr std::string_view kChecksumBegins = ",\n \"manifest_xxh3\": ";
 
 std::string end_of(const std::string& text) {
@@ -299,7 +299,7 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
     manifest.job_toml = text_of(json, "job_toml");
     check(manifest);
     return manifest;
-  } catch (const std::exception& error) {  // nlohmann's, and ours: a file may hold anything
+  } catch (const std::exception& error) {  // nlohmann's exceptions, and ours: a file may hold anything
     return fail(ErrorCode::kData, path + " isn't a good manifest: " + error.what());
   }
 }
@@ -307,7 +307,7 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
 PacerReport report_of(const Manifest& manifest) {
   PacerReport report;
   report.global_step = manifest.step;
-  report.loss = std::numeric_limits<double>::quiet_NaN();  // isn't kept
+  report.loss = std::numeric_limits<double>::quiet_NaN();  // not kept in a manifest
   report.examples = manifest.pacer.examples;
   report.late = manifest.pacer.late;
   report.skipped = manifest.pacer.skipped;

@@ -38,7 +38,7 @@ const DTypeEntry& entry_of(DType dtype) {
   return *found;
 }
 
-// Whole numbers only; -1 and 1.5 aren't sizes.
+// Accepts whole numbers only; -1 and 1.5 aren't sizes.
 bool read_sizes(const Json& json, std::vector<std::uint64_t>& sizes) {
   if (!json.is_array()) return false;
   for (const Json& entry : json) {
@@ -48,14 +48,14 @@ bool read_sizes(const Json& json, std::vector<std::uint64_t>& sizes) {
   return true;
 }
 
-// False where the product passes 64 bits.
+// False if the product exceeds 64 bits.
 bool product_of(const std::vector<std::uint64_t>& sizes, std::uint64_t& product) {
   for (const std::uint64_t size : sizes)
     if (__builtin_mul_overflow(product, size, &product)) return false;
   return true;
 }
 
-// nlohmann's parser keeps the last of two equal keys; the format refuses them.
+// The format forbids equal keys; nlohmann's parser would keep the last.
 class DuplicateFinder {
  public:
   bool operator()(int, Json::parse_event_t event, Json& parsed) {
@@ -156,7 +156,7 @@ const char* name_of(DType dtype) {
   return entry_of(dtype).name;
 }
 
-// By hand: keys stand in the order of the data, and there may be many.
+// Written by hand, because keys are in the order of the data, and there may be many.
 std::string encode_header(const std::vector<Tensor>& tensors, const std::map<std::string, std::string>& metadata) {
   std::string text = "{";
   if (!metadata.empty()) text += "\"" + std::string(kMetadata) + "\":" + Json(metadata).dump();

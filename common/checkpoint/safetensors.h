@@ -1,5 +1,5 @@
 // The header of safetensors files (https://github.com/huggingface/safetensors): 8 bytes of little-endian header length
-// N, N bytes of JSON, then the tensors' bytes. Exact: what this writes any reader takes, what this reads keeps all
+// N, N bytes of JSON, then the tensors' bytes. Any reader accepts what this writes; this reads only files that keep all
 // rules.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace disttrain::checkpoint {
 
 inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 
-// All that a file may hold, so that one which also holds counters can be read; values are taken of kF32, kF16 and
-// kBF16.
+// All types that a file may hold, so that a file which also holds counters can be read. Values are read only from kF32,
+// kF16 and kBF16.
 enum class DType {
   kF32,
   kF16,
@@ -47,7 +47,7 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
-// Where a file's tensors lie, in the order of their bytes.
+// The tensors of a file, in the order of their bytes.
 struct TensorTable {
   std::vector<Tensor> tensors;
   std::map<std::string, std::string> metadata;
@@ -58,15 +58,15 @@ std::uint64_t bytes_of(DType dtype);
 // "BF16".
 const char* name_of(DType dtype);
 
-// A file system's page, so that data which lies in memory as in the file can be written without being copied.
+// The page size of a file system, so that data laid out in memory as in the file is written without a copy.
 inline constexpr std::uint64_t kDataAlignment = 4096;
 
-// The first bytes of the file, up to the data, which begins at a multiple of kDataAlignment. `tensors` lie one after
-// the other from 0 and have different names.
+// The first bytes of the file, up to the data, which begins at a multiple of kDataAlignment. `tensors` follow each
+// other from 0 and have different names.
 std::string encode_header(const std::vector<Tensor>& tensors, const std::map<std::string, std::string>& metadata);
 
-// Reads and checks the header of a file. kData: a rule is broken, or the file is longer or shorter than it says. A
-// dtype that isn't known is kConfig.
+// Reads and checks a file's header. kData: a rule is broken, or the file is longer or shorter than its header says.
+// kConfig: an unknown dtype.
 Result<TensorTable> read_header(InputFile& file, const std::string& path);
 
 }  // namespace disttrain::checkpoint

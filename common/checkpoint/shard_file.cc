@@ -12,8 +12,8 @@
 namespace disttrain::checkpoint {
 namespace {
 
-// The tensors of a shard's file in the order of its bytes. A whole variable keeps its name and shape; of a cut one the
-// range is in the name.
+// The tensors of a shard's file in the order of its bytes. A whole variable keeps its name and shape; for a part of a
+// variable the range is in the name.
 std::vector<Tensor> tensors_of(const Layout& layout, ShardId shard, std::uint32_t slots) {
   struct Piece {
     SliceEntry slice;
@@ -46,7 +46,7 @@ std::vector<Tensor> tensors_of(const Layout& layout, ShardId shard, std::uint32_
   return tensors;
 }
 
-// Cuts what is given to it into chunks; those that are whole are written straight from where they lie, several at once.
+// Cuts the given data into chunks; whole chunks are written straight from their memory, several at once.
 class ChunkWriter {
  public:
   ChunkWriter(OutputFile& file, const IsCancelled& is_cancelled, FileEntry& entry)
@@ -93,7 +93,7 @@ class ChunkWriter {
   std::vector<std::byte> rest_;
 };
 
-// A run that is contiguous in a source file and in the target shard.
+// A run that is contiguous both in a source file and in the target shard.
 struct Run {
   std::uint32_t source = 0;         // shard of the checkpoint
   std::uint64_t source_offset = 0;  // elements
@@ -186,7 +186,7 @@ Status read_shard(Files& files, const std::string& folder, const Manifest& manif
   for (std::size_t v = 0; v < wanted.size(); ++v)
     for (const SliceEntry& slice : wanted[v].slices)
       if (slice.shard == shard.value) append_overlaps(manifest.variables[v].slices, slice, runs);
-  // In the order of the files; runs that follow each other at both ends are one.
+  // In the order of the files; merges runs that are adjacent at both ends.
   std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
     return std::tie(a.source, a.source_offset) < std::tie(b.source, b.source_offset);
   });

@@ -1,4 +1,4 @@
-// One shard's file: written from the copy that a cut has made, read into any layout.
+// One shard's file: written from the copy that a cut made, read into any layout.
 #pragma once
 
 #include <functional>
@@ -14,22 +14,22 @@
 
 namespace disttrain::checkpoint {
 
-// What a shard holds: its parameters in the layout's order, and each slot alike.
+// The content of a shard: its parameters in the layout's order, and each slot in the same order.
 struct ShardContent {
   std::span<const float> parameters;
   std::vector<std::span<const float>> slots;
 };
 
-// <folder>/shard-i-of-N.safetensors: made with room for all its bytes before the content is there, so that a full disk
-// is known before anything waits for it.
+// <folder>/shard-i-of-N.safetensors. Its space is reserved before the content exists, so that a full disk is noticed
+// before anything waits for it.
 class ShardWriter {
  public:
-  // The layout must live as long as the writer.
+  // The layout must outlive the writer.
   static Result<ShardWriter> reserve(Files& files, const std::string& folder, const Layout& layout, ShardId shard,
                                      std::uint32_t slots, const std::map<std::string, std::string>& metadata);
 
-  // Once. Writes and syncs the file; its name isn't durable before the folder is synced. Besides the content it takes
-  // one chunk of memory.
+  // Call once. Writes and syncs the file; its name is durable once the folder is synced. Takes one chunk of memory
+  // beside the content.
   Result<FileEntry> write(const ShardContent& content, const IsCancelled& is_cancelled = {});
 
  private:
@@ -48,24 +48,24 @@ class ShardWriter {
   std::uint32_t slots_ = 0;
 };
 
-// Both at once.
+// reserve() and write() in one call.
 Result<FileEntry> write_shard(Files& files, const std::string& folder, const Layout& layout, ShardId shard,
                               const ShardContent& content, const std::map<std::string, std::string>& metadata,
                               const IsCancelled& is_cancelled = {});
 
-// Fills one shard of `target` from a checkpoint in `folder`, whatever the layout it was written with. What is read is
-// verified. `parameters`: shard_elements(target, shard); `slots`: as many as manifest.slots, each as long, or none: the
-// parameters alone. kConfig: the variables aren't the target's. kData: a file is damaged; nothing can be said of what
-// was filled then. kTemporary: it was cancelled.
+// Fills one shard of `target` from a checkpoint in `folder` that was written with any layout, and verifies the bytes it
+// reads. `parameters`: shard_elements(target, shard). `slots`: manifest.slots spans of the same length, or none for the
+// parameters alone. kConfig: the variables aren't the target's. kData: a file is damaged; the content of the spans is
+// undefined. kTemporary: it was cancelled.
 Status read_shard(Files& files, const std::string& folder, const Manifest& manifest, const Layout& target,
                   ShardId shard, std::span<float> parameters, std::span<const std::span<float>> slots,
                   const IsCancelled& is_cancelled = {});
 
-// Every chunk of the file has its checksum. kData: one hasn't, or the size differs; kNoInput: there is no such file.
+// Verifies every chunk of the file. kData: a checksum or the size differs; kNoInput: the file doesn't exist.
 Status verify_file(Files& files, const std::string& folder, const FileEntry& entry,
                    const IsCancelled& is_cancelled = {});
 
-// The same for all files of a checkpoint; the first that is damaged is the error.
+// The same for all files of a checkpoint; returns the first error.
 Status verify_files(Files& files, const std::string& folder, const Manifest& manifest,
                     const IsCancelled& is_cancelled = {});
 

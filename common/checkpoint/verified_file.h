@@ -1,4 +1,4 @@
-// Reads any range of a checkpoint's file, in chunks that are verified.
+// Reads any range of a checkpoint's file and verifies each chunk it reads.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace disttrain::checkpoint {
 
-// The last chunk that wasn't wanted whole is kept: ranges that follow each other read it once. That is all the memory
-// it takes. One thread at a time.
+// Keeps the last chunk that was only partly wanted, so that adjacent ranges read it once. It needs no other memory. One
+// thread at a time.
 class VerifiedFile {
  public:
-  // `entry` stays with the caller, and outlives the file. kData: the file hasn't the size that the entry says.
+  // `entry` outlives the file. kData: the file's size isn't the entry's.
   static Result<VerifiedFile> open(Files& files, const std::string& folder, const FileEntry& entry,
                                    const IsCancelled& is_cancelled = {});
 
-  // Fills `out` from that byte of the file on; the range is within the entry's bytes. kData: a chunk of it isn't what
-  // was written. kTemporary: it was cancelled.
+  // Fills `out` from `offset` on; the range is within the entry's bytes. kData: a chunk differs from what was written.
+  // kTemporary: it was cancelled.
   Status read(std::uint64_t offset, MutableBytes out);
 
  private:

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostSaid = 10;                          // problems, and names
 constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;  // elements
 
-// "; did you mean "w0"?" or nothing.
+// "; did you mean "w0"?" or "".
 std::string guess(const std::string& name, const std::vector<std::string>& known) {
   const std::string nearest = nearest_word(name, known);
   return nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?";
@@ -27,7 +27,7 @@ std::string first_of(const std::vector<std::string>& names) {
   return names.empty() ? "nothing" : text;
 }
 
-// Finds for each variable of ours theirs, and says all that stands against it.
+// Finds their variable for each of ours, and collects every problem.
 class Matching {
  public:
   Matching(const Weights& weights, const ModelSpec& model) : weights_(weights), model_(model) {
@@ -35,7 +35,7 @@ class Matching {
     for (const VariableSpec& variable : model.variables) ours_.push_back(variable.name);
   }
 
-  // Of each variable of the model, its index in `weights`.
+  // For each variable of the model, its index in `weights`.
   Result<std::vector<std::size_t>> match(const std::map<std::string, std::string>& init_map) {
     const std::map<std::string, std::string> sources = turn(init_map);
     std::vector<std::size_t> matched;
@@ -61,13 +61,13 @@ class Matching {
   }
 
  private:
-  // One more problem. `name` is looked for among `known`.
+  // Adds a problem. Suggests the name in `known` nearest to `name`.
   bool say(const std::string& what, const std::string& name = "", const std::vector<std::string>& known = {}) {
     if (++problems_ <= kMostSaid) said_ += "\n  " + what + guess(name, known);
     return true;
   }
 
-  // Ours to theirs.
+  // Maps our names to theirs.
   std::map<std::string, std::string> turn(const std::map<std::string, std::string>& init_map) {
     std::map<std::string, std::string> sources;
     for (const auto& [theirs, ours] : init_map) {

@@ -16,11 +16,11 @@ constexpr std::size_t kConvertedAtOnce = 64 * 1024;
 
 std::uint64_t product_of(const std::vector<std::uint64_t>& shape) {
   std::uint64_t elements = 1;
-  for (const std::uint64_t extent : shape) elements *= extent;  // a header's shapes were checked
+  for (const std::uint64_t extent : shape) elements *= extent;  // the header's shapes were checked
   return elements;
 }
 
-// Names by file, of an index as Hugging Face writes it: {"weight_map": {NAME: FILE}}.
+// Names by file from a Hugging Face index: {"weight_map": {NAME: FILE}}.
 Result<std::map<std::string, std::set<std::string>>> read_index(Files& files, const std::string& path) {
   const Result<std::string> text = read_text(files, path, kMaxIndexBytes);
   if (!text) return tl::unexpected(text.error());

@@ -1,4 +1,4 @@
-// Named values from wherever they lie, as float32, in any ranges: a checkpoint of ours or safetensors of others.
+// Named values as float32, in any ranges, from a checkpoint of ours or from foreign safetensors files.
 //
 //   Result<Weights> weights = Weights::open(files, "/models/mlp");
 //   weights->read(*weights->find("fc1.weight"), 0, values);
@@ -21,19 +21,19 @@
 
 namespace disttrain::checkpoint {
 
-// Holds its files open, and of a checkpoint the lock that keeps it. Of each shard's file it takes one chunk of memory,
-// of others none. One thread at a time. `files` outlives it.
+// Keeps its files open, and a checkpoint's lock. Takes one chunk of memory for each shard file, none for other files.
+// One thread at a time. `files` outlives it.
 class Weights {
  public:
   struct Variable {
     std::string name;
     std::vector<std::uint64_t> shape;
-    DType dtype = DType::kF32;  // as it is stored
+    DType dtype = DType::kF32;  // as stored
     std::uint64_t elements = 0;
   };
 
-  // `path`: a checkpoint's folder or a job's (its newest); a safetensors file; a folder with model.safetensors or with
-  // model.safetensors.index.json. kNoInput: there is none of these; kData: it is damaged; kConfig: it is of a newer
+  // `path`: the folder of a checkpoint or of a job (its newest); a safetensors file; a folder with model.safetensors or
+  // model.safetensors.index.json. kNoInput: none of these is there; kData: it is damaged; kConfig: it has a newer
   // format.
   static Result<Weights> open(Files& files, const std::string& path);
 
@@ -41,15 +41,15 @@ class Weights {
   // Parameters and state of a checkpoint; with kToo also the optimizer's slots, as "slot0/NAME".
   static Result<Weights> of_checkpoint(Files& files, OpenCheckpoint checkpoint, Slots slots = Slots::kNone);
 
-  // Where they really are: of a job's folder the checkpoint that was taken.
+  // The actual path: for a job's folder, that of the checkpoint in it.
   const std::string& path() const { return path_; }
-  // In the model's order, or that of the bytes.
+  // In the model's order, or in the order of the bytes.
   const std::vector<Variable>& variables() const { return variables_; }
   // Index into variables().
   std::optional<std::size_t> find(const std::string& name) const;
 
-  // Fills `out` with the variable's elements from `begin` on; they are within it. What is from a checkpoint is
-  // verified. kConfig: the dtype is none of F32, F16 and BF16; kData: the file is damaged.
+  // Fills `out` with the variable's elements from `begin` on, all within it. Verifies bytes of a checkpoint. kConfig:
+  // the dtype isn't F32, F16 or BF16; kData: the file is damaged.
   Status read(std::size_t variable, std::uint64_t begin, std::span<float> out);
 
  private:
@@ -66,7 +66,7 @@ class Weights {
   };
 
   explicit Weights(std::string path) : path_(std::move(path)) {}
-  // `wanted`: names of tensors that must be in it, others are left; null: all of them.
+  // `wanted`: names of tensors that must be in the file, others are ignored; null: all.
   Status add_file(Files& files, const std::string& path, const std::set<std::string>* wanted);
   static Result<Weights> of_index(Files& files, const std::string& folder);
   void add(Variable variable, std::vector<Piece> pieces);
@@ -74,9 +74,9 @@ class Weights {
 
   std::string path_;
   std::vector<Variable> variables_;
-  std::vector<std::vector<Piece>> pieces_;  // of each variable; ascending, gapless
+  std::vector<std::vector<Piece>> pieces_;  // of each variable; ascending, without gaps
   std::map<std::string, std::size_t> by_name_;
-  std::unique_ptr<OpenCheckpoint> checkpoint_;  // its manifest's entries are what verified files look at
+  std::unique_ptr<OpenCheckpoint> checkpoint_;  // verified files refer to its manifest's entries
   std::vector<std::variant<PlainFile, VerifiedFile>> files_;
 };
 

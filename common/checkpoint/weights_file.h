@@ -1,4 +1,4 @@
-// Whole variables as a safetensors file that any reader takes.
+// Writes whole variables as a safetensors file that any reader accepts.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace disttrain::checkpoint {
 
-// Bytes that a variable takes in a file of that dtype.
+// Bytes of a variable in a file of this dtype.
 std::uint64_t stored_bytes(const Weights::Variable& variable, DType dtype);
 
-// Creates the file, with these variables (indices into weights.variables()) in this order, as `dtype` (F32, F16 or
-// BF16; rounded to the nearest), with Hugging Face's metadata, and syncs it; the name isn't durable yet. Takes one
-// chunk of memory. An error leaves what was written.
+// Creates the file with these variables (indices into weights.variables()) in this order, as `dtype` (F32, F16 or BF16;
+// rounded to the nearest), with Hugging Face's metadata, and syncs it. The name isn't durable yet. Takes one chunk of
+// memory. After an error the incomplete file stays.
 Status write_weights(Files& files, const std::string& path, Weights& weights, const std::vector<std::size_t>& variables,
                      DType dtype, const IsCancelled& is_cancelled = {});
 

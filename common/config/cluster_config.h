@@ -1,5 +1,5 @@
-// cluster.toml as plain values with their defaults. common/config/reader/reader.h fills it and reports every problem;
-// etc/cluster.toml shows each key (a test holds the two together).
+// cluster.toml as plain values with their defaults. common/config/reader/reader.h fills it and reports every problem.
+// etc/cluster.toml shows each key; a test keeps the two equal.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace disttrain {
 
-// What a roster holds on the wire (transport/wire/codec.h: kMaxMembers).
+// The most members of a roster on the wire (transport/wire/codec.h: kMaxMembers).
 inline constexpr std::size_t kMaxWorkers = 1024;
 
-// From a task's port to the one where it serves its metrics.
+// A task's metrics port minus its own port.
 inline constexpr std::uint16_t kMetricsPortDistance = 1000;
 
 struct ChiefConfig {
@@ -24,9 +24,9 @@ struct ChiefConfig {
 };
 
 struct PsConfig {
-  std::string address;             // host:port; ps i defaults to 127.0.0.1:7110+i only in examples: required here
+  std::string address;             // host:port; required: the defaults 127.0.0.1:7110+i are only in examples
   std::uint32_t shards = 0;        // threads it offers; 0 = one per core given
-  std::uint64_t memory_bytes = 0;  // what it may use; 0 = "auto"
+  std::uint64_t memory_bytes = 0;  // memory that it may use; 0 = "auto"
   std::vector<std::uint32_t> cores;
 };
 
@@ -42,7 +42,7 @@ struct TransportConfig {
   std::uint32_t credits = 4;  // 1..64 frames outstanding per channel
   std::uint32_t max_connections = 1024;
   Duration hello_timeout = std::chrono::seconds(2);
-  std::string congestion_control;  // "" = the system's; between tasks of one host cubic, where it is allowed
+  std::string congestion_control;  // "" = the system's choice; between tasks of one host cubic, if allowed
 };
 
 struct HeartbeatConfig {
@@ -50,8 +50,8 @@ struct HeartbeatConfig {
 };
 
 struct MetricsConfig {
-  // Where a daemon serves its metrics, at the port kMetricsPortDistance above its own; "host:0": at any free
-  // port; "": nowhere.
+  // Where a daemon serves its metrics, at the port kMetricsPortDistance above its own; "host:0": any free port; "": not
+  // served.
   std::string listen = "127.0.0.1";
 };
 
@@ -71,9 +71,9 @@ struct ClusterConfig {
   HeartbeatConfig heartbeat;
   MetricsConfig metrics;
   LogConfig log;
-  std::size_t unlisted = 0;  // workers at the end that the file doesn't name: this process's own view, not hashed
-  // FNV-1a of the file's meaning (not of its comments or order of keys): two tasks of one cluster with other hashes are
-  // warned of.
+  std::size_t unlisted = 0;  // workers at the end that the file doesn't name; known to this process only, not hashed
+  // FNV-1a of the file's meaning (not of its comments or order of keys). Tasks of one cluster with different hashes get
+  // a warning.
   std::uint64_t hash = 0;
 };
 

@@ -1,4 +1,4 @@
-// The only place where the time is read. A loop reads it once per turn and hands it to its core.
+// The only place that reads the time. A loop reads it once per turn and passes it to its core.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace disttrain::daemon {
 
-// Monotonic: only differences mean something, and only on this host since it booted.
+// Monotonic: only differences have a meaning, and only on this host since it booted.
 inline Instant now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -22,15 +22,15 @@ inline std::int64_t wall_nanoseconds() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Since the host booted, with the time that it was suspended. Nobody can set it, so that it outlives a process; 0 at
-// the boot.
+// Time since the host booted, including suspensions; 0 at boot. Nobody can set it, and it is the same for all
+// processes.
 inline std::int64_t uptime_nanoseconds() {
   timespec time{};
   clock_gettime(CLOCK_BOOTTIME, &time);
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Processor time of the calling thread since its start.
+// CPU time of the calling thread since its start.
 inline Duration thread_time() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

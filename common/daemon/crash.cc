@@ -33,15 +33,15 @@ constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 constexpr int kMostFrames = 64;
 constexpr std::size_t kMostBytes = 32 * 1024;
 
-// All of it is made before anything goes wrong.
+// All of it is prepared before anything goes wrong.
 struct Report {
   std::array<char, 32> task{};
   LogForm form = LogForm::kText;
   JournalSocket journal;
-  std::array<char, 1024> why{};  // an exception or a failed check says before it aborts
+  std::array<char, 1024> why{};  // set by an exception or a failed check before it aborts
   std::atomic_flag has_why;
   std::array<char, 40> id{};        // MESSAGE_ID
-  std::atomic<pid_t> reporter = 0;  // the thread that says it
+  std::atomic<pid_t> reporter = 0;  // the thread that reports
   std::array<char, kMostBytes> frames{};
   std::array<char, kMostBytes> text{};
   std::array<std::byte, 64 * 1024> stack{};
@@ -87,8 +87,8 @@ const char* name_of(int signal) {
   }
 }
 
-// "crashed: SIGSEGV at address 0x10, thread shard-0". What comes from outside, as from systemd's watchdog, meets any
-// thread that doesn't block it.
+// "crashed: SIGSEGV at address 0x10, thread shard-0". A signal from outside, such as systemd's watchdog sends, reaches
+// any thread that doesn't block it.
 void add_headline(CrashText& text, int signal, const siginfo_t& info) {
   text.add("crashed: ");
   text.add(name_of(signal));
@@ -110,7 +110,7 @@ void add_headline(CrashText& text, int signal, const siginfo_t& info) {
   text.add(crash_report.why.data());
 }
 
-// One a line. glibc writes them to a file only.
+// One per line. glibc writes them only to a file.
 std::string_view stack_frames() {
   void* addresses[kMostFrames];
   const int count = ::backtrace(addresses, kMostFrames);
@@ -122,7 +122,7 @@ std::string_view stack_frames() {
   return {crash_report.frames.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
-// Each is handed to `take`, without its end.
+// Passes each line to `take`, without its end.
 template <typename Take>
 void for_each_line(std::string_view text, Take take) {
   while (!text.empty()) {
@@ -154,7 +154,7 @@ void tell_stderr(std::string_view headline) {
                       event);
     static_cast<void>(!::write(STDERR_FILENO, text.view().data(), text.view().size()));
   };
-  write_line("error", headline, kCrashed);  // before anything that could go wrong in a process that has
+  write_line("error", headline, kCrashed);  // before anything that could fail in a crashed process
   for_each_line(stack_frames(), [&write_line](std::string_view frame) { write_line("info", frame, ""); });
 }
 
@@ -171,9 +171,9 @@ void on_signal(int signal, siginfo_t* info, void*) {
   if (crash_report.reporter.compare_exchange_strong(first, self))
     tell(signal, *info);
   else
-    while (first != self) ::pause();  // another thread is about to end all; itself once more: telling failed
+    while (first != self) ::pause();  // another thread ends the process; a thread that failed to report goes on
   std::signal(signal, SIG_DFL);
-  ::raise(signal);  // comes when this returns
+  ::raise(signal);  // delivered when this handler returns
 }
 
 }  // namespace

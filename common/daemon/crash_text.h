@@ -1,5 +1,5 @@
-// Text in memory that is there already, for signal handlers: nothing is allocated, no lock, no locale. What doesn't fit
-// is left out.
+// Text in preallocated memory, for signal handlers: no allocation, no lock, no locale. Text that doesn't fit is
+// dropped.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class CrashText {
     add({text, length});
   }
 
-  // As to_text() and to_json() of log_entry.h write a line, with its end.
+  // Writes a line as to_text() and to_json() of log_entry.h do, with its end.
   void add_log_line(bool is_json, std::int64_t wall_nanoseconds, std::string_view level, std::string_view task,
                     std::string_view text, std::string_view event = "") {
     if (is_json) add("{\"time\":\"");

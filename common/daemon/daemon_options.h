@@ -1,4 +1,4 @@
-// What a daemon can be asked on its command line. Also read by the manual pages and the completion.
+// A daemon's command line options. Manual pages and the completion are generated from them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,11 +11,11 @@
 namespace disttrain::daemon {
 
 struct DaemonOptions {
-  std::string cluster_file;  // its value now is the default
+  std::string cluster_file;  // its present value is the default
   std::optional<std::uint32_t> index;
   std::string address;  // of a worker that the file doesn't name
   bool is_check = false;
-  bool is_salvage = false;  // of the chief
+  bool is_salvage = false;  // chief only
 };
 
 const char* program_of(Role role);

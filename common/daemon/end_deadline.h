@@ -1,5 +1,5 @@
-// The last wait of a process has a deadline too: threads that read a file of a server which doesn't answer, or compute
-// for minutes, can't be told to end.
+// A deadline for the end of a process: a thread that reads from a dead file server or computes for minutes can't be
+// told to end.
 #pragma once
 
 #include <condition_variable>
@@ -11,8 +11,8 @@
 
 namespace disttrain::daemon {
 
-// From its construction on the process has `patience` to end by itself: to destroy this. Then it ends with `exit_code`
-// at once, as if it were killed: what isn't on the disk yet is lost, and nothing else. `log` outlives it.
+// From its construction the process has `patience` to end, that is, to destroy this object. Then the process ends at
+// once with `exit_code`, as if killed: only data that isn't on the disk yet is lost. `log` outlives it.
 class EndDeadline {
  public:
   EndDeadline(Log& log, Duration patience, int exit_code);

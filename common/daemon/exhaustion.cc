@@ -36,7 +36,7 @@ const char* words_for(int error) {
   }
 }
 
-// The words for the exception that is being handled; null: it isn't one of exhaustion.
+// The words for the exception being handled; null: it isn't one of exhaustion.
 const char* words_for_current() {
   try {
     throw;
@@ -53,7 +53,7 @@ void say(const char* text) {
   static_cast<void>(!::write(STDERR_FILENO, text, std::strlen(text)));
 }
 
-// A bug of ours: what was thrown is the best clue to it.
+// The exception shows a bug of ours, and its text is the best clue.
 void tell_exception() {
   try {
     if (std::current_exception() != nullptr) throw;
@@ -72,7 +72,7 @@ void tell_and_abort() {
   std::abort();
 }
 
-// The soft limit is raised to `wanted`, or as far as it may be. What it is then.
+// Raises the soft limit to `wanted` or as far as allowed. Returns the limit then.
 rlim_t raise_limit(int resource, rlim_t wanted) {
   rlimit limit{};
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return RLIM_INFINITY;
@@ -83,7 +83,7 @@ rlim_t raise_limit(int resource, rlim_t wanted) {
   return limit.rlim_cur;
 }
 
-// A thread gets the stack that the limit of the main thread said when the process began.
+// New threads get the stack size that was the main thread's limit when the process began.
 void raise_stack_of_threads() {
   pthread_attr_t attributes;
   if (::pthread_getattr_default_np(&attributes) != 0) return;

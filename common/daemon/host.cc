@@ -12,8 +12,8 @@ namespace disttrain::daemon {
 
 namespace {
 
-// A socket can be bound to this host's own addresses only. Unlike a list of its interfaces this needs no netlink, which
-// the units of our daemons don't have.
+// A socket can be bound only to this host's own addresses. Unlike listing the interfaces, this needs no netlink, which
+// our daemons' units forbid.
 bool can_bind(const addrinfo& address) {
   const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
@@ -77,7 +77,7 @@ Result<TaskId> find_own_task(const ClusterConfig& cluster, Role role, std::optio
   }
   if (role == Role::kChief) return TaskId{role, 0};
   std::vector<std::uint32_t> own;
-  std::optional<Error> unresolved;  // of those that aren't resolved the one that is worth trying again, or the first
+  std::optional<Error> unresolved;  // of an unresolved name: one worth another try, else the first
   for (std::uint32_t i = 0; i < count; ++i) {
     const Result<bool> is_own = is_own_address(address_of(cluster, TaskId{role, i}));
     if (is_own.has_value() && *is_own) own.push_back(i);

@@ -1,4 +1,4 @@
-// The only place where chance enters: incarnations, journal ids and tokens, which must differ and not be guessed. All
+// The only source of true randomness: incarnations, journal ids and tokens, which must be unique and unguessable. All
 // other randomness is seeded by the job.
 #pragma once
 

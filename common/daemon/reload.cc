@@ -27,7 +27,7 @@ void add_values(const config::TomlValue& value, const std::string& path, Values&
 }
 
 Values values_of(const ClusterConfig& cluster) {
-  ClusterConfig copy = cluster;  // rows are bound to what they could also read into
+  ClusterConfig copy = cluster;  // a copy, because rows are bound to variables that reading would overwrite
   config::TomlValue document;
   document.value = config::write_table(config::cluster_keys(copy));
   Values values;
@@ -85,7 +85,7 @@ ReloadSignal::ReloadSignal(asio::io_context& loop, const Startup& startup, Log& 
 
 void ReloadSignal::wait() {
   signals_.async_wait([this](const asio::error_code& error, int) {
-    if (error) return;  // destroyed
+    if (error) return;  // this object is destroyed
     service_.reloading();
     reload();
     service_.reloaded();

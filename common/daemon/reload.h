@@ -1,4 +1,4 @@
-// A cluster file that was changed while the daemon runs: what of it holds at once, and what not before a restart.
+// A cluster file that changed while the daemon runs: which changes apply at once, and which need a restart.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -15,21 +15,21 @@
 namespace disttrain::daemon {
 
 struct Reload {
-  ClusterConfig cluster;             // what holds from now on; with a hash of its own
+  ClusterConfig cluster;             // what applies from now on; has its own hash
   std::vector<std::string> taken;    // "log.level is \"debug\" now, was \"info\""
-  std::vector<std::string> waiting;  // that need a restart, the same way
+  std::vector<std::string> waiting;  // changes that need a restart, in the same form
 };
 
-// log.level, log.rate and heartbeat.timeout (of which all other times are derived) are taken from `file`, all else
-// stays as it is in `running`.
+// Takes log.level, log.rate and heartbeat.timeout (from which all other times are derived) from `file`, everything else
+// from `running`.
 Reload compare(const ClusterConfig& running, const ClusterConfig& file);
 
-// SIGHUP: reads the cluster file anew, takes what may change, and says in the log what it took and what needs a
-// restart. A file that `--check` would refuse changes nothing, and the log has the words of --check. Belongs to the
-// loop; all references outlive it.
+// On SIGHUP: reads the cluster file again, applies what may change, and logs what it applied and what needs a restart.
+// A file that `--check` refuses changes nothing, and its problems are logged. Belongs to the loop; all references
+// outlive it.
 class ReloadSignal {
  public:
-  // `take`: the daemon's own part (heartbeat timeout, hash); the log's is taken here.
+  // `take`: applies the daemon's own part (heartbeat timeout, hash); the log's part is applied here.
   ReloadSignal(asio::io_context& loop, const Startup& startup, Log& log, Service& service,
                std::function<void(const ClusterConfig&)> take);
 

@@ -28,9 +28,9 @@ using std::chrono::seconds;
 constexpr std::size_t kMaxStatusBytes = 400;
 constexpr Duration kAskEvery = seconds(1);
 constexpr Duration kAskEveryUntilReady = milliseconds(50);
-// Said anew each time that the daemon is asked.
+// Sent again each time the daemon is asked.
 constexpr Duration kBusyExtension = seconds(15);
-constexpr Duration kLongestTry = seconds(60);  // at start-up: resolvers that don't answer
+constexpr Duration kLongestTry = seconds(60);  // at start-up: a resolver may not answer
 
 std::string microseconds(Duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(duration).count());
@@ -42,8 +42,8 @@ std::string one_line(const std::string& text) {
   return line;
 }
 
-// False: not told now. Never waits, as sd_notify does where systemd's queue is full: a systemd that stands still must
-// not hold a loop up, and with it the training. Otherwise the same.
+// False: not sent now. Like sd_notify, but never waits when systemd's queue is full: a systemd that hangs must not
+// block a loop and with it the training.
 bool notify(const std::string& state) {
   const char* const path = std::getenv("NOTIFY_SOCKET");
   sockaddr_un address{};
@@ -61,14 +61,14 @@ bool notify(const std::string& state) {
   return sent == static_cast<ssize_t>(state.size());
 }
 
-// There is no Log yet, or not in all cases.
+// For warnings before there is a Log.
 void warn_early(const std::string& text) {
   const bool is_told = stderr_is_journal() &&
                        send_to_journal({{"MESSAGE", text}, {"PRIORITY", std::to_string(priority_of(Level::kWarn))}});
   if (!is_told) std::cerr << text << '\n';
 }
 
-// A loop is looked at so often that a watchdog hears of all of them at least twice in its time.
+// Loops are checked often enough that a watchdog hears of all of them at least twice in its time.
 Duration check_interval() {
   std::uint64_t watchdog = 0;
   if (sd_watchdog_enabled(0, &watchdog) <= 0) return Duration::zero();
@@ -117,9 +117,9 @@ void Service::ask_state() {
   std::string message;
   if (state.is_ready && !is_ready_) message += "READY=1\n";
   if (status_ != status) message += "STATUS=" + status + "\n";
-  // It puts the watchdog off as well, so that it isn't for what hangs.
+  // It would postpone the watchdog too, so it isn't sent while a thread hangs.
   if (state.is_busy && are_well_) message += "EXTEND_TIMEOUT_USEC=" + microseconds(kBusyExtension) + "\n";
-  if (!message.empty() && notify(message)) {  // else said the next time
+  if (!message.empty() && notify(message)) {  // otherwise sent the next time
     is_ready_ = is_ready_ || state.is_ready;
     status_ = status;
   }
@@ -129,7 +129,7 @@ void Service::ask_state() {
   });
 }
 
-// Counted in checks and not in time: what the whole process slept through is no loop's fault.
+// Counted in checks, not in time: a time for which the whole process slept is no loop's fault.
 bool Service::has_moved(Watched& watched) const {
   const std::uint64_t answers = watched.answers->load();
   const std::uint64_t turns = watched.loop.turns ? watched.loop.turns() : 0;
@@ -167,7 +167,7 @@ void Service::reloading() {
 }
 
 void Service::reloaded() {
-  if (!is_ready_) return;  // the next READY=1 ends it
+  if (!is_ready_) return;  // the next READY=1 ends the reload
   is_ready_ = notify("READY=1\nSTATUS=" + status_);
 }
 

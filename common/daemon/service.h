@@ -1,8 +1,8 @@
-// What a daemon tells systemd of itself (sd_notify(3)): that it is ready, what it is at, that all its loops turn, that
-// it reloads or ends. Where it wasn't started by systemd (no NOTIFY_SOCKET), nothing.
+// A daemon's reports to systemd (sd_notify(3)): ready, its status, all loops alive, reloading, ending. Without systemd
+// (no NOTIFY_SOCKET) it does nothing.
 //
-// Belongs to the main loop, which never waits for systemd: what it has no room for is told later. Bounded: the daemon
-// is asked what it is at once a second, and that is told when it is something else than before.
+// Belongs to the main loop, which never waits for systemd: a report that doesn't fit the queue is sent later. Bounded:
+// the daemon's status is read once a second and sent only if it changed.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -21,42 +21,42 @@
 
 namespace disttrain::daemon {
 
-// What a daemon is at.
+// The daemon's present state.
 struct ServiceState {
   std::string status;     // one line, for `systemctl status`
-  bool is_ready = false;  // it has joined, or waits for a chief that isn't there yet; the chief: it listens
-  bool is_busy = false;   // it restores, saves or leaves: longer than systemd would wait for it
+  bool is_ready = false;  // joined, or waits for a chief that isn't there yet; the chief: listens
+  bool is_busy = false;   // restores, saves or leaves, which takes longer than systemd would wait
 };
 
-// A thread's loop that must turn for the process to be well; the main loop is one by itself.
+// A thread's loop that must turn for the process to be healthy. The main loop is always watched.
 struct WatchedLoop {
-  std::string name;  // as in its thread's
+  std::string name;  // the thread's name
   // Runs a task on that loop.
   std::function<void(std::function<void()>)> post;
-  // Grows also while one task takes long; may be empty. Any thread.
+  // Must also grow during one long task; may be empty. Any thread.
   std::function<std::uint64_t()> turns;
-  // It may stand still for so long; zero: half of what systemd's watchdog allows.
+  // How long the loop may stand still; zero: half of systemd's watchdog time.
   Duration patience{};
 };
 
 class Service {
  public:
-  // `state` is called on the loop, from the next turn of it on. All references outlive it.
+  // `state` is called on the loop, from its next turn on. All references outlive the service.
   Service(asio::io_context& loop, Log& log, std::vector<WatchedLoop> loops, std::function<ServiceState()> state);
 
-  // A new configuration is being read; told again when that is over, whatever came of it.
+  // Reports that a new configuration is being read. Call reloaded() when that is over, with any result.
   void reloading();
   void reloaded();
-  // The process ends soon; `state` says for what it still waits.
+  // The process ends soon; `state` says what it still waits for.
   void stopping();
 
  private:
   struct Watched {
     WatchedLoop loop;
-    std::shared_ptr<std::atomic<std::uint64_t>> answers;  // shared with what the loop still has to do for us
+    std::shared_ptr<std::atomic<std::uint64_t>> answers;  // shared with tasks that the loop still has to run
     std::uint64_t asked = 0;
     std::uint64_t turns = 0;
-    std::int64_t still = 0;  // checks in a row that found it where it was
+    std::int64_t still = 0;  // consecutive checks in which the loop hadn't moved
     bool is_hung = false;
   };
 
@@ -66,7 +66,7 @@ class Service {
 
   Log& log_;
   const std::function<ServiceState()> state_;
-  Duration check_every_{};  // zero: nobody watches
+  Duration check_every_{};  // zero: no watchdog
   std::vector<Watched> watched_;
   bool are_well_ = true;
   bool is_ready_ = false;
@@ -75,18 +75,18 @@ class Service {
   asio::steady_timer watchdog_timer_;
 };
 
-// This process was started by systemd, or by somebody who listens as systemd does.
+// Whether systemd started this process, or a program that listens as systemd does.
 bool is_service();
 
-// `systemctl status` shows it. For what is said before there is a Service, and at its end; lines after the first, and
-// what is beyond a few hundred bytes, are left out.
+// Sets the status that `systemctl status` shows, before there is a Service and at its end. Only the first line is used,
+// and at most a few hundred bytes.
 void tell_status(const std::string& text);
 
-// As a service, what fails with kUnavailable (a port that another process has) is tried again, with pauses that double
-// from 0.2 s and a status that says so: systemd itself would begin anew at once, and give up. Otherwise once. Blocking,
-// for start-up only.
+// As a service, retries an attempt that fails with kUnavailable (a port that another process has), with pauses that
+// double from 0.2 s and a status that says so: systemd itself would restart the daemon at once and soon give up.
+// Otherwise tries once. Blocks, so only for start-up.
 Status try_patiently(const std::function<Status()>& what, int tries = 5);
-// 50 s in pauses: more of them than the units' limit of starts allows in its time, so that it is tried for ever.
+// 50 s of pauses: longer than the period of the units' start limit, so that systemd restarts the daemon for ever.
 inline constexpr int kTriesWithoutEnd = 9;
 
 }  // namespace disttrain::daemon

@@ -16,9 +16,9 @@ StopSignals::StopSignals(asio::io_context& loop, std::function<void(int)> on_sig
 
 void StopSignals::wait() {
   signals_.async_wait([this](const asio::error_code& error, int signal) {
-    if (error) return;  // destroyed
+    if (error) return;  // this object is destroyed
     wait();
-    on_signal_(signal);  // last: it may end this object's owner
+    on_signal_(signal);  // last, because it may destroy this object's owner
   });
 }
 

@@ -1,4 +1,4 @@
-// Signals as events of a loop: no handler of ours runs inside a signal.
+// Signals as events of a loop: none of our code runs in a signal handler.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -7,12 +7,12 @@
 
 namespace disttrain::daemon {
 
-// A write to a closed socket, or beyond the limit of a file's size, is an error of that write, not the end of the
-// process. Call at the start of main.
+// Makes a write to a closed socket or past the file size limit an error of that write, not the end of the process. Call
+// at the start of main.
 void ignore_write_signals();
 
-// TERM and INT, each time one comes: the first asks for an end in good order, the second for one at once. Belongs to
-// the loop.
+// Reports each TERM and INT: the first asks for an end in good order, the second for an end at once. Belongs to the
+// loop.
 class StopSignals {
  public:
   StopSignals(asio::io_context& loop, std::function<void(int signal)> on_signal);

@@ -7,14 +7,14 @@
 
 namespace disttrain::daemon {
 
-// As glibc does it for programs that run with the rights of another user.
+// glibc does the same for setuid programs.
 void open_standard_streams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest number that is free: this one.
+    // open() returns the lowest free number: this one.
     const bool is_input = fd == STDIN_FILENO;
     if (::open(is_input ? "/dev/full" : "/dev/null", is_input ? O_WRONLY : O_RDONLY) == fd) continue;
-    (void)!::open("/", O_RDONLY | O_DIRECTORY);  // without /dev; can't be written, either
+    (void)!::open("/", O_RDONLY | O_DIRECTORY);  // without /dev; can't be written either
   }
 }
 

@@ -1,10 +1,10 @@
-// Stdin, stdout and stderr of a process that was started without them.
+// Stdin, stdout and stderr for a process that was started without them.
 #pragma once
 
 namespace disttrain::daemon {
 
-// Gives the numbers 0 to 2 to somebody where they are closed: else the next file that is opened has them, and what is
-// meant for stderr is written into it. Reading and writing there fail as on a closed one. The first call of main.
+// Opens the numbers 0 to 2 if they are closed: otherwise the next opened file gets one of them, and output for stderr
+// is written into it. Reading and writing them fails as if they were closed. Call first in main.
 void open_standard_streams();
 
 }  // namespace disttrain::daemon

@@ -24,7 +24,7 @@ namespace disttrain::daemon {
 
 namespace {
 
-constexpr std::size_t kMostDescriptors = 65536;  // as the units ask for
+constexpr std::size_t kMostDescriptors = 65536;  // the units' limit
 
 std::optional<DaemonOptions> parse(Role role, int argc, char** argv, int& exit_code) {
   DaemonOptions options;
@@ -45,7 +45,7 @@ std::optional<DaemonOptions> parse(Role role, int argc, char** argv, int& exit_c
   return options;
 }
 
-// A worker that joins without being in the file is in its own process's view of it.
+// Adds this worker to its own process's view of a cluster file that doesn't name it.
 Status add_unlisted(ClusterConfig& cluster, const DaemonOptions& options) {
   if (options.address.empty()) return {};
   const std::string what = "--address " + options.address + ": ";
@@ -87,10 +87,10 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
   open_standard_streams();
   ignore_write_signals();
   end_when_exhausted(program_of(role));
-  std::signal(SIGHUP, SIG_IGN);  // until somebody reads the file again for it
+  std::signal(SIGHUP, SIG_IGN);  // ignored until a ReloadSignal handles it
   const auto options = parse(role, argc, argv, exit_code);
   if (!options) return std::nullopt;
-  // They say nothing of the daemon that runs.
+  // These runs must not report to systemd for the daemon that runs.
   if (options->is_check || options->is_salvage) unsetenv("NOTIFY_SOCKET");
   if (Status limits = raise_limits(kMostDescriptors); !limits) {
     exit_code = report(program_of(role), limits.error());
@@ -104,7 +104,7 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
         return startup ? Status() : tl::unexpected(startup.error());
       },
       kTriesWithoutEnd);
-  if (!startup && options->is_check) {  // nobody's end
+  if (!startup && options->is_check) {  // a check isn't the end of a daemon
     std::cerr << program_of(role) << ": " << startup.error().message << '\n';
     exit_code = static_cast<int>(startup.error().code);
     return std::nullopt;
@@ -120,7 +120,7 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
     return std::nullopt;
   }
   if (auto inherited = inherited_listener()) startup->listen_address = *inherited;
-  // Read again the resolver isn't asked, for whom the loop would wait: who this is doesn't change.
+  // Without asking the resolver again, which could block the loop: this task's identity doesn't change.
   DaemonOptions known = *options;
   if (role != Role::kChief) known.index = startup->task.index;
   startup->read_file = [role, options = std::move(known)]() -> Result<ClusterConfig> {

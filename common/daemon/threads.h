@@ -1,4 +1,4 @@
-// Threads by name and place.
+// Names of threads, and the cores they run on.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace disttrain::daemon {
 
-// As top and gdb show it; cut to 15 bytes. Of the calling thread.
+// Names the calling thread, as top and gdb show it; cut to 15 bytes.
 void name_thread(const std::string& name);
 
-// The calling thread, and those it starts from now on, run on these cores only; empty: nothing changes. kConfig when
-// one of them isn't there or isn't given to this process.
+// The calling thread and the threads that it starts later run only on these cores; empty: no change. kConfig if a core
+// doesn't exist or isn't given to this process.
 Status pin_thread(const std::vector<std::uint32_t>& cores);
 
 // Cores that this process may run on, at least 1.

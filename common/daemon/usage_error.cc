@@ -10,10 +10,10 @@ namespace disttrain::daemon {
 
 namespace {
 
-// A verb that ends something is proposed to nobody who didn't all but write it.
+// A verb that ends something is suggested only for a word that is nearly the same.
 bool may_be_meant(const std::string& word, const std::string& known) {
   const bool ends_something = known == "stop" || known == "kill";
-  constexpr std::size_t kLongest = 8;  // longer words are something else anyway
+  constexpr std::size_t kLongest = 8;  // longer words mean something else
   return !ends_something || (word.size() <= kLongest && edit_distance(word, known) <= 1);
 }
 
@@ -51,7 +51,7 @@ std::vector<std::string> verbs_of(const CLI::App& app) {
 
 }  // namespace
 
-// A word that isn't known comes first: the library would say what else is missing for want of it.
+// An unknown word is reported first: the library would report what is missing without it.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* innermost = &app;
   std::string path = app.get_name();
@@ -61,7 +61,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   }
   const bool wants_verb = innermost->get_require_subcommand_min() != 0;
   std::vector<std::string> words = app.remaining(true);
-  std::erase(words, "--");  // what follows it is no option
+  std::erase(words, "--");  // the words after it are no options
   if (words.empty() && wants_verb && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
     return path + ": there is no verb; " + expected_one_of(verbs_of(*innermost));
   if (words.empty()) return path + ": " + error.what();

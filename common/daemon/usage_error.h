@@ -1,4 +1,4 @@
-// Errors of a command line. A message names the program and its verb, what was found, and what was expected.
+// Errors of a command line. A message names the program and its verb, what was found and what was expected.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ class ParseError;
 
 namespace disttrain::daemon {
 
-// One line, for an error of `app` that isn't one of its successes (help, version).
+// One line for an error of `app` (not for help or version).
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 
-// A value that is given must not be empty, of any option of `app` and its verbs: it comes from a variable of a script
-// that wasn't set, and would stand for "whichever". Call when all of them are there.
+// Refuses empty values of all options of `app` and its verbs: an empty value comes from an unset variable of a script,
+// and would mean "any". Call it after all options are added.
 void refuse_empty_values(CLI::App& app);
 
 }  // namespace disttrain::daemon

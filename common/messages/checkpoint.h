@@ -22,13 +22,13 @@
 
 namespace disttrain {
 
-// A file of a checkpoint, as it was written.
+// A written file of a checkpoint.
 struct FileEntry {
   std::string name;
   std::uint64_t bytes = 0;
   std::uint64_t data_begin = 0;       // of the parameters; the header is before them
   std::uint64_t checksum = 0;         // XXH3 of the chunks' checksums, as little-endian 64-bit numbers
-  std::vector<std::uint64_t> chunks;  // XXH3 of each
+  std::vector<std::uint64_t> chunks;  // XXH3 of each chunk
 
   bool operator==(const FileEntry&) const = default;
 };
@@ -56,8 +56,7 @@ struct PrepareCheckpoint {
   Generation generation;
   std::uint64_t attempt = 0;
   std::string folder;  // the attempt's own
-  bool holds =
-      false;  // nothing is applied after the cut, until the attempt is abandoned: no step is lost by a rollback
+  bool holds = false;  // nothing is applied after the cut, until the attempt is abandoned: a rollback loses no step
 };
 
 struct CheckpointPrepared {
@@ -70,7 +69,7 @@ struct TakeCut {
   JobId job;
   Generation generation;
   std::uint64_t attempt = 0;
-  Step at;  // at this step, or at once where the pacer is beyond it
+  Step at;  // at this step, or at once if the pacer has passed it
 };
 
 struct MarkChannels {
@@ -93,9 +92,9 @@ struct ShardWritten {
   ShardEntry entry;
   FileEntry file;
   std::optional<PacerReport> pacer;  // shard 0
-  Duration cut{};                    // the longest that the shard's loop stood still for the copy
+  Duration cut{};                    // longest time that the copy blocked the shard's loop
   Duration parked{};                 // from the first mark to the cut; async, ssp
-  Duration writing{};                // from the cut to the synced file
+  Duration writing{};                // from the cut until the file is synced
 };
 
 struct CheckpointFailed {

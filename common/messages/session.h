@@ -1,6 +1,5 @@
-// What is said first on a connection, and its answer. transport/wire/protocol.capnp tells each message's story; these
-// are the same messages as plain values, which cores and shells handle. transport/wire/codec.h turns one into the
-// other.
+// The first message of a connection, and its answer. transport/wire/protocol.capnp describes each message; these are
+// the same messages as plain values for cores and shells. transport/wire/codec.h converts between the two.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +18,21 @@ inline constexpr std::uint16_t kProtocolVersion = 1;
 // A ps or a worker opens its control connection to the chief.
 struct TaskHello {
   Member member;
-  std::string address;  // host:port where others reach it
-  std::string host;     // name of its host, for logs and to tell local from remote
+  std::string address;  // host:port for others
+  std::string host;     // its host's name, for logs and to tell local from remote
   std::uint32_t pid = 0;
   std::uint32_t shards = 0;        // ps: threads it offers
-  std::uint64_t memory_bytes = 0;  // ps: what it may use
+  std::uint64_t memory_bytes = 0;  // ps: memory that it may use
   std::uint32_t threads = 0;       // worker: compute threads
   std::string device;              // worker
   JournalId journal;               // of the chief it last obeyed, 0 = none
-  Term term{};                     // of that one
-  Incarnation chief{};             // its process
-  JobId job;                       // what it holds, 0 = nothing
+  Term term{};                     // term of that chief
+  Incarnation chief{};             // incarnation of that chief
+  JobId job;                       // the job that it holds, 0 = none
   Generation generation;
   std::string metrics{};  // host:port of its metrics, "" = none
-  // ps: CreateShards::token of that generation, 0 = none. It is on no disk: a chief that was restarted hears it from
-  // the ps tasks that hold the job.
+  // ps: CreateShards::token of that generation, 0 = none. It is on no disk: a restarted chief learns it from the ps
+  // tasks that hold the job.
   std::uint64_t token = 0;
 };
 
@@ -48,7 +47,7 @@ struct ChannelHello {
   Generation generation;
   ShardId shard;
   Member worker;
-  std::uint64_t token = 0;  // from OpenJob: shows that the chief sent it
+  std::uint64_t token = 0;  // from OpenJob: shows that the chief allowed it
 };
 
 // A shard opens its connection to the pacer of its job.
@@ -63,8 +62,8 @@ struct ShardPeerHello {
 struct Hello {
   std::uint16_t oldest_version = kProtocolVersion;
   std::uint16_t newest_version = kProtocolVersion;
-  std::string cluster;             // name; another one is refused
-  std::uint64_t cluster_hash = 0;  // another one is warned of
+  std::string cluster;             // name; a hello of another cluster is refused
+  std::uint64_t cluster_hash = 0;  // another hash gets a warning
   std::variant<TaskHello, ClientHello, ChannelHello, ShardPeerHello> who;
 };
 
@@ -72,22 +71,22 @@ struct Welcome {
   std::uint16_t version = kProtocolVersion;
   Term term;                     // control connections
   JournalId journal;             // control connections
-  Duration heartbeat_timeout{};  // control connections: the chief's, which holds for all
-  Sequence last_sequence;        // channels: the last frame taken from this incarnation, 0 = none
+  Duration heartbeat_timeout{};  // control connections: the chief's timeout, which applies to all tasks
+  Sequence last_sequence;        // channels: last frame taken from this incarnation, 0 = none
   std::vector<std::string> warnings;
-  Incarnation chief{};                // control connections: the chief's process; 0 = an older version
-  std::vector<Incarnation> former{};  // control connections: of the terms before, the newest first; kMaxFormerChiefs
+  Incarnation chief{};                // control connections: the chief's incarnation; 0 = an older version
+  std::vector<Incarnation> former{};  // control connections: of earlier terms, newest first; kMaxFormerChiefs
 };
-// A task that was away for more terms begins anew.
+// A task that was away for more terms starts anew.
 inline constexpr std::size_t kMaxFormerChiefs = 64;
 
-// The answer to a hello or a request that isn't granted. Nothing has changed.
+// The answer to a hello or a request that isn't granted. Nothing was changed.
 struct Refused {
   ErrorCode code = ErrorCode::kConfig;
   std::string reason;
-  bool ends = false;  // another attempt is in vain: the process ends with the code, also where that is temporary
-  // The task that refuses; incarnation 0: a chief, or one that doesn't say. A chief that probes an address knows by it
-  // which process lives there.
+  bool ends = false;  // another attempt is useless: the process ends with the code, even if the code is temporary
+  // The task that refuses, so that a chief that probes an address knows which process lives there. Incarnation 0: a
+  // chief, or unknown.
   Member by{};
 };
 

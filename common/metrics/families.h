@@ -1,6 +1,6 @@
-// Every family that a daemon exports: name, labels, meaning. A family that is there is there from the start, at 0;
-// those with `job` from the moment that the daemon holds a job, until another one takes its place. `task` is the
-// daemon's own name, but in the chief's task_* and restarts_total, where it is the task that is spoken of.
+// Every family that a daemon exports: name, labels, meaning. A family exists from the start, at 0; one with `job`
+// exists from the daemon's first job on and changes with the job. `task` is the exporting daemon, except in the chief's
+// task_* and restarts_total, where it is the task described.
 #pragma once
 
 #include "common/metrics/page.h"
@@ -54,7 +54,7 @@ inline constexpr Family<2> kRestarts{
     {"task", "reason"},
     "Processes that were lost and have, or need, a successor: crash: gone while in a "
     "job; silent: silent before; left: gone while in none, or told to end; replaced: by another one"};
-// The chief: the job that runs, or ran last.
+// The chief: the running or last job.
 inline constexpr Family<1> kGlobalStep{"global_step", Kind::kGauge, {"job"}, "Steps applied"};
 inline constexpr Family<1> kStepsTarget{"steps_target", Kind::kGauge, {"job"}, "Steps to be made; 0: no limit"};
 inline constexpr Family<1> kGeneration{
@@ -96,7 +96,7 @@ inline constexpr Family<1> kCheckpointFailures{
 inline constexpr Family<1> kCheckpointInterval{
     "checkpoint_expected_interval_seconds", Kind::kGauge, {"job"}, "checkpoint.every; 0: none are taken by time"};
 
-// The chief and ps. There once the folder is known.
+// The chief and ps, once the folder is known.
 inline constexpr Family<2> kDiskFreeBytes{
     "disk_free_bytes", Kind::kGauge, {"task", "folder"}, "Free for it on the file system of this folder"};
 inline constexpr Family<2> kDiskSizeBytes{

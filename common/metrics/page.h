@@ -1,5 +1,5 @@
-// One scrape: every series with its value at this moment, as text for a Prometheus. A page is made anew for each scrape
-// from what the daemon's parts count for themselves, so that nothing is shared, locked or looked up where they count.
+// One scrape: every series with its present value, as text for Prometheus. Each scrape makes a page from what the
+// daemon's parts count for themselves, so that counting shares, locks and looks up nothing.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace disttrain::metrics {
 
 enum class Kind { kCounter, kGauge, kHistogram };
 
-// A name with the labels that each of its series has. families.h has all of them.
+// A name with the labels of its series. families.h has all families.
 template <std::size_t kLabels>
 struct Family {
   const char* name;  // without the prefix "disttrain_"
@@ -31,7 +31,7 @@ class Page {
   Page(Page&&) noexcept;
   Page& operator=(Page&&) noexcept;
 
-  // A series of a counter or a gauge; `values` of its labels in their order.
+  // Adds a series of a counter or a gauge; `values` of its labels in their order.
   template <std::size_t kLabels>
   void set(const Family<kLabels>& family, const std::string (&values)[kLabels], double value) {
     add(Described{family.name, family.kind, family.help, family.labels.data()}, values, kLabels, value);
@@ -44,10 +44,10 @@ class Page {
     add(Described{family.name, family.kind, family.help, family.labels.data()}, values, kLabels, kBounds.data(),
         histogram.counts().data(), kBounds.size(), histogram.sum());
   }
-  // Notes that disk_free_bytes and disk_size_bytes are wanted of the file system that `path` lies on.
+  // Asks for disk_free_bytes and disk_size_bytes of the file system of `path`.
   void add_folder(const std::string& task, const std::string& folder, const std::string& path);
-  // Adds those series of the folders noted so far whose file system answers; of the others there are none, as an old
-  // value would hide that it isn't known. Takes up to Disks::kPatience: not on a loop.
+  // Adds those series for all folders so far whose file system answers. A folder without an answer gets no series: an
+  // old value would hide that it is unknown. Takes up to Disks::kPatience, so never call it on a loop.
   void ask_folders(const Disks& disks);
 
   // Prometheus' text format, version 0.0.4.

@@ -1,4 +1,4 @@
-// What every daemon tells of itself as a process.
+// Every daemon's metrics of its own process.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace disttrain::metrics {
 
-// What is counted elsewhere, at this moment.
+// Values counted elsewhere, at this moment.
 struct ProcessCounts {
   std::array<std::uint64_t, 4> log_messages{};  // debug, info, warn, error
   std::uint64_t bytes_received = 0;
@@ -23,7 +23,7 @@ class ProcessMetrics {
   ProcessMetrics(std::string task, std::string version, std::string transport, std::uint64_t config_hash,
                  std::int64_t wall_nanoseconds);
 
-  // It has taken its cluster file anew.
+  // The daemon has read its cluster file again.
   void reloaded(std::uint64_t config_hash, std::int64_t wall_nanoseconds);
 
   void collect(Page& page, const ProcessCounts& counts) const;

@@ -1,4 +1,4 @@
-// Messages that a daemon was sent, by their names: how many, what came of them, how long they took. Of one thread.
+// Messages that a daemon received, by name: how many, their outcome, their duration. Of one thread.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@
 
 namespace disttrain::metrics {
 
-// kError: it made no sense, or isn't for this daemon, and was dropped.
+// kError: malformed, or not for this daemon; dropped.
 enum class RpcCode : std::uint8_t { kOk, kRefused, kError };
 inline constexpr std::size_t kRpcCodes = 3;
 
-// Of one kind of message.
+// Figures of one kind of message.
 class RpcFigures {
  public:
   void note(RpcCode code, Duration took) {
@@ -32,10 +32,11 @@ class RpcFigures {
   SecondsHistogram seconds_;
 };
 
-// For messages that come seldom: control connections.
+// For rare messages: control connections.
 class RpcBook {
  public:
-  // What the daemon takes, in names as "CreateShards", shown as "create_shards". Others count as "other".
+  // The messages that the daemon takes, in names such as "CreateShards", shown as "create_shards". Others count as
+  // "other".
   explicit RpcBook(const std::vector<std::string>& names);
 
   RpcFigures& of(const std::string& name);

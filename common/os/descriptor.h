@@ -1,4 +1,4 @@
-// A file descriptor that is closed with it.
+// Owns a file descriptor and closes it.
 #pragma once
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ class Descriptor {
   }
 
   int get() const { return fd_; }
-  // The caller closes it.
+  // Gives the descriptor to the caller, who closes it.
   int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
 

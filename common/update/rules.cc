@@ -10,7 +10,7 @@ namespace {
 
 DISTTRAIN_INLINE_BODY float prepared(GradientTerms terms, float gradient, float parameter) {
   float g = terms.scale * gradient;
-  g = g < -terms.limit ? -terms.limit : g;  // in this form a NaN falls through
+  g = g < -terms.limit ? -terms.limit : g;  // in this form a NaN stays a NaN
   g = g > terms.limit ? terms.limit : g;
   return g + terms.decay * parameter;
 }

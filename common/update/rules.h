@@ -12,11 +12,11 @@
 
 namespace disttrain::update {
 
-// What becomes of a gradient before its rule sees it, in the same pass:
+// What happens to a gradient before its rule uses it, in the same pass:
 //   g = min(max(scale * gradient, -limit), limit) + decay * p
 // A NaN stays a NaN.
 struct GradientTerms {
-  float scale = 1.0F;                                    // turns a sum into a mean; the clip factor of a global norm
+  float scale = 1.0F;                                    // turns a sum into a mean, and clips the global norm
   float limit = std::numeric_limits<float>::infinity();  // clip by value, > 0
   float decay = 0.0F;                                    // L2 weight decay, >= 0
 };

@@ -1,4 +1,4 @@
-// How the learning rate moves with the steps: a factor in double, so that float32's rounding happens once, at the rule.
+// How the learning rate changes with the steps: a factor in double, so that only the rule rounds it to float32.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 namespace disttrain::update {
 namespace {
 
-// The unit in which apply_sum works: sum and parameters of a block stay in the first-level cache.
+// apply_sum works in blocks of this size: sum and parameters of a block stay in the L1 cache.
 constexpr std::size_t kBlock = 2048;
 
 float clip_limit(const ClipConfig& clip) {

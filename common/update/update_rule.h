@@ -1,5 +1,5 @@
-// An update rule as a job configures it: picks the function of rules.h and works out its numbers. A value without
-// state; parameters and slots are the caller's.
+// An update rule as a job configures it: picks the function of rules.h and computes its numbers. A value without state;
+// the caller owns parameters and slots.
 //
 //   UpdateRule rule(job.train);
 //   std::vector<std::vector<float>> slots(rule.slots(), std::vector<float>(elements, 0.0F));
@@ -19,11 +19,11 @@ namespace disttrain::update {
 
 inline constexpr std::size_t kMaxSlots = 2;
 
-// What changes from update to update.
+// The inputs that differ for each update.
 struct UpdateStep {
   double learning_rate = 0.0;   // of this update: learning_rate() in schedule.h
   std::uint64_t t = 0;          // updates before this one; Adam's t is one more
-  double gradient_scale = 1.0;  // what the gradient is multiplied by: 1 / total weight, times the global norm's factor
+  double gradient_scale = 1.0;  // factor on the gradient: 1 / total weight, times the clip factor of the global norm
 };
 
 // The slots of the elements to update, each as long as the parameters; those beyond UpdateRule::slots() are empty.
@@ -39,12 +39,12 @@ class UpdateRule {
   // They begin at 0.
   std::size_t slots() const;
 
-  // One pass. Elementwise: a span may be updated in pieces, and the pieces in any order.
+  // One pass. Elementwise: a span may be updated in pieces, in any order.
   void apply(const UpdateStep& step, std::span<float> parameters, std::span<const float> gradient,
              const SlotSpans& slots) const;
 
   // The same with the weighted sum of several gradients, each as long as the parameters, added in their order; still
-  // one pass over memory. One gradient of weight 1 is apply().
+  // one pass over memory. With one gradient of weight 1 it equals apply().
   void apply_sum(const UpdateStep& step, std::span<float> parameters, std::span<const WeightedGradient> gradients,
                  const SlotSpans& slots) const;
 

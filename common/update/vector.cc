@@ -25,7 +25,7 @@ struct Scale {
   }
 };
 
-// The largest magnitude, as bits: those of infinities and NaNs are above those of all numbers.
+// The largest magnitude, as bits: infinities and NaNs have larger bits than all numbers.
 struct LargestBits {
   DISTTRAIN_INLINE_BODY void operator()(const float* __restrict values, std::size_t n,
                                         std::uint32_t* __restrict largest) const {

@@ -1,15 +1,15 @@
-// Which vector instructions the loops of this room use: chosen at run time, so that one program is fast on new
-// processors and runs on old ones. Results don't depend on it: see "Bits" in ARCHITECTURE.md.
+// Which vector instructions this room's loops use: chosen at run time, so that one program is fast on new CPUs and runs
+// on old ones. The choice doesn't change results: see "Bits" in ARCHITECTURE.md.
 #pragma once
 
 #include <cstdint>
 
 namespace disttrain::update {
 
-// No AVX-512: with AVX2, sgd already takes hardly longer than a plain a += b over the same memory.
+// No AVX-512: with AVX2, sgd is already almost as fast as a plain a += b over the same memory.
 enum class VectorWidth : std::uint8_t { kBaseline, kAvx2 };
 
-// The widest that this processor has. Cheap: found once.
+// The widest that this CPU has. Cheap: determined once.
 VectorWidth best_vector_width();
 
 // Runs body(arguments...) compiled for the given width, which the processor must have. `body` is a struct whose

@@ -68,7 +68,7 @@ Keys heartbeat_keys(HeartbeatConfig& heartbeat) {
   return {{"timeout", duration(heartbeat.timeout, 100ms, 1h), "silent after this; all other times are derived"}};
 }
 
-// A host, or nothing; "host:0" and "[::1]:0" for any free port.
+// A host or "", or "host:0" and "[::1]:0" for any free port.
 bool is_metrics_listen(const std::string& listen) {
   if (listen.empty()) return true;
   const bool is_bracketed = listen.front() == '[';
@@ -90,7 +90,7 @@ Keys metrics_keys(MetricsConfig& metrics) {
        "where each daemon serves its metrics; \"\" = nowhere"}};
 }
 
-// Of the task with this address, on the same host.
+// Metrics port of the task with this address.
 int metrics_port(const std::string& address) {
   return std::stoi(address.substr(address.rfind(':') + 1)) + kMetricsPortDistance;
 }

@@ -1,4 +1,4 @@
-// The rules between keys of job.toml, all in this one place.
+// The rules between keys of job.toml, all in one place.
 #include <string>
 #include <vector>
 
@@ -9,7 +9,7 @@ namespace disttrain::config {
 
 namespace {
 
-// Refuses keys that are given but that nothing would read.
+// Refuses keys that are set but would not be used.
 void only_with(Reading& reading, bool applies, const std::string& section, const std::vector<std::string>& keys,
                const std::string& with) {
   if (applies) return;
@@ -81,7 +81,7 @@ void check_train(const TrainSection& train, Reading& reading) {
 }
 
 void check_checkpoint(const CheckpointSection& checkpoint, Reading& reading) {
-  // directory = "" turns checkpoints off and leaves the other keys where they are.
+  // directory = "" turns checkpoints off; the other keys may stay.
   only_with(reading, reading.has("checkpoint.directory"), "checkpoint.",
             {"every_steps", "every", "keep", "keep_every_steps", "at_end", "restore"},
             "checkpoint.directory, where checkpoints go");
@@ -105,7 +105,7 @@ void check_job_rules(const JobConfig& job, Reading& reading) {
     reading.refuse("job.on_worker_loss",
                    "job.on_worker_loss = \"wait\" has a meaning only with train.mode = \"sync\" and without "
                    "train.aggregate: only there does a step need every worker; expected \"shrink\"");
-  // files = "" turns evaluation off and leaves the other keys where they are.
+  // files = "" turns evaluation off; the other keys may stay.
   only_with(reading, reading.has("evaluate.files"), "evaluate.", {"path", "labels", "every_steps"},
             "evaluate.files, the files to evaluate on");
 }

@@ -31,7 +31,8 @@ void set_source(TomlValue& value, const TomlPosition& at) {
     }
 }
 
-// The text as a TOML value, else as a string. Text with a newline could carry further keys: it is a string.
+// The text as a TOML value if it is one, else as a string. Text with a newline is a string: it could carry further
+// keys.
 TomlValue value_of(const std::string& text, const TomlPosition& at) {
   TomlValue value{text, at};
   auto parsed = parse_toml(std::make_shared<const TomlSource>(TomlSource{"--set", "value = " + text}));

@@ -1,4 +1,4 @@
-// What the command line does to a job's tree before it is read: --set, and absolute paths.
+// The command line's changes to a job's tree before it is read: --set, and absolute paths.
 #pragma once
 
 #include <filesystem>
@@ -9,11 +9,11 @@
 
 namespace disttrain::config {
 
-// "train.optimizer.rule=adam": sets, adds or replaces that key. kUsage when it isn't section.key=value, kConfig when it
-// reaches into something that isn't a table.
+// "train.optimizer.rule=adam": sets, adds or replaces this key. kUsage if it isn't section.key=value, kConfig if its
+// path goes through a value that isn't a table.
 Status apply_set(TomlValue& document, const std::string& set);
 
-// data.path and evaluate.path, where they are relative, are taken from `folder`.
+// Makes relative data.path, evaluate.path and the checkpoint paths absolute, from `folder`.
 void make_paths_absolute(TomlValue& document, const std::filesystem::path& folder);
 
 }  // namespace disttrain::config

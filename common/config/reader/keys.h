@@ -1,4 +1,4 @@
-// The rows of both files, bound to the values they read into, and the rules between keys.
+// The rows of both files, bound to the values that they fill, and the rules between keys.
 #pragma once
 
 #include "common/config/cluster_config.h"
@@ -11,7 +11,7 @@ Keys cluster_keys(ClusterConfig& cluster);
 void check_cluster_rules(const ClusterConfig& cluster, Reading& reading);
 
 Keys job_keys(JobConfig& job);
-// Defaults that depend on another key: call between two readings of the file.
+// Sets defaults that depend on another key. Call it between two readings of the file.
 void set_dependent_defaults(JobConfig& job);
 void check_job_rules(const JobConfig& job, Reading& reading);
 

@@ -1,4 +1,4 @@
-// What is wrong with a configuration file: its problems at once, each with its place, a caret and a way out.
+// The problems of a configuration file, all at once, each with its place, a caret and what to do.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct Problem {
   std::string key;       // "train.batch_size", "ps[1].address"; "" = the file as a whole
   std::string found;     // value as written, "" = nothing there
   std::string expected;  // "an integer from 1 to 16777216"
-  std::string nearest;   // known key or word that is most like the one found; "" = none is
+  std::string nearest;   // nearest known key or word; "" = none is near
   std::string said;      // instead of found and expected: a whole sentence
   bool is_unknown = false;
 };
@@ -25,10 +25,10 @@ struct Problem {
 //         |        ^
 std::string to_string(const Problem& problem);
 
-// So many problems are told of a file, the others counted.
+// The most problems shown for one file; the others are counted.
 inline constexpr std::size_t kMaxProblemsTold = 20;
 
-// The first ones in the order of the file, with kConfig. `left_out`: problems that were found and not kept.
+// The first problems in the order of the file, with kConfig. `left_out`: problems that were found but not kept.
 Error to_error(std::vector<Problem> problems, std::size_t left_out = 0);
 
 }  // namespace disttrain::config

@@ -23,7 +23,7 @@ constexpr Unit kSizes[] = {{"TiB", std::uint64_t{1} << 40},
 constexpr Unit kTimes[] = {{"h", 3'600'000'000'000}, {"m", 60'000'000'000}, {"s", 1'000'000'000},
                            {"ms", 1'000'000},        {"us", 1'000},         {"ns", 1}};
 
-// "1.5s" in the smallest unit; none if it isn't a number of at most 15 digits with one of the units.
+// "1.5s" in the smallest unit; none unless it is a number of at most 15 digits with one of the units.
 template <std::size_t N>
 std::optional<std::uint64_t> parse_with_unit(const std::string& text, const Unit (&units)[N]) {
   const std::size_t digits = text.find_first_not_of("0123456789.");
@@ -62,7 +62,7 @@ std::string range_text(Range range) {
          (range.high_included ? " to " : ", below ") + number_text(range.high);
 }
 
-// The update rules, the schedules and the input compute with 32-bit floats: there 1e308 is infinite and 1e-300 is 0.
+// The update rules, schedules and input compute in float32, where 1e308 is infinite and 1e-300 is 0.
 bool fits_float(double value) {
   const auto size = static_cast<float>(std::abs(value));
   return std::isfinite(size) && (size >= std::numeric_limits<float>::min() || value == 0.0);
@@ -313,7 +313,7 @@ std::vector<std::string> names_of(const Keys& keys) {
 
 Field section(Keys keys) {
   std::vector<KeyDoc> below = describe(keys);
-  auto shared = std::make_shared<const Keys>(std::move(keys));  // both functions walk the same rows
+  auto shared = std::make_shared<const Keys>(std::move(keys));  // shared, because both functions use the rows
   return Field{"a table",
                [shared](const TomlValue& value, const std::string& path, Reading& reading) {
                  if (value.as<TomlValue::Table>() == nullptr) return refuse_value(value, path, "a table", reading);

@@ -1,6 +1,6 @@
-// Tables of keys: one row says a key's name, type, range, where its value goes (whose value now is the default) and
-// what it means. One walk over a table reads a file into the values and collects every problem; another writes the
-// values back. The rows themselves: cluster_keys.cc, job_keys.cc.
+// Tables of keys. A row holds a key's name, type and range, the variable it fills (its present value is the default)
+// and its meaning. One walk over a table reads a file into the variables and collects every problem; another walk
+// writes the values back. The rows are in cluster_keys.cc and job_keys.cc.
 #pragma once
 
 #include <functional>
@@ -17,26 +17,26 @@
 
 namespace disttrain::config {
 
-// What reading a file has brought so far.
+// The state of reading a file.
 struct Reading {
-  // A file can have as many problems as it has bytes. Those beyond are counted only.
+  // A file can have as many problems as bytes. Problems beyond this number are only counted.
   static constexpr std::size_t kMaxProblems = 100;
 
   std::vector<Problem> problems;
   std::size_t left_out = 0;
-  std::map<std::string, TomlPosition> given;  // "train.batch_size" -> its value's place, of all keys that were there
+  std::map<std::string, TomlPosition> given;  // "train.batch_size" -> the place of its value, for all keys in the file
 
   bool has(const std::string& key) const { return given.count(key) != 0; }
-  // The key's value was refused: the variable that it is bound to has its default.
+  // The key's value was refused, so its variable still has the default.
   bool is_refused(const std::string& key) const;
-  // False: the problem is counted and not to be made.
+  // False: don't add the problem; it was counted.
   bool has_room();
-  // A problem with a whole sentence, at that key's place (or its section's, or the file's).
+  // Adds a problem with a whole sentence, at the key's place (or its section's, or the file's).
   void refuse(const std::string& key, const std::string& sentence);
   void refuse(const TomlPosition& at, const std::string& key, const std::string& sentence);
 };
 
-// What a row says, without the value that it is bound to.
+// A row without the variable it is bound to.
 struct KeyDoc {
   std::string name;  // "train.optimizer.rule"
   std::string expected;
@@ -45,15 +45,15 @@ struct KeyDoc {
   bool is_table;
 };
 
-// A type with its range, bound to the variable that it reads into. Bound references must outlive the field.
+// A type with its range, bound to the variable that it fills. Bound references must outlive the field.
 struct Field {
   std::string expected;  // "an integer from 1 to 64"
   // Stores the value, or adds a problem and stores nothing.
   std::function<void(const TomlValue& value, const std::string& path, Reading& reading)> read;
-  std::function<std::optional<TomlValue>()> write;  // none: nothing to say
+  std::function<std::optional<TomlValue>()> write;  // none: nothing to write
   bool is_required = false;
   bool is_in_this_version = true;
-  std::vector<KeyDoc> below = {};  // tables: their keys, and those deeper down
+  std::vector<KeyDoc> below = {};  // tables: their keys and those below them
 };
 
 struct Key {
@@ -63,15 +63,15 @@ struct Key {
 };
 using Keys = std::vector<Key>;
 
-// Reads `table` by `keys`: unknown and missing keys are problems too. `path` is "" or ends in a dot.
+// Reads `table` by `keys`; unknown and missing keys are problems too. `path` is "" or ends with a dot.
 void read_table(const Keys& keys, const TomlValue& table, const std::string& path, Reading& reading);
 TomlValue::Table write_table(const Keys& keys);
 
-// Every row and those below it, in order; without what isn't in this version.
+// Every row and those below it, in order, without keys that aren't in this version.
 std::vector<KeyDoc> describe(const Keys& keys);
-// "name", and "section.name" for what is below.
+// "name", and "section.name" for keys below.
 std::vector<std::string> names_of(const Keys& keys);
-// An unknown key that stands in another section is told where it belongs.
+// For an unknown key that exists in another section, names that section.
 void suggest_other_sections(const std::vector<std::string>& all_names, Reading& reading);
 
 // The types.
@@ -95,41 +95,42 @@ constexpr Range above(double low) {
 constexpr Range at_least(double low) {
   return {low, true, kNoLimit, true};
 }
-Field real(double& to, Range range);  // that a 32-bit float holds: the rules compute with those
+Field real(double& to, Range range);  // must fit float32, in which the rules compute
 
 // T: any unsigned integer.
 template <typename T>
 Field integer(T& to, std::int64_t least, std::int64_t most);
-// "auto", or whichever word, for 0.
+// "auto" (or another word) stands for 0.
 template <typename T>
 Field integer_or(const std::string& word_for_zero, T& to, std::int64_t least, std::int64_t most);
 Field boolean(bool& to);
-// { "key" = "value", ... }, neither of them empty.
+// { "key" = "value", ... }, both not empty.
 Field text_map(std::map<std::string, std::string>& to);
 Field integers(std::vector<std::uint32_t>& to, std::int64_t least, std::int64_t most);
 
-// `later`: words that this version refuses as such.
+// `later`: words that are refused as not in this version.
 template <typename E>
 Field choice(E& to, std::vector<std::pair<std::string, E>> words, std::vector<std::string> later = {});
 
 // A section or an inline table.
 Field section(Keys keys);
-// [[name]]: one element of `to` for each.
+// [[name]]: one element of `to` for each section.
 template <typename T>
 Field sections(std::vector<T>& to, std::function<Keys(T&)> keys_of);
 
-// A key or section that this version doesn't have; `fixed`: the only value of it that says what this version does.
+// A key or section that this version doesn't have. `fixed`: the only value that is accepted, since it is what this
+// version does.
 Field not_in_this_version(std::optional<std::string> fixed = std::nullopt);
 
 Field required(Field field);
 
-// For fields of their own shape.
+// For fields that need code of their own.
 void refuse_value(const TomlValue& value, const std::string& path, const std::string& expected, Reading& reading,
                   const std::string& nearest = "");
-// "256GiB", "100ms" and the like; none if the text isn't one.
+// "256GiB", "100ms" and so on; none for other text.
 std::optional<std::uint64_t> parse_size(const std::string& text);
 std::optional<Duration> parse_duration(const std::string& text);
-std::optional<double> parse_number(const std::string& text);  // that a 32-bit float holds
+std::optional<double> parse_number(const std::string& text);  // must fit float32
 // host:port with a host, and a port from 1 to 65535.
 bool is_address(const std::string& text);
 // "1h", "90s", "100ms": as a file has it. Exact, so that parse_duration() gives the same; format_duration() is for

@@ -1,4 +1,4 @@
-// The templates of config_schema.h.
+// The templates of schema.h.
 #pragma once
 
 #include "common/config/reader/schema.h"

@@ -4,8 +4,8 @@ namespace disttrain::config {
 
 namespace {
 
-// Walks over the text and leaves out strings and comments, as TOML delimits them. Where the text isn't TOML it may take
-// the rest for something else than the library does, which gives up there.
+// Walks over the text and skips strings and comments as TOML delimits them. In text that isn't TOML it may read the
+// rest differently than the library, which stops at the error.
 class Scan {
  public:
   explicit Scan(const std::string& text) : text_(text) {}
@@ -64,7 +64,7 @@ class Scan {
     return excess("the text has more than " + std::to_string(kMaxTomlItems) + " keys and elements");
   }
 
-  // `at_` is at the opening quote, and then behind the closing one.
+  // `at_` is at the opening quote before, and after the closing one afterwards.
   void skip_string(char quote) {
     const bool has_escapes = quote == '"';
     const bool is_long = text_.compare(at_, 3, std::string(3, quote)) == 0;
@@ -82,7 +82,8 @@ class Scan {
         return;
       } else if (c == quote && text_.compare(at_, 3, std::string(3, quote)) == 0) {
         at_ += 3;
-        for (int more = 0; more < 2 && at_ < text_.size() && text_[at_] == quote; ++more) ++at_;  // belong to the text
+        // they belong to the text
+        for (int more = 0; more < 2 && at_ < text_.size() && text_[at_] == quote; ++more) ++at_;
         return;
       }
     }

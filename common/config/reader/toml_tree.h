@@ -1,5 +1,4 @@
-// A TOML document as a plain tree with positions. toml_tree.cc is the only file that knows the TOML library, and its
-// exceptions stop there.
+// A TOML document as a plain tree with positions. Only toml_tree.cc uses the TOML library and catches its exceptions.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +11,25 @@
 
 namespace disttrain::config {
 
-// Where text came from: a file, or one --set of the command line.
+// The source of a text: a file, or one --set of the command line.
 struct TomlSource {
   std::string name;  // path as the user wrote it, or "--set train.mode=sync"
   std::string text;  // for showing the line
 };
 
-// line and column count from 1; 0: not known (the source as a whole).
+// Line and column count from 1; 0: unknown (the source as a whole).
 struct TomlPosition {
-  std::shared_ptr<const TomlSource> source;  // shared: a merged tree has several, and outlives their readers
+  std::shared_ptr<const TomlSource> source;  // shared: a merged tree has several sources and outlives their readers
   std::uint32_t line = 0;
   std::uint32_t column = 0;
 };
 
 struct TomlEntry;
-struct TomlDate {};  // dates and times: no key of ours is one
+struct TomlDate {};  // a date or time; no key takes one
 
 struct TomlValue {
   using Array = std::vector<TomlValue>;
-  using Table = std::vector<TomlEntry>;  // in the order of the file, keys unique
+  using Table = std::vector<TomlEntry>;  // in the order of the file; keys are unique
 
   std::variant<bool, std::int64_t, double, std::string, TomlDate, Array, Table> value;
   TomlPosition at;
@@ -60,20 +59,20 @@ struct TomlSyntaxError {
   TomlPosition at;
 };
 
-// The whole document as a table. Its depth is bounded by that of toml_bounds.h.
+// Parses the whole document into a table. toml_bounds.h bounds its depth.
 tl::expected<TomlValue, TomlSyntaxError> parse_toml(std::shared_ptr<const TomlSource> source);
 
-// As TOML on one line: "a string", [1, 2], { key = 1 }. Parses back to the same value.
+// The value as TOML on one line: "a string", [1, 2], { key = 1 }. Parses to the same value.
 std::string to_toml(const TomlValue& value);
 
-// A document: plain keys first, then [sections] and [[lists of sections]], whose own tables are inline.
+// The table as a document: plain keys first, then [sections] and [[lists of sections]]; tables within those are inline.
 std::string to_toml_document(const TomlValue::Table& table);
 
-// The bytes of the control character that begins at text[i]: terminals and paths take those for commands and ends.
-// 0: none does. Text is UTF-8.
+// Length in bytes of the control character that begins at text[i], 0 if none does: terminals and paths interpret such
+// characters. Text is UTF-8.
 std::size_t control_character_at(const std::string& text, std::size_t i);
 
-// As a TOML string, control characters escaped.
+// The text as a TOML string, with control characters escaped.
 std::string quoted(const std::string& text);
 std::string to_toml(double value);
 

@@ -33,9 +33,9 @@ std::optional<HttpRequest> HttpDoor::next() {
   return std::nullopt;
 }
 
-// False: ended.
+// False: the endpoint has ended.
 bool HttpDoor::wait_for_news() const {
-  constexpr Duration kPause = std::chrono::milliseconds(100);  // it couldn't accept: it couldn't again at once
+  constexpr Duration kPause = std::chrono::milliseconds(100);  // accepting failed and would fail again at once
   constexpr Duration kRest = std::chrono::hours(1);
   std::vector<pollfd> polled{{ended_.get(), POLLIN, 0},
                              {listener_.get(), static_cast<short>(can_accept_ ? POLLIN : 0), 0}};
@@ -47,7 +47,7 @@ bool HttpDoor::wait_for_news() const {
   return polled.front().revents == 0;
 }
 
-// False: there is something to be accepted, but no means.
+// False: a connection waits, but no descriptor or memory is left for it.
 bool HttpDoor::accept_one() {
   Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!socket) return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;

@@ -1,5 +1,5 @@
-// Inside http_endpoint: takes connections, and holds them until their request has come. Those who say nothing, or not
-// all, keep no thread from answering others: one thread at a time looks after all of them.
+// Inside http_endpoint: accepts connections and holds them until their request is there. A client that sends nothing,
+// or only part of a request, occupies no thread: one thread at a time watches all of them.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,23 @@
 
 namespace disttrain::daemon {
 
-// A client with its request line and headers. They lack their end where they are longer than kMaxRequestBytes.
+// A client with its request line and headers; they are incomplete if longer than kMaxRequestBytes.
 struct HttpRequest {
   Descriptor socket;  // non-blocking
-  std::string head;   // maybe with the beginning of a body
+  std::string head;   // may also hold the beginning of a body
 };
 
 class HttpDoor {
  public:
-  static constexpr std::size_t kMaxRequestBytes = 8192;  // a browser sends about 1 KiB, and its cookies of this host
-  static constexpr std::size_t kMaxWaiting = 64;         // one more, and the oldest is closed
+  static constexpr std::size_t kMaxRequestBytes = 8192;  // a browser sends about 1 KiB plus its cookies of this host
+  static constexpr std::size_t kMaxWaiting = 64;         // one more closes the oldest
   static constexpr Duration kPatience = std::chrono::seconds(2);
 
-  // Who hasn't said all within `patience` is closed. `listener`, a non-blocking socket that listens, outlives it, as
-  // `ended` does.
+  // Closes a client whose request isn't there within `patience`. `listener`, a non-blocking listening socket, and
+  // `ended` outlive it.
   HttpDoor(const Descriptor& listener, const Descriptor& ended, Duration patience = kPatience);
 
-  // Any thread; several wait here in turn. None: `ended` is readable.
+  // The next request. Any thread; several wait in turn. None: `ended` is readable.
   std::optional<HttpRequest> next();
 
  private:
@@ -46,9 +46,9 @@ class HttpDoor {
   const Descriptor& listener_;
   const Descriptor& ended_;
   const Duration patience_;
-  std::mutex mutex_;              // guards the rest; held by the one that looks after them
+  std::mutex mutex_;              // guards the rest; held by the thread that watches the clients
   std::vector<Waiting> waiting_;  // oldest first
-  bool can_accept_ = true;        // false: out of descriptors or memory, for a moment
+  bool can_accept_ = true;        // false for a moment when descriptors or memory have run out
 };
 
 }  // namespace disttrain::daemon

@@ -24,13 +24,13 @@ namespace disttrain::daemon {
 
 namespace {
 
-// httplib's parser and its answers; connections and threads are ours, which have bounds.
+// httplib's parser and responses. Connections and threads are our own, with bounds.
 class Parser final : public httplib::Server {
  public:
   using httplib::Server::process_request;
 };
 
-// Who waits for the loop. Shared with what was posted there, which may come after the endpoint's end.
+// Questions that wait for the loop. Shared with tasks posted there, which may run after the endpoint's end.
 struct Waits {
   std::mutex mutex;  // guards `closed` and each wait's `done`
   std::condition_variable changed;
@@ -90,7 +90,7 @@ Result<Descriptor> bind_to(const HostAndPort& place) {
   Descriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return cannot_listen(place, errno);
   const int on = 1;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // a port whose last owner just died is free
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // frees the port of a process that just ended
   if (::bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       ::listen(socket.get(), HttpEndpoint::kBacklog) != 0)
     return cannot_listen(place, errno);
@@ -118,12 +118,12 @@ struct HttpEndpoint::State {
   HttpAnswer answer_to(const std::string& method, const std::string& path) const;
 
   asio::io_context& loop;
-  Descriptor socket;  // none: no endpoint
+  Descriptor socket;  // invalid: no endpoint
   std::string address;
   std::map<std::string, std::function<HttpAnswer()>> pages;
   Parser parser;
   const std::shared_ptr<Waits> waits = std::make_shared<Waits>();
-  Descriptor ended{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  // readable: the threads end
+  Descriptor ended{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  // readable once the threads should end
   HttpDoor door{socket, ended};
   std::vector<std::thread> threads;
 };
@@ -205,7 +205,7 @@ void HttpEndpoint::State::answer_all() {
 bool HttpEndpoint::run_on_loop(std::function<void()> work) const {
   struct Asked {
     bool is_done = false;
-    bool is_given_up = false;  // a loop that stood still has better things to do then
+    bool is_given_up = false;  // a loop that was blocked skips a question whose asker has gone
   };
   const auto asked = std::make_shared<Asked>();
   asio::post(state_->loop, [waits = state_->waits, asked, work = std::move(work)] {

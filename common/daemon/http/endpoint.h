@@ -1,10 +1,9 @@
-// The daemon's own HTTP address, for whoever watches it: pages that are made anew for each GET. Read-only; no state of
-// a client is kept, each connection is one request.
+// The daemon's own HTTP address, for monitoring: each GET makes its page anew. Read-only. It keeps no state of a
+// client; each connection is one request.
 //
-// It has threads of its own: kThreads at most answer at a time, and who takes longer than kDeadline for the answer is
-// closed. Those whose request hasn't come yet occupy none, and have the bounds of HttpDoor; kBacklog wait in the
-// kernel. What a page needs of the daemon it gets by ask(). GET and HEAD; another method is answered 405, another path
-// 404.
+// At most kThreads threads of its own answer, and an answer that takes longer than kDeadline is cut off. Clients whose
+// request isn't there yet occupy no thread; HttpDoor bounds them; kBacklog wait in the kernel. A page reads the
+// daemon's state with ask(). GET and HEAD; another method is answered 405, another path 404.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -34,25 +33,25 @@ class HttpEndpoint {
   static constexpr Duration kDeadline = std::chrono::seconds(10);
   static constexpr Duration kLoopPatience = std::chrono::seconds(2);
 
-  // Binds, so that who connects waits for serve(). `listen` as [metrics] listen: a host, with the port
-  // kMetricsPortDistance above the one of `task_address`; "host:0": any free port; "": no endpoint, and the calls below
-  // do nothing. The loop, the daemon's, outlives it. Errors: kUnavailable (the port is in use), kNoPermission, kConfig
-  // (no such address here, or no such port).
+  // Binds the port, so that clients wait until serve(). `listen` as [metrics] listen: a host, with the port
+  // kMetricsPortDistance above that of `task_address`; "host:0": any free port; "": no endpoint, and the calls below do
+  // nothing. The daemon's loop outlives it. Errors: kUnavailable (the port is in use), kNoPermission, kConfig (no such
+  // address on this host, or no such port).
   static Result<std::unique_ptr<HttpEndpoint>> open(asio::io_context& loop, const std::string& listen,
                                                     const std::string& task_address);
-  // Ends what is being asked and answered. Not from the loop while it runs.
+  // Ends questions and answers under way. Don't call it on the loop while the loop runs.
   ~HttpEndpoint();
   HttpEndpoint(const HttpEndpoint&) = delete;
 
-  // "127.0.0.1:8110"; "" where there is none.
+  // "127.0.0.1:8110"; "" without an endpoint.
   const std::string& address() const;
 
-  // Before serve(). `page` is called on the endpoint's threads, several at a time.
+  // Call before serve(). `page` is called on the endpoint's threads, several at a time.
   void add(const std::string& path, std::function<HttpAnswer()> page);
   void serve();
 
-  // From a page: what `question` returns on the loop. None: the loop hasn't turned within kLoopPatience, or the
-  // endpoint ends; the question may then still be asked, so it refers to nothing of the page.
+  // For a page: runs `question` on the loop and returns its result. None: the loop hasn't turned within kLoopPatience,
+  // or the endpoint ends. Then `question` may still run, so it must not refer to anything of the page.
   template <typename Question>
   auto ask(Question question) const -> std::optional<std::invoke_result_t<Question>> {
     auto answer = std::make_shared<std::optional<std::invoke_result_t<Question>>>();

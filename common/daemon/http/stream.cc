@@ -20,9 +20,9 @@ namespace {
 constexpr Duration kLinger = std::chrono::milliseconds(500);
 constexpr int kLingerReads = 64;
 
-// Without its Range headers, which anybody may ignore (RFC 9110, 14.2). httplib would answer each range of thousands
-// with another copy of the page, and reads them by a regular expression that recurses: 8 KiB of them take more stack
-// than the 2 MiB that a thread has where the limit is off.
+// The head without its Range headers, which a server may ignore (RFC 9110, 14.2). httplib would answer each of
+// thousands of ranges with another copy of the page. It also parses them with a regular expression that recurses: 8 KiB
+// of ranges need more than the 2 MiB of stack that a thread has without a stack limit.
 std::string without_ranges(const std::string& head) {
   constexpr std::string_view kName = "Range:";
   std::string kept;

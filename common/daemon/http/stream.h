@@ -1,5 +1,5 @@
-// Inside http_endpoint: one connection as httplib reads and writes it: the request has come, and the answer has so much
-// time, and the end of the daemon.
+// Inside http_endpoint: one connection as httplib reads and writes it. The request is there; the answer is bounded by a
+// deadline and by the daemon's end.
 #pragma once
 
 #include <httplib.h>
@@ -14,20 +14,20 @@ namespace disttrain::daemon {
 
 class HttpStream final : public httplib::Stream {
  public:
-  // `deadline` counts from now; it ends at once when `ended`, which outlives it, gets readable.
+  // `deadline` counts from now. The stream ends at once when `ended`, which outlives it, becomes readable.
   HttpStream(HttpRequest request, Duration deadline, const Descriptor& ended);
 
-  // Nothing more will be written; takes what the peer still sends, for a moment, so that closing doesn't throw away
-  // what the peer hasn't read yet.
+  // Call after the last write. Reads for a moment what the peer still sends: closing at once would discard data that
+  // the peer hasn't read yet.
   void finish();
 
   bool is_readable() const override { return true; }
   bool is_writable() const override { return true; }
-  // -1 behind the head.
+  // -1 after the head.
   ssize_t read(char* to, std::size_t size) override;
-  // -1 once the time is used up, or the peer gone.
+  // -1 after the deadline, or if the peer is gone.
   ssize_t write(const char* from, std::size_t size) override;
-  // Nobody asks who it is.
+  // Not used.
   void get_remote_ip_and_port(std::string&, int&) const override {}
   void get_local_ip_and_port(std::string&, int&) const override {}
   socket_t socket() const override { return socket_.get(); }

@@ -1,5 +1,4 @@
-// The journal's own protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL) for those who may not call libsystemd: signal
-// handlers.
+// The journal's own protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL), for signal handlers, which may not call libsystemd.
 #pragma once
 
 #include <initializer_list>
@@ -8,12 +7,12 @@
 
 namespace disttrain::daemon {
 
-// Kept open for the rest of the process.
+// Stays open for the rest of the process.
 class JournalSocket {
  public:
   void open();
 
-  // One entry; allocates nothing, takes no lock, and doesn't wait. False: it wasn't taken.
+  // Sends one entry. Allocates nothing, locks nothing and doesn't wait. False: the journal didn't take it.
   bool send(std::initializer_list<std::pair<std::string_view, std::string_view>> fields) const;
 
  private:

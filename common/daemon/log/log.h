@@ -1,7 +1,6 @@
-// What a daemon says: lines to stderr, as text or as JSON, or entries of the journal, and the last of them kept for the
-// chief.
+// A daemon's log: lines to stderr as text or JSON, or entries of the journal. Keeps the last lines for the chief.
 //
-// One Log per process, made by main and handed to each part. Any thread may write. Writing never waits for a network;
+// One Log per process, made by main and passed to each part. Any thread may write. Writing never waits for a network;
 // it may wait for stderr or the journal.
 #pragma once
 
@@ -20,23 +19,23 @@
 namespace disttrain::daemon {
 
 inline constexpr std::size_t kKeptLogLines = 1000;
-inline constexpr std::size_t kMaxLogLineBytes = 4096;  // longer ones are cut, and say so
+inline constexpr std::size_t kMaxLogLineBytes = 4096;  // longer lines are cut, with a note
 
 enum class LogForm : std::uint8_t { kText, kJson, kJournal };
 
 class Log {
  public:
-  // What config.format asks for; "auto" is the journal where stderr goes there, else text; without a journal on this
-  // host "journal" is text, too. Lines below config.level go nowhere. More than config.rate lines in a second from one
-  // place (file and line of the call, and kind of event) are left out and counted; its next line says how many.
+  // config.format "auto" is the journal if stderr goes there, else text; on a host without a journal, "journal" is text
+  // too. Lines below config.level are dropped. From one place (file and line of the call, and kind of event) more than
+  // config.rate lines in a second are dropped and counted; its next line gives their number.
   Log(TaskId task, const LogConfig& config);
   ~Log();
 
   LogForm form() const;
 
-  // What lines are about from now on, for their fields; "": no job. Any thread.
+  // Sets the job of later lines; "": no job. Any thread.
   void set_job(const std::string& name);
-  // As often as one likes; it costs nothing.
+  // Cheap: call it as often as you like.
   void set_step(std::uint64_t step);
 
   // Takes level and rate; the format stays. Any thread.
@@ -45,7 +44,7 @@ class Log {
   void write(Level level, const std::string& text, std::source_location place = std::source_location::current()) {
     write(level, text, LogFields(), place);
   }
-  // What `fields` doesn't say is as set_job() and set_step() said.
+  // `fields` overrides set_job() and set_step().
   void write(Level level, const std::string& text, LogFields fields,
              std::source_location place = std::source_location::current());
   void debug(const std::string& text, std::source_location place = std::source_location::current()) {
@@ -61,14 +60,14 @@ class Log {
     write(Level::kError, text, place);
   }
 
-  // The control connection: `wake` is called, by whichever thread writes, when lines begin to wait; it should post to
-  // its loop, which calls take(). An empty function ends it. The last kKeptLogLines are kept while nobody takes them.
+  // For the control connection. When lines begin to wait, the writing thread calls `wake`, which should post to the
+  // loop that calls take(). An empty function ends this. While nobody takes lines, the last kKeptLogLines are kept.
   void set_listener(std::function<void()> wake);
-  // The oldest waiting lines, at most `most`, and how many were left out since the last call. Call until none are left:
-  // only then is the next line a reason to wake.
+  // The oldest waiting lines, at most `most`, and the number dropped since the last call. Call it until it returns
+  // none: only then does the next line call `wake`.
   LogLines take(std::size_t most);
-  // Lines of each level (debug to error) since the start that were not below config.level, left out by the rate or
-  // not. Any thread.
+  // Lines of each level (debug to error) since the start that weren't below config.level, including those dropped by
+  // the rate. Any thread.
   std::array<std::uint64_t, 4> counts() const;
 
  private:

@@ -1,4 +1,4 @@
-// One line of a daemon's log and what it is about: what JSON lines and the journal say beside the text.
+// A line of a daemon's log with its context: the fields beside the text in JSON lines and the journal.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ int priority_of(Level level);
 
 struct LogFields {
   std::string kind{};                   // of an event: message_ids.h, docs/json.md; "": an ordinary line
-  std::string job{};                    // its name; "": of no job
-  std::optional<std::uint64_t> step{};  // of that job, as far as who writes knows
+  std::string job{};                    // the job's name; "": no job
+  std::optional<std::uint64_t> step{};  // of that job, as far as the writer knows
 };
 
 struct LogEntry {
@@ -30,14 +30,14 @@ struct LogEntry {
   std::source_location place;
 };
 
-// "2026-11-20 23:45:01.123 info  ps/1 text": how a line looks on stderr and in `disttrain logs`. Bytes that would
-// command a terminal are shown as \xNN.
+// "2026-11-20 23:45:01.123 info  ps/1 text": a line on stderr and in `disttrain logs`. Bytes that a terminal would
+// interpret are shown as \xNN.
 std::string to_text(const LogLine& line);
 // {"time": "2026-11-20T23:45:01.123456Z", "level": "info", "task": "ps/1", "message": "text", "code": "psd/main.cc:28"}
-// and, where they are known, "job", "step" and "event".
+// and, if known, "job", "step" and "event".
 std::string to_json(const LogEntry& entry);
-// MESSAGE, PRIORITY, DISTTRAIN_TASK, CODE_FILE, CODE_LINE, CODE_FUNC and, where they are known, DISTTRAIN_JOB,
-// DISTTRAIN_STEP, DISTTRAIN_EVENT and MESSAGE_ID.
+// MESSAGE, PRIORITY, DISTTRAIN_TASK, CODE_FILE, CODE_LINE, CODE_FUNC and, if known, DISTTRAIN_JOB, DISTTRAIN_STEP,
+// DISTTRAIN_EVENT and MESSAGE_ID.
 JournalFields to_journal(const LogEntry& entry);
 
 }  // namespace disttrain::daemon

@@ -1,5 +1,5 @@
-// What each kind of event is called in the journal (MESSAGE_ID of systemd.journal-fields(7)), so that
-// `journalctl MESSAGE_ID=...` finds it whatever its text says. docs/logs.md lists them for users.
+// The journal's id for each kind of event (MESSAGE_ID of systemd.journal-fields(7)), so that `journalctl
+// MESSAGE_ID=...` finds the events whatever their text. docs/logs.md lists them for users.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace disttrain::daemon {
 
-// Kinds that a daemon itself knows; those of the chief's events are in docs/json.md.
+// Kinds that every daemon writes itself; the chief's events are in docs/json.md.
 inline constexpr char kCrashed[] = "crashed";
-inline constexpr char kEnded[] = "ended_with_error";  // the last thing it says
+inline constexpr char kEnded[] = "ended_with_error";  // its last line
 inline constexpr char kReloaded[] = "reloaded";
 inline constexpr char kReloadRefused[] = "reload_refused";
 
@@ -18,10 +18,10 @@ struct MessageId {
   const char* id;  // 32 hexadecimal digits
 };
 
-// Never changed and never used again.
+// Never changed and never reused.
 std::span<const MessageId> message_ids();
 
-// "": such a kind has none.
+// "" for a kind without an id.
 const char* message_id_of(const std::string& kind);
 
 }  // namespace disttrain::daemon
