@@ -129,7 +129,7 @@ void PeerLink::wait_for_hello_answer() {
   dialler_->timer.expires_after(job_->timeouts.silent);
   dialler_->timer.async_wait([this, alive = alive_, attempt = dialler_->attempt](asio::error_code cancelled) {
     if (!cancelled && *alive && attempt == dialler_->attempt && !open_)
-      dial_later("it took the connection but didn't answer the hello");
+      dial_later("the connection was accepted, but the hello wasn't answered");
   });
 }
 
@@ -182,7 +182,7 @@ void PeerLink::on_frame(const FrameHeader& frame_header, Bytes control, Bytes) {
   if (const auto* refused = std::get_if<Refused>(&*answer)) {
     if (refused->code == ErrorCode::kTemporary) return dial_later(refused->reason, true);
     connection_->close();
-    return owner_.on_peer_lost(peer_, true, Duration::zero(), "it refuses: " + refused->reason);
+    return owner_.on_peer_lost(peer_, true, Duration::zero(), "the hello was refused: " + refused->reason);
   }
   dialler_->timer.cancel();
   dialler_->pause = job_->timeouts.reconnect_first;

@@ -36,7 +36,7 @@ void PsDaemon::answer_hello(std::unique_ptr<transport::Arrival> arrival, const H
 std::optional<Refused> PsDaemon::check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const {
   const std::string what = "shard " + std::to_string(shard.value) + " of job " + std::to_string(job.value);
   if (!is_open(job, generation) || !job_->threads.contains(shard))
-    return Refused{ErrorCode::kTemporary, what + " isn't here, or not yet"};
+    return Refused{ErrorCode::kTemporary, what + " isn't on this ps, or isn't made yet"};
   if (token != job_->facts->token) return Refused{ErrorCode::kNoPermission, what + ": the token is wrong"};
   return std::nullopt;
 }

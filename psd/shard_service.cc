@@ -55,7 +55,7 @@ Result<std::unique_ptr<ShardService>> ShardService::make(const ShardPlace& place
     place.turns.fetch_add(1, std::memory_order_relaxed);
     return setup.note_piece();
   };
-  const auto abandoned = [] { return fail(ErrorCode::kTemporary, "nobody wants it any more"); };
+  const auto abandoned = [] { return fail(ErrorCode::kTemporary, "a newer order or the end of the job cancelled it"); };
   if (setup.is_abandoned()) return abandoned();
   Result<ShardOrigin> origin = ShardOrigin::open(place.files, *job);
   if (!origin) return tl::unexpected(origin.error());
@@ -233,7 +233,7 @@ void ShardService::on_peer_frame(ShardId peer, const wire::FrameHeader& header, 
   const auto take = [this, peer](auto message, auto to_event) {
     if (!message) {
       place_.log.warn(name() + ": shard " + std::to_string(peer.value) +
-                      " said what makes no sense: " + message.error().message);
+                      " sent a message that can't be read: " + message.error().message);
       return;
     }
     handle(to_event(std::move(*message)));
@@ -278,7 +278,7 @@ void ShardService::on_peer_lost(ShardId peer, bool carried, Duration lasts, cons
   const TaskId other = job_->owners.at(peer.value).ps.task;
   const std::string reason =
       name() + " lost shard " + std::to_string(peer.value) + " at " + to_string(other) + ": " + why;
-  if (!carried) return place_.log.info(reason + "; nothing was under way, it dials again");
+  if (!carried) return place_.log.info(reason + "; no message was lost, and the link is dialled again");
   place_.log.warn(reason);
   tell(wire::ControlMessage(Accusation{job_->job, job_->generation, other, reason, lasts}));
   verdict_.expires_after(job_->timeouts.silent);

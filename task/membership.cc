@@ -112,7 +112,7 @@ void Membership::on_message(const wire::ControlMessage& message) {
   if (!std::holds_alternative<LeaveGranted>(message)) {
     handlers_.on_order(message);
   } else if (is_leaving_) {
-    log_.info("the chief lets it go");
+    log_.info("the chief granted the leave: ending");
     handlers_.end();
   }
   requests_.of(wire::name_of(message)).note(metrics::RpcCode::kOk, daemon::now() - begin);
@@ -154,11 +154,12 @@ void Membership::send_logs() {
 
 void Membership::leave(Duration patience, const std::string& what) {
   if (is_leaving_ || !chief_.is_registered()) {
-    log_.info(is_leaving_ ? "told to end again: ends at once" : "told to end; no chief is there to wait for");
+    log_.info(is_leaving_ ? "told to end again: ending at once"
+                          : "told to end: ending at once, since no chief is connected");
     return handlers_.end();
   }
   is_leaving_ = true;
-  log_.info("told to end: waits until the chief lets it go" + (what.empty() ? "" : ", after " + what));
+  log_.info("told to end: waiting until the chief grants the leave" + (what.empty() ? "" : ", after " + what));
   chief_.tell(LeaveRequest{});
   wait_to_be_let_go(patience);
 }
@@ -186,7 +187,7 @@ daemon::ServiceState Membership::state(const std::string& job) const {
   state.is_busy = is_leaving_;
   state.status = job;
   if (is_leaving_)
-    state.status = joined(job, "told to end, waits for " + chief + " to let it go");
+    state.status = joined(job, "told to end, waits for " + chief + " to grant the leave");
   else if (!chief_.is_registered())
     state.status = joined(job, "waits for " + chief);
   else if (job.empty())
@@ -196,7 +197,8 @@ daemon::ServiceState Membership::state(const std::string& job) const {
 
 void Membership::change(const ClusterConfig& cluster) {
   if (cluster.heartbeat.timeout != startup_.cluster.heartbeat.timeout)
-    log_.info("heartbeat.timeout: while a chief is there its own holds; a job that runs keeps the waits it began with");
+    log_.info(
+        "heartbeat.timeout: the new value applies while no chief is connected; a running job keeps its time limits");
   chief_.set_own_timeouts(derive_timeouts(cluster.heartbeat.timeout));
 }
 

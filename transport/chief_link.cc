@@ -50,7 +50,7 @@ void ChiefLink::dial() {
                     timer_.expires_after(timeouts_.dial);
                     timer_.async_wait([this, alive, attempt](asio::error_code cancelled) {
                       if (cancelled || !*alive || attempt != attempt_ || open_) return;
-                      lost("it took the connection but didn't answer the hello");
+                      lost("the connection was accepted, but the hello wasn't answered");
                     });
                   });
 }

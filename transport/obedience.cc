@@ -7,14 +7,15 @@ namespace disttrain::transport {
 Obedience::Answer Obedience::hear(const Welcome& welcome) {
   const bool is_other_journal = journal_.value != 0 && journal_ != welcome.journal;
   if (!is_other_journal && welcome.term < term_)
-    return {Verdict::kRefuse, "it is of term " + std::to_string(welcome.term.value) + ", older than the term " +
-                                  std::to_string(term_.value) + " that we obey: is a second chief running?"};
+    return {Verdict::kRefuse, "its term " + std::to_string(welcome.term.value) + " is older than term " +
+                                  std::to_string(term_.value) +
+                                  ", which this task obeys: check whether a second chief is running"};
   const bool is_known = chief_.value != 0 && welcome.chief.value != 0;
   if (!is_other_journal && is_known && welcome.term == term_ && welcome.chief != chief_ &&
       !DISTTRAIN_MUTANT(kTwoChiefsOfOneTerm))
     return {Verdict::kRefuse, "it is of term " + std::to_string(term_.value) +
-                                  ", as the chief that we obey, and is another process: two chiefs run on copies of "
-                                  "one journal; stop one of them, and restart the other"};
+                                  ", as the chief that this task obeys, but another process: two chiefs run on "
+                                  "copies of one journal; stop one of them and restart the other"};
   const bool is_anew = is_other_journal || !knows_us(welcome);
   journal_ = welcome.journal;
   term_ = welcome.term;

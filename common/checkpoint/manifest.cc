@@ -163,7 +163,7 @@ void check(const Manifest& manifest) {
     for (const SliceEntry& slice : variable.slices) {
       expect(slice.begin == at && slice.elements > 0 && slice.elements <= size - at,
              "the slices of " + variable.name + " don't cover it");
-      expect(slice.shard < manifest.shards.size(), "a slice of " + variable.name + " is of no shard");
+      expect(slice.shard < manifest.shards.size(), "a slice of " + variable.name + " names a shard that doesn't exist");
       const std::uint64_t room = manifest.shards[slice.shard].elements;
       expect(slice.offset <= room && slice.elements <= room - slice.offset,
              "a slice of " + variable.name + " is beyond its shard");
@@ -182,9 +182,9 @@ void check(const Manifest& manifest) {
   }
   for (const FileEntry& file : manifest.files) {
     expect(file.chunks.size() == (file.bytes + kChunkBytes - 1) / kChunkBytes,
-           file.name + " has not as many checksums as chunks");
+           file.name + " has another number of checksums than of chunks");
     expect(!file.name.empty() && file.name.find('/') == std::string::npos && file.name != kManifestName,
-           "\"" + file.name + "\" is no file's name");
+           "\"" + file.name + "\" isn't a file name");
   }
 }
 
@@ -300,7 +300,7 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
     check(manifest);
     return manifest;
   } catch (const std::exception& error) {  // nlohmann's exceptions, and ours: a file may hold anything
-    return fail(ErrorCode::kData, path + " isn't a good manifest: " + error.what());
+    return fail(ErrorCode::kData, path + " isn't a valid manifest: " + error.what());
   }
 }
 

@@ -106,7 +106,7 @@ class Parser {
 
  private:
   tl::unexpected<Error> bad(const std::string& what, ErrorCode code = ErrorCode::kData) const {
-    return fail(code, path_ + " isn't a good safetensors file: " + what);
+    return fail(code, path_ + " isn't a valid safetensors file: " + what);
   }
 
   Status read_metadata(const Json& entry, TensorTable& table) const {
@@ -125,7 +125,7 @@ class Parser {
     if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry["dtype"].is_string() ||
         !entry.contains("shape") || !read_sizes(entry["shape"], tensor.shape) || !entry.contains("data_offsets") ||
         !read_sizes(entry["data_offsets"], offsets) || offsets.size() != 2)
-      return bad("tensor " + name + " hasn't just dtype, shape and two data_offsets");
+      return bad("tensor " + name + " must have exactly dtype, shape and two data_offsets");
     const std::string dtype = entry["dtype"].get<std::string>();
     const auto known = std::find_if(std::begin(kDTypes), std::end(kDTypes),
                                     [&dtype](const DTypeEntry& one) { return one.name == dtype; });

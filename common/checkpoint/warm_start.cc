@@ -72,9 +72,9 @@ class Matching {
     std::map<std::string, std::string> sources;
     for (const auto& [theirs, ours] : init_map) {
       if (!weights_.find(theirs))
-        is_missing_ = say("checkpoint.init_map names \"" + theirs + "\", which it hasn't", theirs, theirs_);
+        is_missing_ = say("checkpoint.init_map names \"" + theirs + "\", which it lacks", theirs, theirs_);
       if (std::find(ours_.begin(), ours_.end(), ours) == ours_.end())
-        say("checkpoint.init_map names \"" + ours + "\", which the model hasn't (it has " + first_of(ours_) + ")", ours,
+        say("checkpoint.init_map names \"" + ours + "\", which the model lacks (it has " + first_of(ours_) + ")", ours,
             ours_);
       if (!sources.emplace(ours, theirs).second)
         say("checkpoint.init_map gives \"" + ours + "\" two sources, \"" + sources[ours] + "\" and \"" + theirs + "\"");

@@ -25,7 +25,7 @@ Result<std::map<std::string, std::set<std::string>>> read_index(Files& files, co
   const Result<std::string> text = read_text(files, path, kMaxIndexBytes);
   if (!text) return tl::unexpected(text.error());
   const auto bad = [&path](const std::string& what) {
-    return fail(ErrorCode::kData, path + " isn't a good index of safetensors: " + what);
+    return fail(ErrorCode::kData, path + " isn't a valid safetensors index: " + what);
   };
   const nlohmann::json json = nlohmann::json::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())

@@ -59,7 +59,7 @@ void tell_exception() {
     if (std::current_exception() != nullptr) throw;
   } catch (const std::exception& error) {
     say(program_name.data());
-    say(": ends by a bug: nobody took the exception: ");
+    say(": ended by a bug: uncaught exception: ");
     say(error.what());
     say("\n");
   } catch (...) {

@@ -104,8 +104,8 @@ void ReloadSignal::reload() {
   take_(running_);
   log_.write(
       Level::kInfo,
-      "the cluster file was read again: " +
-          (reload.taken.empty() ? "nothing that may change while this runs is new" : "took: " + joined(reload.taken)),
+      "the cluster file was read again: " + (reload.taken.empty() ? "no setting that may change at run time has changed"
+                                                                  : "took: " + joined(reload.taken)),
       {.kind = kReloaded});
   if (!reload.waiting.empty()) log_.warn("needs a restart of this daemon: " + joined(reload.waiting));
 }

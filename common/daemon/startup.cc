@@ -114,8 +114,8 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
     return std::nullopt;
   }
   if (options->is_check) {
-    std::cout << options->cluster_file << " is well: this is " << to_string(startup->task) << " at " << startup->address
-              << '\n';
+    std::cout << options->cluster_file << " is valid: this is " << to_string(startup->task) << " at "
+              << startup->address << '\n';
     exit_code = 0;
     return std::nullopt;
   }

@@ -74,7 +74,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     return path + ": " + no_such("option", option, known);
   }
   if (wants_verb) return path + ": " + no_such("verb", word, verbs_of(*innermost));
-  return path + ": '" + word + "' is a word too many";
+  return path + ": unexpected argument '" + word + "'";
 }
 
 void refuse_empty_values(CLI::App& app) {

@@ -8,27 +8,29 @@
 namespace disttrain::metrics {
 
 // Every daemon.
-inline constexpr Family<2> kBuildInfo{"build_info", Kind::kGauge, {"task", "version"}, "Always 1; its version"};
+inline constexpr Family<2> kBuildInfo{
+    "build_info", Kind::kGauge, {"task", "version"}, "Always 1; the daemon's version"};
 inline constexpr Family<2> kConfigInfo{
     "config_info", Kind::kGauge, {"task", "hash"}, "Always 1; hash of the meaning of its cluster file"};
 inline constexpr Family<1> kStartTime{"start_time_seconds", Kind::kGauge, {"task"}, "When it was started, Unix time"};
 inline constexpr Family<1> kConfigReloaded{"config_last_reload_success_timestamp_seconds",
                                            Kind::kGauge,
                                            {"task"},
-                                           "When it last took its cluster file, Unix time"};
-inline constexpr Family<3> kRpcRequests{
-    "rpc_requests_total",
-    Kind::kCounter,
-    {"task", "op", "code"},
-    "Messages that it was sent: ok, refused with a reason, or error: made no sense"};
-inline constexpr Family<2> kRpcDuration{
-    "rpc_duration_seconds", Kind::kHistogram, {"task", "op"}, "From a whole message to the end of its handling"};
+                                           "When it last read its cluster file, Unix time"};
+inline constexpr Family<3> kRpcRequests{"rpc_requests_total",
+                                        Kind::kCounter,
+                                        {"task", "op", "code"},
+                                        "Messages received; code: ok, refused (with a reason), error (malformed)"};
+inline constexpr Family<2> kRpcDuration{"rpc_duration_seconds",
+                                        Kind::kHistogram,
+                                        {"task", "op"},
+                                        "Time from a received message to the end of its handling"};
 inline constexpr Family<3> kTransportBytes{"transport_bytes_total",
                                            Kind::kCounter,
                                            {"task", "direction", "transport"},
                                            "Bytes of frames received (in) and sent (out)"};
 inline constexpr Family<2> kLogMessages{
-    "log_messages_total", Kind::kCounter, {"task", "level"}, "Lines that it had to say, left out by the rate or not"};
+    "log_messages_total", Kind::kCounter, {"task", "level"}, "Log lines, including those dropped by the rate limit"};
 
 // The chief: the cluster.
 inline constexpr Family<0> kLeader{"leader", Kind::kGauge, {}, "1 at the chief that is in charge"};
@@ -52,24 +54,23 @@ inline constexpr Family<2> kRestarts{
     "restarts_total",
     Kind::kCounter,
     {"task", "reason"},
-    "Processes that were lost and have, or need, a successor: crash: gone while in a "
-    "job; silent: silent before; left: gone while in none, or told to end; replaced: by another one"};
+    "Lost processes that have or need a successor: crash: gone while in a "
+    "job; silent: silent before; left: gone while in no job, or told to end; replaced: by another process"};
 // The chief: the running or last job.
 inline constexpr Family<1> kGlobalStep{"global_step", Kind::kGauge, {"job"}, "Steps applied"};
 inline constexpr Family<1> kStepsTarget{"steps_target", Kind::kGauge, {"job"}, "Steps to be made; 0: no limit"};
-inline constexpr Family<1> kGeneration{
-    "generation",
-    Kind::kGauge,
-    {"job"},
-    "1 more with each rollback; 1 at first, or 1 more than its folder of checkpoints has"};
+inline constexpr Family<1> kGeneration{"generation",
+                                       Kind::kGauge,
+                                       {"job"},
+                                       "Grows by 1 with each rollback; begins at 1, or 1 above its checkpoint folder"};
 inline constexpr Family<1> kExamples{"examples_total", Kind::kCounter, {"job"}, "Examples applied, lost ones too"};
 inline constexpr Family<1> kLearningRate{
     "learning_rate", Kind::kGauge, {"job"}, "Of the next update; none before the first step"};
 inline constexpr Family<1> kLoss{"loss", Kind::kGauge, {"job"}, "Mean over the last steps; none before the first step"};
 inline constexpr Family<1> kEvaluationLoss{
-    "evaluation_loss", Kind::kGauge, {"job"}, "Of the newest evaluation; none before the first"};
+    "evaluation_loss", Kind::kGauge, {"job"}, "Loss of the newest evaluation; none before the first"};
 inline constexpr Family<1> kEvaluationAccuracy{
-    "evaluation_accuracy", Kind::kGauge, {"job"}, "Of the newest evaluation; none without labels"};
+    "evaluation_accuracy", Kind::kGauge, {"job"}, "Accuracy of the newest evaluation; none without labels"};
 inline constexpr Family<1> kLastProgress{
     "last_progress_timestamp_seconds",
     Kind::kGauge,
@@ -86,25 +87,27 @@ inline constexpr Family<2> kCheckpointSeconds{"checkpoint_seconds",
                                               {"job", "op"},
                                               "Of each checkpoint, the slowest shard: cut: longest stop for the copy; "
                                               "park: first mark to cut; write; commit: by the chief; restore"};
-inline constexpr Family<1> kCheckpointBytes{"checkpoint_bytes", Kind::kGauge, {"job"}, "Of the newest; 0: none yet"};
+inline constexpr Family<1> kCheckpointBytes{
+    "checkpoint_bytes", Kind::kGauge, {"job"}, "Size of the newest checkpoint; 0: none yet"};
 inline constexpr Family<1> kCheckpointLastSuccess{"checkpoint_last_success_timestamp_seconds",
                                                   Kind::kGauge,
                                                   {"job"},
                                                   "When this chief last committed one, Unix time; 0: never"};
 inline constexpr Family<1> kCheckpointFailures{
-    "checkpoint_failures_total", Kind::kCounter, {"job"}, "Tries at a checkpoint that failed"};
+    "checkpoint_failures_total", Kind::kCounter, {"job"}, "Failed checkpoint attempts"};
 inline constexpr Family<1> kCheckpointInterval{
     "checkpoint_expected_interval_seconds", Kind::kGauge, {"job"}, "checkpoint.every; 0: none are taken by time"};
 
 // The chief and ps, once the folder is known.
 inline constexpr Family<2> kDiskFreeBytes{
-    "disk_free_bytes", Kind::kGauge, {"task", "folder"}, "Free for it on the file system of this folder"};
+    "disk_free_bytes", Kind::kGauge, {"task", "folder"}, "Free space for it on the file system of this folder"};
 inline constexpr Family<2> kDiskSizeBytes{
     "disk_size_bytes", Kind::kGauge, {"task", "folder"}, "Size of the file system of this folder"};
 
 // Workers.
 inline constexpr Family<2> kWorkerSteps{"worker_steps_total", Kind::kCounter, {"task", "job"}, "Its own steps"};
-inline constexpr Family<2> kWorkerExamples{"worker_examples_total", Kind::kCounter, {"task", "job"}, "In its steps"};
+inline constexpr Family<2> kWorkerExamples{
+    "worker_examples_total", Kind::kCounter, {"task", "job"}, "Examples in its steps"};
 inline constexpr Family<3> kWorkerStepSeconds{
     "worker_step_seconds", Kind::kHistogram, {"task", "job", "phase"}, "Of each step, the time in each phase"};
 inline constexpr Family<2> kWorkerLoss{
@@ -114,7 +117,7 @@ inline constexpr Family<2> kWorkerNonfinite{
 inline constexpr Family<2> kDataRecords{
     "data_records_total", Kind::kCounter, {"task", "job"}, "Records that batches were made of"};
 inline constexpr Family<2> kDataReadBytes{
-    "data_read_bytes_total", Kind::kCounter, {"task", "job"}, "Read from files, packed as they are there"};
+    "data_read_bytes_total", Kind::kCounter, {"task", "job"}, "Bytes read from files, compressed as stored"};
 inline constexpr Family<3> kDataErrors{"data_errors_total",
                                        Kind::kCounter,
                                        {"task", "job", "reason"},
@@ -132,7 +135,7 @@ inline constexpr Family<3> kPsPullBytes{
 inline constexpr Family<3> kPsPushBytes{
     "ps_push_bytes_total", Kind::kCounter, {"task", "job", "shard"}, "Gradients that it received from workers"};
 inline constexpr Family<2> kPsApply{
-    "ps_apply_seconds", Kind::kHistogram, {"task", "job"}, "To update one bucket of parameters"};
+    "ps_apply_seconds", Kind::kHistogram, {"task", "job"}, "Time to update one bucket of parameters"};
 inline constexpr Family<3> kPsQueueDepth{
     "ps_queue_depth", Kind::kGauge, {"task", "job", "shard"}, "Answers that workers wait for"};
 inline constexpr Family<3> kPsShardVersion{

@@ -1,5 +1,5 @@
-// A checkpoint on a real ps: orders of the chief, marks of workers, files on the disk, and what becomes of it when any
-// of them doesn't come.
+// A checkpoint on a real ps: orders of the chief, marks of workers, files on the disk, and what happens if one of them
+// is missing.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -35,8 +35,8 @@ class PsCheckpoint : public PsWithFolder {
     prepare(attempt, holds);
     EXPECT_EQ(hears<CheckpointPrepared>()->attempt, attempt);
   }
-  // Asks anew, as the chief does, while the files of an earlier one are still being closed. The attempt that is
-  // prepared.
+  // Repeats the order, as the chief does, while the files of an earlier attempt are still being closed. Returns the
+  // attempt that was prepared.
   std::uint64_t prepare_when_free(std::uint64_t first) {
     constexpr std::uint64_t kMostAttempts = 1000;
     for (std::uint64_t attempt = first; attempt < first + kMostAttempts; ++attempt) {
@@ -62,13 +62,13 @@ class PsCheckpoint : public PsWithFolder {
       });
     });
   }
-  // What both shards wrote, in the order of their numbers.
+  // The reports of both shards, in the order of their numbers.
   std::vector<ShardWritten> written() {
     std::vector<ShardWritten> both = {*hears<ShardWritten>(), *hears<ShardWritten>()};
     if (both[0].shard > both[1].shard) std::swap(both[0], both[1]);
     return both;
   }
-  // Its first values are the shard's parameters.
+  // The parameters in the shard's file: its first values.
   std::vector<float> values_in(const std::string& folder, const ShardWritten& shard) {
     std::ifstream file(folder + "/" + shard.file.name, std::ios::binary);
     const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -84,7 +84,7 @@ class PsCheckpoint : public PsWithFolder {
       const auto* last = channel.heard.empty() ? nullptr : std::get_if<Parameters>(&channel.heard.back().message);
       return last != nullptr && last->last;
     }));
-    // The answer comes first layer first; a file has the buckets by their numbers.
+    // The answer brings the first layer first; a file has the buckets in the order of their numbers.
     std::map<std::uint32_t, std::vector<float>> buckets;
     for (const Heard& heard : channel.heard)
       if (const auto* answer = std::get_if<Parameters>(&heard.message)) buckets[answer->bucket.value] = heard.values;
@@ -162,10 +162,10 @@ TEST_F(PsCheckpoint, HoldKeepsTheMarkedUntilTheChiefEndsIt) {
   prepare_and_hear(1, true);
   mark_all(1);
   EXPECT_EQ(written()[0].attempt, 1U);
-  // A connection that was lost meanwhile: the mark comes once more, and isn't answered either.
+  // A connection was lost meanwhile: the mark comes again and isn't answered either.
   channels_[0] = open_channel(0, 0);
   channel(0, 0).mark(1);
-  // Longer than workers would wait for marks that don't come, in heartbeats.
+  // Waits, in heartbeats, longer than workers wait for missing marks.
   std::set<std::uint64_t> turns;
   EXPECT_TRUE(until([&] {
     turns.insert(chief_.last_heartbeat->turns[0]);
@@ -183,7 +183,7 @@ TEST_F(PsCheckpoint, MarksThatDoNotComeAreGivenUpAndSaidSo) {
   for (std::uint32_t s = 0; s < 2; ++s) channel(0, s).mark(1);
   const auto failed = hears<CheckpointFailed>();
   EXPECT_EQ(failed->attempt, 1U);
-  EXPECT_THAT(failed->reason, HasSubstr("hasn't the marks of all workers"));
+  EXPECT_THAT(failed->reason, HasSubstr("lacks the marks of some workers"));
   for (std::uint32_t s = 0; s < 2; ++s) EXPECT_TRUE(until([&] { return !channel(0, s).let_go.empty(); }));
 }
 
@@ -272,7 +272,7 @@ TEST_F(PsCheckpoint, OneThatIsAskedForWhileAnotherIsStillWrittenIsRefused) {
   EXPECT_GE(prepare_when_free(3), 3U);
 }
 
-// The chief can't know what it has missed.
+// The chief can't know which reports it has missed.
 TEST_F(PsCheckpoint, WhatWasSaidIsSaidAgainToAChiefThatIsBack) {
   train();
   prepare_and_hear(1);
@@ -282,7 +282,7 @@ TEST_F(PsCheckpoint, WhatWasSaidIsSaidAgainToAChiefThatIsBack) {
   ASSERT_TRUE(until([&] { return chief_.hellos == 2; }));
   EXPECT_EQ(hears<CheckpointPrepared>()->attempt, 1U);
   EXPECT_EQ(written()[0].attempt, 1U);
-  // And what it asks again is done once.
+  // And a repeated order is carried out once.
   chief_.send(PrepareCheckpoint{JobId(5), Generation(3), 1, "/nowhere", false});
   settle();
   EXPECT_FALSE(chief_.take<CheckpointFailed>());

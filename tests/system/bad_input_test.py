@@ -101,7 +101,7 @@ class BadInputTest(SystemTest):
         self.assert_refused(self.run_program("disttrain", "checkpoint"), 64,
                             "disttrain checkpoint: there is no verb; expected one of save, list")
         self.assert_refused(self.run_program("disttrain", "submit"), 64, "disttrain submit: JOB is required")
-        self.assert_refused(self.run_program("psd", "0"), 64, "psd: '0' is a word too many")
+        self.assert_refused(self.run_program("psd", "0"), 64, "psd: unexpected argument '0'")
 
     def test_number_that_is_none(self):
         for text in ("x", "-1", "2.5", "0", "1025", "99999999999"):

@@ -258,7 +258,7 @@ class ServiceTest(SystemTest):
         for task in ["chief/0", "ps/0", "worker/0"]:
             self.until_logged(f"{task} the cluster file was read again and changes nothing: {re.escape(error)}")
         self.reload("ps/0")
-        self.until_logged("ps/0 the cluster file was read again: nothing that may change while this runs is new")
+        self.until_logged("ps/0 the cluster file was read again: no setting that may change at run time has changed")
 
     # The end.
 

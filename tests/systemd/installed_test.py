@@ -264,7 +264,7 @@ class InstalledTest(unittest.TestCase):
         self.host.run("systemctl", "stop", "disttrain.target")
         ended = {unit: self.until_ended_well(unit) for unit in units}
         for unit in (*ps, *workers):
-            self.assertTrue(self.logged(unit, "the chief lets it go"), unit)
+            self.assertTrue(self.logged(unit, "the chief granted the leave"), unit)
         self.assertLess(max(ended[unit] for unit in workers), min(ended[unit] for unit in ps))
         self.assertLess(max(ended[unit] for unit in ps), ended["chiefd"])
         self.host.run("systemctl", "start", "disttrain.target")

@@ -90,12 +90,12 @@ class MembershipTest : public testing::Test {
   int registered_ = 0;
   int away_ = 0;
   int beats_due_ = 0;
-  int others_ = 0;  // chiefs that don't know it
+  int others_ = 0;  // chiefs that don't know the task
   std::vector<wire::ControlMessage> orders_;
   std::string refused_;
   bool has_ended_ = false;
   static constexpr std::uint64_t kWork = 100;
-  std::uint64_t work_left_ = 0;  // each heartbeat tells of one more
+  std::uint64_t work_left_ = 0;  // each heartbeat reports one more piece
   std::optional<Membership> membership_;
 };
 
@@ -146,7 +146,7 @@ TEST_F(MembershipTest, IsAnotherIncarnationWhenItRejoins) {
   EXPECT_EQ(said().member, membership_->self());
 }
 
-// The chief has counted on what the hello named.
+// The chief goes by the hello, which named the job.
 TEST_F(MembershipTest, RejoinsWhenItHasDroppedItsJobForAChiefThatDoesNotKnowIt) {
   join();
   chief_->answer = FakeChief::welcome_of(Term(1), JournalId(8));
@@ -252,7 +252,7 @@ TEST_F(MembershipTest, SaysThatItLeaves) {
   membership_->leave(hours(1), "");
   const daemon::ServiceState state = membership_->state("job a, step 3");
   EXPECT_TRUE(state.is_busy);
-  EXPECT_EQ(state.status, "job a, step 3, told to end, waits for the chief at memory:chief to let it go");
+  EXPECT_EQ(state.status, "job a, step 3, told to end, waits for the chief at memory:chief to grant the leave");
 }
 
 }  // namespace

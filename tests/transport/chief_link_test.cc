@@ -1,4 +1,4 @@
-// The link of a task to its chief, against a chief that the test plays by hand over the memory transport.
+// The link of a task to its chief, over the memory transport; the test plays the chief.
 #include "transport/chief_link.h"
 
 #include <gtest/gtest.h>
@@ -146,7 +146,7 @@ TEST_F(ChiefLinkTest, ChiefOfAnOlderTermIsNotObeyed) {
   EXPECT_TRUE(until([&] { return welcomes_ == 2; }));
 }
 
-// Nobody was there for a while, which was said; then somebody is there who isn't obeyed, which is to be said too.
+// After "no chief" was logged, a chief answers that isn't obeyed: that must be logged too.
 TEST_F(ChiefLinkTest, WhyAChiefIsNotObeyedIsSaidOnceThoughNoneWasThereBefore) {
   start_chief();
   chief_->answer = FakeChief::welcome_of(Term(3), JournalId(7));
@@ -157,7 +157,7 @@ TEST_F(ChiefLinkTest, WhyAChiefIsNotObeyedIsSaidOnceThoughNoneWasThereBefore) {
   start_chief();
   chief_->answer = FakeChief::welcome_of(Term(2), JournalId(7));
   ASSERT_TRUE(until([&] { return away_.size() == 2; }));
-  EXPECT_NE(away_[1].find("older than the term 3 that we obey"), std::string::npos) << away_[1];
+  EXPECT_NE(away_[1].find("older than term 3"), std::string::npos) << away_[1];
   const auto hellos = chief_->hellos;
   ASSERT_TRUE(until([&] { return chief_->hellos >= hellos + 3; }));
   EXPECT_EQ(away_.size(), 2u);

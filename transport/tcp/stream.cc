@@ -229,7 +229,7 @@ bool TcpStream::deliver() {
         if (closed_) return false;
         break;
       case Event::kForeignHello:
-        fail_later(Error{ErrorCode::kData, peer_ + " said hello where no hello belongs"});
+        fail_later(Error{ErrorCode::kData, peer_ + " sent a hello of another protocol version on an open connection"});
         return false;
     }
   }

@@ -27,7 +27,7 @@ Integer get(const std::byte* from) {
 }
 
 tl::unexpected<Error> nonsense(const std::string& what) {
-  return fail(ErrorCode::kData, "the peer sent what isn't a disttrain frame: " + what);
+  return fail(ErrorCode::kData, "the peer sent something that isn't a disttrain frame: " + what);
 }
 
 }  // namespace

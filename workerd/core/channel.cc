@@ -17,10 +17,9 @@ std::string to_string(ShardId shard) {
 
 Status Channel::connect(Sequence last, Actions& out) {
   if (last.value > base_.value + sent_ || last.value < base_.value + acknowledged_)
-    return fail(ErrorCode::kUnavailable, to_string(shard_) + " says that it has taken frame " +
-                                             std::to_string(last.value) + "; between " +
-                                             std::to_string(base_.value + acknowledged_) + " and " +
-                                             std::to_string(base_.value + sent_) + " were expected");
+    return fail(ErrorCode::kUnavailable,
+                to_string(shard_) + " says that it has taken frame " + std::to_string(last.value) + "; expected " +
+                    std::to_string(base_.value + acknowledged_) + " to " + std::to_string(base_.value + sent_));
   connected_ = true;
   const bool complete = push_complete();
   acknowledged_ = last.value - base_.value;
@@ -101,7 +100,7 @@ void Channel::release(std::uint64_t attempt, Actions& out) {
 
 Status Channel::acknowledge(Sequence upto) {
   if (upto.value > base_.value + sent_)
-    return fail(ErrorCode::kUnavailable, to_string(shard_) + " acknowledges frame " + std::to_string(upto.value) +
+    return fail(ErrorCode::kUnavailable, to_string(shard_) + " acknowledged frame " + std::to_string(upto.value) +
                                              ", but only " + std::to_string(base_.value + sent_) + " were sent");
   if (upto.value > base_.value) acknowledged_ = std::max<std::size_t>(acknowledged_, upto.value - base_.value);
   return {};
@@ -119,7 +118,7 @@ Status Channel::take(const Parameters& parameters, Actions& out) {
   } else if (all_due_) {
     if (parameters.last) all_due_ = false;
   } else {
-    return fail(ErrorCode::kUnavailable, to_string(shard_) + " sends parameters that nobody asked for");
+    return fail(ErrorCode::kUnavailable, to_string(shard_) + " sent parameters that weren't requested");
   }
   version_ = std::max(version_, parameters.version);
   flush(out);

@@ -104,7 +104,7 @@ void PsExchange::Link::wait_for_hello_answer() {
   timer_.expires_after(exchange_.options_.timeouts.dial);
   timer_.async_wait([this, alive = alive_, attempt = attempt_](asio::error_code cancelled) {
     if (cancelled || !*alive || attempt != attempt_ || open_) return;
-    lost("it took the connection but didn't answer the hello", Answer::kNone);
+    lost("the connection was accepted, but the hello wasn't answered", Answer::kNone);
   });
 }
 
@@ -184,7 +184,7 @@ Status PsExchange::Link::check_bucket(const Parameters& parameters, std::uint64_
       payload_bytes == buckets[bucket].elements * sizeof(float))
     return {};
   return fail(ErrorCode::kData, name() + " sends " + std::to_string(payload_bytes) + " bytes for bucket " +
-                                    std::to_string(bucket) + ", which isn't one of its own of that size");
+                                    std::to_string(bucket) + ", which isn't a bucket of this shard with that size");
 }
 
 Result<MutableBytes> PsExchange::Link::payload_landing(const FrameHeader& header, Bytes control) {

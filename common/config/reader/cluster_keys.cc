@@ -30,7 +30,7 @@ Keys ps_keys(PsConfig& ps) {
   return {
       {"address", required(address(ps.address)), "host:port where it listens and others reach it"},
       {"shards", integer(ps.shards, 0, 256), "threads it offers; 0 = one per core given"},
-      {"memory", size_or_auto(ps.memory_bytes), "what it may use"},
+      {"memory", size_or_auto(ps.memory_bytes), "memory that it may use"},
       {"cores", integers(ps.cores, 0, kMaxCore), "pin to these; [] = the system's choice"},
   };
 }
@@ -40,14 +40,14 @@ Keys worker_keys(WorkerConfig& worker) {
       {"address", required(address(worker.address)), "host:port where it listens and others reach it"},
       {"threads", integer(worker.threads, 1, 1024), "compute threads"},
       {"cores", integers(worker.cores, 0, kMaxCore), "pin to these; [] = the system's choice"},
-      {"device", device(worker.device), "what computes"},
+      {"device", device(worker.device), "compute device"},
   };
 }
 
 Keys chief_keys(ChiefConfig& chief) {
   return {
       {"address", address(chief.address), "host:port where it listens and others reach it"},
-      {"state_directory", text(chief.state_directory), "its journal"},
+      {"state_directory", text(chief.state_directory), "folder of its journal"},
       {"max_queued_jobs", integer(chief.max_queued_jobs, 1, 100'000), "more are refused"},
   };
 }
@@ -58,14 +58,15 @@ Keys transport_keys(TransportConfig& transport) {
        "how tensors travel"},
       {"credits", integer(transport.credits, 1, 64), "frames outstanding per channel"},
       {"max_connections", integer(transport.max_connections, 1, 1'000'000), "per task; more are closed at once"},
-      {"hello_timeout", duration(transport.hello_timeout, 10ms, 1h), "a peer that says nothing is closed after it"},
+      {"hello_timeout", duration(transport.hello_timeout, 10ms, 1h), "a peer that sends no hello is closed after this"},
       {"congestion_control", text(transport.congestion_control),
        "of TCP; \"\" = the system's, between tasks of one host cubic"},
   };
 }
 
 Keys heartbeat_keys(HeartbeatConfig& heartbeat) {
-  return {{"timeout", duration(heartbeat.timeout, 100ms, 1h), "silent after this; all other times are derived"}};
+  return {
+      {"timeout", duration(heartbeat.timeout, 100ms, 1h), "a task is silent after this; all other times are derived"}};
 }
 
 // A host or "", or "host:0" and "[::1]:0" for any free port.
@@ -103,7 +104,7 @@ Keys log_keys(LogConfig& log) {
   return {
       {"level",
        choice<std::string>(log.level, {{"debug", "debug"}, {"info", "info"}, {"warn", "warn"}, {"error", "error"}}),
-       "least severe that is written"},
+       "lowest level that is written"},
       {"format",
        choice<std::string>(log.format, {{"auto", "auto"}, {"text", "text"}, {"json", "json"}, {"journal", "journal"}}),
        "auto: the journal where stderr goes there, else text"},

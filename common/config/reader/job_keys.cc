@@ -117,11 +117,11 @@ Keys identity_keys(JobSection& job) {
       {"min_workers", integer(job.min_workers, 1, kAnyCount), "the job doesn't start, or pauses, with fewer"},
       {"on_worker_loss",
        choice<OnWorkerLoss>(job.on_worker_loss, {{"shrink", OnWorkerLoss::kShrink}, {"wait", OnWorkerLoss::kWait}}),
-       "what a lost worker means"},
+       "shrink: go on without a lost worker; wait: for its successor"},
       {"max_restarts", integer(job.max_restarts, 0, kAnyCount),
        "recoveries within the window; one more fails the job. A worker lost more often isn't taken back"},
       {"restart_window", duration(job.restart_window, 1s, 720h), "see max_restarts"},
-      {"stall_timeout", duration(job.stall_timeout, 1s, 24h), "no step for so long: the chief says why"},
+      {"stall_timeout", duration(job.stall_timeout, 1s, 24h), "after this long without a step the chief reports why"},
   };
 }
 
@@ -158,7 +158,7 @@ Keys data_keys(DataSection& data) {
        "of the files"},
       {"path", required(text_of(data.path, "a folder", is_not_empty)), "folder of the files"},
       {"files", required(text_of(data.files, "a pattern of file names in data.path", is_not_empty)), "the records"},
-      {"labels", text(data.labels), "pattern of file names; \"\" = what belongs to the files by the format's custom"},
+      {"labels", text(data.labels), "pattern of file names; \"\" = found by the format's naming convention"},
       {"records", records(data.records), "part of the records"},
       {"sharding", choice<Sharding>(data.sharding, {{"lease", Sharding::kLease}, {"none", Sharding::kNone}}),
        "lease: each record once an epoch; none: each worker goes through all"},
@@ -268,7 +268,7 @@ Keys evaluate_keys(EvaluateSection& evaluate) {
   return {
       {"path", text(evaluate.path), "\"\" = data.path"},
       {"files", text(evaluate.files), "\"\" = no evaluation"},
-      {"labels", text(evaluate.labels), "\"\" = what belongs to the files by the format's custom"},
+      {"labels", text(evaluate.labels), "\"\" = found by the format's naming convention"},
       {"every_steps", integer(evaluate.every_steps, 0, kAnySize), "0 = at the end only"},
   };
 }

@@ -73,7 +73,7 @@ TEST(Safetensors, EachBrokenRuleIsRefusedWithTheFileAndTheReason) {
       {file_of(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0),
        "size of its shape"},
       {file_of(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "shape"},
-      {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"more":1}})", 8), "just dtype"},
+      {file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"more":1}})", 8), "exactly dtype"},
       {file_of(R"({"a":{"dtype":"F6","shape":[1],"data_offsets":[0,8]}})", 8), "F6"},
       {file_of(R"({"__metadata__":{"n":1},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8), "string"},
   };

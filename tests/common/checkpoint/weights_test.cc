@@ -1,4 +1,4 @@
-// Weights from checkpoints and from safetensors of others, and a job's first parameters from them.
+// Weights from checkpoints and from foreign safetensors, and a job's first parameters from them.
 #include "common/checkpoint/weights.h"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ void write_f32(Files& files, const std::string& path, const std::vector<Given>& 
   ASSERT_TRUE(write_text(files, path, encode_header(tensors, {}) + data));
 }
 
-// The variables of the small model, each value other than the next one.
+// The variables of the small model; adjacent values differ.
 std::vector<Given> small_weights() {
   std::vector<Given> given;
   float value = 0.5F;
@@ -50,7 +50,7 @@ std::vector<Given> small_weights() {
   return given;
 }
 
-// What a shard holds when the model's variables, in order, have these values.
+// The content of a shard if the model's variables, in order, have these values.
 std::vector<float> expected_of(const Layout& layout, std::uint32_t shard, const std::vector<Given>& given) {
   std::vector<float> expected(shard_elements(layout, ShardId(shard)));
   const std::vector<VariableEntry> variables = variables_of(layout);
@@ -213,8 +213,8 @@ TEST_F(WarmStart, AllThatIsWrongIsSaidAtOnce) {
 
 TEST_F(WarmStart, AMapIsCheckedOnBothSides) {
   write_f32(memory_, "/other/model.safetensors", small_weights());
-  EXPECT_THAT(error("/other", {{"w00", "w0"}}), HasSubstr("names \"w00\", which it hasn't; did you mean \"w0\"?"));
-  EXPECT_THAT(error("/other", {{"w0", "W9"}}), HasSubstr("names \"W9\", which the model hasn't (it has w0, mean, w1)"));
+  EXPECT_THAT(error("/other", {{"w00", "w0"}}), HasSubstr("names \"w00\", which it lacks; did you mean \"w0\"?"));
+  EXPECT_THAT(error("/other", {{"w0", "W9"}}), HasSubstr("names \"W9\", which the model lacks (it has w0, mean, w1)"));
   EXPECT_THAT(error("/other", {{"mean", "w0"}, {"w1", "w0"}}), HasSubstr("gives \"w0\" two sources, \"mean\" and"));
   EXPECT_THAT(error("/other", {{"w0", "w1"}}), HasSubstr("gives its w0 to w1, and nothing to w0"));
 }
@@ -229,7 +229,7 @@ TEST_F(WarmStart, ADamagedFileIsNamed) {
   EXPECT_THAT(error("/other", {}, ErrorCode::kData), HasSubstr("/other/model.safetensors"));
 }
 
-// Written by Python, with all dtypes that are read and one that isn't.
+// Written by Python, with all supported dtypes and one that isn't.
 TEST_F(WarmStart, AFileOfPythonIsReadWhateverItsDtype) {
   std::string folder = testing::TempDir() + "disttrain-weights-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
