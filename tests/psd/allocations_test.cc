@@ -19,7 +19,7 @@ constexpr std::uint64_t kWarmUp = 40;
 constexpr std::uint64_t kSteps = 100;
 constexpr std::uint64_t kBatch = 10;
 
-// The name of a case, its mode, shards, workers and further keys of [train].
+// A case: its name, mode, shards, workers and further keys of [train].
 struct Case {
   const char* name;
   const char* mode;
@@ -33,7 +33,7 @@ class ShardAllocations : public PsShell, public testing::WithParamInterface<Case
   ShardAllocations() : PsShell(2, std::chrono::minutes(10), 8) {}
   ~ShardAllocations() override { counting = false; }
 
-  // Each worker pushes one step to each shard, and hears all answers.
+  // Each worker pushes one step to each shard and receives all answers.
   void step(std::uint64_t clock) {
     std::size_t peer = 0;
     for (std::uint32_t worker = 0; worker < GetParam().workers; ++worker)
@@ -75,7 +75,7 @@ class ShardAllocations : public PsShell, public testing::WithParamInterface<Case
   }
 
   Layout layout_;
-  std::vector<std::unique_ptr<FakePeer>> peers_;  // worker after worker, each of its shards
+  std::vector<std::unique_ptr<FakePeer>> peers_;  // for each worker in turn, one per shard
 };
 
 TEST_P(ShardAllocations, AFrameCostsNoneInTheSteadyState) {

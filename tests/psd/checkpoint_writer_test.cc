@@ -1,4 +1,4 @@
-// The thread that writes a ps's checkpoints, on its own.
+// The thread that writes a ps's checkpoints, without the ps.
 #include "psd/checkpoint_writer.h"
 
 #include <gmock/gmock.h>
@@ -95,7 +95,7 @@ TEST_F(CheckpointWriterTest, CancelledWriteIsAnsweredWithAnErrorAndFreesItsCopy)
   EXPECT_TRUE(writer_.is_busy()) << "until the disk has done what it is at";
   files_.let_go();
   const Result<WrittenShard> done = answer();
-  // The one piece of so small a file may have been the last.
+  // So small a file has one piece, which may be written already.
   EXPECT_TRUE(done || done.error().code == ErrorCode::kTemporary);
   EXPECT_FALSE(copy_->is_lent());
   EXPECT_TRUE(run_until(loop_, [&] { return files_.being_written() == 0; }));

@@ -1,5 +1,5 @@
-// The real file system, where a test may hold operations of a kind until it lets them go on, or have them fail. So what
-// happens during a restore or a write happens exactly then, however slow the machine is.
+// The real file system, except that a test may hold operations of a kind, or make them fail. So an event during a
+// restore or a write happens exactly then, however slow the machine is.
 #pragma once
 
 #include <condition_variable>
@@ -19,23 +19,23 @@ class GatedFiles final : public checkpoint::Files {
   enum class Op { kRead, kReserve, kAppend, kSync };
 
   GatedFiles() = default;
-  // Nobody is held any more.
+  // Releases all held operations.
   ~GatedFiles() override { let_go(); }
 
   // Operations on files whose path has `part` wait until let_go().
   void hold(Op op, const std::string& part);
   void let_go();
-  // Somebody waits there at this moment.
+  // Whether an operation is held now.
   bool is_waiting() const;
-  // Each such operation fails with this; none: it works again.
+  // Makes each such operation fail with this error; none: it works again.
   void fail_with(Op op, std::optional<Error> error);
 
-  // Paths that were opened to be read, in turn.
+  // Paths that were opened for reading, in order.
   std::vector<std::string> opened() const;
-  // Files that are open to be written.
+  // Number of files that are open for writing.
   int being_written() const;
 
-  // By the files that it made.
+  // Called by the files that it made.
   Status pass(Op op, const std::string& path);
   void count_written(int by);
 

@@ -35,7 +35,7 @@ class PsWithFolder : public PsShell {
     return created;
   }
 
-  // The attempt's folder, as the chief makes it.
+  // Creates the attempt's folder, as the chief does.
   std::string begin_attempt(std::uint64_t attempt) {
     EXPECT_TRUE(checkpoint::begin_attempt(files_, folder_, Generation(3), attempt));
     return checkpoint::attempt_path(folder_, Generation(3), attempt);
@@ -51,7 +51,7 @@ class PsWithFolder : public PsShell {
     EXPECT_TRUE(until([&] { return (message = chief_.take<Message>()).has_value(); }));
     return message;
   }
-  // Everything that the ps was told before has been done, and its answers are here: it answers orders in turn.
+  // Waits until the ps has carried out all earlier orders and its answers are here: it answers orders in turn.
   void settle() {
     const std::uint32_t number = ++last_settled_;
     chief_.send(CloseJob{JobId(1000 + number), Generation(1), "no such job"});

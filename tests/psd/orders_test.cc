@@ -1,4 +1,4 @@
-// Orders that overtake each other: only the newest is carried out, and nobody waits for what nobody wants any more.
+// Orders that overtake each other: only the newest is carried out, and nothing waits for cancelled work.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class PsOrders : public PsWithFolder {
  protected:
   PsOrders() : PsWithFolder(1) {}
 
-  // A job that begins with a checkpoint of that step.
+  // A job that begins with a checkpoint of this step.
   CreateShards restore(std::uint64_t generation, std::uint64_t step) {
     CreateShards created = order_with_folder(2, 1, "async");
     created.generation = Generation(generation);
@@ -60,7 +60,7 @@ TEST_F(PsOrders, OlderOneThatComesLateChangesNothing) {
   create_job(first);
   first.generation = Generation(2);
   chief_.send(first);
-  prepare(1);  // of generation 3: whoever dropped that wouldn't answer
+  prepare(1);  // of generation 3: a ps that had dropped it wouldn't answer
   EXPECT_EQ(hears<CheckpointPrepared>()->generation, Generation(3));
   EXPECT_FALSE(chief_.take<ShardsCreated>());
 }

@@ -1,4 +1,4 @@
-// Links of a real ps to workers and to the shards of other ps tasks: that they show life, and what their loss means.
+// A real ps's links to workers and to shards of other ps tasks: they show life, and their loss has the right effect.
 #include <asio/ip/tcp.hpp>
 
 #include "tests/psd/shell_fixture.h"
@@ -19,7 +19,7 @@ class PeerLinkTest : public PsShell {
     EXPECT_TRUE(peer->answer && std::holds_alternative<Welcome>(*peer->answer));
     return peer;
   }
-  // A message that nobody says again, and that has arrived when this returns.
+  // Sends a message that isn't repeated, and waits until it has arrived.
   void carry(FakePeer& peer) {
     Staged staged;
     staged.shard = ShardId(1);
@@ -27,7 +27,7 @@ class PeerLinkTest : public PsShell {
     peer.send(wire::FrameType::kStaged, wire::encode(staged, scratch_), {});
     let_heartbeats_pass(2);
   }
-  // Longer than a verdict takes.
+  // Waits longer than a verdict takes.
   void let_heartbeats_pass(int more) {
     const int before = chief_.heartbeats;
     EXPECT_TRUE(until([&] { return chief_.heartbeats >= before + more; }));
@@ -60,7 +60,7 @@ TEST_F(PeerLinkTest, ALinkLostAfterItCarriedSomethingGivesItsVerdict) {
   EXPECT_EQ(failed->code, ErrorCode::kUnavailable);
 }
 
-// Its end of the link that it had is lost, and with it what was under way.
+// The peer's end of its first link is lost, and with it what was under way.
 TEST_F(PeerLinkTest, APeerThatOpensAnotherLinkAfterOneThatCarriedSomethingGivesTheVerdict) {
   create_pacer();
   auto peer = open_peer();
@@ -93,7 +93,7 @@ TEST_F(PeerLinkTest, APacerThatDoesNotAnswerIsAccusedAgainAndAgain) {
   EXPECT_GT(second->lasts, first->lasts);
 }
 
-// Somebody takes the connection, but nobody reads it: a process that hangs.
+// The connection is accepted, but never read: the process hangs.
 TEST_F(PeerLinkTest, APacerThatTakesTheConnectionAndSaysNothingIsAccused) {
   asio::ip::tcp::acceptor silent(loop_, {asio::ip::address_v4::loopback(), 0});
   CreateShards order = this->order(2, 1, "sync");

@@ -52,7 +52,7 @@ TEST_F(ShardOriginTest, ValuesAndSlotsAreThoseOfTheCheckpoint) {
   EXPECT_THAT(store_->slot(0), testing::ElementsAreArray(held.slots[0]));
 }
 
-// What nobody wants any more is left at the next piece, and is no fault of the checkpoint.
+// An abandoned restore stops at the next piece, and doesn't count as a damaged checkpoint.
 TEST_F(ShardOriginTest, RestoreIsLeftBetweenTwoPieces) {
   for (const bool is_init : {false, true}) {
     if (is_init) job_.init_path = std::exchange(job_.restore_path, "");
@@ -101,7 +101,7 @@ TEST_F(ShardOriginTest, CheckpointThatTheChiefNamesIsKeptForTheNextGeneration) {
   EXPECT_FALSE(files_.list(job_.init_path));
 }
 
-// Another shard might find another newest one.
+// Another shard might find another newest checkpoint.
 TEST_F(ShardOriginTest, JobsFolderOfWhichTheChiefNamedNoCheckpointIsRefused) {
   job_.restore_path = "";
   job_.init_path = kFolder;
@@ -111,7 +111,7 @@ TEST_F(ShardOriginTest, JobsFolderOfWhichTheChiefNamedNoCheckpointIsRefused) {
   EXPECT_THAT(restored.error().message, HasSubstr("name one of the checkpoints in it"));
 }
 
-// The chief sets aside what a ps says is damaged, and this checkpoint is well where its file system is mounted.
+// The chief sets aside a checkpoint that a ps calls damaged, but this one is fine where its file system is mounted.
 TEST_F(ShardOriginTest, FolderThatGoesAwayWhileItIsReadIsNotDamage) {
   bool is_away = false;
   files_.fault = [&is_away](MemoryFiles::Op op, const std::string& path) -> std::optional<Error> {
@@ -130,7 +130,7 @@ TEST_F(ShardOriginTest, FolderThatGoesAwayWhileItIsReadIsNotDamage) {
 TEST_F(ShardOriginTest, ManifestThatGoesAwayWithItsFolderIsNotDamage) {
   int opened = 0;
   files_.fault = [&opened](MemoryFiles::Op op, const std::string& path) -> std::optional<Error> {
-    if (op != MemoryFiles::Op::kOpen || ++opened == 1) return std::nullopt;  // the token, at first
+    if (op != MemoryFiles::Op::kOpen || ++opened == 1) return std::nullopt;  // the token comes first
     return Error{ErrorCode::kNoInput, path + ": no such file"};
   };
   const Status restored = restore();
@@ -138,7 +138,7 @@ TEST_F(ShardOriginTest, ManifestThatGoesAwayWithItsFolderIsNotDamage) {
   EXPECT_EQ(restored.error().code, ErrorCode::kConfig) << restored.error().message;
 }
 
-// Whoever holds its lock: that may be the chief of another cluster, on a host of its own.
+// Even if the folder is locked: its chief may be that of another cluster, on another host.
 TEST_F(ShardOriginTest, FolderWithAnotherMarkIsAnotherThoughItIsLocked) {
   ASSERT_TRUE(checkpoint::write_token(files_, kFolder, kToken - 1));
   const auto lock = checkpoint::lock_job_folder(files_, "", "job");

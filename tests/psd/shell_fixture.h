@@ -1,4 +1,4 @@
-// A real ps on its own thread, over real tcp on loopback, with a chief and workers that the test plays by hand.
+// A real ps on its own thread, over real tcp on loopback; the test plays the chief and the workers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 
 namespace disttrain::psd::test {
 
-// Runs the loop until `done` or ten seconds have passed; true: done.
+// Runs the loop until `done` or for ten seconds; true: done.
 bool run_until(asio::io_context& loop, const std::function<bool()>& done);
 
 // The chief's end of a control connection.
@@ -66,7 +66,7 @@ class FakeChief final : public transport::ControlHandler {
   std::unique_ptr<transport::ControlLink> link_;
 };
 
-// Whoever dials the ps and says hello: a worker, a shard, a stranger.
+// A peer that dials the ps and says hello: a worker, a shard, a stranger.
 class FakePeer final : public transport::ConnectionHandler {
  public:
   FakePeer(asio::io_context& loop, transport::Transport& transport, const std::string& address, const Hello& hello);
@@ -84,7 +84,7 @@ class FakePeer final : public transport::ConnectionHandler {
   std::string dial_error;
   std::optional<wire::HelloAnswer> answer;
   std::deque<Heard> heard;
-  int alive = 0;                      // frames that say nothing else
+  int alive = 0;                      // number of kAlive frames
   std::vector<std::uint64_t> let_go;  // attempts whose marks were answered
   bool closed = false;
 
@@ -111,7 +111,7 @@ class PsShell : public testing::Test {
   std::unique_ptr<FakePeer> dial(const Hello& hello);
   std::unique_ptr<FakePeer> open_channel(std::uint32_t worker_index, std::uint32_t shard, std::uint64_t token = 99);
 
-  // Everything of small_layout on this ps, sgd with rate 0.5, and waits until the shards are there.
+  // Puts all of small_layout on this ps, sgd with rate 0.5, and waits until the shards are ready.
   void create_job(std::uint32_t shards, std::uint32_t workers, const std::string& mode = "async");
   void create_job(const CreateShards& order);
   // more_train: further keys of [train], each line ended.

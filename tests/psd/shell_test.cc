@@ -125,7 +125,7 @@ TEST_F(PsShell, HeartbeatsSayHowMuchEachShardHasHadToDo) {
 TEST_F(PsShell, ADuplicateIsAnsweredAndAGapClosesTheChannel) {
   create_job(2, 1);
   auto channel = open_channel(0, 0);
-  // An answer is all of the shard's buckets.
+  // Waits for an answer, which is all of the shard's buckets.
   const auto answered = [&] {
     const auto* message = channel->heard.empty() ? nullptr : std::get_if<Parameters>(&channel->heard.back().message);
     return message != nullptr && message->last;
@@ -140,11 +140,11 @@ TEST_F(PsShell, ADuplicateIsAnsweredAndAGapClosesTheChannel) {
   EXPECT_EQ(std::get<Parameters>(channel->heard[0].message).version, Step(1));
   channel->push(3, last_frame(2, 4), std::vector<float>(4, 1.0F));
   EXPECT_TRUE(until([&] { return channel->closed; }));
-  // Whoever comes back goes on where it was.
+  // A worker that comes back continues where it was.
   EXPECT_EQ(welcomed_after(*open_channel(0, 0)), 1U);
 }
 
-// Where DISTTRAIN_VISITED_LOG names a folder.
+// With DISTTRAIN_VISITED_LOG set to a folder.
 class VisitedLogOfAPs : public PsShell {
  protected:
   VisitedLogOfAPs() { ::setenv("DISTTRAIN_VISITED_LOG", folder_.c_str(), 1); }
@@ -331,8 +331,8 @@ Layout big_layout() {
   return layout;
 }
 
-// A worker that doesn't read makes its answer wait; what it gets in the end is whole, of one version, and holds nobody
-// up: with backup workers the next steps are made meanwhile.
+// A worker that doesn't read makes its answer wait. The answer that it gets in the end is whole and of one version, and
+// blocks nobody: with backup workers the next steps are made meanwhile.
 TEST_F(PsShell, AnAnswerThatWaitsForItsReaderStaysOfOneVersionInSync) {
   CreateShards big = order(1, 2, "sync", "aggregate = 1\n");
   big.layout = big_layout();

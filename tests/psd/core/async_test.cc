@@ -47,7 +47,7 @@ struct AsyncTraining {
   std::vector<WorkerModel> models;
 };
 
-// The naive twin: each frame as it comes, p -= 0.5 * g, one element after the other.
+// The naive twin applies each frame when it comes, p -= 0.5 * g, one element after the other.
 TEST(Async, EqualsTheNaiveTwinFrameByFrame) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -99,7 +99,7 @@ TEST(Async, StopsAtTheStepAndSaysSo) {
 TEST(Async, StalenessOfEachGradientIsCountedByThePacer) {
   AsyncTraining run(1, async_train(0), 2, 1);
   run.cluster.deliver_all(run.random);
-  for (std::uint64_t clock = 1; clock <= 3; ++clock)  // worker 1 computes on the first parameters all the while
+  for (std::uint64_t clock = 1; clock <= 3; ++clock)  // worker 1 computes on its first parameters throughout
     push_all(run.cluster, run.models[0], clock, random_gradient(1, 0, clock, 22), {});
   run.cluster.deliver_all(run.random);
   push_all(run.cluster, run.models[1], 1, random_gradient(1, 1, 1, 22), {});
@@ -204,7 +204,7 @@ TEST(Frames, AStrangerIsRefused) {
   EXPECT_THAT(run.cluster.refused[0].reason, HasSubstr("roster"));
 }
 
-// I11: whatever the order, the ledger has what was pushed and nothing else, and epochs complete once.
+// I11: in any order, the ledger has exactly the pushed records, and each epoch completes once.
 TEST(Ledger, CompletesAnEpochWhenAllItsRecordsWereVisited) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     AsyncTraining run(2, async_train(0), 2, seed, 60);
@@ -235,7 +235,7 @@ TEST(Ledger, RecordsThatDontExistCloseTheChannel) {
   EXPECT_EQ(run.report().global_step, Step(0));
 }
 
-// I9: nobody gets parameters for more while it is further than the bound ahead of the slowest.
+// I9: no worker gets parameters while it is further ahead of the slowest than the bound.
 TEST(Ssp, TheBoundHoldsWithASlowWorkerAndAllMoveOn) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -364,7 +364,7 @@ TEST(Ssp, AWorkerThatLoadsHoldsNobodyUntilItBegins) {
   EXPECT_FALSE(push(7));
 }
 
-// All have left, and those who come now were told different clocks by the chief.
+// All have left, and the chief has told the new workers different clocks.
 TEST(Ssp, WorkersThatComeWhenNobodyIsAtWorkStartTogether) {
   TrainSection train = async_train(0);
   train.mode = Mode::kSsp;
@@ -412,7 +412,7 @@ TEST(Pacer, FailsAtTheFirstWhereAsked) {
   EXPECT_TRUE(pacer.verdict());
 }
 
-// A worker whose mark came waits for the others' marks, which the chief that asked for them can't order any more.
+// A worker that sent its mark waits for the others' marks. The chief that ordered them can't end that any more.
 TEST(AsyncShard, AnAttemptOfALaterTermThatIsGivenUpEndsThoseBeforeIt) {
   ShardOptions options;
   options.train.mode = Mode::kAsync;
@@ -434,7 +434,7 @@ TEST(AsyncShard, AnAttemptOfALaterTermThatIsGivenUpEndsThoseBeforeIt) {
   EXPECT_EQ(taken->channel, ChannelId(1));
 }
 
-// The last that is seen of a generation: a push that came after it would be lost by the rollback.
+// The held generation does no more steps: a rollback would lose a later push.
 TEST(AsyncShard, AnAttemptThatHoldsKeepsTheMarkedUntilItIsGivenUp) {
   ShardOptions options;
   options.train.mode = Mode::kAsync;

@@ -1,4 +1,4 @@
-// When marks are given up, and what an attempt's end means whenever it is heard: shard_cut.cc by events.
+// When marks are given up, and what the end of an attempt does at any time: shard_cut.cc, event by event.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class CutTest : public testing::Test {
     for (std::uint32_t w : {0U, 1U}) step(ChannelOpened{ChannelId(w + 1), worker(w)});
   }
 
-  // What follows from the event.
+  // The actions that follow from the event.
   const Actions& step(const Event& event) {
     actions_.clear();
     shard_->step(now_, event, actions_);
@@ -72,7 +72,7 @@ TEST_F(CutTest, MarksAfterTheCutGiveNothingUp) {
   mark(1, 5);
   ASSERT_EQ(count<CopyForCheckpoint>(), 1U);
   EXPECT_EQ(std::get<CopyForCheckpoint>(actions_[0]).parked, Duration(seconds(3)));
-  mark(0, 5);  // over another connection
+  mark(0, 5);  // sent again over another connection
   now_ += seconds(100);
   EXPECT_TRUE(wait_for_marks().empty()) << "the chief would throw away what all shards have cut";
 }

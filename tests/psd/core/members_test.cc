@@ -14,7 +14,7 @@ TEST(MemberTable, WorkersThatComeAndGoForWeeksAreForgottenTheOldestFirst) {
   MemberTable::Leavings leavings;
   Roster roster{RosterVersion(1), {worker(0, 1), worker(1, 1)}};
   ASSERT_TRUE(table.set_roster(roster, leavings));
-  // Lost before all others, but waited for: its place is its successor's.
+  // Lost first but still waited for, so its place is kept for its successor.
   table.fence(worker(0, 1));
   constexpr std::uint64_t kLosses = 5000;
   for (std::uint64_t i = 2; i <= kLosses; ++i) {

@@ -1,5 +1,5 @@
-// Shards of one job with an invented network: every link is a queue, and the test, or a seeded generator, says which
-// one delivers next.
+// Shards of one job with an invented network: every link is a queue, and the test or a seeded generator chooses the
+// queue that delivers next.
 #pragma once
 
 #include <deque>
@@ -22,7 +22,7 @@ Layout small_layout(std::uint32_t shards);
 Member worker(std::uint32_t index);
 Roster roster_of(std::uint32_t workers, std::uint64_t version = 1);
 
-// What a worker hears from one shard.
+// A worker's answer from one shard.
 struct Heard {
   std::variant<Parameters, Acknowledge> message;
   std::vector<float> values;  // of the bucket
@@ -37,7 +37,7 @@ class ShardCluster {
 
   // Opens a channel of the worker to each shard; FIFO like the real ones.
   void open(std::uint32_t worker_index);
-  // ssp: the worker pulls to begin; heard by on_heard as any answer.
+  // ssp: the worker pulls to begin; on_heard reports the answer like any other.
   void begin(std::uint32_t worker_index, Step clock);
   void close(std::uint32_t worker_index);
   // Queues a frame on the worker's channel to the shard that owns the bucket; sequence 0: the next one.
@@ -50,7 +50,7 @@ class ShardCluster {
     links_["s" + std::to_string(from) + ">s" + std::to_string(to)].clear();
   }
 
-  // Delivers one message of a link that has any, chosen by `random`. False: all are empty.
+  // Delivers one message of a nonempty link that `random` chooses. False: all are empty.
   bool deliver_one(Random& random);
   void deliver_all(Random& random) {
     while (deliver_one(random)) {
@@ -62,10 +62,10 @@ class ShardCluster {
   std::uint64_t last_sequence(std::uint32_t worker_index, std::uint32_t shard) const;
   const Layout& layout() const { return layout_; }
 
-  // Whole model as the shards hold it.
+  // The whole model, from the shards.
   std::vector<float> model() const;
 
-  // Called for each push frame at the moment when the shard takes it, before it does.
+  // Called for each push frame just before the shard takes it.
   std::function<void(std::uint32_t shard, std::uint32_t worker_index, const Push&, const std::vector<float>&)> on_push;
   // Called for each answer when it reaches the worker.
   std::function<void(std::uint32_t shard, std::uint32_t worker_index, const Heard&)> on_heard;
@@ -90,7 +90,7 @@ class ShardCluster {
   const Layout layout_;
   std::vector<std::unique_ptr<ShardNode>> nodes_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Channel> channels_;  // (worker, shard)
-  // Keyed by a link's name, so that what the generator draws means the same in each run.
+  // Keyed by a link's name, so that a random choice means the same link in each run.
   std::map<std::string, std::deque<std::function<void()>>> links_;
   std::uint64_t next_channel_ = 1;
 };

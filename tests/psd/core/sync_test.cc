@@ -21,7 +21,7 @@ TrainSection sync_train(std::uint64_t steps) {
   return train;
 }
 
-// One process that does the same sums in the same order, over the whole model.
+// One process that computes the same sums in the same order, over the whole model.
 class OneProcess {
  public:
   OneProcess(const TrainSection& train, std::vector<float> parameters)
@@ -127,7 +127,7 @@ TEST_P(SyncEqualsOneProcess, BitwiseWhateverTheOrderOfArrival) {
 INSTANTIATE_TEST_SUITE_P(WorkersAndShards, SyncEqualsOneProcess,
                          testing::Combine(testing::Values(1, 2, 3, 4), testing::Values(1, 2, 3)));
 
-// I7: with backup workers every shard makes the step of the one set that the pacer recorded; what is late is dropped.
+// I7: with backup workers every shard makes the step from the one set that the pacer recorded; late pushes are dropped.
 TEST(SyncBackupWorkers, EveryShardAppliesTheRecordedSetAndLateOnesAreCounted) {
   std::uint64_t late = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
@@ -159,8 +159,8 @@ TEST(SyncBackupWorkers, EveryShardAppliesTheRecordedSetAndLateOnesAreCounted) {
   EXPECT_GT(late, 100U);
 }
 
-// With clipping a step is made only of a set whose norm every shard has measured; the sum that was measured is applied,
-// with the bits of one that is made anew.
+// With clipping, a step is made only of a set whose norm every shard has measured. The measured sum is applied, with
+// the same bits as a newly computed one.
 TEST(SyncBackupWorkers, WithClippingTheStepIsTheSumOfTheRecordedSet) {
   std::uint64_t late = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
@@ -202,7 +202,7 @@ TEST(SyncBackupWorkers, ALateWorkerGetsFreshParameters) {
   EXPECT_EQ(run.models[1].parameters, run.cluster.model());
 }
 
-// The veto: a bucket of one shard that isn't finite skips the step on all of them.
+// The veto: a bucket of one shard that isn't finite skips the step on all shards.
 TEST(SyncNonfinite, SkipsTheStepOnAllShardsAndCountsIt) {
   TrainSection train = sync_train(0);
   SyncTraining run(3, train, 2, 5);
@@ -269,7 +269,7 @@ TEST(SyncRoster, AWorkerThatLeavesIsNoLongerWaitedFor) {
   }
 }
 
-// A shard that wasn't connected when the roster changed hears of it as soon as it is.
+// A shard that wasn't connected when the roster changed gets the roster when it connects.
 TEST(SyncRoster, AShardThatConnectsLaterIsToldWhichOneIsInForce) {
   Actions unheard;
   Roster smaller = roster_of(3, 2);
@@ -287,7 +287,7 @@ TEST(SyncRoster, AShardThatConnectsLaterIsToldWhichOneIsInForce) {
   EXPECT_EQ(std::get<SendNews>(said[0]).message.roster.members, smaller.members);
 }
 
-// It has reported while its link to the pacer was away: nobody else makes it report again.
+// The shard reported while its link to the pacer was away, and nothing else makes it report again.
 TEST(SyncStaged, AShardThatConnectsAgainReportsTheOpenStepAgain) {
   for (const bool clips : {false, true}) {
     TrainSection train = sync_train(0);
@@ -312,7 +312,7 @@ TEST(SyncStaged, AShardThatConnectsAgainReportsTheOpenStepAgain) {
   }
 }
 
-// Ranks mean nothing without the roster that they are of.
+// Ranks have no meaning without their roster.
 TEST(SyncRoster, ACommitOfAnotherRosterIsNoStepButABug) {
   SyncTraining run(2, sync_train(0), 2, 1);
   Commit commit;

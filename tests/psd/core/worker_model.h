@@ -1,4 +1,4 @@
-// Workers that train against a ShardCluster, each push of random gradients; they keep the rules that real ones keep.
+// Workers that train on a ShardCluster with random gradients. They keep the rules of real workers.
 #pragma once
 
 #include <cmath>

@@ -66,7 +66,7 @@ TEST(Store, MoreMemoryThanThereIsIsAnError) {
   EXPECT_THROW(MemoryBlock(std::uint64_t{1} << 60), std::bad_alloc);
 }
 
-// What the first event asked for would be lost.
+// A nested event would lose the outer event's actions.
 TEST(ShardDeathTest, AnEventFromWithinAnotherIsABug) {
   struct Reenters final : Outside {
     Shard* shard = nullptr;
@@ -85,7 +85,7 @@ TEST(ShardDeathTest, AnEventFromWithinAnotherIsABug) {
   EXPECT_DEATH(shard.handle(Instant(), ChannelOpened{ChannelId(1), worker(0)}, outside), "check failed");
 }
 
-// v7 and v3 learn, v12 is state: a value, averaged in sync, mixed in by 1 / workers in async; no slots touched.
+// v7 and v3 are trainable, v12 is state: a value, averaged in sync, mixed in by 1 / workers in async; no slots.
 class StoreWithState : public testing::Test {
  protected:
   StoreWithState() {
@@ -175,7 +175,7 @@ TEST(Store, CopyThatUpdatesHaveMadeIsWhole) {
   EXPECT_NE(store.copy_bucket(), nullptr);
 }
 
-// Clipping by the global norm reads each worker's gradient once: the step is made of the sums that were measured.
+// Clipping by the global norm reads each worker's gradient once: the step uses the measured sums.
 TEST(Store, AMeasuredStepUsesTheSumsThatWereMeasured) {
   TrainSection train;
   train.mode = Mode::kSync;
