@@ -1,4 +1,4 @@
-// What transport/connection.h promises, on every transport.
+// The promises of transport/connection.h, on every transport.
 #include <algorithm>
 #include <asio/post.hpp>
 #include <thread>
@@ -12,7 +12,7 @@ namespace {
 
 using wire::FrameType;
 
-// A transport under test, and an address on which it listens.
+// A transport under test, with an address to listen on.
 struct Kind {
   const char* name;
   std::unique_ptr<Transport> (*make)(MemoryNetwork& network);
@@ -255,7 +255,7 @@ TEST_P(Contract, WhilePausedNothingIsDeliveredAndNothingIsLost) {
 
 TEST_P(Contract, UnknownTypesArePassedOnWithTheirPayload) {
   connect_and_start();
-  server->refuse_landing = true;  // it isn't asked
+  server->refuse_landing = true;  // it isn't called
   const auto payload = pattern(200'000, 7);
   client->send(FrameType(1234), 1, payload);
   client->send(FrameType::kControl, 2, {});
@@ -396,7 +396,7 @@ TEST_P(Contract, ConnectionsBeyondTheLimitAreClosedAndSeatsComeBack) {
   limits.hello_timeout = std::chrono::minutes(10);
   listen(limits);
   std::vector<std::unique_ptr<End>> clients;
-  int failed = 0;  // tcp: a connection that is closed before its hello is written may fail in either place
+  int failed = 0;  // tcp: a connection closed before its hello is written may fail in dial() or later
   for (int i = 0; i < 300; ++i) {
     transport->dial(loop, listener->address(), hello(), std::chrono::seconds(30), [&](auto dialled) {
       if (!dialled) {

@@ -1,4 +1,4 @@
-// What the transport tests speak with: a handler that records, and a loop that runs until something is true.
+// For the transport tests: a handler that records, and a loop that runs until a condition holds.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ inline std::string text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Bytes that differ by place and by `seed`.
+// Bytes that differ by position and by `seed`.
 inline std::vector<std::byte> pattern(std::size_t size, unsigned seed) {
   std::vector<std::byte> bytes(size);
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>((i * 31 + seed * 97 + (i >> 8)) & 0xff);
@@ -110,7 +110,7 @@ class End : public ConnectionHandler {
   bool closed_by_us_ = false;
 };
 
-// Runs the loop until `done`; false if that takes more than a minute, which only a broken transport needs.
+// Runs the loop until `done`; false after a minute, which only a broken transport takes.
 inline bool run_until(asio::io_context& loop, const std::function<bool()>& done) {
   const auto guard = asio::make_work_guard(loop);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -122,7 +122,7 @@ inline bool run_until(asio::io_context& loop, const std::function<bool()>& done)
   return true;
 }
 
-// Runs what is ready.
+// Runs all ready handlers.
 inline void run_ready(asio::io_context& loop) {
   loop.restart();
   while (loop.poll() > 0) loop.restart();

@@ -1,4 +1,4 @@
-// A chief that a test plays by hand, at "memory:chief": it answers hellos and heartbeats and keeps what it hears.
+// A chief at "memory:chief" that a test plays: it answers hellos and heartbeats and keeps what it receives.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +50,7 @@ class FakeChief final : public ControlHandler {
   void on_answer(const wire::HelloAnswer&) override {}
   void on_message(wire::ControlMessage message) override {
     if (std::holds_alternative<Heartbeat>(message) && answers_heartbeats)
-      (void)link->send(HeartbeatAnswer{Term(1), timeout});  // where the test closes the link, nobody hears it
+      (void)link->send(HeartbeatAnswer{Term(1), timeout});  // a test may have closed the link
     heard.push_back(std::move(message));
   }
   void on_closed(const Error&) override {}

@@ -65,8 +65,8 @@ TEST(ObedienceTest, ChiefOfAnOlderVersionIsObeyedByItsTerm) {
   EXPECT_EQ(task.hear(chief(5, 0)).verdict, Verdict::kRefuse);
 }
 
-// Chiefs start, folders are copied, and tasks meet whichever chief lives: I25, and what a task holds is always known to
-// the chief that it obeys.
+// Chiefs start, folders are copied, and tasks meet the living chief: I25, and the chief that a task obeys always knows
+// what the task holds.
 TEST(ObedienceTest, NoTaskObeysTwoChiefsOfOneTermOrHoldsWhatItsChiefDoesNotKnow) {
   struct Folder {
     std::uint64_t term = 0;

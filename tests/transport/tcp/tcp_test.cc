@@ -1,4 +1,4 @@
-// What is tcp's own: strangers on the port, addresses, sockets that were handed over.
+// What only tcp has: strangers on the port, addresses, inherited sockets.
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -34,7 +34,7 @@ class Tcp : public testing::Test {
   static void say(const Descriptor& fd, Bytes bytes) {
     ASSERT_EQ(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  // Whether the other side has closed it.
+  // Whether the other side has closed the socket.
   bool hung_up(const Descriptor& fd) {
     return run_until(loop, [&fd] {
       char c;
@@ -93,7 +93,7 @@ TEST_F(Tcp, ASilentStrangerIsClosedAfterTheHelloTimeout) {
   EXPECT_TRUE(hung_up(slow));
   EXPECT_EQ(listener->refused(), 2u);
   EXPECT_TRUE(arrivals.empty());
-  // It is the timeout that closes them: one who has an hour is waited for, and heard when it goes on.
+  // The timeout is what closes them: with an hour, a slow peer is waited for and heard when it goes on.
   limits.hello_timeout = std::chrono::hours(1);
   listen(limits);
   const Descriptor patient = stranger(), quick = stranger();
@@ -253,7 +253,7 @@ TEST_F(Tcp, AnAddressThatIsNotOursIsAConfigError) {
 }
 
 TEST_F(Tcp, ADialThatNobodyAnswersEndsAtItsDeadlineAndProvesNothing) {
-  // A listener whose queue is full answers nothing: the kernel drops what more comes.
+  // A listener whose queue is full answers nothing: the kernel drops further connections.
   const Descriptor full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in any{};
   any.sin_family = AF_INET;

@@ -1,4 +1,4 @@
-// Every message, every field, there and back; bounds; bytes that make no sense.
+// Every message and every field, encoded and decoded; bounds; malformed bytes.
 #include "transport/wire/codec.h"
 
 #include <gtest/gtest.h>
@@ -111,10 +111,11 @@ TEST(ControlCodec, ValuesThatMakeNoSenseAreRefusedByTheReader) {
   EXPECT_NE(why_refused(lines).find("log level 4"), std::string::npos);
 }
 
-// As a peer would send it: what our own writer would cut or refuse. Many messages are, but for their kind, one text.
+// A text as a peer would send it: our own writer would truncate or refuse it. Many messages hold one text beside their
+// kind.
 Result<ControlMessage> read_text_as(std::uint16_t kind, const std::string& text) {
   std::vector<std::byte> bytes = expect_ok(encode(StatusAnswer{text})).bytes;
-  // Behind the segment table, which has a number for each segment and one more, in whole words, and the root pointer.
+  // The text follows the segment table (a number for each segment and one more, in whole words) and the root pointer.
   const std::size_t segments = std::to_integer<std::size_t>(bytes[0]) + 1;
   const std::size_t kind_at = (segments / 2 + 1) * 8 + 8;
   bytes[kind_at] = static_cast<std::byte>(kind & 0xff);
@@ -247,7 +248,7 @@ TEST(SessionCodec, AnOverlongRefusalLosesItsEndAndStillFits) {
 
 TEST(DataCodec, EveryMessageComesBackTheSameFromOneScratchBuffer) {
   ScratchBuffer scratch;
-  for (int round = 0; round < 2; ++round) {  // what one message leaves behind must not show in the next
+  for (int round = 0; round < 2; ++round) {  // the content of one message must not show in the next
     EXPECT_TRUE(same(filled<Push>(), expect_ok(decode_push(encode(filled<Push>(), scratch)))));
     EXPECT_TRUE(same(filled<Pull>(), expect_ok(decode_pull(encode(filled<Pull>(), scratch)))));
     EXPECT_TRUE(same(filled<Parameters>(), expect_ok(decode_parameters(encode(filled<Parameters>(), scratch)))));

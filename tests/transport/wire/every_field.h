@@ -1,5 +1,5 @@
-// Goes through the fields of any message struct, so that a round trip can be tested with no field left out, also not
-// one that is added tomorrow: fill() gives each a value of its own, same() compares them all.
+// Visits the fields of any message struct, so that a round trip tests every field, even one that is added later: fill()
+// gives each field a different value, same() compares them all.
 #pragma once
 
 #include <array>
@@ -35,10 +35,10 @@ constexpr std::size_t count_fields() {
   else
     return sizeof...(Args);
 }
-// A wrong number doesn't compile in with_fields().
+// A wrong number of fields doesn't compile in with_fields().
 template <typename T>
 inline constexpr std::size_t kFields = count_fields<T>();
-// An optional takes Anything in two ways, which counts as none.
+// An optional accepts Anything in two ways, which counts as none.
 template <>
 inline constexpr std::size_t kFields<LeaseGrant> = 5;
 template <>
@@ -48,7 +48,7 @@ inline constexpr std::size_t kFields<Heartbeat> = 12;
 template <>
 inline constexpr std::size_t kFields<ShardWritten> = 10;
 
-// Calls f(field of a, field of b) for each. Long because it is a table.
+// Calls f(field of a, field of b) for each field. Long because it is a table.
 template <typename T, typename F>
 void with_fields(T& x, T& y, F f) {
   constexpr std::size_t n = kFields<std::remove_const_t<T>>;

@@ -1,4 +1,4 @@
-// The header's bytes, and frames out of streams that come in any pieces, or make no sense.
+// The header's bytes, and frames from streams that come in any pieces or are malformed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ FrameHeader header_of(FrameType type, std::uint64_t sequence = 0) {
   return header;
 }
 
-// A reader that is fed a stream, and what came out.
+// A reader that is fed a stream, and the frames it returned.
 struct Fed {
   struct Frame {
     FrameHeader header;
@@ -52,7 +52,7 @@ struct Fed {
   std::string error;
   bool foreign = false;
 
-  // Feeds at most `piece` bytes at a time (as a socket would, into the room that is offered).
+  // Feeds at most `piece` bytes at a time into the offered room, as a socket would.
   void feed(std::span<const std::byte> stream, std::size_t piece = 1 << 20) {
     while (!stream.empty() && error.empty() && !foreign) {
       const auto [first, second] = reader.room();
@@ -164,7 +164,7 @@ TEST(FrameReader, SaysThatAFrameIsUnderWay) {
   EXPECT_TRUE(fed.reader.in_frame());
 }
 
-// Overwrites a field of a header, checksum included, as a peer of bad will would.
+// Overwrites a header's field and corrects the checksum, as a malicious peer would.
 Stream with_field(std::size_t at, std::uint64_t value, std::size_t size, FrameType type = FrameType::kPush) {
   Stream stream = frame_bytes(header_of(type), {}, {});
   for (std::size_t i = 0; i < size; ++i) stream[at + i] = static_cast<std::byte>(value >> (8 * i));

@@ -1,5 +1,5 @@
-// Damaged messages: every decoder answers any bytes with an error that has words, or with a value that survives being
-// written and read again.
+// Damaged messages: for any bytes every decoder returns an error with a text, or a value that can be encoded and
+// decoded again.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +16,7 @@ using Message = std::vector<std::byte>;
 
 constexpr int kRoundsPerMessage = 400;
 
-// How often bytes were refused, and read.
+// How many inputs were refused, and how many were read.
 struct Tally {
   int refused = 0;
   int read = 0;
@@ -26,8 +26,8 @@ Message copy_of(Bytes bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-// What codec.h promises of any bytes: an error of kData that says what makes no sense (of a control message also
-// kConfig: a later version knows it), or a value that is written and read again as it is.
+// The promise of codec.h for any bytes: a kData error that says what is wrong (for a control message also kConfig, if a
+// later version knows it), or a value that encodes and decodes to itself.
 template <typename Decode, typename Encode>
 void expect_error_or_value(Tally& tally, const char* what, Bytes bytes, const Decode& decode, const Encode& encode) {
   const auto value = decode(bytes);
@@ -122,7 +122,7 @@ TEST(WireFuzz, DamagedMessagesAreAnErrorOrAValue) {
         default:
           break;
       }
-      // Half of the damage is to single bits, half to the words that hold pointers and sizes.
+      // Half of the damage hits single bits, half the words that hold pointers and sizes.
       for (unsigned n = 1 + random() % 6; n > 0 && !bad.empty(); --n) {
         if (random() % 2 == 0)
           bad[random() % bad.size()] ^= static_cast<std::byte>(1u << (random() % 8));
@@ -134,7 +134,7 @@ TEST(WireFuzz, DamagedMessagesAreAnErrorOrAValue) {
       tally.read += round_tally.read;
       if (testing::Test::HasFailure()) FAIL() << "round " << round << " of a message of " << good.size() << " bytes";
     }
-    // Else the damage is too great to try anything, or too small.
+    // Otherwise the damage is too heavy or too light to test anything.
     EXPECT_GT(tally.read, 0) << "of a message of " << good.size() << " bytes";
     EXPECT_GT(tally.refused, 0) << "of a message of " << good.size() << " bytes";
   }
@@ -145,7 +145,7 @@ TEST(WireFuzz, RandomBytesAreAnErrorOrAValue) {
   for (int round = 0; round < 5000; ++round) {
     Message bytes(random() % 256);
     for (std::byte& b : bytes) b = static_cast<std::byte>(random());
-    if (bytes.size() > 16 && round % 2 == 0) {  // with a good segment table more of them get further
+    if (bytes.size() > 16 && round % 2 == 0) {  // with a valid segment table, decoding gets further
       const std::uint64_t table = static_cast<std::uint64_t>(bytes.size() / 8 - 1) << 32;
       for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::byte>(table >> (8 * i));
       bytes.resize(bytes.size() / 8 * 8);
@@ -155,7 +155,7 @@ TEST(WireFuzz, RandomBytesAreAnErrorOrAValue) {
   }
 }
 
-// A message whose list pointers all name the same few words: read naively it would grow beyond all bounds.
+// A message whose list pointers all name the same few words: read naively, it would grow beyond all bounds.
 TEST(WireFuzz, SmallBytesDoNotMakeBigValues) {
   Message bytes(4096);
   // Segment table, a root pointer to a struct of 1 data word and 1 pointer, that pointer: a list of 2^29 - 1 structs of
