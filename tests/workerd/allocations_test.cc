@@ -65,7 +65,7 @@ Layout two_shards() {
   return layout;
 }
 
-// A folder that is there as long as this.
+// A folder that is removed with this object.
 struct Folder {
   Folder() { std::filesystem::create_directories(path); }
   ~Folder() { std::filesystem::remove_all(path); }

@@ -1,5 +1,5 @@
-// A whole worker, but for its process: real main loop, real step thread, real sockets, the fake engine; against a chief
-// and shards by hand.
+// A whole worker except its process: real main loop, step thread and sockets, and the fake engine; the test plays the
+// chief and the shards.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -155,7 +155,7 @@ class WorkerProcessTest : public ::testing::Test {
     const std::lock_guard lock(gate_.mutex);
     return gate_.inside;
   }
-  // Of its metrics: {missing, permission, corrupt, unfit}.
+  // The counts in its metrics: {missing, permission, corrupt, unfit}.
   std::vector<std::string> data_errors() const {
     metrics::Page page;
     worker_->collect(page);
@@ -171,7 +171,7 @@ class WorkerProcessTest : public ::testing::Test {
     }
     return counts;
   }
-  // What the shards hold after each record was used once: parameters begin at 0.
+  // The shards' parameters after each record was used once: they begin at 0.
   std::vector<float> expected() const {
     float sum = 0.0F;
     for (std::uint64_t r = 0; r < kRecords; ++r) sum += static_cast<float>(r % 7 + r % 10);
@@ -191,7 +191,7 @@ class WorkerProcessTest : public ::testing::Test {
   GatedEngine::Gate gate_;
   std::uint64_t leases_ = 0;
   std::optional<Error> refused_;
-  std::optional<Error> no_engine_;  // why none can be made
+  std::optional<Error> no_engine_;  // why no engine can be made
   std::unique_ptr<Worker> worker_;
 };
 
@@ -302,7 +302,7 @@ TEST_F(WorkerProcessTest, CutChannelsLoseAndRepeatNothing) {
   std::uint64_t frames = 0;
   shards_.intercept = [&frames](Peer& peer, const wire::FrameHeader&) {
     if (++frames % 7 != 0) return false;
-    peer.connection->close();  // the frame was taken by nobody, or its answer is lost
+    peer.connection->close();  // the frame wasn't taken, or its answer is lost
     return true;
   };
   open_and_start();
@@ -316,7 +316,7 @@ TEST_F(WorkerProcessTest, ShardThatSendsGarbageIsAccusedAndTrainingGoesOnOverANe
   start_worker();
   lend_all();
   std::uint64_t frames = 0;
-  const Peer* garbler = nullptr;  // takes nothing more
+  const Peer* garbler = nullptr;  // the peer that sends garbage; it takes no more frames
   shards_.intercept = [&frames, &garbler](Peer& peer, const wire::FrameHeader&) {
     if (++frames != 6) return &peer == garbler;
     garbler = &peer;
@@ -411,7 +411,7 @@ TEST_F(WorkerProcessTest, ChiefThatComesBackHearsWhatItMissed) {
   close_gate();
   open_and_start();
   run_until(loop_, [this] { return is_inside(); });
-  // Both leases are needed: the second is asked for when the chief is back.
+  // Both leases are needed: the worker asks for the second when the chief is back.
   chief_->worker().connection->close();
   open_gate();
   run_until(loop_, [this] { return chief_->peers.size() > 1; });

@@ -1,5 +1,5 @@
-// The kernels of this machine against naive twins in double precision, over random shapes. Arrays are as large as the
-// contract says, so that the address sanitizer sees a step beyond.
+// This machine's kernels against naive twins in double precision, over random shapes. Arrays are exactly as large as
+// the contract says, so that the address sanitizer notices an access beyond.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ std::vector<const Kernels*> kernels_here() {
 
 using Floats = std::vector<float>;
 
-// A set that this machine can't run is left out of all tests below, and said so here.
+// Reports the sets that this machine can't run; the tests below leave them out.
 TEST(Kernels, OfEachWidthAreTested) {
   std::string missing;
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) missing += " AVX2 with FMA";

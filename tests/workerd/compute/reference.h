@@ -1,4 +1,4 @@
-// Naive twins of the builtin models in double precision, forward only: gradients of an engine are compared with central
+// Naive twins of the builtin models in double precision, forward only: an engine's gradients are compared with central
 // differences of these losses.
 #pragma once
 
@@ -151,7 +151,7 @@ inline double cnn_loss(const ModelSection& model, const Variables& v, const Batc
 // d loss / d variables[v][e] by central differences. LossFunction: double(const Variables&).
 template <typename LossFunction>
 double difference(const LossFunction& loss, Variables variables, std::size_t v, std::size_t e) {
-  constexpr double kStep = 1e-7;  // small: a pool whose largest value changes within the step has no derivative
+  constexpr double kStep = 1e-7;  // small: a pool whose largest value changes within it has no derivative
   const double at = variables[v][e];
   variables[v][e] = at + kStep;
   const double above = loss(variables);

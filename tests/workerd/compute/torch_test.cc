@@ -50,7 +50,7 @@ class Bench {
     for (float& target : targets_) target = target * 0.5F + 0.5F;
   }
 
-  // Most inputs become zero, so that the products over what is left are taken.
+  // Makes most inputs zero, so that the sparse products are used.
   void make_sparse() {
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       if (i * 2654435761U % 101 > 20) inputs_[i] = 0.0F;
@@ -83,7 +83,7 @@ class Bench {
   std::vector<float> targets_;
 };
 
-// Every `stride`-th gradient element of each variable, and its last, is that of `loss`.
+// Compares every `stride`-th gradient element of each variable, and its last, with that of `loss`.
 template <typename LossFunction>
 void expect_gradients_of(const LossFunction& loss, Bench& bench, std::size_t stride) {
   const Variables parameters = bench.parameters();
@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(Loss::kSoftmaxCrossEntropy, Loss::kMse, Loss::kSigmoidCrossEntropy)),
     name_of);
 
-// The methods for few rows, many rows and sparse inputs, each over shapes that don't divide by vectors or tiles.
+// The methods for few rows, many rows and sparse inputs, each over shapes that aren't multiples of vectors or tiles.
 TEST(MlpGradientsOfShapes, EqualFiniteDifferences) {
   struct Case {
     std::uint64_t examples;
@@ -165,7 +165,7 @@ TEST(MlpEngine, SparseAndDenseProductsAgree) {
   ASSERT_TRUE(bench.compute(bench.with_labels()).has_value());
   const std::vector<float> sparse = bench.flat_gradients();
   for (float& input : bench.inputs())
-    if (input == 0.0F) input = 1e-30F;  // nothing, but not zero
+    if (input == 0.0F) input = 1e-30F;  // almost zero, but not zero
   ASSERT_TRUE(bench.compute(bench.with_labels()).has_value());
   for (std::size_t e = 0; e < sparse.size(); ++e) ASSERT_NEAR(sparse[e], bench.flat_gradients()[e], 1e-6) << e;
 }

@@ -8,7 +8,7 @@
 namespace disttrain::workerd {
 namespace {
 
-// One core whose outside world is played by hand. Two shards: buckets 0 and 2 at shard 0, bucket 1 at shard 1.
+// One core whose environment the test plays. Two shards: buckets 0 and 2 at shard 0, bucket 1 at shard 1.
 class WorkerCoreTest : public ::testing::Test {
  protected:
   WorkerCoreTest() {
@@ -31,14 +31,14 @@ class WorkerCoreTest : public ::testing::Test {
     EXPECT_EQ(take<ReportOpened>().size(), 1U);
     give(Start{});
   }
-  // Up to the first computation.
+  // Runs up to the first computation.
   void begin_and_pull(Step version = Step(0)) {
     begin();
     for (const SendPull& pull : take<SendPull>()) answer_pull(pull, version);
     make_batches_ready();
     begin_work(version);
   }
-  // ssp: once there is a batch.
+  // ssp: call once there is a batch.
   void begin_work(Step version = Step(0)) {
     for (const SendPull& pull : take<SendPull>()) {
       EXPECT_TRUE(pull.pull.begins);
@@ -297,7 +297,7 @@ TEST_F(WorkerCoreTest, StopDoesNotWaitForASynchronousStepThatOthersLeft) {
   give(Computed{0.5F});
   give(StopRequested{});
   EXPECT_EQ(take<ReportFinished>().size(), 1U);
-  // The final evaluation goes on beside the push that nobody answers.
+  // The final evaluation runs although the push isn't answered.
   take<SendPush>();
   give(EvaluateRequested{});
   for (const SendPull& pull : take<SendPull>()) answer_pull(pull, Step(0));
@@ -463,7 +463,7 @@ TEST_F(WorkerCoreTest, PsThatIsNotReachedIsAccusedAgainAndAgainUntilItIs) {
   EXPECT_TRUE(accused[0].withdrawn);
 }
 
-// One that others share is the chief's to judge.
+// Only the chief judges a wait that other workers share.
 TEST_F(WorkerCoreTest, WaitForOthersEndsOnlyAfterTheChiefHasJudgedIt) {
   facts_.config.train.mode = Mode::kSync;
   begin_and_pull();
@@ -499,7 +499,7 @@ TEST_F(WorkerCoreTest, StalledWaitNamesTheShardThatDoesNotAnswer) {
   EXPECT_NE(failed[0].error.message.find("120 s"), std::string::npos) << failed[0].error.message;
 }
 
-// Its clock jumped, or it was stopped: nobody made it wait.
+// The worker's clock jumped, or the worker was stopped: no peer made it wait.
 TEST_F(WorkerCoreTest, TimeThatTheWorkerSleptIsNobodysStall) {
   facts_.config.data.sharding = Sharding::kLease;
   begin_and_pull();
@@ -518,7 +518,7 @@ TEST_F(WorkerCoreTest, StalledInputNamesTheLease) {
   EXPECT_NE(take<Fail>().at(0).error.message.find("lease"), std::string::npos);
 }
 
-// Nobody else gives leases, and nobody can say that a ps is gone.
+// Only a chief gives leases, and only a chief can say that a ps is gone.
 TEST_F(WorkerCoreTest, WithoutAChiefNoTimeRunsOut) {
   facts_.config.data.sharding = Sharding::kLease;
   begin_and_pull();
@@ -670,7 +670,7 @@ TEST_F(WorkerCoreTest, PhaseTimesAddUp) {
   EXPECT_EQ(of(Phase::kWait), std::chrono::milliseconds(1));
 }
 
-// A checkpoint waits for the mark, and the mark for the end of the push, some frames of which have left.
+// A checkpoint waits for the mark, and the mark for the end of a push that has sent some of its frames.
 TEST_F(WorkerCoreTest, PushThatHasBegunIsEndedInAPauseWhereAMarkWaitsForIt) {
   facts_.config.train.mode = Mode::kAsync;
   begin_and_pull();
@@ -686,8 +686,8 @@ TEST_F(WorkerCoreTest, PushThatHasBegunIsEndedInAPauseWhereAMarkWaitsForIt) {
   EXPECT_TRUE(take<Compute>().empty());
 }
 
-// The chief asks again over each new connection. A second mark for the attempt would come behind pushes that the first
-// one holds, and let them go before the cut.
+// The chief repeats the order over each new connection. A second mark for the attempt would follow pushes that the
+// first one holds, and release them before the cut.
 TEST_F(WorkerCoreTest, MarkThatIsAskedForAgainIsSentOnce) {
   facts_.config.train.mode = Mode::kAsync;
   begin_and_pull();

@@ -1,6 +1,6 @@
-// Several real WorkerCores against shards so naive that they are plainly right, in random order of everything that may
-// happen in any order, with channels that are cut now and then. Gradients are read when a frame arrives and not when it
-// was sent: bytes that changed too early give a wrong sum.
+// Several real WorkerCores against naive shards, with random order wherever the order is free, and with channels that
+// are cut now and then. A gradient is read when its frame arrives, not when it is sent: bytes that change too early
+// give a wrong sum.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -209,7 +209,7 @@ class Fleet {
     give(w, Computed{1.0F});
   }
 
-  // The chief: a random part of what is left, or a block of random length for all.
+  // The chief: lends a random part of what is left, or a block of random length to all.
   void lend(std::size_t w) {
     Worker& worker = *workers_[w];
     if (!worker.wants_lease) return;
@@ -387,7 +387,7 @@ class Fleet {
     worker.computing = action;
     worker.ready_ranges = 0;
     if (rules_.mode != Mode::kSync) return;
-    // One version at all shards, and the one that belongs to this step.
+    // All shards have one version, and it is the one that belongs to this step.
     const auto& parameters = worker.parameters[action.parameters];
     const std::uint64_t version = action.step == 1 ? 0 : action.step - 1 - rules_.pipeline;
     for (std::uint32_t b = 0; b < parameters.size(); ++b)

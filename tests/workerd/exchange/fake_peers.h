@@ -1,5 +1,5 @@
-// The other ends of a worker, by hand, over real tcp on loopback: shards that apply at once whatever comes, and a chief
-// that says what a test makes it say. All of it runs on the test's own loop.
+// A worker's peers, played by the test over real tcp on loopback: shards that apply each frame at once, and a scripted
+// chief. All of them run on the test's own loop.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 
 namespace disttrain::workerd {
 
-// Runs the loop until `done`; a test that hangs fails instead.
+// Runs the loop until `done`; a test that hangs fails.
 inline void run_until(asio::io_context& loop, const std::function<bool()>& done) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(15);
   while (!done()) {
@@ -79,7 +79,7 @@ class Peer : public transport::ConnectionHandler {
   std::vector<std::byte> landing_;
 };
 
-// All shards of a layout behind one address; asynchronous: each frame is added to the parameters as it comes.
+// All shards of a layout at one address; asynchronous: each frame is added to the parameters when it comes.
 class FakeShards {
  public:
   static constexpr std::chrono::milliseconds kBeat{20};
@@ -96,7 +96,7 @@ class FakeShards {
   }
   ~FakeShards() { *alive_ = false; }
 
-  // From now on nothing is sent where nothing was asked.
+  // From now on it sends only answers.
   void keep_silent() { is_silent_ = true; }
 
   std::vector<Owner> owners() const {
@@ -109,12 +109,12 @@ class FakeShards {
   std::vector<std::uint64_t> last;      // by shard: frames taken
   std::vector<std::unique_ptr<Peer>> peers;
   std::uint64_t hellos = 0;
-  std::uint64_t beats = 0;     // one each kBeat, at least
-  std::uint64_t examples = 0;  // that shard 0 has seen
+  std::uint64_t beats = 0;     // at least one each kBeat
+  std::uint64_t examples = 0;  // examples that shard 0 has seen
   std::vector<Interval> visited;
-  // Instead of Welcome, if set and it returns true.
+  // Answers instead of Welcome, if it is set and returns true.
   std::function<bool(Peer&, const ChannelHello&)> answer_hello;
-  // Before a push or pull is handled; true: it isn't.
+  // Called before a push or pull is handled; true: it isn't handled.
   std::function<bool(Peer&, const wire::FrameHeader&)> intercept;
   std::uint64_t finish_after = 0;  // steps at shard 0, 0 = never
 
@@ -221,7 +221,7 @@ class FakeShards {
   std::unique_ptr<transport::Listener> listener_;
 };
 
-// Keeps what the worker says, by type, and says what it is told to.
+// Keeps the worker's messages by type, and sends what the test orders.
 class FakeChief {
  public:
   explicit FakeChief(asio::io_context& loop, const std::string& at = "127.0.0.1:0") : loop_(loop) {

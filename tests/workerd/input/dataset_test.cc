@@ -1,4 +1,4 @@
-// Batches out of data sets, and whether a model fits one.
+// Batches from data sets, and whether a model fits a data set.
 #include <gtest/gtest.h>
 
 #include "common/builtin.h"

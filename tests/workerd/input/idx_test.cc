@@ -130,7 +130,7 @@ TEST_F(Idx, NegativeLabelsAreTargets) {
 
 // ---- what can be wrong ----
 
-// The key of the folder is to blame, not that of the pattern.
+// The message names the key of the folder, not the key of the pattern.
 TEST_F(Idx, MissingFolderIsNamedWithItsKey) {
   Source elsewhere = source(kIdx, folder_, "*");
   elsewhere.path = folder_ / "nowhere";

@@ -1,4 +1,4 @@
-// Small data files for the tests of workerd/input, in a folder that goes with the test.
+// Small data files for the tests of workerd/input, in a folder that is removed with the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -139,7 +139,7 @@ inline std::unique_ptr<Dataset> load(const Source& source) {
   return loaded ? std::move(*loaded) : nullptr;
 }
 
-// The loading must fail with this code and a message that holds all of the parts.
+// Loading must fail with this code and a message that contains all of the parts.
 inline void expect_error(const Source& source, ErrorCode code, const std::vector<std::string>& parts) {
   const Result<std::unique_ptr<Dataset>> loaded = load_dataset(source);
   ASSERT_FALSE(loaded);

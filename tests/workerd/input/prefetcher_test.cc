@@ -29,7 +29,7 @@ MemoryDataset numbered() {
   return {std::move(contents), 0, kRecords, 1.0};
 }
 
-// Counts how often it was rung; a thread can wait for that.
+// Counts its rings; a thread can wait for a number of them.
 class Bell {
  public:
   void ring() {
@@ -52,7 +52,7 @@ class Bell {
   int rung_ = 0;
 };
 
-// Gathers only as many times as it is let.
+// Gathers only as many times as it is allowed.
 class GatedDataset final : public Dataset {
  public:
   std::uint64_t records() const override { return inner_.records(); }
@@ -205,11 +205,11 @@ TEST(Prefetcher, CancelDropsEverythingAndNewRequestsAreMade) {
   EXPECT_EQ(labels_of(*batch), (std::vector<std::int64_t>{50}));
 }
 
-// With 4 batches ahead the thread sleeps until one is left of them, then makes three in one go.
+// With 4 batches ahead the thread sleeps until one of them is left, then makes three in one burst.
 TEST(Prefetcher, ThreadIsNotWokenForEachBatch) {
   const MemoryDataset dataset = numbered();
   Prefetcher prefetcher(dataset, file_order(), {.batch_size = 1, .prefetch = 4, .target_width = 0});
-  // Few are ready and some are wanted: the thread is awake and makes all that are wanted.
+  // Few are ready and some are requested: the thread is awake and makes all requested ones.
   const auto settle = [&prefetcher](std::uint64_t made) {
     if (prefetcher.stats().ready > 1) return;
     while (prefetcher.stats().batches < made) std::this_thread::yield();
@@ -227,7 +227,7 @@ TEST(Prefetcher, ThreadIsNotWokenForEachBatch) {
     request();
     settle(ticket);
   }
-  // Three batches a wake-up; two, if the thread went to sleep before the request behind a pop came.
+  // Three batches per wake-up; two if the thread went to sleep before the request that follows a pop.
   EXPECT_LE(prefetcher.stats().wakeups - before, 30u / 2 + 1);
   EXPECT_GE(prefetcher.stats().batches, 31u);
 }
@@ -241,7 +241,7 @@ TEST(Prefetcher, EndsWithWorkLeft) {
   }
 }
 
-// A consumer that behaves at random, for the thread sanitizer: what comes out is what was asked for, in order.
+// A consumer that acts at random, for the thread sanitizer: batches come out as requested, in order.
 TEST(Prefetcher, SurvivesARandomConsumer) {
   const MemoryDataset dataset = numbered();
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
