@@ -70,7 +70,7 @@ TEST(Initialize, GlorotIsUniformWithinItsLimit) {
   EXPECT_GT(moments.largest, limit * 0.999);
 }
 
-// The law that placement relies on: any split gives the same bits.
+// Placement relies on this law: any split gives the same bits.
 TEST(Initialize, AnySplitGivesTheSameBits) {
   Random random(2026);
   for (InitializerKind kind : {InitializerKind::kNormal, InitializerKind::kHe, InitializerKind::kGlorot}) {

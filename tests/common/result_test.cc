@@ -1,4 +1,4 @@
-// What may be tested as a truth and what may not is settled when this compiles.
+// This file compiles only if the right types can be tested with `if`, and the others can't.
 #include "common/result.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 template <typename T>
 inline constexpr bool kMayBeTested = std::is_constructible_v<bool, T>;  // `if (value)`, `!value`, `value && other`
 
-// `if (is_own_address(...))` took every address that resolves for this host's own.
+// `if (is_own_address(...))` once took every address that resolves for this host's own.
 static_assert(!kMayBeTested<Result<bool>> && !kMayBeTested<const Result<bool>&>);
 static_assert(!kMayBeTested<Result<std::optional<int>>>);
 static_assert(!kMayBeTested<Result<std::optional<std::string>>>);

@@ -1,4 +1,4 @@
-// On the real disk of this machine.
+// On this machine's real disk.
 #include "common/checkpoint/disk_files.h"
 
 #include <fcntl.h>
@@ -45,7 +45,7 @@ TEST_F(DiskFilesTest, CheckpointsAreSavedKeptAndLoaded) {
   EXPECT_TRUE(loaded) << loaded.error().message;
 }
 
-// By flock(2) NFS refuses it to others.
+// NFS refuses an exclusive lock on a file that is not open for writing (flock(2)).
 TEST_F(DiskFilesTest, ExclusiveLockIsThatOfAFileOpenForWriting) {
   const auto lock = lock_job_folder(files_, folder_, "job");
   ASSERT_TRUE(lock) << lock.error().message;
@@ -105,7 +105,7 @@ TEST_F(DiskFilesTest, FilesOfAnySizeAreWhatWasAppended) {
     const auto file = files_.create(path);
     ASSERT_TRUE(file);
     ASSERT_TRUE((*file)->reserve(size));
-    // Small pieces first, then all that is left.
+    // Small pieces first, then the whole rest.
     for (std::size_t at = 0, piece = 1; at < size; piece *= 7) {
       const std::size_t count = at > 20'000 ? size - at : std::min(piece, size - at);
       ASSERT_TRUE((*file)->append(Bytes(content).subspan(at, count)));

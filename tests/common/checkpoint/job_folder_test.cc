@@ -213,7 +213,7 @@ TEST_F(JobFolderTest, WhereNoVariableIsCutTheUsualIndexNamesTheFiles) {
   EXPECT_TRUE(verify_files(files_, path, open_checkpoint(files_, path)->manifest));
 }
 
-// Whatever operation fails, it is said, the one before stays, and the next attempt succeeds.
+// Whatever operation fails, an error says so, the checkpoint before stays, and the next attempt succeeds.
 TEST_F(JobFolderTest, FailureOfAnyOperationLeavesTheOneBefore) {
   using Op = MemoryFiles::Op;
   saved(1, 10);

@@ -1,6 +1,6 @@
-// A file system in memory that records what is done to it, fails where it is told to, and can be what a crash would
-// leave of it. Pessimistic: a name is durable only by sync_directory() of its folder, bytes only by sync() of their
-// file; of what isn't, any part may be there, in any order, torn or as zeros.
+// A file system in memory that records every operation, fails on order, and can become what a crash would leave of it.
+// Pessimistic: a name is durable only after sync_directory() of its folder, bytes only after sync() of their file. Of
+// everything else any part may be left, in any order, torn or as zeros.
 #pragma once
 
 #include <functional>
@@ -20,15 +20,15 @@ class MemoryFiles final : public Files {
   MemoryFiles();
 
   enum class Op { kCreate, kReserve, kAppend, kSync, kMakeDirectory, kRename, kRemove, kSyncDirectory, kOpen };
-  // Asked before each operation; an error is what it returns then, and nothing is done.
+  // Called before each operation; if it returns an error, the operation fails with it and does nothing.
   std::function<std::optional<Error>(Op, const std::string& path)> fault;
-  // Asked of each sync; true: it says that it is done, and isn't.
+  // Called for each sync; true: the sync reports success and does nothing.
   std::function<bool(Op, const std::string& path)> lies;
 
-  // Of all that a folder holds, names and bytes: equal where two are. "": everything.
+  // Hash of all names and bytes in a folder: equal for equal content. "": everything.
   std::uint64_t fingerprint(const std::string& folder = "") const;
 
-  // Operations so far that changed anything or made it durable.
+  // Number of operations so far that changed anything or made it durable.
   std::size_t operations() const { return log_.size(); }
   struct Done {
     Op op;
@@ -36,13 +36,14 @@ class MemoryFiles final : public Files {
     std::string to;  // kRename
   };
   Done done(std::size_t operation) const { return log_[operation].done; }
-  // As if `operation` had never been done, or right after `later`. For crashes only: what is there stays as it is.
+  // After a crash it is as if `operation` had never been done, or right after `later`. The present content stays as it
+  // is.
   void forget(std::size_t operation) { log_[operation].done.op = Op::kOpen; }
   void put_off(std::size_t operation, std::size_t later);
-  // What a crash right after so many operations may leave.
+  // What a crash right after this many operations may leave.
   std::unique_ptr<MemoryFiles> after_crash(std::size_t operations, Random& random) const;
 
-  // All that is there is durable from now on: what a crash left is what the next one begins with.
+  // Makes everything durable: what one crash left is the start of the next.
   void assume_durable();
 
   // For tests that damage files.

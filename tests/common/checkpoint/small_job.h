@@ -1,4 +1,4 @@
-// A job of a few numbers whose checkpoints tests write and read.
+// A job of a few numbers, with checkpoints that tests write and read.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ inline ModelSpec small_model() {
   return model;
 }
 
-// Buckets of so many elements dealt to the shards in turn, the last variable first in the flat order.
+// Buckets of this size, dealt to the shards in turn; the last variable is first in the flat order.
 inline Layout layout_of(const ModelSpec& model, std::uint32_t shards, std::uint64_t bucket_elements) {
   Layout layout{model, shards, std::vector<std::uint64_t>(model.variables.size()), {}};
   std::uint64_t flat = 0;
@@ -38,7 +38,7 @@ inline Layout layout_of(const ModelSpec& model, std::uint32_t shards, std::uint6
   return layout;
 }
 
-// What each shard holds when element i of the flat order has the value base + i, slot s that plus 1000 (s + 1).
+// The content of each shard if element i of the flat order is base + i, and in slot s that plus 1000 (s + 1).
 struct Held {
   std::vector<float> parameters;
   std::vector<std::vector<float>> slots;
@@ -72,7 +72,7 @@ inline Held empty_shard(const Layout& layout, std::uint32_t shard, std::uint32_t
   return Held{nothing, std::vector<std::vector<float>>(slots, nothing)};
 }
 
-// Writes and commits a checkpoint of base = step. The folder is there.
+// Writes and commits a checkpoint with base = step. The folder must exist.
 inline Result<std::string> save(Files& files, const std::string& folder, const Layout& layout, std::uint64_t generation,
                                 std::uint64_t step, std::uint32_t slots = 1, std::uint64_t attempt = 1) {
   if (Status begun = begin_attempt(files, folder, Generation(generation), attempt); !begun)
@@ -102,7 +102,7 @@ inline Result<std::string> save(Files& files, const std::string& folder, const L
   return commit(files, folder, std::move(manifest));
 }
 
-// Every shard of a layout holds what save() wrote at its step.
+// Checks that every shard of a layout loads what save() wrote at its step.
 inline Status load(Files& files, const OpenCheckpoint& from, const Layout& layout, std::uint32_t slots = 1) {
   for (std::uint32_t s = 0; s < layout.shards; ++s) {
     Held held = empty_shard(layout, s, slots);

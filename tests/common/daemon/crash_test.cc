@@ -1,4 +1,4 @@
-// Processes that die of a bug, and what they say as they do. Each is a child of its own.
+// Processes that a bug ends, and what they report. Each is a child process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -65,7 +65,7 @@ TEST(CrashDeathTest, SentSignalNamesItsSender) {
               "crashed: SIGSEGV, sent by process [0-9]+, taken by the thread .*, which need not be the one at fault");
 }
 
-// As systemd's watchdog ends a daemon: not an abort() of its own.
+// Ends like a daemon that systemd's watchdog kills: not by an abort() of its own.
 TEST(CrashDeathTest, AbortFromOutsideNamesItsSender) {
   const auto crash = [] {
     report_as_text();

@@ -28,7 +28,7 @@ TEST(EndDeadlineDeathTest, ProcessThatDoesNotEndIsEndedAndSaysSo) {
       testing::ExitedWithCode(7), "a thread hasn't ended within 0 s");
 }
 
-// Who reads stderr hangs, too.
+// The reader of stderr hangs, too.
 TEST(EndDeadlineDeathTest, LineThatNobodyTakesDoesNotHoldTheEndUp) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
@@ -52,10 +52,10 @@ std::size_t threads() {
   return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
-// Its thread is gone, so that nothing can end the process later.
+// The deadline's thread is gone, so that nothing can end the process later.
 TEST(EndDeadline, ProcessThatEndsInTimeIsLeftAlone) {
   Log log(TaskId{Role::kPs, 0}, LogConfig());
-  std::thread([] {}).join();  // with the first thread a sanitizer starts one of its own
+  std::thread([] {}).join();  // a sanitizer starts its own thread with the first one
   const std::size_t before = threads();
   testing::internal::CaptureStderr();
   {

@@ -1,4 +1,4 @@
-// Processes that run out of what the system lends. Each is a child of its own.
+// Processes that run out of system resources. Each is a child process.
 #include "common/daemon/exhaustion.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ void limit(__rlimit_resource resource, rlim_t most) {
   ::setrlimit(resource, &both);
 }
 
-// GoogleTest would catch it.
+// noexcept, because GoogleTest would catch the exception.
 void uncaught(void (*work)()) noexcept {
   work();
 }
@@ -78,7 +78,7 @@ TEST(ExhaustionTest, IsAnErrorToTryAgain) {
   EXPECT_FALSE(exhaustion_in(std::make_exception_ptr(std::system_error(ECONNRESET, std::system_category()))));
 }
 
-// Ends with 0 where `is_right`, for death tests: a limit that was lowered stays low.
+// Ends with 0 if `is_right`. Used in death tests, because a lowered limit stays low.
 void end(bool is_right, const std::string& said) {
   ::write(STDERR_FILENO, said.data(), said.size());
   ::_exit(is_right ? 0 : 1);

@@ -23,10 +23,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// Stands in for systemd.
-// How often loops are looked at; a hang is counted in looks and not in time, so that a slow machine hangs nobody.
+// The watchdog's time, which sets how often loops are checked. A hang is counted in checks, not in time, so a slow
+// machine hangs nobody.
 constexpr Duration kWatchdog = milliseconds(40);
 
+// Stands in for systemd.
 class ServiceTest : public testing::Test {
  protected:
   ServiceTest() {
@@ -56,7 +57,7 @@ class ServiceTest : public testing::Test {
     setenv("WATCHDOG_USEC", std::to_string(every / std::chrono::microseconds(1)).c_str(), 1);
   }
 
-  // What came since the last call.
+  // The messages since the last call.
   std::vector<std::string> heard() {
     std::vector<std::string> messages;
     char text[4096];
@@ -64,7 +65,7 @@ class ServiceTest : public testing::Test {
       messages.emplace_back(text, static_cast<std::size_t>(size));
     return messages;
   }
-  // All that came until one of them has this in it; fails after a while.
+  // All messages up to the first that contains `what`; fails after a while.
   std::vector<std::string> hear_until(const std::string& what) {
     std::vector<std::string> all;
     for (const Instant end = now() + seconds(10); now() < end;) {
@@ -102,7 +103,7 @@ TEST_F(ServiceTest, StatusIsOneLineOfBoundedLength) {
 }
 
 TEST_F(ServiceTest, SystemdThatDoesNotReadHoldsNobodyUpAndHearsTheNewestLater) {
-  for (int i = 0; i < 1000; ++i) tell_status("many");  // more than its queue has room for
+  for (int i = 0; i < 1000; ++i) tell_status("many");  // more than its queue can hold
   start();
   loop_.run_one_for(seconds(10));
   service_->reloading();
@@ -125,7 +126,7 @@ TEST_F(ServiceTest, WatchdogHearsOfLoopsThatTurn) {
   hear_until("WATCHDOG=1");
 }
 
-// More time for a busy daemon is more time for its watchdog.
+// More time for a busy daemon would also be more time for its watchdog.
 TEST_F(ServiceTest, WatchdogHearsNothingOnceALoopHangsHoweverBusyItIs) {
   watch(kWatchdog);
   state_.is_busy = true;
@@ -145,7 +146,8 @@ TEST_F(ServiceTest, WatchdogHearsNothingOnceALoopHangsHoweverBusyItIs) {
     std::vector<std::string> all;
     for (const Instant end = now() + seconds(60); !is_over() && now() < end;) {
       loop_.run_one_for(milliseconds(10));
-      for (std::string& message : heard()) all.push_back(std::move(message));  // a full socket would drop what comes
+      // a full socket would drop later messages
+      for (std::string& message : heard()) all.push_back(std::move(message));
     }
     EXPECT_TRUE(is_over());
     return all;
@@ -153,7 +155,7 @@ TEST_F(ServiceTest, WatchdogHearsNothingOnceALoopHangsHoweverBusyItIs) {
   take_turns([&said] { return !said.empty(); });
   testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, HasSubstr("the thread shard-0 hasn't turned"));
-  // Ten more looks at the loop find it as it was.
+  // After ten more checks the loop still hasn't moved.
   heard();
   const std::vector<std::string> messages = take_turns([&looks, before = looks] { return looks >= before + 10; });
   EXPECT_THAT(messages, Not(Contains(HasSubstr("WATCHDOG=1"))));

@@ -1,4 +1,4 @@
-// File systems that answer, that may not be looked at, and that hang.
+// File systems that answer, that can't be read, and that hang.
 #include "common/metrics/disks.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(Disks, WhatAnsweredBeforeTheOneThatHangsIsKnownAndAllAreOnceItAnswers) {
   const auto first = disks.ask({"/local", "/nfs"});
   EXPECT_TRUE(first[0]);
   EXPECT_FALSE(first[1]);
-  EXPECT_FALSE(disks.ask({"/local"})[0]);  // there is one thread, and it hangs
+  EXPECT_FALSE(disks.ask({"/local"})[0]);  // the only thread hangs
   server_is_back.set_value();
   EXPECT_TRUE(disks.ask({"/local", "/nfs"})[1]);
 }

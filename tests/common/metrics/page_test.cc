@@ -1,4 +1,4 @@
-// The page of a scrape, as a Prometheus reads it.
+// The page of a scrape, as Prometheus reads it.
 #include "common/metrics/page.h"
 
 #include <gmock/gmock.h>

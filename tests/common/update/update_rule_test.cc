@@ -50,7 +50,7 @@ std::vector<RuleCase> rule_cases() {
   };
 }
 
-// One element in float64, written from the papers and not from rules.cc.
+// One element in float64, written from the papers, not from rules.cc.
 struct Reference {
   double p = 0.0;
   double a = 0.0;
@@ -98,7 +98,7 @@ struct Reference {
   }
 };
 
-// Parameters and slots of a few elements. `offset` elements before them make every span unaligned.
+// Parameters and slots of a few elements. The `offset` elements before them make every span unaligned.
 struct Arrays {
   Arrays(std::size_t elements, std::size_t slot_count, std::size_t offset = 0)
       : size(elements), begin(offset), p(elements + offset), slots(slot_count, std::vector<float>(elements + offset)) {
@@ -141,7 +141,7 @@ class EachRule : public testing::TestWithParam<RuleCase> {
   UpdateRule rule(VectorWidth width = best_vector_width()) const {
     return UpdateRule(GetParam().optimizer, GetParam().clip, width);
   }
-  // Parameters and slots after some steps that were each applied whole.
+  // Parameters and slots after some steps, each applied whole.
   Arrays trained(VectorWidth width, std::size_t size = kOddSize, std::size_t offset = 0) const {
     Arrays arrays(size, rule().slots(), offset);
     for (std::uint64_t t = 0; t < kSteps; ++t)
@@ -206,7 +206,7 @@ TEST_P(EachRule, PiecesGiveTheSameBitsAsTheWhole) {
   EXPECT_EQ(pieces.slots, whole.slots);
 }
 
-// 5003: longer than the blocks in which apply_sum works.
+// 5003: longer than the blocks of apply_sum.
 TEST_P(EachRule, SumOfGradientsIsAppliedAsIfItHadBeenWritten) {
   constexpr std::size_t kSize = 5003;
   Arrays written(kSize, rule().slots());

@@ -20,7 +20,7 @@ std::vector<float> random_values(std::uint64_t seed, std::size_t size) {
   return values;
 }
 
-// The documented order, written down naively.
+// The documented order, computed naively.
 double naive_squared_norm(const std::vector<float>& values) {
   double lanes[16] = {};
   for (std::size_t i = 0; i < values.size(); ++i)

@@ -1,4 +1,4 @@
-// Every vector width that this processor has, the plain one first.
+// Every vector width that this CPU has, the plain one first.
 #pragma once
 
 #include <vector>

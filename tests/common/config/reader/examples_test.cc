@@ -35,7 +35,7 @@ TEST(Examples, ClusterFileShowsEveryKeyThatWorks) {
       parse_toml(std::make_shared<const TomlSource>(TomlSource{"cluster.toml", text_of_file(kEtc + "cluster.toml")}));
   ASSERT_TRUE(tree) << tree.error().what;
   ClusterConfig cluster = read_cluster(kEtc + "cluster.toml").value();
-  // What the rows write is every key that works today; the file must have the same, in the same order.
+  // The rows write every key that works today; the file must have the same keys in the same order.
   std::vector<std::string> expected;
   std::vector<std::string> shown;
   const auto collect = [](const TomlValue::Table& sections, std::vector<std::string>& names) {
@@ -62,7 +62,7 @@ void collect_values(const TomlValue::Table& table, const std::string& path,
   }
 }
 
-// What has no default, as etc/job.toml shows it.
+// Keys without a default, as in etc/job.toml.
 JobConfig job_of_defaults() {
   JobConfig job;
   job.job.name = "job";
@@ -85,7 +85,7 @@ TEST(Examples, JobFileEqualsTheDefaults) {
 }
 
 TEST(Examples, JobFileShowsEveryKeyThatWorksWithItsDefault) {
-  // Also those behind a "#", which have a meaning only with another choice.
+  // Includes keys behind a "#", which apply only with another choice.
   const std::string text =
       std::regex_replace(text_of_file(kEtc + "job.toml"), std::regex("\n# ([a-z0-9_]+ = )"), "\n$1");
   const auto tree = parse_toml(std::make_shared<const TomlSource>(TomlSource{"job.toml", text}));
@@ -94,7 +94,7 @@ TEST(Examples, JobFileShowsEveryKeyThatWorksWithItsDefault) {
   std::map<std::string, std::string> expected;
   std::map<std::string, std::string> shown;
   collect_values(write_table(job_keys(defaults)), "", expected);
-  expected["checkpoint.init_map"] = "{}";  // written only where it says something
+  expected["checkpoint.init_map"] = "{}";  // written only if it isn't empty
   collect_values(*tree->as<TomlValue::Table>(), "", shown);
   EXPECT_EQ(shown, expected);
 }

@@ -1,4 +1,4 @@
-// Each mistake in a file gives one clear message with its place and the right code; all mistakes come at once.
+// Each mistake in a file gives one clear message with its place and the right code; all mistakes are reported at once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -226,7 +226,7 @@ TEST(ClusterFile, AllMistakesComeAtOnceInTheOrderOfTheFile) {
   EXPECT_THAT(error.message, AllOf(HasSubstr("no [[ps]]"), HasSubstr("no [[worker]]")));
 }
 
-// A file may be anybody's, a job comes over the network: what is told of it is bounded, however much is wrong.
+// A file may be anybody's, and a job comes over the network: messages about it are bounded, however much is wrong.
 TEST(ClusterFile, TwentyThousandWorkersAreRefusedInAFewLines) {
   std::string text = kCluster;
   for (int i = 0; i < 20'000; ++i) text += "[[worker]]\naddress = \"127.0.0.1:" + std::to_string(8000 + i) + "\"\n";
@@ -267,7 +267,7 @@ TEST(JobFile, DepthAndSizeAreBounded) {
               HasSubstr("bytes; expected at most 1048576"));
 }
 
-// A NUL ends a path for the system, other control characters are commands to a terminal.
+// A NUL ends a path for the system; terminals interpret other control characters.
 TEST(JobFile, ControlCharactersAreRefusedAndNotRepeated) {
   for (const char* escape : {"\\u0000", "\\u001B", "\\n", "\\u007F", "\\u009B"}) {
     const Error error = job_error(replaced(kJob, "\"/data\"", "\"/data" + std::string(escape) + "x\""));
@@ -507,7 +507,7 @@ TEST(JobFile, WhatOnlyBothFilesTellIsChecked) {
   EXPECT_FALSE(check_job_fits(read_job(replaced(kJob, "[model]", "min_workers = 2\n[model]")).value(), cluster));
 }
 
-// A folder with a job file that names its data relative to itself.
+// A folder with a job file that names its data by a relative path.
 class JobFileOnDisk : public testing::Test {
  protected:
   JobFileOnDisk() {
@@ -589,7 +589,7 @@ TEST_F(JobFileOnDisk, AFolderIsNoInput) {
   EXPECT_THAT(file.error().message, HasSubstr("can't be read: it is a folder; expected a TOML file"));
 }
 
-// Opening it would wait for a writer.
+// Opening a pipe would wait for its writer.
 TEST_F(JobFileOnDisk, APipeIsNoInput) {
   const std::string pipe = (folder_ / "pipe.toml").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

@@ -1,4 +1,4 @@
-// A document that goes beyond a bound is refused before the TOML library sees it.
+// A document that exceeds a bound is refused before the TOML library sees it.
 #include "common/config/reader/toml_bounds.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ std::string repeated(const std::string& text, std::size_t times) {
   return result;
 }
 
-// "" where the text is within the bounds.
+// "" if the text is within the bounds.
 std::string excess_in(const std::string& text) {
   const auto excess = find_excess(text);
   return excess ? excess->what : "";
@@ -46,7 +46,7 @@ TEST(TomlBounds, DotsOfStringsAndCommentsAreNoParts) {
     EXPECT_EQ(excess_in(text), "") << text.substr(0, 60);
 }
 
-// A long string may end in up to five quotes; the rest of the line is no string again.
+// A long string may end with up to five quotes; the rest of the line isn't a string again.
 TEST(TomlBounds, KeyBehindAStringIsSeen) {
   const std::string deep = repeated("a.", 60'000) + "a = 1 }";
   for (const char* text :
@@ -75,7 +75,7 @@ TEST(TomlBounds, PlaceOfAnExcessIsTold) {
   EXPECT_EQ(excess->column, 32u);
 }
 
-// The deepest document within the bounds goes through the library, and both trees are freed.
+// The library parses the deepest document within the bounds, and both trees are freed.
 TEST(TomlBounds, DeepestDocumentIsParsed) {
   const std::string key = repeated("a.", 15) + "a";
   std::string text = "[" + key + "]\n" + key + " = ";

@@ -1,4 +1,4 @@
-// Clients that speak, that don't, and that never end, at the door of the HTTP address.
+// Clients of the HTTP address that send a request, that are silent, and that never finish.
 #include "common/daemon/http/door.h"
 
 #include <arpa/inet.h>

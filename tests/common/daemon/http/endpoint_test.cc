@@ -1,4 +1,4 @@
-// The HTTP address of a daemon, spoken to over real sockets.
+// A daemon's HTTP address, over real sockets.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A loop that turns on a thread of its own, as a daemon's.
+// A loop that runs on its own thread, as a daemon's does.
 class TurningLoop {
  public:
   TurningLoop() : work_(asio::make_work_guard(loop)), thread_([this] { loop.run(); }) {}
@@ -239,7 +239,7 @@ TEST(DaemonPages, LoopThatStandsStillIsNeitherHealthyNorReady) {
   EXPECT_EQ(collected, 0) << "whoever asked has gone";
 }
 
-// A file system that answers nobody, as NFS without its server; at its end it does. Shared with the thread that hangs.
+// A file system that hangs, like NFS without its server, until this object ends. Shared with the thread that hangs.
 class HungDisk {
  public:
   ~HungDisk() { answers_.set_value(); }
@@ -279,7 +279,7 @@ TEST(DaemonPages, DiskThatHangsIsLeftOutAndHoldsUpNobody) {
   EXPECT_EQ(disk.times_asked(), 1);
   for (const char* path : {"/healthz", "/readyz"})
     EXPECT_TRUE(get(*endpoint, path).starts_with("HTTP/1.1 200 ")) << path;
-  endpoint.reset();  // doesn't wait for the disk: else the test would never end
+  endpoint.reset();  // doesn't wait for the disk: otherwise the test would never end
 }
 
 TEST(HttpEndpoint, EndsWhileClientsAndPagesWait) {
@@ -297,7 +297,7 @@ TEST(HttpEndpoint, EndsWhileClientsAndPagesWait) {
   const int asks = dial(*endpoint);
   say(asks, "GET /a HTTP/1.1\r\n\r\n");
   is_asking.get_future().wait();
-  // Its end waits for neither kDeadline nor kLoopPatience: else the test would take their time.
+  // The end waits for neither kDeadline nor kLoopPatience: otherwise the test would take that long.
   endpoint.reset();
   EXPECT_EQ(read_all(silent), "");
   ::close(silent);

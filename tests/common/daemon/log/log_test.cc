@@ -92,7 +92,7 @@ TEST(Log, LinesAreAboutTheJobThatWasSet) {
   EXPECT_FALSE(nlohmann::json::parse(line).contains("job"));
 }
 
-// docs/logs.md and docs/json.md are what users search the journal by.
+// Users search the journal by docs/logs.md and docs/json.md.
 TEST(MessageIds, AreTheDocumentedOnes) {
   const auto text_of = [](const std::string& file) {
     std::ifstream in(DISTTRAIN_SOURCE_DIR "/docs/" + file);
@@ -141,7 +141,7 @@ TEST(Log, LinesBelowTheLevelGoNowhere) {
 TEST(Log, OnePlaceIsLimitedAndOthersGoOn) {
   stderr_of([] {
     Log log(kTask, config_of("info", "json", 1));
-    for (int i = 0; i < 100; ++i) log.info("again and again");  // may pass twice where the second changes
+    for (int i = 0; i < 100; ++i) log.info("again and again");  // two lines pass if the second changes
     log.info("another place");
     const LogLines lines = log.take(1000);
     EXPECT_LE(lines.lines.size(), 10u);
