@@ -7,20 +7,20 @@
 namespace disttrain {
 
 struct Timeouts {
-  Duration silent;             // no heartbeat for so long: silent                          = timeout
+  Duration silent;             // a task without heartbeats is silent                       = timeout
   Duration interval;           // between heartbeats                                        = timeout / 10
   Duration probe;              // one reconnect attempt that proves a task dead             = timeout / 4
-  Duration unreachable;        // two tasks that the chief hears can't reach each other for so
-                               // long: one of them goes                                   = 3 * timeout
-  Duration relink;             // a worker that couldn't reach a ps tries again after        = 2 * timeout
-  Duration silent_ps;          // a silent ps is waited for so long at least                = 5 * timeout
+  Duration unreachable;        // two tasks can't reach each other for this
+                               // long: one is removed                                     = 3 * timeout
+  Duration relink;             // a worker that couldn't reach a ps retries after           = 2 * timeout
+  Duration silent_ps;          // a silent ps is waited for at least this                   = 5 * timeout
   Duration reconnect_first;    // first pause between attempts to reach the chief           = timeout / 20
   Duration reconnect_longest;  // the pauses double up to this                              = timeout
   Duration dial;               // one connection attempt, hello answered                    = 2 * timeout
-  Duration setup;              // a stage of a job's start where nothing gets on            = 120 * timeout
-  Duration close;              // tasks release a closed job, then are left behind          = 5 * timeout
-  Duration leave;              // a worker that was told to end waits to be let go          = 60 * timeout
-  Duration leave_ps;           // a ps does, which may wait for an attempt at a checkpoint; the
+  Duration setup;              // a stage of a job's start without progress                 = 120 * timeout
+  Duration close;              // tasks release a closed job; then the chief goes on        = 5 * timeout
+  Duration leave;              // a worker that was told to end waits for the grant         = 60 * timeout
+  Duration leave_ps;           // the same for a ps, which may wait for a checkpoint attempt; the
                                // chief gives that up after 600 * timeout                   = 660 * timeout
 };
 

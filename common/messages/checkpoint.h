@@ -4,8 +4,8 @@
 //   chief -> pacer's ps      TakeCut             sync: the pacer cuts and tells the other shards where
 //   chief -> every worker    MarkChannels        async, ssp: a mark on every channel, between two pushes
 //   ps -> chief              ShardWritten        of each shard, once its file is synced | CheckpointFailed
-//   chief -> every ps        AbandonCheckpoint   the attempt is given up, and all before it: whoever waits for a mark
-//                                                goes on. A new chief gives up those of the one before
+//   chief -> every ps        AbandonCheckpoint   ends this attempt and all before it, and releases marked workers. A
+//                                                new chief abandons the attempts of its predecessor
 //
 // The chief then writes the manifest and renames the folder: common/checkpoint/job_folder.h.
 #pragma once

@@ -193,7 +193,7 @@ TEST_F(PsCheckpoint, DiskWithoutRoomIsSaidBeforeAnybodyWaits) {
   prepare(1);
   EXPECT_THAT(hears<CheckpointFailed>()->reason, HasSubstr("no space left"));
   mark_all(1);
-  EXPECT_TRUE(all_let_go(1)) << "of an attempt that the shards don't know";
+  EXPECT_TRUE(all_let_go(1)) << "marks of an unknown attempt are answered at once";
   files_.fail_with(GatedFiles::Op::kReserve, std::nullopt);
   prepare_and_hear(2);
   EXPECT_FALSE(chief_.take<CheckpointPrepared>());

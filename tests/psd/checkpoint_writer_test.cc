@@ -92,7 +92,7 @@ TEST_F(CheckpointWriterTest, CancelledWriteIsAnsweredWithAnErrorAndFreesItsCopy)
   ASSERT_TRUE(run_until(loop_, [&] { return files_.is_waiting(); }));
   EXPECT_TRUE(copy_->is_lent());
   writer_.cancel();
-  EXPECT_TRUE(writer_.is_busy()) << "until the disk has done what it is at";
+  EXPECT_TRUE(writer_.is_busy()) << "busy until the disk operation under way ends";
   files_.let_go();
   const Result<WrittenShard> done = answer();
   // So small a file has one piece, which may be written already.
@@ -115,7 +115,7 @@ TEST_F(CheckpointWriterTest, CancelledBeforeItsTurnIsAnsweredToo) {
   ASSERT_FALSE(*prepared);
   EXPECT_EQ(prepared->error().code, ErrorCode::kTemporary);
   EXPECT_TRUE(run_until(loop_, [&] { return files_.being_written() == 0; }));
-  ASSERT_TRUE(prepare(3)) << "it is as good as new";
+  ASSERT_TRUE(prepare(3)) << "the writer can be used again";
   write(3);
   EXPECT_TRUE(answer());
 }

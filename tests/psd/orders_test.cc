@@ -31,7 +31,7 @@ class PsOrders : public PsWithFolder {
     EXPECT_EQ(created->generation, generation);
     settle();
     EXPECT_FALSE(chief_.take<ShardsCreated>()) << "one answer for the shards that are there";
-    EXPECT_FALSE(chief_.take<TaskFailed>()) << "what was left hasn't failed";
+    EXPECT_FALSE(chief_.take<TaskFailed>()) << "a cancelled order doesn't count as failed";
   }
 };
 
@@ -50,7 +50,7 @@ TEST_F(PsOrders, OfThoseThatComeDuringARestoreTheNewestIsCarriedOut) {
   settle();
   files_.let_go();
   expect_only(Generation(5));
-  EXPECT_EQ(opened_within(first.restore_path), opened_before) << "the rest of it was left";
+  EXPECT_EQ(opened_within(first.restore_path), opened_before) << "the rest wasn't read";
   EXPECT_EQ(opened_within(second.restore_path), opened_second) << "it was never begun";
   EXPECT_TRUE(until([&] { return chief_.last_heartbeat->generation == Generation(5); }));
 }

@@ -67,7 +67,7 @@ TEST_F(ChiefLinkTest, DialsUntilTheChiefIsThereAndSaysOnceThatItIsAway) {
 
 TEST_F(ChiefLinkTest, TimeoutOfTheChiefHoldsAndMayChange) {
   link_.set_own_timeouts(derive_timeouts(milliseconds(200)));
-  EXPECT_EQ(link_.timeouts().silent, milliseconds(200)) << "nobody says others";
+  EXPECT_EQ(link_.timeouts().silent, milliseconds(200)) << "no chief has sent its own";
   start_chief();
   link_.open();
   ASSERT_TRUE(until([&] { return link_.is_registered(); }));

@@ -114,7 +114,8 @@ TEST(ObedienceTest, NoTaskObeysTwoChiefsOfOneTermOrHoldsWhatItsChiefDoesNotKnow)
         return before >= 1 && before <= met.former.size() && met.former[before - 1] == held.second;
       };
       if (verdict == Verdict::kObeyAnew) {
-        ASSERT_FALSE(task.holds && knows(*task.holds)) << "seed " << seed << ": what is known needn't be dropped";
+        ASSERT_FALSE(task.holds && knows(*task.holds))
+            << "seed " << seed << ": a task must not drop what its chief knows";
         task.holds.reset();
       }
       ASSERT_TRUE(!task.holds || knows(*task.holds)) << "seed " << seed;

@@ -157,7 +157,7 @@ TEST_F(JobFolderTest, TokenThatCannotBeReadIsNoOtherFolder) {
   EXPECT_EQ(check_token(files_, "/job", 8).error().code, ErrorCode::kConfig);
   EXPECT_EQ(check_token(files_, "/elsewhere", 7).error().code, ErrorCode::kConfig);
   fail_at(MemoryFiles::Op::kOpen);
-  EXPECT_EQ(check_token(files_, "/job", 7).error().code, ErrorCode::kFailed) << "it may do better in a while";
+  EXPECT_EQ(check_token(files_, "/job", 7).error().code, ErrorCode::kFailed) << "a later try may succeed";
 }
 
 TEST_F(JobFolderTest, TokenIsReadAsItWasWritten) {
@@ -178,7 +178,7 @@ TEST_F(JobFolderTest, CrashWhileTheTokenIsWrittenLeavesTheOldOneOrTheNew) {
       Random random(seed);
       const auto left = files_.after_crash(done, random);
       EXPECT_TRUE(check_token(*left, "/job", 7) || check_token(*left, "/job", 8)) << "seed " << seed;
-      ASSERT_TRUE(write_token(*left, "/job", 9)) << "whatever is left is no obstacle";
+      ASSERT_TRUE(write_token(*left, "/job", 9)) << "leftovers don't block the next write";
       EXPECT_TRUE(check_token(*left, "/job", 9));
     }
 }

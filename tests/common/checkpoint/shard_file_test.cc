@@ -106,7 +106,7 @@ TEST_F(ShardFileTest, FileThatIsNotThereIsDamage) {
   ASSERT_TRUE(files_.remove_file(open.path + "/" + open.manifest.files[1].name));
   const Status loaded = load(files_, open, layout);
   ASSERT_FALSE(loaded);
-  EXPECT_EQ(loaded.error().code, ErrorCode::kData) << "else the checkpoint before it wouldn't be taken";
+  EXPECT_EQ(loaded.error().code, ErrorCode::kData) << "so that the checkpoint before it is tried";
   EXPECT_FALSE(verify_files(files_, open.path, open.manifest));
 }
 

@@ -57,7 +57,7 @@ TEST(OwnTask, NameThatCannotBeResolvedIsNamed) {
   EXPECT_THAT(task.error().message, HasSubstr("host name \"" + name + "\" can't be resolved"));
   EXPECT_EQ(find_own_task(cluster_of({name + ":1", "127.0.0.1:1"}, {}), Role::kPs, std::nullopt).value(),
             (TaskId{Role::kPs, 1}))
-      << "others may not be there yet";
+      << "other hosts may not be up yet";
 }
 
 TEST(OwnTask, SeveralOwnAddressesAreRefusedWithTheWayOut) {

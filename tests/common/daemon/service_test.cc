@@ -211,7 +211,7 @@ TEST_F(ServiceTest, ProcessThatIsNoServiceSaysNothing) {
   service_->reloading();
   service_->reloaded();
   service_->stopping();
-  EXPECT_EQ(loop_.run(), 0u) << "it has nothing to do later, either";
+  EXPECT_EQ(loop_.run(), 0u) << "it posts nothing for later, either";
   setenv("NOTIFY_SOCKET", name.c_str(), 1);
   EXPECT_THAT(heard(), ElementsAre());
 }

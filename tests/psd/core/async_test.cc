@@ -330,12 +330,12 @@ TEST(Ssp, AWorkerThatComesBackAfterItsFarewellHasNothingToMakeUpForAndIsWaitedFo
     run.cluster.deliver_all(run.random);
     return run.models[worker].ready();
   };
-  for (std::uint64_t clock = 1; clock <= 5; ++clock) EXPECT_TRUE(push(1, clock)) << "waits for nobody";
+  for (std::uint64_t clock = 1; clock <= 5; ++clock) EXPECT_TRUE(push(1, clock)) << "no other worker is active";
   run.cluster.begin(0, Step(1));
   run.cluster.deliver_all(run.random);
   EXPECT_EQ(run.models[0].begun, (std::vector<std::uint64_t>{5, 5})) << "the slowest of the others";
   EXPECT_TRUE(push(1, 6));
-  EXPECT_FALSE(push(1, 7)) << "the other is at work, so it is waited for";
+  EXPECT_FALSE(push(1, 7)) << "the other worker is active, so the bound counts it";
   EXPECT_TRUE(push(0, 6)) << "one step from where it began";
   EXPECT_TRUE(run.models[1].ready());
 }
@@ -378,7 +378,8 @@ TEST(Ssp, WorkersThatComeWhenNobodyIsAtWorkStartTogether) {
   Roster roster = roster_of(4, 2);
   roster.members.erase(roster.members.begin(), roster.members.begin() + 2);
   run.cluster.node(0).handle(RosterSet{roster});
-  EXPECT_EQ(run.cluster.node(0).shard.core().report().slowest_clock, Step(5)) << "where who comes starts";
+  EXPECT_EQ(run.cluster.node(0).shard.core().report().slowest_clock, Step(5))
+      << "the clock of a worker that begins now";
   std::map<std::uint32_t, Step> begun;
   run.cluster.on_heard = [&begun](std::uint32_t, std::uint32_t w, const Heard& heard) {
     begun[w] = std::get<Parameters>(heard.message).clock;
@@ -426,7 +427,7 @@ TEST(AsyncShard, AnAttemptOfALaterTermThatIsGivenUpEndsThoseBeforeIt) {
   shard.step({}, MarkArrived{ChannelId(1), Mark{first}}, actions);
   actions.clear();
   shard.step({}, AttemptAbandoned{first - 1}, actions);
-  EXPECT_TRUE(actions.empty()) << "one before it";
+  EXPECT_TRUE(actions.empty()) << "an earlier attempt";
   shard.step({}, AttemptAbandoned{std::uint64_t{2} << 32}, actions);
   ASSERT_EQ(actions.size(), 1U);
   const auto* taken = std::get_if<SendMarkTaken>(&actions[0]);
@@ -447,17 +448,17 @@ TEST(AsyncShard, AnAttemptThatHoldsKeepsTheMarkedUntilItIsGivenUp) {
   shard.step({}, MarkArrived{ChannelId(1), Mark{5}}, actions);
   actions.clear();
   shard.step({}, MarkArrived{ChannelId(2), Mark{5}}, actions);
-  ASSERT_EQ(actions.size(), 1U) << "the copy, and nobody is let go";
+  ASSERT_EQ(actions.size(), 1U) << "the copy only: no worker is released";
   EXPECT_TRUE(std::holds_alternative<CopyForCheckpoint>(actions[0]));
   actions.clear();
   shard.step({}, MarkArrived{ChannelId(1), Mark{5}}, actions);
-  EXPECT_TRUE(actions.empty()) << "once more, after a reconnection";
+  EXPECT_TRUE(actions.empty()) << "the mark is sent again after a reconnection";
   Push push;
   push.clock = Step(1);
   push.last = true;
   EXPECT_FALSE(shard.landing(ChannelId(1), Sequence(1), push, layout.buckets[0].elements * sizeof(float)));
   shard.step({}, AttemptAbandoned{4}, actions);
-  EXPECT_TRUE(actions.empty()) << "one before it";
+  EXPECT_TRUE(actions.empty()) << "an earlier attempt";
   shard.step({}, AttemptAbandoned{5}, actions);
   EXPECT_EQ(actions.size(), 2U);
   EXPECT_TRUE(shard.landing(ChannelId(1), Sequence(1), push, layout.buckets[0].elements * sizeof(float)));

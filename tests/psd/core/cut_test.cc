@@ -49,7 +49,7 @@ class CutTest : public testing::Test {
 TEST_F(CutTest, MarksThatDoNotComeAreGivenUpAfterAWhileAndOnlyThen) {
   step(AttemptPrepared{5});
   now_ += seconds(100);
-  EXPECT_TRUE(wait_for_marks().empty()) << "nobody waits yet";
+  EXPECT_TRUE(wait_for_marks().empty()) << "no mark waits yet";
   mark(0, 5);
   now_ += seconds(9);
   EXPECT_TRUE(wait_for_marks().empty());
@@ -59,10 +59,10 @@ TEST_F(CutTest, MarksThatDoNotComeAreGivenUpAfterAWhileAndOnlyThen) {
   EXPECT_EQ(std::get<MarksGivenUp>(actions_[0]).attempt, 5U);
   EXPECT_EQ(count<SendMarkTaken>(), 1U);
   mark(1, 5);
-  EXPECT_EQ(count<SendMarkTaken>(), 1U) << "too late: it goes on";
+  EXPECT_EQ(count<SendMarkTaken>(), 1U) << "a mark that comes too late is answered at once";
   EXPECT_EQ(count<CopyForCheckpoint>(), 0U);
   now_ += seconds(100);
-  EXPECT_TRUE(wait_for_marks().empty()) << "it was said";
+  EXPECT_TRUE(wait_for_marks().empty()) << "it was reported once";
 }
 
 TEST_F(CutTest, MarksAfterTheCutGiveNothingUp) {
@@ -74,7 +74,7 @@ TEST_F(CutTest, MarksAfterTheCutGiveNothingUp) {
   EXPECT_EQ(std::get<CopyForCheckpoint>(actions_[0]).parked, Duration(seconds(3)));
   mark(0, 5);  // sent again over another connection
   now_ += seconds(100);
-  EXPECT_TRUE(wait_for_marks().empty()) << "the chief would throw away what all shards have cut";
+  EXPECT_TRUE(wait_for_marks().empty()) << "the chief would discard the copies of all shards";
 }
 
 TEST_F(CutTest, HoldIsNotEndedByMarksThatComeAgain) {
@@ -93,13 +93,13 @@ TEST_F(CutTest, EndThatOvertakesTheOrderEndsIt) {
   step(AttemptAbandoned{5});
   EXPECT_TRUE(step(AttemptPrepared{5}).empty());
   mark(0, 5);
-  EXPECT_EQ(count<SendMarkTaken>(), 1U) << "nobody waits for what is over";
+  EXPECT_EQ(count<SendMarkTaken>(), 1U) << "a mark of an ended attempt holds no worker";
 }
 
 TEST_F(CutTest, OrderThatIsRepeatedChangesNothing) {
   step(AttemptPrepared{5});
   mark(0, 5);
-  EXPECT_TRUE(step(AttemptPrepared{5}).empty()) << "who has marked stays marked";
+  EXPECT_TRUE(step(AttemptPrepared{5}).empty()) << "a marked worker stays marked";
   mark(1, 5);
   EXPECT_EQ(count<CopyForCheckpoint>(), 1U);
 }

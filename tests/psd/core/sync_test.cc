@@ -211,7 +211,7 @@ TEST(SyncNonfinite, SkipsTheStepOnAllShardsAndCountsIt) {
   push_all(run.cluster, run.models[1], 1, random_gradient(5, 1, 1, 22), {});
   run.cluster.deliver_all(run.random);
   EXPECT_EQ(run.cluster.model(), before);
-  EXPECT_THAT(run.models[0].outcomes, testing::ElementsAre(PushOutcome::kSkipped)) << "it is its own";
+  EXPECT_THAT(run.models[0].outcomes, testing::ElementsAre(PushOutcome::kSkipped)) << "the value was the worker's own";
   EXPECT_THAT(run.models[1].outcomes, testing::ElementsAre(PushOutcome::kVetoed));
   const PacerReport report = run.cluster.node(0).shard.core().report();
   EXPECT_EQ(report.global_step, Step(1));
@@ -308,7 +308,7 @@ TEST(SyncStaged, AShardThatConnectsAgainReportsTheOpenStepAgain) {
     }
     EXPECT_EQ(run.cluster.failed, "");
     ASSERT_EQ(run.cluster.commits.size(), 2U);
-    EXPECT_EQ(run.cluster.commits.back().scale < 1.0, clips) << "the norm is told again, too";
+    EXPECT_EQ(run.cluster.commits.back().scale < 1.0, clips) << "the norm is reported again, too";
   }
 }
 

@@ -469,7 +469,7 @@ TEST_F(WorkerCoreTest, WaitForOthersEndsOnlyAfterTheChiefHasJudgedIt) {
   begin_and_pull();
   give(Computed{0.5F});
   wait_in_ticks(600);
-  EXPECT_TRUE(take<Fail>().empty()) << "somebody may evaluate";
+  EXPECT_TRUE(take<Fail>().empty()) << "another worker may evaluate";
   wait_in_ticks(61);
   const auto failed = take<Fail>();
   ASSERT_EQ(failed.size(), 1U);
@@ -528,7 +528,7 @@ TEST_F(WorkerCoreTest, WithoutAChiefNoTimeRunsOut) {
   EXPECT_TRUE(take<Fail>().empty());
   give(ChiefReturned{});
   wait_in_ticks(119);
-  EXPECT_TRUE(take<Fail>().empty()) << "the new chief has its time";
+  EXPECT_TRUE(take<Fail>().empty()) << "the wait starts anew with the new chief";
   wait_in_ticks(2);
   EXPECT_EQ(take<Fail>().size(), 1U);
 }
@@ -616,7 +616,7 @@ TEST_F(WorkerCoreTest, SspWorkerThatWaitsForALeaseHoldsNobodyBackAndComesBack) {
     give(AcknowledgeArrived{ShardId(1), Acknowledge{Sequence(second), PushOutcome::kApplied, false}});
   };
   begin_and_pull();
-  EXPECT_TRUE(take<SendPush>().empty()) << "it hasn't begun, so nobody waits for it";
+  EXPECT_TRUE(take<SendPush>().empty()) << "the worker hasn't begun, so no other worker waits for it";
   EXPECT_EQ(core_->progress().phase, Phase::kInput);
 
   slowest_ = Step(7);
@@ -641,7 +641,7 @@ TEST_F(WorkerCoreTest, SspWorkerThatWaitsForALeaseHoldsNobodyBackAndComesBack) {
     EXPECT_EQ(send.push.clock, Step(9));
   }
   acknowledge(3, 2);
-  EXPECT_TRUE(take<SendPush>().empty()) << "said once";
+  EXPECT_TRUE(take<SendPush>().empty()) << "the farewell is sent once";
 
   grant(2, Interval{10, 20}, true);
   begin_work(Step(1));
@@ -700,7 +700,7 @@ TEST_F(WorkerCoreTest, MarkThatIsAskedForAgainIsSentOnce) {
   EXPECT_TRUE(take<SendMark>().empty());
   EXPECT_TRUE(take<SendPush>().empty());
   give(MarkRequested{4});
-  EXPECT_TRUE(take<SendMark>().empty()) << "one before it";
+  EXPECT_TRUE(take<SendMark>().empty()) << "an earlier attempt";
   give(MarkRequested{6});
   EXPECT_EQ(take<SendMark>().size(), 2U) << "the next attempt";
 }

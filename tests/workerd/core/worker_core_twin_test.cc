@@ -396,7 +396,7 @@ class Fleet {
   void carry_out(std::size_t w, const ReportFinished&) { workers_[w]->finished = true; }
   void carry_out(std::size_t, const Accuse&) {}
   void carry_out(std::size_t, const Fail& action) { FAIL() << action.error.message; }
-  void carry_out(std::size_t, const SendMark&) { FAIL() << "a mark that nobody asked for"; }
+  void carry_out(std::size_t, const SendMark&) { FAIL() << "a mark without a request"; }
   void carry_out(std::size_t, const RunEvaluation&) { FAIL(); }
   void carry_out(std::size_t, const ReportEvaluated&) { FAIL(); }
 

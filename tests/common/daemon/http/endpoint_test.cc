@@ -236,7 +236,7 @@ TEST(DaemonPages, LoopThatStandsStillIsNeitherHealthyNorReady) {
     answers.push_back(std::async(std::launch::async, ask, path));
   for (auto& answer : answers) EXPECT_TRUE(answer.get().starts_with("HTTP/1.1 503 "));
   EXPECT_GE(stuck.poll(), 3u);
-  EXPECT_EQ(collected, 0) << "whoever asked has gone";
+  EXPECT_EQ(collected, 0) << "the asking page has ended";
 }
 
 // A file system that hangs, like NFS without its server, until this object ends. Shared with the thread that hangs.
