@@ -354,10 +354,10 @@ Duration ShardService::longest_park() const {
 }
 
 void ShardService::act_on(const MarksGivenUp& action) {
-  tell(wire::ControlMessage(
-      CheckpointFailed{job_->job, job_->generation, action.attempt, ErrorCode::kTemporary,
-                       name() + " hasn't the marks of all workers after " + format_duration(longest_park()) +
-                           " (a quarter of job.stall_timeout): a worker's step takes longer than that"}));
+  tell(wire::ControlMessage(CheckpointFailed{
+      job_->job, job_->generation, action.attempt, ErrorCode::kTemporary,
+      name() + " lacks the marks of some workers after " + format_duration(longest_park()) +
+          " (a quarter of job.stall_timeout): a worker's step takes longer than that; raise job.stall_timeout"}));
 }
 
 void ShardService::act_on(const Fenced& action) {

@@ -170,8 +170,8 @@ void Membership::wait_to_be_let_go(Duration patience) {
   leave_timer_.async_wait([this, patience, work, alive = alive_](asio::error_code cancelled) {
     if (cancelled || !*alive) return;
     if (handlers_.make_heartbeat().work > work) return wait_to_be_let_go(patience);
-    log_.warn("the chief hasn't let it go within " + format_duration(patience) +
-              " without progress: ends all the same");
+    log_.warn("the chief hasn't granted the leave, and nothing progressed for " + format_duration(patience) +
+              ": ending anyway");
     handlers_.end();
   });
 }

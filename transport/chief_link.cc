@@ -98,7 +98,7 @@ void ChiefLink::watch_silence() {
   timer_.async_wait([this, longest, alive = alive_, attempt = attempt_](asio::error_code cancelled) {
     if (cancelled || !*alive || attempt != attempt_) return;
     if (std::chrono::steady_clock::now() < heard_ + longest) return watch_silence();
-    lost("it has been silent for " + format_duration(longest));
+    lost("the chief has been silent for " + format_duration(longest));
   });
 }
 

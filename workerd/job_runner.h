@@ -111,10 +111,10 @@ class JobRunner final : public ExchangeHandler {
   WorkerCore core_;
   Actions actions_;
   Instant now_{};                                                   // of the event being handled
-  Instant shown_{};                                                 // when others last saw world_.figures
-  Progress counted_;                                                // as of the last step that world_.figures has
-  WorkerFigures before_;                                            // of the job's runners before this one
-  bool is_step_skipped_ = false;                                    // the one under way, by a shard
+  Instant shown_{};                                                 // when world_.figures were last published
+  Progress counted_;                                                // as of the last step counted in world_.figures
+  WorkerFigures before_;                                            // of the job's earlier runners
+  bool is_step_skipped_ = false;                                    // a shard skipped the step under way
   std::optional<Compute> compute_;                                  // due
   std::optional<RunEvaluation> evaluation_;                         // due
   std::optional<Error> broken_;                                     // found while actions were carried out

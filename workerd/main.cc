@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   startup->metrics_address = daemon::reachable_address(**http, startup->address);
   metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), startup->cluster.hash,
                                   daemon::wall_nanoseconds());
-  std::optional<daemon::EndDeadline> deadline;  // what comes after it joins its threads first
+  std::optional<daemon::EndDeadline> deadline;  // objects that follow join their threads before it ends
   const workerd::EngineFactory make_engine = [device = startup->cluster.workers[startup->task.index].device](
                                                  const ModelSection& model, std::uint32_t threads) {
     return workerd::make_engine(model, device, threads);

@@ -22,9 +22,9 @@ EndDeadline::EndDeadline(Log& log, Duration patience, int exit_code)
         std::unique_lock lock(mutex_);
         if (changed_.wait_for(lock, patience, [this] { return has_ended_; })) return;
         lock.unlock();
-        const std::string line =
-            "a thread hasn't ended within " + format_duration(patience) + ", it reads or computes: ends without it";
-        // Whoever reads the log may be what hangs.
+        const std::string line = "a thread hasn't ended within " + format_duration(patience) +
+                                 ", because it reads or computes: ending without it";
+        // Writing the log may be what hangs.
         auto said = std::make_shared<std::promise<void>>();
         std::thread([&log, line, said] {
           log.warn(line);

@@ -150,8 +150,7 @@ void Service::check_loops() {
     const bool is_hung = watched.still * check_every_ >= patience;
     if (is_hung && !watched.is_hung)
       log_.error("the thread " + watched.loop.name + " hasn't turned for " +
-                 format_duration(watched.still * check_every_) +
-                 ": systemd's watchdog isn't told any more that this daemon is well");
+                 format_duration(watched.still * check_every_) + ": no more reports to systemd's watchdog");
     watched.is_hung = is_hung;
     are_well_ = are_well_ && !is_hung;
   }

@@ -65,8 +65,9 @@ inline constexpr Family<1> kGeneration{"generation",
                                        "Grows by 1 with each rollback; begins at 1, or 1 above its checkpoint folder"};
 inline constexpr Family<1> kExamples{"examples_total", Kind::kCounter, {"job"}, "Examples applied, lost ones too"};
 inline constexpr Family<1> kLearningRate{
-    "learning_rate", Kind::kGauge, {"job"}, "Of the next update; none before the first step"};
-inline constexpr Family<1> kLoss{"loss", Kind::kGauge, {"job"}, "Mean over the last steps; none before the first step"};
+    "learning_rate", Kind::kGauge, {"job"}, "Learning rate of the next update; none before the first step"};
+inline constexpr Family<1> kLoss{
+    "loss", Kind::kGauge, {"job"}, "Mean loss over the last steps; none before the first step"};
 inline constexpr Family<1> kEvaluationLoss{
     "evaluation_loss", Kind::kGauge, {"job"}, "Loss of the newest evaluation; none before the first"};
 inline constexpr Family<1> kEvaluationAccuracy{
@@ -111,7 +112,7 @@ inline constexpr Family<2> kWorkerExamples{
 inline constexpr Family<3> kWorkerStepSeconds{
     "worker_step_seconds", Kind::kHistogram, {"task", "job", "phase"}, "Of each step, the time in each phase"};
 inline constexpr Family<2> kWorkerLoss{
-    "worker_loss", Kind::kGauge, {"task", "job"}, "Of its newest batch; none before the first"};
+    "worker_loss", Kind::kGauge, {"task", "job"}, "Loss of its newest batch; none before the first"};
 inline constexpr Family<2> kWorkerNonfinite{
     "worker_nonfinite_total", Kind::kCounter, {"task", "job"}, "Its steps whose loss or gradient wasn't finite"};
 inline constexpr Family<2> kDataRecords{

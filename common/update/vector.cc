@@ -8,7 +8,7 @@
 namespace disttrain::update {
 namespace {
 
-// 16 KB of float32: half of a first-level cache.
+// 16 KiB of float32: half of an L1 cache.
 constexpr std::size_t kSpanBlock = 4096;
 
 struct AddWeighted {
