@@ -201,7 +201,7 @@ class InstalledTest(unittest.TestCase):
         said = self.host.run("apt-get", "-y", "-q", "--reinstall", "install", *[
             f"/packages/{package.name}" for package in packages() if "libtorch" not in package.name]).stdout
         for unit in DAEMONS:
-            self.assertIn(f"{unit}: what runs is still version 0.1.0", said)
+            self.assertIn(f"{unit}: the running daemon is still version 0.1.0", said)
             self.assertEqual(self.host.unit(unit)["MainPID"], before[unit])
         self.assertIn("10.79.0.1", self.host.read("/etc/disttrain/cluster.toml"))
         self.finished(self.submit(train="epochs = 1"))
