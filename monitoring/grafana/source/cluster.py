@@ -1,21 +1,21 @@
-"""disttrain cluster: What runs, is it well, what holds it back."""
+"""disttrain cluster: what runs, is it healthy, what slows it down."""
 from layout import dashboard, row
 from panels import (NONE_EXPECTED, THERE, goodput, green_from, job_state, phases, red_from, stat, table, timeline,
                     timeseries)
 
 DASHBOARD = dashboard(
-    "disttrain-cluster", "disttrain cluster", "What runs, is it well, what holds it back.",
+    "disttrain-cluster", "disttrain cluster", "What runs, is it healthy, what slows it down.",
     tasks="label_values(disttrain_task_up{CLUSTER}, task)",
     rows=[
         row("What runs",
             job_state(),
             stat("Chief", "none",
-                 "Whether a daemon says that it is the chief of this cluster. Without one no job starts, ends or "
-                 "is saved.",
+                 "Whether a daemon reports that it is the chief of this cluster. Without a chief no job starts or "
+                 "ends, and no checkpoint is taken.",
                  ("max (disttrain_leader{CLUSTER}) or vector(0)", "chief"),
                  w=3, mappings=THERE),
             stat("Tasks that are up", "percentunit",
-                 "Part of the tasks in the cluster file that the chief counts as up. Expected: all of them.",
+                 "Share of the tasks in the cluster file that the chief counts as up. Expected: all of them.",
                  ("avg (disttrain_task_up{CLUSTER})", "up"),
                  w=4, thresholds=green_from(1), decimals=0),
             stat("Tasks that are missing", "short",
@@ -27,8 +27,7 @@ DASHBOARD = dashboard(
                  ("sum (disttrain_jobs_queued{CLUSTER})", "queued"),
                  w=3),
             stat("Alerts that fire", "short",
-                 "Alerts of this cluster that fire now, where Prometheus has the rules of disttrain. Expected: "
-                 "none.",
+                 "Alerts of this cluster that fire now, if Prometheus has disttrain's rules. Expected: none.",
                  ('count (ALERTS{CLUSTER, alertstate="firing"}) or vector(0)', "alerts"),
                  w=4, thresholds=NONE_EXPECTED),
             timeline("Tasks",
@@ -45,39 +44,40 @@ DASHBOARD = dashboard(
                      ("yes", "blue")),
             timeseries("Ready and expected", "short",
                        "Tasks that can work, and tasks in the cluster file, by role. Expected: the two are the "
-                       "same. Workers that come besides those of the file are counted apart.",
+                       "same. Workers that aren't in the file have a line of their own.",
                        ("sum by (role) (disttrain_tasks_ready{CLUSTER})", "{{role}} ready"),
                        ("sum by (role) (disttrain_tasks_expected{CLUSTER})", "{{role}} expected"),
                        ("sum (disttrain_unlisted_workers_ready{CLUSTER})", "worker not in the cluster file"),
                        decimals=0, w=6),
             timeseries("Jobs that ended", "short",
-                       "By how. Expected: none failed. `disttrain events --all` says what happened to each.",
+                       "Ended jobs by their final state. Expected: none failed. `disttrain events --all` says what "
+                       "happened to each.",
                        ("sum by (state) (increase(disttrain_jobs_ended_total{CLUSTER}[RATE]))", "{{state}}"),
                        bars=True, w=6),
             timeseries("Age of the processes", "s",
-                       "Since each daemon started. A line that falls to 0 is a restart.",
+                       "Time since each daemon started. A line that falls to 0 is a restart.",
                        ("time() - max by (task) (disttrain_start_time_seconds{CLUSTER_TASKS})", "{{task}}"),
                        w=6),
             timeseries("Examples per second", "suffix: examples/s",
                        "Records that the cluster trains on, by job.",
                        ("sum by (job) (rate(disttrain_examples_total{CLUSTER}[RATE]))", "{{job}}"),
                        w=6)),
-        row("Is it well",
+        row("Is it healthy",
             timeseries("Alerts", "short",
-                       "Alerts of this cluster that fired, where Prometheus has the rules of disttrain.",
+                       "Alerts of this cluster that fired, if Prometheus has disttrain's rules.",
                        ('count by (alertname) (ALERTS{CLUSTER, alertstate="firing"}) or label_replace(vector(0), '
                         '"alertname", "none", "", "")', "{{alertname}}"),
                        decimals=0),
             timeseries("Heartbeats behind the newest", "s",
-                       "How long before the newest heartbeat of any task the chief had heard of each. Expected: less "
-                       "than a tenth of [heartbeat] timeout. Above a second for a quarter of the time the alert "
-                       "HeartbeatLate is on its way.",
+                       "How much older each task's newest heartbeat is than the newest of all tasks. Expected: less "
+                       "than a tenth of [heartbeat] timeout. If a task is above a second for a quarter of the time, "
+                       "the alert HeartbeatLate will fire.",
                        ("scalar(max (disttrain_task_heartbeat_timestamp_seconds{CLUSTER})) - max by (task) "
                         "(disttrain_task_heartbeat_timestamp_seconds{CLUSTER_TASKS} > 0)", "{{task}}"),
                        thresholds=red_from(1)),
-            timeseries("Processes that went", "short",
-                       "By task, and how. Expected: none but left, which is a task that was told to end, or had no "
-                       "job. `disttrain events --all` says what happened to each.",
+            timeseries("Processes that are gone", "short",
+                       "Ended or silent processes by task and reason. Expected: only left, a task that was told to "
+                       "end or had no job. `disttrain events --all` says what happened to each.",
                        ("sum by (task, reason) (increase(disttrain_restarts_total{CLUSTER_TASKS}[RATE]))",
                         "{{task}} {{reason}}"),
                        bars=True),
@@ -86,22 +86,22 @@ DASHBOARD = dashboard(
                        ('sum by (task, level) (rate(disttrain_log_messages_total{CLUSTER_TASKS, '
                         'level=~"warn|error"}[RATE]))', "{{task}} {{level}}")),
             timeseries("Requests that were refused or failed", "reqps",
-                       "By the task that they were sent to. Some are refused when a cluster starts; a steady rate is a "
-                       "peer that tries in vain, which the logs of that task name.",
+                       "By the task that received them. Some are refused when a cluster starts. A steady rate means "
+                       "that a peer tries in vain; the task's logs name the peer.",
                        ('sum by (task, code) (rate(disttrain_rpc_requests_total{CLUSTER_TASKS, code!="ok"}[RATE]))',
                         "{{task}} {{code}}")),
             timeseries("Free disk", "percentunit",
-                       "Of the disks that the chief's state and the checkpoints lie on. At a twentieth the alert "
-                       "DiskFull fires.",
+                       "Free share of the disks with the chief's state and with the checkpoints. Below a twentieth the "
+                       "alert DiskFull fires.",
                        ("max by (task, folder) (disttrain_disk_free_bytes{CLUSTER_TASKS}) / max by (task, folder) "
                         "(disttrain_disk_size_bytes{CLUSTER_TASKS})", "{{task}} {{folder}}"),
                        max=1, thresholds=green_from(0.05))),
-        row("What holds it back",
+        row("What slows it down",
             goodput(8),
             phases("JOB", 8),
             timeseries("Longest queue of each parameter server", "short",
-                       "Answers of its slowest shard that workers wait for. One line far above the others is a hot "
-                       "shard: see the dashboard of the parameter servers.",
+                       "Answers that workers wait for, of each server's slowest shard. A line far above the others is "
+                       "a hot shard: see the dashboard of the parameter servers.",
                        ("max by (task) (disttrain_ps_queue_depth{JOB})", "{{task}}")),
             timeseries("Network", "Bps",
                        "Bytes per second from and to each task, all peers together.",
@@ -109,18 +109,17 @@ DASHBOARD = dashboard(
                         "{{task}} {{direction}}"),
                        w=12),
             timeseries("Slow requests", "s",
-                       "99 of 100 requests were handled within this time, by what was asked.",
+                       "99 % of the requests were handled within this time, by kind of request.",
                        ("histogram_quantile(0.99, sum by (op, le) "
                         "(rate(disttrain_rpc_duration_seconds_bucket{CLUSTER_TASKS}[RATE])))", "{{op}}"),
                        w=12)),
         row("Configuration",
             table("Versions and configurations",
-                  "What each daemon runs, and the hash of the configuration that it has. Expected: one version and "
-                  "one hash.",
+                  "Each daemon's version, and the hash of its configuration. Expected: one version and one hash.",
                   "max by (task, version) (disttrain_build_info{CLUSTER_TASKS})",
                   "max by (task, hash) (disttrain_config_info{CLUSTER_TASKS})"),
             timeseries("Since the configuration was read", "s",
-                       "How long ago each daemon last took a configuration, at its start or by a reload.",
+                       "How long ago each daemon last applied a configuration, at its start or by a reload.",
                        ("time() - max by (task) "
                         "(disttrain_config_last_reload_success_timestamp_seconds{CLUSTER_TASKS})", "{{task}}"),
                        w=12)),

@@ -1,4 +1,4 @@
-"""disttrain job: Whether a job learns, how fast, and where its time goes."""
+"""disttrain job: whether a job learns, how fast, and where its time goes."""
 from layout import dashboard, row
 from panels import goodput, job_state, phases, red_from, stat, steps, timeseries
 
@@ -13,11 +13,12 @@ DASHBOARD = dashboard(
                  ("max (disttrain_global_step{JOB})", "step"),
                  w=3),
             stat("Progress", "percentunit",
-                 "Of the steps that the job is to make. No data: it has no end by steps or epochs.",
+                 "Share of the job's steps that are done. No data: the job has no end by steps or epochs.",
                  ("max (disttrain_global_step{JOB}) / max (disttrain_steps_target{JOB} > 0)", "progress"),
                  w=3, decimals=1),
             stat("Time to go", "s",
-                 "At the speed of the last minutes. No data: the job has no end by steps or epochs.",
+                 "Time until the job's end at the speed of the last minutes. No data: the job has no end by steps or "
+                 "epochs.",
                  ("(max (disttrain_steps_target{JOB} > 0) - max (disttrain_global_step{JOB})) / max "
                   "(deriv(disttrain_global_step{JOB}[RATE]) > 0)", "to go"),
                  w=3),
@@ -26,56 +27,56 @@ DASHBOARD = dashboard(
                  ("max (disttrain_loss{JOB})", "loss"),
                  w=3, decimals=4),
             stat("Accuracy", "percentunit",
-                 "Of the newest evaluation. No data: the job doesn't evaluate, or its labels are values.",
+                 "Accuracy of the newest evaluation. No data: the job doesn't evaluate, or its labels are values.",
                  ("max (disttrain_evaluation_accuracy{JOB})", "accuracy"),
                  w=3, decimals=2),
             stat("Goodput", "percentunit",
-                 "Part of the last hour's time in which the job made steps, from the recording rules of disttrain. "
+                 "Share of the last hour in which the job made steps, from disttrain's recording rules. "
                  "Expected: more than 90%.",
                  ("max (job:disttrain_goodput:ratio1h{JOB})", "goodput"),
                  w=3, thresholds=steps(("red", None), ("orange", 0.7), ("green", 0.9)), decimals=1)),
         row("Learning",
             timeseries("Loss over time", "none",
-                       "Training: mean over the last steps of all workers. Evaluation: of the newest evaluation. "
-                       "The two going apart is overfitting.",
+                       "Training: mean over the last steps of all workers. Evaluation: the newest evaluation. If the "
+                       "two diverge, the model overfits.",
                        ("max (disttrain_loss{JOB})", "training"),
                        ("max (disttrain_evaluation_loss{JOB})", "evaluation"),
                        w=12, min=None),
             timeseries("Accuracy of the evaluation", "percentunit",
-                       "Part of the evaluation's records that were right.",
+                       "Share of the evaluation's records that the model classified correctly.",
                        ("max (disttrain_evaluation_accuracy{JOB})", "accuracy"),
                        w=12, max=1),
             timeseries("Loss of each worker", "none",
-                       "Of its last batch. One worker apart from the others has other data, or bad data.",
+                       "Loss of each worker's last batch. A worker that differs from the others has other or bad data.",
                        ("max by (task) (disttrain_worker_loss{TASKS})", "{{task}}"),
                        min=None),
             timeseries("Learning rate", "sci",
-                       "Of the next update, along train.schedule.",
-                       ("max (disttrain_learning_rate{JOB})", "learning rate")),
+                       "Learning rate of each worker's last step. Expected: the same for all, as train.schedule says.",
+                       ("max by (task) (disttrain_worker_learning_rate{TASKS})", "{{task}}")),
             timeseries("Steps with values that aren't finite", "short",
-                       "Loss or gradient was NaN or infinite, and the step was skipped. Expected: none. "
+                       "Steps that were skipped because the loss or gradient was NaN or infinite. Expected: none. "
                        "train.nonfinite.limit of them in a row fail the job.",
                        ("sum by (task) (increase(disttrain_worker_nonfinite_total{TASKS}[RATE]))", "{{task}}"),
                        bars=True)),
         row("Speed",
             timeseries("Steps per second", "suffix: steps/s",
-                       "Global steps. In sync a step has a gradient of each worker, in async of one.",
+                       "Global steps. A step has a gradient of each worker in sync, of one worker in async.",
                        ("max (clamp_min(deriv(disttrain_global_step{JOB}[RATE]), 0))", "steps")),
             timeseries("Examples per second", "suffix: examples/s",
                        "Records whose gradients were applied.",
                        ("sum (rate(disttrain_examples_total{JOB}[RATE]))", "examples")),
             timeseries("Examples per second of each worker", "suffix: examples/s",
-                       "Records that each worker trained on. Expected: alike on hosts that are alike.",
+                       "Records that each worker trained on. Expected: equal on equal hosts.",
                        ("sum by (task) (rate(disttrain_worker_examples_total{TASKS}[RATE]))", "{{task}}")),
             timeseries("Global step", "none",
-                       "Updates applied, and the step at which the job ends (0: none is known). A line that falls "
-                       "is a rollback.",
+                       "Updates applied, and the step at which the job ends (0: not known). A line that falls is a "
+                       "rollback.",
                        ("max (disttrain_global_step{JOB})", "step"),
                        ("max (disttrain_steps_target{JOB})", "target"),
                        w=12),
             timeseries("Since the last step", "s",
-                       "Or since training began or went on, or an evaluation ended. When it grows the job stands "
-                       "still. At a minute the alert TrainingStalled is on its way.",
+                       "Time since the last step, since training began or went on, or since an evaluation ended. "
+                       "While it grows, the job makes no steps. Above a minute the alert TrainingStalled will fire.",
                        ("time() - max (disttrain_last_progress_timestamp_seconds{JOB})", "since the last step"),
                        w=12, thresholds=red_from(60), min=None)),
         row("Where the time goes",

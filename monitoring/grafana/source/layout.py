@@ -1,4 +1,4 @@
-"""A dashboard from rows of panels: places, numbers, variables, links; and how it is written."""
+"""Makes a dashboard from rows of panels: places, numbers, variables, links; and writes it as JSON."""
 import json
 
 from panels import DATASOURCE
@@ -12,7 +12,7 @@ def row(title, *entries):
 
 
 def placed(rows):
-    """Panels from left to right, the next line where one doesn't fit; each row has its title above it."""
+    """Places panels from left to right, in lines of 24 columns. Each row has its title above it."""
     panels, y = [], 0
     for title, entries in rows:
         panels.append({"id": len(panels) + 1, "type": "row", "title": title, "collapsed": False,
@@ -28,7 +28,7 @@ def placed(rows):
 
 
 def variable(name, query, several=False):
-    """A choice among a label's values; several of them, or all."""
+    """A dashboard variable: one of a label's values; with `several` any number of them, or all."""
     query = spelled_out(query)
     chosen = {"text": ["All"], "value": ["$__all"]} if several else {}
     return {"name": name, "type": "query", "datasource": DATASOURCE, "definition": query,
@@ -43,7 +43,7 @@ def dashboard(uid, title, description, tasks, rows):
                  variable("cluster", "label_values(disttrain_build_info, cluster)"),
                  variable("job", "label_values(disttrain_job_state{CLUSTER}, job)"),
                  variable("task", tasks, several=True)]
-    # To all dashboards of this tag, with what is chosen here.
+    # Links to all dashboards with this tag; they keep the chosen variables.
     links = [{"type": "dashboards", "title": "disttrain", "tags": ["disttrain"], "asDropdown": False,
               "includeVars": True, "keepTime": True}]
     return {"uid": uid, "title": title, "description": description, "tags": ["disttrain"], "schemaVersion": 38,
@@ -53,7 +53,7 @@ def dashboard(uid, title, description, tasks, rows):
 
 
 def written(value, indent=0, before=0):
-    """JSON whose objects and lists stay on one line where they fit, so that changes read well."""
+    """JSON that keeps an object or list on one line if it fits into 120 columns, so that diffs read well."""
     line = json.dumps(value, ensure_ascii=False)
     if indent + before + len(line) <= 120 or not value or not isinstance(value, (dict, list)):
         return line

@@ -1,11 +1,11 @@
-"""The kinds of panels. Each function gives (width, height, panel); a query is a pair: expression and legend."""
+"""The kinds of panels. Each function returns (width, height, panel). A query is a pair: expression and legend."""
 from queries import shares, spelled_out
 
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
 def steps(*values):
-    """Thresholds: (color, the value that it begins at) from below."""
+    """Thresholds, from the lowest: pairs of a color and the value from which it applies."""
     return {"mode": "absolute", "steps": [{"color": color, "value": value} for color, value in values]}
 
 
@@ -23,7 +23,7 @@ LAST_VALUE = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 
 
 def texts(zero, one):
-    """Words and colors in the place of 0 and 1."""
+    """Shows words and colors instead of the values 0 and 1."""
     options = {str(value): {"text": text, "color": color, "index": value}
                for value, (text, color) in enumerate((zero, one))}
     return [{"type": "value", "options": options}]
@@ -61,7 +61,7 @@ def stat(title, unit, description, *queries, w=4, h=4, thresholds=None, mappings
 
 
 def timeline(title, description, query, legend, zero, one, w=12, h=8):
-    """When something was 1 and when 0; zero and one: (word, color)."""
+    """Shows when a value was 1 and when 0. zero and one: (word, color)."""
     defaults = {"unit": "none", "thresholds": PLAIN, "mappings": texts(zero, one),
                 "custom": {"lineWidth": 0, "fillOpacity": 80}}
     options = {"showValue": "never", "mergeValues": True, "rowHeight": 0.9,
@@ -70,7 +70,7 @@ def timeline(title, description, query, legend, zero, one, w=12, h=8):
 
 
 def table(title, description, *expressions, w=12, h=8):
-    """The labels of what the expressions give, a row for each task."""
+    """Shows the labels of the expressions' series, one row per task."""
     defaults = {"unit": "none", "thresholds": PLAIN, "custom": {"align": "left"}}
     made = panel("table", title, description, [(expression, "") for expression in expressions], defaults,
                  {"showHeader": True, "sortBy": [{"displayName": "task", "desc": False}]},
@@ -82,35 +82,35 @@ def table(title, description, *expressions, w=12, h=8):
 
 
 def heatmap(title, description, query, w=12, h=8):
-    """How many, by bucket; the query sums a histogram's buckets by le."""
+    """Shows the counts of a histogram's buckets over time. The query sums the buckets by le."""
     options = {"calculate": False, "cellGap": 1, "color": {"mode": "scheme", "scheme": "Oranges", "steps": 64},
                "yAxis": {"axisPlacement": "left", "unit": "short"}, "legend": {"show": True}, "tooltip": {"show": True}}
     return w, h, panel("heatmap", title, description, [(query, "{{le}}")], {"unit": "short", "custom": {}}, options,
                        format="heatmap")
 
 
-# On several dashboards.
+# Panels of several dashboards.
 
 def job_state():
     return stat("Job", "none",
-                "The job that runs or ran last on this cluster, and its state. `disttrain status` says why it is in "
-                "that state.",
+                "The job that runs, or ran last, on this cluster, and its state. `disttrain status` says why the job "
+                "is in that state.",
                 ("disttrain_job_state{CLUSTER} == 1", "{{job}}: {{state}}"),
                 w=6, text="name")
 
 
 def goodput(w=12):
     return timeseries("Where the job's time goes", "percentunit",
-                      "Parts of the job's time by what it was spent on, as the chief counts it. Expected: nearly all "
-                      "of it train. input: waiting for data; sync: workers waiting for each other; checkpoint: "
-                      "standing still for a cut; restore and init: rollbacks and starts; stall: nobody knows what for.",
+                      "Shares of the job's time by use, as the chief counts it. Expected: nearly all train. input: "
+                      "waiting for data; sync: pull, push and waiting for other workers; checkpoint: waiting for a "
+                      "checkpoint; restore and init: rollbacks and starts; stall: no step for an unknown reason.",
                       (shares("disttrain_goodput_seconds_total", "JOB", by="state"), "{{state}}"),
                       w=w, stacked=True, max=1)
 
 
 def phases(selector, w=12, who="all workers of the job"):
     return timeseries("Where the workers' time goes", "percentunit",
-                      f"Parts of a step, over {who}. compute is the work itself; input waits for data, pull and push "
-                      "for parameter servers and network, wait for other workers.",
+                      f"Shares of a step's time, over {who}. compute is the work itself; input waits for data, pull "
+                      "and push for parameter servers and network, wait for other workers.",
                       (shares("disttrain_worker_step_seconds_sum", selector, by="phase"), "{{phase}}"),
                       w=w, stacked=True, max=1)

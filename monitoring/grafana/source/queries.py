@@ -1,4 +1,4 @@
-"""Short words in queries, so that a panel's source says only what is its own."""
+"""Short words for the parts that many queries share."""
 import re
 
 CLUSTER = 'cluster="$cluster"'
@@ -7,17 +7,17 @@ WORDS = {
     "CLUSTER_TASKS": CLUSTER + ', task=~"$task"',
     "JOB": CLUSTER + ', job="$job"',
     "TASKS": CLUSTER + ', job="$job", task=~"$task"',
-    "RATE": "$__rate_interval",  # at least four scrapes: a rate over less has holes
+    "RATE": "$__rate_interval",  # at least four scrapes: a shorter rate has gaps
     "RANGE": "$__range",
 }
 
 
 def spelled_out(query):
-    """The query with its words replaced: disttrain_loss{JOB} is disttrain_loss{cluster="$cluster", job="$job"}."""
+    """Replaces the words of a query: disttrain_loss{JOB} becomes disttrain_loss{cluster="$cluster", job="$job"}."""
     return re.sub(r"\b(" + "|".join(WORDS) + r")\b", lambda word: WORDS[word[0]], query)
 
 
 def shares(metric, selector, by):
-    """Seconds spent as parts of all seconds, 0 to 1, by a label."""
+    """Seconds by a label, as shares of all seconds, 0 to 1."""
     return (f"sum by ({by}) (rate({metric}{{{selector}}}[RATE]))"
             f" / ignoring ({by}) group_left () sum (rate({metric}{{{selector}}}[RATE]))")
