@@ -1,4 +1,5 @@
-// The same gradient of an mlp (sigmoid, softmax cross-entropy) by libtorch's autograd, as PyTorch would do it.
+// Computes the gradient of an mlp (sigmoid, softmax cross-entropy) with libtorch's autograd, as PyTorch does, to
+// compare with the engine.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 
 namespace disttrain::bench {
 
-// `parameters` are weight, bias, weight, bias, ... one after the other and outlive the result, which returns the loss.
+// `layers`: widths from input to output. `parameters`: weight, bias, weight, bias, ... without gaps; they must outlive
+// the result. The result takes a batch, row by row, computes its gradients and returns its loss.
 std::function<float(std::span<const float> inputs, std::span<const std::int64_t> labels)> autograd_twin(
     const std::vector<std::uint32_t>& layers, std::span<float> parameters);
 

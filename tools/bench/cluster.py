@@ -1,5 +1,5 @@
-"""Real daemons on this machine that a benchmark starts, kills and starts again by itself; what the benchmarks of
-failures share. Times are seconds of time.time(), the clock that the chief stamps its events with."""
+"""Real daemons on this machine that the benchmarks of failures start, kill and restart. Times are seconds of time.time(),
+which is also the clock of the chief's events."""
 import contextlib
 import json
 import os
@@ -13,10 +13,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "tests/data/mnist-mini"
-PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))  # until something that hangs is given up
+PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))  # seconds until a wait fails
 PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}
 SMALL, LARGE = [784, 100, 10], [784, 4096, 4096, 10]
-# A benchmark kills more often than an operator would bear: nobody is made to wait, or given up, for it.
+# A benchmark kills tasks often: with these settings no recovery waits, and the job never fails for its restarts.
 JOB = """
 [job]
 name = "{name}"
@@ -48,7 +48,7 @@ def free_address():
 
 
 class Cluster:
-    """A chief, ps and workers in a folder of their own. A context manager: at its end all are killed."""
+    """A chief, ps and workers in a folder of their own. A context manager: its end kills all of them."""
 
     def __init__(self, build, folder, ps=1, workers=2, shard_threads=1):
         self.build, self.folder = build, Path(folder)
@@ -82,13 +82,13 @@ class Cluster:
     def start(self, task):
         role, index = task.split("/")
         command = [self.build / PROGRAMS[role], "--cluster", self.file] + ([] if role == "chief" else ["--index", index])
-        # As `up` does: a dead worker's sockets are closed sooner.
+        # As `up` does: with huge pages the kernel closes a dead worker's sockets sooner.
         environment = os.environ | ({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"} if role == "worker" else {})
         with open(self.log_of(task), "ab") as log:
             self.processes[task] = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, env=environment)
 
     def kill(self, task):
-        """When it was killed."""
+        """Kills the task. Returns when."""
         now = time.time()
         self.processes[task].kill()
         return now
@@ -109,22 +109,22 @@ class Cluster:
         return self.folder / (task.replace("/", "-") + ".log")
 
     def resident(self, task):
-        """Bytes of memory that the task has now."""
+        """The task's resident bytes now."""
         return int(re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{self.pid(task)}/status").read_text())[1]) * 1024
 
-    # What the command line says.
+    # The command line.
 
     def disttrain(self, *command, timeout=PATIENCE):
         return subprocess.run([self.build / "disttrain", *map(str, command), "--cluster", self.file], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout)
 
     def ask(self, *command):
-        """The JSON that it prints; None while it has no answer."""
+        """The JSON that the command prints; None while the chief doesn't answer."""
         done = self.disttrain(*command, "--json")
         return json.loads(done.stdout) if done.returncode == 0 and done.stdout.strip() else None
 
     def event_after(self, since, kind, task=None, job=None):
-        """The first event of the kind from this time on, once there is one."""
+        """Waits for an event of the kind from this time on, and returns the first one."""
         def found():
             for event in self.ask("events", "--all") or []:
                 is_meant = task is None or event["task"] == task or task in event["text"]
@@ -156,7 +156,7 @@ class Cluster:
         return self.until_steps(5)
 
     def until_steps(self, steps, workers=None):
-        """The status once the job runs, has made so many steps and, if told, has so many workers at work."""
+        """Waits until the job runs, has made so many steps and, if given, has so many running workers. Returns the status."""
         def reached():
             status = self.ask("status")
             if not status or status["state"] != "running" or status["global_step"] < steps:
@@ -172,7 +172,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def alone():
-    """SIGTERM ends the program as Ctrl-C does, so that no daemon is left."""
+    """Makes SIGTERM end the program by an exception, as Ctrl-C does, so that no daemon is left."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         yield

@@ -1,9 +1,9 @@
-// Time of a gradient: the engine's mlp beside libtorch's autograd, in turns, on one thread.
+// Measures the time of a gradient: the engine's mlp and libtorch's autograd, in turn, on one thread.
 //
 //   engine_bench MNIST_FOLDER [STEPS [small | large]]
 //
 // Two models on real digits: 784-100-10 with batch 100, and 784-4096-4096-10 with batch 10. Prints the minimum and the
-// median of the time this thread had the processor, which other programs on the machine disturb least.
+// median of this thread's CPU time, which other programs on the machine disturb least.
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -32,7 +32,7 @@ long page_faults() {
   return usage.ru_minflt;
 }
 
-// Memory as a worker has it: on huge pages where it is large.
+// Zeroed memory in huge pages, as a worker has it.
 std::span<float> huge_array(std::uint64_t elements) {
   constexpr std::size_t kHugePage = 2 * 1024 * 1024;
   const std::size_t bytes = (elements * sizeof(float) + kHugePage - 1) / kHugePage * kHugePage;
@@ -44,7 +44,7 @@ std::span<float> huge_array(std::uint64_t elements) {
   return result;
 }
 
-// Gradients appear from the last variable to the first; that is how `balanced` places them.
+// Variables from the last to the first, as the placement `balanced` orders them: gradients appear in this order.
 Layout layout_of(const ModelSpec& spec) {
   Layout layout{spec, 1, std::vector<std::uint64_t>(spec.variables.size()), {}};
   std::uint64_t flat = 0;
@@ -82,7 +82,7 @@ void measure(const input::Dataset& digits, const std::vector<std::uint32_t>& lay
   std::vector<std::uint64_t> indices(batch_size);
   std::vector<double> ours;
   std::vector<double> theirs;
-  std::vector<double> to_gradient;  // until the first gradient is announced: forward and loss
+  std::vector<double> to_gradient;  // time until the engine reports the first gradient: forward and loss
   long our_faults = 0;
   long their_faults = 0;
   for (std::size_t step = 0; step < steps + 3; ++step) {

@@ -1,4 +1,4 @@
-"""Hosts on one machine: network namespaces joined by a bridge, and a cluster of daemons on them whose links fail as told."""
+"""Hosts on one machine: network namespaces joined by a bridge whose links can fail, and a cluster of daemons on them."""
 import itertools
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from cluster import PATIENCE
 
 SKIPPED = 77
-LACKS = "network namespaces need root, iproute2 and a kernel that has them"
+LACKS = "this needs root, iproute2 and a kernel with network namespaces"
 
 
 class Failure(Exception):
@@ -21,7 +21,7 @@ def ip(*arguments):
 
 
 class Network:
-    """Namespaces joined by a bridge that has one of its own. Gone with close()."""
+    """Namespaces, one per host, joined by a bridge in a namespace of its own. close() removes them."""
 
     def __init__(self, count):
         self.prefix = f"dt{os.getpid() % 100000}"
@@ -54,7 +54,7 @@ class Network:
                 self.misdirect(other, host)
 
     def part(self, host, other, direction="both ways"):
-        """Frames between the two are lost; from the host, to it, or both. Everybody else reaches either."""
+        """Loses frames between the two: from the host, to it, or both ways. All other links carry."""
         if direction != "to it":
             self.misdirect(host, other)
         if direction != "from it":
@@ -71,7 +71,7 @@ class Network:
                            capture_output=True)
 
     def netem(self, *rule):
-        """What each host sends keeps to the rule; none: as before. False: this kernel has no netem."""
+        """Applies a netem rule to what each host sends; without a rule removes it. False: this kernel has no netem."""
         verb = ["replace"] if rule else ["del"]
         for host in self.hosts:
             done = subprocess.run(["tc", "-n", host, "qdisc", verb[0], "dev", "eth0", "root", "netem", *rule],
@@ -86,8 +86,8 @@ class Network:
 
 
 class Cluster:
-    """Daemons of one cluster, each on its host. `hosts`: the tasks on each; `cluster`, `job`: texts, which may name
-    {folder}."""
+    """Daemons of one cluster, each on its host. `hosts`: the tasks of each host. `cluster`, `job`: texts of the two files;
+    {folder} in them becomes the cluster's folder."""
 
     def __init__(self, build, network, hosts, cluster, job):
         self.network, self.build = network, build.resolve()
@@ -119,7 +119,7 @@ class Cluster:
         try:
             process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            raise Failure(f"`disttrain {' '.join(arguments)}` doesn't end") from None
+            raise Failure(f"`disttrain {' '.join(arguments)}` still runs after {PATIENCE:.0f} s") from None
         text = (self.folder / "ask.out").read_text()
         return json.loads(text) if process.returncode == 0 and text.strip() else None
 

@@ -1,6 +1,10 @@
-"""Steps of workers as they happen, seen from outside: the kernel counts the bytes that each socket received (tcp_info,
-asked for by NETLINK_SOCK_DIAG), and each step of a worker is answered by all parameters. So a count grows when an applied
-step's answer has arrived at the worker, on a scale of milliseconds, whether or not there is a chief."""
+"""Observes the steps of workers from outside. The kernel counts the bytes that each socket has received (tcp_info, read
+with NETLINK_SOCK_DIAG), and all parameters answer each step of a worker. So every `model_bytes` bytes are one step whose
+answer has arrived. This works within milliseconds, and without a chief.
+
+For example, with a model of 318,040 bytes: a worker's count grows from 3,180,400 to 3,498,440. One more answer has arrived,
+so one more step is done.
+"""
 import os
 import socket
 import struct
@@ -15,7 +19,7 @@ PERIOD = 0.002
 
 
 class SocketCounters:
-    """Bytes received so far by every TCP socket whose far end is one of these ports, by inode."""
+    """Reads the bytes received so far by every TCP socket whose remote port is one of these, by inode."""
 
     def __init__(self, ports):
         self.ports = set(ports)
@@ -34,7 +38,8 @@ class SocketCounters:
                 if kind == NLMSG_DONE:
                     return counters
                 if kind != SOCK_DIAG_BY_FAMILY:
-                    raise OSError("the kernel doesn't answer sock_diag: is the module inet_diag there?")
+                    raise OSError(f"sock_diag answered with message type {kind}, expected {SOCK_DIAG_BY_FAMILY}: load the "
+                                  "kernel module inet_diag")
                 if struct.unpack_from(">H", data, at + 16 + 6)[0] in self.ports:
                     inode = struct.unpack_from("=I", data, at + 16 + 68)[0]
                     counters[inode] = self.received(data, at + 16 + 72, at + length)
@@ -51,13 +56,13 @@ class SocketCounters:
 
 
 class StepWatch:
-    """The steps of a cluster's workers. sample() every few milliseconds; in between nothing is seen."""
+    """The steps of a cluster's workers. Call sample() every few milliseconds: it sees what has happened since the last."""
 
     def __init__(self, cluster, model_bytes):
         self.cluster, self.model_bytes = cluster, model_bytes
         ports = [int(address.rsplit(":", 1)[1]) for task, address in cluster.addresses.items() if task.startswith("ps")]
         self.counters = SocketCounters(ports)
-        self.owners = {}    # inode -> worker, None where it is another's
+        self.owners = {}    # inode -> worker; None: of another process
         self.last = {}      # inode -> bytes
         self.bytes = {}     # worker -> bytes of all its sockets, ever
         self.moved = {}     # worker -> when its step count last grew
@@ -103,43 +108,44 @@ class StepWatch:
                     if link.startswith("socket:[") and int(link[8:-1]) in counters:
                         self.owners[int(link[8:-1])] = task
             except OSError:
-                continue  # it has ended, or closed one
+                continue  # the worker has ended, or has closed a socket meanwhile
 
     def watch(self, seconds):
-        """Samples for so long."""
+        """Samples for so many seconds."""
         end = time.time() + seconds
         while self.sample() < end:
             time.sleep(PERIOD)
 
     def until_all_step(self, workers):
-        """Samples until each of them has made a step from now on: one that has just joined takes a moment."""
+        """Samples until each of the workers has made a step from now on. A worker that has just joined takes a moment."""
         began = self.sample()
         while any(self.moved.get(worker, 0.0) <= began for worker in workers):
             if self.sample() - began > 60:
-                raise TimeoutError(f"not all of {', '.join(workers)} make steps")
+                raise TimeoutError(f"not all of {', '.join(workers)} made a step within 60 s")
             time.sleep(PERIOD)
 
     # What was seen.
 
     def reset(self):
-        """Begins to look for the longest gap anew."""
+        """Forgets the gaps so far."""
         self.gaps, self.blind = {}, 0.0
 
     def longest_gap(self, workers):
-        """The longest time that one of these workers' steps stood still, up to now."""
+        """The longest time without a step of one of these workers, since reset() and up to the last sample."""
         return max(max(self.gaps.get(worker, 0.0), self.sampled - self.moved.get(worker, self.sampled))
                    for worker in workers)
 
     def total(self):
-        """Steps of all workers, as a fraction: bytes flow within a step too."""
+        """Steps of all workers so far, with fractions: the bytes of a step arrive one after the other."""
         return sum(self.bytes.values()) / self.model_bytes
 
     def forget_sockets(self):
-        """From now on new_steps() counts those of sockets that aren't there yet."""
+        """Makes new_steps() count only steps of sockets that don't exist yet."""
         self.old = set(self.last)
 
     def new_steps(self):
-        """Applied steps of new sockets: what a channel receives first are the parameters that it begins with."""
+        """Applied steps of sockets that are new since forget_sockets(). The first parameters that a channel receives are
+        those that it begins with, so they don't count."""
         received = {}
         for inode, count in self.last.items():
             worker = self.owners.get(inode)

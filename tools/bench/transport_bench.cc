@@ -1,6 +1,8 @@
-// Measures tcp between two threads over loopback, as a worker and a shard use it: each frame that goes out comes back
-// with as many bytes. Compare with FIELD's limits of the machine.
-//   transport_bench [congestion-control] [free | same | apart] [case]     (cores of the two threads)
+// Measures tcp between two threads over loopback, as a worker and a shard use it: a frame of the same size answers each
+// frame.
+//   transport_bench [CONGESTION_CONTROL] [free | same | apart] [CASE]
+// free: the two threads run on any cores; same: both on core 0; apart: on cores 0 and 1. CASE: one of the cases, from
+// 0.
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -30,7 +32,7 @@ void pin(int core) {
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-// Of both threads, user and system: what is left to compare when other programs have the cores too.
+// User and system time of both threads. Other programs on the cores disturb it less than elapsed time.
 double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -38,7 +40,7 @@ double cpu_seconds() {
          static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
-// The shard: lands each frame in one of its slots and answers with its own bytes.
+// The shard: receives each frame's payload into `landing_` and answers with a payload of the same size.
 class Echo : public ConnectionHandler {
  public:
   explicit Echo(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {
@@ -69,14 +71,14 @@ class Echo : public ConnectionHandler {
   wire::ScratchBuffer scratch_;
 };
 
-// The worker: keeps `credits` frames outstanding until `frames` have come back.
+// The worker: keeps `credits` frames unanswered until `frames` answers have come.
 class Pusher : public ConnectionHandler {
  public:
   Pusher(asio::io_context& loop, std::unique_ptr<Connection> connection)
       : loop_(loop), connection_(std::move(connection)) {
     connection_->start(*this);
   }
-  // Seconds.
+  // Exchanges `frames` frames of `frame_bytes` bytes. Returns the seconds.
   double exchange(std::size_t frame_bytes, std::uint64_t frames, std::uint64_t credits) {
     frame_bytes_ = frame_bytes;
     to_send_ = to_come_ = frames;

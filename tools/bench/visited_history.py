@@ -1,6 +1,9 @@
-"""What remains of a job's history after its rollbacks, and how far a job has got.
+"""A job's history as it remains after rollbacks, and a job's progress.
 
-Both are read from the log that psd writes with DISTTRAIN_VISITED_LOG. The log's form and promises stand in psd/visited_log.h.
+Both come from the log that psd writes with DISTTRAIN_VISITED_LOG; psd/visited_log.h describes it. An example of the history:
+1. Generation 1 makes steps 1 to 10.
+2. Generation 2 begins after step 8. Steps 9 and 10 are lost: their visits don't count.
+3. Generation 2 makes step 9. The history has steps 1 to 8 of generation 1 and step 9 of generation 2.
 """
 import json
 import time
@@ -8,13 +11,13 @@ from pathlib import Path
 
 
 class VisitedHistory:
-    """Of one job. `problems` lists, in words, each way in which the log breaks the laws."""
+    """The history of one job. `problems` lists what is wrong in the log, in sentences."""
 
     def __init__(self, path):
         self.problems = []
         self.rollbacks = []  # (generation, step that it goes on from, steps lost)
         self.steps_logged = 0
-        self._lines = []     # of the history that remains: (generation, step, visits)
+        self._lines = []     # the history that remains: (generation, step, visits)
         self._read(Path(path))
 
     @property
@@ -26,7 +29,7 @@ class VisitedHistory:
         for number, text in enumerate(path.read_text().splitlines(), 1):
             line = json.loads(text)
             if line["generation"] < generation:
-                # The pacer of an earlier generation that hadn't heard yet: what it counts is void.
+                # From the pacer of an earlier generation, which doesn't know of the rollback yet: the line is void.
                 continue
             if line["generation"] > generation:
                 generation = line["generation"]
@@ -58,7 +61,8 @@ class VisitedHistory:
         self.problems.append(f"line {number}: {text}")
 
     def check(self, epochs, records):
-        """Each record of each epoch once: adds to `problems` what isn't so, and returns the number of visits."""
+        """Checks that each record of each epoch was visited once; adds violations to `problems`. Returns the number of
+        visits."""
         times = [bytearray(records) for _ in range(epochs)]
         visits = 0
         for generation, step, of_workers in self._lines:
@@ -82,7 +86,7 @@ class VisitedHistory:
 
 
 class Progress:
-    """Reads the log as it grows: how far the job has got, and the longest time without a step."""
+    """Reads the log as it grows: the job's epoch, and the longest time without a step."""
 
     def __init__(self, path):
         self.path, self.file, self.tail = path, None, ""
