@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Completion of bash for disttrain, chiefd, psd and workerd. What may follow each verb is made of the programs' own
-# tables; here is only how it is used.
+# Bash's completion for disttrain, chiefd, psd and workerd. tools/reference/make replaces the next line by tables of what may
+# follow each verb, from the programs themselves.
 @tables
 
-# The cluster file that the command line names, or the one that the program would take. `words`: those of the line.
+# Prints the cluster file that the command line names, or the default one. `words`: the words of the line.
 _disttrain_cluster_file() {
   local i
   for ((i = 1; i + 1 < ${#words[@]}; ++i)); do
@@ -15,7 +15,7 @@ _disttrain_cluster_file() {
   printf '%s' "${DISTTRAIN_CLUSTER:-/etc/disttrain/cluster.toml}"
 }
 
-# Names of the tasks in a cluster file: by counting its tables, without asking anybody.
+# Prints the names of the tasks in the cluster file. It counts the file's tables, so no daemon is asked.
 _disttrain_tasks() {
   local file role count i
   file=$(_disttrain_cluster_file)
@@ -28,7 +28,7 @@ _disttrain_tasks() {
   done
 }
 
-# _disttrain_fill KIND CURRENT: sets COMPREPLY.
+# _disttrain_fill KIND CURRENT: sets COMPREPLY to the words of this kind that begin with CURRENT.
 _disttrain_fill() {
   local kind=$1 current=$2 word
   case $kind in
@@ -52,7 +52,7 @@ _disttrain_fill() {
     @key)
       if [[ $current == *=* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "${_disttrain_keys[${current%%=*}]:-}" -P "${current%%=*}=" -- "${current#*=}")
-        # "=" begins a word of its own for readline, which has the part before it already.
+        # If "=" separates words, readline already has the part before it.
         if [[ $COMP_WORDBREAKS == *=* ]]; then
           COMPREPLY=("${COMPREPLY[@]#*=}")
         fi
@@ -67,7 +67,7 @@ _disttrain_fill() {
 
 _disttrain() {
   COMPREPLY=()
-  # The words as they were typed: readline takes "=" and ":" for ends of words.
+  # Splits the line at blanks only: readline's own words also end at "=" and ":".
   local words=() word i
   local line=${COMP_LINE:0:COMP_POINT}
   read -ra words <<<"$line"

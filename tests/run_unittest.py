@@ -1,10 +1,10 @@
 """Runs one file of unittest for ctest: tests/run_unittest.py FILE.
 
-ctest knows a skipped test by its exit code alone: 77 where all that ran passed and something was left out. Each test that
-was left out is named, with its reason, in a line that tools/check/skips reads. By hand a file runs as well by itself.
+ctest recognises a skipped test only by exit code 77: a test was left out, and all others passed. A line for
+tools/check/skips names each test that was left out, with the reason. By hand, a file also runs without this script.
 
-Programs that are built with a sanitizer write what they find to files of a folder that this script makes, whoever reads
-their stderr or kills them afterwards. A finding fails the file.
+Programs that are built with a sanitizer write their findings to files in a folder that this script makes, so that a finding
+isn't lost if a test kills the program or doesn't read its stderr. A finding fails the file.
 """
 import contextlib
 import os
@@ -14,12 +14,12 @@ import unittest
 from pathlib import Path
 
 SKIPPED = 77
-SANITIZERS = ("ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")  # ctest sets them where programs are built with one
+SANITIZERS = ("ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")  # ctest sets them if programs are built with one
 
 
 @contextlib.contextmanager
 def findings_of_sanitizers():
-    """A list, which holds at the end what sanitizers wrote."""
+    """A list. After the block it holds what sanitizers wrote."""
     found = []
     sanitizers = [options for options in SANITIZERS if options in os.environ]
     if not sanitizers:
@@ -38,7 +38,7 @@ def say_skipped(name, reason):
 
 
 def name_of(test):
-    """ "Class.test_x", or with the parameters of a subTest; of a skipped class or module what unittest calls it."""
+    """ "Class.test_x", with the parameters of a subTest; for a skipped class or module the name that unittest gives it."""
     return ".".join(str(test.id()).split(".")[1:]) or str(test)
 
 
@@ -57,7 +57,7 @@ def run(file):
     sys.path[0] = str(file.parent)
     try:
         program = unittest.main(module=file.stem, argv=[str(file), *sys.argv[2:]], exit=False)
-    except unittest.SkipTest as skip:  # as the file was imported
+    except unittest.SkipTest as skip:  # the import of the file was skipped
         say_skipped("all of it", skip)
         return SKIPPED
     result = program.result

@@ -1,4 +1,4 @@
-"""Which files the checks look at: what git tracks or would (not ignored), or, outside of git, all but build folders."""
+"""The files that the checks read: in git those that are tracked or not ignored, otherwise all except build folders."""
 
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ SKIPPED = {".git", "build", "shared"}
 
 
 def files(root, patterns, tracked_only=False):
-    """Paths relative to root that match one of the patterns (as in "*.h"), sorted; existing files only."""
+    """Paths of existing files that match one of the patterns (such as "*.h"), relative to root, sorted."""
     command = ["git", "-C", str(root), "ls-files", "--cached"]
     if not tracked_only:
         command += ["--others", "--exclude-standard"]
@@ -28,14 +28,14 @@ def files(root, patterns, tracked_only=False):
 
 
 def report(problems, checked, what):
-    """Prints the problems, or one line that says how much was looked at; returns the exit code."""
+    """Prints the problems, or one line with the number of checked files. Returns the exit code."""
     for problem in problems:
         print(problem)
     if problems:
         print(f"{what}: {len(problems)} problem(s) in {checked} files")
         return 1
     if checked == 0:
-        print(f"{what}: found nothing to check, which is a problem of the check")
+        print(f"{what}: found nothing to check; expected at least one file: is this the root of the tree?")
         return 1
     print(f"{what}: {checked} files are right")
     return 0

@@ -8,43 +8,35 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-# -O2 with frame pointers and line tables: a crash names its line, perf walks the stack.
+# With line tables a crash names its line; with frame pointers perf can walk the stack.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -fno-omit-frame-pointer")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
 
-option(DISTTRAIN_QUICK "The programs alone: no tests, manual pages and packages, and crashes name no lines" OFF)
+option(DISTTRAIN_QUICK "Build only the programs: no tests, manual pages, packages and line tables" OFF)
 if(DISTTRAIN_QUICK)
   set(CMAKE_CXX_FLAGS_RELEASE "-O2 -fno-omit-frame-pointer")
 endif()
 
-# Most of a file's compile time goes into the headers that it includes. In a unity build a room's files share them.
-set(DISTTRAIN_UNITY OFF CACHE STRING "How many files of a room the compiler takes at once: OFF, a number, or 0 for all")
-if(NOT DISTTRAIN_UNITY STREQUAL "OFF")
-  set(CMAKE_UNITY_BUILD ON)
-  set(CMAKE_UNITY_BUILD_BATCH_SIZE ${DISTTRAIN_UNITY})
-  # g++ takes each .cc file but the unity file itself for a header, whose types others could see.
-  add_compile_options(-Wno-subobject-linkage)
-endif()
-
-# g++ contracts a*b+c to an FMA where it can, by default. Without it, the bits of a result don't depend on the vector
-# width that the machine has. See "Bits" in ARCHITECTURE.md.
+# By default g++ contracts a*b+c to an FMA if it can. Without this, the bits of a result don't depend on the machine's
+# vector width. See "Bits" in ARCHITECTURE.md.
 add_compile_options(-ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Werror)
 
 set(DISTTRAIN_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
-set(DISTTRAIN_PATIENCE 1)  # how many times longer a test waits before it takes something for hung
+set(DISTTRAIN_PATIENCE 1)  # factor on the tests' timeouts
 if(DISTTRAIN_SANITIZE)
   set(DISTTRAIN_PATIENCE 4)
   set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer")  # line tables are enough for a report
   add_compile_options(-fsanitize=${DISTTRAIN_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${DISTTRAIN_SANITIZE})
   if(DISTTRAIN_SANITIZE STREQUAL "thread")
-    add_compile_options(-Wno-error=tsan)  # asio has fences, which ThreadSanitizer doesn't see
+    add_compile_options(-Wno-error=tsan)  # asio uses fences, which ThreadSanitizer doesn't support
   else()
-    # A null pointer ends in AddressSanitizer's report anyway. Without these a build takes three quarters of the time.
-    # And g++ 12 takes what it instruments for uninitialised: its manual names these warnings as false.
+    # AddressSanitizer reports null pointers anyway. Without these checks a build takes three quarters of the time.
+    # In instrumented code g++ 12 gives false maybe-uninitialized warnings, as its manual says.
     add_compile_options(-fno-sanitize=null,vptr,object-size -Wno-maybe-uninitialized)
   endif()
-  # What other libraries do: each finding by name, with the reason. Our tests of crash reports have SIGSEGV for themselves.
+  # Suppressions of findings in other libraries, each by name, with the reason. handle_segv=0, because our own crash reports
+  # handle SIGSEGV.
   set(suppressions ${CMAKE_SOURCE_DIR}/tools/sanitizers)
   set(DISTTRAIN_TEST_ENVIRONMENT
       "DISTTRAIN_SANITIZE=${DISTTRAIN_SANITIZE}"
@@ -60,7 +52,7 @@ set(DISTTRAIN_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  # Paths in debug information are made relative, so that another clone or build folder hits the same cache.
+  # Relative paths in debug information let another clone or build folder use the same cache.
   add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=.)
   # A precompiled header needs these four kinds of sloppiness (ccache's manual, "Precompiled headers"). Without
   # -fpch-preprocess ccache compares the text that a file includes, so another clone's header does as well.
@@ -72,19 +64,18 @@ if(MOLD_PROGRAM)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# Asio 1.22 takes aligned_alloc or operator new for its handlers by what happens to be included before it, and frees with
-# the other one's counterpart where two files differ. Without aligned_alloc all files agree.
+# Asio 1.22 allocates its handlers with aligned_alloc or operator new, depending on the headers before it. If two files
+# differ, one frees with the wrong function. Without aligned_alloc all files agree.
 add_compile_definitions(ASIO_DISABLE_STD_ALIGNED_ALLOC)
 
-# One header root: files are named from the top of the tree, as in "common/result.h".
+# Includes name files from the top of the tree, as in "common/result.h".
 include_directories(${CMAKE_SOURCE_DIR})
 
 find_package(Threads REQUIRED)
-include(GNUInstallDirs)  # install() takes its folders; each component is a package of the same name
+include(GNUInstallDirs)  # the folders of install(); each component is a package of the same name
 
-# disttrain_library(NAME SOURCES file... [LINKS target...] [PRIVATE_LINKS target...] [COLD])
-# A room's library. LINKS are the arrows of the room: what its headers may include. COLD: no step of training waits for
-# its code, so the quick preset doesn't optimise it, which halves its compile time.
+# disttrain_library(NAME SOURCES file... [LINKS target...] [PRIVATE_LINKS target...])
+# A room's library. LINKS are the room's arrows: the libraries whose headers its own headers include.
 function(disttrain_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COLD" "" "SOURCES;LINKS;PRIVATE_LINKS")
   if(arg_SOURCES)
@@ -99,43 +90,9 @@ function(disttrain_library name)
   endif()
 endfunction()
 
-# disttrain_schema(TARGET SCHEMA [IMPORTS schema...])
-# Adds the C++ of a Cap'n Proto schema to a library, which alone sees it: "transport/wire/protocol.capnp.h". IMPORTS, from
-# the top of the tree: schemas that it imports; their C++ is in a library that TARGET links.
-find_package(CapnProto REQUIRED)
-# Debian's package names wrong places for its tools.
-find_program(CAPNP_COMPILER capnp REQUIRED)
-find_program(CAPNP_CPP_GENERATOR capnpc-c++ REQUIRED)
-set(DISTTRAIN_GENERATED ${CMAKE_BINARY_DIR}/generated)
-function(disttrain_schema target schema)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "IMPORTS")
-  list(TRANSFORM arg_IMPORTS PREPEND ${CMAKE_SOURCE_DIR}/)
-  file(RELATIVE_PATH path ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${schema})
-  set(generated ${DISTTRAIN_GENERATED}/${path}.c++ ${DISTTRAIN_GENERATED}/${path}.h)
-  add_custom_command(
-    OUTPUT ${generated}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${DISTTRAIN_GENERATED}
-    COMMAND ${CAPNP_COMPILER} compile -o${CAPNP_CPP_GENERATOR}:${DISTTRAIN_GENERATED}
-            --src-prefix=${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/${path}
-    DEPENDS ${CMAKE_SOURCE_DIR}/${path} ${arg_IMPORTS}
-    VERBATIM)
-  set_source_files_properties(${generated} PROPERTIES COMPILE_OPTIONS -w)
-  target_sources(${target} PRIVATE ${generated})
-  target_include_directories(${target} SYSTEM PRIVATE ${DISTTRAIN_GENERATED})
-  target_link_libraries(${target} PRIVATE CapnProto::capnp)
-endfunction()
-
-# disttrain_own_objects(file...): each of them has an object of its own in its room's library, also in a unity build.
-# tests/sim replaces them one by one by what it plants bugs in; quickstart builds no tests.
-function(disttrain_own_objects)
-  if(NOT DISTTRAIN_QUICK)
-    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
-endfunction()
-
-# disttrain_program(NAME SOURCES file... LINKS target... [COLD])
-# The names of our functions are in it, for the stack that a crash leaves in the log. (ENABLE_EXPORTS would export other
-# libraries' inline functions, too, which libtorch would then take for its own.)
+# disttrain_program(NAME SOURCES file... LINKS target...)
+# The program exports the names of our functions, for the stack that a crash logs. (ENABLE_EXPORTS would also export other
+# libraries' inline functions, which libtorch would then use instead of its own.)
 function(disttrain_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COLD" "" "SOURCES;LINKS")
   add_executable(${name} ${arg_SOURCES})
@@ -147,7 +104,7 @@ function(disttrain_program name)
 endfunction()
 
 # disttrain_test(NAME SOURCES file... LINKS target... [LABELS label...] [TIMEOUT seconds])
-# A GoogleTest program; ctest runs it whole. Where it leaves a test out it counts as skipped.
+# A GoogleTest program, which ctest runs as one test. It counts as skipped if it leaves a test out.
 function(disttrain_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINKS;LABELS")
   if(NOT arg_TIMEOUT)
@@ -169,10 +126,8 @@ function(disttrain_test name)
                        ENVIRONMENT "${DISTTRAIN_TEST_ENVIRONMENT}")
 endfunction()
 
-# disttrain_python_test(NAME FILE [SERIAL] [LABELS label...] [TIMEOUT seconds] [COST seconds]
-#                       [ENVIRONMENT VARIABLE=value...])
-# A file of unittest in this folder. Where it leaves a test out it counts as skipped. SERIAL: nothing runs beside it.
-# COST: about how long it takes; ctest starts the longest first, and knows it by itself from the second run on.
+# disttrain_python_test(NAME FILE [SERIAL] [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT VARIABLE=value...])
+# A file of unittest in this folder. It counts as skipped if it leaves a test out. SERIAL: no other test runs meanwhile.
 function(disttrain_python_test name file)
   cmake_parse_arguments(PARSE_ARGV 2 arg "SERIAL" "TIMEOUT;COST" "LABELS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
@@ -190,7 +145,7 @@ function(disttrain_python_test name file)
                        ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;${DISTTRAIN_TEST_ENVIRONMENT};${arg_ENVIRONMENT}")
 endfunction()
 
-# build/bin is a link to the default preset's programs, or to those of tools/quickstart as long as there are no others.
+# build/bin is a link to the programs of preset release, or to those of tools/quickstart while release isn't built.
 if(CMAKE_BINARY_DIR STREQUAL "${CMAKE_SOURCE_DIR}/build/release" OR
    (CMAKE_BINARY_DIR STREQUAL "${CMAKE_SOURCE_DIR}/build/quick" AND NOT EXISTS ${CMAKE_SOURCE_DIR}/build/release/bin/disttrain))
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/bin)

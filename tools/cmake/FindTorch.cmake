@@ -1,5 +1,5 @@
-# libtorch for the CPU: target Torch::cpu, made of libtorch_cpu and libc10 alone (libtorch.so and libtorch_cuda are not
-# linked: the small install that tools/setup makes can't load them).
+# libtorch for the CPU: the target Torch::cpu links only libtorch_cpu and libc10. libtorch.so and libtorch_cuda can't be
+# loaded from the small install that tools/setup makes.
 #
 # DISTTRAIN_TORCH: the folder "torch" of a Python site-packages; by default the one that tools/setup installs.
 
@@ -27,15 +27,15 @@ if(NOT Torch_cpu_LIBRARY OR NOT Torch_c10_LIBRARY)
 endif()
 
 if(NOT TARGET Torch::cpu)
-  # The linker must not look for what libtorch_cpu itself needs (it finds that by its own RPATH). In the build folder a
-  # program finds libtorch where it lies, by CMake's own RPATH; installed, by its INSTALL_RPATH.
+  # libtorch_cpu finds its own libraries by its RPATH, so the linker must not look for them. A program finds libtorch by
+  # CMake's RPATH in the build folder, and by its INSTALL_RPATH when it is installed.
   add_library(Torch::cpu INTERFACE IMPORTED)
   target_include_directories(Torch::cpu SYSTEM INTERFACE ${_torch}/include)
   target_link_libraries(Torch::cpu INTERFACE ${Torch_cpu_LIBRARY} ${Torch_c10_LIBRARY})
   target_link_options(Torch::cpu INTERFACE LINKER:--allow-shlib-undefined)
 endif()
 
-# What a host without a Python needs of it, to be installed: libraries, and the licences of whoever made them.
+# The parts of libtorch to install on a host without Python: libraries and their licences.
 cmake_path(GET _torch PARENT_PATH _site_packages)
 set(Torch_RUNTIME_LIBRARIES ${Torch_cpu_LIBRARY} ${Torch_c10_LIBRARY})
 foreach(_name cudart cupti)  # libtorch_cpu doesn't start without them; on a CPU it calls neither

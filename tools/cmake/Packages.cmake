@@ -1,4 +1,4 @@
-# CPack's settings: a .deb for each component of install(). tools/package calls it; the parts are in packaging/.
+# CPack's settings: a .deb for each component of install(). tools/package runs CPack; packaging/ has scripts and texts.
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME disttrain)
@@ -10,7 +10,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_COMPONENTS_ALL disttrain-common chiefd psd workerd disttrain disttrain-libtorch)
 set(CPACK_THREADS 0)
-set(CPACK_DEBIAN_COMPRESSION_TYPE gzip)  # xz is a third smaller, and takes ten times as long
+set(CPACK_DEBIAN_COMPRESSION_TYPE gzip)  # xz makes packages a third smaller, but takes ten times as long
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
@@ -21,8 +21,8 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXE
     WORLD_EXECUTE)
 
 # disttrain_package(NAME SUMMARY text TEXT text [DEPENDS package...] [COPYRIGHT file] [SCRIPTS prefix] [PURGE command])
-# What packaging/PREFIX.{postinst,prerm,postrm,conffiles,lintian-overrides} hold goes into it; the prefix is the name where
-# none is given. @daemon@ in them is the name, @purge@ the command.
+# Adds packaging/PREFIX.{postinst,prerm,postrm,conffiles,lintian-overrides} to the package. SCRIPTS gives the prefix, by
+# default the package's name. In these files @daemon@ becomes the package's name, @purge@ the command.
 function(disttrain_package name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "SUMMARY;TEXT;COPYRIGHT;SCRIPTS;PURGE" "DEPENDS")
   if(NOT arg_SCRIPTS)
@@ -61,7 +61,7 @@ function(disttrain_package name)
   endif()
 endfunction()
 
-# procps: /bin/kill, by which the units reload.
+# The daemons depend on procps for /bin/kill, which the units use to reload.
 set(same_version "(= ${PROJECT_VERSION})")
 set(about "disttrain trains one neural network on many machines: parameter servers
 (psd) hold the parameters, workers (workerd) compute gradients, a chief
@@ -103,9 +103,9 @@ disttrain_package(disttrain-libtorch
   SUMMARY "distributed training: libtorch for workers"
   TEXT "${about}
 This package has the libraries of PyTorch that the worker's engine needs, in a
-folder that only the worker looks into."
+folder that only the worker uses."
   COPYRIGHT copyright.libtorch)
-# No package that dpkg-shlibdeps knows of has libtorch; it looks at the one that was linked.
+# dpkg-shlibdeps finds no package with libtorch, so it must read the libraries that were linked.
 foreach(library IN LISTS Torch_RUNTIME_LIBRARIES)
   cmake_path(GET library PARENT_PATH folder)
   list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${folder})

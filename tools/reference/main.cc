@@ -1,4 +1,4 @@
-// disttrain_reference: prints what can be asked of each program, and what the keys of both files are, as JSON.
+// disttrain_reference: prints the verbs and options of each program, and the keys of both files, as JSON.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
@@ -16,7 +16,7 @@ namespace {
 using namespace disttrain;
 using Json = nlohmann::ordered_json;
 
-// "{a,b,c}" in the name of a type is what CLI::IsMember says.
+// The choices of an option: CLI::IsMember writes them as "{a,b,c}" into the name of the type.
 Json choices_of(const std::string& type) {
   Json choices = Json::array();
   const std::size_t begin = type.find('{');
@@ -61,7 +61,8 @@ Json program_json(CLI::App& app) {
   return {{"help", app.get_description()}, {"options", options}, {"verbs", verbs}};
 }
 
-// "train.optimizer.rule" -> "\"sgd\""; of a list of tables its only element's.
+// Adds the defaults below `path`, such as "train.optimizer.rule" -> "\"sgd\"". A list with one table counts as that
+// table.
 void collect_defaults(const config::TomlValue& value, const std::string& path,
                       std::map<std::string, std::string>& defaults) {
   const auto* table = value.as<config::TomlValue::Table>();
