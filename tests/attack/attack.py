@@ -1,7 +1,9 @@
-"""What the attacks share: a cluster of real daemons that trains, and the proof that an attack did it no harm.
+"""A cluster of real daemons that trains, and the check that an attack does it no harm.
 
-A test attacks within `with self.unharmed():`. Then every daemon lives, the job has made more steps, none of them was lost
-(no rollback, no other generation, no task lost), and no daemon has grown by more than its bound.
+A test attacks within `with self.unharmed():`. At the end of the block:
+1. Every daemon lives.
+2. The job has made more steps and lost none: no rollback, the same generation, no task lost.
+3. No daemon's memory has grown by more than its bound.
 """
 import contextlib
 import sys
@@ -14,19 +16,19 @@ from harness import PATIENCE, SANITIZED, SystemTest  # noqa: E402,F401
 from ports import free_address  # noqa: E402
 
 PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}
-GROWTH_BYTES = 256 << 20  # of one daemon by one attack; more than its queues and landings may take
+GROWTH_BYTES = 256 << 20  # allowed growth of one daemon in one attack; more than its queues and payload buffers may take
 
 
 def peak_bytes(pid):
-    """The most memory that the process has had."""
+    """The process's largest resident size so far."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) << 10
-    raise AssertionError(f"no VmHWM of {pid}")
+    raise AssertionError(f"/proc/{pid}/status has no VmHWM")
 
 
 class Drained:
-    """A daemon's stderr, read as it comes: one that nobody reads would stop the daemon."""
+    """Reads a daemon's stderr as it comes: a full pipe would block the daemon."""
 
     def __init__(self, pipe):
         self.lines = []
@@ -71,7 +73,7 @@ class AttackTest(SystemTest):
         self.logs[task] = Drained(self.daemons[task].stderr)
 
     def tearDown(self):
-        # The readers end with the daemons; before that their pipes can't be closed.
+        # Ends the daemons first: the readers end with them, and until then their pipes can't be closed.
         for task, process in self.daemons.items():
             process.kill()
             process.wait()
@@ -83,7 +85,7 @@ class AttackTest(SystemTest):
         return self.addresses["chief/0"]
 
     def train(self, **job):
-        """A job that doesn't end by itself, under way."""
+        """Starts a job that doesn't end by itself. Returns the status after 20 steps."""
         extra = f'[checkpoint]\ndirectory = "{self.folder / "checkpoints"}"\nevery_steps = 50\n' if self.CHECKPOINTS else ""
         path = self.job(job=f"min_workers = {self.WORKERS}", train="epochs = 1000000",
                         evaluate=extra, **job)
@@ -113,7 +115,7 @@ class AttackTest(SystemTest):
             self.assertEqual(after[key], before[key], f"{key}: {after}")
         lost = self.events("task_lost", "worker_lost", "rolled_back", "failed")
         self.assertEqual([event for event in lost if event["task"] in (None, *self.addresses)], [])
-        if SANITIZED:  # its own memory grows, too
+        if SANITIZED:  # the sanitizer's own memory grows too
             return
         for task, process in self.daemons.items():
             self.assertLess(peak_bytes(process.pid) - peaks[task], growth, f"{task} has grown")

@@ -1,4 +1,4 @@
-"""Command lines that hold their seats, never read, or never end; and peers that connect and say nothing."""
+"""Clients that keep their connections, never read or never end, and peers that connect and send nothing."""
 import contextlib
 import resource
 import threading
@@ -30,7 +30,7 @@ class ClientsTest(AttackTest):
                 self.now()
 
     def test_clients_that_stay_lock_nobody_out(self):
-        """They wait for the job's end or follow its lines, which may take for ever."""
+        """600 clients wait for the job's end or follow its log, which may take for ever."""
         self.train()
         with self.unharmed():
             for request in wire.status_request(wait_for_end=3600), wire.logs_request(follow=True):
@@ -42,7 +42,7 @@ class ClientsTest(AttackTest):
                     self.now()
 
     def test_watchers_that_come_back_lock_nobody_out(self):
-        """More `status -w` than there are seats: whoever loses its own takes another one's."""
+        """300 clients like `status -w`, more than there are seats: a client that loses its seat takes another one's."""
         self.train()
         with self.unharmed():
             ends = threading.Event()
@@ -80,7 +80,7 @@ class ClientsTest(AttackTest):
                 self.assertTrue(peer.is_closed())
 
     def test_silent_peers_keep_nobody_out(self):
-        """As many as the listener has seats for, and again as many."""
+        """More than twice as many peers as the listener has seats for."""
         self.train()
         with self.unharmed():
             held = [wire.Peer(self.chief) for _ in range(2200)]

@@ -1,4 +1,4 @@
-"""Bytes that make no sense, at every port of every daemon: each is answered or closed, and costs nobody anything."""
+"""Meaningless bytes at every port of every daemon: the daemon answers or closes the connection, and training goes on."""
 import random
 import socket
 import unittest
@@ -13,7 +13,7 @@ class DoorsTest(AttackTest):
     UNLISTED = True
 
     def stories(self):
-        """(name, bytes) of what a stranger may send first."""
+        """Yields (name, bytes): first bytes that a stranger may send."""
         randomness = random.Random(SEED)
         hello = wire.client_hello()
         head = wire.frame(wire.HELLO, hello)
@@ -31,8 +31,8 @@ class DoorsTest(AttackTest):
         yield "a hello with a payload", wire.frame(wire.HELLO, hello, b"x" * 1000)
         yield "a push first", wire.frame(wire.PUSH, bytes(64), b"x" * 1000)
         yield "a hello of random words", wire.frame(wire.HELLO, randomness.randbytes(800))
-        yield "a hello of no words", wire.frame(wire.HELLO, b"")
-        yield "a hello of nobody", wire.frame(wire.HELLO, wire.hello(None, 9))
+        yield "an empty hello", wire.frame(wire.HELLO, b"")
+        yield "a hello without a sender", wire.frame(wire.HELLO, wire.hello(None, 9))
         yield "a hello of a list without end", wire.frame(wire.HELLO, bytes.fromhex(
             "00000000ff1f0000") + (1 | 7 << 32 | 0x1FFFFFFF << 35).to_bytes(8, "little") + bytes(8 * 100))
         yield "a checksum of an unknown kind", wire.frame(wire.HELLO, hello, checksum_kind=200)
@@ -128,7 +128,7 @@ class DoorsTest(AttackTest):
                 peer.say_hello(wire.client_hello())
                 peer.send(frames["an unknown type with a payload"])
                 peer.say(wire.status_request())
-                self.assertIsNotNone(peer.receive(), "a type of a later version is dropped, and nothing else")
+                self.assertIsNotNone(peer.receive(), "the daemon must drop only the frame of an unknown type")
 
     def test_http_ports_close_what_makes_no_sense(self):
         self.train()
@@ -159,7 +159,7 @@ class DoorsTest(AttackTest):
                             answer = b""
                         self.assertNotIn(b"root:", answer)
                         self.assertNotIn(b" 200 ", answer.split(b"\r\n")[0])
-                # And many that say nothing: a scrape is answered all the same, at the latest when they are closed.
+                # 50 silent connections: a scrape is answered at the latest when the daemon closes them.
                 held = [wire.Peer(address) for _ in range(50)]
                 for peer in held:
                     self.addCleanup(peer.socket.close)

@@ -1,6 +1,6 @@
-"""Messages that cost more than their sender pays: pointers that share a target, numbers without a bound, texts of 64 MiB.
+"""Small messages that would cost their receiver much: pointers that share a target, huge numbers, texts of 64 MiB.
 
-The attacker is a worker: one that the cluster file doesn't list, or the one that the chief asks what the job trains.
+The attacker is an unlisted worker, or the worker that the chief asks to describe the job.
 """
 import json
 import re
@@ -14,7 +14,7 @@ class MessagesTest(AttackTest):
     UNLISTED = True
 
     def worker(self, index=9):
-        """An admitted worker of nobody."""
+        """An attacker that the chief has admitted as an unlisted worker."""
         peer = wire.Peer(self.chief)
         self.addCleanup(peer.socket.close)
         answer = peer.say_hello(wire.task_hello(wire.WORKER, index, 77 + index))
@@ -58,7 +58,7 @@ class MessagesTest(AttackTest):
             peer.say(wire.heartbeat())
             while True:
                 came = peer.receive()
-                self.assertIsNotNone(came, "the connection stands")
+                self.assertIsNotNone(came, "the chief must keep the connection open")
                 if came[1][8:10] == (23).to_bytes(2, "little"):  # HeartbeatAnswer
                     break
 
@@ -77,7 +77,7 @@ class MessagesTest(AttackTest):
         with self.unharmed():
             peer = wire.Peer(self.chief)
             peer.say_hello(wire.task_hello(wire.WORKER, 9, 5, host=evil))
-            self.assertTrue(peer.is_closed(), "a name that isn't printable is refused")
+            self.assertTrue(peer.is_closed(), "the chief must refuse a host name that isn't printable")
             peer = self.worker(10)
             peer.say(wire.log_lines([evil]))
             peer.say(wire.control(21, wire.Struct(  # an accusation, which the chief logs
@@ -100,7 +100,7 @@ class MessagesTest(AttackTest):
 
 
 class DescriberTest(AttackTest):
-    """The attacker is worker/0, which the chief asks what the job trains."""
+    """The attacker is worker/0, which the chief asks to describe the job."""
     WORKERS = 1
 
     def start_daemon(self, task):
@@ -108,13 +108,13 @@ class DescriberTest(AttackTest):
             super().start_daemon(task)
 
     def describe(self, words_of):
-        """The job's state once the attacker has answered, and what happened to its connection."""
+        """Answers the chief's DescribeJob with words_of(job id). Returns the attacker's connection."""
         peer = wire.Peer(self.chief)
         self.addCleanup(peer.socket.close)
         peer.say_hello(wire.task_hello(wire.WORKER, 0, 5))
         while True:
             came = peer.receive()
-            self.assertIsNotNone(came, "the chief asks what the job trains")
+            self.assertIsNotNone(came, "the chief must send DescribeJob")
             if came[0] in (wire.CONTROL, wire.BLOB) and came[1][8:10] == b"\0\0":  # DescribeJob
                 break
         peer.say(words_of(self.now()["id"]))
@@ -124,7 +124,7 @@ class DescriberTest(AttackTest):
         self.start("disttrain", "submit", self.job(), "--json", "--cluster", self.cluster)
         self.until("the job to wait", lambda: self.now()["id"])
         chief = self.daemons["chief/0"]
-        # As many elements as are allowed; the ps has no memory for them.
+        # The largest allowed number of elements, for which the ps has no memory.
         self.describe(lambda job: wire.job_described(job, wire.model([wire.variable(wire.Text("v"), wire.Words([1 << 37]))])))
         status = self.until("the job to fail", lambda: self.now()["state"] == "failed" and self.now())
         self.assertIn("which may use", status["reason"])

@@ -1,4 +1,4 @@
-"""Processes that claim a place which is taken: by mistake, or to have the one that works there ended."""
+"""Processes that claim a place that is taken, by mistake or to end the process that has it."""
 import signal
 import unittest
 import wire
@@ -27,9 +27,9 @@ class PlacesTest(PlaceTest):
             for round_number in range(20):
                 for role, index in [(wire.PS, 0), (wire.WORKER, 0), (wire.WORKER, 1)]:
                     refusal = self.claim(role, index, 1000 + round_number, shards=4)
-                    self.assertIsNotNone(refusal, "the place is taken")
+                    self.assertIsNotNone(refusal, "the chief must refuse a claim for a place that is taken")
                     self.assertIn("is taken by process", refusal.reason)
-            # One that insists is told that it is in vain.
+            # A process that claims the place again and again is refused for good.
             refusal = self.until("the claim to be refused for good", lambda: self.insists())
             self.assertIn("give each process its own index", refusal.reason)
         self.assertEqual(self.events("task_lost"), [])
@@ -49,7 +49,7 @@ class PlacesTest(PlaceTest):
             self.assertIn("give each process its own index", outcome.err)
 
     def test_a_hello_does_not_choose_whom_the_chief_dials(self):
-        """A place that is vacant is taken by a liar; the chief dials the address of the cluster file."""
+        """A liar takes a vacant place and names its own address; the chief dials the address of the cluster file."""
         self.daemons["worker/1"].kill()
         self.daemons["worker/1"].wait()
         self.until("the chief to see it gone", lambda: self.state_of("worker/1") in ("dead", "left"))
@@ -60,12 +60,12 @@ class PlacesTest(PlaceTest):
         self.assertEqual(peer.say_hello(wire.task_hello(wire.WORKER, 1, 5, address=address))[0], wire.WELCOME)
         self.assertEqual(self.task("worker/1")["address"], self.addresses["worker/1"])
         peer.socket.close()
-        # Its connection is gone: the chief probes, and finds nobody where the file says.
+        # The liar's connection is gone: the chief probes the file's address, where nobody listens.
         self.until("the chief to see it gone", lambda: self.state_of("worker/1") in ("dead", "left"))
         trap.setblocking(False)
         with self.assertRaises(BlockingIOError):
             trap.accept()
-        # The one that belongs there has its place again at once.
+        # The real worker gets its place back at once.
         self.start_daemon("worker/1")
         self.until("worker/1 to be back", lambda: self.state_of("worker/1") == "ready")
 
@@ -77,7 +77,7 @@ class PlacesTest(PlaceTest):
         self.addCleanup(liar.socket.close)
         self.assertEqual(liar.say_hello(wire.task_hello(wire.WORKER, 1, 5))[0], wire.WELCOME)
         self.start_daemon("worker/1")
-        self.until("the liar to be thrown out",
+        self.until("the liar to lose its place",
                    lambda: self.task("worker/1")["pid"] == self.daemons["worker/1"].pid)
         self.assertTrue(liar.is_closed())
 

@@ -1,4 +1,4 @@
-"""What can be read on the disks of a cluster opens no channel."""
+"""No number on a cluster's disks opens a channel."""
 import struct
 import unittest
 

@@ -1,4 +1,4 @@
-"""Job files that are made to be hard to read. The job that runs loses no step over them."""
+"""Job files that are hard to parse. The chief refuses them, and the running job loses no step."""
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,14 +8,14 @@ from attack import AttackTest
 
 class SubmitsTest(AttackTest):
     def submit(self, toml):
-        """The refusal."""
+        """Submits the text. Returns the refusal, or None if the chief closed the connection."""
         with wire.Peer(self.chief) as peer:
             peer.say_hello(wire.client_hello())
             peer.say(wire.submit(toml))
             came = peer.receive()
             if came is None:
                 return None
-            self.assertEqual(came[1][8:10], (32).to_bytes(2, "little"), "a refusal")
+            self.assertEqual(came[1][8:10], (32).to_bytes(2, "little"), "the chief must answer with a refusal")
             at, data = wire.follow(came[1], 0)
             return wire.Refusal(came[1], at + data)
 
@@ -49,7 +49,7 @@ class SubmitsTest(AttackTest):
         self.train()
         hard = "[train]\n" + "".join(f"stepz{i} = 1\n" for i in range(10_000))
         count = 200
-        # Each reads as its answer comes: a client that leaves it unread for 10 s is dropped.
+        # Each client has a thread that reads its answer as it comes: a client that leaves it unread for 10 s is dropped.
         with self.unharmed(), ThreadPoolExecutor(count) as readers:
             answers = []
             for peer in [wire.Peer(self.chief) for _ in range(count)]:

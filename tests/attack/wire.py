@@ -1,14 +1,16 @@
-"""The protocol as a stranger speaks it: frames and Cap'n Proto messages made by hand, right or wrong.
+"""Frames and Cap'n Proto messages made by hand, right or wrong, as an attacker may send them.
 
-Nothing here is shared with the programs: what they refuse to write can be written. A message is a tree of Struct,
-Composite, Text and Words; an object that stands in two places is written once and pointed to twice.
+This file shares no code with the programs, so it can write what they refuse to write. A message is a tree of Struct,
+Composite, Text and Words. An object that occurs twice is written once, with two pointers to it:
+1. shared = Text(4000 bytes).
+2. Struct(pointers=[shared, shared]) takes 4,000 bytes on the wire, and 8,000 bytes in a reader that copies it.
 """
 import os
 import socket
 import struct
 import time
 
-# A wait that is only there so that a broken daemon ends the test instead of hanging it. A sanitizer makes it longer.
+# Seconds after which a wait fails, so that a broken daemon fails the test instead of hanging it. Longer with a sanitizer.
 PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))
 MAGIC = 0x4E525444
 HELLO, WELCOME, REFUSED, CONTROL, BLOB, PUSH, PULL, PARAMETERS = 1, 2, 3, 16, 17, 32, 33, 34
@@ -30,7 +32,7 @@ def crc32c(data):
 
 def frame(kind, control=b"", payload=b"", version=1, job=0, generation=0, sequence=0, control_bytes=None,
           payload_bytes=None, checksum_kind=0):
-    """Lengths that aren't given are right."""
+    """A frame with a right checksum. Without control_bytes and payload_bytes its lengths are right too."""
     head = struct.pack("<IHHIIQQQIB15x", MAGIC, version, kind, job,
                        len(control) if control_bytes is None else control_bytes, generation, sequence,
                        len(payload) if payload_bytes is None else payload_bytes, 0, checksum_kind)
@@ -82,7 +84,7 @@ class Message:
         struct.pack_into("<Q", self.words, 8 * at, number)
 
     def point(self, at, target):
-        """Writes the pointer at word `at`, and the target unless it is there already."""
+        """Writes the pointer at word `at`, and the target unless it is written already."""
         if target is None:
             return
         if id(target) not in self.places:
@@ -96,7 +98,7 @@ class Message:
             self.point(at + len(item.data) // 8 + number, pointer)
 
     def write(self, item):
-        """(word where it begins, the rest of a pointer to it)"""
+        """Writes the item. Returns the word where it begins, and the upper bits of a pointer to it."""
         if isinstance(item, Struct):
             data, pointers = len(item.data) // 8, len(item.pointers)
             at = self.reserve(data + pointers)
@@ -124,7 +126,7 @@ def message(root):
     return Message(root).bytes()
 
 
-# ---- The book's messages, as far as they are needed; the offsets are those of `capnp compile -ocapnp`.
+# ---- Messages of protocol.capnp that the tests need. `capnp compile -ocapnp` shows the offsets.
 
 def member(role, index, incarnation):
     return Struct(struct.pack("<HxxIQ", role, index, incarnation))
@@ -202,10 +204,10 @@ def heartbeat(job=0, generation=0, steps=0):
     return control(22, Struct(data, [None, None, None, None]))
 
 
-# ---- What is read
+# ---- Answers
 
 def read_text(words, at):
-    """The text to which the pointer at word `at` points; "" for none."""
+    """The text that the pointer at word `at` points to; "" for a null pointer."""
     pointer = struct.unpack_from("<Q", words, 8 * at)[0]
     if pointer == 0:
         return ""
@@ -215,7 +217,7 @@ def read_text(words, at):
 
 
 def follow(words, at):
-    """(word of the struct, its data words) to which the struct pointer at word `at` points"""
+    """For the struct pointer at word `at`: (word where the struct begins, number of its data words)."""
     pointer = struct.unpack_from("<Q", words, 8 * at)[0]
     offset = struct.unpack("<i", struct.pack("<I", pointer & 0xFFFFFFFF))[0] >> 2
     return at + 1 + offset, pointer >> 32 & 0xFFFF
@@ -229,7 +231,7 @@ class Refusal:
 
 
 class Peer:
-    """One connection to a daemon. `answer`: the frame that came first."""
+    """One connection to a daemon."""
 
     def __init__(self, address, patience=PATIENCE):
         host, port = address.rsplit(":", 1)
@@ -242,7 +244,7 @@ class Peer:
         self.socket.close()
 
     def send(self, data):
-        """False: it was closed before all was taken."""
+        """Sends the bytes. False: the daemon closed the connection before it took all."""
         try:
             self.socket.sendall(data)
             return True
@@ -259,7 +261,7 @@ class Peer:
         return bytes(data)
 
     def receive(self):
-        """(type, control part or payload without the segment table); None: it was closed."""
+        """Receives a frame: (type, message without the segment table, payload); None: the connection was closed."""
         try:
             head = self.read(64)
             kind, control_bytes, payload_bytes = (*struct.unpack_from("<H", head, 6), *struct.unpack_from("<I", head, 12),
@@ -277,7 +279,7 @@ class Peer:
         return self.send(frame(CONTROL, words) if len(words) <= 65536 else frame(BLOB, b"", words))
 
     def is_closed(self, patience=PATIENCE):
-        """Whether the daemon closes it, whatever it sends before."""
+        """Whether the daemon closes the connection within `patience` seconds; frames before that are ignored."""
         self.socket.settimeout(1)
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:

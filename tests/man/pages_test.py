@@ -1,4 +1,4 @@
-"""Manual pages and completion against what the programs say of themselves (--help) and the keys that etc/ shows."""
+"""Compares manual pages and completion with the programs' --help and with the keys in etc/."""
 import gzip
 import os
 import re
@@ -36,7 +36,7 @@ def verbs_in(text):
 
 
 def every_verb():
-    """(words after "disttrain", its flags) of each verb and each verb below one."""
+    """(words after "disttrain", flags) of each verb, and of each verb below a verb."""
     found = []
     for verb in verbs_in(help_of("disttrain")):
         text = help_of("disttrain", verb)
@@ -46,13 +46,13 @@ def every_verb():
 
 
 def page(name):
-    """A page as a reader sees it, without breaks of lines."""
+    """A page's text without roff's escapes and line breaks."""
     roff = gzip.open(next(PAGES.glob(f"{name}.[158].gz")), "rt").read()
     return re.sub(r"\s+", " ", re.sub(r"\\f.", "", roff.replace("\\-", "-").replace("\\&", "")).replace("\\_", "_"))
 
 
 def keys_of(example):
-    """section.key of all that an example shows, also of those behind a "#"."""
+    """section.key of every key in an example, also of keys behind a "#"."""
     keys, section = [], ""
     for line in (SOURCE / "etc" / example).read_text().splitlines():
         if found := re.match(r"\[+([a-z_.]+)\]+", line):
@@ -99,7 +99,7 @@ class PagesTest(unittest.TestCase):
         for file in sorted(PAGES.glob("*.gz")):
             with self.subTest(file.name):
                 outcome = run("groff", "-man", "-ww", "-z", "-Kutf8", "-Tutf8", input=gzip.open(file, "rt").read())
-                # A narrow column that can't be filled is no mistake.
+                # groff warns of narrow columns that it can't fill; these warnings are harmless.
                 said = [line for line in outcome.stderr.splitlines() if "can't break line" not in line and
                         "cannot adjust line" not in line]
                 self.assertEqual(said, [])
@@ -111,7 +111,7 @@ class CompletionTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def complete(self, line):
-        """What bash would offer at the end of the line."""
+        """The words that bash would offer at the end of the line."""
         script = 'source "$1"; COMP_LINE=$2; COMP_POINT=${#2}; compopt() { :; }; _disttrain; printf "%s\\n" "${COMPREPLY[@]}"'
         outcome = run("bash", "-uc", script, "bash", COMPLETION, line, cwd=self.folder,
                       env={**os.environ, "DISTTRAIN_CLUSTER": str(self.folder / "cluster.toml")})

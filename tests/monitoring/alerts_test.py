@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Alerts and recording rules as one reads them; each alert has a case where it fires and one where it doesn't."""
+"""Checks the form of alerts and recording rules, and that each alert has a case where it fires and one where it doesn't."""
 import re
 import unittest
 from pathlib import Path
@@ -14,7 +14,7 @@ EXPECTED = set("TaskDown ClusterIncomplete TrainingStalled HeartbeatLate NonFini
 
 
 def cases():
-    """(alert, name of the case, whether it ever fires there, names of the series that go in)"""
+    """Yields (alert, name of the case, whether it ever fires there, names of the input series)."""
     for path in CASES:
         for group in yaml.safe_load(path.read_text())["tests"]:
             inputs = {entry["series"].split("{")[0] for entry in group["input_series"]}
@@ -30,7 +30,7 @@ class AlertsTest(unittest.TestCase):
         self.recorded = {rule["record"]: rule["expr"] for rule in rules(RECORDING)}
 
     def inputs_of(self, query):
-        """The metrics behind a query, through recorded series."""
+        """The metrics that a query uses, directly or through recorded series."""
         found = set()
         for name in names_in(query):
             found |= self.inputs_of(self.recorded[name]) if name in self.recorded else {name}
@@ -49,7 +49,7 @@ class AlertsTest(unittest.TestCase):
                 self.assertIn("expected", rule["annotations"]["description"])
 
     def test_EachVerbInADescriptionExists(self):
-        # Each verb has a page, and no page is of another: tests/man.
+        # tests/man checks that each verb has a page.
         verbs = {page.name.split(".")[0].removeprefix("disttrain-") for page in (ROOT / "man").glob("disttrain-*.1.scd")}
         named = [(rule["alert"], verb) for rule in self.alerts
                  for verb in re.findall(r"`disttrain (\w+)", rule["annotations"]["description"])]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Dashboards and provisioning files as Grafana and their readers need them. Grafana itself isn't run."""
+"""Checks the form of dashboards and provisioning files, without running Grafana."""
 import itertools
 import re
 import subprocess
@@ -12,8 +12,7 @@ from monitored import INSTALLED, MONITORING, PROVISIONING, dashboards, names_in,
 UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "reqps", "sci"}
 VARIABLES = ["datasource", "cluster", "job", "task"]
 COLUMNS = 24
-# What Grafana puts in the place of $name.
-BUILT_IN = {"__rate_interval", "__range"}
+BUILT_IN = {"__rate_interval", "__range"}  # Grafana's own variables
 
 
 def overlap(a, b):

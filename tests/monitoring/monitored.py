@@ -1,4 +1,4 @@
-"""What the tests of monitoring/ share: the table of metrics, the rules, the dashboards, and the names in a query."""
+"""Reads the table of metrics, the rules, the dashboards, and the names in a query, for the tests of monitoring/."""
 import json
 import re
 import unittest
@@ -39,7 +39,7 @@ def exporters():
 
 
 def series():
-    """Names that a scrape has -> the metric they belong to."""
+    """Name of a series in a scrape -> the metric that it belongs to."""
     names = {}
     for name, (kind, _) in metrics().items():
         for suffix in ("_bucket", "_sum", "_count") if kind == "histogram" else ("",):
@@ -52,7 +52,7 @@ def rules(path):
 
 
 def names_in(query):
-    """Names of our series and of recorded ones (level:disttrain_...) in a query."""
+    """Names of disttrain's series and of recorded series (level:disttrain_...) in a query."""
     return set(re.findall(r"\b(?:\w+:)?disttrain_\w+(?::\w+)?", query))
 
 
@@ -62,7 +62,7 @@ def dashboards():
 
 
 def panels(dashboard):
-    """All panels but rows, which have only a title; also those in a folded row."""
+    """Yields all panels, also those in a collapsed row, but not the rows themselves, which have only a title."""
     for panel in dashboard["panels"]:
         if panel["type"] == "row":
             yield from panel["panels"]
@@ -71,5 +71,5 @@ def panels(dashboard):
 
 
 def queries(dashboard):
-    """(panel's title, query) of each target."""
+    """[(panel's title, query)] of all targets."""
     return [(panel["title"], target["expr"]) for panel in panels(dashboard) for target in panel.get("targets", [])]

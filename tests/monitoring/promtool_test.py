@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""promtool on monitoring/prometheus: its configuration, its rules, and their cases in tests/monitoring/rules."""
+"""Runs promtool on monitoring/prometheus: the configuration, the rules, and their cases in tests/monitoring/rules."""
 import shutil
 import subprocess
 import tempfile
