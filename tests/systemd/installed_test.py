@@ -1,7 +1,6 @@
-"""The packages on clean Debian machines with a real systemd: installed, started, killed, reloaded, stopped, removed.
+"""Installs the packages on clean Debian machines with a real systemd, and starts, kills, reloads, stops and removes them.
 
-BUILD (environment) is the build folder; packages that aren't newer than all that goes into them are made anew, into
-BUILD/packages.
+BUILD (environment) is the build folder. Packages that are older than their contents are first rebuilt into BUILD/packages.
 """
 import json
 import os
@@ -56,13 +55,13 @@ def packages():
 
 
 def newest(*paths):
-    """When the newest of these files, and of those in these folders, was changed."""
+    """Modification time of the newest of these files and of the files in these folders."""
     files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
     return max(file.stat().st_mtime for file in files)
 
 
 def make_packages():
-    # As tools/package does: pages, scripts and overrides may be older than what they are made from.
+    # Builds what tools/package builds: pages, scripts and overrides may be older than their sources.
     command("cmake", "--build", BUILD, "--target", *DAEMONS, "disttrain", "manual", "package_changelog", timeout=3600)
     made = {package.name.split("_")[0]: package for package in packages()}
     rules = newest(SOURCE / "packaging", SOURCE / "tools/cmake", BUILD / "CPackConfig.cmake")
@@ -70,14 +69,14 @@ def make_packages():
                                 *(BUILD / room for room in ("systemd", "man", "packaging")),
                                 *(BUILD / "bin" / program for program in (*DAEMONS, "disttrain"))))
     since = dict.fromkeys(("disttrain-common", *DAEMONS, "disttrain"), changed)
-    since["disttrain-libtorch"] = rules  # it is large, and nothing that is built goes into it
+    since["disttrain-libtorch"] = rules  # this large package has nothing that is built here
     old = [name for name, time_of in since.items() if name not in made or made[name].stat().st_mtime < time_of]
     if old:
         command("cpack", "--config", BUILD / "CPackConfig.cmake", "-D", "CPACK_COMPONENTS_ALL=" + ";".join(old), timeout=600)
 
 
 class InstalledTest(unittest.TestCase):
-    """One host with all roles; a second one that joins it."""
+    """One host with all roles; in one test a second host joins it."""
 
     @classmethod
     def setUpClass(cls):
@@ -101,7 +100,7 @@ class InstalledTest(unittest.TestCase):
         self.write_cluster()
 
     def clean(self):
-        """As after the installation."""
+        """Brings the host back to the state after the installation."""
         self.host.run("systemctl", "stop", "disttrain.target", *DAEMONS, check=False)
         self.host.run("systemctl", "disable", *DAEMONS, check=False)
         self.host.run("systemctl", "reset-failed", check=False)
@@ -109,7 +108,7 @@ class InstalledTest(unittest.TestCase):
         for process in self.processes:
             self.host.stop(process)
 
-    # What the operator does.
+    # Actions of the operator.
 
     def write_cluster(self, more="", host="10.79.0.1", tail=""):
         self.host.write("/etc/disttrain/cluster.toml", CLUSTER.format(host=host, more=more) + tail)
@@ -145,17 +144,17 @@ class InstalledTest(unittest.TestCase):
         return json.loads(self.host.run("disttrain", "events", "--all", "--json").stdout)
 
     def until_status(self, unit, pattern):
-        """What systemctl status says of it."""
+        """Waits until the unit's status text matches the pattern."""
         return self.host.until(f"{unit}'s status to have {pattern}",
                                lambda: re.search(pattern, self.host.unit(unit).get("StatusText", "")))
 
     def entries(self, **fields):
-        """Those of this test in the journal. With a match journalctl --after-cursor leaves out the first that matches."""
+        """This test's journal entries with these fields. (With a match, journalctl --after-cursor skips the first match.)"""
         return [entry for entry in self.host.journal(f"--after-cursor={self.cursor}")
                 if all(entry.get(field) == value for field, value in fields.items())]
 
     def logged(self, unit, pattern):
-        """Lines of this test, of the daemon and of systemd about it."""
+        """This test's matching log lines of the daemon, and systemd's lines about it."""
         lines = self.entries(_SYSTEMD_UNIT=f"{unit}.service") + self.entries(UNIT=f"{unit}.service")
         return [entry["MESSAGE"] for entry in lines if re.search(pattern, entry["MESSAGE"] or "")]
 
@@ -163,12 +162,13 @@ class InstalledTest(unittest.TestCase):
         return self.host.until(f"the journal of {unit} to have {pattern}", lambda: self.logged(unit, pattern))
 
     def until_ended_well(self, unit):
-        """When, in microseconds. Of a unit that has ended systemd may have forgotten the rest."""
+        """Waits until the unit has ended well. Returns when, in microseconds, from the journal: systemd may have forgotten
+        an ended unit."""
         def ended():
             return [entry for entry in self.entries(UNIT=f"{unit}.service") if "Deactivated successfully" in entry["MESSAGE"]]
         return int(self.host.until(f"{unit} to end well", ended)[-1]["__MONOTONIC_TIMESTAMP"])
 
-    # What must come of it.
+    # Tests.
 
     def test_installing_starts_nothing_and_makes_user_and_folders(self):
         self.assertEqual(self.host.run("systemctl", "is-enabled", *DAEMONS, check=False).stdout.split(), ["disabled"] * 3)
@@ -274,7 +274,7 @@ class InstalledTest(unittest.TestCase):
         self.assertNotIn("loss_counted", events)
 
     def test_job_goes_on_after_all_were_restarted_at_once(self):
-        # systemd stops them in any order then: what came after the newest checkpoint is trained again.
+        # systemd stops the units in any order, so steps after the newest checkpoint are trained again.
         self.start_all()
         self.submit()
         self.until_steps(200)
@@ -409,7 +409,7 @@ class InstalledTest(unittest.TestCase):
         self.assertIn("worker_left", [event["kind"] for event in self.events()])
 
     def test_z_removed_and_purged_without_leftovers(self):
-        # The last one: nothing is installed afterwards.
+        # Its name makes it the last test, because nothing is installed afterwards.
         self.start_all()
         self.host.run("systemctl", "enable", "psd@1", "disttrain.target")
         self.finished(self.submit(train="epochs = 1"))

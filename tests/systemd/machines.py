@@ -1,7 +1,7 @@
-"""Machines with a real systemd, for tests: containers (systemd-nspawn) on a Debian 12 that debootstrap made, each with a
-network of its own. The root is made once, in tools/setup's cache; what a machine changes is gone with it.
+"""Machines with a real systemd, for tests: containers (systemd-nspawn) on a Debian 12 root, each with its own network.
+debootstrap makes the root once, in tools/setup's cache. A machine's changes are in its own folder and vanish with it.
 
-No machine here writes outside of its own folder. They need root, systemd-nspawn, debootstrap and overlayfs.
+Machines need root, systemd-nspawn, debootstrap and overlayfs.
 """
 import json
 import os
@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "disttrain"
-BASE = CACHE / "bookworm-root-1"  # the number grows with INCLUDED
+BASE = CACHE / "bookworm-root-1"  # raise the number when INCLUDED changes
 INCLUDED = "systemd,systemd-sysv,dbus"
-# Waits that are only there so that a broken program ends the test instead of hanging it.
+# Seconds after which a wait fails, so that a broken program fails the test instead of hanging it.
 PATIENCE = 60.0
 
 BOOT = """
@@ -30,7 +30,7 @@ echo $$ >"/sys/fs/cgroup/$group/cgroup.procs"
 export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1
 exec systemd-nspawn --quiet --register=no --keep-unit --console=pipe --boot --directory="$root/root" "$@"
 """
-# Whoever made the group may have had the hierarchy mounted for itself alone.
+# Mounts the cgroup hierarchy if needed: BOOT may have mounted it only in its own namespace.
 REMOVE_GROUP = """
 [ -f /sys/fs/cgroup/cgroup.controllers ] || { umount -R /sys/fs/cgroup; mount -t cgroup2 cgroup /sys/fs/cgroup; }
 if [ -d "/sys/fs/cgroup/$1" ]; then find "/sys/fs/cgroup/$1" -depth -type d -exec rmdir {} +; fi
@@ -46,19 +46,19 @@ def command(*words, check=True, timeout=PATIENCE * 10):
 
 
 def why_not():
-    """Why no machine can run here; "" if it can."""
+    """Why no machine can run here; "" if machines can run."""
     if os.geteuid() != 0:
         return "machines need root"
     for tool, package in (("systemd-nspawn", "systemd-container"), ("debootstrap", "debootstrap"), ("ip", "iproute2")):
         if shutil.which(tool) is None:
-            return f"there is no {tool} (Debian's package {package})"
+            return f"{tool} not found (Debian's package {package})"
     name = f"disttrain-probe-{os.getpid()}"
     if command("ip", "netns", "add", name, check=False).returncode != 0:
         return "this kernel, or a container around us, gives no network namespaces"
     ends = [f"disttrain-{end}{os.getpid() % 10000}" for end in "ab"]
     wire = command("ip", "link", "add", ends[0], "netns", name, "type", "veth", "peer", "name", ends[1], "netns", name,
                    check=False)
-    command("ip", "netns", "del", name)  # and what is in it
+    command("ip", "netns", "del", name)  # also deletes the interfaces in it
     if wire.returncode != 0:
         return f"this kernel gives no pairs of network interfaces (veth): {wire.stdout.strip()}"
     with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +76,7 @@ def why_not():
 
 
 def make_base():
-    """The clean Debian 12, once. Returns why it can't be made, or ""."""
+    """Makes the clean Debian 12. Returns why that failed, or ""."""
     CACHE.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(prefix="making-root.", dir=CACHE))
     try:
@@ -87,7 +87,7 @@ def make_base():
         try:
             os.rename(making / "root", BASE)
         except OSError:
-            if not BASE.exists():  # else another run has just made it
+            if not BASE.exists():  # otherwise another run has just made it
                 raise
         return ""
     finally:
@@ -95,7 +95,7 @@ def make_base():
 
 
 def fetch_dependencies(packages):
-    """What the packages need lies in the root's cache of apt afterwards: machines have no way out."""
+    """Downloads the packages' dependencies into the root's apt cache, because machines have no internet access."""
     inside = [f"/packages/{package.name}" for package in packages]
     install = ["apt-get", "-y", "-q", "--no-install-recommends", "--download-only", "install", *inside]
     in_root = ["unshare", "-m", "bash", "-c", """
@@ -111,7 +111,7 @@ def fetch_dependencies(packages):
 
 
 class Network:
-    """Hosts' networks, joined by one wire: 10.79.0.1 and 10.79.0.2."""
+    """The networks of two hosts, 10.79.0.1 and 10.79.0.2, joined by a veth pair."""
 
     def __init__(self):
         mark = os.getpid() % 10000
@@ -132,7 +132,7 @@ class Network:
 
 
 class Machine:
-    """One host. `folders`: what it sees of this machine, {there: here}, to be read only."""
+    """One host. `folders`: folders of this machine that it may read, {path there: path here}."""
 
     def __init__(self, name, network, folders):
         self.name = f"{name}-{os.getpid()}"
@@ -144,7 +144,7 @@ class Machine:
         binds = [f"--bind-ro={here}:{there}" for there, here in folders.items()]
         self.console = open(self.folder / "console", "w+")
         self.process = subprocess.Popen(
-            # Whatever ends the test, with --kill-child it ends the machine.
+            # With pdeathsig and --kill-child, the machine ends with the test, however the test ends.
             ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--mount",
              "--propagation", "private", "bash", "-c", BOOT, "bash", self.folder, BASE,
              f"disttrain-{self.name}", f"--machine={name}", f"--hostname={name}", f"--network-namespace-path=/run/netns/{network}", *binds],
@@ -158,7 +158,7 @@ class Machine:
             raise
 
     def _first_process(self):
-        """The process that is 1 inside; around it is the name space that unshare made, and ours."""
+        """Pid here of the machine's process 1, which is in three pid namespaces: ours, unshare's and the machine's."""
         if self.process.poll() is not None:
             raise AssertionError(f"{self.name} didn't start:\n{(self.folder / 'console').read_text()}")
         for entry in Path("/proc").iterdir():
@@ -172,7 +172,7 @@ class Machine:
         return None
 
     def words(self, *words):
-        """The command that runs `words` inside."""
+        """The command line that runs `words` in the machine."""
         return ["nsenter", "--target", self.leader, "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "env", "-i",
                 "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
                 *map(str, words)]
@@ -181,7 +181,7 @@ class Machine:
         return command(*self.words(*words), check=check, timeout=timeout)
 
     def start(self, *words):
-        """A command that goes on; it ends with stop() or with the machine."""
+        """Starts a command in the background; it ends with stop() or with the machine."""
         self.started += 1
         unit = f"test-{self.started}"
         process = subprocess.Popen(self.words("systemd-run", "--quiet", "--collect", "--pipe", "--wait", f"--unit={unit}",
@@ -191,7 +191,7 @@ class Machine:
         return process
 
     def stop(self, process):
-        """Ends what start() gave, if it is still there; what it wrote."""
+        """Kills a command that start() started, if it still runs. Returns its output."""
         self.run("systemctl", "kill", "--signal=KILL", process.unit, check=False)
         return process.communicate(timeout=PATIENCE)[0]
 
@@ -207,7 +207,7 @@ class Machine:
                         *[f"/packages/{package.name}" for package in packages])
 
     def unit(self, unit):
-        """systemctl show, as a dictionary."""
+        """The output of systemctl show, as a dictionary."""
         lines = self.run("systemctl", "show", unit).stdout.splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
@@ -217,7 +217,7 @@ class Machine:
         return [json.loads(line) for line in lines if line.startswith("{")]
 
     def until(self, what, predicate, patience=PATIENCE):
-        """The first true value of predicate()."""
+        """Waits for a true value of predicate() and returns it."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             value = predicate()

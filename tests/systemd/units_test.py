@@ -1,4 +1,4 @@
-"""The units as `cmake --install` puts them into a root: they parse, and they are as hard as was promised."""
+"""Installs the units into a root with `cmake --install`, and checks that they parse and how well they are sandboxed."""
 import os
 import shutil
 import subprocess
@@ -21,7 +21,7 @@ class UnitsTest(unittest.TestCase):
     def setUp(self):
         self.root = Path(tempfile.mkdtemp(prefix="disttrain-units-"))
         self.addCleanup(shutil.rmtree, self.root)
-        # The units that ours name, and stand-ins for the programs, which need not be built for this.
+        # Copies the system's units, which ours refer to, and makes stand-ins for the programs, which need not be built.
         shutil.copytree("/usr/lib/systemd/system", self.root / UNITS, symlinks=True)
         for program in ("usr/sbin/chiefd", "usr/sbin/psd", "usr/sbin/workerd", "bin/kill"):
             path = self.root / program
@@ -33,7 +33,7 @@ class UnitsTest(unittest.TestCase):
         self.assertEqual(outcome.returncode, 0, outcome.stdout)
 
     def drop_in(self, unit, name):
-        """What the drop-in's first line tells the operator to do."""
+        """Copies a drop-in to the unit's folder, as its first line tells the operator."""
         folder = self.root / UNITS / f"{unit}.d"
         folder.mkdir(exist_ok=True)
         shutil.copy(self.root / "usr/share/disttrain/systemd" / name, folder)
@@ -102,7 +102,7 @@ class UnitsTest(unittest.TestCase):
         groups = [line.split(":")[0] for line in (self.root / "etc/group").read_text().splitlines()]
         self.assertLessEqual({"disttrain", "video", "render"}, set(groups))
         if os.geteuid() != 0:
-            self.skipTest("systemd-tmpfiles: folders of others can be made by root alone")
+            self.skipTest("systemd-tmpfiles: only root can make folders of other users")
         outcome = run("systemd-tmpfiles", f"--root={self.root}", "--create", "disttrain.conf")
         self.assertEqual(outcome.returncode, 0, outcome.stdout)
         self.assertTrue((self.root / "var/lib/disttrain/checkpoints").is_dir())
