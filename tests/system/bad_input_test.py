@@ -1,4 +1,4 @@
-"""What an operator, a file or a stranger can get wrong: one clear error each, and no running job is harmed."""
+"""Mistakes of operators, in files and by strangers: each gives one clear error, and no running job is harmed."""
 import gzip
 import os
 import resource
@@ -109,7 +109,7 @@ class BadInputTest(SystemTest):
                                 f"disttrain plan: --ps: '{text}' isn't a number from 1 to 1024")
 
     def test_empty_value_stands_for_nothing(self):
-        """A script's variable that isn't set: `disttrain stop "$JOB"` must not stop whichever job runs."""
+        """An unset variable in a script: `disttrain stop "$JOB"` must not stop the running job."""
         for words in (["stop", ""], ["kill", ""], ["status", "--chief", ""], ["up", "--job", ""], ["checkpoint", "verify", ""],
                       ["checkpoint", "export", "", "x"], ["checkpoint", "diff", "", ""]):
             self.assert_refused(self.run_program("disttrain", *words), 64, "its value is empty")
@@ -201,11 +201,11 @@ class BadInputTest(SystemTest):
 
 
 class StrangersTest(SystemTest):
-    """A job runs to its end while strangers do what they like on every port."""
+    """A job goes on while strangers send anything to every port."""
 
     def setUp(self):
         super().setUp()
-        # Long enough to be running still when the last stranger has come; ended by `stop`.
+        # Long enough to outlast the last stranger; `stop` ends it.
         self.process = self.start_up(self.job(train="epochs = 1000000"), "--set", 'transport.hello_timeout="500ms"',
                                      "--set", "transport.max_connections=64")
         status = self.until_steps(5)
@@ -233,7 +233,7 @@ class StrangersTest(SystemTest):
                         while stranger.recv(4096):
                             pass
                     except OSError:
-                        pass  # closed while we wrote
+                        pass  # the daemon closed the connection while we wrote
         self.assert_unharmed()
 
     def test_frame_larger_than_allowed_is_refused_before_it_is_stored(self):

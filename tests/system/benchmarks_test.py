@@ -1,4 +1,4 @@
-"""The benchmarks of failures work: each with --quick, which makes few measurements and holds them to no bound."""
+"""Runs each benchmark of failures with --quick: few measurements, no bounds."""
 import subprocess
 import sys
 import unittest
@@ -8,7 +8,7 @@ from harness import BIN, PATIENCE, ROOT, SystemTest
 
 class BenchmarksTest(SystemTest):
     def table_of(self, name):
-        """The rows that it prints, by their first cells."""
+        """Runs the benchmark. Returns the rows that it prints: first cell -> the other cells."""
         done = subprocess.run([sys.executable, ROOT / "tools/bench" / name, "--quick", "--build", BIN], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder, env=self.environment,
                               timeout=5 * PATIENCE)

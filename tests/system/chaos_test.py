@@ -1,4 +1,4 @@
-"""A dozen random kills and stops, in pairs too: the job finishes, and each record counted once. tools/bench/chaos, short."""
+"""A short run of tools/bench/chaos: a dozen random kills and stops. The job finishes, and each record counts once."""
 import os
 import subprocess
 import sys
@@ -21,7 +21,7 @@ def step(generation, number, begin, end, epoch=0):
 class ChaosTest(unittest.TestCase):
     def test_job_under_random_faults_finishes_with_each_record_once(self):
         with tempfile.TemporaryDirectory(prefix="disttrain-test-") as folder:
-            # Few test digits, so a wide tolerance; the larger run in tools/bench has a narrow one.
+            # The tolerance is wide because there are few test digits; the long run's is narrow.
             chaos = subprocess.Popen(
                 [ROOT / "tools/bench/chaos", "--build", BIN, "--data", DIGITS, "--kills", "12", "--epochs", "200",
                  "--every-steps", "500", "--baselines", "1", "--tolerance", "0.04", "--seed", "7",
@@ -30,14 +30,14 @@ class ChaosTest(unittest.TestCase):
             try:
                 out, _ = chaos.communicate(timeout=5 * PATIENCE)
             except subprocess.TimeoutExpired:
-                chaos.terminate()  # it ends its daemons
+                chaos.terminate()  # the script ends its daemons
                 out, _ = chaos.communicate()
             self.assertEqual(chaos.returncode, 0, out)
 
 
 class VisitedHistoryTest(unittest.TestCase):
     def problems(self, *lines):
-        """Of a job of one epoch of 10 records."""
+        """The problems in the history of a job with one epoch of 10 records."""
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as log:
             log.write("".join(lines))
             log.flush()

@@ -1,4 +1,4 @@
-"""What can go wrong with a checkpoint folder: each is said clearly, the checkpoint before stays, training goes on."""
+"""Problems with a checkpoint folder: each gives a clear message, the previous checkpoint stays, and training goes on."""
 import json
 import os
 import shutil
@@ -12,7 +12,7 @@ LONG = "epochs = 1000000"
 
 
 def can_mount():
-    """Whether a small file system can be mounted in a namespace of our own."""
+    """Whether this process can mount a small file system in its own namespace."""
     command = ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
     return shutil.which("unshare") and subprocess.run(command, capture_output=True).returncode == 0
 
@@ -27,7 +27,7 @@ class CheckpointTest(SystemTest):
         return ["--set", f"checkpoint.directory={self.checkpoints}", "--set", f"checkpoint.every_steps={every}"]
 
     def train(self, epochs=5, *arguments, ps=1):
-        """A whole run, with checkpoints."""
+        """Runs a job with checkpoints to its end."""
         return self.up(self.job(train=f"epochs = {epochs}"), *self.settings(), *arguments, ps=ps)
 
     def saved(self):
@@ -37,7 +37,7 @@ class CheckpointTest(SystemTest):
         return sorted(names, key=lambda path: path.name.split("-step-")[1])
 
     def events(self, process, *kinds):
-        """Waits for events of these kinds, and returns all that there are."""
+        """Waits until all these kinds of events have occurred. Returns all events."""
         def told():
             outcome = self.run_program("disttrain", "events", "--json")
             events = json.loads(outcome.out) if outcome.code == 0 and outcome.out.strip() else []
@@ -50,7 +50,7 @@ class CheckpointTest(SystemTest):
         return " ".join(event["text"] for event in events if event["kind"] == kind)
 
     def goes_on(self, process):
-        """The job makes steps."""
+        """Waits until the job has made more steps."""
         before = self.until_steps(1)["global_step"]
         self.until_steps(before + 50)
         self.assertIsNone(process.poll())
@@ -102,12 +102,12 @@ class CheckpointTest(SystemTest):
         outcome = self.up(self.job(train="epochs = 6"), *self.settings())
         self.assertNotEqual(outcome.code, 0, str(outcome))
         self.assertIn("version", outcome.err + outcome.out)
-        self.assertTrue(self.saved(), "what a newer version wrote isn't thrown away")
+        self.assertTrue(self.saved(), "a checkpoint of a newer version must stay")
 
     def test_two_jobs_on_one_folder_are_kept_apart(self):
         process = self.start_up(self.job(train=LONG), *self.settings())
         self.until_steps(1)
-        # Another cluster, with another runtime folder.
+        # The second job runs in another cluster, with another runtime folder.
         other = self.folder / "other"
         other.mkdir()
         second = self.finish(self.start("disttrain", "up", "--job", self.job(), "--ps", 1, "--workers", 1, "--json",
@@ -120,7 +120,7 @@ class CheckpointTest(SystemTest):
     def test_vanished_folder_costs_checkpoints_but_no_steps(self):
         process = self.start_up(self.job(train=LONG), *self.settings(100))
         self.events(process, "checkpoint")
-        self.checkpoints.rename(self.folder / "away")  # at once: it is being written to
+        self.checkpoints.rename(self.folder / "away")  # a rename is atomic, while checkpoints are being written
         events = self.events(process, "checkpoint_failed")
         self.assertIn(str(self.checkpoints), self.text_of(events, "checkpoint_failed"))
         self.goes_on(process)
@@ -128,7 +128,7 @@ class CheckpointTest(SystemTest):
 
     def test_folder_without_permission_is_refused_at_the_start(self):
         self.checkpoints.chmod(0o500)
-        # Root may write everywhere, but not without its capabilities.
+        # Drops root's capabilities, which let it write everywhere.
         as_user = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
         outcome = self.finish(self.start_command(*as_user, BIN / "disttrain", "up", "--job", self.job(train="epochs = 5"),
                                                  "--ps", 1, "--workers", 2, "--json", *self.settings()))
@@ -137,7 +137,7 @@ class CheckpointTest(SystemTest):
 
     def test_full_disk_leaves_the_checkpoint_before_and_training_running(self):
         if not can_mount():
-            self.skipTest("no mounts in a namespace of our own here")
+            self.skipTest("this process can't mount file systems in its own namespace")
         job = self.job(train=LONG)
         script = 'mount -t tmpfs -o size=1m none "$0" && exec "$@"'
         process = subprocess.Popen(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script,

@@ -1,4 +1,4 @@
-"""What stands between a chief and its journal: another chief, a damaged file, closed standard streams."""
+"""Problems between a chief and its journal: another chief, a damaged file, closed standard streams."""
 import os
 import re
 import shutil
@@ -50,7 +50,7 @@ class ChiefFolderTest(SystemTest):
             self.stop(self.start_chief())
         journal = self.state / "journal"
         damaged = bytearray(journal.read_bytes())
-        damaged[36864 + 20] ^= 1  # in its first record
+        damaged[36864 + 20] ^= 1  # a bit of the journal's first record
         journal.write_bytes(damaged)
         outcome = self.run_program("chiefd", "--cluster", self.cluster)
         self.assertEqual(outcome.code, 65, str(outcome))
@@ -76,7 +76,7 @@ class ChiefFolderTest(SystemTest):
         ps = self.start("psd", "--cluster", self.cluster, "--index", "0")
         self.until("the ps to be there", lambda: self.task("ps/0")["state"] == "ready")
         self.stop(chief)
-        # The chief on the copy begins term 2 once more, as another process.
+        # The chief on the copy begins term 2 again, as another process.
         self.write_cluster("cluster", old)
         chief = self.start_chief()
         self.until("the chief to say why it is alone",
@@ -99,7 +99,7 @@ class ChiefFolderTest(SystemTest):
             self.assertEqual(outcome.code, 65, str(outcome))
 
     def test_closed_standard_streams_are_nobodys_files(self):
-        """The numbers 0 to 2 are taken before any file is opened: what is meant for stderr goes into none."""
+        """The daemon takes descriptors 0 to 2 before it opens any file, so that no file receives what goes to stderr."""
         closed = ["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"]
         commands = {role: [program, "--cluster", self.cluster] for role, program in PROGRAMS.items()}
         commands["command line"] = ["disttrain", "submit", self.job(), "--cluster", self.cluster]

@@ -42,14 +42,14 @@ class DaemonsTest(SystemTest):
         return process
 
     def until_state(self, state, patience=PATIENCE):
-        """The status once the job is in this state."""
+        """Waits until the job is in this state. Returns the status."""
         def reached():
             status = self.status("--cluster", self.cluster)
             return status if status and status["state"] == state else None
         return self.until(f"the job to be {state}", reached, patience)
 
     def assert_goes_on_and_stops(self, process, recoveries):
-        """The job makes steps that it hadn't made, and ends when it is told to."""
+        """Waits until the job has made more steps than before, and stops it."""
         now = self.until_state("running")
         self.until_steps(now["global_step"] + 1, "--cluster", self.cluster)
         self.assertEqual(self.run_program("disttrain", "stop", "--cluster", self.cluster).code, 0)
@@ -58,7 +58,7 @@ class DaemonsTest(SystemTest):
         self.assertEqual(outcome.json["recoveries"], recoveries, str(outcome))
 
     def assert_next_job_finishes(self):
-        """A synchronous step of both workers takes 100 of the 6,000 records."""
+        """Checks that a synchronous job finishes with both workers in every step: a step takes 100 of the 6,000 records."""
         outcome = self.finish(self.submit('mode = "sync"\nepochs = 2'))
         self.assertEqual(self.assert_finished(outcome)["global_step"], 2 * 6000 / 100)
         for task, process in self.daemons.items():
@@ -90,7 +90,7 @@ class DaemonsTest(SystemTest):
         def takes_part():
             status = self.status("--cluster", self.cluster)
             return status and any(task["task"] == "worker/5" and task["step"] > 0 for task in status["tasks"])
-        # Memory was made for the workers of the file: the job that runs has no place for more.
+        # The running job has memory only for the workers of the file.
         self.run_program("disttrain", "stop", "--cluster", self.cluster)
         self.finish(process)
         process = self.start_long_job()
@@ -121,7 +121,7 @@ class DaemonsTest(SystemTest):
                 self.assert_next_job_finishes()
 
     def test_chief_that_is_away_for_longer_than_anybody_may_wait_costs_nothing(self):
-        """The workers use up their leases, of about two seconds, and wait; only a chief can say whose fault that is."""
+        """The workers use up their leases, about two seconds of records, and wait. Without a chief no time limit runs."""
         process = self.start("disttrain", "submit", self.job(train=LONG), "--json", "--cluster", self.cluster,
                              "--set", "job.shards=2", "--set", 'job.stall_timeout="2s"')
         self.until_steps(20, "--cluster", self.cluster)

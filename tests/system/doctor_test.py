@@ -1,4 +1,4 @@
-"""disttrain doctor on this host: with daemons that run, with none, with a stranger at one's port."""
+"""disttrain doctor on this host: with running daemons, without any, and with another program at a daemon's port."""
 import os
 import socket
 import threading
@@ -39,7 +39,7 @@ class DoctorTest(SystemTest):
         return daemons
 
     def doctor(self, *arguments, cluster=None):
-        """(exit code, what it says, its checks by name)."""
+        """Runs doctor. Returns (exit code, its JSON, its checks by name)."""
         outcome = self.run_program("disttrain", "doctor", cluster or self.cluster, "--json", *arguments)
         self.assertEqual(outcome.err, "", str(outcome))
         said = outcome.json
@@ -78,7 +78,7 @@ class DoctorTest(SystemTest):
         self.assertIn(f"no chief answers at 127.0.0.1:{self.ports['chief']}", checks["clock", None]["found"])
         self.assertIn(f"port {self.ports['chief']} is free", checks["port", "chief/0"]["found"])
         self.assertIn("isn't there yet: chiefd makes it", checks["disk", "state"]["found"])
-        self.assertFalse((self.folder / "chief").exists())  # it has changed nothing
+        self.assertFalse((self.folder / "chief").exists())  # doctor makes no folder
 
     def test_stranger_at_a_port_is_named(self):
         with socket.create_server(("127.0.0.1", self.ports["ps"])):
@@ -123,7 +123,7 @@ class DoctorTest(SystemTest):
             self.assertIn("another cluster file", checks["port", f"{task}/0"]["found"])
 
     def test_host_that_cant_be_reached_fails_in_time(self):
-        # 240.0.0.0/4 is nobody's.
+        # 240.0.0.0/4 is reserved: no host has such an address.
         cluster = self.write_cluster("far.toml", extra='[[worker]]\naddress = "240.0.0.1:7120"\n')
         code, said, checks = self.doctor(cluster=cluster)  # a dial without a deadline would outlast the test's patience
         self.assertEqual(code, 1, said)
@@ -148,7 +148,7 @@ class DoctorTest(SystemTest):
 
     def test_without_a_cluster_file_the_host_is_checked(self):
         if os.path.exists("/etc/disttrain/cluster.toml"):
-            self.skipTest("this host has a cluster file of its own")
+            self.skipTest("this host has a cluster file in /etc/disttrain")
         outcome = self.run_program("disttrain", "doctor", "--json")
         self.assertEqual(outcome.code, 0, str(outcome))
         self.assertIsNone(outcome.json["cluster_file"])

@@ -1,5 +1,5 @@
-"""TensorBoard's event files of real jobs: read by a plain reader, and by the tensorboard package where it is there
-(tools/setup puts it into its cache)."""
+"""TensorBoard's event files of real jobs, read by a plain reader and, if tools/setup has installed it, by the tensorboard
+package."""
 import json
 import os
 import signal
@@ -35,7 +35,7 @@ class EventFilesTest(SystemTest):
         return [word for value in values for word in ("--set", value)]
 
     def curves(self):
-        """Of both readers."""
+        """The curves of a run, which both readers must agree on."""
         plain = plain_events.scalars(self.events)
         if TENSORBOARD is None:
             return plain
@@ -66,7 +66,7 @@ class EventFilesTest(SystemTest):
 
     def test_rollback_hides_what_was_lost(self):
         job = self.job(train="epochs = 1000000")
-        process = self.start_up(job, *self.settings('checkpoint.every="1h"'))  # no other than the one that is asked for
+        process = self.start_up(job, *self.settings('checkpoint.every="1h"'))  # only the checkpoint that we ask for
         self.until_steps(100)
         self.assertEqual(self.run_program("disttrain", "checkpoint", "save").code, 0)
 

@@ -1,4 +1,4 @@
-"""Real daemons, real sockets, real kills: what the system tests share.
+"""Starts, watches and ends the real programs for the system tests.
 
 Each test gets a folder of its own, which is also its XDG_RUNTIME_DIR, so that tests never see each other's clusters.
 BIN (environment) is the folder with the programs; ctest sets it.
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("BIN", ROOT / "build/bin")).resolve()
 DIGITS = ROOT / "tests/data/mnist-mini"
-# A wait that is only there so that a broken program ends the test instead of hanging it. A sanitizer makes it longer.
+# Seconds after which a wait fails, so that a broken program fails the test instead of hanging it. Longer with a sanitizer.
 PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))
 SANITIZED = os.environ.get("DISTTRAIN_SANITIZE", "")  # "", "address,undefined" or "thread"
 
@@ -95,7 +95,7 @@ class SystemTest(unittest.TestCase):
     # Commands.
 
     def start(self, *command, environment=None):
-        """Starts one of our programs; it is killed at the end of the test at the latest."""
+        """Starts one of our programs. The end of the test kills it if it still runs."""
         program, *arguments = command
         return self.start_command(BIN / program, *arguments, environment=environment)
 
@@ -132,7 +132,7 @@ class SystemTest(unittest.TestCase):
     # Waiting.
 
     def until(self, what, predicate, patience=PATIENCE):
-        """The first true value of predicate()."""
+        """Waits for a true value of predicate() and returns it."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             value = predicate()
@@ -146,14 +146,14 @@ class SystemTest(unittest.TestCase):
                    lambda: self.run_program("disttrain", "status", "--json", "--cluster", cluster).code == 0)
 
     def until_steps(self, steps=1, *arguments):
-        """The status once the job has made so many steps."""
+        """Waits until the job has made so many steps. Returns the status."""
         def reached():
             status = self.status(*arguments)
             return status if status and status["state"] == "running" and status["global_step"] >= steps else None
         return self.until(f"step {steps}", reached)
 
     def processes_of_this_test(self):
-        """Pids of our daemons that were started below this test's folder."""
+        """Pids of our daemons that run in this test's folder."""
         mark = f"XDG_RUNTIME_DIR={self.folder}".encode()
         found = []
         for entry in Path("/proc").iterdir():
@@ -177,7 +177,7 @@ class SystemTest(unittest.TestCase):
         return outcome.json
 
     def assert_refused(self, outcome, code, *words):
-        """One clear error with the right exit code, nothing half-started."""
+        """Checks for one clear error with the right exit code, and that no process is left."""
         self.assertEqual(outcome.code, code, str(outcome))
         for word in words:
             self.assertIn(word, outcome.err + outcome.out)

@@ -1,6 +1,6 @@
-"""Daemons whose stderr is systemd's journal: entries with fields, and what a crash leaves there.
+"""Daemons whose stderr is systemd's journal: entries with fields, and the entry of a crash.
 
-The test stands in for journald: in a mount namespace of its own, where /run is empty, it takes what comes to
+The test stands in for journald: it runs in a mount namespace of its own with an empty /run, and reads from
 /run/systemd/journal/socket.
 """
 import os
@@ -23,7 +23,7 @@ OF_ITS_OWN = ["unshare", "--user", "--map-root-user", "--mount"]
 
 
 def parse(entry):
-    """The fields of one datagram, by systemd.io/JOURNAL_NATIVE_PROTOCOL."""
+    """The fields of one datagram; the format is in systemd.io/JOURNAL_NATIVE_PROTOCOL."""
     fields = {}
     while entry:
         line, entry = entry.split(b"\n", 1)
@@ -41,12 +41,12 @@ def documented_id(kind):
 
 
 def setUpModule():
-    """Begins anew in a mount namespace of its own."""
+    """Runs this file again in a mount namespace of its own."""
     if "DISTTRAIN_TEST_NAMESPACE" in os.environ:
         return
     probe = subprocess.run([*OF_ITS_OWN, "mount", "-t", "tmpfs", "none", "/run"], capture_output=True, text=True)
     if probe.returncode != 0:
-        raise unittest.SkipTest(f"no mounts in a namespace of our own here: {probe.stderr.strip()}")
+        raise unittest.SkipTest(f"this process can't mount file systems in its own namespace: {probe.stderr.strip()}")
     os.environ["DISTTRAIN_TEST_NAMESPACE"] = "1"
     sys.stdout.flush()
     os.execvp(OF_ITS_OWN[0], [*OF_ITS_OWN, *sys.orig_argv])
@@ -82,13 +82,13 @@ class JournalTest(SystemTest):
                                 f'state_directory = "{self.folder / "chief"}"\n' + "".join(tables) + more)
 
     def start_daemon(self, task, stream="$(stat -Lc %d:%i /proc/self/fd/2)"):
-        """As a unit's stderr goes to the journal; or `stream` is what another process was given."""
+        """Starts a daemon. $JOURNAL_STREAM names its stderr, as systemd sets it for a unit; `stream` is another value."""
         role = task.split("/")[0]
         return self.start_command("sh", "-c", f'JOURNAL_STREAM={stream} exec "$@"', "sh",
                                   BIN / PROGRAMS[role], "--cluster", self.cluster)
 
     def listen(self):
-        """Takes entries as they come: who writes waits for that once a few are on their way."""
+        """Reads entries as they come: a writer blocks when a few entries are unread."""
         while entry := self.journal.recv(1 << 20):
             self.entries.append(parse(entry))
 

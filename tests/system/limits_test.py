@@ -1,4 +1,4 @@
-"""Programs that get less from the system than they need: a sentence and a code of sysexits, no crash."""
+"""Programs that get less from the system than they need end with a sentence and a sysexits code, not with a crash."""
 import os
 import resource
 import signal
@@ -35,7 +35,7 @@ class LimitsTest(SystemTest):
         self.cluster.write_text(CLUSTER.format(folder=self.folder, chief=chief, ps=ps, worker=worker))
 
     def start_limited(self, program, *arguments, user=None, **limits):
-        """`limits`: names of resource.RLIMIT_*, each with its soft and hard value."""
+        """Starts a program. `limits`: names of resource.RLIMIT_*, each with the value for its soft and hard limit."""
         def limit():
             for name, most in limits.items():
                 resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
@@ -89,7 +89,7 @@ class LimitsTest(SystemTest):
                 self.assertIn("File too large", outcome.err)
                 self.assertNotIn("crashed", outcome.err)
 
-    # What each needs differs from machine to machine. Somewhere between nothing and enough its threads can't start.
+    # The memory that a program needs differs between machines. With some amount below that, its threads can't start.
     @unittest.skipIf(SANITIZED, "a sanitizer needs more memory, for itself")
     def test_little_memory(self):
         for daemon in ("chiefd", "psd"):
@@ -97,12 +97,12 @@ class LimitsTest(SystemTest):
             for megabytes in range(20, 260, 10):
                 process = self.start_limited(daemon, "--cluster", self.cluster, AS=megabytes << 20)
                 said = process.stderr.readline()
-                process.terminate()  # where it has enough it would run on
+                process.terminate()  # with enough memory the program runs on
                 said += process.stderr.read()
                 code = process.wait(PATIENCE)
                 with self.subTest(daemon=daemon, megabytes=megabytes):
                     self.assertNotIn("crashed", said)
-                    # 127: the loader had no room for the libraries.
+                    # 127: the loader had no memory for the libraries.
                     self.assertIn(code, (0, -signal.SIGTERM, 75, 127), said)
                     if code == 75:
                         self.assertRegex(said, "out of memory|can't start a thread")
@@ -112,7 +112,7 @@ class LimitsTest(SystemTest):
     @unittest.skipIf(SANITIZED, "a sanitizer has threads and files of its own")
     def test_no_threads(self):
         if os.geteuid() != 0:
-            self.skipTest("needs root, to become a user without processes")
+            self.skipTest("only root can become a user without processes")
         self.folder.chmod(0o777)
         reachable = [daemon for daemon in DAEMONS if self.is_reachable(daemon)]  # libtorch may lie in root's folder
         if not reachable:

@@ -12,7 +12,7 @@ def largest_resident_bytes(pid):
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
-    raise AssertionError(f"process {pid} has no VmHWM")
+    raise AssertionError(f"/proc/{pid}/status has no VmHWM")
 
 
 @unittest.skipIf(SANITIZED, "a sanitizer needs more memory, for itself")

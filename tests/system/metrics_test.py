@@ -1,4 +1,4 @@
-"""Every daemon tells a Prometheus what it does: real daemons train, and their pages are fetched and read."""
+"""The metrics pages of real daemons in training: families, labels, and counts that grow."""
 import re
 import shutil
 import socket
@@ -10,7 +10,7 @@ import urllib.request
 from ports import free_address
 from harness import SystemTest
 
-# Families and their labels, by who has them. JOB: only while a job is known.
+# Families and their labels, by the daemons that have them. JOB: only while a job is known.
 ALL = {
     "build_info": {"task", "version"},
     "config_info": {"task", "hash"},
@@ -79,7 +79,7 @@ PS_JOB = {
     "disk_free_bytes": {"task", "folder"},
     "disk_size_bytes": {"task", "folder"},
 }
-# What must have moved between two looks at a job in training.
+# Families that must have grown between two scrapes of a job in training.
 GROWS = {
     "chief": ["global_step", "examples_total", "goodput_seconds_total", "rpc_requests_total", "transport_bytes_total",
               "checkpoint_seconds_count", "last_progress_timestamp_seconds", "task_heartbeat_timestamp_seconds"],
@@ -102,7 +102,7 @@ def fetch(address, path):
 
 
 class Page:
-    """What a /metrics said. Names are without disttrain_."""
+    """The parsed answer of /metrics. Names are without disttrain_."""
 
     def __init__(self, text):
         self.text, self.types, self.series = text, {}, {}
@@ -123,7 +123,7 @@ class Page:
         return sum(self.of(name, **labels))
 
     def labels(self, family):
-        """Of each of its series, without le."""
+        """The set of label names of each series of the family, without le."""
         names = [family + end for end in ("_bucket", "_sum", "_count")] if self.types[family] == "histogram" else [family]
         return [set(own) - {"le"} for name in names for own, _ in self.series[name]]
 
@@ -162,7 +162,7 @@ class MetricsTest(SystemTest):
         self.assertEqual(len(set(addresses.values())), 4, addresses)
 
         def has_everything():
-            """Where time went is known with the workers' next heartbeats."""
+            """The workers' next heartbeats report where their time went."""
             page = self.page(addresses["chief/0"])
             return "evaluation_loss" in page.types and page.sum("checkpoint_bytes") > 0 and \
                 page.sum("goodput_seconds_total", state="train") > 0
@@ -172,7 +172,7 @@ class MetricsTest(SystemTest):
         for task, page in before.items():
             role = task.split("/")[0]
             self.assert_has(page, expected[role], task)
-            self.assertEqual(set(page.types), set(expected[role]), "a family that no table has")
+            self.assertEqual(set(page.types), set(expected[role]), "the page must have exactly the families of the table")
             self.assertLess(sum(map(len, page.series.values())), MANY_SERIES)
             self.assert_promtool_is_content(page)
             for name in ALL:

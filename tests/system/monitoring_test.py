@@ -20,9 +20,9 @@ from monitored import yaml  # noqa: E402
 TASKS = ["chief/0", "ps/0", "ps/1", "worker/0", "worker/1"]
 PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}
 JOB = "watched"
-# In the place of what a reader chooses in Grafana, and of what Grafana reckons from a scrape each second.
+# Values for the variables that a reader chooses in Grafana, and for Grafana's intervals with one scrape per second.
 CHOSEN = {"$cluster": "test", "$job": JOB, "$task": ".*", "$__rate_interval": "4s", "$__range": "1m"}
-# Alerts of which a healthy cluster in training isn't even suspected.
+# Alerts that aren't even pending in a healthy cluster in training.
 SURE = "TaskDown|ClusterIncomplete|HeartbeatLate|RestartLoop|NoLeader|ConfigSkew|CheckpointFailing|NonFiniteLoss|JobFailed"
 
 
@@ -59,7 +59,7 @@ class Prometheus:
             return None
 
     def ask(self, path, **parameters):
-        """The data of an answer; an error of Prometheus is one of the test."""
+        """The data of Prometheus's answer; an error of Prometheus fails the test."""
         try:
             text = get(f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
         except urllib.error.HTTPError as error:
@@ -67,11 +67,11 @@ class Prometheus:
         return json.loads(text)["data"]
 
     def now(self, query):
-        """Labels of the series that an expression has now."""
+        """The labels of the series that the expression yields now."""
         return [entry["metric"] for entry in self.ask("query", query=query)["result"]]
 
     def lacking(self, query):
-        """Why a panel with this query is empty; None when it has something to show."""
+        """Why a panel with this query is empty; None if it shows data."""
         end = time.time()
         series = self.ask("query_range", query=query, start=end - 60, end=end, step=1)["result"]
         if not series:
@@ -103,8 +103,8 @@ class MonitoringTest(SystemTest):
         return self.start(PROGRAMS[role], "--cluster", self.cluster, *([] if role == "chief" else ["--index", index]))
 
     def train(self):
-        """Begins a job with all that a panel may show: several shards, evaluations, checkpoints by time, a known end.
-        Returns where each task has its page: task -> host:port."""
+        """Starts a job that gives every panel data: several shards, evaluations, checkpoints by time, a known end. Returns
+        the address of each task's page: task -> host:port."""
         checkpoints = self.folder / "checkpoints"
         checkpoints.mkdir()
         job = self.job(JOB, job="shards = 2\nmin_workers = 1", train="steps = 100000000",
@@ -115,7 +115,7 @@ class MonitoringTest(SystemTest):
         return {task["task"]: task["metrics"] for task in status["tasks"]}
 
     def until_shown(self, prometheus, queries):
-        """Waits until each query has data; says which ones never had, and why."""
+        """Waits until each query has data. Fails with the queries that have none, and why."""
         lacking = dict.fromkeys(queries, "not asked")
 
         def all_shown():

@@ -1,7 +1,5 @@
-"""Links between hosts fail for 3 s, in both directions and in one: the job goes on, and each record counts once.
-
-tools/bench/network_faults, short.
-"""
+"""A short run of tools/bench/network_faults: links between hosts fail for 3 s, in both directions and in one. The job goes
+on, and each record counts once."""
 import os
 import subprocess
 import tempfile
@@ -15,14 +13,14 @@ SKIPPED = 77
 class NetworkFaultsTest(unittest.TestCase):
     def test_job_goes_on_when_links_are_mended(self):
         with tempfile.TemporaryDirectory(prefix="disttrain-test-") as folder:
-            # Loss and delay take long: the script's own to test.
+            # Loss and delay take long, so this test leaves them out.
             faults = subprocess.Popen(
                 [ROOT / "tools/bench/network_faults", "--build", BIN, "--faults", "3", "--epochs", "200", "--no-netem"],
                 env={**os.environ, "TMPDIR": folder}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             try:
                 out, _ = faults.communicate(timeout=5 * PATIENCE)
             except subprocess.TimeoutExpired:
-                faults.terminate()  # it ends its daemons
+                faults.terminate()  # the script ends its daemons
                 out, _ = faults.communicate()
         if faults.returncode == SKIPPED:
             self.skipTest(out)

@@ -1,6 +1,6 @@
-// One process that trains as a synchronous cluster would: the same batches, the same sums in rank order, the same
-// updates, one after the other, with no network and no shards. Prints the hash of its parameters. What a cluster ends
-// with must be the same, bit for bit.
+// Trains in one process, without network and shards, what a synchronous cluster trains: the same batches, the same sums
+// in rank order, the same updates. Prints the hash of the final parameters, which must equal the cluster's, bit for
+// bit.
 //
 //   one_process JOB.toml WORKERS
 #include <cstdio>
@@ -79,7 +79,7 @@ class OneProcess {
       staged_[rank].assign(gradients_.values().begin(), gradients_.values().end());
       gradients.push_back({staged_[rank], static_cast<float>(records.size())});
     }
-    // A mean over the examples; a plain one over the gradients where all have as many.
+    // The mean over the examples. If all gradients have equally many examples, it is the plain mean of the gradients.
     const bool equal = gradients.front().weight == gradients.back().weight;
     double total = 0.0;
     for (update::WeightedGradient& gradient : gradients) {

@@ -1,8 +1,6 @@
-"""Workers that can't reach one ps, for longer than job.stall_timeout, while everything else is well: the others train on.
-
-tools/bench/partial_partitions, short and with any times. It checks that the job finishes, that each record counts once,
-that the events name the link, that the workers are back in the end and that nobody is blamed.
-"""
+"""A short run of tools/bench/partial_partitions without bounds on times: some workers can't reach one ps for longer than
+job.stall_timeout, and the others train on. The job finishes, each record counts once, the events name the link, the workers
+are back in the end, and no task is blamed."""
 import os
 import subprocess
 import tempfile
@@ -23,7 +21,7 @@ class PartialPartitionsTest(unittest.TestCase):
             try:
                 out, _ = cut.communicate(timeout=5 * PATIENCE)
             except subprocess.TimeoutExpired:
-                cut.terminate()  # it ends its daemons
+                cut.terminate()  # the script ends its daemons
                 out, _ = cut.communicate()
         if cut.returncode == SKIPPED:
             self.skipTest(out)

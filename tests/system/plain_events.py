@@ -1,4 +1,4 @@
-"""Reads TensorBoard event files by their description alone, without any library and without any code of ours."""
+"""Reads TensorBoard event files as their format describes, without libraries and without disttrain's code."""
 import struct
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def masked_crc32c(data):
 
 
 def records(data):
-    """The records of a file; one that is torn at its end is left out."""
+    """Yields the records of a file, without a torn record at its end."""
     while len(data) >= 12:
         head, (length,), (check,) = data[:8], struct.unpack("<Q", data[:8]), struct.unpack("<I", data[8:12])
         assert masked_crc32c(head) == check, "the checksum of a length is wrong"
@@ -31,7 +31,7 @@ def records(data):
 
 
 def fields(message):
-    """(number, value) of each field of a protocol buffer: ints, or bytes."""
+    """Yields (number, value) for each field of a protocol buffer; a value is an int or bytes."""
     at = 0
 
     def varint():
@@ -82,7 +82,10 @@ def events(folder):
 
 
 def scalars(folder):
-    """{tag: [(step, value)]} as TensorBoard shows them: a restart hides what was recorded of its step and later ones."""
+    """{tag: [(step, value)]} as TensorBoard shows them. A restart hides earlier records of its step and of later steps:
+    1. Records for steps 1 to 10, then a restart at step 8.
+    2. Records for steps 8 and 9. The curve has steps 1 to 7 of the first records, then 8 and 9 of the second.
+    """
     curves = {}
     for event in events(folder):
         if event.get("restart"):

@@ -1,8 +1,8 @@
-"""Ports for daemons that are told theirs by a cluster file.
+"""Free ports for the daemons of a cluster file.
 
-They lie outside of those that the system gives out by itself (ip_local_port_range), or a connection of anybody could
-have one before its daemon does; and each is locked until this process ends, against tests that run beside it. The one
-1000 above, where a daemon serves its metrics, is free as well.
+1. The ports are outside of ip_local_port_range, so that no outgoing connection can take one before its daemon does.
+2. Each port is locked until this process ends, so that tests that run at the same time don't share one.
+3. The port 1000 above, where a daemon serves its metrics, is free too.
 """
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Daemons as systemd runs them: what they tell it, how they reload, how they leave. The test stands in for systemd."""
+"""Daemons as systemd runs them: what they report, how they reload, how they leave. The test stands in for systemd."""
 import re
 import signal
 import socket
@@ -14,7 +14,7 @@ PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}
 
 
 class Ear:
-    """NOTIFY_SOCKET of one daemon: all that it has said, in order."""
+    """The NOTIFY_SOCKET of one daemon, and all its messages, in order."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -22,7 +22,7 @@ class Ear:
         self.heard = []
 
     def listen(self):
-        """Takes what has come."""
+        """Reads the messages that have arrived."""
         self.socket.setblocking(False)
         try:
             while True:
@@ -87,7 +87,7 @@ class ServiceTest(SystemTest):
             self.until_line(task, "READY=1")
 
     def until_line(self, task, pattern):
-        """The first line of the daemon that matches."""
+        """Waits for a line of the daemon's log that matches, and returns it."""
         def found():
             return next((line for line in self.ears[task].lines() if re.search(pattern, line)), None)
         return self.until(f"{task} to say {pattern}", found)
@@ -99,7 +99,7 @@ class ServiceTest(SystemTest):
         return self.until(f"the log to have {pattern}", found)
 
     def end(self, task):
-        """SIGTERM, and its exit code."""
+        """Sends SIGTERM. Returns the exit code."""
         self.daemons[task].terminate()
         return self.finish(self.daemons[task]).code
 
@@ -124,7 +124,7 @@ class ServiceTest(SystemTest):
         self.assertEqual(self.run_program("disttrain", "stop", "--cluster", self.cluster).code, 0)
         self.finish(process)
 
-    # What systemd is told.
+    # Messages to systemd.
 
     def test_ps_without_a_chief_is_ready_and_says_for_whom_it_waits(self):
         self.start_daemon("ps/0")
@@ -195,7 +195,7 @@ class ServiceTest(SystemTest):
     # Reload.
 
     def reload(self, task):
-        """SIGHUP, until systemd is told that it is done."""
+        """Sends SIGHUP, and waits for the daemon's message that the reload is done."""
         before = len(self.ears[task].listen())
         self.daemons[task].send_signal(signal.SIGHUP)
 
@@ -215,14 +215,14 @@ class ServiceTest(SystemTest):
             self.until_logged(f'{task} the cluster file was read again: took: heartbeat.timeout is "2s" now, was "1s"; '
                               'log.level is "debug" now, was "info"; log.rate is 50 now, was 100\n')
             self.until_logged(f"{task} needs a restart of this daemon: transport.credits is 8 now, was 4\n")
-        # The chief's timeout holds for all: nobody is silent because of the change.
+        # The chief's timeout applies to all tasks, so the change makes no task silent.
         process = self.submit()
         self.until_steps(100, "--cluster", self.cluster)
         self.assertNotIn("task_silent", self.kinds())
         self.stop_job(process)
 
     def configuration(self, address):
-        """(hash, when it was taken), as the daemon's metrics say."""
+        """The daemon's metrics: (hash of its configuration, when the daemon applied it)."""
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=20) as answer:
             page = answer.read().decode()
         return (re.search(r'^disttrain_config_info\{.*hash="(\w+)"', page, re.M).group(1),
@@ -254,13 +254,13 @@ class ServiceTest(SystemTest):
         error = words.err.split(": ", 1)[1].strip().replace("\n", "\n    ")  # the log indents later lines
         for task in ["chief/0", "ps/0", "worker/0"]:
             self.reload(task)
-        self.write_cluster()  # the command line reads it too
+        self.write_cluster()  # a valid file, because the command line reads it too
         for task in ["chief/0", "ps/0", "worker/0"]:
             self.until_logged(f"{task} the cluster file was read again and changes nothing: {re.escape(error)}")
         self.reload("ps/0")
         self.until_logged("ps/0 the cluster file was read again: no setting that may change at run time has changed")
 
-    # The end.
+    # The daemons' end.
 
     def test_worker_leaves_and_its_records_go_to_the_others(self):
         self.start_all()
@@ -299,7 +299,7 @@ class ServiceTest(SystemTest):
         process = self.submit(checkpoints=True)
         self.until_steps(50, "--cluster", self.cluster)
         reached = self.status_of_cluster()["global_step"]
-        for task in reversed(self.addresses):  # the order of the units
+        for task in reversed(self.addresses):  # workers, ps, chief: the order in which systemd stops the units
             self.assertEqual(self.end(task), 0, task)
         process.kill()
         for task in self.addresses:

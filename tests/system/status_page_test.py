@@ -16,7 +16,7 @@ PICTURE = BIN.parent / "status_page.png"
 
 
 class Page(HTMLParser):
-    """What a browser made of the page: texts by id, rows of its tables, and its shapes."""
+    """The page as the browser rendered it: texts by id, rows of its tables, and its shapes."""
 
     def __init__(self, text):
         super().__init__()
@@ -50,7 +50,7 @@ class Page(HTMLParser):
         return next((identity for _, identity in reversed(self.open) if identity), None)
 
     def points(self, chart):
-        """The lines' points of a chart, as (x, y)."""
+        """The points of a chart's lines, as (x, y)."""
         lines = [a["points"] for inside, tag, a in self.shapes if inside == chart and tag == "polyline"]
         return [tuple(map(float, point.split(","))) for line in lines for point in line.split()]
 
@@ -60,7 +60,7 @@ class Page(HTMLParser):
 
 class StatusPageTest(SystemTest):
     def browse(self, url, *what):
-        """Loads the page, lets it ask for a few seconds, and takes no error in its console."""
+        """Loads the page and lets it poll for a few seconds. Fails if its console has an error."""
         command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                    "--disable-background-networking", "--disable-component-update", "--no-first-run", "--hide-scrollbars",
                    f"--user-data-dir={self.folder / 'chromium'}", "--window-size=1280,1100", "--enable-logging=stderr",
@@ -76,7 +76,7 @@ class StatusPageTest(SystemTest):
             return answer.read().decode()
 
     def start_chief(self):
-        """A chief without tasks; the address of its page."""
+        """Starts a chief without tasks. Returns the address of its page."""
         cluster = self.folder / "cluster.toml"
         cluster.write_text(f'[cluster]\nname = "quiet"\n[chief]\naddress = "{free_address()}"\n'
                            f'state_directory = "{self.folder / "chief"}"\n[metrics]\nlisten = "127.0.0.1:0"\n'
@@ -142,13 +142,13 @@ class StatusPageTest(SystemTest):
         self.assertGreaterEqual(len(page.marks("loss")), 2)
         self.assertGreaterEqual(len(page.points("speed")), len(before["curve"]) - 1)
         heights = {y for _, y in page.points("rate")}
-        self.assertEqual(len(heights), 1, "a constant learning rate is a level line")
+        self.assertEqual(len(heights), 1, "a constant learning rate must be a horizontal line")
         xs = [x for x, _ in page.points("loss")]
         self.assertEqual(xs, sorted(xs))
         self.assertTrue(all(0 <= x <= 620 and 0 <= y <= 300 for x, y in page.points("loss")))
         events = [row[2] for row in page.rows["events"]]
         self.assertGreater(len(events), 5)
-        self.assertLess(events.index("checkpoint"), events.index("chief_started"), "the newest come first")
+        self.assertLess(events.index("checkpoint"), events.index("chief_started"), "the newest event must come first")
         self.assertGreater(PICTURE.stat().st_size, 10_000)
         self.assertEqual(self.run_program("disttrain", "kill").code, 0)
         self.finish(process)

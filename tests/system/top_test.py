@@ -1,4 +1,4 @@
-"""What each task does, in `status`, and `top` on a terminal and off it, against daemons that train."""
+"""`status` and `top`, with and without a terminal, while daemons train."""
 import fcntl
 import os
 import pty
@@ -19,13 +19,13 @@ SHOW_CURSOR, HIDE_CURSOR = b"\x1b[?25h", b"\x1b[?25l"
 
 
 class Terminal:
-    """A program on a pseudo terminal of 24 rows and 100 columns."""
+    """Runs a program on a pseudo terminal of 24 rows and 100 columns."""
 
     def __init__(self, test, *command):
         self.test, self.said = test, b""
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-        # The terminal is its own, so that Ctrl-C reaches it and nobody else.
+        # The program gets a controlling terminal of its own, so that Ctrl-C reaches only it.
         self.process = subprocess.Popen(
             list(map(str, command)), stdin=slave, stdout=slave, stderr=slave, cwd=test.folder, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), env={**test.environment, "LC_ALL": "C.UTF-8"})
@@ -39,18 +39,18 @@ class Terminal:
         os.close(self.master)
 
     def read(self):
-        """False at its end."""
+        """Reads output. False: the program has ended."""
         if select.select([self.master], [], [], 0.1)[0]:
             try:
                 part = os.read(self.master, 65536)
-            except OSError:  # nobody has the other end open any more
+            except OSError:  # no process has the terminal open any more
                 return False
             self.said += part
             return bool(part)
         return True
 
     def frames(self):
-        """What it has drawn, whole ones."""
+        """The complete frames that the program has drawn."""
         return [frame.split("\x1b[J")[0].replace("\x1b[K", "").replace("\r\n", "\n")
                 for frame in self.said.decode(errors="replace").split("\x1b[H")[1:] if "\x1b[J" in frame]
 
@@ -68,7 +68,7 @@ class Terminal:
         os.write(self.master, key)
 
     def end(self):
-        """Its exit code; all that it says is read first."""
+        """Reads all output until the program ends. Returns its exit code."""
         deadline = time.monotonic() + PATIENCE
         while self.read() and time.monotonic() < deadline:
             if self.process.poll() is not None and not select.select([self.master], [], [], 0)[0]:
@@ -178,7 +178,8 @@ class TopTest(SystemTest):
     def test_terminal_is_left_as_it_was_while_top_is_stopped_and_when_it_hangs_up(self):
         top = self.top()
         top.until_frame("a frame", bool)
-        # As Ctrl-Z: in a session of its own nobody would wake it, so the system wouldn't let the key stop it.
+        # Sends what Ctrl-Z sends. The key itself has no effect here: the kernel ignores it for a process without a shell
+        # that could continue it.
         top.process.send_signal(signal.SIGTSTP)
         self.until("it to be stopped", lambda: top.read() and top.is_stopped())
         self.assertEqual(top.said.count(SHOW_CURSOR), 1)

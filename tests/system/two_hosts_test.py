@@ -1,4 +1,4 @@
-"""The same job over two hosts: network namespaces joined by a veth pair."""
+"""Jobs on two hosts: network namespaces joined by a veth pair."""
 import os
 import subprocess
 import unittest
@@ -65,7 +65,7 @@ class TwoHostsTest(SystemTest):
         return process
 
     def test_job_trains_over_the_network(self):
-        # No --index: each daemon finds its place by the addresses of its own host.
+        # Without --index each daemon finds its index by the addresses of its host.
         self.start_on(0, "chiefd", "--cluster", self.cluster)
         self.start_on(0, "psd", "--cluster", self.cluster)
         self.start_on(0, "workerd", "--cluster", self.cluster)
@@ -73,7 +73,7 @@ class TwoHostsTest(SystemTest):
         self.until("the chief to answer", lambda: self.finish(
             self.start_on(1, "disttrain", "status", "--json", "--cluster", self.cluster)).code == 0)
         for mode in ["async", "sync"]:
-            # Without leases each worker goes through the whole set, so both have their part however fast one is.
+            # Without leases each worker goes through the whole set, so both take part even if one is much faster.
             job = self.job(mode, data='sharding = "none"', train=f'mode = "{mode}"\nepochs = 2')
             result = self.assert_finished(
                 self.finish(self.start_on(1, "disttrain", "submit", job, "--cluster", self.cluster, "--json")))
@@ -89,7 +89,7 @@ class TwoHostsTest(SystemTest):
         result = self.assert_finished(self.finish(up))
         steps = {task["task"]: task["step"] for task in result["tasks"]}
         self.assertGreater(steps["worker/1"], 0)
-        self.assertIsNone(other.poll(), "the other host's worker lives on")
+        self.assertIsNone(other.poll(), "`up` must not end the other host's worker")
 
     def test_up_names_a_host_that_nobody_knows(self):
         self.cluster.write_text(CLUSTER.format(folder=self.folder).replace("10.78.0.2:", "no-such-host.invalid:"))

@@ -1,4 +1,4 @@
-"""kill -9 of each kind of daemon of `up`, and of `up` itself: the job goes on and finishes, and events tell the story."""
+"""kill -9 of each kind of daemon of `up`, and of `up` itself: the job goes on and finishes, and events show what happened."""
 import json
 import os
 import signal
@@ -15,7 +15,8 @@ LONG = "epochs = 1000000"
 
 class UpRestartTest(SystemTest):
     def start_job(self, mode="async", checkpoints=True, train=f"epochs = {EPOCHS}", job="shards = 2"):
-        """`up`, and `events -f` of its job, once the job trains and, if it takes any, has taken a checkpoint."""
+        """Starts `up` and `events -f`, and waits until the job trains and, with checkpoints, has taken one. Returns both
+        processes and the status."""
         arguments = []
         if checkpoints:
             folder = self.folder / f"checkpoints-{len(self.processes)}"
@@ -44,7 +45,7 @@ class UpRestartTest(SystemTest):
         return [json.loads(line) for line in outcome.out.splitlines()]
 
     def assert_restarted(self, outcome, before, task):
-        """Finished, by another process at the same address, and `up` said so."""
+        """Checks that the job finished with another process of the task at the same address, and that `up` reported it."""
         result = self.assert_finished(outcome)
         self.assertRegex(outcome.err, rf"{task} \(pid \d+\) was killed by signal 9 \(Killed\); starting it again")
         old, new = self.task(before, task), self.task(result, task)
@@ -54,7 +55,7 @@ class UpRestartTest(SystemTest):
         return result
 
     def assert_in_order(self, events, *kinds):
-        """These kinds of events are among them, in this order."""
+        """Checks that the events have these kinds in this order, perhaps with others between them, and end with finished."""
         found = [event["kind"] for event in events]
         rest = iter(found)
         for kind in kinds:
@@ -68,7 +69,7 @@ class UpRestartTest(SystemTest):
                 self.kill(status, task)
                 result = self.assert_restarted(self.finish(process), status, task)
                 self.assertEqual(result["recoveries"], 1)
-                # Each record once an epoch, of those steps that weren't lost; more steps where a worker came later.
+                # Each record counts once per epoch, without lost steps. If a worker joined later, there are more steps.
                 self.assertGreaterEqual(result["global_step"], EPOCHS * 6000 / (100 if mode == "sync" else 50))
                 self.assertEqual(result["examples"], EPOCHS * 6000)
                 events = self.events_of(story)
@@ -120,10 +121,10 @@ class UpRestartTest(SystemTest):
                 self.assertEqual(result["examples"], EPOCHS * 6000)
                 events = self.events_of(story)
                 self.assert_in_order(events, "running", "checkpoint", "taken_up", "reclaimed")
-                self.assertEqual(len(events), len({json.dumps(event) for event in events}), "each is told once")
+                self.assertEqual(len(events), len({json.dumps(event) for event in events}), "each event must be printed once")
 
     def chief_after(self, status):
-        """The status once another chief answers and the job trains beyond the step of `status`."""
+        """Waits until another chief answers and the job trains beyond the step of `status`. Returns the new status."""
         def came():
             now = self.status()
             is_other = now and self.pid_of(now, "chief/0") != self.pid_of(status, "chief/0")
@@ -158,9 +159,9 @@ class UpRestartTest(SystemTest):
                                      "--set", f"checkpoint.directory={self.folder}", "--set", "checkpoint.every_steps=500")
         self.until("a cluster", lambda: process.poll() is not None or self.status("--cluster", cluster))
         if process.poll() is not None:
-            self.skipTest("no mounts in a namespace of our own here: " + process.stderr.read())
+            self.skipTest("this process can't mount file systems in its own namespace: " + process.stderr.read())
         status = self.until_steps(20)
-        fill = Path(f"/proc/{process.pid}/root{disk}/fill")  # seen by those in the namespace only
+        fill = Path(f"/proc/{process.pid}/root{disk}/fill")  # the mount is visible only in the namespace
         with self.assertRaises(OSError), open(fill, "wb", buffering=0) as file:
             while True:
                 file.write(b"x" * 1000)
@@ -199,7 +200,7 @@ class UpRestartTest(SystemTest):
 
 
 class KilledUpTest(SystemTest):
-    """`up` with a cluster file: the chief's journal outlives it."""
+    """`up` with a cluster file: the chief's journal outlives `up`."""
 
     def setUp(self):
         super().setUp()
@@ -220,7 +221,7 @@ class KilledUpTest(SystemTest):
         return self.start("disttrain", "up", self.cluster, "--job", job, "--json", *arguments)
 
     def kill_up(self):
-        """One whose job has taken a checkpoint."""
+        """Starts `up` and kills it when its job has taken a checkpoint."""
         process = self.up_of(self.training_job)
         self.until("a checkpoint", lambda: (self.status() or {}).get("checkpoint"))
         process.kill()
@@ -240,12 +241,12 @@ class KilledUpTest(SystemTest):
         outcome = self.finish(self.up_of(self.training_job, "--set", "train.epochs=3"))
         self.assert_refused(outcome, 78, f"`epochs = {EPOCHS}` there, `epochs = 3` here", "disttrain kill quick",
                             f"{self.folder}/chief/journal")
-        self.assertEqual(set(self.folder.glob("disttrain-*/worker-*.log")), logs, "no task was started")
+        self.assertEqual(set(self.folder.glob("disttrain-*/worker-*.log")), logs, "no task may be started")
         self.assert_finished(self.finish(self.up_of(self.training_job)))
 
     def test_without_its_journal_the_name_is_free(self):
         self.kill_up()
-        for name in ["journal", "journal.mark"]:  # without its mark the folder is a new one
+        for name in ["journal", "journal.mark"]:  # without the mark the folder counts as new
             (self.folder / "chief" / name).unlink()
         result = self.assert_finished(self.finish(self.up_of(self.training_job, "--set", "train.epochs=200")))
         self.assertEqual((result["id"], result["recoveries"]), (1, 0))
@@ -259,7 +260,7 @@ class CheckpointSaveTest(SystemTest):
             super().tearDown()
 
     def end(self, *processes):
-        """Daemons die with their `up`."""
+        """Kills `up` processes, and waits until their daemons have died with them."""
         for process in processes:
             process.kill()
         self.until("all daemons to end", lambda: not self.processes_of_this_test())

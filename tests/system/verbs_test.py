@@ -1,4 +1,4 @@
-"""submit, status, stop, kill, logs, bench, plan, check against daemons that an operator started by hand."""
+"""submit, status, stop, kill, logs, bench, plan and check, with daemons that were started by hand."""
 import json
 import signal
 import threading
@@ -84,7 +84,7 @@ class VerbsTest(SystemTest):
             self.until_line(each, "trying for 15 s to reach it again", "stderr")
         process.send_signal(signal.SIGTERM)
         outcome = self.finish(process)
-        self.assertIsNone(waiting.poll(), "it waits as long as `submit` would have")
+        self.assertIsNone(waiting.poll(), "without a signal `events -f` must still try to reach the chief")
         self.assertEqual(outcome.code, 143, str(outcome))
         self.assertIn("detached", outcome.err)
 
@@ -98,7 +98,7 @@ class VerbsTest(SystemTest):
         self.assertEqual(tasks, {"worker/0"})
 
     def until_line(self, process, word, stream="stdout"):
-        """The process's output up to the line that has the word."""
+        """Reads the process's lines up to the first one with the word, and returns them."""
         patience = threading.Timer(PATIENCE, process.kill)
         patience.start()
         try:

@@ -7,7 +7,7 @@ import unittest
 from harness import ROOT, SystemTest
 
 PLAIN_SAFETENSORS = ROOT / "tests/common/checkpoint/plain_safetensors.py"
-# So little is learnt that no parameter changes.
+# A learning rate so small that no parameter changes.
 ONE_VOID_STEP = 'steps = 1\noptimizer = { rule = "sgd", learning_rate = 1e-30 }'
 
 
@@ -23,7 +23,7 @@ class WarmStartTest(SystemTest):
         self.assertEqual(outcome.code, 0, str(outcome))
 
     def renamed(self):
-        """The exported file under other names, as somebody else's model has them, and the map back to ours."""
+        """Writes the exported model with other names of variables. Returns (file, map from these names to ours)."""
         said = subprocess.run([sys.executable, PLAIN_SAFETENSORS, "read", self.exported], check=True,
                               capture_output=True, text=True)
         model = json.loads(said.stdout)
@@ -35,7 +35,7 @@ class WarmStartTest(SystemTest):
         return file, names
 
     def warm(self, init_from, init_map=None):
-        """The job and what it is started with."""
+        """The job's file and the settings for its warm start."""
         table = ", ".join(f'"{theirs}" = "{ours}"' for theirs, ours in (init_map or {}).items())
         settings = ["--set", f"checkpoint.init_from={init_from}"]
         if init_map:

@@ -1,4 +1,4 @@
-"""disttrain why: what it says of jobs that train, wait, and aren't there."""
+"""disttrain why, for jobs that train or wait, and without a job."""
 import signal
 import unittest
 
@@ -7,7 +7,7 @@ from harness import SystemTest
 from ports import free_ports
 
 LONG = "epochs = 1000000"
-# What is said of a worker that is alone, by what takes most of its step: which that is, a busy machine decides.
+# What `why` says of a single worker, by the phase that takes most of its step. On a busy machine any phase may.
 BRAKES = {"input": ["input"], "compute": ["compute"], "evaluate": ["evaluation"], "exchange": ["shard", "link"]}
 
 
