@@ -3,8 +3,8 @@
 ctest recognises a skipped test only by exit code 77: a test was left out, and all others passed. A line for
 tools/check/skips names each test that was left out, with the reason. By hand, a file also runs without this script.
 
-Programs that are built with a sanitizer write their findings to files in a folder that this script makes, so that a finding
-isn't lost if a test kills the program or doesn't read its stderr. A finding fails the file.
+Programs that are built with a sanitizer write their findings to files in a folder that this script makes, so that a
+finding isn't lost if a test kills the program or doesn't read its stderr. A finding fails the file.
 """
 import contextlib
 import os
@@ -38,7 +38,8 @@ def say_skipped(name, reason):
 
 
 def name_of(test):
-    """ "Class.test_x", with the parameters of a subTest; for a skipped class or module the name that unittest gives it."""
+    """ "Class.test_x", with the parameters of a subTest; for a skipped class or module the name that unittest gives
+    it."""
     return ".".join(str(test.id()).split(".")[1:]) or str(test)
 
 

@@ -19,7 +19,7 @@ configure_and_build() {
   local preset=$1
   shift
   local log="$root/build/$preset/configure.log"
-  mkdir -p "$root/build/$preset" || die "can't create build/$preset: check whether the disk is full, and who owns the folder"
+  mkdir -p "$root/build/$preset" || die "can't create build/$preset: is the disk full, or the folder another user's?"
   say "configuring preset $preset"
   if ! cmake -S "$root" --preset "$preset" >"$log" 2>&1; then
     tail -n 30 "$log" >&2

@@ -16,7 +16,7 @@ from harness import PATIENCE, SANITIZED, SystemTest  # noqa: E402,F401
 from ports import free_address  # noqa: E402
 
 PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}
-GROWTH_BYTES = 256 << 20  # allowed growth of one daemon in one attack; more than its queues and payload buffers may take
+GROWTH_BYTES = 256 << 20  # of one daemon in one attack; more than its queues and payload buffers take
 
 
 def peak_bytes(pid):

@@ -1,4 +1,5 @@
-"""Meaningless bytes at every port of every daemon: the daemon answers or closes the connection, and training goes on."""
+"""Meaningless bytes at every port of every daemon: the daemon answers or closes the connection, and training goes
+on."""
 import random
 import socket
 import unittest

@@ -10,7 +10,8 @@ import socket
 import struct
 import time
 
-# Seconds after which a wait fails, so that a broken daemon fails the test instead of hanging it. Longer with a sanitizer.
+# Seconds after which a wait fails, so that a broken daemon fails the test instead of hanging it. Longer with a
+# sanitizer.
 PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))
 MAGIC = 0x4E525444
 HELLO, WELCOME, REFUSED, CONTROL, BLOB, PUSH, PULL, PARAMETERS = 1, 2, 3, 16, 17, 32, 33, 34

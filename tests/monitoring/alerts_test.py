@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the form of alerts and recording rules, and that each alert has a case where it fires and one where it doesn't."""
+"""Checks the form of alerts and recording rules, and that each alert has a case where it fires and one where it
+doesn't."""
 import re
 import unittest
 from pathlib import Path

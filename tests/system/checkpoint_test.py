@@ -1,4 +1,5 @@
-"""Problems with a checkpoint folder: each gives a clear message, the previous checkpoint stays, and training goes on."""
+"""Problems with a checkpoint folder: each gives a clear message, the previous checkpoint stays, and training goes
+on."""
 import json
 import os
 import shutil

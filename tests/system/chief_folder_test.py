@@ -99,7 +99,8 @@ class ChiefFolderTest(SystemTest):
             self.assertEqual(outcome.code, 65, str(outcome))
 
     def test_closed_standard_streams_are_nobodys_files(self):
-        """The daemon takes descriptors 0 to 2 before it opens any file, so that no file receives what goes to stderr."""
+        """The daemon takes descriptors 0 to 2 before it opens any file, so that no file receives what goes to
+        stderr."""
         closed = ["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"]
         commands = {role: [program, "--cluster", self.cluster] for role, program in PROGRAMS.items()}
         commands["command line"] = ["disttrain", "submit", self.job(), "--cluster", self.cluster]

@@ -58,7 +58,8 @@ class DaemonsTest(SystemTest):
         self.assertEqual(outcome.json["recoveries"], recoveries, str(outcome))
 
     def assert_next_job_finishes(self):
-        """Checks that a synchronous job finishes with both workers in every step: a step takes 100 of the 6,000 records."""
+        """Checks that a synchronous job finishes with both workers in every step: a step takes 100 of the 6,000
+        records."""
         outcome = self.finish(self.submit('mode = "sync"\nepochs = 2'))
         self.assertEqual(self.assert_finished(outcome)["global_step"], 2 * 6000 / 100)
         for task, process in self.daemons.items():
@@ -121,7 +122,8 @@ class DaemonsTest(SystemTest):
                 self.assert_next_job_finishes()
 
     def test_chief_that_is_away_for_longer_than_anybody_may_wait_costs_nothing(self):
-        """The workers use up their leases, about two seconds of records, and wait. Without a chief no time limit runs."""
+        """The workers use up their leases, about two seconds of records, and wait. Without a chief no time limit
+        runs."""
         process = self.start("disttrain", "submit", self.job(train=LONG), "--json", "--cluster", self.cluster,
                              "--set", "job.shards=2", "--set", 'job.stall_timeout="2s"')
         self.until_steps(20, "--cluster", self.cluster)

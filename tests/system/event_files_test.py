@@ -1,5 +1,5 @@
-"""TensorBoard's event files of real jobs, read by a plain reader and, if tools/setup has installed it, by the tensorboard
-package."""
+"""TensorBoard's event files of real jobs, read by a plain reader and, if tools/setup has installed it, by the
+tensorboard package."""
 import json
 import os
 import signal

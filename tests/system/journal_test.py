@@ -82,7 +82,8 @@ class JournalTest(SystemTest):
                                 f'state_directory = "{self.folder / "chief"}"\n' + "".join(tables) + more)
 
     def start_daemon(self, task, stream="$(stat -Lc %d:%i /proc/self/fd/2)"):
-        """Starts a daemon. $JOURNAL_STREAM names its stderr, as systemd sets it for a unit; `stream` is another value."""
+        """Starts a daemon. $JOURNAL_STREAM names its stderr, as systemd sets it for a unit; `stream` is another
+        value."""
         role = task.split("/")[0]
         return self.start_command("sh", "-c", f'JOURNAL_STREAM={stream} exec "$@"', "sh",
                                   BIN / PROGRAMS[role], "--cluster", self.cluster)

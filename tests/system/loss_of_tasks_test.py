@@ -1,5 +1,5 @@
-"""Tasks die and stay down, are stopped, or are interrupted: the job goes on without them or ends with its root cause, and no
-process is left. up_restart_test.py has tasks that come back."""
+"""Tasks die and stay down, are stopped, or are interrupted: the job goes on without them or ends with its root cause,
+and no process is left. up_restart_test.py has tasks that come back."""
 import os
 import signal
 import unittest

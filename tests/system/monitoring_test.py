@@ -103,8 +103,8 @@ class MonitoringTest(SystemTest):
         return self.start(PROGRAMS[role], "--cluster", self.cluster, *([] if role == "chief" else ["--index", index]))
 
     def train(self):
-        """Starts a job that gives every panel data: several shards, evaluations, checkpoints by time, a known end. Returns
-        the address of each task's page: task -> host:port."""
+        """Starts a job that gives every panel data: several shards, evaluations, checkpoints by time, a known end.
+        Returns the address of each task's page: task -> host:port."""
         checkpoints = self.folder / "checkpoints"
         checkpoints.mkdir()
         job = self.job(JOB, job="shards = 2\nmin_workers = 1", train="steps = 100000000",

@@ -1,5 +1,5 @@
-"""A short run of tools/bench/network_faults: links between hosts fail for 3 s, in both directions and in one. The job goes
-on, and each record counts once."""
+"""A short run of tools/bench/network_faults: links between hosts fail for 3 s, in both directions and in one. The job
+goes on, and each record counts once."""
 import os
 import subprocess
 import tempfile

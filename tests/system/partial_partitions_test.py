@@ -1,6 +1,6 @@
-"""A short run of tools/bench/partial_partitions without bounds on times: some workers can't reach one ps for longer than
-job.stall_timeout, and the others train on. The job finishes, each record counts once, the events name the link, the workers
-are back in the end, and no task is blamed."""
+"""A short run of tools/bench/partial_partitions without bounds on times: some workers can't reach one ps for longer
+than job.stall_timeout, and the others train on. The job finishes, each record counts once, the events name the link,
+the workers are back in the end, and no task is blamed."""
 import os
 import subprocess
 import tempfile

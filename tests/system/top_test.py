@@ -178,8 +178,8 @@ class TopTest(SystemTest):
     def test_terminal_is_left_as_it_was_while_top_is_stopped_and_when_it_hangs_up(self):
         top = self.top()
         top.until_frame("a frame", bool)
-        # Sends what Ctrl-Z sends. The key itself has no effect here: the kernel ignores it for a process without a shell
-        # that could continue it.
+        # Sends what Ctrl-Z sends. The key itself has no effect here: the kernel ignores it for a process without a
+        # shell that could continue it.
         top.process.send_signal(signal.SIGTSTP)
         self.until("it to be stopped", lambda: top.read() and top.is_stopped())
         self.assertEqual(top.said.count(SHOW_CURSOR), 1)

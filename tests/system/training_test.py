@@ -48,8 +48,8 @@ class TrainingTest(SystemTest):
         self.assert_finished(self.up(self.job(train='mode = "ssp"\nstaleness = 2\nepochs = 2'), workers=3))
 
     def test_bounded_staleness_holds_the_fast_worker_when_the_other_is_slow(self):
-        # The timeout is long, so that a stopped worker counts as slow, not as lost. Heartbeats come every 3 s.
-        # The job has no leases, because a worker that waits for a lease leaves the clocks and comes back with a new one.
+        # The timeout is long, so that a stopped worker counts as slow, not as lost. Heartbeats come every 3 s. The job
+        # has no leases, because a worker that waits for a lease leaves the clocks and comes back with a new one.
         process = self.start_up(self.job(data='sharding = "none"', train='mode = "ssp"\nstaleness = 4\nepochs = 1000000'),
                                 "--set", 'heartbeat.timeout="30s"')
         status = self.until_steps(50)

@@ -1,4 +1,5 @@
-"""kill -9 of each kind of daemon of `up`, and of `up` itself: the job goes on and finishes, and events show what happened."""
+"""kill -9 of each kind of daemon of `up`, and of `up` itself: the job goes on and finishes, and events show what
+happened."""
 import json
 import os
 import signal
@@ -15,8 +16,8 @@ LONG = "epochs = 1000000"
 
 class UpRestartTest(SystemTest):
     def start_job(self, mode="async", checkpoints=True, train=f"epochs = {EPOCHS}", job="shards = 2"):
-        """Starts `up` and `events -f`, and waits until the job trains and, with checkpoints, has taken one. Returns both
-        processes and the status."""
+        """Starts `up` and `events -f`, and waits until the job trains and, with checkpoints, has taken one. Returns
+        both processes and the status."""
         arguments = []
         if checkpoints:
             folder = self.folder / f"checkpoints-{len(self.processes)}"
@@ -45,7 +46,8 @@ class UpRestartTest(SystemTest):
         return [json.loads(line) for line in outcome.out.splitlines()]
 
     def assert_restarted(self, outcome, before, task):
-        """Checks that the job finished with another process of the task at the same address, and that `up` reported it."""
+        """Checks that the job finished with another process of the task at the same address, and that `up` reported
+        it."""
         result = self.assert_finished(outcome)
         self.assertRegex(outcome.err, rf"{task} \(pid \d+\) was killed by signal 9 \(Killed\); starting it again")
         old, new = self.task(before, task), self.task(result, task)
@@ -55,7 +57,8 @@ class UpRestartTest(SystemTest):
         return result
 
     def assert_in_order(self, events, *kinds):
-        """Checks that the events have these kinds in this order, perhaps with others between them, and end with finished."""
+        """Checks that the events have these kinds in this order, perhaps with others between them, and end with
+        finished."""
         found = [event["kind"] for event in events]
         rest = iter(found)
         for kind in kinds:
@@ -121,7 +124,7 @@ class UpRestartTest(SystemTest):
                 self.assertEqual(result["examples"], EPOCHS * 6000)
                 events = self.events_of(story)
                 self.assert_in_order(events, "running", "checkpoint", "taken_up", "reclaimed")
-                self.assertEqual(len(events), len({json.dumps(event) for event in events}), "each event must be printed once")
+                self.assertEqual(len(events), len({json.dumps(event) for event in events}), "each event is printed once")
 
     def chief_after(self, status):
         """Waits until another chief answers and the job trains beyond the step of `status`. Returns the new status."""

@@ -1,6 +1,8 @@
-"""Installs the packages on clean Debian machines with a real systemd, and starts, kills, reloads, stops and removes them.
+"""Installs the packages on clean Debian machines with a real systemd, and starts, kills, reloads, stops and removes
+them.
 
-BUILD (environment) is the build folder. Packages that are older than their contents are first rebuilt into BUILD/packages.
+BUILD (environment) is the build folder. Packages that are older than their contents are first rebuilt into
+BUILD/packages.
 """
 import json
 import os
@@ -149,7 +151,8 @@ class InstalledTest(unittest.TestCase):
                                lambda: re.search(pattern, self.host.unit(unit).get("StatusText", "")))
 
     def entries(self, **fields):
-        """This test's journal entries with these fields. (With a match, journalctl --after-cursor skips the first match.)"""
+        """This test's journal entries with these fields. (With a match, journalctl --after-cursor skips the first
+        match.)"""
         return [entry for entry in self.host.journal(f"--after-cursor={self.cursor}")
                 if all(entry.get(field) == value for field, value in fields.items())]
 
@@ -162,8 +165,8 @@ class InstalledTest(unittest.TestCase):
         return self.host.until(f"the journal of {unit} to have {pattern}", lambda: self.logged(unit, pattern))
 
     def until_ended_well(self, unit):
-        """Waits until the unit has ended well. Returns when, in microseconds, from the journal: systemd may have forgotten
-        an ended unit."""
+        """Waits until the unit has ended well. Returns when, in microseconds, from the journal: systemd may have
+        forgotten an ended unit."""
         def ended():
             return [entry for entry in self.entries(UNIT=f"{unit}.service") if "Deactivated successfully" in entry["MESSAGE"]]
         return int(self.host.until(f"{unit} to end well", ended)[-1]["__MONOTONIC_TIMESTAMP"])

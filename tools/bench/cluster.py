@@ -1,5 +1,5 @@
-"""Real daemons on this machine that the benchmarks of failures start, kill and restart. Times are seconds of time.time(),
-which is also the clock of the chief's events."""
+"""Real daemons on this machine that the benchmarks of failures start, kill and restart. Times are seconds of
+time.time(), which is also the clock of the chief's events."""
 import contextlib
 import json
 import os
@@ -156,7 +156,8 @@ class Cluster:
         return self.until_steps(5)
 
     def until_steps(self, steps, workers=None):
-        """Waits until the job runs, has made so many steps and, if given, has so many running workers. Returns the status."""
+        """Waits until the job runs, has made so many steps and, if given, has so many running workers. Returns the
+        status."""
         def reached():
             status = self.ask("status")
             if not status or status["state"] != "running" or status["global_step"] < steps:

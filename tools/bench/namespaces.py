@@ -1,4 +1,5 @@
-"""Hosts on one machine: network namespaces joined by a bridge whose links can fail, and a cluster of daemons on them."""
+"""Hosts on one machine: network namespaces joined by a bridge whose links can fail, and a cluster of daemons on
+them."""
 import itertools
 import json
 import os
@@ -86,8 +87,8 @@ class Network:
 
 
 class Cluster:
-    """Daemons of one cluster, each on its host. `hosts`: the tasks of each host. `cluster`, `job`: texts of the two files;
-    {folder} in them becomes the cluster's folder."""
+    """Daemons of one cluster, each on its host. `hosts`: the tasks of each host. `cluster`, `job`: texts of the two
+    files; {folder} in them becomes the cluster's folder."""
 
     def __init__(self, build, network, hosts, cluster, job):
         self.network, self.build = network, build.resolve()

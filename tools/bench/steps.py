@@ -1,9 +1,9 @@
 """Observes the steps of workers from outside. The kernel counts the bytes that each socket has received (tcp_info, read
-with NETLINK_SOCK_DIAG), and all parameters answer each step of a worker. So every `model_bytes` bytes are one step whose
-answer has arrived. This works within milliseconds, and without a chief.
+with NETLINK_SOCK_DIAG), and all parameters answer each step of a worker. So every `model_bytes` bytes are one step
+whose answer has arrived. This works within milliseconds, and without a chief.
 
-For example, with a model of 318,040 bytes: a worker's count grows from 3,180,400 to 3,498,440. One more answer has arrived,
-so one more step is done.
+For example, with a model of 318,040 bytes: a worker's count grows from 3,180,400 to 3,498,440. One more answer has
+arrived, so one more step is done.
 """
 import os
 import socket
@@ -56,7 +56,8 @@ class SocketCounters:
 
 
 class StepWatch:
-    """The steps of a cluster's workers. Call sample() every few milliseconds: it sees what has happened since the last."""
+    """The steps of a cluster's workers. Call sample() every few milliseconds: it sees what has happened since the
+    last."""
 
     def __init__(self, cluster, model_bytes):
         self.cluster, self.model_bytes = cluster, model_bytes
@@ -117,7 +118,8 @@ class StepWatch:
             time.sleep(PERIOD)
 
     def until_all_step(self, workers):
-        """Samples until each of the workers has made a step from now on. A worker that has just joined takes a moment."""
+        """Samples until each of the workers has made a step from now on. A worker that has just joined takes a
+        moment."""
         began = self.sample()
         while any(self.moved.get(worker, 0.0) <= began for worker in workers):
             if self.sample() - began > 60:
@@ -144,8 +146,8 @@ class StepWatch:
         self.old = set(self.last)
 
     def new_steps(self):
-        """Applied steps of sockets that are new since forget_sockets(). The first parameters that a channel receives are
-        those that it begins with, so they don't count."""
+        """Applied steps of sockets that are new since forget_sockets(). The first parameters that a channel receives
+        are those that it begins with, so they don't count."""
         received = {}
         for inode, count in self.last.items():
             worker = self.owners.get(inode)

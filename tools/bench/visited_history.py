@@ -1,6 +1,7 @@
 """A job's history as it remains after rollbacks, and a job's progress.
 
-Both come from the log that psd writes with DISTTRAIN_VISITED_LOG; psd/visited_log.h describes it. An example of the history:
+Both come from the log that psd writes with DISTTRAIN_VISITED_LOG; psd/visited_log.h describes it. An example of the
+history:
 1. Generation 1 makes steps 1 to 10.
 2. Generation 2 begins after step 8. Steps 9 and 10 are lost: their visits don't count.
 3. Generation 2 makes step 9. The history has steps 1 to 8 of generation 1 and step 9 of generation 2.

@@ -35,8 +35,8 @@ if(DISTTRAIN_SANITIZE)
     # In instrumented code g++ 12 gives false maybe-uninitialized warnings, as its manual says.
     add_compile_options(-fno-sanitize=null,vptr,object-size -Wno-maybe-uninitialized)
   endif()
-  # Suppressions of findings in other libraries, each by name, with the reason. handle_segv=0, because our own crash reports
-  # handle SIGSEGV.
+  # Suppressions of findings in other libraries, each by name, with the reason. handle_segv=0, because our own crash
+  # reports handle SIGSEGV.
   set(suppressions ${CMAKE_SOURCE_DIR}/tools/sanitizers)
   set(DISTTRAIN_TEST_ENVIRONMENT
       "DISTTRAIN_SANITIZE=${DISTTRAIN_SANITIZE}"
@@ -90,9 +90,9 @@ function(disttrain_library name)
   endif()
 endfunction()
 
-# disttrain_program(NAME SOURCES file... LINKS target...)
-# The program exports the names of our functions, for the stack that a crash logs. (ENABLE_EXPORTS would also export other
-# libraries' inline functions, which libtorch would then use instead of its own.)
+# disttrain_program(NAME SOURCES file... LINKS target...) The program exports the names of our functions, for the stack
+# that a crash logs. (ENABLE_EXPORTS would also export other libraries' inline functions, which libtorch would then use
+# instead of its own.)
 function(disttrain_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COLD" "" "SOURCES;LINKS")
   add_executable(${name} ${arg_SOURCES})
