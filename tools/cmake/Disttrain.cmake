@@ -17,8 +17,17 @@ if(DISTTRAIN_QUICK)
   set(CMAKE_CXX_FLAGS_RELEASE "-O2 -fno-omit-frame-pointer")
 endif()
 
-# By default g++ contracts a*b+c to an FMA if it can. Without this, the bits of a result don't depend on the machine's
-# vector width. See "Bits" in ARCHITECTURE.md.
+# Most of a file's compile time goes into the headers that it includes. In a unity build a room's files share them.
+set(DISTTRAIN_UNITY OFF CACHE STRING "How many files of a room the compiler takes at once: OFF, a number, or 0 for all")
+if(NOT DISTTRAIN_UNITY STREQUAL "OFF")
+  set(CMAKE_UNITY_BUILD ON)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE ${DISTTRAIN_UNITY})
+  # g++ takes each .cc file but the unity file itself for a header, whose types others could see.
+  add_compile_options(-Wno-subobject-linkage)
+endif()
+
+# g++ contracts a*b+c to an FMA where it can, by default. Without it, the bits of a result don't depend on the vector
+# width that the machine has. See "Bits" in ARCHITECTURE.md.
 add_compile_options(-ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Werror)
 
 set(DISTTRAIN_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
@@ -74,8 +83,9 @@ include_directories(${CMAKE_SOURCE_DIR})
 find_package(Threads REQUIRED)
 include(GNUInstallDirs)  # the folders of install(); each component is a package of the same name
 
-# disttrain_library(NAME SOURCES file... [LINKS target...] [PRIVATE_LINKS target...])
-# A room's library. LINKS are the room's arrows: the libraries whose headers its own headers include.
+# disttrain_library(NAME SOURCES file... [LINKS target...] [PRIVATE_LINKS target...] [COLD])
+# A room's library. LINKS are the arrows of the room: what its headers may include. COLD: no step of training waits for
+# its code, so the quick preset doesn't optimise it, which halves its compile time.
 function(disttrain_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COLD" "" "SOURCES;LINKS;PRIVATE_LINKS")
   if(arg_SOURCES)
@@ -90,9 +100,43 @@ function(disttrain_library name)
   endif()
 endfunction()
 
-# disttrain_program(NAME SOURCES file... LINKS target...) The program exports the names of our functions, for the stack
-# that a crash logs. (ENABLE_EXPORTS would also export other libraries' inline functions, which libtorch would then use
-# instead of its own.)
+# disttrain_schema(TARGET SCHEMA [IMPORTS schema...])
+# Adds the C++ of a Cap'n Proto schema to a library, which alone sees it: "transport/wire/protocol.capnp.h". IMPORTS, from
+# the top of the tree: schemas that it imports; their C++ is in a library that TARGET links.
+find_package(CapnProto REQUIRED)
+# Debian's package names wrong places for its tools.
+find_program(CAPNP_COMPILER capnp REQUIRED)
+find_program(CAPNP_CPP_GENERATOR capnpc-c++ REQUIRED)
+set(DISTTRAIN_GENERATED ${CMAKE_BINARY_DIR}/generated)
+function(disttrain_schema target schema)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "IMPORTS")
+  list(TRANSFORM arg_IMPORTS PREPEND ${CMAKE_SOURCE_DIR}/)
+  file(RELATIVE_PATH path ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${schema})
+  set(generated ${DISTTRAIN_GENERATED}/${path}.c++ ${DISTTRAIN_GENERATED}/${path}.h)
+  add_custom_command(
+    OUTPUT ${generated}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${DISTTRAIN_GENERATED}
+    COMMAND ${CAPNP_COMPILER} compile -o${CAPNP_CPP_GENERATOR}:${DISTTRAIN_GENERATED}
+            --src-prefix=${CMAKE_SOURCE_DIR} -I${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/${path}
+    DEPENDS ${CMAKE_SOURCE_DIR}/${path} ${arg_IMPORTS}
+    VERBATIM)
+  set_source_files_properties(${generated} PROPERTIES COMPILE_OPTIONS -w)
+  target_sources(${target} PRIVATE ${generated})
+  target_include_directories(${target} SYSTEM PRIVATE ${DISTTRAIN_GENERATED})
+  target_link_libraries(${target} PRIVATE CapnProto::capnp)
+endfunction()
+
+# disttrain_own_objects(file...): each of them has an object of its own in its room's library, also in a unity build.
+# tests/sim replaces them one by one by what it plants bugs in; quickstart builds no tests.
+function(disttrain_own_objects)
+  if(NOT DISTTRAIN_QUICK)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
+# disttrain_program(NAME SOURCES file... LINKS target... [COLD])
+# The names of our functions are in it, for the stack that a crash leaves in the log. (ENABLE_EXPORTS would export other
+# libraries' inline functions, too, which libtorch would then take for its own.)
 function(disttrain_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COLD" "" "SOURCES;LINKS")
   add_executable(${name} ${arg_SOURCES})
@@ -126,8 +170,10 @@ function(disttrain_test name)
                        ENVIRONMENT "${DISTTRAIN_TEST_ENVIRONMENT}")
 endfunction()
 
-# disttrain_python_test(NAME FILE [SERIAL] [LABELS label...] [TIMEOUT seconds] [ENVIRONMENT VARIABLE=value...])
-# A file of unittest in this folder. It counts as skipped if it leaves a test out. SERIAL: no other test runs meanwhile.
+# disttrain_python_test(NAME FILE [SERIAL] [LABELS label...] [TIMEOUT seconds] [COST seconds]
+#                       [ENVIRONMENT VARIABLE=value...])
+# A file of unittest in this folder. Where it leaves a test out it counts as skipped. SERIAL: nothing runs beside it.
+# COST: about how long it takes; ctest starts the longest first, and knows it by itself from the second run on.
 function(disttrain_python_test name file)
   cmake_parse_arguments(PARSE_ARGV 2 arg "SERIAL" "TIMEOUT;COST" "LABELS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)

@@ -51,8 +51,8 @@ DASHBOARD = dashboard(
                        ("max by (task) (disttrain_worker_loss{TASKS})", "{{task}}"),
                        min=None),
             timeseries("Learning rate", "sci",
-                       "Learning rate of each worker's last step. Expected: the same for all, as train.schedule says.",
-                       ("max by (task) (disttrain_worker_learning_rate{TASKS})", "{{task}}")),
+                       "Learning rate of the next update, as train.schedule says.",
+                       ("max (disttrain_learning_rate{JOB})", "learning rate")),
             timeseries("Steps with values that aren't finite", "short",
                        "Steps that were skipped because the loss or gradient was NaN or infinite. Expected: none. "
                        "train.nonfinite.limit of them in a row fail the job.",
