@@ -13,7 +13,7 @@ const std::string kLeast =
     "[job]\nname = \"a\"\n[model]\nbuiltin = \"mlp\"\nlayers = [4, 2]\n[data]\npath = \"/d\"\nfiles = \"x*\"\n"
     "[train]\nbatch_size = 8\nsteps = 5\n";
 
-JobConfig job_with(const std::string& train) {
+JobConfig resolved_with(const std::string& train) {
   const Result<JobConfig> job = read_job(kLeast + train);
   EXPECT_TRUE(job) << job.error().message;
   return job.value_or(JobConfig());
@@ -28,7 +28,7 @@ TEST(Ranges, WhatTheReaderTakesIsWithinThem) {
         "mode = \"ssp\"\nstaleness = 3\n",
         "[evaluate]\nfiles = \"y*\"\n[checkpoint]\ndirectory = \"/c\"\nevery = \"90s\"\ninit_from = \"/i\"\n"
         "init_map = { \"theirs\" = \"ours\" }\n"}) {
-    const Status sane = check_ranges(job_with(more));
+    const Status sane = check_ranges(resolved_with(more));
     EXPECT_TRUE(sane) << more << sane.error().message;
   }
 }
@@ -60,7 +60,7 @@ TEST(Ranges, AValueThatNoFileCouldSayIsRefusedByItsKey) {
       {"job.stall_timeout", [](JobConfig& job) { job.job.stall_timeout = Duration(-1); }},
   };
   for (const Wrong& wrong : wrongs) {
-    JobConfig job = job_with("");
+    JobConfig job = resolved_with("");
     wrong.make(job);
     const Status sane = check_ranges(job);
     ASSERT_FALSE(sane) << wrong.key;
