@@ -1,5 +1,5 @@
 // Links between two tasks that the chief itself hears: those that don't carry now, as the tasks tell. What becomes of
-// either end is the job's to decide (job_links.cc). A value.
+// either end is the job's to decide (job/link_failures.cc). A value.
 #pragma once
 
 #include <map>

@@ -81,6 +81,11 @@ bool Tasks::is_current(const Member& member) const {
   return task != nullptr && task->member == member && !is_given_up(task->state);
 }
 
+bool Tasks::hears_both_ways(const Member& member) const {
+  const Task* task = find(member.task);
+  return task != nullptr && task->member == member && task->connected && task->state != TaskState::kSilent;
+}
+
 void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_host, Findings& findings,
                  Actions& actions) {
   const bool may_be_new = takes_unlisted_ && hello.member.task.role == Role::kWorker && tasks_.size() < kMaxWorkers;

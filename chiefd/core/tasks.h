@@ -70,6 +70,9 @@ class Tasks {
   const Task* find(TaskId id) const;
   // The process that is in its place now, and not given up.
   bool is_current(const Member& member) const;
+  // The process hears the chief, and the chief hears it. A task whose connection is away is asked again once it is
+  // back; one that merely doesn't hear the chief gives its connection up within JobSetup::answer_limit().
+  bool hears_both_ways(const Member& member) const;
 
   // Each appends what it found and what is to be done.
   // A place that is taken is given to another process only when the one that has it was lost (I29). A claim makes the

@@ -1,0 +1,48 @@
+// Workers that aren't in the roster and may come: each is asked to read the data and build the model first, so that
+// nobody waits for it when it joins. Pure bookkeeping; invitations.h and membership.h decide.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/messages/session.h"
+#include "common/time.h"
+
+namespace disttrain::chiefd {
+
+class Candidates {
+ public:
+  // Asked to prepare, since then.
+  const std::map<Member, Instant>& invited() const { return invited_; }
+  bool is_invited(const Member& member) const { return invited_.count(member) != 0; }
+  std::vector<Member> invited_members() const;
+  void invite(const Member& member, Instant now) { invited_[member] = now; }
+  // True: it was invited.
+  bool end_invitation(const Member& member) { return invited_.erase(member) > 0; }
+
+  // Have read the data and built the model. Those of the roster stay here.
+  const std::set<Member>& prepared() const { return prepared_; }
+  bool is_prepared(const Member& member) const { return prepared_.count(member) != 0; }
+  void note_prepared(const Member& member) { prepared_.insert(member); }
+  void unprepare(const Member& member) { prepared_.erase(member); }
+  void take_up(const std::vector<Member>& prepared) { prepared_ = {prepared.begin(), prepared.end()}; }
+
+  // A worker that couldn't reach a ps isn't asked again before.
+  bool may_be_asked(TaskId worker, Instant now) const;
+  void ask_again_after(TaskId worker, Instant when) { ask_after_[worker] = when; }
+
+  // It is there, and the job does without it. True: that is new.
+  bool keep_out(TaskId worker, const std::string& why) { return kept_out_.emplace(worker, why).second; }
+  void let_in(TaskId worker) { kept_out_.erase(worker); }
+  const std::map<TaskId, std::string>& kept_out() const { return kept_out_; }
+
+ private:
+  std::map<Member, Instant> invited_;
+  std::set<Member> prepared_;
+  std::map<TaskId, Instant> ask_after_;
+  std::map<TaskId, std::string> kept_out_;  // lost too often, or no memory for them: why
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,130 @@
+#include "chiefd/core/job/checkpoint_folder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "chiefd/core/job/parts.h"
+
+namespace disttrain::chiefd {
+
+CheckpointFolder::CheckpointFolder(JobParts& parts)
+    : setup_(parts.setup),
+      stage_(parts.stage),
+      events_(parts.events),
+      condition_(parts.condition),
+      generation_(parts.generation),
+      stats_(parts.stats),
+      gathering_(parts.gathering),
+      launch_(parts.launch),
+      final_checkpoint_(parts.final_checkpoint),
+      ending_(parts.ending) {}
+
+void CheckpointFolder::ask_newest(Turn& turn) {
+  ask_again_.reset();
+  asked_ = turn.now;
+  stage_.set_ticket(turn.next_ticket());
+  const std::string committed = newest_ ? newest_->path : "";
+  if (is_open_) return turn.folder_work(setup_.id, stage_.ticket(), FindNewest{generation_.mark(), committed});
+  const bool must_be_empty = setup_.config().checkpoint.restore == Restore::kNone && generation_.number().value == 0;
+  turn.folder_work(
+      setup_.id, stage_.ticket(),
+      OpenFolder{setup_.config().checkpoint.directory, setup_.name(), must_be_empty, generation_.mark(), committed});
+}
+
+void CheckpointFolder::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
+  if (stage_.is(Stage::kClose) || stage_.is(Stage::kReleased) || condition_.has_ended()) return;
+  const bool is_waited_for = stage_.is(Stage::kFolder) || stage_.is(Stage::kFind) || stage_.is(Stage::kFinalCut);
+  if (!answer) return on_failure(turn, answer.error(), is_waited_for);
+  is_open_ = true;
+  error_.clear();
+  mark_ = answer->mark;
+  newest_generation_ = std::max(newest_generation_, answer->newest_generation);
+  note_broken(turn, answer->broken);
+  if (answer->newest) stats_.note_bytes(answer->newest->bytes);
+  if (!is_waited_for) return;
+  stage_.clear_deadline();
+  if (stage_.is(Stage::kFinalCut)) return final_checkpoint_.take(turn);
+  begin_with(turn, *answer);
+}
+
+// kFolder, kFind: the next generation begins with the newest checkpoint.
+void CheckpointFolder::begin_with(Turn& turn, const FolderAnswer& answer) {
+  // Who sets checkpoint.restore = "none" doesn't want those of before.
+  const bool had_some = newest_ || (!answer.broken.empty() && setup_.config().checkpoint.restore != Restore::kNone);
+  if (!answer.newest && had_some) {
+    Error error = nothing_left(answer);
+    newest_.reset();
+    return ending_.fail(turn, std::move(error), std::nullopt);
+  }
+  generation_.restore_from(answer.newest);
+  if (const auto& restore = generation_.restore())
+    newest_ = CheckpointRecord{setup_.id, restore->generation, restore->step, restore->path};
+  if (stage_.is(Stage::kFolder)) return gathering_.find_init(turn);
+  if (Status status = generation_.check_restore(); !status) return ending_.fail(turn, status.error(), std::nullopt);
+  launch_.begin_generation(turn);
+}
+
+void CheckpointFolder::review(Turn& turn) {
+  if (ask_again_ && turn.now >= *ask_again_) ask_newest(turn);
+}
+
+void CheckpointFolder::set_aside(Turn& turn, const std::string& damage) {
+  damage_ = damage;
+  note_broken(turn, {damage_});
+  stage_.enter(Stage::kFind);
+  stage_.await_nobody();
+  stage_.set_deadline(turn.now + setup_.timeouts.setup);
+  stage_.set_ticket(turn.next_ticket());
+  turn.folder_work(setup_.id, stage_.ticket(), SetAside{generation_.restore()->path, generation_.mark()});
+}
+
+void CheckpointFolder::close(Turn& turn) {
+  // It may be about to be opened, too.
+  if (setup_.takes_checkpoints() || setup_.has_init()) turn.actions.push_back(CloseFolder{setup_.id});
+  is_open_ = false;
+  ask_again_.reset();
+}
+
+std::string CheckpointFolder::problem(Instant now, const std::string& within) const {
+  const bool hangs = !ask_again_ && now - asked_ > setup_.timeouts.silent;
+  if (!error_.empty() && !hangs) return "no use of its checkpoints' folder" + within + ": " + error_;
+  return setup_.config().checkpoint.directory + " hasn't been read" + within + ": does its file system hang?" +
+         (error_.empty() ? "" : " Before that: " + error_);
+}
+
+// To begin anew would throw away what was promised to be kept, and maybe for a file that somebody has a copy of.
+Error CheckpointFolder::nothing_left(const FolderAnswer& answer) const {
+  std::string what = answer.broken.empty() ? newest_->path + " is gone" : answer.broken.back();
+  if (!damage_.empty()) what = damage_;
+  const std::string folder = setup_.config().checkpoint.directory + "/" + setup_.name();
+  return Error{ErrorCode::kData, "no checkpoint in " + folder + " can be used any more (" + what +
+                                     "): put a good copy of one there and submit the job again to go on from it; to "
+                                     "begin anew, set checkpoint.restore to \"none\""};
+}
+
+// A disk that is full or fails may do better in a while: it is asked again each second, and the stage's deadline bounds
+// the wait. A folder that isn't there, or not ours, is said at once to whoever has just submitted the job; one that was
+// in use may come back.
+void CheckpointFolder::on_failure(Turn& turn, const Error& error, bool is_waited_for) {
+  const bool may_pass =
+      error.code == ErrorCode::kFailed || !stage_.is(Stage::kFolder) || generation_.number().value != 0;
+  if (is_waited_for && !may_pass) return ending_.fail(turn, error, std::nullopt);
+  const bool is_restore = stage_.is(Stage::kFolder) || stage_.is(Stage::kFind);
+  if (!is_restore) stats_.note_failure();
+  if (may_pass) ask_again_ = turn.now + std::chrono::seconds(1);
+  const bool is_new = std::exchange(error_, error.message) != error.message;
+  if (is_waited_for) condition_.explain("waits for its checkpoints: " + error.message);
+  if (!is_new) return;
+  events_.tell(
+      turn, "checkpoint_failed", 2,
+      (is_waited_for ? "waits for the folder of its checkpoints: " : "no checkpoints can be taken: ") + error.message);
+}
+
+void CheckpointFolder::note_broken(Turn& turn, const std::vector<std::string>& broken) {
+  for (const std::string& what : broken) {
+    events_.warn("a checkpoint can't be used: " + what);
+    events_.tell(turn, "checkpoint_broken", 3, "a checkpoint can't be used: " + what);
+  }
+}
+
+}  // namespace disttrain::chiefd

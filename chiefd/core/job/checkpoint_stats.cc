@@ -1,0 +1,57 @@
+#include "chiefd/core/job/checkpoint_stats.h"
+
+#include <algorithm>
+
+namespace disttrain::chiefd {
+namespace {
+
+// Of each the slowest shard's.
+struct Costs {
+  Duration cut{};
+  Duration parked{};
+  Duration writing{};
+  std::uint64_t bytes = 0;
+};
+
+Costs costs_of(const Attempt& attempt) {
+  Costs costs;
+  for (const auto& [shard, written] : attempt.written) {
+    costs.cut = std::max(costs.cut, written.cut);
+    costs.parked = std::max(costs.parked, written.parked);
+    costs.writing = std::max(costs.writing, written.writing);
+    costs.bytes += written.file.bytes;
+  }
+  return costs;
+}
+
+std::string ms(Duration duration) {
+  const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+  return std::to_string(microseconds / 1000.0).substr(0, 6) + " ms";
+}
+
+}  // namespace
+
+void CheckpointStats::note_committed(const Attempt& attempt, Instant now) {
+  const Costs costs = costs_of(attempt);
+  figures_.cut.observe(to_seconds(costs.cut));
+  figures_.park.observe(to_seconds(costs.parked));
+  figures_.write.observe(to_seconds(costs.writing));
+  figures_.commit.observe(to_seconds(now - attempt.commit_began));
+  figures_.bytes = costs.bytes;
+  committed_at_ = now;
+}
+
+CheckpointFigures CheckpointStats::figures(Instant now) const {
+  CheckpointFigures figures = figures_;
+  if (committed_at_) figures.age = now - *committed_at_;
+  return figures;
+}
+
+std::string describe_costs(const Attempt& attempt, Instant now) {
+  const Costs costs = costs_of(attempt);
+  return std::to_string(costs.bytes) + " bytes; the largest of each shard: copy " + ms(costs.cut) +
+         " at a time, parking " + ms(costs.parked) + ", writing " + ms(costs.writing) + "; whole " +
+         ms(now - attempt.began);
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,30 @@
+// Figures of a job's checkpoints, as far as this chief knows: for its status and for metrics.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "chiefd/core/attempts.h"
+#include "chiefd/core/status.h"
+#include "common/time.h"
+
+namespace disttrain::chiefd {
+
+class CheckpointStats {
+ public:
+  void note_committed(const Attempt& attempt, Instant now);
+  void note_failure() { ++figures_.failures; }
+  void note_restored(Duration took) { figures_.restore.observe(to_seconds(took)); }
+  void note_bytes(std::uint64_t bytes) { figures_.bytes = bytes; }
+  CheckpointFigures figures(Instant now) const;
+
+ private:
+  CheckpointFigures figures_;
+  std::optional<Instant> committed_at_;  // the newest of this chief
+};
+
+// "1234 bytes; the largest of each shard: copy 0.1 ms at a time, ...; whole 20 ms".
+std::string describe_costs(const Attempt& attempt, Instant now);
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,137 @@
+#include "chiefd/core/job/deadlines.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "chiefd/core/job/parts.h"
+
+namespace disttrain::chiefd {
+
+Deadlines::Deadlines(JobParts& parts)
+    : setup_(parts.setup),
+      stage_(parts.stage),
+      condition_(parts.condition),
+      rollbacks_(parts.rollbacks),
+      generation_(parts.generation),
+      candidates_(parts.candidates),
+      pauses_(parts.pauses),
+      work_clock_(parts.work_clock),
+      gathering_(parts.gathering),
+      folder_(parts.folder),
+      final_checkpoint_(parts.final_checkpoint),
+      recovery_(parts.recovery),
+      closing_(parts.closing),
+      ending_(parts.ending) {}
+
+bool Deadlines::check(Turn& turn) {
+  if (!stage_.is_overdue(turn.now) || extend(turn)) return false;
+  on_deadline(turn);
+  return true;
+}
+
+// A restore or a data set takes as long as it takes: while one of those whom the stage waits for gets on, so does the
+// deadline. All of them, not each: a shard that is there waits for the pacer's, which may still be restored.
+bool Deadlines::extend(Turn& turn) {
+  Instant newest;
+  if (stage_.is(Stage::kRegather))
+    newest = work_clock_.newest_work(turn.tasks, candidates_.invited_members());
+  else if (stage_.is(Stage::kDescribe) || stage_.is(Stage::kCreate) || stage_.is(Stage::kOpen) ||
+           stage_.is(Stage::kEvaluate))
+    newest = work_clock_.newest_work(turn.tasks, stage_.awaited());
+  const Instant deadline = newest + setup_.timeouts.setup;
+  if (turn.now >= deadline) return false;
+  stage_.set_deadline(deadline);
+  if (stage_.is(Stage::kDescribe)) gathering_.extend(deadline);
+  return true;
+}
+
+// Of those whom the stage waits for: the others may wait for the pacer.
+TaskId Deadlines::who_stands_still(const Tasks& tasks) const {
+  if (!stage_.awaits_anyone() || (!generation_.owners().empty() && stage_.awaits(generation_.pacer())))
+    return generation_.pacer().task;
+  return std::min_element(stage_.awaited().begin(), stage_.awaited().end(),
+                          [&](const Member& a, const Member& b) {
+                            return work_clock_.worked_at(tasks, a) < work_clock_.worked_at(tasks, b);
+                          })
+      ->task;
+}
+
+void Deadlines::give_up(Turn& turn, const std::string& what) {
+  const TaskId task = who_stands_still(turn.tasks);
+  const bool has_worked = work_clock_.newest_work(turn.tasks, stage_.awaited()) != Instant();
+  const std::string since = (has_worked ? ", and has stood still for " : " within ") + limit();
+  ending_.fail(turn, Error{ErrorCode::kUnavailable, "it heartbeats, but " + what + since}, task);
+}
+
+std::string Deadlines::limit() const {
+  return std::to_string(static_cast<long>(to_seconds(setup_.timeouts.setup))) + " s";
+}
+
+// A table.
+void Deadlines::on_deadline(Turn& turn) {
+  stage_.clear_deadline();
+  const auto fail = [&](ErrorCode code, const std::string& why, std::optional<TaskId> root = {}) {
+    ending_.fail(turn, Error{code, why}, root);
+  };
+  switch (stage_.at()) {
+    case Stage::kGather:
+      return fail(ErrorCode::kUnavailable,
+                  condition_.reason() + " for " + limit() + ": start them, or lower min_workers");
+    case Stage::kRegather:
+      return fail(ErrorCode::kUnavailable,
+                  rollbacks_.current()->cause.reason + "; " + rollbacks_.current()->shortage + " for " + limit(),
+                  rollbacks_.current()->cause.task);
+    case Stage::kDescribe:
+      return give_up(turn, "didn't read the data and build the model");
+    case Stage::kInit:
+      return fail(ErrorCode::kFailed, setup_.config().checkpoint.init_from +
+                                          " (checkpoint.init_from) hasn't been read within " + limit() +
+                                          ": does its file system hang?");
+    case Stage::kFinalCut:
+      return final_checkpoint_.fail(turn, folder_.problem(turn.now, ""));
+    case Stage::kFolder:
+    case Stage::kFind:
+      return fail(ErrorCode::kFailed, folder_.problem(turn.now, " for " + limit()));
+    case Stage::kGeneration:
+      return fail(ErrorCode::kFailed, "the chief's disk hasn't taken the job's generation within " + limit());
+    case Stage::kCreate:
+      return give_up(turn, "didn't create its shards");
+    case Stage::kOpen:
+      return give_up(turn, "didn't open the job");
+    case Stage::kRoster:
+      return give_up(turn, "didn't take the roster");
+    case Stage::kTrain:
+      if (condition_.is_stopping())
+        closing_.close(turn, JobState::kStopped,
+                       condition_.end_reason() + "; not every worker reached the end of a step in time");
+      return;
+    case Stage::kSettle:
+      return settle(turn);
+    case Stage::kEvaluate:
+      return give_up(turn, "didn't finish the final evaluation");
+    case Stage::kClose:
+      return leave_behind(turn);
+    case Stage::kReclaim:
+    case Stage::kQueued:
+    case Stage::kReleased:
+      return;
+  }
+}
+
+// The chief's patience with a silent ps decides, not this limit; and one that is away is asked again.
+void Deadlines::settle(Turn& turn) {
+  const Member& pacer = generation_.pacer();
+  if (pauses_.is_any_silent() || !turn.tasks.hears_both_ways(pacer))
+    return stage_.set_deadline(turn.now + setup_.answer_limit());
+  recovery_.recover(turn, {pacer.task, "it heartbeats, but didn't report its last step in time"});
+}
+
+void Deadlines::leave_behind(Turn& turn) {
+  for (const Member& member : stage_.awaited())
+    turn.actions.push_back(
+        Note{2, to_string(member.task) + " didn't release job " + setup_.name() + " in time: left behind", "",
+             setup_.name()});
+  closing_.finish(turn);
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,58 @@
+// What a stage's deadline means when it comes: more time for those that get on with what takes long, or the end.
+#pragma once
+
+#include <string>
+
+#include "chiefd/core/job/turn.h"
+
+namespace disttrain::chiefd {
+
+class Candidates;
+class CheckpointFolder;
+class Closing;
+class Condition;
+class Ending;
+class FinalCheckpoint;
+class Gathering;
+class GenerationPlan;
+class Pauses;
+class Recovery;
+class Rollbacks;
+class StageWait;
+class WorkClock;
+struct JobParts;
+struct JobSetup;
+
+class Deadlines {
+ public:
+  explicit Deadlines(JobParts& parts);
+
+  // The stage is overdue, and it ends by that. False: it isn't, or has more time.
+  bool check(Turn& turn);
+
+ private:
+  bool extend(Turn& turn);
+  void on_deadline(Turn& turn);
+  void give_up(Turn& turn, const std::string& what);
+  std::string limit() const;
+  TaskId who_stands_still(const Tasks& tasks) const;
+  void settle(Turn& turn);
+  void leave_behind(Turn& turn);
+
+  const JobSetup& setup_;
+  StageWait& stage_;
+  const Condition& condition_;
+  Rollbacks& rollbacks_;
+  const GenerationPlan& generation_;
+  Candidates& candidates_;
+  Pauses& pauses_;
+  const WorkClock& work_clock_;
+  Gathering& gathering_;
+  CheckpointFolder& folder_;
+  FinalCheckpoint& final_checkpoint_;
+  Recovery& recovery_;
+  Closing& closing_;
+  Ending& ending_;
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,113 @@
+#include "chiefd/core/job/ending.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "chiefd/core/job/parts.h"
+
+namespace disttrain::chiefd {
+
+Ending::Ending(JobParts& parts)
+    : setup_(parts.setup),
+      stage_(parts.stage),
+      held_(parts.held),
+      condition_(parts.condition),
+      progress_(parts.progress),
+      rollbacks_(parts.rollbacks),
+      generation_(parts.generation),
+      workers_(parts.workers),
+      pauses_(parts.pauses),
+      suspicions_(parts.suspicions),
+      recovery_(parts.recovery),
+      quorum_(parts.quorum),
+      training_(parts.training),
+      checkpointing_(parts.checkpointing),
+      closing_(parts.closing) {}
+
+void Ending::stop(Turn& turn, const std::string& user) {
+  if (condition_.has_ended() || stage_.is(Stage::kClose) || condition_.is_stopping()) return;
+  const std::string reason = "stopped by " + user;
+  if (stage_.is(Stage::kQueued)) return release(turn, reason);
+  // What a job that trains holds is kept first: by the last checkpoint, which may be under way, or when a new chief has
+  // heard of its tasks.
+  const bool ends_by_itself = stage_.is(Stage::kReclaim) || stage_.is(Stage::kSettle) || stage_.is(Stage::kFinalCut);
+  if (!stage_.is(Stage::kTrain) && !ends_by_itself) {
+    const std::string when = stage_.is(Stage::kEvaluate) ? " during its last evaluation"
+                             : rollbacks_.current()      ? " while it recovered"
+                                                         : " before it trained";
+    return closing_.close(turn, JobState::kStopped, reason + when);
+  }
+  condition_.begin_stopping(reason);
+  if (checkpointing_.is_holding()) checkpointing_.interrupt(turn, reason);
+  const std::string at = condition_.reason();
+  condition_.set(turn, JobState::kStopping, reason);
+  if (ends_by_itself)
+    condition_.explain(condition_.reason() + "; " + at);
+  else
+    end_steps(turn);
+}
+
+// Nothing was given to its tasks.
+void Ending::release(Turn& turn, const std::string& reason) {
+  stage_.enter(Stage::kReleased);
+  condition_.set(turn, JobState::kStopped, reason);
+}
+
+// The workers end the step that they are in.
+void Ending::end_steps(Turn& turn) {
+  condition_.explain(condition_.end_reason() + "; waits for the workers to end their step");
+  stage_.wait_since(turn.now);
+  stage_.set_deadline(turn.now + std::max(setup_.timeouts.close, setup_.config().job.stall_timeout));
+  if (pauses_.is_short()) quorum_.check(turn);
+  for (const Member& worker : workers_.unfinished()) turn.send(worker.task, StopJob{setup_.id, generation_.number()});
+  training_.check_end(turn);
+}
+
+void Ending::kill(Turn& turn, const std::string& user) {
+  if (condition_.has_ended() || stage_.is(Stage::kClose)) return;
+  const std::string reason = "killed by " + user;
+  if (stage_.is(Stage::kQueued)) return release(turn, reason);
+  closing_.close(turn, JobState::kStopped, reason);
+}
+
+void Ending::fail(Turn& turn, Error error, std::optional<TaskId> root) {
+  if (condition_.has_ended() || stage_.is(Stage::kClose)) return;
+  suspicions_.clear();
+  condition_.blame(error, root);
+  condition_.set(turn, JobState::kFailed, to_string(Cause{root, error.message}));
+  closing_.close(turn, JobState::kFailed, condition_.reason());
+}
+
+void Ending::on_all_finished(Turn& turn) {
+  stage_.enter(Stage::kSettle);
+  pauses_.end_shortage();
+  if (checkpointing_.is_holding()) checkpointing_.interrupt(turn, "the job has all its steps");
+  const Member& pacer = generation_.pacer();
+  stage_.await(turn.now, {pacer}, turn.now + setup_.answer_limit());
+  const Roster& roster = workers_.change(workers_.living());
+  held_.hold(turn.persist(RosterRecord{setup_.id, generation_.number(), roster}),
+             Send{pacer.task, SetRoster{setup_.id, generation_.number(), roster}, std::nullopt});
+}
+
+void Ending::evaluate(Turn& turn, Loss loss) {
+  if (condition_.is_stopping()) return closing_.close(turn, JobState::kStopped, condition_.end_reason());
+  if (setup_.config().evaluate.files.empty()) return closing_.close(turn, JobState::kFinished, "");
+  stage_.enter(Stage::kEvaluate);
+  const std::vector<Member> living = workers_.living();
+  if (living.empty())
+    return recovery_.recover(turn, {std::nullopt, "no worker is left for the final evaluation"}, loss);
+  const Member& worker = living.front();
+  condition_.set(turn, JobState::kEvaluating, to_string(worker.task) + " evaluates the final parameters");
+  stage_.await(turn.now, {worker}, turn.now + setup_.timeouts.setup + setup_.config().job.stall_timeout);
+  turn.send(worker.task, Evaluate{setup_.id, generation_.number()});
+}
+
+void Ending::on_evaluated(Turn& turn, const Member& from, const Evaluated& evaluated) {
+  progress_.moved(turn.now);
+  progress_.evaluated(evaluated);
+  if (evaluated.final && stage_.is(Stage::kEvaluate) && stage_.answered(from))
+    closing_.close(turn, JobState::kFinished, "");
+}
+
+}  // namespace disttrain::chiefd

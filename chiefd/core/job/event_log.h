@@ -1,0 +1,38 @@
+// What a job tells the operator: events for `disttrain events` and the log, and warnings for its status.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chiefd/core/job/progress.h"
+#include "chiefd/core/job/rollback.h"
+#include "chiefd/core/job/setup.h"
+#include "chiefd/core/job/turn.h"
+
+namespace disttrain::chiefd {
+
+class EventLog {
+ public:
+  // All outlive it.
+  EventLog(const JobSetup& setup, const Progress& progress, const Rollbacks& rollbacks)
+      : setup_(setup), progress_(progress), rollbacks_(rollbacks) {}
+
+  // `level` as in LogLine. `task`, `cause`: see EventRecord.
+  void tell(Turn& turn, const std::string& kind, std::uint8_t level, const std::string& text,
+            std::optional<TaskId> task = {}, const std::string& cause = "");
+  void warn(std::string text);
+  // The newest.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  // The newest step that the chief has heard of; while the job recovers, the one that it had come to.
+  Step reached() const { return rollbacks_.current() ? rollbacks_.current()->step : progress_.step(); }
+
+ private:
+  const JobSetup& setup_;
+  const Progress& progress_;
+  const Rollbacks& rollbacks_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,198 @@
+#include "chiefd/core/job/gathering.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "chiefd/core/job/absent.h"
+#include "chiefd/core/job/parts.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+Status check_described(const JobConfig& config, const JobDescribed& described) {
+  if (described.train_records == 0)
+    return fail(ErrorCode::kData, "the data has no records: check [data] files and records");
+  if (!config.evaluate.files.empty() && described.evaluation_records == 0)
+    return fail(ErrorCode::kData, "[evaluate] has no records: check its files");
+  return {};
+}
+
+}  // namespace
+
+Gathering::Gathering(JobParts& parts)
+    : setup_(parts.setup),
+      stage_(parts.stage),
+      condition_(parts.condition),
+      events_(parts.events),
+      generation_(parts.generation),
+      workers_(parts.workers),
+      candidates_(parts.candidates),
+      reachability_(parts.reachability),
+      folder_(parts.folder),
+      launch_(parts.launch),
+      recovery_(parts.recovery),
+      ending_(parts.ending) {}
+
+void Gathering::begin(Turn& turn) {
+  condition_.begin();
+  begin_again(turn);
+  condition_.set(turn, JobState::kStarting, "gathers its tasks");
+  gather(turn);
+}
+
+void Gathering::begin_again(Turn& turn) {
+  stage_.enter(Stage::kGather);
+  until_ = turn.now + setup_.timeouts.setup;
+  stage_.set_deadline(until_);
+}
+
+void Gathering::resume(Turn& turn) {
+  stage_.enter(Stage::kGather);
+  stage_.set_deadline(until_);
+  gather(turn);
+}
+
+// Waits for all tasks of the cluster file, but for not much longer than every ps, every rank and the least number of
+// workers need. The first time that number is also what the submitter starts itself: a job that began with those of
+// them that are quickest would be another one each time.
+void Gathering::gather(Turn& turn) {
+  std::map<TaskId, Member> there;
+  for (const auto& [id, task] : turn.tasks.all())
+    if (id.role == Role::kWorker && task.takes_work()) there.emplace(id, task.member);
+  // Those that have ranks are the ones that it trains with, in that order.
+  std::vector<Member> workers;
+  for (const TaskId rank : workers_.ranks())
+    if (there.count(rank) != 0) workers.push_back(there.at(rank));
+  const bool has_all_ranks = workers.size() == workers_.ranks().size();
+  const std::size_t awaited = workers_.ranks().empty() ? setup_.submission.awaited_workers : 0;
+  const std::size_t least = std::max(setup_.least_workers(), awaited);
+  if (workers_.ranks().empty())
+    for (const auto& [id, member] : there) workers.push_back(member);
+  const std::vector<Awaited> missing = this->missing(turn.tasks);
+  if (missing.empty()) return describe(turn, workers);
+  std::string reason = "waiting for ";
+  if (missing.front().task)
+    reason += std::to_string(missing.size()) + " of " + std::to_string(turn.tasks.all().size()) + " tasks: ";
+  condition_.explain(reason + to_string(missing));
+  const bool has_all_ps = std::none_of(missing.begin(), missing.end(),
+                                       [](const Awaited& one) { return one.task && one.task->role == Role::kPs; });
+  if (!has_all_ps || !has_all_ranks || workers.size() < least) {
+    complete_enough_at_.reset();
+    return;
+  }
+  if (!complete_enough_at_) complete_enough_at_ = turn.now;
+  if (turn.now - *complete_enough_at_ < 2 * setup_.timeouts.silent) return;
+  events_.warn("began without " + to_string(missing));
+  describe(turn, workers);
+}
+
+void Gathering::describe(Turn& turn, const std::vector<Member>& workers) {
+  stage_.enter(Stage::kDescribe);
+  workers_.choose(workers);
+  condition_.explain(to_string(workers.front().task) + " reads the data and builds the model");
+  stage_.await(turn.now, {workers.front()}, turn.now + setup_.timeouts.setup);
+  turn.send(workers.front().task, DescribeJob{setup_.id, setup_.submission.toml});
+}
+
+// Nothing is held anywhere yet: if one of those who are counted on is gone, begin again with who is there.
+void Gathering::on_finding(Turn& turn, const Finding& finding) {
+  const Member& member = finding.member;
+  const bool is_good = finding.what == Finding::What::kJoined || finding.what == Finding::What::kReturned;
+  if (is_good || (member.task.role == Role::kWorker && !workers_.is_in_roster(member))) return;
+  // A worker that dies of the job's data would die of it again, and again.
+  const bool may_be_the_data =
+      finding.what == Finding::What::kLost && !finding.was_told_to_end && stage_.awaits(member);
+  const Cause cause{member.task, finding.why};
+  const std::size_t times = may_be_the_data ? recovery_.count_loss(turn, kLostAtStart, cause) : 0;
+  if (times > setup_.config().job.max_restarts)
+    return ending_.fail(turn, recovery_.too_many_losses(ErrorCode::kUnavailable, cause, times), member.task);
+  if (turn.now >= until_) return ending_.fail(turn, Error{ErrorCode::kUnavailable, finding.why}, member.task);
+  stage_.await_nobody();
+  resume(turn);
+}
+
+void Gathering::on_described(Turn& turn, const Member& from, const JobDescribed& described) {
+  if (!stage_.answered(from)) return;
+  if (Status status = check_described(setup_.config(), described); !status)
+    return ending_.fail(turn, status.error(), std::nullopt);
+  generation_.describe(described);
+  candidates_.note_prepared(from);
+  turn.persist(DescribedRecord{described});
+  generation_.draw_numbers(turn.term);
+  workers_.use_roster();
+  if (setup_.takes_checkpoints()) return ask_folder(turn);
+  find_init(turn);
+}
+
+void Gathering::ask_folder(Turn& turn) {
+  stage_.enter(Stage::kFolder);
+  condition_.explain("the chief looks for checkpoints in " + setup_.config().checkpoint.directory);
+  stage_.set_deadline(turn.now + setup_.timeouts.setup);
+  folder_.ask_newest(turn);
+}
+
+// Named once, for all shards and all generations.
+void Gathering::find_init(Turn& turn) {
+  if (generation_.restore() || !setup_.has_init() || !generation_.init_path().empty()) return place_model(turn);
+  stage_.enter(Stage::kInit);
+  condition_.explain("the chief looks for the parameters to begin with in " + setup_.config().checkpoint.init_from);
+  stage_.set_deadline(turn.now + setup_.timeouts.setup);
+  stage_.set_ticket(turn.next_ticket());
+  turn.folder_work(setup_.id, stage_.ticket(), FindInit{setup_.config().checkpoint.init_from});
+}
+
+void Gathering::on_init(Turn& turn, const Result<FolderAnswer>& answer) {
+  stage_.clear_deadline();
+  if (!answer) {
+    Error error = answer.error();
+    error.message = "checkpoint.init_from: " + error.message;
+    return ending_.fail(turn, std::move(error), std::nullopt);
+  }
+  generation_.init_from(answer->path);
+  place_model(turn);
+}
+
+void Gathering::place_model(Turn& turn) {
+  // A ps that was lost meanwhile is waited for as at the beginning.
+  const auto& tasks = turn.tasks.all();
+  if (turn.now < until_ && std::any_of(tasks.begin(), tasks.end(), [](const auto& entry) {
+        return entry.first.role == Role::kPs && entry.second.is_listed && !entry.second.takes_work();
+      })) {
+    return resume(turn);
+  }
+  if (Status status = generation_.check_restore(); !status) return ending_.fail(turn, status.error(), std::nullopt);
+  const std::size_t workers = workers_.roster().members.size();
+  const auto is_avoided = [&](TaskId ps) { return reachability_.is_avoided(turn.tasks, ps); };
+  if (Status status = generation_.place(turn.tasks, is_avoided, workers, workers); !status)
+    return ending_.fail(turn, status.error(), std::nullopt);
+  if (setup_.waits_for_lost() && workers_.ranks().empty()) workers_.fix_ranks(workers_.roster().members);
+  launch_.begin_generation(turn);
+}
+
+void Gathering::extend(Instant until) {
+  until_ = std::max(until_, until);
+}
+
+// All tasks of the cluster file, and each rank: a rank may be of a task that the file doesn't name. If these are there
+// and job.min_workers asks for more, so many.
+std::vector<Awaited> Gathering::missing(const Tasks& tasks) const {
+  const Instant since = until_ - setup_.timeouts.setup;
+  std::vector<Awaited> missing;
+  for (const auto& [id, task] : tasks.all())
+    if (task.is_listed && !task.takes_work()) missing.push_back(absent(id, &task, since));
+  for (const TaskId rank : workers_.ranks()) {
+    const Task* task = tasks.find(rank);
+    const bool is_unlisted = task == nullptr || !task->is_listed;
+    if (is_unlisted && (task == nullptr || !task->takes_work())) missing.push_back(absent(rank, task, since));
+  }
+  const auto there =
+      static_cast<std::size_t>(std::count_if(tasks.all().begin(), tasks.all().end(), [](const auto& entry) {
+        return entry.first.role == Role::kWorker && entry.second.takes_work();
+      }));
+  if (missing.empty() && there < setup_.least_workers())
+    missing.push_back({std::nullopt, AwaitedFor::kHello, since, setup_.least_workers() - there});
+  return missing;
+}
+
+}  // namespace disttrain::chiefd

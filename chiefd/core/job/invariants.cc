@@ -1,0 +1,332 @@
+#include "chiefd/core/job/invariants.h"
+
+#include <algorithm>
+#include <set>
+#include <variant>
+
+#include "chiefd/core/job/parts.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+// Each function says what is wrong. "": nothing is.
+using Problem = std::string;
+
+bool is_one_of(Stage stage, const std::set<Stage>& stages) {
+  return stages.count(stage) != 0;
+}
+
+// The shards may have applied something in this generation.
+bool has_trained(const JobParts& job) {
+  return is_one_of(job.stage.at(),
+                   {Stage::kReclaim, Stage::kTrain, Stage::kSettle, Stage::kFinalCut, Stage::kEvaluate});
+}
+
+// A generation was decided, and isn't given up.
+bool has_generation(const JobParts& job) {
+  return has_trained(job) ||
+         is_one_of(job.stage.at(), {Stage::kGeneration, Stage::kCreate, Stage::kOpen, Stage::kRoster});
+}
+
+bool has_closed(const JobParts& job) {
+  return job.stage.is(Stage::kClose) || job.stage.is(Stage::kReleased);
+}
+
+// ---- state and stage
+
+Problem state_fits_stage(const JobParts& job) {
+  const JobState state = job.condition.state();
+  const auto is_any = [state](const std::set<JobState>& states) { return states.count(state) != 0; };
+  const bool is_at_work = is_any({JobState::kRunning, JobState::kPaused, JobState::kStopping});
+  bool fits = true;
+  switch (job.stage.at()) {
+    case Stage::kQueued:
+      fits = state == JobState::kQueued;
+      break;
+    case Stage::kGather:
+    case Stage::kDescribe:
+    case Stage::kFolder:
+    case Stage::kInit:
+      fits = state == JobState::kStarting;
+      break;
+    case Stage::kRegather:
+      fits = state == JobState::kPaused;
+      break;
+    case Stage::kFind:
+    case Stage::kGeneration:
+    case Stage::kCreate:
+    case Stage::kOpen:
+    case Stage::kRoster:
+      fits = is_any({JobState::kStarting, JobState::kPaused});
+      break;
+    case Stage::kTrain:
+      fits = is_at_work;
+      break;
+    case Stage::kReclaim:
+    case Stage::kSettle:
+    case Stage::kFinalCut:
+      fits = is_at_work || state == JobState::kEvaluating;
+      break;
+    case Stage::kEvaluate:
+      fits = is_any({JobState::kEvaluating, JobState::kPaused});
+      break;
+    case Stage::kClose:
+      fits = state != JobState::kQueued;
+      break;
+    case Stage::kReleased:
+      fits = is_final(state);
+      break;
+  }
+  return fits ? "" : std::string("it is ") + to_string(state) + " at stage " + std::to_string(int(job.stage.at()));
+}
+
+Problem ended_is_closed(const JobParts& job) {
+  return job.condition.has_ended() && !has_closed(job) ? "it has ended, and its tasks aren't told" : "";
+}
+
+Problem stopping_shows(const JobParts& job) {
+  const JobState state = job.condition.state();
+  const bool shows = state == JobState::kStopping || is_final(state);
+  return job.condition.is_stopping() && !shows ? std::string("it is being stopped and is ") + to_string(state) : "";
+}
+
+Problem wait_has_deadline(const JobParts& job) {
+  const bool waits = is_one_of(job.stage.at(), {Stage::kGather, Stage::kDescribe, Stage::kFolder, Stage::kInit,
+                                                Stage::kRegather, Stage::kFind, Stage::kGeneration, Stage::kCreate,
+                                                Stage::kOpen, Stage::kRoster, Stage::kSettle, Stage::kEvaluate});
+  return (waits || job.stage.awaits_anyone()) && !job.stage.deadline() ? "it waits without a deadline" : "";
+}
+
+Problem rollback_has_its_stages(const JobParts& job) {
+  if (job.stage.is(Stage::kRegather) && !job.rollbacks.current()) return "it regathers for no rollback";
+  const bool may_have = is_one_of(job.stage.at(), {Stage::kRegather, Stage::kFind, Stage::kGeneration, Stage::kCreate,
+                                                   Stage::kOpen, Stage::kRoster});
+  return job.rollbacks.current() && !may_have ? "a rollback is open, and the job isn't in one" : "";
+}
+
+// ---- the generation
+
+Problem shards_have_owners(const JobParts& job) {
+  if (!has_generation(job)) return "";
+  if (job.generation.number().value == 0) return "the generation has no number";
+  if (!job.generation.described()) return "the model isn't known";
+  const std::size_t owners = job.generation.owners().size();
+  if (owners == job.generation.layout().shards && owners > 0) return "";
+  return std::to_string(owners) + " owners for " + std::to_string(job.generation.layout().shards) + " shards";
+}
+
+Problem channels_have_secret(const JobParts& job) {
+  const bool needs = has_generation(job) && !job.stage.is(Stage::kReclaim);
+  return needs && job.generation.token() == 0 ? "the channels' secret isn't known" : "";
+}
+
+Problem roster_fits_memory(const JobParts& job) {
+  const std::size_t workers = job.workers.roster().members.size();
+  if (!has_generation(job) || workers <= job.generation.places()) return "";
+  return std::to_string(workers) + " workers, and memory for " + std::to_string(job.generation.places());
+}
+
+Problem steps_are_not_behind_start(const JobParts& job) {
+  return has_trained(job) && job.progress.step() < job.generation.first_step() ? "it is before its first step" : "";
+}
+
+// ---- workers
+
+Problem places_are_taken_once(const JobParts& job) {
+  std::set<TaskId> tasks;
+  for (const Member& worker : job.workers.roster().members)
+    if (!tasks.insert(worker.task).second) return to_string(worker.task) + " is twice in the roster";
+  return "";
+}
+
+// Where a rank waits for its successor it stays in the roster.
+Problem lost_is_out_of_roster(const JobParts& job) {
+  if (job.setup.waits_for_lost() || !has_trained(job) || job.stage.is(Stage::kEvaluate)) return "";
+  for (const Member& worker : job.workers.roster().members)
+    if (job.workers.is_lost(worker)) return to_string(worker.task) + " is lost and in the roster";
+  return "";
+}
+
+Problem unfinished_take_part(const JobParts& job) {
+  if (!has_trained(job)) return "";
+  for (const Member& worker : job.workers.unfinished())
+    if (!job.workers.is_in_roster(worker) || !job.workers.is_taking_part(worker))
+      return to_string(worker.task) + " is to finish and takes no part";
+  const bool is_done = !job.stage.is(Stage::kTrain) && !job.stage.is(Stage::kReclaim);
+  return is_done && !job.workers.unfinished().empty() ? "the steps are done, and a worker isn't" : "";
+}
+
+Problem joining_is_unfinished(const JobParts& job) {
+  if (!has_trained(job)) return "";
+  for (const auto& [worker, since] : job.workers.joining())
+    if (!job.workers.is_unfinished(worker)) return to_string(worker.task) + " joins and has no part";
+  return "";
+}
+
+Problem evaluator_lives(const JobParts& job) {
+  const std::optional<Member>& evaluator = job.workers.evaluator();
+  if (!job.stage.is(Stage::kTrain) || job.workers.unfinished().empty()) return "";
+  return !evaluator || job.workers.is_lost(*evaluator) ? "nobody evaluates while it trains" : "";
+}
+
+Problem kept_out_is_out(const JobParts& job) {
+  if (!job.stage.is(Stage::kTrain)) return "";
+  for (const Member& worker : job.workers.living())
+    if (job.candidates.kept_out().count(worker.task) != 0) return to_string(worker.task) + " is kept out and in";
+  return "";
+}
+
+Problem fenced_is_gone(const JobParts& job) {
+  for (const Fences::Fence& fence : job.fences.all()) {
+    const std::string name = to_string(fence.worker.task);
+    if (!has_trained(job) && !has_closed(job)) return name + " is fenced, and the generation is over";
+    if (job.workers.is_taking_part(fence.worker)) return name + " is fenced and takes part";
+    for (const ShardId shard : fence.owed)
+      if (shard.value >= job.generation.owners().size()) return name + ": a fence is owed by no shard";
+  }
+  return "";
+}
+
+// ---- data
+
+Problem lends_only_in_training(const JobParts& job) {
+  const bool may = has_closed(job) || (has_trained(job) && !job.stage.is(Stage::kReclaim));
+  return job.loans.is_allowed() && !may ? "it lends records of a generation that doesn't train" : "";
+}
+
+// ---- pauses
+
+Problem silent_ps_is_owner(const JobParts& job) {
+  for (const auto& [ps, silence] : job.pauses.silent_ps()) {
+    if (!has_trained(job)) return to_string(ps) + " is waited for, and nothing is trained";
+    const std::vector<Member> owners = job.generation.holders();
+    const auto owns = [ps = ps](const Member& owner) { return owner.task == ps; };
+    if (std::none_of(owners.begin(), owners.end(), owns)) return to_string(ps) + " is waited for and owns nothing";
+  }
+  return "";
+}
+
+Problem short_only_in_training(const JobParts& job) {
+  return job.pauses.is_short() && !job.stage.is(Stage::kTrain) && !has_closed(job) ? "workers lack where none train"
+                                                                                   : "";
+}
+
+Problem paused_is_not_running(const JobParts& job) {
+  const bool runs = job.stage.is(Stage::kTrain) && job.condition.state() == JobState::kRunning;
+  return runs && job.pauses.is_any() ? "it runs, and there is a reason for a pause" : "";
+}
+
+// ---- what is held
+
+template <typename Message>
+constexpr bool kHasGeneration = requires(const Message& message) {
+  message.generation;
+};
+
+Problem held_is_of_generation(const JobParts& job) {
+  for (const auto& [ticket, actions] : job.held.all())
+    for (const Action& action : actions) {
+      const Send* send = std::get_if<Send>(&action);
+      if (send == nullptr) continue;
+      const bool is_of_another = std::visit(
+          [&job]<typename Message>(const Message& message) {
+            if constexpr (kHasGeneration<Message>) return message.generation != job.generation.number();
+            return false;
+          },
+          send->message);
+      if (is_of_another) return "what is held for " + to_string(send->task) + " is of another generation";
+    }
+  return "";
+}
+
+// A lost worker's leases never reach its successor.
+Problem held_lease_has_borrower(const JobParts& job) {
+  if (!job.stage.is(Stage::kTrain)) return "";
+  const std::vector<Member> living = job.workers.living();
+  for (const auto& [ticket, actions] : job.held.all())
+    for (const Action& action : actions) {
+      const Send* send = std::get_if<Send>(&action);
+      if (send == nullptr || !std::holds_alternative<LeaseGrant>(send->message)) continue;
+      const auto is_it = [send](const Member& worker) { return worker.task == send->task; };
+      if (std::none_of(living.begin(), living.end(), is_it)) return "a lease is held for " + to_string(send->task);
+    }
+  return "";
+}
+
+// ---- checkpoints
+
+Problem attempt_has_its_stages(const JobParts& job) {
+  const std::optional<Attempt>& attempt = job.checkpointing.attempt();
+  if (!attempt) return "";
+  if (!job.setup.takes_checkpoints() || !job.folder.is_open()) return "a checkpoint is taken without a folder";
+  if (!has_trained(job) || job.stage.is(Stage::kReclaim)) return "a checkpoint is taken, and nothing is trained";
+  if (attempt->phase != Attempt::Phase::kPrepare && !attempt->owed.empty() && attempt->phase != Attempt::Phase::kBegin)
+    return "shards cut before each ps has prepared";
+  for (const auto& [shard, written] : attempt->written)
+    if (shard.value >= job.generation.owners().size()) return "a shard that isn't there has written";
+  return "";
+}
+
+Problem hold_is_for_leaver(const JobParts& job) {
+  const bool may_hold = job.stage.is(Stage::kTrain) && !job.condition.is_stopping();
+  return job.checkpointing.is_holding() && !may_hold ? "the shards hold, and nobody can leave" : "";
+}
+
+Problem saved_is_of_generation(const JobParts& job) {
+  if (!job.schedule.is_saved()) return "";
+  const std::optional<CheckpointRecord>& newest = job.folder.newest();
+  return !newest || newest->generation != job.generation.number() ? "it is saved, and the checkpoint is another's" : "";
+}
+
+Problem savers_can_be_served(const JobParts& job) {
+  const bool can_be = job.setup.takes_checkpoints() && job.condition.has_begun() && !has_closed(job);
+  return job.savers.is_any() && !can_be ? "a client waits for a checkpoint that can't come" : "";
+}
+
+struct Invariant {
+  const char* name;
+  const char* what;
+  Problem (*check)(const JobParts&);
+};
+
+constexpr Invariant kInvariants[] = {
+    {"J1", "the state fits the stage", state_fits_stage},
+    {"J2", "a job that has ended closes", ended_is_closed},
+    {"J3", "a job that is being stopped says so: a later chief goes by the state alone", stopping_shows},
+    {"J4", "every wait has a deadline", wait_has_deadline},
+    {"J5", "a rollback is open from its loss to the next training, and no longer", rollback_has_its_stages},
+    {"J6", "a generation has an owner for every shard of its layout", shards_have_owners},
+    {"J7", "from the creation of shards on the channels' secret is known", channels_have_secret},
+    {"J8", "the shards have memory for every worker of the roster", roster_fits_memory},
+    {"J9", "a generation is never before the step that it began with", steps_are_not_behind_start},
+    {"J10", "a roster has one process for each worker", places_are_taken_once},
+    {"J11", "a lost worker isn't in the roster, unless its rank waits", lost_is_out_of_roster},
+    {"J12", "who hasn't finished is in the roster and isn't lost", unfinished_take_part},
+    {"J13", "who joins hasn't finished", joining_is_unfinished},
+    {"J14", "while workers train one that isn't lost evaluates", evaluator_lives},
+    {"J15", "a worker that is kept out takes no part", kept_out_is_out},
+    {"J16", "a fenced worker takes no part, and the shards that owe an answer exist", fenced_is_gone},
+    {"J17", "records are lent only by a generation that trains", lends_only_in_training},
+    {"J18", "a ps that is waited for owns a shard of a generation that has trained", silent_ps_is_owner},
+    {"J19", "workers are too few only in training", short_only_in_training},
+    {"J20", "a job with a reason for a pause isn't running", paused_is_not_running},
+    {"J21", "what is held for a task is of this generation", held_is_of_generation},
+    {"J22", "a lease is held only for a worker of the roster that isn't lost", held_lease_has_borrower},
+    {"J23", "a checkpoint is under way only where the folder is open and shards have trained", attempt_has_its_stages},
+    {"J24", "shards hold after a cut only for a task that leaves", hold_is_for_leaver},
+    {"J25", "nothing was applied since the newest checkpoint only if that is of this generation",
+     saved_is_of_generation},
+    {"J26", "a client waits for a checkpoint only while one can come", savers_can_be_served},
+};
+
+}  // namespace
+
+std::optional<std::string> broken_invariant(const JobParts& parts) {
+  for (const Invariant& invariant : kInvariants)
+    if (const Problem problem = invariant.check(parts); !problem.empty())
+      return std::string(invariant.name) + ": job " + std::to_string(parts.setup.id.value) + ": " + problem + " (" +
+             invariant.what + ")";
+  return std::nullopt;
+}
+
+}  // namespace disttrain::chiefd

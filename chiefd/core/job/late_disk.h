@@ -1,0 +1,51 @@
+// The chief's own disk is late. Leases, rosters and fences wait for their records, and tasks wait for them. So while a
+// record is late no limit of a task runs, and in time the workers are paused, for their own limits would run out. The
+// disk has a limit of its own.
+#pragma once
+
+#include <optional>
+
+#include "chiefd/core/job/turn.h"
+
+namespace disttrain::chiefd {
+
+class Closing;
+class Condition;
+class Ending;
+class HeldActions;
+class Pauses;
+class Pausing;
+class Progress;
+class StageWait;
+class Workers;
+struct JobParts;
+struct JobSetup;
+
+class LateDisk {
+ public:
+  explicit LateDisk(JobParts& parts);
+
+  // At each tick.
+  void review(Turn& turn);
+
+ private:
+  void excuse(Duration pause);
+  void review_end(Turn& turn, Duration late, const std::string& reason);
+
+  const JobSetup& setup_;
+  StageWait& stage_;
+  const HeldActions& held_;
+  Condition& condition_;
+  Progress& progress_;
+  Workers& workers_;
+  Pauses& pauses_;
+  Pausing& pausing_;
+  Closing& closing_;
+  Ending& ending_;
+
+  Instant ticked_;
+  std::optional<Ticket> unwritten_;  // the oldest record that something waits for
+  Instant unwritten_since_;
+};
+
+}  // namespace disttrain::chiefd

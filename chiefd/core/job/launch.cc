@@ -1,0 +1,185 @@
+#include "chiefd/core/job/launch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "chiefd/core/job/parts.h"
+#include "chiefd/core/job/step_targets.h"
+#include "common/mutant.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+std::string milliseconds(Duration duration) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + " ms";
+}
+
+}  // namespace
+
+Launch::Launch(JobParts& parts)
+    : setup_(parts.setup),
+      stage_(parts.stage),
+      condition_(parts.condition),
+      events_(parts.events),
+      progress_(parts.progress),
+      rollbacks_(parts.rollbacks),
+      generation_(parts.generation),
+      workers_(parts.workers),
+      links_(parts.links),
+      folder_(parts.folder),
+      schedule_(parts.schedule),
+      stats_(parts.stats),
+      loans_(parts.loans),
+      invitations_(parts.invitations),
+      report_(parts.report) {}
+
+void Launch::begin_generation(Turn& turn) {
+  generation_.begin(folder_.newest_generation());
+  workers_.begin_generation();
+  loans_.forbid();
+  const std::optional<RestorePoint>& restore = generation_.restore();
+  progress_.begin(restore ? restore->pacer : PacerReport());
+  stage_.enter(Stage::kGeneration);
+  condition_.explain("waits for the chief's own disk");
+  stage_.set_deadline(turn.now + setup_.timeouts.setup);
+  stage_.set_ticket(turn.persist(GenerationRecord{setup_.id, generation_.number(), generation_.mark(),
+                                                  generation_.owners(), workers_.roster(), restore ? restore->path : "",
+                                                  generation_.first_step(), rollbacks_.count(), progress_.before(),
+                                                  generation_.init_path(), generation_.places()}));
+  if (DISTTRAIN_MUTANT(kGenerationNotDurable)) create_shards(turn);
+}
+
+void Launch::create_shards(Turn& turn) {
+  stage_.enter(Stage::kCreate);
+  create_began_ = turn.now;
+  condition_.explain("the ps tasks create " + std::to_string(generation_.layout().shards) +
+                     (generation_.layout().shards == 1 ? " shard" : " shards") +
+                     (generation_.restore() || !generation_.init_path().empty()
+                          ? " from " + (generation_.restore() ? generation_.restore()->path : generation_.init_path())
+                          : ""));
+  stage_.await(turn.now, generation_.holders(), turn.now + setup_.timeouts.setup);
+  for (const Member& ps : generation_.holders()) ask_to_create(turn, ps);
+}
+
+void Launch::ask_to_create(Turn& turn, const Member& ps) {
+  turn.send(
+      ps.task,
+      CreateShards{.job = setup_.id,
+                   .generation = generation_.number(),
+                   .token = generation_.token(),
+                   .job_toml = setup_.submission.toml,
+                   .layout = generation_.layout(),
+                   .owners = generation_.owners(),
+                   .roster = workers_.roster(),
+                   .warmup_steps = setup_.submission.warmup_steps,
+                   .train_records = generation_.described()->train_records,
+                   .places = generation_.places(),
+                   .checkpoint_folder =
+                       setup_.takes_checkpoints() ? setup_.config().checkpoint.directory + "/" + setup_.name() : "",
+                   .checkpoint_mark = folder_.mark(),
+                   .restore_path = generation_.restore() ? generation_.restore()->path : "",
+                   .init_path = generation_.restore() ? "" : generation_.init_path()},
+      effective_steps());
+}
+
+void Launch::open(Turn& turn) {
+  if (generation_.restore()) stats_.note_restored(turn.now - create_began_);
+  stage_.enter(Stage::kOpen);
+  condition_.explain("the workers open the job");
+  workers_.let_evaluate(workers_.roster().members.front());
+  stage_.await(turn.now, workers_.roster().members, turn.now + setup_.timeouts.setup);
+  for (const Member& worker : workers_.roster().members) ask_to_open(turn, worker);
+}
+
+void Launch::set_roster(Turn& turn) {
+  stage_.enter(Stage::kRoster);
+  stage_.await(turn.now, {generation_.pacer()}, turn.now + setup_.timeouts.setup);
+  turn.send(generation_.pacer().task, SetRoster{setup_.id, generation_.number(), workers_.roster()});
+}
+
+// Of its own steps, how many are behind it: who goes through the whole set goes on where it, or its predecessor, was.
+Step Launch::clock_of(const Member& worker) const {
+  const bool has_own_order = setup_.config().data.sharding == Sharding::kNone;
+  if (has_own_order && setup_.config().train.mode == Mode::kAsync) {
+    if (stage_.is(Stage::kTrain)) {
+      const auto lost = workers_.lost_clocks().find(worker.task);
+      return lost == workers_.lost_clocks().end() ? Step() : lost->second;
+    }
+    if (!generation_.restore()) return Step();
+    const auto clock = generation_.restore()->worker_clocks.find(worker.task);
+    return clock == generation_.restore()->worker_clocks.end() ? Step() : clock->second;
+  }
+  if (setup_.config().train.mode == Mode::kSsp)
+    return std::max(progress_.report().slowest_clock, generation_.restore() ? generation_.restore()->step : Step());
+  return progress_.step();
+}
+
+OpenJob Launch::order_to_open(const Member& worker) const {
+  return OpenJob{.job = setup_.id,
+                 .generation = generation_.number(),
+                 .token = generation_.token(),
+                 .job_toml = setup_.submission.toml,
+                 .layout = generation_.layout(),
+                 .owners = generation_.owners(),
+                 .roster = workers_.roster(),
+                 .train_records = generation_.described()->train_records,
+                 .evaluates = workers_.evaluator() == worker,
+                 .clock = clock_of(worker)};
+}
+
+void Launch::ask_to_open(Turn& turn, const Member& worker) {
+  turn.send(worker.task, order_to_open(worker), effective_steps());
+}
+
+void Launch::start_training(Turn& turn) {
+  stage_.enter(Stage::kTrain);
+  links_.forget_peers();  // its shards have met
+  condition_.note_opened();
+  stage_.clear_deadline();
+  workers_.begin_training();
+  progress_.moved(turn.now);
+  loans_.begin(turn.term);
+  if (!schedule_.has_begun()) schedule_.begin(turn.now);
+  schedule_.set_next_due(progress_.step());
+  if (rollbacks_.current())
+    end_rollback(turn);
+  else
+    tell_start(turn);
+  // After what was told: a chief that finds it has no rollback to end.
+  turn.persist(TrainingRecord{setup_.id, generation_.number()});
+  condition_.set(turn, JobState::kRunning, report_.training_reason(turn.now));
+  turn.send_to(workers_.living(), StartJob{setup_.id, generation_.number()});
+  loans_.lend(turn);
+  invitations_.invite_all(turn);
+}
+
+void Launch::tell_start(Turn& turn) {
+  if (const auto& restore = generation_.restore())
+    events_.tell(turn, "restored", 1,
+                 "begins at step " + std::to_string(restore->step.value) + " of the checkpoint " + restore->path);
+  else if (!generation_.init_path().empty())
+    events_.tell(turn, "warm_start", 1, "begins with the parameters of " + generation_.init_path());
+}
+
+void Launch::end_rollback(Turn& turn) {
+  const Rollback rollback = *rollbacks_.end();
+  const std::uint64_t from = generation_.first_step().value;
+  const std::uint64_t lost = rollback.step.value > from ? rollback.step.value - from : 0;
+  rollbacks_.lose_steps(lost);
+  const std::string known = std::to_string(lost) + " steps are lost; ";
+  const std::string unknown = std::string("the steps since then are lost, ") +
+                              (lost > 0 ? "at least " + std::to_string(lost) : "how many isn't known") +
+                              ": the chief was away; ";
+  events_.tell(turn, kRolledBack, 2,
+               "generation " + std::to_string(generation_.number().value) + " goes on at step " + std::to_string(from) +
+                   " (" + (generation_.restore() ? generation_.restore()->path : "initial values") + "), " +
+                   (rollback.is_step_known ? known : unknown) + milliseconds(turn.now - rollback.began) +
+                   " after: " + to_string(rollback.cause),
+               rollback.cause.task, rollback.cause.reason);
+}
+
+std::uint64_t Launch::effective_steps() const {
+  return chiefd::effective_steps(setup_, generation_);
+}
+
+}  // namespace disttrain::chiefd

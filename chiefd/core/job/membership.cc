@@ -1,0 +1,181 @@
+#include "chiefd/core/job/membership.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "chiefd/core/job/parts.h"
+#include "common/mutant.h"
+
+namespace disttrain::chiefd {
+
+Membership::Membership(JobParts& parts)
+    : setup_(parts.setup),
+      stage_(parts.stage),
+      held_(parts.held),
+      events_(parts.events),
+      condition_(parts.condition),
+      progress_(parts.progress),
+      generation_(parts.generation),
+      workers_(parts.workers),
+      candidates_(parts.candidates),
+      worker_losses_(parts.worker_losses),
+      worker_figures_(parts.worker_figures),
+      members_(parts.members),
+      reachability_(parts.reachability),
+      launch_(parts.launch),
+      loans_(parts.loans),
+      fences_(parts.fences),
+      quorum_(parts.quorum),
+      checkpointing_(parts.checkpointing),
+      leaving_(parts.leaving),
+      training_(parts.training) {}
+
+void Membership::lose(Turn& turn, const Member& worker, const std::string& why, Loss loss) {
+  forget_predecessors(worker);
+  const bool had_finished = workers_.lose(worker);
+  candidates_.unprepare(worker);
+  loans_.forget(worker);
+  // What is being written for it must not reach its successor.
+  held_.drop_sends_to(worker.task);
+  tell_loss(turn, worker, why, loss);
+  // If it lives: as another incarnation it may come back. Not to the one that took its place.
+  if (turn.tasks.is_current(worker))
+    turn.send(worker.task,
+              CloseJob{setup_.id, generation_.number(), "the job goes on without this task: " + why, true});
+  std::vector<Member> others = workers_.roster().members;
+  // Its rank waits for a successor, and the steps with it.
+  if (setup_.waits_for_lost() && !condition_.is_stopping() && !had_finished)
+    fences_.fence(turn, worker, std::nullopt);
+  else if (std::erase(others, worker) > 0)
+    change_roster(turn, std::move(others), worker);
+  choose_evaluator(turn);
+  quorum_.check(turn);
+  training_.check_end(turn);
+}
+
+void Membership::tell_loss(Turn& turn, const Member& worker, const std::string& why, Loss loss) {
+  const std::string name = to_string(worker.task);
+  const std::string text = "goes on without " + name + ": " + why;
+  switch (loss) {
+    case Loss::kCounts:
+      worker_losses_.note_lost(name, turn.now);
+      events_.warn("lost " + name + ": " + why);
+      return events_.tell(turn, kWorkerLost, 2, text, worker.task);
+    case Loss::kLeft:
+      return events_.tell(turn, kWorkerLeft, 1, text, worker.task);
+    case Loss::kLink:
+      worker_losses_.note_unlinked(worker.task, turn.now);
+      return events_.warn(why);
+  }
+}
+
+// Of each task the last incarnation that was lost is enough to know: nothing is heard of those before it.
+void Membership::forget_predecessors(const Member& worker) {
+  for (const Member& member : workers_.predecessors_of(worker)) {
+    if (fences_.is_fencing(member)) continue;
+    workers_.forget(member);
+    worker_figures_.forget(member);
+  }
+}
+
+void Membership::change_roster(Turn& turn, std::vector<Member> members, const std::optional<Member>& lost) {
+  const Roster& roster = workers_.change(std::move(members));
+  const Ticket ticket = turn.persist(RosterRecord{setup_.id, generation_.number(), roster});
+  if (lost) fences_.fence(turn, *lost, ticket);
+  const TaskId pacer = generation_.pacer().task;
+  held_.hold(ticket, Send{pacer, SetRoster{setup_.id, generation_.number(), roster}, std::nullopt});
+  if (DISTTRAIN_MUTANT(kRosterNotDurable)) turn.send(pacer, SetRoster{setup_.id, generation_.number(), roster});
+  // Blocks of steps are lent to a roster: those of this one are made from the ledger in the pacer's answer.
+  if (setup_.is_sync()) loans_.forbid();
+}
+
+void Membership::choose_evaluator(Turn& turn) {
+  if (workers_.evaluator() && !workers_.is_lost(*workers_.evaluator())) return;
+  if (workers_.unfinished().empty()) return;
+  const Member evaluator = *workers_.unfinished().begin();
+  workers_.let_evaluate(evaluator);
+  if (setup_.config().evaluate.every_steps != 0)
+    turn.send(evaluator.task, SetEvaluator{setup_.id, generation_.number()});
+}
+
+bool Membership::has_work_for(TaskId worker) const {
+  if (condition_.is_stopping() || progress_.report().finished) return false;
+  if (setup_.config().data.sharding == Sharding::kLease) return !loans_.is_complete();
+  // Each goes through the whole set: whose predecessor has finished has nothing to do.
+  return std::none_of(workers_.all().begin(), workers_.all().end(), [this, worker](const Member& member) {
+    return member.task == worker && !workers_.is_lost(member);
+  });
+}
+
+void Membership::join_prepared(Turn& turn) {
+  if (!stage_.is(Stage::kTrain) || !loans_.is_allowed() || leaving_.owner(turn.tasks)) return;
+  if (checkpointing_.is_cutting()) return;
+  for (const Member& worker : std::set(candidates_.prepared())) {
+    if (!may_join(turn, worker)) continue;
+    join(turn, worker);
+    if (!loans_.is_allowed()) return;  // one at a time where a roster takes its time
+  }
+}
+
+bool Membership::may_join(Turn& turn, const Member& worker) {
+  if (members_.uses(worker) || workers_.is_lost(worker) || !turn.tasks.is_current(worker) || !has_work_for(worker.task))
+    return false;
+  const Task* task = turn.tasks.find(worker.task);
+  if (!task->takes_work() || !reachability_.reaches_owners(worker.task)) return false;
+  if (worker_losses_.is_too_often(worker.task, turn.now)) {
+    keep_out(turn, worker.task, lost_too_often(worker_losses_.losses_of(worker.task, turn.now)));
+    return false;
+  }
+  if (const std::size_t workers = roster_with(worker).size(); workers > generation_.places()) {
+    keep_out(turn, worker.task, no_place_for(turn.tasks, workers));
+    return false;
+  }
+  candidates_.let_in(worker.task);
+  // A worker that is lost again and again waits longer each time.
+  return !worker_losses_.must_wait(worker.task, task->joined, turn.now);
+}
+
+void Membership::keep_out(Turn& turn, TaskId worker, const std::string& why) {
+  if (candidates_.keep_out(worker, why)) events_.tell(turn, "worker_refused", 2, to_string(worker) + " " + why, worker);
+}
+
+std::string Membership::lost_too_often(std::size_t losses) const {
+  return "isn't taken back: it was lost " + std::to_string(losses) + (losses == 1 ? " time" : " times") +
+         " within job.restart_window, and job.max_restarts is " + std::to_string(setup_.config().job.max_restarts);
+}
+
+std::string Membership::no_place_for(const Tasks& tasks, std::size_t workers) const {
+  const std::string problem = generation_.memory_fit(tasks).why_not(static_cast<std::uint32_t>(workers));
+  if (!problem.empty()) return "isn't taken: " + problem;
+  return "isn't taken: the shards' memory was made for " + std::to_string(generation_.places()) +
+         " workers; submit the job again to train with more";
+}
+
+// The roster once the worker has joined: it takes the place of its predecessor.
+std::vector<Member> Membership::roster_with(const Member& worker) const {
+  std::vector<Member> members = workers_.roster().members;
+  // Who has finished makes no more steps; what a lost worker left is done without it.
+  if (setup_.is_sync() && !setup_.waits_for_lost())
+    std::erase_if(members, [this](const Member& member) { return !workers_.is_unfinished(member); });
+  const auto predecessor = std::find_if(members.begin(), members.end(),
+                                        [&worker](const Member& member) { return member.task == worker.task; });
+  if (predecessor != members.end())
+    *predecessor = worker;
+  else
+    members.push_back(worker);
+  return members;
+}
+
+void Membership::join(Turn& turn, const Member& worker) {
+  std::vector<Member> members = roster_with(worker);
+  workers_.join(worker, turn.now);
+  events_.tell(turn, "worker_joined", 1, to_string(worker.task) + " joins", worker.task);
+  change_roster(turn, std::move(members), std::nullopt);
+  choose_evaluator(turn);
+  // Its channels are refused until the pacer has the roster, and dialled again until they aren't.
+  held_.hold(turn.last_ticket, Send{worker.task, launch_.order_to_open(worker), launch_.effective_steps()});
+  quorum_.check(turn);
+}
+
+}  // namespace disttrain::chiefd

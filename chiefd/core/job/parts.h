@@ -1,0 +1,115 @@
+// The parts of a job, wired. Each owns its state, and nobody else writes it: a part asks another one through that one's
+// public methods. A part takes from here, in its constructor, references to those that it needs, and its header shows
+// which these are. Some need each other; no constructor calls anything.
+//
+//   bookkeeping   what is known: no decisions that concern others
+//   questions     what follows from several of them: they only ask
+//   procedures    what is to be done: they change the bookkeeping and say actions
+#pragma once
+
+#include <utility>
+
+#include "chiefd/core/job/candidates.h"
+#include "chiefd/core/job/checkpoint_folder.h"
+#include "chiefd/core/job/checkpoint_schedule.h"
+#include "chiefd/core/job/checkpoint_stats.h"
+#include "chiefd/core/job/checkpointing.h"
+#include "chiefd/core/job/closing.h"
+#include "chiefd/core/job/condition.h"
+#include "chiefd/core/job/deadlines.h"
+#include "chiefd/core/job/ending.h"
+#include "chiefd/core/job/event_log.h"
+#include "chiefd/core/job/fences.h"
+#include "chiefd/core/job/final_checkpoint.h"
+#include "chiefd/core/job/gathering.h"
+#include "chiefd/core/job/generation.h"
+#include "chiefd/core/job/held_actions.h"
+#include "chiefd/core/job/invitations.h"
+#include "chiefd/core/job/late_disk.h"
+#include "chiefd/core/job/launch.h"
+#include "chiefd/core/job/leaving.h"
+#include "chiefd/core/job/link_failures.h"
+#include "chiefd/core/job/loans.h"
+#include "chiefd/core/job/members.h"
+#include "chiefd/core/job/membership.h"
+#include "chiefd/core/job/pauses.h"
+#include "chiefd/core/job/pausing.h"
+#include "chiefd/core/job/progress.h"
+#include "chiefd/core/job/quorum.h"
+#include "chiefd/core/job/reachability.h"
+#include "chiefd/core/job/reclaim.h"
+#include "chiefd/core/job/recovery.h"
+#include "chiefd/core/job/regathering.h"
+#include "chiefd/core/job/report.h"
+#include "chiefd/core/job/requests.h"
+#include "chiefd/core/job/rollback.h"
+#include "chiefd/core/job/savers.h"
+#include "chiefd/core/job/setup.h"
+#include "chiefd/core/job/stage.h"
+#include "chiefd/core/job/suspicions.h"
+#include "chiefd/core/job/training_run.h"
+#include "chiefd/core/job/turn.h"
+#include "chiefd/core/job/work_clock.h"
+#include "chiefd/core/job/worker_figures.h"
+#include "chiefd/core/job/worker_losses.h"
+#include "chiefd/core/job/workers.h"
+#include "chiefd/core/links.h"
+
+namespace disttrain::chiefd {
+
+struct JobParts {
+  explicit JobParts(JobSetup the_setup) : setup(std::move(the_setup)) {}
+  JobParts(const JobParts&) = delete;
+
+  // ---- bookkeeping
+  const JobSetup setup;
+  StageWait stage;
+  HeldActions held;
+  Progress progress;
+  Rollbacks rollbacks;
+  EventLog events{setup, progress, rollbacks};
+  Condition condition{setup, events, held};
+  GenerationPlan generation{setup};
+  Workers workers;
+  Candidates candidates;
+  WorkerLosses worker_losses{setup};
+  WorkerFigures worker_figures;
+  Links links;
+  Pauses pauses;
+  CheckpointSchedule schedule{setup};
+  CheckpointStats stats;
+
+  // ---- questions
+  const JobMembers members{*this};
+  const WorkClock work_clock{*this};
+  const Reachability reachability{*this};
+  const JobReport report{*this};
+
+  // ---- procedures
+  Gathering gathering{*this};
+  Launch launch{*this};
+  TrainingRun training{*this};
+  Loans loans{*this};
+  Fences fences{*this};
+  Requests requests{*this};
+  Membership membership{*this};
+  Invitations invitations{*this};
+  Quorum quorum{*this};
+  Pausing pausing{*this};
+  LinkFailures link_failures{*this};
+  Recovery recovery{*this};
+  Regathering regathering{*this};
+  Reclaim reclaim{*this};
+  CheckpointFolder folder{*this};
+  Checkpointing checkpointing{*this};
+  Savers savers{*this};
+  FinalCheckpoint final_checkpoint{*this};
+  Ending ending{*this};
+  Closing closing{*this};
+  Leaving leaving{*this};
+  Suspicions suspicions{*this};
+  Deadlines deadlines{*this};
+  LateDisk late_disk{*this};
+};
+
+}  // namespace disttrain::chiefd

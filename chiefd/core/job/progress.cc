@@ -1,0 +1,82 @@
+#include "chiefd/core/job/progress.h"
+
+#include <algorithm>
+
+namespace disttrain::chiefd {
+
+bool Progress::note(Instant now, const PacerReport& report, Step first) {
+  if (report.global_step < report_.global_step) return false;
+  if (report.global_step > report_.global_step) moved_at_ = now;
+  // After a restart of the chief the first report is the baseline, and so is what a pacer still holds after a loss.
+  if (examples_reported_ && report.examples > *examples_reported_)
+    examples_heard_ += report.examples - *examples_reported_;
+  examples_reported_ = report.examples;
+  report_ = report;
+  has_heard_pacer_ = true;
+  // Before its first step a shard knows no loss.
+  if (has_stepped(first)) loss_ = report.loss;
+  return true;
+}
+
+bool Progress::note_furthest() {
+  if (report_.global_step <= furthest_) return false;
+  furthest_ = report_.global_step;
+  return true;
+}
+
+void Progress::begin(const PacerReport& report) {
+  report_ = report;
+  examples_reported_ = report_.examples;
+  // An evaluation of parameters that are thrown away.
+  if (evaluation_ && evaluation_->step > report_.global_step) evaluation_.reset();
+}
+
+void Progress::drop_generation() {
+  before_.time += report_.training;
+  before_.steps += report_.measured_steps;
+  before_.examples += report_.measured_examples;
+  report_ = PacerReport();
+  has_heard_pacer_ = true;  // nothing was applied that nobody told
+}
+
+void Progress::take_up(Step at_least, const Training& before) {
+  before_ = before;
+  has_heard_pacer_ = false;
+  report_.global_step = at_least;
+}
+
+void Progress::recall(const EndRecord& end) {
+  report_.global_step = end.step;
+  report_.examples = end.examples;
+  report_.training = end.training.time;
+  report_.measured_steps = end.training.steps;
+  report_.measured_examples = end.training.examples;
+  report_.complete_epochs = end.epochs;
+  report_.late = end.late;
+  report_.skipped = end.skipped;
+  report_.staleness = end.staleness;
+  loss_ = end.loss;
+  steps_at_end_ = end.steps_target;
+  evaluation_ = end.evaluation;
+}
+
+Training Progress::training() const {
+  Training all = before_;
+  all.time +=
+      report_.training - std::chrono::duration_cast<Duration>(std::chrono::duration<double>(evaluation_seconds_));
+  all.steps += report_.measured_steps;
+  all.examples += report_.measured_examples;
+  return all;
+}
+
+double Progress::training_seconds() const {
+  return std::max(0.0, to_seconds(before_.time + report_.training) - evaluation_seconds_);
+}
+
+void Progress::evaluated(const Evaluated& evaluated) {
+  if (evaluated.stalled_training) evaluation_seconds_ += to_seconds(evaluated.took);
+  evaluation_ = EvaluationStatus{evaluated.step,     evaluated.loss,  evaluated.accuracy,
+                                 evaluated.examples, evaluated.final, evaluated.parameters_hash};
+}
+
+}  // namespace disttrain::chiefd

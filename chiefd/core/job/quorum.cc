@@ -1,0 +1,95 @@
+#include "chiefd/core/job/quorum.h"
+
+#include <algorithm>
+
+#include "chiefd/core/job/absent.h"
+#include "chiefd/core/job/parts.h"
+
+namespace disttrain::chiefd {
+
+Quorum::Quorum(JobParts& parts)
+    : setup_(parts.setup),
+      stage_(parts.stage),
+      condition_(parts.condition),
+      progress_(parts.progress),
+      workers_(parts.workers),
+      candidates_(parts.candidates),
+      worker_losses_(parts.worker_losses),
+      pauses_(parts.pauses),
+      work_clock_(parts.work_clock),
+      reachability_(parts.reachability),
+      loans_(parts.loans),
+      pausing_(parts.pausing),
+      checkpointing_(parts.checkpointing),
+      ending_(parts.ending) {}
+
+void Quorum::check(Turn& turn) {
+  if (!stage_.is(Stage::kTrain)) return;
+  const std::string problem = shortage(turn);
+  if (problem.empty()) {
+    if (!pauses_.is_short()) return;
+    pauses_.end_shortage();
+    progress_.moved(turn.now);
+    if (!pausing_.holds_workers(turn.tasks)) {
+      pausing_.tell_workers(turn, false, "the workers are there");
+      condition_.set(turn, condition_.is_stopping() ? JobState::kStopping : JobState::kRunning,
+                     "the workers are there");
+    }
+    return;
+  }
+  if (!pauses_.is_short()) {
+    pauses_.begin_shortage(turn.now);
+    checkpointing_.interrupt(turn, problem);  // its marks might never come
+    pausing_.tell_workers(turn, true, problem);
+    return condition_.set(turn, JobState::kPaused, problem);
+  }
+  // Those who are to fill the gap may have much to read.
+  const Instant newest_work = work_clock_.newest_work(turn.tasks, candidates_.invited_members());
+  const Duration limit = setup_.timeouts.setup;
+  if (turn.now - std::max(pauses_.short_since(), newest_work) < limit) return;
+  ending_.fail(
+      turn,
+      Error{ErrorCode::kUnavailable, problem + " for " + std::to_string(static_cast<long>(to_seconds(limit))) + " s"},
+      std::nullopt);
+}
+
+// Why the job can't train with the workers that it has. "": it can.
+std::string Quorum::shortage(const Turn& turn) const {
+  const std::vector<Awaited> missing = this->missing(turn.tasks);
+  if (missing.empty()) return "";
+  std::string banned;
+  for (const auto& [id, task] : turn.tasks.all())
+    if (id.role == Role::kWorker && worker_losses_.is_too_often(id, turn.now))
+      banned += "; " + to_string(id) +
+                " was lost too often within job.restart_window to be taken back: job.max_restarts is " +
+                std::to_string(setup_.config().job.max_restarts);
+  std::string links = reachability_.broken_links_text(turn.now);
+  if (!links.empty()) links = "; " + links;
+  if (missing.front().task)
+    return "waiting for " + to_string(missing) + " (job.on_worker_loss is \"wait\")" + banned + links;
+  return std::to_string(setup_.least_workers() - missing.front().count) + " of at least " +
+         std::to_string(setup_.least_workers()) + " workers are there; waiting for others" + banned + links;
+}
+
+std::vector<Awaited> Quorum::missing(const Tasks& tasks) const {
+  std::vector<Awaited> missing;
+  if (condition_.is_stopping() || !is_work_left()) return missing;
+  std::size_t living = 0;
+  for (const Member& member : workers_.roster().members) {
+    if (!workers_.is_lost(member))
+      ++living;
+    else if (setup_.waits_for_lost())
+      missing.push_back(absent(member.task, tasks.find(member.task), pauses_.short_since()));
+  }
+  if (missing.empty() && living < setup_.least_workers())
+    missing.push_back({std::nullopt, AwaitedFor::kHello, pauses_.short_since(), setup_.least_workers() - living});
+  return missing;
+}
+
+bool Quorum::is_work_left() const {
+  if (setup_.config().data.sharding == Sharding::kLease) return !loans_.is_complete();
+  const bool any_has_ended = workers_.unfinished().empty() && workers_.has_living();
+  return !any_has_ended && !progress_.report().finished;
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,58 @@
+// Whether a job that trains has the workers that it needs: job.min_workers, or every rank where
+// job.on_worker_loss = "wait". Without them it pauses, and after Timeouts::setup it fails.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chiefd/core/awaited.h"
+#include "chiefd/core/job/turn.h"
+
+namespace disttrain::chiefd {
+
+class Candidates;
+class Checkpointing;
+class Condition;
+class Ending;
+class Loans;
+class Pauses;
+class Pausing;
+class Progress;
+class Reachability;
+class StageWait;
+class WorkClock;
+class WorkerLosses;
+class Workers;
+struct JobParts;
+struct JobSetup;
+
+class Quorum {
+ public:
+  explicit Quorum(JobParts& parts);
+
+  void check(Turn& turn);
+  // Whom it lacks. Empty: it can train, or has nothing left to train.
+  std::vector<Awaited> missing(const Tasks& tasks) const;
+
+ private:
+  // Why it can't train with the workers that it has. "": it can.
+  std::string shortage(const Turn& turn) const;
+  bool is_work_left() const;
+
+  const JobSetup& setup_;
+  StageWait& stage_;
+  Condition& condition_;
+  Progress& progress_;
+  const Workers& workers_;
+  const Candidates& candidates_;
+  WorkerLosses& worker_losses_;
+  Pauses& pauses_;
+  const WorkClock& work_clock_;
+  const Reachability& reachability_;
+  Loans& loans_;
+  Pausing& pausing_;
+  Checkpointing& checkpointing_;
+  Ending& ending_;
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,264 @@
+#include "chiefd/core/job/reclaim.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "chiefd/core/job/parts.h"
+#include "common/mutant.h"
+
+namespace disttrain::chiefd {
+
+Reclaim::Reclaim(JobParts& parts)
+    : setup_(parts.setup),
+      stage_(parts.stage),
+      events_(parts.events),
+      condition_(parts.condition),
+      progress_(parts.progress),
+      rollbacks_(parts.rollbacks),
+      generation_(parts.generation),
+      workers_(parts.workers),
+      candidates_(parts.candidates),
+      worker_losses_(parts.worker_losses),
+      members_(parts.members),
+      launch_(parts.launch),
+      loans_(parts.loans),
+      fences_(parts.fences),
+      requests_(parts.requests),
+      membership_(parts.membership),
+      pausing_(parts.pausing),
+      recovery_(parts.recovery),
+      gathering_(parts.gathering),
+      folder_(parts.folder),
+      schedule_(parts.schedule),
+      closing_(parts.closing),
+      ending_(parts.ending) {}
+
+void Reclaim::recall(Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks) {
+  const Duration window = setup_.config().job.restart_window;
+  bool is_step_known = true;
+  for (const EventRecord& event : events) {
+    if (event.job != setup_.id) continue;
+    const std::optional<Duration> known_age = age_of(event, clocks);
+    const Duration age = known_age.value_or(Duration::zero());
+    // A loss of unknown age doesn't count: else a clock that was set back would end a job for losses of long ago.
+    recall_one(now, event, age, known_age && age <= window, is_step_known);
+    // Until it has heard of the job's pacer a chief knows but its own checkpoints.
+    if (event.kind == kTakenUp) is_step_known = false;
+    if (event.kind == kReclaimed || event.kind == kRolledBack) is_step_known = true;
+  }
+}
+
+// What was lost, and not gone on from, is a rollback that this chief ends.
+void Reclaim::recall_one(Instant now, const EventRecord& event, Duration age, bool counts, bool is_step_known) {
+  const std::string& kind = event.kind;
+  const bool is_running = kind == to_string(JobState::kRunning);
+  if (counts && (kind == kLossCounted || kind == kLostAtStart))
+    rollbacks_.note_loss(now - age, setup_.config().job.restart_window);
+  // Where it is gone, or another process, it left.
+  if (kind == kTaskLeaves) told_to_end_.insert(event.task);
+  if (kind == kTaskJoined) told_to_end_.erase(event.task);
+  if (kind == kLossCounted || kind == kRollsBack) {
+    const std::optional<Rollback>& before = rollbacks_.current();
+    rollbacks_.begin(Rollback{Cause{parse_task_id(event.task), event.cause.empty() ? event.text : event.cause},
+                              before ? before->began : now - age, now, now,
+                              std::max(Step(event.step), before ? before->step : Step()), is_step_known});
+  }
+  if (kind == kWorkerLost && counts) worker_losses_.note_lost(event.task, now - age);
+  if (kind == kRolledBack) rollbacks_.end();
+  if (is_running) told_to_end_.clear();
+  // A checkpoint is due by its time, however often the chief is restarted.
+  if (kind == kCheckpointTaken || (is_running && !schedule_.has_begun())) schedule_.begin(now - age);
+}
+
+// Its end was decided, whether its tasks have heard of that or not.
+void Reclaim::recall_end(const EndRecord& end) {
+  generation_.restore_number(end.generation);
+  progress_.recall(end);
+  condition_.recall_blame(end.code, end.root_cause);
+}
+
+void Reclaim::take_up(Turn& turn, const JournaledJob& journaled) {
+  const GenerationRecord& record = journaled.generation;
+  condition_.begin();
+  condition_.restore(journaled.state, journaled.reason);
+  folder_.set_newest(journaled.checkpoint);
+  rollbacks_.set_count(record.recoveries);
+  if (journaled.ended) {
+    rollbacks_.end();
+    recall_end(*journaled.ended);
+    return closing_.close(turn, journaled.ended->state, journaled.ended->reason);
+  }
+  if (!schedule_.has_begun()) schedule_.begin(turn.now);
+  if (journaled.described) generation_.describe(*journaled.described);
+  generation_.restore_number(record.generation);
+  // At least. A checkpoint of a generation before may be beyond it: damaged, it wasn't gone on from.
+  const std::optional<CheckpointRecord>& newest = journaled.checkpoint;
+  const bool is_of_this = newest && newest->generation == record.generation;
+  progress_.take_up(is_of_this ? newest->step : record.restore_step, record.before);
+  if (journaled.state == JobState::kStopping)
+    condition_.begin_stopping(journaled.reason);
+  else
+    condition_.end_for(journaled.reason);
+  generation_.init_from(record.init_path);
+  if (!record.init_path.empty())
+    turn.folder_work(setup_.id, turn.next_ticket(), FindInit{record.init_path});  // keeps it from being removed
+  if (record.generation.value == 0) rollbacks_.end();                             // nothing was placed yet
+  if (setup_.waits_for_lost()) workers_.fix_ranks(record.roster.members);
+  if (!journaled.is_training && condition_.is_stopping())
+    return closing_.close(turn, JobState::kStopped,
+                          condition_.end_reason() + "; the chief was restarted before it trained");
+  if (!generation_.described() || (!journaled.is_training && !rollbacks_.current())) {
+    // No step is lost by beginning again.
+    gathering_.begin_again(turn);
+    generation_.forget_description();
+    return condition_.explain("the chief was restarted: gathers its tasks again");
+  }
+  take_up_generation(turn, journaled);
+}
+
+// The tasks go on with what they hold; the chief waits until they have said hello.
+void Reclaim::take_up_generation(Turn& turn, const JournaledJob& journaled) {
+  condition_.note_opened();
+  workers_.take_up(journaled.roster);
+  generation_.take_up(journaled.generation, journaled.roster.members.size());
+  candidates_.take_up(workers_.all());
+  loans_.take_up(journaled.grants);
+  if (const Status status = generation_.recompute_layout(); !status)
+    return ending_.fail(turn, status.error(), std::nullopt);
+  progress_.moved(turn.now);
+  events_.tell(turn, kTakenUp, 1, "a new chief waits for the job's tasks");
+  // It was lost already. The generation that was to come may be written, and the rollback counted with it.
+  if (!journaled.is_training && rollbacks_.count() > 0) rollbacks_.set_count(rollbacks_.count() - 1);
+  if (rollbacks_.current() && !condition_.is_stopping()) return recovery_.roll_back(turn);
+  stage_.enter(Stage::kReclaim);
+  condition_.explain("a new chief waits for the job's tasks");
+  workers_until_ = turn.now + 2 * setup_.timeouts.silent;
+  // A ps has as long as one that falls silent in training. A task that heard no end of its link, because the chief's
+  // host vanished, dials again only when the chief has been silent for five heartbeat timeouts.
+  stage_.set_deadline(turn.now + (DISTTRAIN_MUTANT(kLatePsLost)
+                                      ? 2 * setup_.timeouts.silent
+                                      : setup_.timeouts.silent_ps + setup_.timeouts.reconnect_longest));
+  if (setup_.takes_checkpoints()) folder_.ask_newest(turn);
+  schedule_.set_next_due(progress_.step());
+}
+
+Loss Reclaim::loss_of(TaskId task) const {
+  return told_to_end_.count(to_string(task)) == 0 ? Loss::kCounts : Loss::kLeft;
+}
+
+void Reclaim::on_hello(Turn& turn, const TaskHello& hello) {
+  if (DISTTRAIN_MUTANT(kNoRollbackOfSurvivors))
+    for (const Member& member : members_.all())
+      if (member.task == hello.member.task) reclaimed_.insert(member);
+  const std::vector<Member> ps = generation_.holders();
+  const auto was_replaced = [&hello](const Member& owner) {
+    return owner.task == hello.member.task && owner.incarnation != hello.member.incarnation;
+  };
+  if (std::any_of(ps.begin(), ps.end(), was_replaced) && hello.job.value == 0)
+    return recovery_.recover(turn, {hello.member.task, "it was restarted while the chief was away"},
+                             loss_of(hello.member.task));
+  if (hello.job != setup_.id || hello.generation != generation_.number() || !members_.uses(hello.member)) return;
+  if (generation_.is_owner(hello.member)) {
+    if (generation_.token() == 0) generation_.learn_token(hello.token);
+    if (hello.token == 0 || hello.token != generation_.token())
+      return recovery_.recover(turn, {hello.member.task, "it holds another secret of the job's channels than others"});
+  }
+  reclaimed_.insert(hello.member);
+  // The workers that the same fault kept away come back at about this time.
+  if (generation_.is_owner(hello.member)) workers_until_ = turn.now + 2 * setup_.timeouts.silent;
+  // Workers that have marked their channels for the chief before would wait for those that never heard of it.
+  if (generation_.is_owner(hello.member))
+    turn.send(hello.member.task, AbandonCheckpoint{setup_.id, generation_.number(), turn.term.value << 32});
+  if (stage_.awaits_anyone()) requests_.repeat_to_ps(turn, hello.member);
+  advance(turn);
+}
+
+void Reclaim::advance(Turn& turn) {
+  const std::vector<Member> ps = generation_.holders();
+  const bool has_all_ps = std::all_of(ps.begin(), ps.end(), [this](const Member& member) { return is_back(member); });
+  const bool has_all = has_all_ps && std::all_of(workers_.all().begin(), workers_.all().end(),
+                                                 [this](const Member& member) { return is_back(member); });
+  if (stage_.awaits_anyone()) return check_pacer(turn);
+  const bool is_ps_time_up =
+      !stage_.deadline() || turn.now >= *stage_.deadline();  // none: it passed while all ps were back
+  if (!has_all && (has_all_ps ? turn.now < workers_until_ : !is_ps_time_up)) return;
+  for (const Member& member : ps)
+    if (!is_back(member))
+      return recovery_.recover(turn, {member.task, "it was lost while the chief was away"}, loss_of(member.task));
+  go_on(turn);
+}
+
+// The pacer was asked where the job is. One that can't be heard just now is given time.
+void Reclaim::check_pacer(Turn& turn) {
+  const Member& pacer = generation_.pacer();
+  if (!turn.tasks.hears_both_ways(pacer)) stage_.set_deadline(turn.now + setup_.answer_limit());
+  if (turn.now < *stage_.deadline()) return;
+  recovery_.recover(turn, {pacer.task, "it heartbeats, but didn't say where the job is"});
+}
+
+// All ps tasks are back. The pacer gets a roster of the workers that are, and says where the job is. In sync what was
+// lent before is void by this roster.
+void Reclaim::go_on(Turn& turn) {
+  membership_.change_roster(turn, drop_missing_workers(turn), std::nullopt);
+  loans_.forbid();
+  const Ticket ticket = turn.last_ticket;
+  for (const Member& worker : workers_.lost()) fences_.fence(turn, worker, ticket);
+  workers_.let_evaluate(std::nullopt);
+  membership_.choose_evaluator(turn);
+  stage_.await(turn.now, {generation_.pacer()}, turn.now + setup_.answer_limit());
+  const bool holds_workers = pausing_.holds_workers(turn.tasks);
+  if (condition_.state() == JobState::kPaused && !holds_workers)
+    condition_.set(turn, JobState::kRunning, "the chief is back");
+  for (const Member& worker : workers_.unfinished()) {
+    turn.send(worker.task, StartJob{setup_.id, generation_.number()});
+    turn.send(worker.task, PauseJob{setup_.id, generation_.number(), holds_workers, "the chief is back"});
+    if (condition_.is_stopping()) turn.send(worker.task, StopJob{setup_.id, generation_.number()});
+  }
+  events_.tell(turn, kReclaimed, 1,
+               "a new chief goes on with it: " + std::to_string(workers_.unfinished().size()) + " workers, " +
+                   std::to_string(generation_.holders().size()) + " ps");
+}
+
+// Those of the roster that the job goes on with.
+std::vector<Member> Reclaim::drop_missing_workers(Turn& turn) {
+  std::vector<Member> members = workers_.roster().members;
+  for (const Member& worker : workers_.roster().members) {
+    if (is_back(worker)) continue;
+    // It lives but holds nothing: the order to open went down with the former chief.
+    const Task* task = turn.tasks.find(worker.task);
+    if (turn.tasks.is_current(worker) && task->connected && task->hello.job.value == 0 &&
+        task->heartbeat.job.value == 0) {
+      workers_.join_again(worker, turn.now);  // once the pacer has said where the job is
+      continue;
+    }
+    workers_.mark_lost(worker);
+    workers_.finish(worker);
+    candidates_.unprepare(worker);
+    if (!setup_.waits_for_lost()) std::erase(members, worker);
+    if (loss_of(worker.task) == Loss::kLeft)
+      events_.tell(turn, kWorkerLeft, 1, to_string(worker.task) + " has left while the chief was away", worker.task);
+    else
+      events_.tell(turn, kWorkerLost, 2, to_string(worker.task) + " was lost while the chief was away", worker.task);
+  }
+  return members;
+}
+
+void Reclaim::on_pacer_answer(Turn& turn) {
+  stage_.enter(Stage::kTrain);
+  stage_.await_nobody();
+  stage_.clear_deadline();
+  loans_.resume(turn.term);
+  // What the chief before lent may have been lost with its connections. Before anything newer: workers go by the
+  // leases' numbers.
+  for (const Member& worker : workers_.unfinished()) loans_.grant_again(turn, worker);
+  for (const auto& [worker, since] : workers_.joining()) launch_.ask_to_open(turn, worker);
+  loans_.request_early();
+  progress_.moved(turn.now);
+  std::set<Member> borrowers = loans_.take_former_borrowers();
+  for (const Fences::Fence& fence : fences_.all()) borrowers.erase(fence.worker);
+  for (const Member& borrower : borrowers)
+    if (!workers_.is_in_roster(borrower)) fences_.fence(turn, borrower, std::nullopt);
+  fences_.advance(turn);
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,67 @@
+// The next generation of a job that recovers: its owners in whatever process they are now, or others; its workers; the
+// memory for them; the checkpoint to begin with.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "chiefd/core/awaited.h"
+#include "chiefd/core/job/turn.h"
+
+namespace disttrain::chiefd {
+
+class Candidates;
+class CheckpointFolder;
+class Condition;
+class GenerationPlan;
+class Invitations;
+class Launch;
+class Links;
+class Membership;
+class Reachability;
+class Rollbacks;
+class StageWait;
+class WorkerLosses;
+class Workers;
+struct JobParts;
+struct JobSetup;
+
+class Regathering {
+ public:
+  explicit Regathering(JobParts& parts);
+
+  // kRegather: looks who is there, and goes on when that is enough.
+  void regather(Turn& turn);
+  std::vector<Awaited> missing_ps(const Tasks& tasks) const;
+  std::vector<Awaited> missing_workers(const Tasks& tasks, Instant now) const;
+
+ private:
+  bool regather_ps(Turn& turn, std::string& problem);
+  bool regather_workers(Turn& turn);
+  bool regather_memory(Turn& turn);
+  void explain(const std::string& shortage);
+  // With the owners as they are: those workers suffice that reach all of them.
+  bool can_train_with(const Tasks& tasks) const;
+  bool is_ready(const Task& task, Instant now) const;
+  // Without so many it doesn't train.
+  std::size_t fewest_workers() const;
+  void find_restore(Turn& turn);
+
+  const JobSetup& setup_;
+  StageWait& stage_;
+  Condition& condition_;
+  Rollbacks& rollbacks_;
+  GenerationPlan& generation_;
+  Workers& workers_;
+  Candidates& candidates_;
+  WorkerLosses& worker_losses_;
+  Links& links_;
+  const Reachability& reachability_;
+  Invitations& invitations_;
+  Membership& membership_;
+  CheckpointFolder& folder_;
+  Launch& launch_;
+};
+
+}  // namespace disttrain::chiefd

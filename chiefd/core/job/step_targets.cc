@@ -1,0 +1,68 @@
+#include "chiefd/core/job/step_targets.h"
+
+#include <algorithm>
+
+namespace disttrain::chiefd {
+namespace {
+
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
+  return (a + b - 1) / b;
+}
+
+// The smaller of two limits where 0 is none.
+std::uint64_t smaller_limit(std::uint64_t a, std::uint64_t b) {
+  if (a == 0 || b == 0) return std::max(a, b);
+  return std::min(a, b);
+}
+
+// What was visited so far stands, with however many workers; what is left is for those that are there now.
+std::uint64_t end_of_epochs(const TrainSection& train, std::uint64_t records, const PacerReport& report,
+                            std::uint64_t workers) {
+  if (train.epochs == 0) return 0;
+  // With backup workers a step visits what `aggregate` of them bring.
+  const std::uint64_t in_step = train.aggregate != 0 ? train.aggregate : std::max<std::uint64_t>(workers, 1);
+  const std::uint64_t ranks = train.mode == Mode::kSync ? in_step : 1;
+  const std::uint64_t of_an_epoch = ceil_div(records, train.batch_size * ranks);
+  const std::uint64_t touched = report.complete_epochs + report.ledger.size();
+  std::uint64_t left = touched < train.epochs ? (train.epochs - touched) * of_an_epoch : 0;
+  for (const EpochLedger& epoch : report.ledger) {
+    std::uint64_t visited = 0;
+    for (const Interval& interval : epoch.visited) visited += interval.end - interval.begin;
+    left += ceil_div(records - std::min(records, visited), train.batch_size * ranks);
+  }
+  return report.global_step.value + left;
+}
+
+// Each worker goes through the whole set; what the lost ones didn't do is dropped.
+std::uint64_t end_of_whole_sets(const TrainSection& train, std::uint64_t records, const Workers& workers) {
+  if (train.epochs == 0) return 0;
+  const std::vector<Member>& roster = workers.roster().members;
+  std::uint64_t steps = train.epochs * ceil_div(records, std::max(train.batch_size, 1u)) * roster.size();
+  for (const auto& [task, clock] : workers.lost_clocks())
+    if (std::none_of(roster.begin(), roster.end(), [task = task](const Member& member) { return member.task == task; }))
+      steps += clock.value;
+  return steps;
+}
+
+}  // namespace
+
+std::uint64_t effective_steps(const JobSetup& setup, const GenerationPlan& generation) {
+  const TrainSection& train = setup.config().train;
+  if (train.mode != Mode::kSync || setup.config().data.sharding != Sharding::kNone || !generation.described())
+    return train.steps;
+  return smaller_limit(train.steps, train.epochs * ceil_div(generation.described()->train_records, train.batch_size));
+}
+
+std::uint64_t steps_target(const JobSetup& setup, const GenerationPlan& generation, const Progress& progress,
+                           const Workers& workers) {
+  const TrainSection& train = setup.config().train;
+  if (!generation.described()) return train.steps;
+  const std::uint64_t records = generation.described()->train_records;
+  if (setup.config().data.sharding == Sharding::kLease)
+    return smaller_limit(train.steps,
+                         end_of_epochs(train, records, progress.report(), workers.roster().members.size()));
+  if (train.mode == Mode::kSync) return effective_steps(setup, generation);
+  return smaller_limit(train.steps, end_of_whole_sets(train, records, workers));
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,38 @@
+// What a machine gets for one step of the core: the time, the tasks, and where its actions go. Lives for that step.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "chiefd/core/events.h"
+#include "chiefd/core/tasks.h"
+#include "common/time.h"
+
+namespace disttrain::chiefd {
+
+struct Turn {
+  Instant now;
+  Term term;
+  Tasks& tasks;
+  Ticket& last_ticket;
+  Actions& actions;
+
+  Ticket next_ticket() { return last_ticket = last_ticket.next(); }
+  Ticket persist(Record record) {
+    actions.push_back(Persist{next_ticket(), std::move(record)});
+    return last_ticket;
+  }
+  // Nothing goes to a task whose connection is away: see Tasks::send(). `train_steps`: see Send.
+  void send(TaskId task, ToTask message, std::optional<std::uint64_t> train_steps = {}) {
+    tasks.send(Send{task, std::move(message), train_steps}, actions);
+  }
+  void send_to(const std::vector<Member>& members, const ToTask& message) {
+    for (const Member& member : members) send(member.task, message);
+  }
+  void folder_work(JobId job, Ticket ticket, decltype(FolderWork::work) work) {
+    actions.emplace_back(std::in_place_type<FolderWork>, job, ticket, std::move(work));
+  }
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,103 @@
+#include "chiefd/core/job/workers.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace disttrain::chiefd {
+
+bool Workers::is_in_roster(const Member& member) const {
+  return std::find(roster_.members.begin(), roster_.members.end(), member) != roster_.members.end();
+}
+
+std::vector<Member> Workers::living() const {
+  std::vector<Member> living = roster_.members;
+  std::erase_if(living, [this](const Member& member) { return is_lost(member); });
+  return living;
+}
+
+bool Workers::has_living() const {
+  return std::any_of(roster_.members.begin(), roster_.members.end(),
+                     [this](const Member& member) { return !is_lost(member); });
+}
+
+void Workers::choose(std::vector<Member> members) {
+  roster_ = Roster{RosterVersion(1), std::move(members)};
+}
+
+const Roster& Workers::change(std::vector<Member> members) {
+  roster_.members = std::move(members);
+  roster_.version = roster_.version.next();
+  return roster_;
+}
+
+void Workers::fix_ranks(const std::vector<Member>& members) {
+  for (const Member& worker : members) ranks_.push_back(worker.task);
+}
+
+bool Workers::is_taking_part(const Member& member) const {
+  return std::find(all_.begin(), all_.end(), member) != all_.end() && !is_lost(member);
+}
+
+void Workers::begin_generation() {
+  roster_.version = RosterVersion(1);
+  use_roster();
+  lost_.clear();
+  unfinished_.clear();
+  joining_.clear();
+}
+
+void Workers::begin_training() {
+  unfinished_ = std::set<Member>(roster_.members.begin(), roster_.members.end());
+}
+
+void Workers::drop_generation() {
+  joining_.clear();
+  told_to_stop_.clear();
+  stopped_.clear();
+  lost_clocks_.clear();
+  // Who was silent and is back may be of the next generation.
+  lost_.clear();
+}
+
+void Workers::take_up(const Roster& roster) {
+  roster_ = roster;
+  use_roster();
+  begin_training();
+}
+
+bool Workers::lose(const Member& member) {
+  lost_.insert(member);
+  joining_.erase(member);
+  told_to_stop_.erase(member);
+  stopped_.erase(member);
+  return unfinished_.erase(member) == 0;
+}
+
+void Workers::note_lost_clock(TaskId worker, Step clock) {
+  Step& known = lost_clocks_[worker];
+  known = std::max(known, clock);
+}
+
+std::vector<Member> Workers::predecessors_of(const Member& worker) const {
+  std::vector<Member> before;
+  for (const Member& member : lost_)
+    if (member.task == worker.task && member != worker && !is_in_roster(member)) before.push_back(member);
+  return before;
+}
+
+void Workers::forget(const Member& member) {
+  lost_.erase(member);
+  std::erase(all_, member);
+}
+
+void Workers::join(const Member& member, Instant now) {
+  all_.push_back(member);
+  unfinished_.insert(member);
+  joining_[member] = now;
+}
+
+void Workers::postpone_joins(Duration by) {
+  for (auto& [worker, began] : joining_) began += by;
+}
+
+}  // namespace disttrain::chiefd
