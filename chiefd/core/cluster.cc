@@ -74,7 +74,16 @@ Actions Cluster::step(Instant now, const Event& event) {
   std::visit([&](const auto& e) { on(now, e, actions); }, event);
   let_leavers_go(now, actions);
   advance_queue(now, actions);
+#ifdef DISTTRAIN_CHECK_EACH_STEP
+  DISTTRAIN_CHECK_EQ(broken_invariant().value_or(""), "");
+#endif
   return actions;
+}
+
+std::optional<std::string> Cluster::broken_invariant() const {
+  for (const auto& [id, job] : jobs_)
+    if (auto broken = job->broken_invariant()) return broken;
+  return std::nullopt;
 }
 
 // There is a tick within every interval.

@@ -66,6 +66,9 @@ class Cluster {
   JobStatus status(JobId job, Instant now) const;
   // With figures of the current job, if there is one.
   std::vector<TaskStatus> tasks(Instant now) const;
+  // "J4: job 3: ...": what always holds between the parts of a job, and doesn't after this step: a bug. None: all
+  // holds. The simulator asks after every step, and so does a debug build of the daemon. See job/invariants.h.
+  std::optional<std::string> broken_invariant() const;
 
  private:
   void on(Instant now, const TaskJoined& event, Actions& actions);

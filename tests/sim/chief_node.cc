@@ -37,7 +37,9 @@ void ChiefNode::tick() {
 }
 
 void ChiefNode::step(const chiefd::Event& event) {
-  for (const chiefd::Action& action : cluster_->step(now(), event)) {
+  const chiefd::Actions actions = cluster_->step(now(), event);
+  if (const auto broken = cluster_->broken_invariant()) laws_.violated(*broken);
+  for (const chiefd::Action& action : actions) {
     check_displaced(event, action);
     std::visit([this](const auto& a) { act(a); }, action);
   }
