@@ -59,9 +59,6 @@ class Lending {
   // All that the job has to visit is visited.
   bool is_complete() const;
 
-  // Records may come back from a worker that is lost, and someone must be there to take them.
-  bool may_lend_again() const { return leases_ && !leases_->complete() && !is_over_; }
-
  private:
   JobConfig job_;
   std::uint64_t records_ = 0;
