@@ -91,7 +91,7 @@ void Job::restore(const JournaledJob& journaled) {
   parts.folder.set_newest(journaled.checkpoint);
   if (journaled.ended) {
     parts.condition.begin();  // no end is written for a job that leaves the queue
-    parts.reclaim.recall_end(*journaled.ended);
+    parts.restart.recall_end(*journaled.ended);
   }
   if (journaled.state == JobState::kQueued) return;
   parts.condition.restore(journaled.state, journaled.reason);
@@ -100,11 +100,11 @@ void Job::restore(const JournaledJob& journaled) {
 }
 
 void Job::recall(Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks) {
-  parts_->reclaim.recall(now, events, clocks);
+  parts_->restart.recall(now, events, clocks);
 }
 
 void Job::take_up(Turn& turn, const JournaledJob& journaled) {
-  parts_->reclaim.take_up(turn, journaled);
+  parts_->restart.take_up(turn, journaled);
 }
 
 // ---- what is asked of it
@@ -270,7 +270,7 @@ void Job::on_finding(Turn& turn, const Finding& finding) {
   if (is_gone) {
     parts.candidates.end_invitation(member);
     if (finding.what != Finding::What::kSilent) parts.candidates.unprepare(member);
-    return parts.recovery.on_loss(turn, finding);
+    return parts.task_losses.on_loss(turn, finding);
   }
   if (finding.what == Finding::What::kReturned && parts.pauses.note_back(member.task))
     parts.pausing.resume(turn, "all ps tasks are back");
@@ -288,7 +288,7 @@ void Job::on_tick(Turn& turn) {
   if (parts.stage.is(Stage::kReclaim)) parts.reclaim.advance(turn);
   parts.suspicions.review(turn);
   parts.link_failures.review(turn);
-  if (parts.recovery.check_silence(turn)) return;
+  if (parts.task_losses.check_silence(turn)) return;
   parts.late_disk.review(turn);
   if (parts.deadlines.check(turn)) return;
   parts.invitations.invite_again(turn);
@@ -305,7 +305,7 @@ void Job::advance_training(Turn& turn) {
   parts.membership.join_prepared(turn);
   parts.quorum.check(turn);
   parts.leaving.advance(turn);
-  if (parts.stage.is(Stage::kTrain)) parts.training.check_stall(turn);
+  if (parts.stage.is(Stage::kTrain)) parts.stall.check(turn);
 }
 
 }  // namespace disttrain::chiefd

@@ -21,16 +21,17 @@
 //
 //   what happens                                    decided in chiefd/core/job/
 //   the job begins: tasks, model, placement         gathering, launch
-//   steps, reports, the end of the data             training, loans, progress
+//   steps, reports, the end of the data             training_run, loans, progress, stall
 //   a worker is lost, comes back, joins             membership, invitations, worker_losses, fences, quorum
-//   a ps is silent or lost                          recovery, regathering, pausing
+//   a ps is silent or lost                          task_losses, recovery, regathering, pausing
 //   tasks can't reach each other                    link_failures, reachability
 //   a task fails, and who is to blame               suspicions
 //   a stage takes too long, the chief's disk too    deadlines, late_disk
 //   checkpoints                                     checkpoint_schedule, checkpointing, checkpoint_folder, savers
 //   a task is told to end                           leaving
 //   the end                                         ending, final_checkpoint, closing
-//   the chief was restarted                         reclaim, requests
+//   the chief was restarted                         restart, reclaim
+//   a task has a new connection                     requests
 //
 // parts.h wires them; invariants.h says what always holds between them.
 #pragma once

@@ -42,11 +42,14 @@
 #include "chiefd/core/job/regathering.h"
 #include "chiefd/core/job/report.h"
 #include "chiefd/core/job/requests.h"
+#include "chiefd/core/job/restart.h"
 #include "chiefd/core/job/rollback.h"
 #include "chiefd/core/job/savers.h"
 #include "chiefd/core/job/setup.h"
 #include "chiefd/core/job/stage.h"
+#include "chiefd/core/job/stall.h"
 #include "chiefd/core/job/suspicions.h"
+#include "chiefd/core/job/task_losses.h"
 #include "chiefd/core/job/training_run.h"
 #include "chiefd/core/job/turn.h"
 #include "chiefd/core/job/work_clock.h"
@@ -89,6 +92,7 @@ struct JobParts {
   Gathering gathering{*this};
   Launch launch{*this};
   TrainingRun training{*this};
+  Stall stall{*this};
   Loans loans{*this};
   Fences fences{*this};
   Requests requests{*this};
@@ -99,6 +103,8 @@ struct JobParts {
   LinkFailures link_failures{*this};
   Recovery recovery{*this};
   Regathering regathering{*this};
+  TaskLosses task_losses{*this};
+  Restart restart{*this};
   Reclaim reclaim{*this};
   CheckpointFolder folder{*this};
   Checkpointing checkpointing{*this};

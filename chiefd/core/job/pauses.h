@@ -40,7 +40,6 @@ class Pauses {
   void end_shortage() { is_short_ = false; }
   void excuse_shortage(Duration pause);
 
-  bool is_disk_late() const { return is_disk_late_; }
   // Returns what it was.
   bool set_disk_late(bool is_late) { return std::exchange(is_disk_late_, is_late); }
 

@@ -14,11 +14,9 @@ Reclaim::Reclaim(JobParts& parts)
       events_(parts.events),
       condition_(parts.condition),
       progress_(parts.progress),
-      rollbacks_(parts.rollbacks),
       generation_(parts.generation),
       workers_(parts.workers),
       candidates_(parts.candidates),
-      worker_losses_(parts.worker_losses),
       members_(parts.members),
       launch_(parts.launch),
       loans_(parts.loans),
@@ -26,110 +24,9 @@ Reclaim::Reclaim(JobParts& parts)
       requests_(parts.requests),
       membership_(parts.membership),
       pausing_(parts.pausing),
-      recovery_(parts.recovery),
-      gathering_(parts.gathering),
-      folder_(parts.folder),
-      schedule_(parts.schedule),
-      closing_(parts.closing),
-      ending_(parts.ending) {}
+      recovery_(parts.recovery) {}
 
-void Reclaim::recall(Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks) {
-  const Duration window = setup_.config().job.restart_window;
-  bool is_step_known = true;
-  for (const EventRecord& event : events) {
-    if (event.job != setup_.id) continue;
-    const std::optional<Duration> known_age = age_of(event, clocks);
-    const Duration age = known_age.value_or(Duration::zero());
-    // A loss of unknown age doesn't count: else a clock that was set back would end a job for losses of long ago.
-    recall_one(now, event, age, known_age && age <= window, is_step_known);
-    // Until it has heard of the job's pacer a chief knows but its own checkpoints.
-    if (event.kind == kTakenUp) is_step_known = false;
-    if (event.kind == kReclaimed || event.kind == kRolledBack) is_step_known = true;
-  }
-}
-
-// What was lost, and not gone on from, is a rollback that this chief ends.
-void Reclaim::recall_one(Instant now, const EventRecord& event, Duration age, bool counts, bool is_step_known) {
-  const std::string& kind = event.kind;
-  const bool is_running = kind == to_string(JobState::kRunning);
-  if (counts && (kind == kLossCounted || kind == kLostAtStart))
-    rollbacks_.note_loss(now - age, setup_.config().job.restart_window);
-  // Where it is gone, or another process, it left.
-  if (kind == kTaskLeaves) told_to_end_.insert(event.task);
-  if (kind == kTaskJoined) told_to_end_.erase(event.task);
-  if (kind == kLossCounted || kind == kRollsBack) {
-    const std::optional<Rollback>& before = rollbacks_.current();
-    rollbacks_.begin(Rollback{Cause{parse_task_id(event.task), event.cause.empty() ? event.text : event.cause},
-                              before ? before->began : now - age, now, now,
-                              std::max(Step(event.step), before ? before->step : Step()), is_step_known});
-  }
-  if (kind == kWorkerLost && counts) worker_losses_.note_lost(event.task, now - age);
-  if (kind == kRolledBack) rollbacks_.end();
-  if (is_running) told_to_end_.clear();
-  // A checkpoint is due by its time, however often the chief is restarted.
-  if (kind == kCheckpointTaken || (is_running && !schedule_.has_begun())) schedule_.begin(now - age);
-}
-
-// Its end was decided, whether its tasks have heard of that or not.
-void Reclaim::recall_end(const EndRecord& end) {
-  generation_.restore_number(end.generation);
-  progress_.recall(end);
-  condition_.recall_blame(end.code, end.root_cause);
-}
-
-void Reclaim::take_up(Turn& turn, const JournaledJob& journaled) {
-  const GenerationRecord& record = journaled.generation;
-  condition_.begin();
-  condition_.restore(journaled.state, journaled.reason);
-  folder_.set_newest(journaled.checkpoint);
-  rollbacks_.set_count(record.recoveries);
-  if (journaled.ended) {
-    rollbacks_.end();
-    recall_end(*journaled.ended);
-    return closing_.close(turn, journaled.ended->state, journaled.ended->reason);
-  }
-  if (!schedule_.has_begun()) schedule_.begin(turn.now);
-  if (journaled.described) generation_.describe(*journaled.described);
-  generation_.restore_number(record.generation);
-  // At least. A checkpoint of a generation before may be beyond it: damaged, it wasn't gone on from.
-  const std::optional<CheckpointRecord>& newest = journaled.checkpoint;
-  const bool is_of_this = newest && newest->generation == record.generation;
-  progress_.take_up(is_of_this ? newest->step : record.restore_step, record.before);
-  if (journaled.state == JobState::kStopping)
-    condition_.begin_stopping(journaled.reason);
-  else
-    condition_.end_for(journaled.reason);
-  generation_.init_from(record.init_path);
-  if (!record.init_path.empty())
-    turn.folder_work(setup_.id, turn.next_ticket(), FindInit{record.init_path});  // keeps it from being removed
-  if (record.generation.value == 0) rollbacks_.end();                             // nothing was placed yet
-  if (setup_.waits_for_lost()) workers_.fix_ranks(record.roster.members);
-  if (!journaled.is_training && condition_.is_stopping())
-    return closing_.close(turn, JobState::kStopped,
-                          condition_.end_reason() + "; the chief was restarted before it trained");
-  if (!generation_.described() || (!journaled.is_training && !rollbacks_.current())) {
-    // No step is lost by beginning again.
-    gathering_.begin_again(turn);
-    generation_.forget_description();
-    return condition_.explain("the chief was restarted: gathers its tasks again");
-  }
-  take_up_generation(turn, journaled);
-}
-
-// The tasks go on with what they hold; the chief waits until they have said hello.
-void Reclaim::take_up_generation(Turn& turn, const JournaledJob& journaled) {
-  condition_.note_opened();
-  workers_.take_up(journaled.roster);
-  generation_.take_up(journaled.generation, journaled.roster.members.size());
-  candidates_.take_up(workers_.all());
-  loans_.take_up(journaled.grants);
-  if (const Status status = generation_.recompute_layout(); !status)
-    return ending_.fail(turn, status.error(), std::nullopt);
-  progress_.moved(turn.now);
-  events_.tell(turn, kTakenUp, 1, "a new chief waits for the job's tasks");
-  // It was lost already. The generation that was to come may be written, and the rollback counted with it.
-  if (!journaled.is_training && rollbacks_.count() > 0) rollbacks_.set_count(rollbacks_.count() - 1);
-  if (rollbacks_.current() && !condition_.is_stopping()) return recovery_.roll_back(turn);
+void Reclaim::begin(Turn& turn) {
   stage_.enter(Stage::kReclaim);
   condition_.explain("a new chief waits for the job's tasks");
   workers_until_ = turn.now + 2 * setup_.timeouts.silent;
@@ -138,8 +35,6 @@ void Reclaim::take_up_generation(Turn& turn, const JournaledJob& journaled) {
   stage_.set_deadline(turn.now + (DISTTRAIN_MUTANT(kLatePsLost)
                                       ? 2 * setup_.timeouts.silent
                                       : setup_.timeouts.silent_ps + setup_.timeouts.reconnect_longest));
-  if (setup_.takes_checkpoints()) folder_.ask_newest(turn);
-  schedule_.set_next_due(progress_.step());
 }
 
 Loss Reclaim::loss_of(TaskId task) const {

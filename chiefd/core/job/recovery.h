@@ -1,6 +1,5 @@
-// A ps is silent, or lost. A silent one is waited for, with the workers paused. A lost one costs a rollback: a start
-// with another generation. All shards are made anew, from one checkpoint, by whoever is there; workers open the job
-// anew; what belongs to the generation before is refused by its number.
+// A rollback: a start with another generation. All shards are made anew, from one checkpoint, by whoever is there;
+// workers open the job anew; what belongs to the generation before is refused by its number.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +23,10 @@ class Fences;
 class Gathering;
 class GenerationPlan;
 class HeldActions;
-class JobMembers;
 class Loans;
-class Membership;
 class Pauses;
 class Pausing;
 class Progress;
-class Reclaim;
 class Regathering;
 class Rollbacks;
 class StageWait;
@@ -43,10 +39,6 @@ class Recovery {
  public:
   explicit Recovery(JobParts& parts);
 
-  // A task is silent or gone.
-  void on_loss(Turn& turn, const Finding& finding);
-  // A ps has been silent for longer than a rollback would cost. True: the job recovers from that.
-  bool check_silence(Turn& turn);
   // Rolls back, or begins again where nothing was placed yet. Too many losses fail the job.
   void recover(Turn& turn, const Cause& cause, Loss loss = Loss::kCounts);
   // The current rollback begins; it has been counted, if it is for a loss.
@@ -57,9 +49,6 @@ class Recovery {
   Error too_many_losses(ErrorCode code, const Cause& cause, std::size_t times) const;
 
  private:
-  void lose_worker(Turn& turn, const Finding& finding, Loss loss);
-  void pause(Turn& turn, const Finding& finding);
-  Duration patience_with_ps(Instant silent_since) const;
   void drop_generation(Turn& turn);
 
   const JobSetup& setup_;
@@ -72,15 +61,12 @@ class Recovery {
   const GenerationPlan& generation_;
   Workers& workers_;
   Pauses& pauses_;
-  const JobMembers& members_;
   Gathering& gathering_;
   Loans& loans_;
   Fences& fences_;
   Suspicions& suspicions_;
-  Membership& membership_;
   Pausing& pausing_;
   Regathering& regathering_;
-  Reclaim& reclaim_;
   CheckpointFolder& folder_;
   CheckpointSchedule& schedule_;
   Checkpointing& checkpointing_;

@@ -5,16 +5,6 @@
 #include "chiefd/core/job/parts.h"
 
 namespace disttrain::chiefd {
-namespace {
-
-// A worker that evaluates may make the others wait for longer than a step ever should.
-constexpr int kEvaluationPatience = 10;
-
-std::string seconds(Duration duration) {
-  return std::to_string(static_cast<long>(to_seconds(duration))) + " s";
-}
-
-}  // namespace
 
 TrainingRun::TrainingRun(JobParts& parts)
     : setup_(parts.setup),
@@ -25,8 +15,6 @@ TrainingRun::TrainingRun(JobParts& parts)
       generation_(parts.generation),
       workers_(parts.workers),
       worker_figures_(parts.worker_figures),
-      pauses_(parts.pauses),
-      reachability_(parts.reachability),
       loans_(parts.loans),
       fences_(parts.fences),
       membership_(parts.membership),
@@ -34,8 +22,6 @@ TrainingRun::TrainingRun(JobParts& parts)
       quorum_(parts.quorum),
       reclaim_(parts.reclaim),
       checkpointing_(parts.checkpointing),
-      leaving_(parts.leaving),
-      recovery_(parts.recovery),
       final_checkpoint_(parts.final_checkpoint),
       launch_(parts.launch),
       ending_(parts.ending) {}
@@ -114,51 +100,6 @@ bool TrainingRun::is_evaluating(const Tasks& tasks) const {
     const Task* task = tasks.find(worker.task);
     return task != nullptr && task->heartbeat.phase == Phase::kEvaluate;
   });
-}
-
-void TrainingRun::check_stall(Turn& turn) {
-  if (pauses_.is_any_silent()) return;
-  if (leaving_.owner(turn.tasks)) progress_.moved(turn.now);
-  if (const std::optional<Fences::Late> late = fences_.find_late(turn))
-    return recovery_.recover(
-        turn, {late->debtor.task, "it heartbeats, but didn't fence " + to_string(late->worker.task) + " within " +
-                                      seconds(setup_.answer_limit())});
-  if (pauses_.is_short()) return;
-  const Duration patience = setup_.config().job.stall_timeout * (is_evaluating(turn.tasks) ? kEvaluationPatience : 1);
-  if (condition_.is_stopping() || turn.now - progress_.moved_at() <= patience) return;
-  fail_for_stall(turn, patience);
-}
-
-void TrainingRun::fail_for_stall(Turn& turn, Duration patience) {
-  const RootCause cause = who_is_waited_for(turn.tasks);
-  // Both ends of a link may be well.
-  std::string links;
-  for (const TaskId worker : reachability_.voters(turn.tasks))
-    if (const std::string own = reachability_.links_of(turn.now, worker); !own.empty())
-      links += (links.empty() ? "" : "; ") + own;
-  ending_.fail(turn,
-               Error{ErrorCode::kFailed, "no step for " + seconds(patience) + " at step " +
-                                             std::to_string(progress_.step().value) + ": " +
-                                             (links.empty() ? "" : links + "; ") + cause.reason},
-               links.empty() ? std::optional(cause.task) : std::nullopt);
-}
-
-// Who is in a phase of its own (input, compute) longest holds the others up; if all wait for an answer, the ps tasks
-// do.
-RootCause TrainingRun::who_is_waited_for(const Tasks& tasks) const {
-  std::string phases;
-  const Task* slowest = nullptr;
-  for (const Member& worker : workers_.unfinished()) {
-    const Task* task = tasks.find(worker.task);
-    if (task == nullptr) continue;
-    const Heartbeat& heartbeat = task->heartbeat;
-    phases += (phases.empty() ? "" : ", ") + to_string(worker.task) + " is in " + to_string(heartbeat.phase) + " for " +
-              seconds(heartbeat.in_phase);
-    const bool works = heartbeat.phase == Phase::kInput || heartbeat.phase == Phase::kCompute ||
-                       heartbeat.phase == Phase::kEvaluate || heartbeat.phase == Phase::kIdle;
-    if (works && (slowest == nullptr || heartbeat.in_phase > slowest->heartbeat.in_phase)) slowest = task;
-  }
-  return RootCause{slowest != nullptr ? slowest->member.task : generation_.pacer().task, phases};
 }
 
 }  // namespace disttrain::chiefd

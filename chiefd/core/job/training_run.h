@@ -1,8 +1,5 @@
-// A job while it trains: what its pacer and its workers report, and when it has come to its end or stands still.
+// A job while it trains: what its pacer and its workers report, and when it has come to its end.
 #pragma once
-
-#include <optional>
-#include <string>
 
 #include "chiefd/core/job/turn.h"
 #include "common/messages/control.h"
@@ -17,15 +14,11 @@ class FinalCheckpoint;
 class GenerationPlan;
 class Invitations;
 class Launch;
-class Leaving;
 class Loans;
 class Membership;
-class Pauses;
 class Progress;
 class Quorum;
-class Reachability;
 class Reclaim;
-class Recovery;
 class Rollbacks;
 class StageWait;
 class WorkerFigures;
@@ -43,26 +36,20 @@ class TrainingRun {
 
   // All have finished, or nobody is left and nothing is left to do.
   void check_end(Turn& turn);
-  // A fence or a step is late.
-  void check_stall(Turn& turn);
   // A worker evaluates just now: the others may wait for it.
   bool is_evaluating(const Tasks& tasks) const;
 
  private:
   void note_pacer(Turn& turn, const PacerReport& report);
-  void fail_for_stall(Turn& turn, Duration patience);
-  RootCause who_is_waited_for(const Tasks& tasks) const;
 
   const JobSetup& setup_;
   StageWait& stage_;
-  Condition& condition_;
+  const Condition& condition_;
   Progress& progress_;
   Rollbacks& rollbacks_;
-  GenerationPlan& generation_;
+  const GenerationPlan& generation_;
   Workers& workers_;
   WorkerFigures& worker_figures_;
-  Pauses& pauses_;
-  const Reachability& reachability_;
   Loans& loans_;
   Fences& fences_;
   Membership& membership_;
@@ -70,8 +57,6 @@ class TrainingRun {
   Quorum& quorum_;
   Reclaim& reclaim_;
   Checkpointing& checkpointing_;
-  Leaving& leaving_;
-  Recovery& recovery_;
   FinalCheckpoint& final_checkpoint_;
   Launch& launch_;
   Ending& ending_;

@@ -1,0 +1,106 @@
+#include "chiefd/core/job/task_losses.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "chiefd/core/job/parts.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+// A silent ps is waited for as long as a rollback would cost, within these.
+constexpr int kMostPatience = 60;  // heartbeat timeouts
+
+// The generation may have applied steps that are in no checkpoint.
+bool has_trained(Stage stage) {
+  return stage == Stage::kTrain || stage == Stage::kReclaim || stage == Stage::kSettle || stage == Stage::kFinalCut ||
+         stage == Stage::kEvaluate;
+}
+
+}  // namespace
+
+TaskLosses::TaskLosses(JobParts& parts)
+    : setup_(parts.setup),
+      stage_(parts.stage),
+      condition_(parts.condition),
+      generation_(parts.generation),
+      workers_(parts.workers),
+      pauses_(parts.pauses),
+      members_(parts.members),
+      membership_(parts.membership),
+      pausing_(parts.pausing),
+      regathering_(parts.regathering),
+      reclaim_(parts.reclaim),
+      recovery_(parts.recovery),
+      schedule_(parts.schedule),
+      checkpointing_(parts.checkpointing),
+      closing_(parts.closing),
+      ending_(parts.ending) {}
+
+void TaskLosses::on_loss(Turn& turn, const Finding& finding) {
+  const Member& member = finding.member;
+  if (stage_.is(Stage::kRegather)) return regathering_.regather(turn);
+  if (!members_.uses(member)) return;
+  if (stage_.is(Stage::kClose)) {
+    if (stage_.answered(member)) closing_.finish(turn);
+    return;
+  }
+  const Loss loss = finding.was_told_to_end ? Loss::kLeft : Loss::kCounts;
+  const bool is_silent = finding.what == Finding::What::kSilent;
+  if (generation_.is_owner(member)) {
+    if (is_silent && has_trained(stage_.at())) return pause(turn, finding);
+    return recovery_.recover(turn, {member.task, finding.why}, loss);
+  }
+  lose_worker(turn, finding, loss);
+}
+
+void TaskLosses::lose_worker(Turn& turn, const Finding& finding, Loss loss) {
+  const Member& member = finding.member;
+  if (stage_.is(Stage::kTrain)) return membership_.lose(turn, member, finding.why, loss);
+  if (stage_.is(Stage::kReclaim)) {
+    if (finding.was_told_to_end) reclaim_.note_told_to_end(to_string(member.task));
+    if (stage_.awaits_anyone()) return membership_.lose(turn, member, finding.why, loss);
+    return reclaim_.on_gone(member);  // seen when all are gathered
+  }
+  if (!has_trained(stage_.at())) return recovery_.recover(turn, {member.task, finding.why}, loss);
+  workers_.mark_lost(member);
+  // The last cut doesn't wait for its marks.
+  if (stage_.is(Stage::kSettle) || stage_.is(Stage::kFinalCut)) {
+    std::vector<Member> others = workers_.roster().members;
+    std::erase(others, member);
+    membership_.change_roster(turn, std::move(others), std::nullopt);
+    checkpointing_.interrupt(turn, to_string(member.task) + " is lost");
+  }
+  if (stage_.is(Stage::kEvaluate) && stage_.awaits(member)) ending_.evaluate(turn, loss);
+}
+
+bool TaskLosses::check_silence(Turn& turn) {
+  for (const auto& [task, silence] : pauses_.silent_ps()) {
+    const Duration lasts = turn.now - silence.since;
+    if (lasts <= patience_with_ps(silence.since) || condition_.has_ended()) continue;
+    if (silence.is_link)
+      recovery_.recover(turn, {std::nullopt, silence.why}, Loss::kLink);
+    else
+      recovery_.recover(turn,
+                        {task, "it has been silent for " + std::to_string(static_cast<long>(to_seconds(lasts))) + " s"},
+                        turn.tasks.find(task)->leaving ? Loss::kLeft : Loss::kCounts);
+    return true;
+  }
+  return false;
+}
+
+Duration TaskLosses::patience_with_ps(Instant silent_since) const {
+  const Duration age = silent_since - schedule_.newest_at();
+  return std::clamp(age, setup_.timeouts.silent_ps, setup_.timeouts.silent * kMostPatience);
+}
+
+void TaskLosses::pause(Turn& turn, const Finding& finding) {
+  pauses_.note_silent(finding.member.task, Silence{turn.now});
+  if (checkpointing_.is_owed_by(finding.member))
+    checkpointing_.abandon(turn, to_string(finding.member.task) + " is silent");
+  const std::string reason = to_string(Cause{finding.member.task, finding.why}) + "; waiting for it to return";
+  pausing_.tell_workers(turn, true, reason);
+  condition_.set(turn, JobState::kPaused, reason);
+}
+
+}  // namespace disttrain::chiefd
