@@ -68,7 +68,6 @@ class Membership {
   // wait for). Ends it at once if no chief is there or the chief goes away, or on a second call; and when
   // Heartbeat::work hasn't grown for `patience`.
   void leave(Duration patience, const std::string& what);
-  bool is_leaving() const { return is_leaving_; }
 
   // What the task waits for before it is ready; "": it is registered with the chief.
   std::string waits_for() const;

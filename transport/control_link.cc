@@ -43,16 +43,15 @@ void ControlLink::on_frame(const wire::FrameHeader& header, Bytes control, Bytes
   const auto blob = std::move(blob_);  // freed at the end of the call; the handler may destroy this link
   if (header.type == wire::FrameType::kWelcome || header.type == wire::FrameType::kRefused) {
     const auto answer = wire::decode_hello_answer(header.type, control);
-    return answer ? handler_.on_answer(*answer) : drop(answer.error().message);
+    if (answer) return handler_.on_answer(*answer);
+    ++dropped_;
+    return;
   }
   auto message = wire::decode_control(header.type, control, payload);
-  if (!message) return drop(message.error().message);
-  handler_.on_message(std::move(*message));
-}
-
-void ControlLink::drop(std::string why) {
-  ++dropped_;
-  last_dropped_ = std::move(why);
+  if (message)
+    handler_.on_message(std::move(*message));
+  else
+    ++dropped_;
 }
 
 Result<Hello> hello_of(const Arrival& arrival) {

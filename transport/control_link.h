@@ -48,8 +48,6 @@ class ControlLink final : private ConnectionHandler {
   std::size_t queued_bytes() const { return connection_->queued_bytes(); }
   // Frames dropped because this version doesn't know them or can't decode them.
   std::uint64_t dropped() const { return dropped_; }
-  // What was wrong with the last dropped frame.
-  const std::string& last_dropped() const { return last_dropped_; }
 
  private:
   Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes control) override;
@@ -58,13 +56,11 @@ class ControlLink final : private ConnectionHandler {
   void on_closed(const Error& why) override { handler_.on_closed(why); }
 
   void send_frame(wire::FrameType type, Bytes control, Bytes payload);
-  void drop(std::string why);
 
   const std::unique_ptr<Connection> connection_;
   ControlHandler& handler_;
   std::unique_ptr<std::byte[]> blob_;  // memory for the blob being received; pages are touched only as its bytes arrive
   std::uint64_t dropped_ = 0;
-  std::string last_dropped_;
 };
 
 // Decodes an arrival's hello. kConfig, with a sentence that names both versions, for a hello of another version.

@@ -172,7 +172,6 @@ TEST_F(MembershipTest, LeavesWhenTheChiefLetsItGo) {
   join();
   membership_->leave(hours(1), "its step");
   ASSERT_TRUE(chief_hears<LeaveRequest>());
-  EXPECT_TRUE(membership_->is_leaving());
   EXPECT_FALSE(has_ended_);
   ASSERT_TRUE(chief_->link->send(LeaveGranted{}));
   EXPECT_TRUE(until([this] { return has_ended_; }));

@@ -346,7 +346,6 @@ TEST_F(Tcp, AControlLinkDropsWhatItDoesNotKnowAndGoesOn) {
   say(fd, frame(FrameType::kControl, wire::encode(wire::ControlMessage(JobClosed{JobId(4)}))->bytes, {}));
   ASSERT_TRUE(run_until(loop, [&] { return chief.messages.size() == 1; }));
   EXPECT_EQ(link.dropped(), 2u);
-  EXPECT_NE(link.last_dropped().find("can't read message ControlMessage"), std::string::npos) << link.last_dropped();
 }
 
 }  // namespace
