@@ -59,13 +59,13 @@ Problem state_fits_stage(const JobParts& job) {
     case Stage::kRoster:
       fits = is_any({JobState::kStarting, JobState::kPaused});
       break;
-    case Stage::kTrain:
-      fits = is_at_work;
-      break;
     case Stage::kReclaim:
+    case Stage::kTrain:
     case Stage::kSettle:
     case Stage::kFinalCut:
-      fits = is_at_work || state == JobState::kEvaluating;
+      // A chief that takes the job up shows the state that the journal has. That is kEvaluating where the former chief
+      // was killed during the last evaluation, and kStarting where its record of the state was torn.
+      fits = is_at_work || state == JobState::kEvaluating || state == JobState::kStarting;
       break;
     case Stage::kEvaluate:
       fits = is_any({JobState::kEvaluating, JobState::kPaused});
