@@ -32,7 +32,7 @@ void Fences::fence(Turn& turn, const Member& worker, std::optional<Ticket> after
   }
 }
 
-// The time that the chief's own disk took is nobody else's fault.
+// The shards' time begins when they are asked: they don't pay for the chief's disk.
 void Fences::on_persisted(Turn& turn, Ticket persisted) {
   for (Fence& fence : fences_) {
     if (fence.held != persisted) continue;
@@ -41,7 +41,7 @@ void Fences::on_persisted(Turn& turn, Ticket persisted) {
   }
 }
 
-// A peer may name any task; clocks are kept of those that this chief knows or has asked about.
+// A peer may name any task. Clocks are kept only of tasks that this chief knows or has asked about.
 void Fences::on_fenced(Turn& turn, const WorkerFenced& fenced) {
   bool is_asked = false;
   for (Fence& fence : fences_) {

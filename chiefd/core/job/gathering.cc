@@ -54,8 +54,8 @@ void Gathering::resume(Turn& turn) {
 }
 
 // Waits for all tasks of the cluster file, but for not much longer than every ps, every rank and the least number of
-// workers need. The first time that number is also what the submitter starts itself: a job that began with those of
-// them that are quickest would be another one each time.
+// workers need. At the first start that number includes the workers that the submitter starts itself: a job that began
+// with the quickest of them would be another job each time.
 void Gathering::gather(Turn& turn) {
   std::map<TaskId, Member> there;
   for (const auto& [id, task] : turn.tasks.all())
@@ -95,7 +95,7 @@ void Gathering::describe(Turn& turn, const std::vector<Member>& workers) {
   turn.send(workers.front().task, DescribeJob{setup_.id, setup_.submission.toml});
 }
 
-// Nothing is held anywhere yet: if one of those who are counted on is gone, begin again with who is there.
+// No task holds anything yet: if a task of the plan is gone, the job gathers again.
 void Gathering::on_finding(Turn& turn, const Finding& finding) {
   const Member& member = finding.member;
   const bool is_good = finding.what == Finding::What::kJoined || finding.what == Finding::What::kReturned;
@@ -132,7 +132,7 @@ void Gathering::ask_folder(Turn& turn) {
   folder_.ask_newest(turn);
 }
 
-// Named once, for all shards and all generations.
+// The path is resolved once, for all shards and all generations.
 void Gathering::find_init(Turn& turn) {
   if (generation_.restore() || !setup_.has_init() || !generation_.init_path().empty()) return place_model(turn);
   stage_.enter(Stage::kInit);
@@ -174,8 +174,6 @@ void Gathering::extend(Instant until) {
   until_ = std::max(until_, until);
 }
 
-// All tasks of the cluster file, and each rank: a rank may be of a task that the file doesn't name. If these are there
-// and job.min_workers asks for more, so many.
 std::vector<Awaited> Gathering::missing(const Tasks& tasks) const {
   const Instant since = until_ - setup_.timeouts.setup;
   std::vector<Awaited> missing;

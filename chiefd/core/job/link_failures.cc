@@ -47,8 +47,9 @@ void LinkFailures::on_accusation(Turn& turn, const Member& from, const Accusatio
   if (accusation.lasts >= setup_.timeouts.unreachable) judge(turn, from, link);
 }
 
-// A worker that was removed begins anew: its link is no better for that. Accusations of a ps that is lost may come
-// later than its loss: another process of it has no such links.
+// A worker that was removed comes back as another process, and its link may still be broken. A ps that is lost takes
+// its broken links with it: the next process has none yet. Accusations may come after the loss, so the links are
+// forgotten when that process joins, too.
 void LinkFailures::on_finding(const Turn& turn, const Finding& finding) {
   const Member& member = finding.member;
   const bool is_lost = finding.what == Finding::What::kLost;
@@ -147,7 +148,6 @@ void LinkFailures::review(Turn& turn) {
   if (pauses_.note_links_back(is_back)) pausing_.resume(turn, "the links are back");
 }
 
-// What a worker says that was asked which of invitations_.ps_to_reach() it reaches.
 void LinkFailures::note_reach(Turn& turn, const Member& from, const std::vector<Member>& unreachable) {
   for (const auto& [id, task] : turn.tasks.all()) {
     if (id.role != Role::kPs) continue;

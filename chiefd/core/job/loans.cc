@@ -87,7 +87,7 @@ void Loans::grant(Turn& turn, const Lending::Loan& loan) {
   }
 }
 
-// The last grant of all never overtakes one that is still being written.
+// "Nothing follows" never overtakes a grant that is still being written.
 void Loans::lend(Turn& turn) {
   if (!is_allowed_) return;
   const Lending::Loans loans = lending_.lend(workers_.roster().members, workers_.unfinished().size());

@@ -39,7 +39,7 @@ void Membership::lose(Turn& turn, const Member& worker, const std::string& why, 
   // What is being written for it must not reach its successor.
   held_.drop_sends_to(worker.task);
   tell_loss(turn, worker, why, loss);
-  // If it lives: as another incarnation it may come back. Not to the one that took its place.
+  // If the process lives it may come back as another incarnation. A process that took its place isn't told.
   if (turn.tasks.is_current(worker))
     turn.send(worker.task,
               CloseJob{setup_.id, generation_.number(), "the job goes on without this task: " + why, true});
@@ -70,7 +70,7 @@ void Membership::tell_loss(Turn& turn, const Member& worker, const std::string& 
   }
 }
 
-// Of each task the last incarnation that was lost is enough to know: nothing is heard of those before it.
+// Of each task only the newest lost incarnation is remembered: older ones are never heard again.
 void Membership::forget_predecessors(const Member& worker) {
   for (const Member& member : workers_.predecessors_of(worker)) {
     if (fences_.is_fencing(member)) continue;

@@ -49,7 +49,8 @@ void Regathering::explain(const std::string& shortage) {
   condition_.explain(to_string(rollbacks_.current()->cause) + "; " + shortage);
 }
 
-// Its owners, in whatever process they are now; after a while whoever is there.
+// Takes the same owners, in the processes that stand in their places now. After Timeouts::silent_ps it takes any ps
+// tasks.
 bool Regathering::regather_ps(Turn& turn, std::string& problem) {
   const auto take_them = [&] {
     generation_.keep_owners(turn.tasks);
@@ -80,7 +81,6 @@ bool Regathering::regather_ps(Turn& turn, std::string& problem) {
   return false;
 }
 
-// With the owners as they are: those workers suffice that reach all of them.
 bool Regathering::can_train_with(const Tasks& tasks) const {
   if (setup_.waits_for_lost()) return false;
   const auto workers = std::count_if(tasks.all().begin(), tasks.all().end(), [this](const auto& entry) {
@@ -121,8 +121,7 @@ std::size_t Regathering::fewest_workers() const {
   return setup_.waits_for_lost() ? workers_.ranks().size() : setup_.least_workers();
 }
 
-// A ps may be back with less memory, and more workers be there than before. Those for whom there is none stay out, as
-// one that would join does.
+// A ps may be back with less memory, and there may be more workers than before. Workers without memory stay out.
 bool Regathering::regather_memory(Turn& turn) {
   std::vector<Member> roster = workers_.roster().members;
   if (const Status placed = generation_.make_places(turn.tasks, fewest_workers(), roster.size()); !placed) {
@@ -161,7 +160,7 @@ std::vector<Awaited> Regathering::missing_ps(const Tasks& tasks) const {
   return missing;
 }
 
-// For the generation to come.
+// The worker can be in the next generation.
 bool Regathering::is_ready(const Task& task, Instant now) const {
   const TaskId id = task.member.task;
   if (id.role != Role::kWorker || !task.takes_work() || !candidates_.is_prepared(task.member)) return false;
