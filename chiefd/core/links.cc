@@ -30,9 +30,4 @@ std::string Links::text(Instant now, const Link& link) const {
          (lasts > Duration::zero() ? " for " + format_duration(lasts) : "") + ")";
 }
 
-std::string in_tenths(Duration duration) {
-  const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count() / 100;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
-}
-
 }  // namespace disttrain::chiefd

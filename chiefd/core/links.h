@@ -43,7 +43,4 @@ class Links {
   std::map<Link, Outage> broken_;
 };
 
-// "3.2 s".
-std::string in_tenths(Duration duration);
-
 }  // namespace disttrain::chiefd

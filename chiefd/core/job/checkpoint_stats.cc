@@ -1,4 +1,5 @@
 #include "chiefd/core/job/checkpoint_stats.h"
+#include "common/format_duration.h"
 
 #include <algorithm>
 
@@ -24,11 +25,6 @@ Costs costs_of(const Attempt& attempt) {
   return costs;
 }
 
-std::string ms(Duration duration) {
-  const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
-  return std::to_string(microseconds / 1000.0).substr(0, 6) + " ms";
-}
-
 }  // namespace
 
 void CheckpointStats::note_committed(const Attempt& attempt, Instant now) {
@@ -49,9 +45,9 @@ CheckpointFigures CheckpointStats::figures(Instant now) const {
 
 std::string describe_costs(const Attempt& attempt, Instant now) {
   const Costs costs = costs_of(attempt);
-  return std::to_string(costs.bytes) + " bytes; the largest of each shard: copy " + ms(costs.cut) +
-         " at a time, parking " + ms(costs.parked) + ", writing " + ms(costs.writing) + "; whole " +
-         ms(now - attempt.began);
+  return std::to_string(costs.bytes) + " bytes; the largest of each shard: copy " + format_duration(costs.cut) +
+         " at a time, parking " + format_duration(costs.parked) + ", writing " + format_duration(costs.writing) +
+         "; whole " + format_duration(now - attempt.began);
 }
 
 }  // namespace disttrain::chiefd

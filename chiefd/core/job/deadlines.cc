@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "chiefd/core/job/parts.h"
+#include "common/format_duration.h"
 
 namespace disttrain::chiefd {
 
@@ -64,7 +65,7 @@ void Deadlines::give_up(Turn& turn, const std::string& what) {
 }
 
 std::string Deadlines::limit() const {
-  return std::to_string(static_cast<long>(to_seconds(setup_.timeouts.setup))) + " s";
+  return format_duration(setup_.timeouts.setup);
 }
 
 // A table.

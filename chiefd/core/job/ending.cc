@@ -87,7 +87,7 @@ void Ending::on_all_finished(Turn& turn) {
   stage_.await(turn.now, {pacer}, turn.now + setup_.answer_limit());
   const Roster& roster = workers_.change(workers_.living());
   held_.hold(turn.persist(RosterRecord{setup_.id, generation_.number(), roster}),
-             Send{pacer.task, SetRoster{setup_.id, generation_.number(), roster}, std::nullopt});
+             Send{pacer.task, SetRoster{setup_.id, generation_.number(), roster}});
 }
 
 void Ending::evaluate(Turn& turn, Loss loss) {

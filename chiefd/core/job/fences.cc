@@ -26,7 +26,7 @@ void Fences::fence(Turn& turn, const Member& worker, std::optional<Ticket> after
   fences_.push_back(std::move(fence));
   for (const Member& ps : generation_.holders()) {
     if (after)
-      held_.hold(*after, Send{ps.task, FenceWorker{setup_.id, generation_.number(), worker}, std::nullopt});
+      held_.hold(*after, Send{ps.task, FenceWorker{setup_.id, generation_.number(), worker}});
     else
       turn.send(ps.task, FenceWorker{setup_.id, generation_.number(), worker});
   }

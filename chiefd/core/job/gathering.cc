@@ -92,7 +92,7 @@ void Gathering::describe(Turn& turn, const std::vector<Member>& workers) {
   workers_.choose(workers);
   condition_.explain(to_string(workers.front().task) + " reads the data and builds the model");
   stage_.await(turn.now, {workers.front()}, turn.now + setup_.timeouts.setup);
-  turn.send(workers.front().task, DescribeJob{setup_.id, setup_.submission.toml});
+  turn.send(workers.front().task, DescribeJob{setup_.id, setup_.shared_config()});
 }
 
 // No task holds anything yet: if a task of the plan is gone, the job gathers again.

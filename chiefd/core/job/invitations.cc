@@ -29,11 +29,11 @@ void Invitations::invite(Turn& turn, const Member& worker) {
   if (is_lost || candidates_.is_invited(worker) || candidates_.is_prepared(worker)) return;
   if (members_.uses(worker) && stage_.is(Stage::kTrain)) return;
   candidates_.invite(worker, turn.now);
-  turn.send(worker.task, DescribeJob{setup_.id, setup_.submission.toml, ps_to_reach(turn.tasks)});
+  turn.send(worker.task, DescribeJob{setup_.id, setup_.shared_config(), ps_to_reach(turn.tasks)});
 }
 
 void Invitations::repeat(Turn& turn, const Member& worker) const {
-  turn.send(worker.task, DescribeJob{setup_.id, setup_.submission.toml, ps_to_reach(turn.tasks)});
+  turn.send(worker.task, DescribeJob{setup_.id, setup_.shared_config(), ps_to_reach(turn.tasks)});
 }
 
 void Invitations::invite_all(Turn& turn) {

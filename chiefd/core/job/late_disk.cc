@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "chiefd/core/job/parts.h"
+#include "common/format_duration.h"
 
 namespace disttrain::chiefd {
 
@@ -25,8 +26,7 @@ void LateDisk::review(Turn& turn) {
   if (std::exchange(unwritten_, oldest) != oldest || !oldest) unwritten_since_ = turn.now;
   const Duration late = turn.now - unwritten_since_;
   if (late > setup_.timeouts.silent) excuse(since_tick);
-  const std::string reason =
-      "the chief's own disk has taken no record for " + std::to_string(static_cast<long>(to_seconds(late))) + " s";
+  const std::string reason = "the chief's own disk has taken no record for " + format_duration(late);
   if (stage_.is(Stage::kClose) && !closing_.is_end_written()) return review_end(turn, late, reason);
   if (late > setup_.timeouts.setup)
     return ending_.fail(

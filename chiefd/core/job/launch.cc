@@ -5,16 +5,11 @@
 
 #include "chiefd/core/job/parts.h"
 #include "chiefd/core/job/step_targets.h"
+#include "common/format_duration.h"
 #include "common/mutant.h"
 
 namespace disttrain::chiefd {
-namespace {
-
-std::string milliseconds(Duration duration) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) + " ms";
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Launch::Launch(JobParts& parts)
     : setup_(parts.setup),
@@ -62,24 +57,22 @@ void Launch::create_shards(Turn& turn) {
 }
 
 void Launch::ask_to_create(Turn& turn, const Member& ps) {
-  turn.send(
-      ps.task,
-      CreateShards{.job = setup_.id,
-                   .generation = generation_.number(),
-                   .token = generation_.token(),
-                   .job_toml = setup_.submission.toml,
-                   .layout = generation_.layout(),
-                   .owners = generation_.owners(),
-                   .roster = workers_.roster(),
-                   .warmup_steps = setup_.submission.warmup_steps,
-                   .train_records = generation_.described()->train_records,
-                   .places = generation_.places(),
-                   .checkpoint_folder =
-                       setup_.takes_checkpoints() ? setup_.config().checkpoint.directory + "/" + setup_.name() : "",
-                   .checkpoint_mark = folder_.mark(),
-                   .restore_path = generation_.restore() ? generation_.restore()->path : "",
-                   .init_path = generation_.restore() ? "" : generation_.init_path()},
-      effective_steps());
+  turn.send(ps.task, CreateShards{.job = setup_.id,
+                                  .generation = generation_.number(),
+                                  .token = generation_.token(),
+                                  .config = resolved_config(setup_, generation_),
+                                  .layout = generation_.layout(),
+                                  .owners = generation_.owners(),
+                                  .roster = workers_.roster(),
+                                  .warmup_steps = setup_.submission.warmup_steps,
+                                  .train_records = generation_.described()->train_records,
+                                  .places = generation_.places(),
+                                  .checkpoint_folder = setup_.takes_checkpoints()
+                                                           ? setup_.config().checkpoint.directory + "/" + setup_.name()
+                                                           : "",
+                                  .checkpoint_mark = folder_.mark(),
+                                  .restore_path = generation_.restore() ? generation_.restore()->path : "",
+                                  .init_path = generation_.restore() ? "" : generation_.init_path()});
 }
 
 void Launch::open(Turn& turn) {
@@ -118,7 +111,7 @@ OpenJob Launch::order_to_open(const Member& worker) const {
   return OpenJob{.job = setup_.id,
                  .generation = generation_.number(),
                  .token = generation_.token(),
-                 .job_toml = setup_.submission.toml,
+                 .config = resolved_config(setup_, generation_),
                  .layout = generation_.layout(),
                  .owners = generation_.owners(),
                  .roster = workers_.roster(),
@@ -128,7 +121,7 @@ OpenJob Launch::order_to_open(const Member& worker) const {
 }
 
 void Launch::ask_to_open(Turn& turn, const Member& worker) {
-  turn.send(worker.task, order_to_open(worker), effective_steps());
+  turn.send(worker.task, order_to_open(worker));
 }
 
 void Launch::start_training(Turn& turn) {
@@ -173,13 +166,9 @@ void Launch::end_rollback(Turn& turn) {
   events_.tell(turn, kRolledBack, 2,
                "generation " + std::to_string(generation_.number().value) + " goes on at step " + std::to_string(from) +
                    " (" + (generation_.restore() ? generation_.restore()->path : "initial values") + "), " +
-                   (rollback.is_step_known ? known : unknown) + milliseconds(turn.now - rollback.began) +
+                   (rollback.is_step_known ? known : unknown) + format_duration(turn.now - rollback.began) +
                    " after: " + to_string(rollback.cause),
                rollback.cause.task, rollback.cause.reason);
-}
-
-std::uint64_t Launch::effective_steps() const {
-  return chiefd::effective_steps(setup_, generation_);
 }
 
 }  // namespace disttrain::chiefd

@@ -45,8 +45,6 @@ class Launch {
   void ask_to_create(Turn& turn, const Member& ps);
   void ask_to_open(Turn& turn, const Member& worker);
   OpenJob order_to_open(const Member& worker) const;
-  // What the pacer counts to.
-  std::uint64_t effective_steps() const;
 
  private:
   Step clock_of(const Member& worker) const;

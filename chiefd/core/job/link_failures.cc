@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "chiefd/core/job/parts.h"
+#include "common/format_duration.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -77,7 +78,7 @@ void LinkFailures::mend(Turn& turn, const Links::Link& link) {
   if (!outage.empty() && outage.mapped().is_told)
     events_.tell(turn, kLinkBack, 1,
                  to_string(link.from) + " reaches " + to_string(link.to) + " again, after " +
-                     in_tenths(turn.now - outage.mapped().since),
+                     format_duration(turn.now - outage.mapped().since),
                  link.from);
 }
 
@@ -122,7 +123,7 @@ void LinkFailures::wait_for_links(Turn& turn, TaskId ps) {
     ++count;
     links_.set_told(link);
     links += (links.empty() ? "" : ", ") + to_string(worker) + " for " +
-             in_tenths(turn.now - links_.broken().at(link).since);
+             format_duration(turn.now - links_.broken().at(link).since);
   }
   const std::string why = std::to_string(count) + " of " + std::to_string(all.size()) +
                           (all.size() == 1 ? " worker" : " workers") + " can't reach " + to_string(ps) +

@@ -75,9 +75,8 @@ void Loans::grant(Turn& turn, const Lending::Loan& loan) {
     const Ticket ticket = turn.persist(GrantRecord{setup_.id, generation_.number(), loan.to, loan.lease});
     if (DISTTRAIN_MUTANT(kGrantNotDurable))
       return turn.send(loan.to.front().task, LeaseGrant{setup_.id, generation_.number(), loan.lease, loan.last, {}});
-    return held_.hold(ticket,
-                      Send{loan.to.front().task, LeaseGrant{setup_.id, generation_.number(), loan.lease, loan.last, {}},
-                           std::nullopt});
+    return held_.hold(
+        ticket, Send{loan.to.front().task, LeaseGrant{setup_.id, generation_.number(), loan.lease, loan.last, {}}});
   }
   for (std::uint32_t rank = 0; rank < loan.to.size(); ++rank) {
     if (workers_.is_lost(loan.to[rank])) continue;
@@ -102,8 +101,7 @@ void Loans::lend(Turn& turn) {
   }
   for (const Member& worker : loans.left_without) {
     Send message{worker.task,
-                 LeaseGrant{setup_.id, generation_.number(), std::nullopt, true, workers_.roster().version},
-                 std::nullopt};
+                 LeaseGrant{setup_.id, generation_.number(), std::nullopt, true, workers_.roster().version}};
     if (held_.is_empty() || setup_.is_sync())
       turn.tasks.send(std::move(message), turn.actions);
     else

@@ -84,7 +84,7 @@ void Membership::change_roster(Turn& turn, std::vector<Member> members, const st
   const Ticket ticket = turn.persist(RosterRecord{setup_.id, generation_.number(), roster});
   if (lost) fences_.fence(turn, *lost, ticket);
   const TaskId pacer = generation_.pacer().task;
-  held_.hold(ticket, Send{pacer, SetRoster{setup_.id, generation_.number(), roster}, std::nullopt});
+  held_.hold(ticket, Send{pacer, SetRoster{setup_.id, generation_.number(), roster}});
   if (DISTTRAIN_MUTANT(kRosterNotDurable)) turn.send(pacer, SetRoster{setup_.id, generation_.number(), roster});
   // Blocks of steps are lent to a roster: those of this one are made from the ledger in the pacer's answer.
   if (setup_.is_sync()) loans_.forbid();
@@ -174,7 +174,7 @@ void Membership::join(Turn& turn, const Member& worker) {
   change_roster(turn, std::move(members), std::nullopt);
   choose_evaluator(turn);
   // Its channels are refused until the pacer has the roster, and dialled again until they aren't.
-  held_.hold(turn.last_ticket, Send{worker.task, launch_.order_to_open(worker), launch_.effective_steps()});
+  held_.hold(turn.last_ticket, Send{worker.task, launch_.order_to_open(worker)});
   quorum_.check(turn);
 }
 

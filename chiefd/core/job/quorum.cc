@@ -4,6 +4,7 @@
 
 #include "chiefd/core/job/absent.h"
 #include "chiefd/core/job/parts.h"
+#include "common/format_duration.h"
 
 namespace disttrain::chiefd {
 
@@ -47,10 +48,7 @@ void Quorum::check(Turn& turn) {
   const Instant newest_work = work_clock_.newest_work(turn.tasks, candidates_.invited_members());
   const Duration limit = setup_.timeouts.setup;
   if (turn.now - std::max(pauses_.short_since(), newest_work) < limit) return;
-  ending_.fail(
-      turn,
-      Error{ErrorCode::kUnavailable, problem + " for " + std::to_string(static_cast<long>(to_seconds(limit))) + " s"},
-      std::nullopt);
+  ending_.fail(turn, Error{ErrorCode::kUnavailable, problem + " for " + format_duration(limit)}, std::nullopt);
 }
 
 // Why the job can't train with the workers that it has. "": it can.

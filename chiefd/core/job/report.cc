@@ -5,7 +5,6 @@
 #include "chiefd/core/job/absent.h"
 #include "chiefd/core/job/parts.h"
 #include "chiefd/core/job/step_targets.h"
-#include "common/update/schedule.h"
 
 namespace disttrain::chiefd {
 
@@ -75,8 +74,7 @@ void JobReport::add_progress(JobStatus& status, Instant now) const {
   }
   status.examples = report.examples;
   status.loss = progress_.loss();
-  status.learning_rate = update::learning_rate(setup_.config().train, status.global_step,
-                                               std::max<std::size_t>(1, workers_.roster().members.size()));
+  if (report.learning_rate > 0.0) status.learning_rate = report.learning_rate;
   status.epoch = report.complete_epochs;
   status.late = report.late;
   status.skipped = report.skipped;

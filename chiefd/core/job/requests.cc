@@ -29,7 +29,7 @@ void Requests::on_reconnect(Turn& turn, const TaskHello& hello) {
   const bool is_awaited = stage_.awaits(member);
   switch (stage_.at()) {
     case Stage::kDescribe:
-      if (is_awaited) turn.send(member.task, DescribeJob{setup_.id, setup_.submission.toml});
+      if (is_awaited) turn.send(member.task, DescribeJob{setup_.id, setup_.shared_config()});
       break;
     case Stage::kCreate:
       if (is_awaited) launch_.ask_to_create(turn, member);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "chiefd/core/events.h"
@@ -24,6 +25,8 @@ struct JobSetup {
   JournalId journal{};               // of the marks in checkpoint folders
 
   const JobConfig& config() const { return submission.config; }
+  // For a worker that is asked what the job is; later tasks get resolved_config() of step_targets.h.
+  SharedJobConfig shared_config() const { return std::make_shared<const JobConfig>(config()); }
   const std::string& name() const { return config().job.name; }
   bool takes_checkpoints() const { return !config().checkpoint.directory.empty(); }
   bool has_init() const { return !config().checkpoint.init_from.empty(); }

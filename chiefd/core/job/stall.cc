@@ -5,16 +5,13 @@
 #include <string>
 
 #include "chiefd/core/job/parts.h"
+#include "common/format_duration.h"
 
 namespace disttrain::chiefd {
 namespace {
 
 // A worker that evaluates may make the others wait for longer than a step ever should.
 constexpr int kEvaluationPatience = 10;
-
-std::string seconds(Duration duration) {
-  return std::to_string(static_cast<long>(to_seconds(duration))) + " s";
-}
 
 }  // namespace
 
@@ -38,7 +35,7 @@ void Stall::check(Turn& turn) {
   if (const std::optional<Fences::Late> late = fences_.find_late(turn))
     return recovery_.recover(
         turn, {late->debtor.task, "it heartbeats, but didn't fence " + to_string(late->worker.task) + " within " +
-                                      seconds(setup_.answer_limit())});
+                                      format_duration(setup_.answer_limit())});
   if (pauses_.is_short()) return;
   const Duration patience =
       setup_.config().job.stall_timeout * (training_.is_evaluating(turn.tasks) ? kEvaluationPatience : 1);
@@ -54,7 +51,7 @@ void Stall::fail(Turn& turn, Duration patience) {
     if (const std::string own = reachability_.links_of(turn.now, worker); !own.empty())
       links += (links.empty() ? "" : "; ") + own;
   ending_.fail(turn,
-               Error{ErrorCode::kFailed, "no step for " + seconds(patience) + " at step " +
+               Error{ErrorCode::kFailed, "no step for " + format_duration(patience) + " at step " +
                                              std::to_string(progress_.step().value) + ": " +
                                              (links.empty() ? "" : links + "; ") + cause.reason},
                links.empty() ? std::optional(cause.task) : std::nullopt);
@@ -70,7 +67,7 @@ RootCause Stall::who_is_waited_for(const Tasks& tasks) const {
     if (task == nullptr) continue;
     const Heartbeat& heartbeat = task->heartbeat;
     phases += (phases.empty() ? "" : ", ") + to_string(worker.task) + " is in " + to_string(heartbeat.phase) + " for " +
-              seconds(heartbeat.in_phase);
+              format_duration(heartbeat.in_phase);
     const bool works = heartbeat.phase == Phase::kInput || heartbeat.phase == Phase::kCompute ||
                        heartbeat.phase == Phase::kEvaluate || heartbeat.phase == Phase::kIdle;
     if (works && (slowest == nullptr || heartbeat.in_phase > slowest->heartbeat.in_phase)) slowest = task;

@@ -53,6 +53,12 @@ std::uint64_t effective_steps(const JobSetup& setup, const GenerationPlan& gener
   return smaller_limit(train.steps, train.epochs * ceil_div(generation.described()->train_records, train.batch_size));
 }
 
+SharedJobConfig resolved_config(const JobSetup& setup, const GenerationPlan& generation) {
+  auto resolved = std::make_shared<JobConfig>(setup.config());
+  resolved->train.steps = effective_steps(setup, generation);
+  return resolved;
+}
+
 std::uint64_t steps_target(const JobSetup& setup, const GenerationPlan& generation, const Progress& progress,
                            const Workers& workers) {
   const TrainSection& train = setup.config().train;

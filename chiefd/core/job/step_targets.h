@@ -14,6 +14,9 @@ namespace disttrain::chiefd {
 // 0: no limit.
 std::uint64_t effective_steps(const JobSetup& setup, const GenerationPlan& generation);
 
+// What every task that trains goes by: the configuration with the effective number of steps.
+SharedJobConfig resolved_config(const JobSetup& setup, const GenerationPlan& generation);
+
 // For the status: where the job will end, as far as that is known. 0: not known.
 std::uint64_t steps_target(const JobSetup& setup, const GenerationPlan& generation, const Progress& progress,
                            const Workers& workers);

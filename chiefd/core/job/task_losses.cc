@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "chiefd/core/job/parts.h"
+#include "common/format_duration.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -81,8 +82,7 @@ bool TaskLosses::check_silence(Turn& turn) {
     if (silence.is_link)
       recovery_.recover(turn, {std::nullopt, silence.why}, Loss::kLink);
     else
-      recovery_.recover(turn,
-                        {task, "it has been silent for " + std::to_string(static_cast<long>(to_seconds(lasts))) + " s"},
+      recovery_.recover(turn, {task, "it has been silent for " + format_duration(lasts)},
                         turn.tasks.find(task)->leaving ? Loss::kLeft : Loss::kCounts);
     return true;
   }

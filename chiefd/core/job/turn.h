@@ -23,10 +23,8 @@ struct Turn {
     actions.push_back(Persist{next_ticket(), std::move(record)});
     return last_ticket;
   }
-  // Nothing goes to a task whose connection is away: see Tasks::send(). `train_steps`: see Send.
-  void send(TaskId task, ToTask message, std::optional<std::uint64_t> train_steps = {}) {
-    tasks.send(Send{task, std::move(message), train_steps}, actions);
-  }
+  // Nothing goes to a task whose connection is away: see Tasks::send().
+  void send(TaskId task, ToTask message) { tasks.send(Send{task, std::move(message)}, actions); }
   void send_to(const std::vector<Member>& members, const ToTask& message) {
     for (const Member& member : members) send(member.task, message);
   }
