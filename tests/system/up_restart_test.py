@@ -49,7 +49,7 @@ class UpRestartTest(SystemTest):
         """Checks that the job finished with another process of the task at the same address, and that `up` reported
         it."""
         result = self.assert_finished(outcome)
-        self.assertRegex(outcome.err, rf"{task} \(pid \d+\) was killed by signal 9 \(Killed\); starting it again")
+        self.assertRegex(outcome.err, rf"{task} \(pid \d+\) was killed by signal 9 \(Killed\); restarting it")
         old, new = self.task(before, task), self.task(result, task)
         self.assertNotEqual(old["pid"], new["pid"])
         self.assertEqual(old["address"], new["address"])
@@ -174,7 +174,7 @@ class UpRestartTest(SystemTest):
         outcome = self.stop_job(process)
         self.assertEqual(outcome.json["recoveries"], 0)
         self.assertRegex(outcome.err, r"ended with exit code 69 \(can't write .*/journal: No space left on device: free "
-                                      r"space on that disk, .*\); starting it again")
+                                      r"space on that disk, .*\); restarting it")
 
     def test_ps_killed_twice_costs_two_recoveries(self):
         process, story, status = self.start_job()
@@ -199,7 +199,7 @@ class UpRestartTest(SystemTest):
         os.kill(self.pid_of(status, "worker/1"), signal.SIGTERM)
         outcome = self.finish(process)
         self.assert_finished(outcome)
-        self.assertIn("it stays down: it left by itself", outcome.err)
+        self.assertIn("it stays down: it ended by itself", outcome.err)
 
 
 class KilledUpTest(SystemTest):
@@ -236,7 +236,7 @@ class KilledUpTest(SystemTest):
         result = self.assert_finished(outcome)
         self.assertEqual((result["id"], result["recoveries"]), (1, 1))
         self.assertEqual(result["examples"], EPOCHS * 6000)
-        self.assertIn("job 1 (quick) is there already: going on with it", outcome.err)
+        self.assertIn("job 1 (quick) exists already: following it", outcome.err)
 
     def test_another_job_of_that_name_is_refused_before_anything_trains(self):
         self.kill_up()

@@ -81,7 +81,7 @@ class VerbsTest(SystemTest):
         self.until_line(waiting, "running:")
         self.daemons[0].kill()
         for each in (process, waiting):
-            self.until_line(each, "trying for 15 s to reach it again", "stderr")
+            self.until_line(each, "trying to reconnect for 15 s", "stderr")
         process.send_signal(signal.SIGTERM)
         outcome = self.finish(process)
         self.assertIsNone(waiting.poll(), "without a signal `events -f` must still try to reach the chief")
@@ -135,10 +135,10 @@ class VerbsTest(SystemTest):
         self.assertEqual(sorted(told), sorted(set(told)))
         self.until_line(status, "stopped")
         watched = self.finish(status)
-        self.assertEqual((watched.code, watched.err.count("to reach it again")), (0, 1), str(watched))
+        self.assertEqual((watched.code, watched.err.count("trying to reconnect")), (0, 1), str(watched))
         logs.send_signal(signal.SIGINT)
         followed = self.finish(logs)
-        self.assertEqual((followed.code, followed.err.count("to reach it again")), (130, 1), str(followed))
+        self.assertEqual((followed.code, followed.err.count("trying to reconnect")), (130, 1), str(followed))
 
     def test_watched_status_goes_on_until_the_job_ends(self):
         number = self.verb("submit", "--detach", self.job("endless", train=LONG)).out.strip()

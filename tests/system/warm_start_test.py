@@ -67,7 +67,7 @@ class WarmStartTest(SystemTest):
         self.assert_refused(self.up(*self.warm(missing)), 66, str(missing))
         outcome = self.run_program("disttrain", "plan", *self.warm(missing))
         self.assertEqual(outcome.code, 0, str(outcome))
-        self.assertIn(f"init_from can't be looked at here, only by the ps: can't open {missing}", outcome.out)
+        self.assertIn(f"init_from can't be read on this host, only by the ps tasks: can't open {missing}", outcome.out)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// disttrain bench: a job for its figures: steps per second, and where the workers' time goes.
+// disttrain bench: trains a job to measure its steps per second and where the workers' time goes.
 #include <cstdlib>
 #include <iostream>
 
@@ -13,12 +13,12 @@ int bench(const UpOptions& options) {
   const bool is_running = !options.cluster.empty();
   if (is_running && (options.ps || options.workers))
     return daemon::report("disttrain bench",
-                          Error{ErrorCode::kUsage, "--ps and --workers are for a cluster of its own; " +
+                          Error{ErrorCode::kUsage, "--ps and --workers don't go with a cluster file; " +
                                                        options.cluster + " says which tasks there are"});
   if (is_running && options.no_restart)
     return daemon::report("disttrain bench",
-                          Error{ErrorCode::kUsage, "--no-restart is for a cluster of its own; the daemons of " +
-                                                       options.cluster + " are started elsewhere"});
+                          Error{ErrorCode::kUsage, "--no-restart doesn't go with a cluster file; the daemons of " +
+                                                       options.cluster + " run already"});
   const auto finished = is_running ? run_on_running_cluster(SubmitOptions{options.job, options.cluster, options.sets,
                                                                           options.json, false, options.warmup})
                                    : run_on_own_cluster(options);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Between attempts to reach a chief that may be starting just now; they double.
+// Between attempts to reach a chief that may still be starting. Each pause is twice the one before.
 constexpr Duration kFirstRetryPause = 50ms;
 constexpr Duration kLongestRetryPause = 1s;
 
@@ -54,7 +54,7 @@ Status ChiefClient::say_hello(Duration deadline) {
   frame.control = bytes;
 
   const std::string what = "an answer of chief/0 at " + target_.address;
-  // Shared: the dial may end after this call has given up.
+  // Shared, because the dial may end after this call has given up.
   auto dialled = std::make_shared<std::optional<Result<std::unique_ptr<transport::Connection>>>>();
   transport_->dial(loop_, target_.address, frame, deadline, [dialled](auto result) { *dialled = std::move(result); });
   if (Status done = wait(
@@ -108,8 +108,9 @@ Status ChiefClient::wait(Duration deadline, const std::function<bool()>& is_done
   while (!is_done()) {
     if (closed_) return fail(ErrorCode::kUnavailable, "lost chief/0 at " + target_.address + ": " + closed_->message);
     if (give_up_ && give_up_()) return fail(ErrorCode::kTemporary, "interrupted while waiting for " + for_what);
-    if (is_late) return fail(ErrorCode::kUnavailable, "waited " + format_duration(deadline) + " for " + for_what);
-    // This process may have been stopped for a while: what has arrived meanwhile is in time.
+    if (is_late)
+      return fail(ErrorCode::kUnavailable, "waited " + format_duration(deadline) + " for " + for_what);
+    // If this process was stopped (SIGSTOP) past the deadline, an answer that arrived meanwhile still counts.
     is_late = std::chrono::steady_clock::now() >= end;
     if (is_late) {
       loop_.restart();
@@ -122,7 +123,7 @@ Status ChiefClient::wait(Duration deadline, const std::function<bool()>& is_done
 }
 
 void ChiefClient::turn_until(std::chrono::steady_clock::time_point end) {
-  loop_.restart();  // it stops whenever it runs out of work
+  loop_.restart();  // a loop that ran out of work is stopped
   loop_.run_one_until(end);
 }
 
@@ -149,7 +150,7 @@ void ChiefClient::on_frame(const wire::FrameHeader& header, transport::Bytes con
       on_closed(answer.error());
     return;
   }
-  if (header.type != wire::FrameType::kControl && header.type != wire::FrameType::kBlob) return;  // of a later version
+  if (header.type != wire::FrameType::kControl && header.type != wire::FrameType::kBlob) return;  // a later version's
   auto message = wire::decode_control(header.type, control, payload);
   if (message)
     arrived_.push_back(std::move(*message));

@@ -1,7 +1,7 @@
 // The command line's side of the protocol: one connection to the chief, one request at a time.
 //
-// Calls run the loop until the answer is there, so that a verb reads from top to bottom; signals and children are
-// handled by the same loop meanwhile. Every wait has a deadline, and `give_up` ends it early.
+// A call runs the loop until the answer has arrived, so a verb reads from top to bottom. The same loop handles signals
+// and children meanwhile. Every wait has a deadline, and `give_up` ends it early.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -21,10 +21,10 @@
 
 namespace disttrain::cli {
 
-// Where the chief is, and the cluster that it must be of.
+// Where the chief is, and the cluster that it must belong to.
 struct ChiefTarget {
   std::string address;
-  std::string cluster;  // "" = whichever: status --chief
+  std::string cluster;  // "" = any: --chief
   std::uint64_t cluster_hash = 0;
 };
 
@@ -33,11 +33,13 @@ class ChiefClient final : private transport::ConnectionHandler {
   // `give_up` (may be empty) is asked after each turn of the loop.
   ChiefClient(asio::io_context& loop, std::function<bool()> give_up) : loop_(loop), give_up_(std::move(give_up)) {}
 
-  // Tries again until `deadline` where nobody listens yet, or closes at once: the chief may be starting or ending just
-  // now. kUnavailable: nobody listens, or no answer in time. kConfig: refused. Warnings go to stderr.
+  // Retries until `deadline` where nobody listens or the connection is closed at once: the chief may be starting or
+  // ending. kUnavailable: nobody listens, or no answer came in time. A refusal returns the chief's code. Warnings go to
+  // stderr.
   Status connect(const ChiefTarget& target, Duration deadline);
 
-  // A Refused is an error with its code. A lost connection: kUnavailable.
+  // Sends a request and waits for its answer. A Refused becomes an error with its code; a lost connection is
+  // kUnavailable.
   template <typename Answer>
   Result<Answer> ask(const wire::ControlMessage& request, Duration deadline) {
     auto message = exchange(request, deadline);
@@ -47,23 +49,22 @@ class ChiefClient final : private transport::ConnectionHandler {
                                           ", which doesn't belong to the request");
   }
 
-  // The next message that the chief sends by itself (logs -f). A Refused is an error with its code.
+  // Waits for the next message that the chief sends by itself (logs -f). A Refused becomes an error with its code.
   Result<wire::ControlMessage> next(Duration deadline);
 
-  // Whether the connection stands: after an answer that didn't come in time, the chief is there and says nothing.
+  // Whether the connection is open. If it still is after a timeout, the chief is there but silent.
   bool is_connected() const { return connection_ != nullptr && hello_answer_.has_value() && !closed_; }
 
-  // Turns the loop for so long. kTemporary: `give_up` ended it.
+  // Runs the loop for `pause`. kTemporary: `give_up` ended it.
   Status rest(Duration pause);
 
-  // One turn of the loop, at the latest until `end`: for what else happens on it.
+  // Runs one handler of the loop, or none if none is due before `end`.
   void turn_until(std::chrono::steady_clock::time_point end);
 
  private:
   Status say_hello(Duration deadline);
   Result<wire::ControlMessage> exchange(const wire::ControlMessage& request, Duration deadline);
   Status wait(Duration deadline, const std::function<bool()>& is_done, const std::string& for_what);
-  // Lets the loop turn for so long.
 
   Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;
   void on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) override;

@@ -1,5 +1,4 @@
-// Text by the columns that it takes on a terminal: one for each letter of UTF-8. Letters of two columns or none count
-// as one.
+// The width of text on a terminal. Each UTF-8 character counts as one column, even if the terminal uses two or none.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +16,14 @@ inline std::size_t columns_of(const std::string& text) {
   return columns;
 }
 
-// The first so many columns.
+// The first `columns` columns of `text`.
 inline std::string cut(const std::string& text, std::size_t columns) {
   for (std::size_t i = 0; i < text.size(); ++i)
     if (begins_letter(text[i]) && columns-- == 0) return text.substr(0, i);
   return text;
 }
 
-// Without what a terminal would obey, and where it knows ASCII only, without the rest.
+// Replaces control characters, which a terminal would obey, by "?"; without `utf8` all bytes beyond ASCII too.
 inline std::string plain(std::string text, bool utf8) {
   for (char& byte : text) {
     const auto code = static_cast<unsigned char>(byte);

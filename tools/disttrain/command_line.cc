@@ -15,13 +15,14 @@ namespace disttrain::cli {
 
 namespace {
 
-constexpr char kClusterHelp[] = "cluster file; else $DISTTRAIN_CLUSTER, the live `up`, /etc/disttrain/cluster.toml";
-constexpr char kJobHelp[] = "number or name; default: the running or the last one";
+constexpr char kClusterHelp[] =
+    "cluster file; default: $DISTTRAIN_CLUSTER, else the live `up`, else /etc/disttrain/cluster.toml";
+constexpr char kJobHelp[] = "number or name of a job; default: the running job, else the last";
 constexpr char kChiefHelp[] = "HOST:PORT of the chief, instead of a cluster file";
-constexpr char kNoRestartHelp[] = "a daemon that ends stays down; a job that waits for it is given up";
+constexpr char kNoRestartHelp[] = "don't restart daemons that end; give up a job that waits for one";
 constexpr char kSetHelp[] = "SECTION.KEY=VALUE: overrides a key of the job; may be repeated";
 
-// What a word stands for, in help, manual pages and the completion.
+// Names of option values in help, manual pages and the completion.
 constexpr char kTomlFile[] = "FILE.toml";
 constexpr char kFile[] = "FILE";
 constexpr char kFolder[] = "FOLDER";
@@ -35,7 +36,7 @@ constexpr char kKeyValue[] = "SECTION.KEY=VALUE";
 
 using Run = std::function<int()>;
 
-// The library's own words are "Could not convert: --ps = x".
+// CLI11 itself would only say "Could not convert: --ps = x".
 CLI::Option* takes_count(CLI::Option* option, std::uint32_t least, std::uint32_t most) {
   return option->type_name(kCount)->check([least, most](const std::string& text) -> std::string {
     std::uint32_t value = 0;
@@ -62,13 +63,13 @@ void add_sets(CLI::App* verb, std::vector<std::string>& sets) {
 }
 
 void add_check(CLI::App& app, CheckOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("check", "say all that is wrong with cluster and job files");
+  CLI::App* verb = app.add_subcommand("check", "report every error in cluster and job files");
   verb->add_option("FILE", options.files, "cluster or job files")->type_name(kTomlFile)->required();
   verb->callback([&] { run = [&] { return check(options); }; });
 }
 
 void add_plan(CLI::App& app, PlanOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("plan", "show placement, memory and bytes of a job without starting anything");
+  CLI::App* verb = app.add_subcommand("plan", "show a job's placement, memory and traffic without starting anything");
   verb->add_option("JOB", options.job, "job file")->type_name(kTomlFile)->required();
   verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   takes_tasks(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
@@ -79,8 +80,8 @@ void add_plan(CLI::App& app, PlanOptions& options, Run& run) {
 }
 
 void add_up(CLI::App& app, UpOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("up", "start a cluster on this host, train one job, take all down");
-  verb->add_option("CLUSTER,--cluster", options.cluster, "cluster file: starts those of its daemons that are local")
+  CLI::App* verb = app.add_subcommand("up", "start a cluster on this host, train one job, stop the cluster");
+  verb->add_option("CLUSTER,--cluster", options.cluster, "cluster file: starts its daemons that belong on this host")
       ->type_name(kTomlFile);
   verb->add_option("--job", options.job, "job file")->type_name(kTomlFile)->required();
   takes_tasks(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
@@ -92,23 +93,24 @@ void add_up(CLI::App& app, UpOptions& options, Run& run) {
 }
 
 void add_submit(CLI::App& app, SubmitOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("submit", "hand a job to daemons that run, and watch it");
+  CLI::App* verb = app.add_subcommand("submit", "submit a job to a running cluster and watch it");
   verb->add_option("JOB", options.job, "job file")->type_name(kTomlFile)->required();
   verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   add_sets(verb, options.sets);
-  verb->add_flag("--detach", options.detach, "print the job's number and leave");
+  verb->add_flag("--detach", options.detach, "print the job's number and exit");
   verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
   verb->callback([&] { run = [&] { return submit(options); }; });
 }
 
 void add_bench(CLI::App& app, UpOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("bench", "steps per second of a job, and where its time goes");
+  CLI::App* verb = app.add_subcommand("bench", "measure a job's steps per second and where its time goes");
   verb->add_option("JOB", options.job, "job file")->type_name(kTomlFile)->required();
-  verb->add_option("--cluster", options.cluster, "cluster file of daemons that run; else as `up` without one")
+  verb->add_option("--cluster", options.cluster,
+                   "cluster file of a running cluster; default: start a cluster as `up` does")
       ->type_name(kTomlFile);
   takes_tasks(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
   takes_tasks(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
-  takes_count(verb->add_option("--warmup", options.warmup, "global steps before the measurement begins"), 0,
+  takes_count(verb->add_option("--warmup", options.warmup, "global steps to skip before the measurement"), 0,
               std::numeric_limits<std::uint32_t>::max())
       ->capture_default_str();
   add_sets(verb, options.sets);
@@ -118,18 +120,18 @@ void add_bench(CLI::App& app, UpOptions& options, Run& run) {
 }
 
 void add_status(CLI::App& app, StatusOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("status", "the job and its tasks");
+  CLI::App* verb = app.add_subcommand("status", "show a job and its tasks");
   takes_job(verb->add_option("JOB", options.job, kJobHelp));
   CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
-  verb->add_flag("-w,--watch", options.watch, "again and again, until the job ends");
-  verb->add_flag("--all", options.all, "all jobs");
+  verb->add_flag("-w,--watch", options.watch, "refresh until the job ends");
+  verb->add_flag("--all", options.all, "list all jobs");
   verb->add_flag("--json", options.json, "one JSON object");
   verb->callback([&] { run = [&] { return status(options); }; });
 }
 
 void add_top(CLI::App& app, TopOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("top", "the job and its tasks live, with curves; Ctrl-C ends it");
+  CLI::App* verb = app.add_subcommand("top", "show a job and its tasks live, with curves; Ctrl-C leaves");
   takes_job(verb->add_option("JOB", options.job, kJobHelp));
   CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
@@ -137,34 +139,37 @@ void add_top(CLI::App& app, TopOptions& options, Run& run) {
 }
 
 void add_logs(CLI::App& app, LogsOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("logs", "log lines of all tasks, merged by time");
-  takes_job(verb->add_option("JOB", options.job, "only of this job's time: number or name"));
+  CLI::App* verb = app.add_subcommand("logs", "show log lines of all tasks, merged by time");
+  takes_job(verb->add_option("JOB", options.job, "only lines from this job's time: its number or name"));
   verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
-  verb->add_flag("-f,--follow", options.follow, "go on as lines arise; Ctrl-C stops nothing");
-  verb->add_option("--since", options.since, "how long ago (10m), or a time in UTC (2026-11-20T23:45:00)")
+  verb->add_flag("-f,--follow", options.follow, "keep printing new lines; Ctrl-C leaves the job running");
+  verb->add_option("--since", options.since,
+                   "only lines since then: an age (10m), or a time in UTC (2026-11-20T23:45:00)")
       ->type_name(kTime);
-  verb->add_option("--task", options.tasks, "only of this task (ps/1); may be repeated")
+  verb->add_option("--task", options.tasks, "only lines of this task (ps/1); may be repeated")
       ->type_name(kTask)
       ->allow_extra_args(false);
-  verb->add_option("--level", options.level, "at least this severe")
+  verb->add_option("--level", options.level, "only lines of at least this level")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
   verb->callback([&] { run = [&] { return logs(options); }; });
 }
 
 void add_events(CLI::App& app, EventsOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("events", "what happened to a job and its tasks: the story, oldest first");
+  CLI::App* verb = app.add_subcommand("events", "list what happened to a job and its tasks, oldest first");
   CLI::Option* job = takes_job(verb->add_option("JOB", options.job, kJobHelp));
   CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
-  verb->add_flag("--all", options.all, "of every job and of none")->excludes(job);
-  verb->add_flag("-f,--follow", options.follow, "go on until the job has ended; Ctrl-C stops nothing");
+  verb->add_flag("--all", options.all, "events of all jobs, and those of no job")->excludes(job);
+  verb->add_flag("-f,--follow", options.follow,
+                 "keep printing new events until the job ends; Ctrl-C leaves the job running");
   verb->add_flag("--json", options.json, "one JSON list; with -f one JSON object per line");
   verb->callback([&] { run = [&] { return events(options); }; });
 }
 
 void add_why(CLI::App& app, WhyOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("why", "what holds a job's step back: a worker, its input, a shard, the link");
+  CLI::App* verb =
+      app.add_subcommand("why", "say what slows a job's steps: a worker, its input, a shard or the network");
   takes_job(verb->add_option("JOB", options.job, kJobHelp));
   CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
@@ -180,47 +185,48 @@ void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_option
     verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
     verb->callback([&options, &run] { run = [&options] { return stop(options); }; });
   };
-  add("stop", "end a job in order, at the next push boundary", stop_options);
+  add("stop", "end a job cleanly, at the next push boundary", stop_options);
   add("kill", "end a job at once", kill_options);
 }
 
-constexpr char kCheckpointHelp[] = "a checkpoint's folder, or a job's, which means its newest";
+constexpr char kCheckpointHelp[] = "a checkpoint's folder, or a job's folder for its newest checkpoint";
 
 void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& run) {
-  CLI::App* family =
-      app.add_subcommand("checkpoint", "take checkpoints, look at them, verify, compare and export them");
+  CLI::App* family = app.add_subcommand("checkpoint", "take, list, inspect, verify, compare and export checkpoints");
   family->require_subcommand(1);
 
-  CLI::App* save = family->add_subcommand("save", "one of a running job, now; waits until it is there");
+  CLI::App* save = family->add_subcommand("save", "take a checkpoint of a running job now, and wait for it");
   takes_job(save->add_option("JOB", options.save.job, kJobHelp));
   CLI::Option* cluster = save->add_option("--cluster", options.save.cluster, kClusterHelp)->type_name(kTomlFile);
   save->add_option("--chief", options.save.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
   save->add_flag("--json", options.save.json, "one JSON object");
   save->callback([&] { run = [&] { return checkpoint_save(options.save); }; });
 
-  CLI::App* list = family->add_subcommand("list", "a job's checkpoints, the newest first");
-  list->add_option("FOLDER", options.list.path, "a job's folder of checkpoints, or the one above")
+  CLI::App* list = family->add_subcommand("list", "list a job's checkpoints, newest first");
+  list->add_option("FOLDER", options.list.path, "a job's folder of checkpoints, or the directory above it")
       ->type_name(kFolder)
       ->required();
   list->add_flag("--json", options.list.json, "one JSON object");
   list->callback([&] { run = [&] { return checkpoint_list(options.list); }; });
 
-  CLI::App* inspect = family->add_subcommand("inspect", "what a checkpoint holds");
+  CLI::App* inspect = family->add_subcommand("inspect", "show what a checkpoint holds");
   inspect->add_option("PATH", options.inspect.path, kCheckpointHelp)->type_name(kFolder)->required();
   inspect->add_flag("--json", options.inspect.json, "one JSON object");
   inspect->callback([&] { run = [&] { return checkpoint_inspect(options.inspect); }; });
 
   CLI::App* verify = family->add_subcommand("verify", "read every byte and compare the checksums");
-  verify->add_option("PATH", options.verify.path, "a checkpoint's folder, or one of several")
+  verify->add_option("PATH", options.verify.path, "a checkpoint's folder, a job's folder, or the directory above it")
       ->type_name(kFolder)
       ->required();
   verify->add_flag("--json", options.verify.json, "one JSON object");
   verify->callback([&] { run = [&] { return checkpoint_verify(options.verify); }; });
 
-  CLI::App* diff = family->add_subcommand("diff", "compare the parameters of two; exits 1 where they differ");
-  diff->add_option("A", options.diff.a, "a checkpoint's folder, a job's, or safetensors")->type_name(kFile)->required();
-  diff->add_option("B", options.diff.b, "the other one")->type_name(kFile)->required();
-  diff->add_flag("--slots", options.diff.slots, "compare the optimizer's slots too; both are checkpoints");
+  CLI::App* diff = family->add_subcommand("diff", "compare the parameters of two checkpoints; exits 1 if they differ");
+  diff->add_option("A", options.diff.a, "a checkpoint's folder, a job's folder, or safetensors")
+      ->type_name(kFile)
+      ->required();
+  diff->add_option("B", options.diff.b, "what to compare A with")->type_name(kFile)->required();
+  diff->add_flag("--slots", options.diff.slots, "compare the optimizer's slots too; both must be checkpoints");
   diff->add_flag("--json", options.diff.json, "one JSON object");
   diff->callback([&] { run = [&] { return checkpoint_diff(options.diff); }; });
 
@@ -229,21 +235,23 @@ void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& r
   exported->add_option("OUT", options.exported.out, "NAME.safetensors; with --max-shard-size a folder")
       ->type_name(kFile)
       ->required();
-  exported->add_option("--dtype", options.exported.dtype, "what values are written as")
+  exported->add_option("--dtype", options.exported.dtype, "number format of the values")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}))
       ->capture_default_str();
-  exported->add_option("--max-shard-size", options.exported.max_shard_size, "several files of at most this (5GB)")
+  exported
+      ->add_option("--max-shard-size", options.exported.max_shard_size,
+                   "write several files of at most this size (5GB)")
       ->transform(CLI::AsSizeValue(true))
       ->type_name(kSize);
-  exported->add_flag("--force", options.exported.force, "replace what is there");
+  exported->add_flag("--force", options.exported.force, "replace OUT if it exists");
   exported->callback([&] { run = [&] { return checkpoint_export(options.exported); }; });
 }
 
 void add_doctor(CLI::App& app, DoctorOptions& options, Run& run) {
   CLI::App* verb =
-      app.add_subcommand("doctor", "whether this host is fit for its tasks: limits, network, clock, disks");
+      app.add_subcommand("doctor", "check that this host is fit for its tasks: limits, network, clock, disks");
   verb->add_option("CLUSTER,--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
-  verb->add_option("--job", options.job, "job file: looks at its folders on this host too")->type_name(kTomlFile);
+  verb->add_option("--job", options.job, "job file: checks its folders on this host too")->type_name(kTomlFile);
   verb->add_flag("--json", options.json, "one JSON object");
   verb->callback([&] { run = [&] { return doctor(options); }; });
 }
@@ -266,7 +274,7 @@ CommandLine::CommandLine() {
   add_bench(app, bench_options, run);
   add_checkpoint(app, checkpoint_options, run);
   add_doctor(app, doctor_options, run);
-  app.add_subcommand("version", "version of program and protocol")->callback([this] {
+  app.add_subcommand("version", "print the version of the program and of the protocol")->callback([this] {
     run = [] { return version(); };
   });
   daemon::refuse_empty_values(app);

@@ -1,5 +1,5 @@
-// The verbs of the command line and what each can be asked: one table, which main() parses with, and which the manual
-// pages and the completion are made of. Each verb has a file of its own.
+// The verbs of the command line and their options, in one table. main() parses with it, and the manual pages and the
+// completion are made from it. Each verb has a file of its own.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,7 +25,7 @@ struct CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   CLI::App app{"disttrain: trains one neural network on many machines", "disttrain"};
-  std::function<int()> run;  // the verb that was chosen; none before `app` has parsed
+  std::function<int()> run;  // the chosen verb; empty before `app` has parsed
 
   CheckOptions check_options;
   PlanOptions plan_options;

@@ -1,4 +1,4 @@
-// disttrain events [JOB]: who did what and when, from the chief, which remembers the newest.
+// disttrain events [JOB]: lists what happened to a job, and when, from the events that the chief remembers.
 #include <algorithm>
 #include <asio/io_context.hpp>
 #include <cmath>
@@ -50,7 +50,7 @@ void print(const Json& list, const EventsOptions& options) {
   std::cout << std::flush;
 }
 
-// Of one job: its final state is among the events. With --all other jobs may follow.
+// Whether no more events follow: the job's final state is among them. With --all, other jobs may follow.
 bool is_over(const Json& list, const EventsOptions& options) {
   return !options.all && std::any_of(list.begin(), list.end(),
                                      [](const Json& event) { return is_final_state(text_of(event, "kind")); });
@@ -62,9 +62,9 @@ Result<Json> ask(ChiefClient& client, const EventsOptions& options) {
   return answer ? parse(*answer) : tl::unexpected<Error>(answer.error());
 }
 
-// Those that arise next.
+// Waits for the next events.
 Result<Json> next_events(ChiefClient& client) {
-  constexpr Duration kAnyLength = 24h * 365;  // a job that is well says nothing for as long as it likes
+  constexpr Duration kAnyLength = 24h * 365;  // a healthy job may have no event for days
   const auto message = client.next(kAnyLength);
   if (!message) return tl::unexpected<Error>(message.error());
   const auto* more = std::get_if<EventsAnswer>(&*message);

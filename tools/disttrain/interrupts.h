@@ -1,4 +1,4 @@
-// Ctrl-C and TERM as something to look at between two steps of a verb.
+// Counts Ctrl-C and TERM, so that a verb can check for them between two steps.
 #pragma once
 
 #include <asio/io_context.hpp>

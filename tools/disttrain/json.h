@@ -1,4 +1,4 @@
-// Reading JSON of the chief: a key that is missing, null or of another type is an empty text or NaN, never an error.
+// Reads the chief's JSON. A key that is missing, null or of another type reads as "", NaN or an empty list: no error.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,6 @@ inline double number_of(const Json& json, const char* key) {
   return found != json.end() && found->is_number() ? found->get<double>() : std::nan("");
 }
 
-// The array under a key, empty where there is none.
 inline Json list_of(const Json& json, const char* key) {
   const auto found = json.find(key);
   return found != json.end() && found->is_array() ? *found : Json::array();

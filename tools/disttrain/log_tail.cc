@@ -11,7 +11,7 @@ namespace disttrain::cli {
 
 namespace {
 
-// "2026-11-20 23:45:01.123 error ps/1 text"
+// A log line: "2026-11-20 23:45:01.123 error ps/1 text"
 constexpr std::size_t kTimeWidth = 24;
 constexpr std::string_view kError = "error ";
 

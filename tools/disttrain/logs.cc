@@ -1,5 +1,5 @@
-// disttrain logs [JOB]: the log lines of all tasks, merged by time, from the chief, which keeps the last of each. A new
-// chief has none of those that the one before it had, and what was sent to that one while it died is lost.
+// disttrain logs [JOB]: shows the log lines of all tasks, merged by time. The chief keeps the newest lines of each task
+// in memory: a restarted chief has no earlier lines, and lines sent to the old one while it died are lost.
 #include <algorithm>
 #include <asio/io_context.hpp>
 #include <charconv>
@@ -30,7 +30,7 @@ Result<TaskId> task_of(const std::string& text) {
   return *task;
 }
 
-// "10m" ago, or a time "2026-11-20T23:45:00" in UTC, as the lines show it.
+// Unix time in nanoseconds of "10m" (ago), or of "2026-11-20T23:45:00" (UTC, as log lines show it). 0: "".
 Result<std::int64_t> parse_since(const std::string& text) {
   if (text.empty()) return 0;
   if (const auto ago = config::parse_duration(text)) return daemon::wall_nanoseconds() - ago->count();
@@ -61,7 +61,7 @@ Result<LogsRequest> make_request(const LogsOptions& options) {
   return request;
 }
 
-// Without the lines that were seen.
+// Removes the lines that were printed before.
 void drop_repeated(std::map<TaskId, RepeatFilter>& filters, std::vector<LogLine>& lines) {
   std::map<TaskId, std::vector<LogLine>> of_task;
   for (LogLine& line : lines) of_task[line.task].push_back(std::move(line));
@@ -82,9 +82,9 @@ void print(LogLines lines) {
   std::cout << std::flush;
 }
 
-// Those that arise next.
+// Waits for the next lines.
 Result<LogLines> next_lines(ChiefClient& client) {
-  constexpr Duration kAnyLength = 24h * 365;  // a quiet cluster says nothing for as long as it likes
+  constexpr Duration kAnyLength = 24h * 365;  // a quiet cluster may log nothing for days
   auto message = client.next(kAnyLength);
   if (!message) return tl::unexpected<Error>(std::move(message.error()));
   auto* more = std::get_if<LogLines>(&*message);

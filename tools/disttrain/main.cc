@@ -1,4 +1,4 @@
-// disttrain: the command line. What verbs are asked: command_line.h; what they do: verbs.h.
+// disttrain: the command line. command_line.h has the verbs' options, verbs.h the verbs.
 #include <poll.h>
 #include <unistd.h>
 
@@ -16,16 +16,17 @@
 
 namespace {
 
-// A script that takes an empty file for an answer has been told nothing. Who has seen enough (`| head`) knows it.
+// Reports output that couldn't be written, else a script might take an empty file for an answer. A reader that has
+// closed the pipe (`| head`) wants no more, so that is no error.
 bool is_output_lost() {
   if (std::cout.flush()) return false;
   pollfd out{STDOUT_FILENO, 0, 0};
   if (::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0) return false;
-  std::cerr << "disttrain: can't write to stdout: what was to be printed is lost; is its disk full, or is it closed?\n";
+  std::cerr << "disttrain: can't write to stdout, so output is lost; is its disk full, or is stdout closed?\n";
   return true;
 }
 
-// What a verb has started it stops as it ends, also where it runs out of something.
+// Exceptions are caught here, so that a verb that runs out of memory still stops what it has started.
 int run(disttrain::cli::CommandLine& line) {
   try {
     return line.run();

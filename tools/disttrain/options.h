@@ -1,4 +1,4 @@
-// What each verb is asked on its command line.
+// The command-line options of each verb.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct CheckOptions {
 
 struct PlanOptions {
   std::string job;
-  std::string cluster;  // "" = looked up; none found: as `up` would make it
+  std::string cluster;  // "" = find_cluster(); if that finds none, the cluster that `up` would make
   std::optional<std::uint32_t> ps;
   std::optional<std::uint32_t> workers;
   std::vector<std::string> sets;
@@ -23,13 +23,13 @@ struct PlanOptions {
 
 struct UpOptions {
   std::string job;
-  std::string cluster;  // "" = one is made
+  std::string cluster;  // "" = a cluster is made
   std::optional<std::uint32_t> ps;
   std::optional<std::uint32_t> workers;
   std::vector<std::string> sets;
   bool json = false;
   bool no_restart = false;   // daemons that end stay down
-  std::uint64_t warmup = 0;  // bench
+  std::uint64_t warmup = 0;  // bench only: global steps to skip
 };
 
 struct SubmitOptions {
@@ -38,7 +38,7 @@ struct SubmitOptions {
   std::vector<std::string> sets;
   bool json = false;
   bool detach = false;
-  std::uint64_t warmup = 0;  // bench
+  std::uint64_t warmup = 0;  // bench only: global steps to skip
 };
 
 struct StatusOptions {
@@ -95,7 +95,7 @@ struct CheckpointSaveOptions {
 };
 
 struct DoctorOptions {
-  std::string cluster;  // "" = looked up; none found: what can be checked of the host
+  std::string cluster;  // "" = find_cluster(); if that finds none, only the host is checked
   std::string job;      // "" = none
   bool json = false;
 };

@@ -1,5 +1,5 @@
-// disttrain plan JOB: what the chief would decide, without starting anything: shards and why, who owns them, memory per
-// task, bytes per step.
+// disttrain plan JOB: shows what the chief would decide, without starting anything: the number of shards and why, the
+// ps of each, memory per task, bytes per step.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,9 +31,9 @@ namespace disttrain::cli {
 namespace {
 
 struct Tasks {
-  std::string described;  // where the numbers are from
+  std::string described;  // where the task list comes from
   std::vector<chiefd::Offer> offers;
-  std::map<TaskId, std::uint64_t> memory;  // what each ps may use, where that is known here
+  std::map<TaskId, std::uint64_t> memory;  // bytes that a ps may use, where known here
   std::uint32_t workers = 0;
   bool takes_unlisted = false;
   std::uint32_t credits = 0;
@@ -50,16 +50,17 @@ struct Plan {
   JobConfig job;
   Tasks tasks;
   Layout layout;
-  std::string why;  // so many shards
+  std::string why;  // why there are this many shards
   std::vector<ShardPlan> shards;
   std::uint64_t parameter_bytes = 0;
-  std::string init_from;           // what can't be said of it here
-  std::uint32_t places = 0;        // workers that the ps tasks make memory for
-  std::string too_many_workers{};  // why not for more; "": for all that may come
-  bool fits = true;                // the chief would take the job
+  std::string init_from;           // note if init_from can't be checked here
+  std::uint32_t places = 0;        // workers that the ps tasks reserve memory for
+  std::string too_many_workers{};  // why not more; "": all that may come fit
+  bool fits = true;                // whether the chief would take the job
 };
 
-// shards = 0 means one thread per core given to psd. Its host's cores are known here only if that is this host.
+// shards = 0 means one thread per core given to psd. Without `cores`, the cores of this host are counted instead, which
+// is right only if the ps runs here.
 std::uint32_t threads_of(const PsConfig& ps) {
   if (ps.shards != 0) return ps.shards;
   return ps.cores.empty() ? daemon::cores_given() : static_cast<std::uint32_t>(ps.cores.size());
@@ -92,8 +93,8 @@ Tasks tasks_of(const ClusterConfig& cluster, const std::string& described) {
 Result<Tasks> find_tasks(const PlanOptions& options) {
   const bool is_made_up = options.ps || options.workers;
   if (is_made_up && !options.cluster.empty())
-    return fail(ErrorCode::kUsage, "--ps and --workers are for a cluster that is made up; " + options.cluster +
-                                       " already says which tasks there are");
+    return fail(ErrorCode::kUsage,
+                "--ps and --workers don't go with a cluster file; " + options.cluster + " says which tasks there are");
   const auto file = is_made_up ? fail(ErrorCode::kNoInput, "") : find_cluster(options.cluster);
   if (file) {
     const auto cluster = config::read_cluster(*file);
@@ -113,26 +114,26 @@ std::string why_so_many(const JobConfig& job, const Layout& layout, std::uint64_
   if (job.job.shards != 0) return "job.shards asks for " + std::to_string(job.job.shards);
   const std::uint32_t wanted = chiefd::auto_shards(bytes, offered);
   std::string why = "auto: one per MiB of parameters, from 1 to the " + std::to_string(offered) + " offered";
-  if (layout.shards < wanted) why += ", but the model has only so many pieces";
+  if (layout.shards < wanted) why += ", but the model can't be cut into more pieces";
   return why;
 }
 
-// The ps read checkpoint.init_from; this host may not have it. What it has must fit.
+// The ps tasks read checkpoint.init_from, which this host may not have. If it has the file, the parameters must fit.
 Status check_init_from(Plan& plan) {
   const CheckpointSection& section = plan.job.checkpoint;
   if (section.init_from.empty()) return {};
   checkpoint::DiskFiles files;
   const Status fits = checkpoint::check_parameters(files, section.init_from, section.init_map, plan.layout.model);
   if (fits || fits.error().code != ErrorCode::kNoInput) return fits;
-  plan.init_from = "checkpoint.init_from can't be looked at here, only by the ps: " + fits.error().message;
+  plan.init_from = "checkpoint.init_from can't be read on this host, only by the ps tasks: " + fits.error().message;
   return {};
 }
 
-// What keeps a task on this host from using a folder; "": nothing.
+// Why a task on this host can't use the folder; "": it can.
 std::string problem_with(const std::string& folder) {
   std::error_code ignored;
   if (::access(folder.c_str(), F_OK) != 0)
-    return errno == ENOENT ? " isn't there" : " can't be looked at: " + std::string(std::strerror(errno));
+    return errno == ENOENT ? " doesn't exist" : " can't be read: " + std::string(std::strerror(errno));
   if (!std::filesystem::is_directory(folder, ignored)) return " isn't a folder";
   if (::access(folder.c_str(), R_OK | W_OK | X_OK) != 0)
     return " can't be written by this user: " + std::string(std::strerror(errno));
@@ -151,7 +152,7 @@ std::string note_on_directory(const JobConfig& job) {
          "; the chief and every ps must find a folder there that they can write into";
 }
 
-// As the chief counts it: Job::make_places().
+// Counts places as the chief does: Job::make_places().
 void count_places(Plan& plan, const std::vector<TaskId>& owners) {
   const Tasks& tasks = plan.tasks;
   const chiefd::MemoryFit fit(plan.layout, owners, plan.job, tasks.credits, tasks.memory);
@@ -201,8 +202,8 @@ std::uint64_t ps_memory(const Plan& plan, TaskId ps) {
   return bytes;
 }
 
-// Parameters and gradients, both twice with pipeline = 1, and the batches that are read ahead. The engine's own memory
-// and the data set come on top.
+// Bytes of the parameters and gradients (both twice with pipeline = 1) and of the batches that are read ahead. The
+// engine's own memory and the data set come on top.
 std::uint64_t worker_memory(const Plan& plan) {
   const std::uint64_t buffers = plan.job.train.pipeline != 0 ? 4 : 2;
   const std::uint64_t batch = plan.job.train.batch_size * plan.layout.model.input_elements * sizeof(float);
@@ -214,7 +215,8 @@ std::vector<std::string> notes_of(const Plan& plan) {
   if (plan.job.train.clip.kind == ClipKind::kGlobalNorm && plan.job.train.mode != Mode::kSync)
     notes.push_back("clip = global_norm: workers clip before they send, so that no gradient leaves early");
   if (!plan.job.checkpoint.directory.empty())
-    notes.push_back("COPY: of parameters and slots, so that training goes on while a checkpoint is written");
+    notes.push_back(
+        "COPY: memory for a copy of parameters and slots, so that training goes on while a checkpoint is written");
   if (const std::string note = note_on_directory(plan.job); !note.empty()) notes.push_back(note);
   if (!plan.init_from.empty()) notes.push_back(plan.init_from);
   if (!plan.fits) notes.push_back("the chief would refuse the job: " + plan.too_many_workers);
@@ -281,7 +283,7 @@ void print(const Plan& plan) {
     std::cout << to_string(offer.ps) << " needs " << bytes_text(ps_memory(plan, offer.ps)) << " of memory, for up to "
               << plan.places << (plan.places == 1 ? " worker\n" : " workers\n");
   std::cout << "each of " << plan.tasks.workers << " workers needs " << bytes_text(worker_memory(plan))
-            << " beside its data set and its engine\n"
+            << " besides its data set and its engine\n"
             << "each step of a worker sends " << bytes_text(plan.parameter_bytes) << " and receives as much\n";
   for (const std::string& note : notes_of(plan)) std::cout << "note: " << note << '\n';
 }

@@ -1,4 +1,4 @@
-// disttrain status [JOB]: the job and its tasks, once or over and over.
+// disttrain status [JOB]: shows a job and its tasks, once or refreshed until the job ends.
 #include <unistd.h>
 
 #include <asio/io_context.hpp>
@@ -35,7 +35,7 @@ void print_jobs(const Json& all) {
 }
 
 void print_tasks(const Json& status) {
-  // Fits into 80 columns but for reasons; --json has pid and address too.
+  // Fits into 80 columns, except for reasons. Only --json has pid and address.
   Table table({"TASK", "STATE", "STEP", "EXAMPLES/S", "LOSS", "LAG", "PHASE", "HEARTBEAT", "REASON"});
   for (const Json& task : list_of(status, "tasks")) {
     table.add({text_of(task, "task"), text_of(task, "state"), with_commas(number_of(task, "step")),
@@ -77,7 +77,7 @@ Status show(ChiefClient& client, const ChiefTarget& target, Interrupts& interrup
       print(*status, options.all);
     std::cout << std::flush;
     const std::string state = text_of(*status, "state");
-    // Only a job that runs can be waited for: anything else would be answered at once, over and over.
+    // The chief delays its answer only for a job that hasn't ended. Anything else it answers at once: a busy loop.
     if (!options.watch || options.all || state.empty() || is_final_state(state) || interrupts.count() > 0) return {};
     wait = kRefresh;
   }

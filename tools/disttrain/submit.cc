@@ -1,4 +1,4 @@
-// disttrain submit: hands a job to daemons that run, and watches it until its end.
+// disttrain submit: submits a job to a running cluster and watches it until its end.
 #include <asio/io_context.hpp>
 #include <iostream>
 
@@ -13,7 +13,7 @@ namespace disttrain::cli {
 int submit(const SubmitOptions& options) {
   const auto finished = run_on_running_cluster(options);
   if (!finished) return daemon::report("disttrain submit", finished.error());
-  if (finished->status.is_null()) return finished->exit_code;  // detached: everything has been said
+  if (finished->status.is_null()) return finished->exit_code;  // detached: everything has been printed
   if (options.json)
     std::cout << line_of(finished->status) << '\n';
   else

@@ -1,4 +1,4 @@
-// Columns of text, aligned; the first to the left, the others to the right, or (where they are words) to the left too.
+// A text table. The first column is aligned left; the others right, or left where they hold words.
 #pragma once
 
 #include <algorithm>

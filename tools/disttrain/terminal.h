@@ -11,14 +11,14 @@ struct TerminalSize {
   std::size_t rows = 24;
 };
 
-// What the terminal says; where it says nothing, 80 x 24.
+// The size that the terminal reports; 80 x 24 where it reports none.
 TerminalSize terminal_size(int descriptor);
 
-// Whether the environment's letters (LC_ALL, LC_CTYPE, LANG) are UTF-8.
+// Whether the locale (LC_ALL, LC_CTYPE, LANG) uses UTF-8.
 bool is_utf8_locale();
 
-// All of the terminal behind stdout, on a screen of its own without a cursor, from enter() to leave() or its end. What
-// was there before is there again then.
+// The whole terminal behind stdout: its alternate screen, without a cursor, from enter() to leave() or the end of this
+// object. The earlier contents then come back.
 class Screen {
  public:
   Screen() { enter(); }
@@ -28,7 +28,7 @@ class Screen {
 
   void enter();
   void leave();
-  // In place of what is there. Lines end with "\n"; those that are too long are cut by the terminal.
+  // Replaces what the screen shows. Lines end with "\n"; the terminal cuts those that are too long.
   void draw(const std::string& frame);
 };
 

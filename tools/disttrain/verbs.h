@@ -1,4 +1,4 @@
-// One function per verb: does it, prints, returns the exit code (docs/json.md has what `--json` prints).
+// One function per verb. It does the work, prints, and returns the exit code. docs/json.md says what `--json` prints.
 #pragma once
 
 #include "tools/disttrain/options.h"
@@ -9,7 +9,7 @@ int check(const CheckOptions& options);
 int plan(const PlanOptions& options);
 int up(const UpOptions& options);
 int submit(const SubmitOptions& options);
-// With a cluster file as `submit`, without one as `up`; prints the phases' times.
+// Runs as `submit` with a cluster file and as `up` without one. Prints the time of each phase.
 int bench(const UpOptions& options);
 int status(const StatusOptions& options);
 int top(const TopOptions& options);
@@ -22,7 +22,7 @@ int checkpoint_list(const CheckpointOptions& options);
 int checkpoint_inspect(const CheckpointOptions& options);
 // 65 where a checkpoint is damaged.
 int checkpoint_verify(const CheckpointOptions& options);
-// 1 where they differ.
+// 1 where the two differ.
 int checkpoint_diff(const CheckpointDiffOptions& options);
 int checkpoint_export(const CheckpointExportOptions& options);
 // 1 where a check fails.

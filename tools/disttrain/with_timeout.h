@@ -1,4 +1,4 @@
-// Questions to the system that may hang for ever: a name server that doesn't answer, NFS without its server.
+// For system calls that may hang forever: a name server that doesn't answer, NFS without its server.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@
 
 namespace disttrain::cli {
 
-// What `question` returns. None: it hasn't within `patience`; it goes on by itself on a thread of its own, which nobody
-// can end, so it owns all that it refers to.
+// Asks `question` on a thread of its own and returns its answer; none if that takes longer than `patience`. The thread
+// then runs on, and nobody can end it, so `question` must own all that it refers to.
 template <typename Question>
 std::optional<std::invoke_result_t<Question>> within(Duration patience, Question question) {
   std::packaged_task<std::invoke_result_t<Question>()> task(std::move(question));

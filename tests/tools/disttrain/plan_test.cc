@@ -80,8 +80,8 @@ TEST_F(PlanTest, DirectoryThatIsThereIsNotNoted) {
 }
 
 TEST_F(PlanTest, DirectoryThatIsNotThereIsNoted) {
-  EXPECT_THAT(notes_with("/nonexist"), Contains("checkpoint.directory can't be used on this host: /nonexist isn't "
-                                                "there; the chief and every ps must find a folder there that they "
+  EXPECT_THAT(notes_with("/nonexist"), Contains("checkpoint.directory can't be used on this host: /nonexist doesn't "
+                                                "exist; the chief and every ps must find a folder there that they "
                                                 "can write into"));
   EXPECT_THAT(notes_with("relative"),
               Contains(AllOf(StartsWith(kOfDirectory), HasSubstr((folder_ / "relative").string()))));

@@ -1,4 +1,4 @@
-// What the verbs of checkpoints share: finding them by what is typed.
+// Shared by the checkpoint verbs: finds checkpoints by the path that was typed.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace disttrain::cli {
 
-// As checkpoint::Files takes it: absolute, without a slash at its end.
+// The path as checkpoint::Files takes it: absolute, without a slash at its end.
 std::string absolute_path(const std::string& path);
 
-// All checkpoints that a folder means: itself if it is one, those of a job, or those of all jobs in it; a job's newest
-// first. kNoInput: there is no such folder. None in it: none.
+// All checkpoints of a folder: itself if it is a checkpoint, else those of the job, or of all jobs, that it holds; each
+// job's newest first. Empty: it holds none. kNoInput: there is no such folder.
 Result<std::vector<checkpoint::Found>> checkpoints_in(checkpoint::Files& files, const std::string& folder);
 
-// Names of a path "<directory>/<job>/<checkpoint>".
+// The parts of a path "<directory>/<job>/<checkpoint>".
 std::string name_of_checkpoint(const checkpoint::Found& found);
 std::string name_of_job(const checkpoint::Found& found);
 

@@ -1,5 +1,5 @@
-// disttrain checkpoint diff A B: where the values of two checkpoints, or of files of safetensors, differ. Reads both in
-// pieces; their shards and files needn't be cut alike.
+// disttrain checkpoint diff A B: compares the values of two checkpoints or safetensors files. Reads both in pieces, so
+// their shards and files may be cut differently.
 #include <cmath>
 #include <cstring>
 #include <iostream>
@@ -21,10 +21,10 @@ using checkpoint::Weights;
 
 constexpr std::uint64_t kElementsAtOnce = 256 * 1024;
 
-// Two variables of one shape.
+// How two variables of the same shape differ.
 struct Compared {
   std::uint64_t differing = 0;  // elements whose bits differ
-  double largest = 0;           // absolute difference; NaN where a difference is none
+  double largest = 0;           // absolute difference; NaN where one is NaN
 };
 
 void compare_weights(std::span<const float> a, std::span<const float> b, Compared& compared) {
@@ -102,8 +102,7 @@ void print_difference(const Json& json) {
   }
   std::cout << table.text();
   for (const Json& one : json["shapes"])
-    std::cout << text_of(one, "name") << " is of shape " << one["a"].dump() << " in A, " << one["b"].dump()
-              << " in B\n";
+    std::cout << text_of(one, "name") << " has shape " << one["a"].dump() << " in A, " << one["b"].dump() << " in B\n";
   for (const Json& one : json["only_in_a"])
     std::cout << text_of(one, "name") << ' ' << one["shape"].dump() << " is only in A\n";
   for (const Json& one : json["only_in_b"])

@@ -1,5 +1,5 @@
-// disttrain checkpoint export PATH OUT: a checkpoint's parameters as plain safetensors, in one file or, with
-// --max-shard-size, in a folder as Hugging Face lays it out. Written beside its place and renamed when whole.
+// disttrain checkpoint export PATH OUT: writes a checkpoint's parameters as plain safetensors, in one file or, with
+// --max-shard-size, in a folder laid out like Hugging Face's. Written beside OUT, and renamed when complete.
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,8 +39,9 @@ DType dtype_of(const std::string& text) {
   return text == "f16" ? DType::kF16 : text == "bf16" ? DType::kBF16 : DType::kF32;
 }
 
-// As Hugging Face does it: in the model's order, a new file where the next variable would make it too large; a variable
-// that is larger alone has its own; one file alone isn't numbered.
+// Cuts as Hugging Face does: variables in the model's order, and a new file where the next variable would make the
+// current one larger than `max_bytes`. A variable larger than that gets a file of its own. A single file isn't
+// numbered.
 std::vector<FilePart> cut(const Weights& weights, DType dtype, std::uint64_t max_bytes) {
   std::vector<FilePart> parts(1);
   std::uint64_t bytes = 0;
@@ -72,18 +73,19 @@ std::string index_of(const Weights& weights, const std::vector<FilePart>& parts,
   return Json{{"metadata", {{"total_size", bytes}}}, {"weight_map", map}}.dump(2) + "\n";
 }
 
-// Whether all that is in a folder could be an earlier export's; the name of what couldn't.
+// The name of an entry that no export writes; "": all of them may be an earlier export's.
 std::string other_than_export(const std::vector<std::string>& names) {
   for (const std::string& name : names)
     if (name != checkpoint::kIndexName && !(name.starts_with(kModel) && name.ends_with(kSuffix))) return name;
   return "";
 }
 
-// Before anything is read: whether OUT may be written.
+// Checks whether OUT may be written, before anything is read.
 Status check(const CheckpointExportOptions& options, const fs::path& out) {
   const bool is_folder = options.max_shard_size.has_value();
   if (is_folder && (out.extension() == kSuffix || options.max_shard_size == 0u))
-    return fail(ErrorCode::kUsage, "with --max-shard-size, of at least 1 byte, OUT is a folder; found " + out.string());
+    return fail(ErrorCode::kUsage,
+                "--max-shard-size must be at least 1 byte, and OUT then a folder; found OUT " + out.string());
   if (!is_folder && out.extension() != kSuffix)
     return fail(ErrorCode::kUsage,
                 "OUT is " + out.string() + "; expected NAME" + kSuffix + ", or a folder and --max-shard-size SIZE");
@@ -93,21 +95,21 @@ Status check(const CheckpointExportOptions& options, const fs::path& out) {
                                          out.parent_path().string() + "; make it first");
   if (!fs::exists(fs::symlink_status(out, ignored))) return {};
   if (fs::is_directory(out, ignored) != is_folder)
-    return fail(ErrorCode::kUsage,
-                out.string() + " is there already and is " + (is_folder ? "no" : "a") + " folder: choose another name");
+    return fail(ErrorCode::kUsage, out.string() + " exists already and is " + (is_folder ? "not a" : "a") +
+                                       " folder: choose another name");
   checkpoint::DiskFiles files;
   const auto names = is_folder ? files.list(out.string()) : std::vector<std::string>{""};
   if (!names) return tl::unexpected(names.error());
   if (names->empty()) return {};
   if (!options.force)
-    return fail(ErrorCode::kUsage, out.string() + " is there already: choose another name, or --force to replace it");
+    return fail(ErrorCode::kUsage, out.string() + " exists already: choose another name, or replace it with --force");
   if (const std::string other = is_folder ? other_than_export(*names) : ""; !other.empty())
     return fail(ErrorCode::kUsage, out.string() + " holds " + other +
                                        ", which no export wrote; --force replaces exports only: choose another folder");
   return {};
 }
 
-// What is being written, beside its place. Goes when it isn't kept.
+// The export under a temporary name, in the folder of its final place. Removed unless keep() was called.
 class Beside {
  public:
   explicit Beside(fs::path place) : place_(std::move(place)), path_(beside(".tmp-")) {}
@@ -119,12 +121,12 @@ class Beside {
 
   std::string path() const { return path_.string(); }
 
-  // Renames it to its place, and what was there away.
+  // Renames the export to its place, and removes what was there.
   Status keep(checkpoint::Files& files) {
     const fs::path old = beside(".old-");
     std::error_code ignored;
     std::error_code error;
-    // A file goes by the rename itself; of folders only an empty one would.
+    // rename() replaces a file or an empty folder. A folder with entries has to be moved away first.
     if (fs::is_directory(place_, ignored) && !fs::is_empty(place_, ignored)) fs::rename(place_, old, error);
     if (!error) fs::rename(path_, place_, error);
     if (error)
@@ -167,7 +169,7 @@ Status write(const CheckpointExportOptions& options, const fs::path& out, const 
                                              : checkpoint::write_weights(files, beside.path(), *weights,
                                                                          parts.front().variables, dtype, is_cancelled);
   if (!done) return done;
-  if (Status well = check(options, out); !well) return well;  // somebody else may have been faster
+  if (Status well = check(options, out); !well) return well;  // OUT may have been made meanwhile
   if (Status kept = beside.keep(files); !kept) return kept;
   std::uint64_t elements = 0;
   for (const Weights::Variable& variable : weights->variables()) elements += variable.elements;

@@ -1,4 +1,4 @@
-// disttrain checkpoint list FOLDER: the checkpoints of a job, or of all jobs in a directory.
+// disttrain checkpoint list FOLDER: lists the checkpoints of a job, or of all jobs in a directory.
 #include <iostream>
 
 #include "common/checkpoint/disk_files.h"
@@ -47,7 +47,7 @@ Json listed(checkpoint::Files& files, const checkpoint::Found& found) {
   return json;
 }
 
-// Of the job, or of all jobs in the folder.
+// Checkpoints that were set aside, of the job or of all jobs in the folder.
 Json set_aside_in(checkpoint::Files& files, const std::string& folder) {
   std::vector<std::string> folders = {folder};
   if (const auto names = files.list(folder))
@@ -61,10 +61,10 @@ Json set_aside_in(checkpoint::Files& files, const std::string& folder) {
 
 void print_set_aside(const Json& set_aside) {
   for (const Json& one : set_aside)
-    std::cout << "set aside, as it didn't verify: " << text_of(one, "path") << " ("
+    std::cout << "set aside because it didn't verify: " << text_of(one, "path") << " ("
               << bytes_text(one["bytes"].get<std::uint64_t>()) << ")\n";
   if (!set_aside.empty())
-    std::cout << "Nothing uses or removes what is set aside: see `disttrain checkpoint verify PATH`, then remove it.\n";
+    std::cout << "Nothing uses or removes it: look at it with `disttrain checkpoint verify PATH`, then remove it.\n";
 }
 
 void print(const Json& checkpoints, const std::string& folder) {
@@ -78,11 +78,11 @@ void print(const Json& checkpoints, const std::string& folder) {
     table.add({text_of(one, "job"), text_of(one, "name"), one["generation"].dump(),
                with_commas(one["step"].get<double>()), is_readable ? text_of(one, "created") : "-",
                bytes_text(one["bytes"].get<std::uint64_t>()), is_readable ? one["shards"].dump() : "-",
-               is_readable ? "reads" : "doesn't read"});
+               is_readable ? "readable" : "unreadable"});
   }
   std::cout << table.text();
   for (const Json& one : checkpoints)
-    if (!one["readable"].get<bool>()) std::cout << "doesn't read: " << text_of(one, "reason") << '\n';
+    if (!one["readable"].get<bool>()) std::cout << "unreadable: " << text_of(one, "reason") << '\n';
 }
 
 }  // namespace

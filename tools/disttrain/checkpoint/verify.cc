@@ -1,4 +1,4 @@
-// disttrain checkpoint verify PATH: every byte of a checkpoint against the checksums in its manifest.
+// disttrain checkpoint verify PATH: checks every byte of a checkpoint against the checksums in its manifest.
 #include <iostream>
 
 #include "common/checkpoint/disk_files.h"
@@ -20,10 +20,10 @@ struct Verified {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   std::vector<Error> problems;
-  bool is_gone = false;  // retention removes it, or has
+  bool is_gone = false;  // retention is removing it, or has removed it
 };
 
-// A file that a checkpoint lacks is damage; kNoInput is for checkpoints that aren't there.
+// A missing file of a checkpoint is damage; kNoInput is for a missing checkpoint.
 Error as_damage(Error error) {
   if (error.code == ErrorCode::kNoInput) error.code = ErrorCode::kData;
   return error;
@@ -65,7 +65,7 @@ void print(const Verified& verified) {
   for (const Error& problem : verified.problems) daemon::report(kVerifyProgram, problem);
 }
 
-// Damage (65) first; else what else hinders reading.
+// 65 if a checkpoint is damaged, else the code of the first problem.
 int code_of(const std::vector<Verified>& all) {
   int exit_code = 0;
   for (const Verified& verified : all)
@@ -91,8 +91,8 @@ int checkpoint_verify(const CheckpointOptions& options) {
   if (all.empty())
     return daemon::report(kVerifyProgram,
                           Error{ErrorCode::kNoInput, "no checkpoint in " + path +
-                                                         ": expected the folder of one, a job's folder of "
-                                                         "them, or the directory above"});
+                                                         ": expected a checkpoint's folder, a job's folder, or "
+                                                         "the directory above it"});
   if (options.json) {
     Json json = {{"well", code_of(all) == 0}, {"checkpoints", Json::array()}};
     for (const Verified& verified : all) json["checkpoints"].push_back(to_json(verified));

@@ -14,8 +14,8 @@ namespace {
 
 // Alerts compare times of several hosts (monitoring/prometheus), and `logs` merges lines by time.
 constexpr double kMostSkewSeconds = 1.0;
-constexpr std::uint32_t kSlowLink = 1000;  // Mbit/s: below it a network holds any training back
-constexpr double kNearlyFull = 0.05;       // as the alert DiskFull
+constexpr std::uint32_t kSlowLink = 1000;  // Mbit/s: a slower network slows any training
+constexpr double kNearlyFull = 0.05;       // share of the disk, as in the alert DiskFull
 
 std::string speed_text(const Link& link) {
   if (!link.megabits_per_second) return "";
@@ -29,16 +29,16 @@ std::string link_text(const Link& link) {
   return with_comma(with_comma(link.name + " is " + link.state, speed_text(link)), "MTU " + std::to_string(link.mtu));
 }
 
-// What holds of an interface whoever uses it.
+// Judges what matters for an interface, whoever uses it.
 void judge_link(const Link& link, Finding& finding) {
   if (link.state == "down" || link.state == "lowerlayerdown" || link.state == "notpresent") {
     finding.state = CheckState::kFail;
-    finding.advice = "look at the cable and the switch, then: ip link set " + link.name + " up";
+    finding.advice = "check the cable and the switch, then run: ip link set " + link.name + " up";
   } else if (link.megabits_per_second && *link.megabits_per_second < kSlowLink) {
     finding.state = CheckState::kWarn;
     finding.advice =
-        "expected at least 1 Gbit/s: look at the cable and the switch, or give the cluster file the "
-        "address of a faster interface";
+        "expected at least 1 Gbit/s: check the cable and the switch, or put the address of a faster interface "
+        "into the cluster file";
   }
 }
 
@@ -87,14 +87,14 @@ void judge_access(const Folder& folder, Finding& finding) {
   if (folder.daemon_user.empty() || folder.daemon_user == folder.caller) {
     if (may) return;
     return worsen(finding, CheckState::kWarn, folder.caller + " may not " + verb,
-                  "start the daemons as a user that may, or give " + folder.caller + " the right");
+                  "start the daemons as a user that may, or give " + folder.caller + " the permission");
   }
   const unsigned wanted = needs_write ? 0300 : 0500;
   if (folder.owner == folder.daemon_user && (folder.mode & wanted) == wanted) return;
   const unsigned everybody = wanted >> 6;
   if ((folder.mode & everybody) == everybody) return;
   worsen(finding, CheckState::kWarn,
-         "whether " + folder.daemon_user + ", the daemons' user, may " + verb + " can't be told from here",
+         "can't tell from here whether " + folder.daemon_user + ", the daemons' user, may " + verb,
          "try: runuser -u " + folder.daemon_user + " -- test -" + (needs_write ? "w " : "r ") + folder.path);
 }
 
@@ -108,7 +108,7 @@ void judge_room(const Folder& folder, Finding& finding) {
     if (free < needed)
       return worsen(finding, CheckState::kFail, "", "make room, or give checkpoint.directory another disk");
     if (free < 2 * needed)
-      return worsen(finding, CheckState::kWarn, "room for the next one only",
+      return worsen(finding, CheckState::kWarn, "room for one more only",
                     "make room for two: the newest is kept while the next is written");
   }
   if (free < kNearlyFull * folder.disk->size_bytes)
@@ -160,10 +160,11 @@ Finding judge(const Memlock& memlock) {
     finding.found += "; only RDMA needs more";
   } else if (is_low) {
     finding.state = CheckState::kFail;
-    finding.advice = memlock.units.empty()
-                         ? "RDMA locks what it sends from: ulimit -l unlimited before the daemons start"
-                         : "RDMA locks what it sends from: copy the drop-ins for RDMA in "
-                           "/usr/share/disttrain/systemd (they say where to)";
+    finding.advice =
+        memlock.units.empty()
+            ? "RDMA locks the memory that it sends from: run `ulimit -l unlimited` before the daemons start"
+            : "RDMA locks the memory that it sends from: copy the drop-ins for RDMA in "
+              "/usr/share/disttrain/systemd (each says where to)";
   }
   return finding;
 }
@@ -176,7 +177,7 @@ Finding judge(const OwnHost& own) {
     finding.state = CheckState::kWarn;
     finding.found = where + "no interface has this address of " + own.tasks;
     finding.advice =
-        "the kernel lets anybody take any address (net.ipv4.ip_nonlocal_bind): start the daemons with "
+        "the kernel lets a process bind any address (net.ipv4.ip_nonlocal_bind): start the daemons with "
         "--index, or correct the cluster file";
     return finding;
   }
@@ -195,7 +196,7 @@ Finding judge(const OwnHost& own) {
 
 Finding judge(const Link& link) {
   Finding finding{"nic", link.name, CheckState::kOk, link_text(link)};
-  if (link.state != "down") judge_link(link, finding);  // nobody has said that it is used
+  if (link.state != "down") judge_link(link, finding);  // an interface that is down may be unused
   return finding;
 }
 
@@ -249,7 +250,7 @@ Finding judge(const Clock& clock) {
 
 Finding judge(const Gpus& gpus) {
   Finding finding{"gpu", "", CheckState::kOk, ""};
-  finding.found = gpus.driver.empty() ? "no driver of NVIDIA is loaded"
+  finding.found = gpus.driver.empty() ? "no NVIDIA driver is loaded"
                                       : "driver " + gpus.driver + ", " + std::to_string(gpus.devices) +
                                             (gpus.devices == 1 ? " device" : " devices");
   if (gpus.wanted.empty()) {
@@ -263,7 +264,7 @@ Finding judge(const Gpus& gpus) {
   if (gpus.driver.empty() || gpus.devices < wanted) {
     finding.state = CheckState::kFail;
     finding.advice = gpus.driver.empty() ? "install and load NVIDIA's driver, or set the workers' device to \"cpu\""
-                                         : "correct the workers' device in the cluster file: there are only so many";
+                                         : "correct the workers' device in the cluster file: there are fewer devices";
   }
   return finding;
 }
@@ -273,13 +274,13 @@ Finding judge(const Folder& folder) {
   if (folder.hangs) {
     finding.state = CheckState::kFail;
     finding.found = folder.path + " doesn't answer";
-    finding.advice = "look at the file system that it lies on: a server of NFS may be away";
+    finding.advice = "check the file system that holds it: an NFS server may be down";
     return finding;
   }
   if (!folder.problem.empty()) {
     finding.state = CheckState::kWarn;
-    finding.found = folder.path + " can't be looked at: " + folder.problem;
-    finding.advice = "run this again as a user that may";
+    finding.found = folder.path + " can't be read: " + folder.problem;
+    finding.advice = "run doctor again as a user that may read it";
     return finding;
   }
   if (!folder.is_there) {
@@ -315,7 +316,7 @@ std::optional<std::string> unit_setting(const std::string& text, const std::stri
 
 std::vector<PortOwner> owners_of_port(const std::string& proc_net_tcp, std::uint16_t port) {
   constexpr unsigned kListens = 0x0A;
-  constexpr unsigned kWaitsForItsEnd = 0x06;  // TIME_WAIT: nobody's any more
+  constexpr unsigned kWaitsForItsEnd = 0x06;  // TIME_WAIT: no process owns it
   std::vector<PortOwner> listening;
   std::vector<PortOwner> connected;
   std::istringstream lines(proc_net_tcp);

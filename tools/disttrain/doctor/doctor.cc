@@ -1,5 +1,5 @@
-// disttrain doctor [CLUSTER]: whether this host is fit for its tasks, before they start or when something is slow.
-// Looks and changes nothing. What is found: doctor_host.h and doctor_ports.h; what it means: doctor_checks.h.
+// disttrain doctor [CLUSTER]: checks that this host is fit for its tasks, before they start or when something is slow.
+// Changes nothing. host.h and ports.h find things out; checks.h judges them.
 #include <asio/io_context.hpp>
 #include <cmath>
 #include <iostream>
@@ -25,10 +25,10 @@ namespace disttrain::cli {
 
 namespace {
 
-// For all names of a cluster file together: a name server that is away costs kHostPatience for each.
+// Limit for all names of a cluster file together: without a name server each of them takes kHostPatience.
 constexpr Duration kNamesPatience = 3 * kHostPatience;
 
-// A host part of the cluster file with its tasks.
+// A host of the cluster file with its tasks.
 struct Host {
   std::string name;
   HostName found;
@@ -65,7 +65,7 @@ std::vector<Host> hosts_of(const ClusterConfig& cluster) {
     const std::string& address = address_of(cluster, task);
     const auto [place, is_new] = places.emplace(daemon::host_part(address), hosts.size());
     if (is_new) {
-      HostName name{false, "", "host name \"" + place->first + "\" wasn't asked for: the name server is too slow"};
+      HostName name{false, "", "host name \"" + place->first + "\" wasn't looked up: the name server is too slow"};
       if (daemon::now() < end) name = find_host(address);
       hosts.push_back({place->first, std::move(name), {}});
     }
@@ -74,7 +74,7 @@ std::vector<Host> hosts_of(const ClusterConfig& cluster) {
   return hosts;
 }
 
-// Of tasks whose host is known.
+// Asks the ports of all tasks whose host name was resolved.
 std::map<TaskId, PortAnswer> ask_ports(const ClusterConfig& cluster, const std::vector<Host>& hosts) {
   std::vector<TaskId> tasks;
   std::vector<std::string> addresses;
@@ -126,7 +126,7 @@ void check_nic(const Found& host, std::vector<Finding>& findings) {
 void ask_time(const ClusterConfig& cluster, Clock& clock) {
   asio::io_context loop;
   ChiefClient client(loop, {});
-  const ChiefTarget target{cluster.chief.address, cluster.name, 0};  // its hash is told by its metrics
+  const ChiefTarget target{cluster.chief.address, cluster.name, 0};  // no hash: the chief's metrics tell it
   if (!client.connect(target, derive_timeouts(cluster.heartbeat.timeout).dial)) return;
   const std::int64_t asked = daemon::wall_nanoseconds();
   const auto status = ask_status(client, "", false, Duration::zero());
@@ -182,7 +182,7 @@ void check_gpus(const Found& host, std::vector<Finding>& findings) {
   findings.push_back(judge(gpus));
 }
 
-// Parameters and the optimizer's slots, of a model whose variables the job file tells; else 0.
+// Bytes of the parameters and the optimizer's slots. 0: the job file alone doesn't tell the model's variables.
 std::uint64_t checkpoint_bytes(const JobConfig& job) {
   const auto model = builtin_model(job.model);
   if (!model) return 0;
@@ -239,7 +239,7 @@ Json to_json(const Found& host, const std::vector<Finding>& findings) {
 Result<Found> find(const DoctorOptions& options) {
   Found host;
   auto file = find_cluster(options.cluster);
-  if (!file && file.error().code == ErrorCode::kNoInput) return host;  // none that could be asked for
+  if (!file && file.error().code == ErrorCode::kNoInput) return host;  // no cluster file: only the host is checked
   if (!file) return tl::unexpected<Error>(std::move(file.error()));
   auto cluster = config::read_cluster(*file);
   if (!cluster) return tl::unexpected<Error>(std::move(cluster.error()));

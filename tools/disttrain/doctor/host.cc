@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "": it isn't there, or may not be read.
+// The text of a file. "": it isn't there, or may not be read.
 std::string text_of_file(const fs::path& path) {
   std::ifstream file(path);
   std::ostringstream text;
@@ -50,7 +50,7 @@ std::vector<fs::path> entries(const fs::path& folder) {
   return found;
 }
 
-// A unit as systemd reads it: the first file of that name, then the drop-ins. None: it isn't installed.
+// A unit's text as systemd reads it: the first file of that name, then the drop-ins. None: it isn't installed.
 std::optional<std::string> text_of_unit(const std::string& unit) {
   const std::vector<std::string> folders = {"/etc/systemd/system/", "/run/systemd/system/",
                                             "/usr/local/lib/systemd/system/", "/usr/lib/systemd/system/",
@@ -85,7 +85,7 @@ Link link_of(const std::string& name, unsigned flags) {
   Link link;
   link.name = name;
   link.state = first_line(folder / "operstate");
-  // A link without a speed (virtual, or down) says -1, or nothing.
+  // For a link without a speed (virtual, or down) the kernel reports -1, or nothing.
   std::istringstream speed(first_line(folder / "speed"));
   if (long value = 0; speed >> value && value > 0) link.megabits_per_second = static_cast<std::uint32_t>(value);
   std::istringstream(first_line(folder / "mtu")) >> link.mtu;
@@ -98,7 +98,7 @@ bool is_number(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// "python3 (pid 4711)", whose file descriptors this user may look at.
+// The process that has a socket open: "python3 (pid 4711)". "": none whose descriptors this user may read.
 std::string process_with_socket(std::uint64_t inode) {
   const std::string socket = "socket:[" + std::to_string(inode) + "]";
   for (const fs::path& process : entries("/proc")) {

@@ -1,5 +1,5 @@
-// What `doctor` finds on this host: limits, interfaces, devices, the clock, folders. Reads only; what can't be read is
-// what isn't known. Nothing here waits longer than kHostPatience.
+// What `doctor` finds on this host: limits, interfaces, devices, the clock, folders. Only reads; what can't be read
+// counts as unknown. Nothing here waits longer than kHostPatience.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ inline constexpr Duration kHostPatience = std::chrono::seconds(5);
 
 Memlock find_memlock(bool wants_rdma);
 
-// The user in whose name an installed unit ("chiefd") runs; "": none is installed.
+// The user that an installed unit ("chiefd") runs as; "": the unit isn't installed.
 std::string user_of_unit(const std::string& daemon);
 
 // An interface with one of its addresses.
@@ -25,25 +25,25 @@ struct Interface {
 };
 std::vector<Interface> find_interfaces();
 
-// Of the host part of an address: whether it is this host's, and what it resolves to.
+// What is known of the host part of an address.
 struct HostName {
   bool is_own = false;
-  std::string address;    // of several the first, "" = none
-  std::string problem{};  // it can't be resolved: why
+  std::string address;    // the first that it resolves to; "" = none
+  std::string problem{};  // why it can't be resolved; "" = it can
 };
 HostName find_host(const std::string& address);
 
 std::vector<RdmaDevice> find_rdma_devices();
 Gpus find_gpus();
 
-// None: it doesn't say.
+// None: the kernel doesn't say.
 std::optional<bool> is_clock_synchronised();
 
-// `unit`: the daemon that uses it, as in user_of_unit.
+// `unit`: the daemon that uses the folder, as in user_of_unit().
 Folder find_folder(FolderUse use, const std::string& path, const std::string& unit);
 
-// Processes that listen at a port of this host, or are connected from it: "python3 (pid 4711)"; "": nobody, or it can't
-// be told.
+// The processes that listen at a port of this host, else those connected from it: "python3 (pid 4711)". "": nobody, or
+// this user can't tell.
 std::string find_holder(std::uint16_t port);
 
 }  // namespace disttrain::cli

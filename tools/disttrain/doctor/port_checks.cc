@@ -1,4 +1,4 @@
-// What `doctor` makes of ports and of other hosts. See doctor_checks.h.
+// What `doctor` concludes about ports and other hosts. See checks.h.
 #include <algorithm>
 
 #include "tools/disttrain/doctor/checks.h"
@@ -17,23 +17,23 @@ struct PortVerdict {
   std::string advice{};
 };
 
-// A hello is answered by a ps and a worker with a refusal that names them: only the chief has clients.
+// Only the chief takes clients: a ps or a worker answers our hello with a refusal that names it.
 PortVerdict judge_listener(TaskId task, const PortAnswer& port) {
   const std::string name = to_string(task);
   if (task.role == Role::kChief ? port.is_welcome || port.is_busy : port.said.find(name) != std::string::npos)
     return {CheckState::kOk, name + " answers"};
   return {CheckState::kFail,
           "another disttrain daemon answers there: " + (port.is_welcome ? "the chief of this cluster" : port.said),
-          "look which daemon that is, and give each host the right cluster file and --index"};
+          "find out which daemon that is, and give each host the right cluster file and --index"};
 }
 
-// Somebody is there who takes connections and says nothing, or nothing that we know.
+// A process takes connections at the port, but doesn't answer as a disttrain daemon.
 PortVerdict judge_silent(TaskId task, const std::string& number, const PortAnswer& port) {
   const std::string who = port.holder.empty() ? "another process" : port.holder;
   const char* const daemon = task.role == Role::kPs ? "psd (" : task.role == Role::kWorker ? "workerd (" : "chiefd (";
   if (who.starts_with(daemon))
     return {CheckState::kFail, "port " + number + " is held by " + who + ", which doesn't answer",
-            "look into its log and whether it hangs or is stopped; restart it"};
+            "check its log and whether it hangs or is stopped; restart it"};
   return {CheckState::kFail, "port " + number + " is held by " + who + ", which doesn't answer as a disttrain daemon",
           "stop that process, or give " + to_string(task) + " another port in every host's cluster file"};
 }
@@ -48,8 +48,8 @@ PortVerdict judge_own(TaskId task, const std::string& number, const PortAnswer& 
     case Listening::kSilent:
       return judge_silent(task, number, port);
     case Listening::kUnreachable:
-      return {CheckState::kFail, "port " + number + " of this very host can't be reached: " + port.said,
-              "look at the host's firewall and at its loopback interface"};
+      return {CheckState::kFail, "port " + number + " of this host can't be reached: " + port.said,
+              "check the host's firewall and its loopback interface"};
     case Listening::kNobody:
       break;
   }
@@ -67,11 +67,11 @@ PortVerdict judge_metrics(const OwnPort& own) {
   const bool is_up = own.port.listening == Listening::kOurs;
   if (page.listening == Listening::kOurs && page.said_task == to_string(own.task) && page.said_hash != own.hash)
     return {CheckState::kWarn, "it runs with another cluster file than this one",
-            "give all hosts the same, and reload or restart it"};
+            "give all hosts the same cluster file, and reload or restart the daemon"};
   if (page.listening == Listening::kOurs && page.said_task == to_string(own.task))
     return {CheckState::kOk, "its metrics at port " + number};
   if (page.listening == Listening::kOurs)
-    return {CheckState::kFail, "port " + number + ", where it serves metrics, is that of " + page.said_task,
+    return {CheckState::kFail, "port " + number + ", where it should serve metrics, belongs to " + page.said_task,
             "give " + to_string(own.task) + " another port in every host's cluster file"};
   PortVerdict verdict = judge_own(own.task, number, page);
   if (verdict.state == CheckState::kOk && is_up)
@@ -118,19 +118,19 @@ Finding judge(const OtherHost& other) {
           answering = with_comma(answering, name);
         break;
       case Listening::kSilent:
-        worsen(finding, CheckState::kFail, "what listens at the port of " + name + " isn't a disttrain daemon",
-               "look there with `disttrain doctor`");
+        worsen(finding, CheckState::kFail, "the process at the port of " + name + " isn't a disttrain daemon",
+               "run `disttrain doctor` on that host");
         break;
       case Listening::kUnreachable:
         worsen(finding, CheckState::kFail, name + ": " + task.port.said,
-               finding.advice.empty() ? "look whether the host is up, and for a firewall between the two" : "");
+               finding.advice.empty() ? "check that the host is up and that no firewall lies between" : "");
         break;
     }
   }
   if (!answering.empty())
     finding.found =
         with_comma(answering + (answering.find(',') == std::string::npos ? " answers" : " answer"), finding.found);
-  if (!absent.empty()) finding.found = with_comma(finding.found, "the host is up, and nobody listens for " + absent);
+  if (!absent.empty()) finding.found = with_comma(finding.found, "the host is up, but nobody listens for " + absent);
   return finding;
 }
 

@@ -22,14 +22,14 @@ namespace disttrain::cli {
 
 namespace {
 
-// As many connections as any limit of open files allows.
+// Connections at the same time; any limit of open files allows this many.
 constexpr std::size_t kAtOnce = 128;
 
 std::string port_of(const std::string& address) {
   return address.substr(address.rfind(':') + 1);
 }
 
-// One hello and what comes of it. Stands until the loop has run out of work.
+// Sends one hello and keeps the answer. Must outlive its handlers on the loop.
 class Greeting final : private transport::ConnectionHandler {
  public:
   Greeting(asio::io_context& loop, transport::Transport& transport, const std::string& address,
@@ -86,8 +86,8 @@ class Greeting final : private transport::ConnectionHandler {
   PortAnswer answer_;
 };
 
-// Why nobody could listen there; "": somebody could. Nobody who begins to listen meanwhile is kept from it: a socket
-// that is bound, doesn't listen and may be bound again holds nothing.
+// Why no daemon can listen there; "": one can. This trial doesn't get in the way of a daemon that starts meanwhile: its
+// socket is bound with SO_REUSEADDR and never listens.
 std::string why_unbindable(const std::string& address) {
   const auto parsed = transport::parse_address(address);
   if (!parsed) return parsed.error().message;

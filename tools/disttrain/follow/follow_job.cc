@@ -13,13 +13,13 @@ using namespace std::chrono_literals;
 
 constexpr Duration kFollowInterval = 200ms;
 constexpr Duration kParentHears = 1s;
-constexpr Duration kStopPatience = 30s;  // a stopped job drains, evaluates and closes; then the watcher leaves it
+constexpr Duration kStopPatience = 30s;  // for a stopped job to drain, evaluate and close
 
 std::optional<Error> ask_judge(const FollowedJob& run, const Outcome& outcome) {
   return run.judge ? run.judge(outcome.status) : std::nullopt;
 }
 
-// A process that dies closes its connections a moment before its parent hears of its end.
+// A dying process closes its connections a moment before its parent hears of its end, so the judge gets more time.
 std::optional<Error> ask_judge_patiently(ChiefClient& client, const FollowedJob& run, const Outcome& outcome) {
   const auto end = std::chrono::steady_clock::now() + kParentHears;
   auto verdict = ask_judge(run, outcome);
@@ -30,7 +30,7 @@ std::optional<Error> ask_judge_patiently(ChiefClient& client, const FollowedJob&
   return verdict;
 }
 
-// Where the chief is the watcher's own, for as long as it is started again.
+// Reconnects to a lost chief. Where this process started the chief, for as long as it keeps restarting it.
 bool reach_chief_again(ChiefClient& client, const Interrupts& interrupts, const FollowedJob& run, const Error& why) {
   if (why.code == ErrorCode::kUnavailable && client.is_connected() && run.end_silent_chief)
     run.end_silent_chief(kAnswerDeadline);
@@ -49,11 +49,11 @@ Status find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration
   const bool is_full = why.code == ErrorCode::kTemporary;
   if (patience == Duration::zero() || (why.code != ErrorCode::kUnavailable && !is_full))
     return tl::unexpected<Error>(why);
-  // Another command line has this one's seat: one that comes back at once would take the next one's.
+  // The chief gave this client's place to another. Coming back at once would take the place of the next.
   constexpr Duration kFullPause = std::chrono::seconds(1);
   if (is_full)
     if (Status rested = client.rest(kFullPause); !rested) return tl::unexpected<Error>(why);
-  std::cerr << why.message << "; trying for " << format_duration(patience) << " to reach it again\n";
+  std::cerr << why.message << "; trying to reconnect for " << format_duration(patience) << "\n";
   return client.connect(target, patience);
 }
 
@@ -77,9 +77,10 @@ Result<std::string> submit_job(ChiefClient& client, const config::JobFile& job, 
   if (!submitted) return tl::unexpected<Error>(std::move(submitted.error()));
   const std::string number = std::to_string(submitted->job.value);
   if (submitted->was_there)
-    std::cerr << "job " << number << " (" << job.config.job.name << ") is there already: going on with it\n";
+    std::cerr << "job " << number << " (" << job.config.job.name << ") exists already: following it\n";
   if (submitted->ahead > 0)
-    std::cerr << "job " << number << " (" << job.config.job.name << ") waits: " << submitted->ahead << " before it\n";
+    std::cerr << "job " << number << " (" << job.config.job.name
+              << ") is queued; jobs ahead of it: " << submitted->ahead << "\n";
   return number;
 }
 
@@ -99,13 +100,13 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& r
       progress.end();
       if (reach_chief_again(client, interrupts, run, status.error())) continue;
     }
-    // It may know why the chief doesn't answer.
+    // The judge may know why the chief doesn't answer.
     if (auto verdict = status ? ask_judge(run, outcome) : ask_judge_patiently(client, run, outcome)) {
       outcome.error = std::move(verdict);
       break;
     }
     if (!status) {
-      outcome.interrupted = interrupts.exit_code();  // 0 where it isn't a second signal that ended the waiting
+      outcome.interrupted = interrupts.exit_code();  // 0 unless a signal ended the waiting
       outcome.error = std::move(status.error());
       break;
     }
@@ -113,7 +114,7 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& r
       outcome.interrupted = interrupts.exit_code();
       if (run.on_interrupt == OnInterrupt::kDetach || ++heeded > 1) break;
       progress.end();
-      std::cerr << "stopping the job; once more ends it at once\n";
+      std::cerr << "stopping the job; Ctrl-C again ends it at once\n";
       if (auto stopped = client.ask<RequestDone>(StopRequest{run.job, false}, kAnswerDeadline); !stopped) {
         outcome.error = std::move(stopped.error());
         break;
@@ -121,7 +122,7 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& r
       give_up_at = std::chrono::steady_clock::now() + kStopPatience;
     }
     if (std::chrono::steady_clock::now() >= give_up_at) {
-      outcome.error = Error{ErrorCode::kUnavailable, "the job didn't stop in time"};
+      outcome.error = Error{ErrorCode::kUnavailable, "the job didn't stop within 30 s"};
       break;
     }
   }

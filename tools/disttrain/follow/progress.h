@@ -1,4 +1,4 @@
-// A job's progress on one stream: a bar that is drawn over and over on a terminal, else a line every few seconds.
+// A job's progress on a stream: on a terminal a bar that is redrawn, else a line every 3 s.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,9 @@
 
 namespace disttrain::cli {
 
-// "running 45% 1234/2750  182,000 examples/s  loss 0.3121  ETA 0:12". Pure.
+// "running  step 1,234/2,750 (44%)  182,000 examples/s  loss 0.3121  ETA 0:12". Pure.
 std::string progress_line(const Json& status);
-// A line on stderr, on one of its own where a bar may be drawn there.
+// Prints a line on stderr, below a bar that may be drawn there.
 void say_below_bar(const std::string& line);
 // "[#########-----------]"; share is cut to 0 .. 1.
 std::string bar(double share, std::size_t width);

@@ -1,5 +1,9 @@
-// What a stream has told already. The chief tells what it remembers anew to who asks again, and a new chief what it has
-// from the one before.
+// Drops entries that a stream repeats after a reconnect: the chief then sends again all that it remembers.
+//
+// Example, where each letter is an event:
+// 1. The chief sends a b c. All are new.
+// 2. The chief is restarted. Its journal held a and b, but c wasn't durable yet.
+// 3. The client asks again and gets a b d. The newest of these that it has seen is b, so only d is new.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +13,15 @@
 
 namespace disttrain::cli {
 
-// Of one source that tells things in order.
+// For one source, which sends its entries in order.
 class RepeatFilter {
  public:
-  // Where in `things` (each as text, all of its keys) begin those that come after the newest one that was seen. From
-  // now on they are seen too.
+  // The index of the first new entry in `things`, each of which is an entry's whole text: the one after the newest that
+  // was seen. From now on all of them count as seen.
   std::size_t first_new(std::vector<std::string> things);
 
  private:
-  // The newest: the last few may have been told before they were durable, and be unknown to a new chief.
+  // Remembers so many of the newest: a restarted chief may not know the last few (see the example).
   static constexpr std::size_t kMost = 100;
   std::deque<std::string> newest_;
 };

@@ -20,7 +20,7 @@ std::string fixed(double value, int digits) {
   return text;
 }
 
-// What an operator can do about it.
+// What an operator can do about a failure.
 std::string way_out(const Json& cause) {
   const double signal = number_of(cause, "signal");
   if (signal == SIGKILL)
@@ -49,7 +49,7 @@ void print_checkpoint(std::ostream& out, const Json& status) {
 }
 
 void print_summary(std::ostream& out, const Json& status) {
-  if (text_of(status, "state") != "failed") {  // print_root_cause() has said it
+  if (text_of(status, "state") != "failed") {  // print_root_cause() has printed it
     out << "job " << text_of(status, "job") << " " << text_of(status, "state");
     const std::string reason = text_of(status, "reason");
     if (!reason.empty()) out << ": " << reason;

@@ -22,7 +22,7 @@ using Lines = std::vector<std::string>;
 
 constexpr std::size_t kBarColumns = 20;
 constexpr std::size_t kEventsShown = 3;
-constexpr std::size_t kLeastTasks = 3;  // where there are so many, rather than anything below them or curves
+constexpr std::size_t kLeastTasks = 3;  // curves and events are dropped to show these
 constexpr std::size_t kLeastSpark = 4;
 constexpr std::size_t kMostSpark = 30;
 
@@ -33,7 +33,7 @@ Lines lines_of(const std::string& text) {
   return lines;
 }
 
-// Cluster, job, how far it is, and why it isn't further.
+// The cluster, the job, its progress, and what it waits for.
 Lines head(const TopView& view) {
   const Json& status = view.status;
   std::string title = "cluster " + view.cluster;
@@ -47,9 +47,9 @@ Lines head(const TopView& view) {
     if (status.is_object()) lines.emplace_back("no job was submitted yet");
     return lines;
   }
-  Json shown = status;  // what the curves show better is left out
+  Json shown = status;  // without what the curves show better
   shown["examples_per_second"] = shown["loss"] = nullptr;
-  if (is_final_state(state)) shown["steps_per_second"] = nullptr;  // it won't arrive
+  if (is_final_state(state)) shown["steps_per_second"] = nullptr;  // no ETA
   const double target = number_of(status, "steps_target");
   const std::string progress = progress_line(shown);
   lines.push_back(target > 0 ? bar(number_of(status, "global_step") / target, kBarColumns) + " " + progress : progress);
@@ -93,7 +93,7 @@ bool is_ill(const Json& task) {
   return (state != "ready" && state != "running") || !text_of(task, "reason").empty();
 }
 
-// The ill, then those who are furthest behind.
+// Tasks in trouble first, then those that are furthest behind.
 void put_noteworthy_first(std::vector<Json>& tasks) {
   const auto rank = [](const Json& task) {
     const double lag = number_of(task, "lag");
@@ -125,7 +125,7 @@ Lines table(const TopView& view, const std::vector<Json>& tasks, std::size_t spa
   return lines_of(table.text());
 }
 
-// With sparklines as wide as the room allows.
+// The table with sparklines as wide as there is room for.
 Lines wide_table(const TopView& view, const std::vector<Json>& tasks, std::size_t columns, bool utf8) {
   Lines lines = table(view, tasks, 0, utf8);
   std::size_t widest = 2;  // the blanks before another column
@@ -134,7 +134,7 @@ Lines wide_table(const TopView& view, const std::vector<Json>& tasks, std::size_
   return table(view, tasks, std::min(columns - widest, kMostSpark), utf8);
 }
 
-// At most `rows` lines below a blank one.
+// A blank line, then at most `rows` lines.
 Lines tasks(const TopView& view, std::vector<Json> tasks, std::size_t rows, std::size_t columns, bool utf8) {
   Lines lines{""};
   const std::size_t all = tasks.size();

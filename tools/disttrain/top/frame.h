@@ -12,17 +12,17 @@
 namespace disttrain::cli {
 
 struct TopView {
-  std::string cluster;  // its name, or where its chief is
+  std::string cluster;  // its name, or its chief's address
   Json status;          // the newest (docs/json.md); null: none yet
   Json events;          // the newest, oldest first
   TopHistory history;
-  std::string problem;  // why there is nothing newer; "": there is
+  std::string problem;  // why `status` is out of date; "": it isn't
 };
 
 inline constexpr std::size_t kAnyHeight = std::numeric_limits<std::size_t>::max();
 
-// Lines, each at most `size.columns` wide, at most `size.rows` of them. What doesn't fit is left out: first of the
-// tasks all but those who are ill or behind, then the curves, then the events.
+// At most `size.rows` lines, each at most `size.columns` wide. What doesn't fit is dropped: first the tasks that are
+// neither in trouble nor furthest behind, then the curves, then the events.
 std::string top_frame(const TopView& view, TerminalSize size, bool utf8);
 
 }  // namespace disttrain::cli

@@ -22,7 +22,7 @@ void TopHistory::add(const Json& status) {
   job_ = job;
   if (is_final_state(text_of(status, "state"))) return;
   double sum = std::nan("");
-  std::map<std::string, std::vector<double>> tasks;  // those that are gone go
+  std::map<std::string, std::vector<double>> tasks;  // without tasks that are gone
   for (const Json& task : list_of(status, "tasks")) {
     const std::string name = text_of(task, "task");
     const double rate = number_of(task, "examples_per_second");

@@ -1,4 +1,4 @@
-// What `top` has seen of the job during the last minute, a sample a second. A value.
+// What `top` has seen of the job during the last minute, one sample a second. A value.
 #pragma once
 
 #include <map>
@@ -13,15 +13,15 @@ class TopHistory {
  public:
   static constexpr std::size_t kMost = 60;
 
-  // A status (docs/json.md). Of another job than the last: begins anew. One that has ended adds nothing.
+  // Adds a status (docs/json.md). The status of another job clears the history. A job that has ended adds nothing.
   void add(const Json& status);
-  // There was no answer.
+  // Adds a gap, where there was no answer.
   void miss();
 
-  // Oldest first; NaN where nothing is known. Examples per second of all workers together, of the moment.
+  // Oldest first; NaN where nothing is known. examples_per_second() is the sum over all workers.
   const std::vector<double>& examples_per_second() const { return examples_per_second_; }
   const std::vector<double>& loss() const { return loss_; }
-  // Of one task; empty where it has none.
+  // The same for one task; empty where it has none.
   const std::vector<double>& examples_per_second_of(const std::string& task) const;
 
  private:

@@ -1,4 +1,4 @@
-// A series of numbers as one line of text, a column each: its height says how big. Pure.
+// A series of numbers as one line of text. Each number is one column, whose height shows its size. Pure.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@ namespace disttrain::cli {
 
 // What the lowest height stands for.
 enum class Lowest {
-  kZero,   // what counts is how much of the most it is: rates
-  kLeast,  // what counts is how it changes: losses
+  kZero,   // 0: for rates, which are compared with the largest
+  kLeast,  // the least value: for losses, whose changes matter
 };
 
-// The newest (last) `columns` of the series, to the right. What isn't finite is a blank. `utf8`: block elements, else
-// ASCII.
+// The newest (last) `columns` values of the series, aligned right. A value that isn't finite is a blank. `utf8`: block
+// elements, else ASCII.
 std::string sparkline(const std::vector<double>& series, std::size_t columns, Lowest lowest, bool utf8);
 
 }  // namespace disttrain::cli

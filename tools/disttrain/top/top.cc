@@ -1,5 +1,5 @@
-// disttrain top [JOB]: the job and its tasks live. On a terminal it draws over and over until Ctrl-C, whatever becomes
-// of the job or the chief; elsewhere it prints one frame.
+// disttrain top [JOB]: shows a job and its tasks live. On a terminal it redraws until Ctrl-C, even when the job has
+// ended or the chief is lost; elsewhere it prints one frame.
 #include <unistd.h>
 
 #include <asio/io_context.hpp>
@@ -25,13 +25,13 @@ constexpr Duration kFrameInterval = 1s;
 constexpr std::uint32_t kEventsAsked = 3;
 constexpr std::size_t kColumnsOfNoTerminal = 120;
 
-// Signals that a terminal sends besides Ctrl-C. It must not be left as it is while we draw.
+// The signals that a terminal sends besides Ctrl-C. The terminal must be restored before this process stops or ends.
 class TerminalSignals {
  public:
   TerminalSignals(asio::io_context& loop, Screen& screen) : signals_(loop, SIGHUP, SIGQUIT, SIGTSTP), screen_(screen) {
     wait();
   }
-  // The signal that ends it; 0: none did.
+  // The signal that ends `top`; 0: none came.
   int ended_by() const { return ended_by_; }
 
  private:
@@ -61,7 +61,7 @@ class Top {
     view_.cluster = target.cluster.empty() ? "of chief " + target.address : target.cluster;
   }
 
-  // On a terminal. Only what won't change ends it with an error.
+  // Redraws on a terminal. An error that may pass (kUnavailable, kTemporary) is shown; any other ends it.
   Status draw_on(Screen& screen) {
     for (auto next = Clock::now(); !is_over_(); rest_until(next)) {
       next = std::max(next + kFrameInterval, Clock::now());
@@ -75,7 +75,7 @@ class Top {
     return {};
   }
 
-  // Rates need two looks.
+  // Looks twice, because rates need two samples.
   Status print_once() {
     if (Status looked = look(); !looked) return looked;
     rest_until(Clock::now() + kFrameInterval);
@@ -87,7 +87,7 @@ class Top {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // After an error the connection may still bring an answer that nobody waits for any more: another is made.
+  // After an error the connection may still deliver the answer that was given up, so a new connection is made.
   Status look() {
     if (!is_connected_) {
       if (Status connected = client_.connect(target_, kFrameInterval); !connected) return connected;

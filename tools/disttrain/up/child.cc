@@ -46,7 +46,7 @@ namespace {
 
 constexpr char kPidVariable[] = "LISTEN_PID=";
 
-// What the child's execve needs, made before the fork: between fork and exec nothing may allocate.
+// What the child's execve() needs. It is made before the fork, because nothing may allocate between fork and exec.
 struct Exec {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
@@ -61,8 +61,8 @@ void prepare(Exec& exec, Role role, const std::filesystem::path& program, const 
   for (char** variable = environ; *variable != nullptr; ++variable)
     if (std::strncmp(*variable, "LISTEN_", 7) != 0) exec.environment.emplace_back(*variable);
   exec.environment.emplace_back("LISTEN_FDS=1");
-  // A killed process keeps its sockets until its memory is freed, and huge pages are freed at once: a worker with
-  // libtorch in it is known to be dead in less than half the time. Who has set the variable keeps what they set.
+  // A killed process keeps its sockets until its memory is freed, and huge pages are freed faster: with them the death
+  // of a worker with libtorch is noticed in less than half the time. A value that the user has set stays.
   if (role == Role::kWorker && std::getenv("GLIBC_TUNABLES") == nullptr)
     exec.environment.emplace_back("GLIBC_TUNABLES=glibc.malloc.hugetlb=1");
   for (std::string& argument : exec.arguments) exec.argv.push_back(argument.data());
@@ -81,10 +81,10 @@ void write_number(char* to, unsigned long number) {
   *to = '\0';
 }
 
-// In the child: only calls that are safe after a fork.
+// Runs in the child: makes only calls that are safe after a fork.
 [[noreturn]] void become(Exec& exec, pid_t parent, int listener, int log, int null) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before the line above
+  if (getppid() != parent) _exit(1);  // the parent died before prctl()
   setpgid(0, 0);
   dup2(null, STDIN_FILENO);
   dup2(log, STDOUT_FILENO);
@@ -130,7 +130,7 @@ void Child::reap_killed() {
 }
 
 void Child::send(int signal) const {
-  if (is_running()) kill(pid_, signal);  // not reaped yet, so that the number is still its own
+  if (is_running()) kill(pid_, signal);  // not reaped yet, so the pid is still the child's
 }
 
 std::string Child::how_it_ended() const {

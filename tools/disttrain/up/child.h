@@ -1,4 +1,4 @@
-// One daemon as a child of `up`: started with a listening socket, gone with its parent whatever happens.
+// One daemon as a child of `up`: it inherits a listening socket, and the kernel kills it when its parent dies.
 #pragma once
 
 #include <sys/types.h>
@@ -19,14 +19,14 @@ struct ListeningSocket {
   std::string address;  // with the real port where 0 was asked for
 };
 
-// kUnavailable: in use; kNoPermission; kConfig: not this host's.
+// kUnavailable: the port is in use. kNoPermission: this user may not. kConfig: not an address of this host.
 Result<ListeningSocket> bind_listener(const std::string& address);
 
 class Child {
  public:
-  // Starts `program` with stdout and stderr into `log`, `listener` as descriptor 3 (LISTEN_FDS), in a process group of
-  // its own (Ctrl-C of the terminal reaches the parent only), killed by the kernel when the parent dies. Call from the
-  // main thread: the kernel watches the thread that started it.
+  // Starts `program` in a process group of its own, so that the terminal's Ctrl-C reaches only the parent. Its stdout
+  // and stderr go to `log`; descriptor 3 is `listener` (LISTEN_FDS). The kernel kills it when the parent's thread that
+  // started it ends: call this from the main thread.
   static Result<Child> start(TaskId task, const std::filesystem::path& program,
                              const std::vector<std::string>& arguments, const ListeningSocket& listener,
                              const std::filesystem::path& log);
@@ -44,9 +44,9 @@ class Child {
 
   // "was killed by signal 9 (Killed)", "ended with exit code 78". Call when it has ended.
   std::string how_it_ended() const;
-  // None where a signal ended it, or where it runs.
+  // None where a signal ended it, or while it runs.
   std::optional<int> exit_code() const;
-  // That ended it. None where it ended by itself, or where it runs.
+  // The signal that ended it. None where it ended by itself, or while it runs.
   std::optional<int> signal() const;
 
  private:

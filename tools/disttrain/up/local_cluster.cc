@@ -37,7 +37,7 @@ std::string log_name(TaskId task) {
   return to_string(task.role) + "-" + std::to_string(task.index) + ".log";
 }
 
-// The file that `up` makes for itself. Ports are those of sockets that are bound already.
+// The cluster file of an `up` that was given none. Its ports are those of sockets that are bound already.
 std::string generated_toml(const std::string& name, const fs::path& folder, const std::vector<std::string>& addresses,
                            std::uint32_t ps) {
   std::string text = "# Made by disttrain up.\n[cluster]\nname = \"" + name + "\"\n[chief]\naddress = \"" +
@@ -48,7 +48,7 @@ std::string generated_toml(const std::string& name, const fs::path& folder, cons
   return text;
 }
 
-// Daemons of an `up` that was killed a moment ago have their ports until the kernel is through with them.
+// The daemons of an `up` that was just killed hold their ports until the kernel has cleaned up.
 Result<ListeningSocket> bind_patiently(const std::string& address) {
   constexpr std::chrono::seconds kPatience(1);
   constexpr std::chrono::milliseconds kPause(10);
@@ -97,12 +97,12 @@ Status LocalCluster::make_config(const LocalClusterOptions& options) {
       const Result<bool> is_own = daemon::is_own_address(address_of(config_, task));
       if (!is_own.has_value())
         return fail(is_own.error().code, options.cluster_file + ": " + to_string(task) + ": " + is_own.error().message +
-                                             "; correct its address, or make this host know the name");
+                                             "; correct its address, or make the name known on this host");
       if (*is_own) own_tasks_.push_back(task);
     }
     if (own_tasks_.empty())
       return fail(ErrorCode::kConfig, options.cluster_file + ": none of its addresses is this host's (" +
-                                          daemon::host_name() + "), so that there is nothing to start here");
+                                          daemon::host_name() + "), so there is nothing to start here");
     return bind_all();
   }
   own_tasks_ = tasks_of(options.ps, options.workers);
@@ -150,7 +150,7 @@ Status LocalCluster::start_tasks() {
 Status LocalCluster::spawn(std::size_t i) {
   std::error_code error;
   const TaskId task = own_tasks_[i];
-  // Beside this program; or, where it is installed, /usr/sbin beside /usr/bin.
+  // The daemons lie beside this program or, where it is installed in /usr/bin, in /usr/sbin.
   fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
   if (!fs::exists(programs / program_of(task.role), error)) programs = programs.parent_path() / "sbin";
   std::vector<std::string> arguments = {"--cluster", cluster_file_};

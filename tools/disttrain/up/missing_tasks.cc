@@ -6,7 +6,7 @@ namespace disttrain::cli {
 
 namespace {
 
-// Until the chief, which hears of a task's death too, has said by itself what becomes of the job.
+// The chief hears of a task's death too, and gets this long to say what becomes of the job.
 constexpr std::chrono::seconds kChiefSaysSo(1);
 
 }  // namespace
@@ -24,7 +24,8 @@ bool waits_for(const Json& status, TaskId task) {
   });
 }
 
-// The shards of a ps that doesn't come back are made anew on others, if there are any: not at once, but the chief does.
+// After a while the chief restores the shards of a lost ps on other ps tasks, so a paused job is lost only when all ps
+// stay down.
 bool MissingTasks::is_indispensable(const Json& status, TaskId task) const {
   if (!waits_for(status, task)) return false;
   if (task.role != Role::kPs || text_of(status, "state") != "paused") return true;

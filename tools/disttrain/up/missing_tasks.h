@@ -1,4 +1,4 @@
-// What `up` makes of daemons that stay down: the chief can't tell of its own end, and waits for tasks that won't come.
+// What `up` does about daemons that stay down: the chief can't report its own end, and waits for tasks that won't come.
 #pragma once
 
 #include <chrono>
@@ -11,16 +11,16 @@
 
 namespace disttrain::cli {
 
-// Whether the job (docs/json.md, or null before there is one) waits for this task to be there: before it trains for
-// each, and while it is paused for those in `waits_for`. Pure.
+// Whether the job (docs/json.md; null before there is one) waits for this task. Before it trains it waits for every
+// task, while it is paused for those in `waits_for`. Pure.
 bool waits_for(const Json& status, TaskId task);
 
 class MissingTasks {
  public:
-  // `daemons` outlives this. `ps`: tasks of the cluster.
+  // `daemons` outlives this. `ps`: number of ps tasks in the cluster.
   MissingTasks(const Supervisor& daemons, std::size_t ps) : daemons_(daemons), ps_(ps) {}
 
-  // An error gives the job up: a daemon stays down that it can't do without.
+  // An error gives the job up: it can't go on without a daemon that stays down.
   std::optional<Error> judge(const Json& status);
 
   // The root cause of the error.

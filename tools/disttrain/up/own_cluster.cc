@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kShownLogLines = 10;
 constexpr Duration kStartDeadline = 20s;     // until the chief answers
-constexpr Duration kOwnChiefPatience = 30s;  // for as long as a chief that crashes is started again
+constexpr Duration kOwnChiefPatience = 30s;  // to reach a chief that is restarted after a crash
 constexpr Duration kJustNow = 10s;
 constexpr TaskId kChief{Role::kChief, 0};
 
@@ -33,7 +33,7 @@ struct Sets {
   std::vector<std::string> job;
 };
 
-// Without a cluster file `up` also takes keys of cluster.toml, except those that it makes up itself.
+// Without a cluster file `up` also takes keys of cluster.toml, except those that it sets itself.
 Result<Sets> split_sets(const UpOptions& options) {
   Sets sets;
   for (const std::string& set : options.sets) {
@@ -47,7 +47,7 @@ Result<Sets> split_sets(const UpOptions& options) {
                   "--set " + set + ": this is a key of the cluster file; change it in " + options.cluster);
     if (section == "cluster" || section == "chief" || section == "ps" || section == "worker")
       return fail(ErrorCode::kUsage, "--set " + set + ": [" + section +
-                                         "] is made up by disttrain itself; give a cluster file to choose it");
+                                         "] is set by `disttrain up` itself; to choose it, give a cluster file");
     sets.cluster.push_back(set);
   }
   return sets;
@@ -55,8 +55,8 @@ Result<Sets> split_sets(const UpOptions& options) {
 
 Result<LocalClusterOptions> cluster_options(const UpOptions& options, const Sets& sets, const std::string& name) {
   if (!options.cluster.empty() && (options.ps || options.workers))
-    return fail(ErrorCode::kUsage, "--ps and --workers are for a cluster that is made up; " + options.cluster +
-                                       " already says which tasks there are");
+    return fail(ErrorCode::kUsage,
+                "--ps and --workers don't go with a cluster file; " + options.cluster + " says which tasks there are");
   LocalClusterOptions result;
   result.cluster_file = options.cluster;
   result.ps = options.ps.value_or(1);
@@ -77,7 +77,7 @@ void say_start(const LocalCluster& cluster) {
             << config.chief.address << '\n';
 }
 
-// The chief says that a task was lost; its parent knows how it ended.
+// The chief only knows that a task was lost. This process, its parent, knows how it ended.
 void add_how_it_ended(Json& status, const Supervisor& daemons) {
   if (!status.is_object() || !status.contains("root_cause") || !status["root_cause"].is_object()) return;
   Json& cause = status["root_cause"];
@@ -85,7 +85,7 @@ void add_how_it_ended(Json& status, const Supervisor& daemons) {
   const auto last = std::find_if(ended.rbegin(), ended.rend(), [&cause](const EndedDaemon& one) {
     return to_string(one.task) == text_of(cause, "task");
   });
-  // One that was started again long ago has another story.
+  // An earlier end, after which the daemon was restarted, isn't the cause.
   if (last == ended.rend() || (!last->stays_down && daemon::now() - last->when > kJustNow)) return;
   cause["reason"] = text_of(cause, "reason") + "; " + described(*last);
   if (last->signal) cause["signal"] = *last->signal;
@@ -112,7 +112,7 @@ FinishedRun conclude(Outcome outcome, const MissingTasks& missing, const Supervi
     if (blamed->exit_code && is_sysexit(*blamed->exit_code)) run.status["code"] = *blamed->exit_code;
   } else {
     if (outcome.error && outcome.interrupted == 0) {
-      // No daemon is blamed, so the chief is there and doesn't answer: it is stopped, or its host is.
+      // No daemon is blamed, so the chief is there but doesn't answer: its process or its host is stopped.
       run.status = failed_status(run.status, job, "chief/0", outcome.error->message, std::nullopt,
                                  last_lines(daemons.log_of(kChief), kShownLogLines));
     }
@@ -142,8 +142,8 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
 
   const Supervisor& daemons = cluster.daemons();
 
-  // A lost chief is noticed by the connection; one that stays down, a daemon that ends before there is a job, or a
-  // second Ctrl-C, by this.
+  // The connection notices a lost chief. This ends the waiting for a chief that stays down, for a daemon that ends
+  // before there is a job, and at Ctrl-C (once there is a job, at the second one).
   bool is_submitted = false;
   ChiefClient client(loop, [&] {
     return is_submitted ? interrupts.count() > 1 || daemons.stays_down(kChief)

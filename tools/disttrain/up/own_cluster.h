@@ -1,5 +1,5 @@
-// What `up` and `bench` share: start a cluster of their own, run one job on it, take all down. Where the journal of the
-// chief holds that very job, it is followed to its end: an `up` before this one was killed.
+// Shared by `up` and `bench`: starts a cluster, runs one job on it, stops the cluster. If the chief's journal already
+// holds this job, because an earlier `up` was killed, the job is followed to its end.
 #pragma once
 
 #include "common/result.h"
@@ -13,8 +13,8 @@ struct FinishedRun {
   int exit_code = 0;
 };
 
-// An error: the chief didn't take the job, or its tasks couldn't be started; nothing that this call started
-// runs. The root cause of a failed job has been said on stderr.
+// An error: the chief didn't take the job, or its tasks couldn't be started; nothing that was started still runs. The
+// root cause of a failed job is printed on stderr.
 Result<FinishedRun> run_on_own_cluster(const UpOptions& options);
 
 }  // namespace disttrain::cli

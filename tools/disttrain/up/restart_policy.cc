@@ -17,7 +17,7 @@ constexpr Duration kRestartWindow = 1min;
 constexpr std::array kFinalCodes = {64, 65, 66, 77, 78, 126, 127};
 
 std::string reason_to_stay_down(std::optional<int> exit_code) {
-  if (exit_code == 0) return "it left by itself";
+  if (exit_code == 0) return "it ended by itself";
   if (exit_code && std::find(kFinalCodes.begin(), kFinalCodes.end(), *exit_code) != kFinalCodes.end())
     return "another start would end in the same way";
   return "";
@@ -31,7 +31,7 @@ RestartPolicy::Verdict RestartPolicy::on_end(Instant now, std::optional<int> exi
   while (!restarts_.empty() && now - restarts_.front() >= kRestartWindow) restarts_.pop_front();
   const bool is_loop = restarts_.size() >= kMostRestarts;
   if (is_loop && !(is_missed && exit_code))
-    return {std::nullopt, "it was started again " + std::to_string(kMostRestarts) + " times within a minute"};
+    return {std::nullopt, "it was restarted " + std::to_string(kMostRestarts) + " times within a minute"};
   if (now - started_ >= kLongLife) short_lives_ = 0;
   Duration pause{};
   if (is_loop) pause = kLongestPause;

@@ -1,4 +1,4 @@
-// When a daemon of `up` that has ended is started again: as systemd does with Restart=on-failure. Pure.
+// Decides when `up` restarts a daemon that has ended, like systemd with Restart=on-failure. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,28 @@
 
 namespace disttrain::cli {
 
-// Of one daemon.
+// For one daemon.
 class RestartPolicy {
  public:
-  // `allowed`: without it (--no-restart) nothing is started again.
+  // `allowed`: false (--no-restart) means that the daemon is never restarted.
   explicit RestartPolicy(bool allowed) : allowed_(allowed) {}
 
   struct Verdict {
-    std::optional<Duration> pause;  // until it is started again; none: it stays down
+    std::optional<Duration> pause;  // until the restart; none: the daemon stays down
     std::string why_not;
   };
 
   void on_start(Instant now) { started_ = now; }
-  // `exit_code`: none where a signal ended it. Started again at once; where it lived for less than 10 s, and not for
-  // the first time, after 0.1 s, doubling to 5 s. It stays down after an exit code 0 or one of sysexits that another
-  // start doesn't change (64 usage, 65 data, 66 no input, 77 no permission, 78 configuration; 126 and 127: the program
-  // or a library of it can't be loaded), and after 10 restarts
-  // within a minute. One that is missed, as others go on with a job that needs it, is tried every 5 s then, unless
-  // signals end it: a disk that is full now needn't be so for long.
+  // `exit_code`: none where a signal ended the daemon. `is_missed`: other daemons go on with a job that needs this one.
+  //
+  // Example:
+  // 1. The daemon ends for the first time, or after a life of at least 10 s: it is restarted at once.
+  // 2. It ends again within 10 s: it is restarted after 0.1 s, then after 0.2 s, and so on up to 5 s.
+  // 3. It ends after 10 restarts within a minute: it stays down. One that is missed is restarted after 5 s instead,
+  //    unless a signal ended it: a full disk may have room again soon.
+  // 4. It ends with exit code 0, or with one that another start doesn't change: it stays down. Those are 64 usage, 65
+  //    data, 66 no input, 77 no permission, 78 configuration, and 126 and 127, where the program or a library can't be
+  //    loaded.
   Verdict on_end(Instant now, std::optional<int> exit_code, bool is_missed = false);
 
  private:

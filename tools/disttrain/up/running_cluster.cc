@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 void say_detached(const std::string& number, const std::string& name) {
   std::cerr << "detached: job " << number << " (" << name << ") goes on. See: disttrain status " << number
-            << "; end it: disttrain stop " << number << '\n';
+            << "; to end it: disttrain stop " << number << '\n';
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the verbs share that speak to daemons which run already.
+// Shared by the verbs that talk to a running cluster.
 #pragma once
 
 #include "common/config/cluster_config.h"
@@ -11,13 +11,13 @@ namespace disttrain::cli {
 
 struct RunningCluster {
   ChiefTarget target;
-  Duration dial{};  // deadline of connecting
+  Duration dial{};  // deadline for connecting
 };
 
-// `cluster_option` as in find_cluster(); `chief`: host:port instead, "" = none.
+// `cluster_option` as in find_cluster(). `chief`: host:port to use instead; "" = none.
 Result<RunningCluster> find_running_cluster(const std::string& cluster_option, const std::string& chief = "");
 
-// Submits and watches to the end; status is null when it detached.
+// Submits a job and watches it to its end. The status is null after a detach.
 Result<FinishedRun> run_on_running_cluster(const SubmitOptions& options);
 
 }  // namespace disttrain::cli

@@ -15,8 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A port that was just left can be taken for a moment: by a connection of its own past, or one that another process
-// makes from it.
+// For a moment after a daemon's end its port may be taken: by a leftover connection, or by one that another process
+// makes from this port.
 constexpr Duration kRebindPatience = 10s;
 constexpr Duration kPortPause = 100ms;
 
@@ -81,7 +81,7 @@ void Supervisor::reap_all() {
 void Supervisor::on_end(Kept& kept) {
   const Instant now = daemon::now();
   const std::optional<int> exit_code = kept.child->exit_code();
-  // Training goes on without the chief, and needs it at its end.
+  // Training goes on without the chief, but needs it at its end.
   const bool is_missed = kept.daemon.task.role == Role::kChief && running() > 0;
   const RestartPolicy::Verdict verdict = kept.policy.on_end(now, exit_code, is_missed);
   const std::string error = exit_code.value_or(0) != 0 ? last_error(kept.daemon.log, kept.log_begins) : "";
@@ -90,7 +90,7 @@ void Supervisor::on_end(Kept& kept) {
   if (ended_.size() > kMostEnded) ended_.pop_front();
   const std::string what = described(ended_.back()) + (error.empty() ? "" : " (" + error + ")");
   if (!verdict.pause) return say_(what + "; it stays down: " + verdict.why_not);
-  say_(what + "; starting it again" + pause_text(*verdict.pause));
+  say_(what + "; restarting it" + pause_text(*verdict.pause));
   kept.port_patience_ends = now + *verdict.pause + kRebindPatience;
   start_after(kept, *verdict.pause);
 }
@@ -110,9 +110,9 @@ void Supervisor::start_again(Kept& kept) {
   if (started) return;
   const auto end = std::find_if(ended_.rbegin(), ended_.rend(),
                                 [&kept](const EndedDaemon& ended) { return ended.task == kept.daemon.task; });
-  if (end == ended_.rend()) return;  // many others have ended since
+  if (end == ended_.rend()) return;  // dropped: kMostEnded others have ended since
   end->stays_down = true;
-  end->how += "; it couldn't be started again: " + started.error().message;
+  end->how += "; it couldn't be restarted: " + started.error().message;
   say_(described(*end));
 }
 
@@ -145,7 +145,7 @@ bool Supervisor::end_silent(TaskId task, Duration silence) {
   const Child& child = *(*found)->child;
   if (child.is_running() && daemon::now() - (*found)->started >= silence) {
     say_(to_string(task) + " (pid " + std::to_string(child.pid()) + ") hasn't answered for " +
-         format_duration(silence) + ": killing it, to start it anew");
+         format_duration(silence) + ": killing it to restart it");
     child.send(SIGKILL);
   }
   return true;
@@ -154,7 +154,7 @@ bool Supervisor::end_silent(TaskId task, Duration silence) {
 void Supervisor::stop(Duration deadline) {
   if (!is_stopping_) reap_all();
   is_stopping_ = true;
-  // The chief last: the others say good-bye to it. A stopped process can't take a TERM, so it is continued.
+  // The chief is last, because the others say goodbye to it. A stopped process handles TERM only after CONT.
   for (auto kept = kept_.rbegin(); kept != kept_.rend(); ++kept) {
     (*kept)->timer.cancel();
     (*kept)->child->send(SIGTERM);

@@ -1,4 +1,4 @@
-// Keeps the daemons of `up` alive: what systemd does for those of a real cluster.
+// Keeps the daemons of `up` alive, as systemd does for those of a real cluster.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -23,7 +23,7 @@ struct DaemonProgram {
   TaskId task;
   std::filesystem::path program;
   std::vector<std::string> arguments;
-  std::filesystem::path log;  // of all its processes, one after the other
+  std::filesystem::path log;  // shared by its processes, one after the other
 };
 
 // A process of a daemon that ended before stop().
@@ -33,7 +33,7 @@ struct EndedDaemon {
   std::string how;               // "was killed by signal 9 (Killed)"
   std::optional<int> exit_code;  // none: a signal
   std::optional<int> signal;
-  std::string error;  // its own last one; "": it logged none
+  std::string error;  // the last error that it logged; "": none
   std::filesystem::path log;
   Instant when;
   bool stays_down = false;
@@ -47,29 +47,30 @@ ErrorCode error_code_of(const EndedDaemon& ended);
 // Lives on the loop, in the main thread.
 class Supervisor {
  public:
-  // `say`: one line for people, without the newline: who ended, how, and what is done about it.
+  // `say` gets a line for people, without a newline: which daemon ended, how, and what is done about it.
   Supervisor(asio::io_context& loop, bool restarts, std::function<void(const std::string&)> say);
   // Stops, as stop().
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // A restarted one listens on the address of `listener`, which is closed here: a daemon's death must close its port.
+  // Starts a daemon, which inherits `listener`. The socket is closed here, so that the daemon's death closes its port.
+  // A restarted daemon listens on the same address.
   Status start(DaemonProgram daemon, ListeningSocket listener);
 
-  // The newest kMostEnded, the first to end first.
+  // The newest kMostEnded, in the order of their end.
   const std::deque<EndedDaemon>& ended() const { return ended_; }
-  // The first that isn't started again; null: none.
+  // The first daemon that isn't restarted; null: none.
   const EndedDaemon* first_that_stays_down() const;
   bool stays_down(TaskId task) const;
   // The log of a daemon that was started; "" of any other.
   std::filesystem::path log_of(TaskId task) const;
 
-  // Kills a daemon that has run for at least `silence` and has said nothing for so long, as systemd's watchdog would;
-  // one that has just been started is left alone. False: it isn't started again, or isn't one of these.
+  // Kills a daemon that hasn't answered for `silence`, as systemd's watchdog would, unless it was started less than
+  // `silence` ago. False: it isn't restarted, or isn't one of these daemons.
   bool end_silent(TaskId task, Duration silence);
 
-  // TERM to all, and after `deadline` KILL to those that remain. Returns when none is left.
+  // Sends TERM to all, and after `deadline` KILL to those that remain. Returns when none is left.
   void stop(Duration deadline);
 
  private:
@@ -80,7 +81,7 @@ class Supervisor {
     asio::steady_timer timer;
     Instant port_patience_ends;
     Instant started;
-    std::uintmax_t log_begins = 0;  // what this process logs
+    std::uintmax_t log_begins = 0;  // byte of the log at which this process begins
     std::optional<Child> child;
   };
   static constexpr std::size_t kMostEnded = 1000;

@@ -1,4 +1,4 @@
-// disttrain up: a whole cluster on this host for one job, from nothing to nothing.
+// disttrain up: starts a cluster on this host, trains one job, stops the cluster.
 #include <iostream>
 
 #include "common/config/reader/reader.h"

@@ -6,7 +6,7 @@ namespace disttrain::cli {
 
 namespace {
 
-// null: not there, or not in the job.
+// The task where it runs in the job, else null.
 Json running_task(const Json& status, const std::string& name) {
   for (const Json& task : list_of(status, "tasks"))
     if (text_of(task, "task") == name && text_of(task, "state") == "running") return task;

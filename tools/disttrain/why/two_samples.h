@@ -8,7 +8,7 @@
 
 namespace disttrain::cli {
 
-// Seconds of each kind; `exchange` is push, pull and waiting for answers, in which it waits for other workers too.
+// Seconds of each kind. `exchange` is push, pull and waiting for answers, which includes waiting for other workers.
 struct WorkerSample {
   std::string task;
   std::string host;
@@ -26,8 +26,8 @@ struct ShardSample {
   std::string task;  // the ps that holds it
   std::string host;
   int shard = 0;
-  double busy = 0.0;      // of its thread
-  double applying = 0.0;  // part of it, as the clock says
+  double busy = 0.0;      // processor time of its thread
+  double applying = 0.0;  // summing and applying gradients
 };
 
 struct TwoSamples {
@@ -35,8 +35,8 @@ struct TwoSamples {
   std::vector<ShardSample> shards;
 };
 
-// Of tasks that take part in the same job in both, in the same process. What a task has counted down means that it
-// began anew, and it is left out, as what joined between the two.
+// Compares the tasks that run in the same job, and in the same process, in both answers. Leaves out a task that joined
+// in between, and one whose counters went down: it started over.
 TwoSamples compare(const Json& before, const Json& after);
 
 }  // namespace disttrain::cli

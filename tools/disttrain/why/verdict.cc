@@ -29,7 +29,7 @@ double exchange_share(const WorkerSample& worker) {
 double own_share(const WorkerSample& worker) {
   return 1.0 - exchange_share(worker);
 }
-// A step that hasn't ended counts as half of one.
+// A worker that hasn't ended a step counts as having made half of one.
 double seconds_per_step(const WorkerSample& worker) {
   return worker.seconds() / (worker.steps > 0.0 ? worker.steps : 0.5);
 }
@@ -43,13 +43,13 @@ struct Part {
   double (*share)(const WorkerSample&);
   const char* does;      // one of them
   const char* they_do;   // several
-  const char* when_all;  // what to do where all do so
-  const char* when_one;  // where one does so more than the others
+  const char* when_all;  // what to do where all workers do so
+  const char* when_one;  // what to do where one does so more than the others
 };
 constexpr Part kParts[] = {
     {Brake::kInput, input_share, "waits for input batches", "wait for input batches",
-     "see how fast the disks are that their data lies on and how busy their processors, or raise data.prefetch",
-     "see how fast the disk is that its data lies on and how busy its processors, or raise data.prefetch"},
+     "check how fast their data's disks are and how busy their processors, or raise data.prefetch",
+     "check how fast its data's disk is and how busy its processors, or raise data.prefetch"},
     {Brake::kCompute, compute_share, "computes", "compute", "",
      "its device is slower than theirs, or something else uses it too"},
     {Brake::kEvaluation, evaluate_share, "evaluates", "evaluate", "evaluate less often (evaluate.every_steps)",
@@ -57,7 +57,7 @@ constexpr Part kParts[] = {
     {Brake::kLink, exchange_share, "", "", "", ""},  // or kShard
 };
 
-// The values of all but one, ascending.
+// The values of all workers except `but`, ascending.
 std::vector<double> of_others(const std::vector<WorkerSample>& workers, const WorkerSample* but,
                               const Measure& measure) {
   std::vector<double> values;
@@ -72,7 +72,8 @@ double median(const std::vector<double>& sorted) {
   return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2.0;
 }
 
-// The worker with the most, if it is clearly more than the others' median. `whole`: what a tenth is taken of; 0 = its.
+// The worker with the largest value, if that is clearly more than the others' median: kClearly times as much, and more
+// by kWorthIt of `whole` (0: of its own value). Null: none.
 const WorkerSample* clearly_most(const std::vector<WorkerSample>& workers, const Measure& measure, double whole) {
   const auto most = std::max_element(workers.begin(), workers.end(),
                                      [&measure](const auto& a, const auto& b) { return measure(a) < measure(b); });
@@ -98,8 +99,8 @@ class Judge {
  public:
   Judge(const Json& status, const TwoSamples& samples)
       : job_("job " + text_of(status, "job")), mode_(text_of(status, "mode")), samples_(samples) {
-    // Where workers wait for each other they make equally many steps, and their own work tells them apart; where they
-    // don't, as in ssp below its bound, their pace does.
+    // Workers that wait for each other make equally many steps, so their own work tells them apart. Where they don't
+    // wait (async, or ssp below its bound), their pace does.
     if (mode_ != "sync") straggler_ = clearly_most(samples_.workers, seconds_per_step, 0.0);
     if (straggler_ == nullptr && mode_ != "async") {
       straggler_ = clearly_most(samples_.workers, own_share, 1.0);
@@ -129,7 +130,7 @@ class Judge {
   std::string of_the_others(const Measure& share) const {
     return range(of_others(samples_.workers, straggler_, share));
   }
-  // The straggler's; where all are alike, the mean.
+  // The straggler's share; where all are alike, the mean.
   double typical(const Measure& share) const {
     if (straggler_ != nullptr) return share(*straggler_);
     double sum = 0.0;
@@ -169,7 +170,7 @@ class Judge {
                    (is_most ? "nothing holds it back but the device" : "no other part of it takes as long"));
   }
 
-  // A shard serves the workers one after the other, and in sync and ssp all of them wait while it does.
+  // A shard serves the workers one after the other. In sync and ssp all of them wait while it does.
   bool is_shard_cause() const {
     if (busiest_ == nullptr) return false;
     const double sharers = mode_ == "async" ? static_cast<double>(samples_.workers.size()) : 1.0;
@@ -190,7 +191,7 @@ class Judge {
     return ", and no shard is busy (the busiest, shard " + std::to_string(busiest_->shard) + " of " + busiest_->task +
            ", " + percent(busiest_->busy) + ")";
   }
-  // Where all that exchange are; "": on several hosts.
+  // The host of all workers and shards; "": they are on several.
   std::string only_host() const {
     const std::string host = samples_.workers[0].host;
     const auto is_there = [&host](const auto& sample) { return sample.host == host; };
@@ -208,7 +209,7 @@ class Judge {
   }
 
   Verdict of_link() const {
-    // Who is slower and exchanges no more of its step than the others do isn't so for its link.
+    // A slower worker whose exchange takes no larger share of its step than the others' isn't slow because of its link.
     const bool is_slower = straggler_ != nullptr && !is_waited_for_;
     if (is_slower && exchange_share(*straggler_) > median(of_others(samples_.workers, straggler_, exchange_share)))
       return say(Brake::kLink, straggler_->task,
@@ -217,17 +218,17 @@ class Judge {
                      " of its step, those of the others " + of_the_others(exchange_share) + no_shard_is_busy() +
                      advice());
     const bool hides = mode_ != "async" && !is_alone();
-    return say(
-        Brake::kLink, is_waited_for_ ? straggler_->task : only_task(),
-        " is held back by the links between " + (is_alone() ? samples_.workers[0].task : "the workers") +
-            " and the ps tasks: pushes, pulls and the wait for their answers take " +
-            (is_waited_for_ ? percent(exchange_share(*straggler_)) : of_every_one(exchange_share)) + " of the step" +
-            (is_waited_for_ ? whose() : "") + no_shard_is_busy() +
-            (hides && straggler_ == nullptr ? "; in " + mode_ + " all wait alike, so it doesn't show whose link it is"
-                                            : "") +
-            advice());
+    return say(Brake::kLink, is_waited_for_ ? straggler_->task : only_task(),
+               " is held back by the links between " + (is_alone() ? samples_.workers[0].task : "the workers") +
+                   " and the ps tasks: pushes, pulls and the wait for their answers take " +
+                   (is_waited_for_ ? percent(exchange_share(*straggler_)) : of_every_one(exchange_share)) +
+                   " of the step" + (is_waited_for_ ? whose() : "") + no_shard_is_busy() +
+                   (hides && straggler_ == nullptr
+                        ? "; in " + mode_ + " all workers wait alike, which hides whose link is slow"
+                        : "") +
+                   advice());
   }
-  // Nobody else is waited for.
+  // The straggler waits for no other worker, so its share is the exchange alone.
   std::string whose() const {
     return " even at " + straggler_->task + ", which waits least (its own work takes " +
            percent(own_share(*straggler_)) + ", that of the others " + of_the_others(own_share) + ")";
@@ -237,7 +238,7 @@ class Judge {
   const std::string mode_;
   const TwoSamples& samples_;
   const WorkerSample* straggler_ = nullptr;
-  bool is_waited_for_ = false;  // the straggler, by the others
+  bool is_waited_for_ = false;  // whether the others wait for the straggler
   const ShardSample* busiest_ = nullptr;
 };
 
@@ -258,7 +259,8 @@ Verdict judge(const Json& before, const Json& after) {
   TwoSamples samples = compare(before, after);
   if (samples.workers.empty())
     return {Brake::kUnknown, "",
-            "job " + text_of(after, "job") + " runs, but none of its workers took part at both looks: ask again",
+            "job " + text_of(after, "job") +
+                " runs, but none of its workers was in it at both samples: run `disttrain why` again",
             std::move(samples)};
   if (std::all_of(samples.workers.begin(), samples.workers.end(),
                   [](const auto& worker) { return worker.steps == 0.0; }))

@@ -17,7 +17,7 @@ bool is_away(const Json& task) {
   return state == "waiting" || state == "silent" || state == "dead" || state == "left";
 }
 
-// Those without which the job doesn't go on, and that aren't there.
+// The missing tasks that the job waits for.
 std::vector<Json> awaited(const Json& status) {
   std::vector<Json> found;
   const bool is_queued = text_of(status, "state") == "queued";  // it waits for another job
@@ -28,7 +28,7 @@ std::vector<Json> awaited(const Json& status) {
   return found;
 }
 
-// "silent for 3 s; see its process (pid 12) on host a (10.0.0.1:7110)".
+// "ps/0 hasn't been heard for 3 s, see its process 12 on a (10.0.0.1:7110) and the network there".
 std::string what_to_do(const Json& task) {
   const std::string name = text_of(task, "task");
   const std::string host = text_of(task, "host");
@@ -75,7 +75,7 @@ Verdict judge_state(const Json& status) {
 }
 
 Verdict judge_stall(const Json& status, TwoSamples samples) {
-  const std::string begin = "job " + text_of(status, "job") + " runs, but no step ended while it was looked at: ";
+  const std::string begin = "job " + text_of(status, "job") + " runs, but no step ended during the measurement: ";
   Json at_work;
   double longest = -1.0;
   for (const Json& task : list_of(status, "tasks")) {

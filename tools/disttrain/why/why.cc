@@ -1,4 +1,4 @@
-// disttrain why [JOB]: what holds the job's step back, in one sentence, and the figures that it rests on.
+// disttrain why [JOB]: says in one sentence what slows the job's steps, with the figures behind it.
 #include <algorithm>
 #include <asio/io_context.hpp>
 #include <iostream>
@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kBetweenLooks = 2s;
-// For steps that take long.
+// The longest measurement, for slow steps.
 constexpr Duration kLongest = 10s;
 constexpr std::size_t kMostRows = 8;
 
@@ -39,7 +39,7 @@ Result<Answer> look_twice(ChiefClient& client, const std::string& job) {
     if (!after) return tl::unexpected<Error>(std::move(after.error()));
     const bool is_last = std::chrono::steady_clock::now() >= end || text_of(*after, "state") != "running";
     if (is_last || is_enough(*before, *after)) return Answer{*after, judge(*before, *after)};
-    if (compare(*before, *after).workers.empty()) before = std::move(after);  // it began anew
+    if (compare(*before, *after).workers.empty()) before = std::move(after);  // every worker started over
   }
 }
 

@@ -184,7 +184,7 @@ TEST_F(CheckpointVerbs, ListShowsWhatWasSetAsideWithItsSize) {
     EXPECT_GT(json["set_aside"][0]["bytes"], 100);
   }
   const Ran ran = run("list all");
-  EXPECT_THAT(ran.out, AllOf(HasSubstr("set aside, as it didn't verify: " + job() + "/.broken-" + name + " ("),
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("set aside because it didn't verify: " + job() + "/.broken-" + name + " ("),
                              HasSubstr("disttrain checkpoint verify")));
   EXPECT_EQ(run("verify " + job() + "/.broken-" + name).code, 0) << "this one is well";
 }

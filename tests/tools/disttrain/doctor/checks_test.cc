@@ -167,7 +167,7 @@ TEST(PortCheck, RunningDaemonWithoutItsMetricsIsWarnedOf) {
 
 TEST(HostCheck, SaysWhoAnswersAndWhoIsAbsent) {
   expect(judge(OtherHost{"b", {{kChief, welcome()}, {kWorker, {}}}}), CheckState::kOk,
-         "chief/0 answers, the host is up, and nobody listens for worker/1");
+         "chief/0 answers, the host is up, but nobody listens for worker/1");
 }
 
 TEST(HostCheck, HostThatCantBeReachedFails) {
@@ -206,7 +206,7 @@ TEST(DiskCheck, CheckpointsNeedRoomForTwo) {
   checkpoints.checkpoint_bytes = static_cast<std::uint64_t>(4 * kGiB);
   expect(judge(checkpoints), CheckState::kOk, "a checkpoint needs 4.00 GiB");
   checkpoints.checkpoint_bytes = static_cast<std::uint64_t>(8 * kGiB);
-  expect(judge(checkpoints), CheckState::kWarn, "room for the next one only");
+  expect(judge(checkpoints), CheckState::kWarn, "room for one more only");
   checkpoints.checkpoint_bytes = static_cast<std::uint64_t>(11 * kGiB);
   expect(judge(checkpoints), CheckState::kFail, "11.00 GiB");
 }

@@ -47,7 +47,7 @@ TEST_F(Restarting, LoopEndsAfterTenRestartsWithinAMinute) {
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(runs_for(1ms).pause.has_value());
   const RestartPolicy::Verdict verdict = runs_for(1ms);
   EXPECT_EQ(verdict.pause, std::nullopt);
-  EXPECT_EQ(verdict.why_not, "it was started again 10 times within a minute");
+  EXPECT_EQ(verdict.why_not, "it was restarted 10 times within a minute");
 }
 
 TEST_F(Restarting, MissedDaemonIsTriedForAsLongAsItTakesAtTheLongestPause) {

@@ -83,8 +83,9 @@ TEST_F(Supervised, CrashedDaemonIsStartedAgain) {
   begin(true);
   start(kPs1, crash_once());
   until([this] { return log_of(kPs1).size() == 2; });
-  EXPECT_THAT(said_, ElementsAre(testing::MatchesRegex(
-                         "ps/1 \\(pid [0-9]+\\) was killed by signal 9 \\(Killed\\); starting it again")));
+  EXPECT_THAT(
+      said_,
+      ElementsAre(testing::MatchesRegex("ps/1 \\(pid [0-9]+\\) was killed by signal 9 \\(Killed\\); restarting it")));
   EXPECT_EQ(supervisor_->ended().size(), 1u);
   EXPECT_FALSE(supervisor_->stays_down(kPs1));
   EXPECT_EQ(supervisor_->first_that_stays_down(), nullptr);
@@ -142,7 +143,7 @@ TEST_F(Supervised, ErrorOfTheProcessBeforeIsntTold) {
   const std::string mark = (folder_ / "mark").string();
   start(kPs1, "if [ -e " + mark + " ]; then exit 78; else touch " + mark + "; echo 'psd: no room'; exit 69; fi");
   until([this] { return supervisor_->stays_down(kPs1); });
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("exit code 69 (no room); starting"), HasSubstr("exit code 78; it stays")));
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("exit code 69 (no room); restarting"), HasSubstr("exit code 78; it stays")));
 }
 
 TEST_F(Supervised, SilentDaemonIsKilledAndStartedAgain) {
@@ -153,7 +154,7 @@ TEST_F(Supervised, SilentDaemonIsKilledAndStartedAgain) {
   EXPECT_TRUE(said_.empty());
   EXPECT_TRUE(supervisor_->end_silent(kChief, Duration::zero()));
   until([this] { return log_of(kChief).size() == 2; });
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("hasn't answered for 0 s: killing it"), HasSubstr("starting it again")));
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("hasn't answered for 0 s: killing it"), HasSubstr("restarting it")));
 }
 
 TEST_F(Supervised, SilentDaemonThatWouldStayDownIsntKilled) {

@@ -130,7 +130,8 @@ TEST(Sync, ComputingThatIsNotMostOfTheStepIsNotCalledAll) {
 
 TEST(Sync, WhereAllWaitAlikeItDoesntShowWhoseLinkItIs) {
   const auto samples = Looks("sync").worker({10, 0, 0.6, 1.4}).worker({10, 0, 0.6, 1.4}).ps({0.1});
-  expect(samples.verdict(), Brake::kLink, "", {"take 70 % of the step", "in sync all wait alike", "see the network"});
+  expect(samples.verdict(), Brake::kLink, "",
+         {"take 70 % of the step", "in sync all workers wait alike", "see the network"});
 }
 
 TEST(Sync, ShardThatWorksForMuchOfTheWaitIsTheCauseThoughItRestsMeanwhile) {
