@@ -17,7 +17,7 @@ namespace {
 
 // A task's largest message is a description of the model.
 constexpr std::uint64_t kMaxTaskBlob = wire::kMaxBlobBytes;
-// Beyond it the peer doesn't read, and is dropped.
+// A task with more queued bytes isn't reading, and is dropped.
 constexpr std::size_t kMaxQueuedToTask = std::size_t{192} << 20;
 
 std::map<JobId, RecoveredJob> recovered_jobs(const JournalState& journal) {
@@ -56,8 +56,8 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
                               .on_put_off =
                                   [this](const Error& error) {
                                     log_.warn(
-                                        "the journal isn't compacted for now, and goes on in the file that it "
-                                        "has; tried again after 1 MiB more: " +
+                                        "the journal can't be compacted, and goes on in its old file; the "
+                                        "next try comes after 1 MiB more: " +
                                         error.message);
                                   }});
   folders_ = std::make_unique<FolderKeeper>([this, alive = std::weak_ptr<bool>(is_alive_)](FolderDone done) {
@@ -88,7 +88,7 @@ Chief::~Chief() {
 }
 
 std::string Chief::waits_for() const {
-  return listener_ ? "" : "its journal to take the new term";
+  return listener_ ? "" : "its journal to store the new term";
 }
 
 void Chief::collect(metrics::Page& page) const {
@@ -103,7 +103,7 @@ void Chief::carry_out(Actions actions) {
   for (const Action& action : actions) std::visit([this](const auto& a) { act(a); }, action);
 }
 
-// The core measures its own lateness by the ticks.
+// Ticks come every half heartbeat interval; the core measures its own lateness by them.
 void Chief::on_tick() {
   step(Tick{});
   const Instant now = daemon::now();
@@ -132,9 +132,9 @@ void Chief::look_at_curves() {
   const Instant now = daemon::now();
   const std::int64_t wall = daemon::wall_nanoseconds();
   const std::optional<JobId> job = cluster_->current_or_last();
-  // One that ended before this chief began has been told of.
+  // The curves of a job that ended under an earlier chief are complete.
   if (!job || (curves_.job() != job && cluster_->has_ended(*job))) return;
-  // How the one before ended.
+  // The last look at the job before, to see how it ended.
   if (const auto last = curves_.job(); last && last != job && cluster_->find(std::to_string(last->value)) == last)
     curves_.look(now, wall, cluster_->status(*last, now));
   curves_.look(now, wall, cluster_->status(*job, now));
@@ -145,8 +145,8 @@ void Chief::change(const ClusterConfig& cluster) {
   config_ = cluster;
   if (!is_other_timeout) return;
   log_.info(
-      "heartbeat.timeout: tasks take it with the answers to their heartbeats; those of a running job keep "
-      "what they began it with for each other");
+      "heartbeat.timeout has changed: tasks get it with the answers to their heartbeats; between each other, the "
+      "tasks of a running job keep the old one");
   step(Reconfigured{cluster.heartbeat.timeout});
 }
 
@@ -154,7 +154,7 @@ daemon::ServiceState Chief::state() const {
   daemon::ServiceState state;
   state.is_ready = listener_ != nullptr;
   if (!state.is_ready) {
-    state.status = "writes its term to the journal";
+    state.status = "is writing its term to the journal";
     return state;
   }
   const Instant now = daemon::now();
@@ -190,7 +190,7 @@ std::optional<Refused> Chief::refusal_of(const Hello& hello) const {
                                            std::to_string(kProtocolVersion) + ": install the same version everywhere"};
   const bool is_task = std::holds_alternative<TaskHello>(hello.who);
   const bool is_client = std::holds_alternative<ClientHello>(hello.who);
-  // `status --chief HOST:PORT` knows no name.
+  // A client with --chief HOST:PORT doesn't know the cluster's name.
   if (hello.cluster != config_.name && !(is_client && hello.cluster.empty()))
     return Refused{ErrorCode::kConfig, "this is the chief of cluster \"" + config_.name + "\", the peer belongs to \"" +
                                            hello.cluster + "\": give it the right cluster file"};
@@ -207,7 +207,7 @@ Welcome Chief::make_welcome(std::uint64_t cluster_hash) const {
   welcome.former = cluster_->former_chiefs();
   welcome.heartbeat_timeout = cluster_->timeouts().silent;
   if (cluster_hash != 0 && cluster_hash != config_.hash)
-    welcome.warnings.push_back("this task's cluster file differs from the chief's: give all tasks the same");
+    welcome.warnings.push_back("this task's cluster file differs from the chief's: give all tasks the same file");
   return welcome;
 }
 
@@ -260,7 +260,7 @@ void Chief::join_task(transport::Arrival& arrival, const Hello& hello) {
   joining_ = nullptr;
 }
 
-// Closed now, gone once no handler of it runs any more.
+// Closes the peer now, and destroys it once none of its handlers runs any more.
 void Chief::drop(PeerId id) {
   auto peer = peers_.extract(id);
   if (peer.empty()) return;
@@ -315,7 +315,7 @@ void Chief::take(Peer& peer, const wire::ControlMessage& message) {
     log_.warn(to_string(from.task) + " sent a message that isn't for a chief: " + wire::name_of(message));
 }
 
-// ---- what the core says
+// ---- what the core decides
 
 Status Chief::listen() {
   Result<std::unique_ptr<transport::Listener>> listener =
@@ -327,7 +327,7 @@ Status Chief::listen() {
   return {};
 }
 
-// Nobody is connected yet whom the loop would keep waiting.
+// Blocking is safe here: nobody is connected yet.
 void Chief::act(const Listen&) {
   if (Status listens = daemon::try_patiently([this] { return listen(); }); !listens) return on_failed_(listens.error());
   log_.write(
@@ -373,9 +373,9 @@ void Chief::act(const Send& action) {
   const Member member = *peer.member;
   drop(peer.id());
   asio::post(loop_, [this, member, alive = std::weak_ptr<bool>(is_alive_)] {
-    // It may have said hello again meanwhile.
+    // The task may have said hello again meanwhile.
     if (!alive.expired() && task_peers_.count(member.task) == 0)
-      step(ConnectionLost{member, "it doesn't read what it is sent"});
+      step(ConnectionLost{member, "it doesn't read its messages"});
   });
 }
 
@@ -423,7 +423,7 @@ void Chief::act(const AnswerClient& action) {
 void Chief::act(const JobEnded& action) {
   take_own_lines();
   look_at_curves();
-  // A line that was said before the end may come a little after it.
+  // A line logged before the end may arrive a little after it: 1 s.
   spans_[action.job].end = daemon::wall_nanoseconds() + 1'000'000'000;
   while (spans_.size() > kMaxEndedJobs) spans_.erase(spans_.begin());
   std::vector<PeerId> clients;

@@ -1,8 +1,9 @@
-// The chief's shell: it carries what happens (connections, messages, time, the disk) to the core and does what the core
-// says. It decides nothing but who may talk to it.
+// The chief's shell: it reports what happens (connections, messages, time, the disk) to the core and carries out what
+// the core decides. The shell itself only decides who may talk to it.
 //
-// One loop owns all of it; the journal's thread only writes, another one reads the files of jobs. Bounded: connections,
-// queued bytes of each (a peer that doesn't read is dropped), waiting clients, jobs to be read, log lines.
+// One loop owns all of it. Other threads write the journal, read job files, work on checkpoint folders and write event
+// files. Bounded: connections, queued bytes of each (a peer that doesn't read is dropped), waiting clients, jobs to be
+// read, log lines.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -41,26 +42,26 @@ class Chief {
   struct Setup {
     ClusterConfig cluster;
     std::string listen_address;     // as in the cluster file, or a socket that was passed
-    std::string metrics_address{};  // of its own metrics; "" = none
+    std::string metrics_address{};  // where the chief serves metrics; "" = nowhere
     JournalFile::Opened journal;
     std::uint64_t seed = 0;     // random
     Incarnation incarnation{};  // of this process
-    // It listens now, at this address.
+    // Called once the chief listens, with its address.
     std::function<void(const std::string&)> on_listening;
-    // It can't go on: port in use, disk full.
+    // Called when the chief can't go on: port in use, disk full.
     std::function<void(const Error&)> on_failed;
   };
-  // The loop, the transport and the log outlive it. Begins at once.
+  // The loop, the transport and the log outlive the chief. Starts at once.
   Chief(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, Setup setup);
   ~Chief();
 
   // For systemd.
   daemon::ServiceState state() const;
-  // For the status page: the text of its status.json.
+  // The text of status.json, for the status page.
   std::string page_json() const;
-  // What may change while it runs.
+  // Takes the parts of a new cluster file that may change while the chief runs.
   void change(const ClusterConfig& cluster);
-  // What it isn't ready for want of; "": its journal is open and it listens.
+  // Why the chief isn't ready; "": its journal is open and it listens.
   std::string waits_for() const;
   void collect(metrics::Page& page) const;
 
@@ -101,7 +102,7 @@ class Chief {
   void drop(PeerId peer);
   Welcome make_welcome(std::uint64_t cluster_hash) const;
 
-  // What the core says.
+  // What the core decides.
   Status listen();
   void carry_out(Actions actions);
   void act(const Listen& action);
@@ -117,7 +118,7 @@ class Chief {
   void act(const JobEnded& action);
   void act(const Note& action);
 
-  // chief_clients.cc: who may ask, and what command lines ask for.
+  // In chief_clients.cc: which command lines are admitted, and their requests.
   void admit_client(transport::Arrival& arrival, const ClientHello& hello);
   void answer(PeerId client, const wire::ControlMessage& message);
   void look_at_clients(Instant now);
@@ -157,14 +158,14 @@ class Chief {
   asio::steady_timer timer_;
   std::map<PeerId, std::unique_ptr<Peer>> peers_;
   std::map<TaskId, PeerId> task_peers_;
-  std::map<TaskId, std::unique_ptr<TaskProbe>> probes_;  // under way, the newest of each
+  std::map<TaskId, std::unique_ptr<TaskProbe>> probes_;  // running, the newest of each task
   PeerId last_peer_;
   Peer* joining_ = nullptr;  // while TaskJoined is being stepped
   std::uint64_t joining_hash_ = 0;
   PeerId speaker_;                                          // whose message is being handled
-  std::optional<metrics::RpcCode> outcome_;                 // of it; none: it is answered later
-  metrics::RpcCode hello_outcome_ = metrics::RpcCode::kOk;  // of the one that is being answered
-  Instant next_look_;                                       // at what the job's time is used for
+  std::optional<metrics::RpcCode> outcome_;                 // of that message; none: it is answered later
+  metrics::RpcCode hello_outcome_ = metrics::RpcCode::kOk;  // of the hello that is being answered
+  Instant next_look_;                                       // when the job's use of its time is sampled next
   ClientAdmission admission_;
   std::unique_ptr<JobReader> reader_;
   std::vector<Waiter> waiters_;
@@ -173,7 +174,7 @@ class Chief {
   std::deque<EventRecord> events_;  // the newest kMaxEvents
   LogStore logs_;
   Curves curves_;
-  std::map<JobId, Span> spans_;  // when each job lived, by the wall clock, for its logs
+  std::map<JobId, Span> spans_;  // each job's time by the wall clock, to select its log lines
 };
 
 }  // namespace disttrain::chiefd

@@ -1,4 +1,4 @@
-// What command lines ask of the chief. See chief.h.
+// Answers the requests of command lines. See chief.h.
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,20 +13,21 @@
 namespace disttrain::chiefd {
 namespace {
 
-// A client's largest message has a job's file.
+// A client's largest message holds a job file.
 constexpr std::uint64_t kMaxClientBlob = kMaxJobTomlBytes + 4096;
-// Beyond it the client doesn't read, and is dropped.
+// A client with more queued bytes isn't reading, and is dropped.
 constexpr std::size_t kMaxQueuedToClient = std::size_t{80} << 20;
-// Of all clients together: beyond it the one with most is dropped.
+// Limit for all clients together; beyond it the client with the most queued bytes is dropped.
 constexpr std::size_t kMaxQueuedToClients = std::size_t{256} << 20;
-// A client that has so much unread is asked to read it before it asks again, and has so long for some of it.
+// A client that sends a request with more than kMaxUnread unread bytes is dropped, and so is one that has read nothing
+// for kMaxUnreadTime.
 constexpr std::size_t kMaxUnread = std::size_t{1} << 20;
 constexpr Duration kMaxUnreadTime = std::chrono::seconds(10);
 constexpr std::size_t kMaxWaiters = 1024;
-// A client that asks to wait longer asks again.
+// A client that wants to wait longer has to ask again.
 constexpr Duration kLongestWait = std::chrono::hours(1);
 
-// Also where it took the way over this host's own address.
+// A client of this host may also come from the address that the chief listens on.
 bool is_of_this_host(const std::string& peer, const std::string& own) {
   const std::string host = peer.substr(0, peer.rfind(':'));
   return host.starts_with("127.") || host == "[::1]" || host.starts_with("[::ffff:127.") ||
@@ -53,11 +54,12 @@ void Chief::admit_client(transport::Arrival& arrival, const ClientHello& hello) 
   const ClientAdmission::Verdict verdict =
       admission_.find_place(is_local, daemon::now(), [this](PeerId id) { return use_of(id); });
   if (!verdict.is_free)
-    return refuse(arrival, Refused{ErrorCode::kTemporary,
-                                   "the chief has " + std::to_string(kMaxClients) + " clients already: try again"});
+    return refuse(arrival, Refused{ErrorCode::kTemporary, "the chief has " + std::to_string(kMaxClients) +
+                                                              " clients already: try again later"});
   if (verdict.leaves) {
-    answer(*verdict.leaves, Refused{ErrorCode::kTemporary, "the chief has " + std::to_string(kMaxClients) +
-                                                               " clients, and another one came: try again"});
+    answer(*verdict.leaves,
+           Refused{ErrorCode::kTemporary, "the chief has " + std::to_string(kMaxClients) +
+                                              " clients, and gave this place to another: try again later"});
     drop(*verdict.leaves);
   }
   Peer& peer = adopt(arrival, kMaxClientBlob);
@@ -78,7 +80,7 @@ void Chief::answer(PeerId client, const wire::ControlMessage& message) {
   if (peer.queued_bytes() != 0) bound_queues();
 }
 
-// The client that reads least is dropped.
+// Drops the client with the most queued bytes if all together have too many.
 void Chief::bound_queues() {
   std::size_t total = 0;
   const Peer* worst = nullptr;
@@ -90,7 +92,7 @@ void Chief::bound_queues() {
   if (total > kMaxQueuedToClients) drop(worst->id());
 }
 
-// Whether it has something unread for too long.
+// Whether the client has read nothing for too long.
 bool Chief::drops_for_unread(PeerId client, Instant now) {
   Peer& peer = *peers_.at(client);
   const std::size_t queued = peer.queued_bytes();
@@ -110,7 +112,7 @@ void Chief::look_at_clients(Instant now) {
 
 void Chief::on_request(Peer& client, const wire::ControlMessage& message) {
   if (client.queued_bytes() > kMaxUnread) return drop(client.id());
-  // One request a turn of the loop: a client that asks without end keeps neither tasks nor others waiting.
+  // One request per turn of the loop, so that a client that asks without end delays neither tasks nor other clients.
   client.pause();
   asio::post(loop_, [this, id = client.id(), alive = std::weak_ptr<bool>(is_alive_)] {
     if (alive.expired()) return;
@@ -137,8 +139,9 @@ void Chief::submit(Peer& client, const SubmitJob& request) {
     });
   };
   if (!reader_->give(request.job_toml, done))
-    return answer(client.id(), Refused{ErrorCode::kTemporary, std::to_string(kMaxJobsToRead) +
-                                                                  " jobs wait to be read already: try again later"});
+    return answer(client.id(),
+                  Refused{ErrorCode::kTemporary,
+                          std::to_string(kMaxJobsToRead) + " submitted jobs are waiting to be read: try again later"});
   outcome_.reset();
 }
 
@@ -168,7 +171,9 @@ void Chief::give_status(Peer& client, const StatusRequest& request) {
   const bool waits = job && request.wait_for_end > Duration::zero() && !cluster_->has_ended(*job);
   if (!waits) return answer(client.id(), StatusAnswer{status_json(job)});
   if (waiters_.size() >= kMaxWaiters)
-    return answer(client.id(), Refused{ErrorCode::kTemporary, "too many clients wait for the end of a job already"});
+    return answer(client.id(),
+                  Refused{ErrorCode::kTemporary,
+                          std::to_string(kMaxWaiters) + " clients wait for the end of a job already: try again later"});
   waiters_.push_back(Waiter{client.id(), *job, daemon::now() + std::min(request.wait_for_end, kLongestWait)});
 }
 
@@ -194,7 +199,7 @@ void Chief::give_logs(Peer& client, const LogsRequest& request) {
     }
   }
   answer(client.id(), LogLines{logs_.find(filter), 0});
-  // One stream for each client: a second request takes the first one's place.
+  // One stream per client: a second request replaces the first.
   std::erase_if(followers_, [&client](const Follower& follower) { return follower.client == client.id(); });
   if (request.follow && peers_.count(client.id()) != 0) followers_.push_back(Follower{client.id(), filter});
 }
@@ -249,7 +254,7 @@ nlohmann::json Chief::status_of(std::optional<JobId> job) const {
 
 namespace {
 
-// Beyond it the tasks of older jobs are left out: the whole must fit one message.
+// Beyond this the tasks of older jobs are left out, so that the answer fits into one message.
 constexpr std::size_t kMaxAllStatusBytes = std::size_t{32} << 20;
 
 // Reasons and log lines may hold any bytes; JSON holds UTF-8.

@@ -1,4 +1,4 @@
-// What the chief tells a Prometheus: read off the core's status at each scrape, and what only the shell counts. Belongs
+// The chief's metrics for Prometheus: the core's status, read at each scrape, and what only the shell counts. Belongs
 // to the loop.
 #pragma once
 
@@ -17,16 +17,16 @@ namespace disttrain::chiefd {
 
 class ChiefMetrics {
  public:
-  // Both outlive it.
+  // Both outlive this.
   ChiefMetrics(const ClusterConfig& config, const Cluster& cluster);
 
-  // Now and then: looks at what the job's time is used for.
+  // Samples what the job's time is used for. Call this once per heartbeat interval.
   void look(Instant now);
-  // A task's hello was taken, which said that hash of its cluster file.
+  // A task joined, and its hello said this hash of its cluster file.
   void joined(TaskId task, std::uint64_t cluster_hash) { hashes_[task] = cluster_hash; }
-  // Jobs that end are counted: they may be followed before anybody looks.
+  // Counts jobs by their end. It is told of each event, because a next job may start between two scrapes.
   void hear(const EventRecord& event);
-  // "Hello", or as wire::name_of().
+  // `name`: "Hello", or the message's wire::name_of().
   metrics::RpcFigures& requests(const std::string& name) { return requests_.of(name); }
 
   void collect(Instant now, std::int64_t wall_nanoseconds, metrics::Page& page) const;
@@ -41,7 +41,7 @@ class ChiefMetrics {
   std::map<TaskId, std::uint64_t> hashes_;
   metrics::RpcBook requests_;
   std::map<std::string, std::uint64_t> ended_;  // jobs, by their last state
-  std::optional<JobId> job_;                    // that goodput_ is of
+  std::optional<JobId> job_;                    // the job that goodput_ belongs to
   Goodput goodput_;
 };
 

@@ -14,9 +14,9 @@ namespace disttrain::chiefd {
 
 class FolderKeeper {
  public:
-  // `done` is called on the thread; it posts.
+  // `done` is called on the thread, so it must post to the loop.
   explicit FolderKeeper(std::function<void(FolderDone)> done);
-  // Waits for what the file system is doing at this moment.
+  // Waits for the operation at hand; drops the others.
   ~FolderKeeper();
   FolderKeeper(const FolderKeeper&) = delete;
 
@@ -26,7 +26,7 @@ class FolderKeeper {
  private:
   const std::function<void(FolderDone)> done_;
   std::unique_ptr<checkpoint::Files> files_;
-  std::map<JobId, std::unique_ptr<JobFolder>> folders_;  // the thread's own
+  std::map<JobId, std::unique_ptr<JobFolder>> folders_;  // owned by the thread
   asio::io_context loop_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   std::thread thread_;  // last

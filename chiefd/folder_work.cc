@@ -66,8 +66,8 @@ RestorePoint restore_point(const checkpoint::OpenCheckpoint& open) {
 
 }  // namespace
 
-// A folder without any of the job's checkpoints, damaged ones too, may be a mount point without its file system: what
-// was trained must not begin anew for that, nor anything be made in it.
+// Where a checkpoint was committed, a folder that holds none, not even a damaged one, may be a mount point without its
+// file system. The job must not start over because of that, and nothing may be written into the folder.
 Status JobFolder::check_mounted(const std::string& folder, const std::string& committed) const {
   if (committed.empty()) return {};
   const auto found = checkpoint::list_checkpoints(files_, folder);
@@ -76,13 +76,13 @@ Status JobFolder::check_mounted(const std::string& folder, const std::string& co
   if (!aside) return tl::unexpected(aside.error());
   if (!found->empty() || !aside->empty()) return {};
   return fail(ErrorCode::kFailed,
-              "checkpoint " + committed + " was committed, and " + folder +
-                  " has none: is its file system mounted? To begin anew, end the job and submit it again");
+              "checkpoint " + committed + " was committed, but " + folder +
+                  " has no checkpoint: is its file system mounted? To start over, end the job and submit it again");
 }
 
 Status JobFolder::mark(std::uint64_t token) const {
   if (Status written = checkpoint::write_token(files_, path_, token); !written) return written;
-  // A commit is as durable as the folder that it is in.
+  // A commit is only as durable as the folder that holds it.
   return files_.sync_directory(directory_);
 }
 
@@ -103,7 +103,7 @@ Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& comm
     answer.newest_generation = std::max(answer.newest_generation, checkpoint.generation);
   const auto is_committed = [&committed](const checkpoint::Found& there) { return there.path == committed; };
   if (!committed.empty() && std::ranges::none_of(*found, is_committed) && !checkpoint::is_set_aside(files_, committed))
-    answer.broken.push_back(committed + " was committed and isn't there any more");
+    answer.broken.push_back(committed + " was committed, but is gone");
   const auto newest = checkpoint::open_newest(files_, path_, answer.broken, damaged_);
   if (!newest.has_value()) return tl::unexpected(newest.error());
   if (newest->has_value()) answer.newest = restore_point(**newest);
@@ -130,10 +130,10 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
     if (!found) return tl::unexpected(found.error());
     if (!found->empty())
       return fail(ErrorCode::kConfig, path_ +
-                                          " has checkpoints and checkpoint.restore is \"none\": set it to \"newest\" "
-                                          "to go on from them, or give the job another name");
+                                          " has checkpoints, but checkpoint.restore is \"none\": set it to \"newest\" "
+                                          "to continue from them, or give the job another name");
   }
-  // To a job that was just submitted it is said at once that no checkpoints can be taken.
+  // A new job fails at once if no checkpoints can be taken. One with checkpoints can still be restored.
   if (work.committed.empty()) {
     if (Status marked = mark(work.mark); !marked) return tl::unexpected(marked.error());
     return find(work.mark, work.committed);
@@ -151,7 +151,7 @@ Result<FolderAnswer> JobFolder::carry_out(const FindNewest& work) {
 Result<FolderAnswer> JobFolder::carry_out(const FindInit& work) {
   FolderAnswer answer;
   answer.path = work.path;
-  // What a link names may change between two shards.
+  // Links are followed once, here: a link could change between two shards that read it.
   const Result<std::string> path = files_.follow_links(work.path);
   if (path) answer.path = *path;
   auto named = checkpoint::open_named(files_, answer.path);

@@ -1,5 +1,5 @@
-// The thread that reads the files of submitted jobs: how long that takes is the choice of the one that wrote the file,
-// and the chief's loop must go on hearing heartbeats.
+// The thread that reads the files of submitted jobs. How long that takes is up to whoever wrote the file, and the
+// chief's loop must go on hearing heartbeats.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -14,17 +14,17 @@
 
 namespace disttrain::chiefd {
 
-// Files that wait to be read; more are refused.
+// Files that may wait to be read; more are refused.
 inline constexpr int kMaxJobsToRead = 64;
 
 class JobReader {
  public:
   JobReader();
-  // Ends the file at hand; what waits is dropped.
+  // Finishes the file at hand; drops those that wait.
   ~JobReader();
   JobReader(const JobReader&) = delete;
 
-  // `done` is called on the thread; it posts. False: too many wait already.
+  // `done` is called on the thread, so it must post to the loop. False: too many files wait already.
   bool give(std::string job_toml, std::function<void(Result<JobConfig>)> done);
 
  private:

@@ -1,5 +1,5 @@
-// The last lines that each task said, kept at the chief so that `logs` and root causes work after a task was killed. A
-// value of the loop.
+// The newest log lines of each task. The chief keeps them, so that `logs` and root causes work after a task was killed.
+// Belongs to the loop.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 namespace disttrain::chiefd {
 
 inline constexpr std::size_t kKeptLines = 1000;                        // per task
-inline constexpr std::size_t kKeptBytes = std::size_t{1} << 20;        // of these
-inline constexpr std::size_t kMaxAnswerLines = 20000;                  // of one answer
-inline constexpr std::size_t kMaxAnswerBytes = std::size_t{16} << 20;  // of these
+inline constexpr std::size_t kKeptBytes = std::size_t{1} << 20;        // per task
+inline constexpr std::size_t kMaxAnswerLines = 20000;                  // per answer
+inline constexpr std::size_t kMaxAnswerBytes = std::size_t{16} << 20;  // per answer
 
-// What a reader asked for.
+// Which lines a reader asked for.
 struct LogFilter {
   std::vector<TaskId> tasks;  // empty = all
   std::uint8_t level = 0;     // at least
@@ -30,10 +30,10 @@ struct LogFilter {
 
 class LogStore {
  public:
-  // Lines of `task`, whatever they say of themselves, at most kMaxTextBytes each.
+  // Adds lines of `task`, whatever task they name themselves. Each is cut to kMaxTextBytes.
   void add(TaskId task, LogLines lines);
 
-  // By time, the newest within both bounds of those that pass.
+  // The newest lines that pass, within both bounds of an answer, ordered by time.
   std::vector<LogLine> find(const LogFilter& filter) const;
 
   // The task's newest lines, oldest first.

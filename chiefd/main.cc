@@ -1,4 +1,5 @@
-// chiefd: keeps the cluster together. The tour: the options and the cluster file, the journal, the loop, the chief.
+// chiefd: the chief of a cluster. main() builds, in order: the options and the cluster file, the journal, the loop, the
+// chief.
 #include <asio/io_context.hpp>
 #include <iostream>
 #include <memory>
@@ -25,7 +26,7 @@ using namespace disttrain;
 
 namespace {
 
-// --salvage.
+// chiefd --salvage: saves what is whole in a damaged journal, and says what is lost.
 int salvage(const std::string& directory) {
   const char* const program = "chiefd";
   Result<std::unique_ptr<chiefd::JournalDisk>> disk = chiefd::open_journal_disk(directory);
@@ -39,9 +40,10 @@ int salvage(const std::string& directory) {
   }
   std::cout << done->damage << '\n';
   for (const std::string& path : done->set_aside) std::cout << "kept " << path << '\n';
-  std::cout << "the journal begins anew with " << done->kept << " records; "
-            << (done->lost ? std::to_string(*done->lost) : "an unknown number of") << " later ones are lost\n"
-            << "start the chief: jobs that ran go back to their newest checkpoint; submit again what it doesn't list\n";
+  std::cout << "the journal starts over with " << done->kept << " records; "
+            << (done->lost ? std::to_string(*done->lost) : "an unknown number of") << " later records are lost\n"
+            << "now start the chief: jobs that ran go back to their newest checkpoint; submit again the jobs that "
+            << "`disttrain status --all` doesn't list\n";
   return 0;
 }
 
@@ -60,7 +62,7 @@ int main(int argc, char** argv) {
   if (!made) return daemon::report(log, made.error());
   transport::Transport& transport = **made;
 
-  // A disk that is full needn't be so for long.
+  // Retries without end, because a full disk may have room again soon.
   Result<chiefd::JournalFile::Opened> journal = fail(ErrorCode::kSoftware, "");
   const Status opened = daemon::try_patiently(
       [&]() -> Status {
@@ -76,7 +78,7 @@ int main(int argc, char** argv) {
   if (!http) return daemon::report(log, http.error());
   metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), cluster.hash,
                                   daemon::wall_nanoseconds());
-  std::optional<daemon::EndDeadline> deadline;  // what comes after it joins its threads first
+  std::optional<daemon::EndDeadline> deadline;  // declared before the objects whose destructors it bounds
   chiefd::Chief chief(loop, transport, log,
                       chiefd::Chief::Setup{.cluster = cluster,
                                            .listen_address = startup->listen_address,
@@ -104,7 +106,7 @@ int main(int argc, char** argv) {
     chief.change(changed);
     process.reloaded(changed.hash, daemon::wall_nanoseconds());
   });
-  // Its journal has all that matters.
+  // The chief can stop at any time: its journal has all that matters.
   const daemon::StopSignals signals(loop, [&loop, &log, &service](int) {
     log.info("told to end");
     service.stopping();
@@ -112,6 +114,6 @@ int main(int argc, char** argv) {
   });
   loop.run();
   deadline.emplace(log, daemon::kEndPatience, exit_code);
-  http->reset();  // before what its pages ask
+  http->reset();  // before the objects that its pages use
   return exit_code;
 }

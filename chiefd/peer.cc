@@ -30,7 +30,7 @@ void Peer::refuse(const Refused& refused) {
 void Peer::send(const wire::ControlMessage& message) {
   const Result<wire::EncodedControl> encoded = wire::encode(message);
   if (encoded) return send_frame(encoded->type, encoded->control(), encoded->payload());
-  // Too big for a frame; the peer would wait for it in vain.
+  // The message is too big for a frame. Without a refusal the peer would wait in vain.
   const Result<wire::EncodedControl> refusal =
       wire::encode(wire::ControlMessage(Refused{encoded.error().code, encoded.error().message}));
   if (refusal) send_frame(refusal->type, refusal->control(), refusal->payload());
@@ -45,12 +45,12 @@ Result<transport::MutableBytes> Peer::payload_landing(const wire::FrameHeader& h
 }
 
 void Peer::on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) {
-  // Types of a later version are dropped.
+  // Frame types of a later version are ignored.
   if (header.type != wire::FrameType::kControl && header.type != wire::FrameType::kBlob) return;
   const Result<wire::ControlMessage> message = wire::decode_control(header.type, control, payload);
   landing_.reset();
   if (message) return handlers_.on_message(id_, *message);
-  if (message.error().code == ErrorCode::kConfig) return;  // of a later version, too
+  if (message.error().code == ErrorCode::kConfig) return;  // a message of a later version is ignored too
   connection_->close();
   handlers_.on_closed(id_, message.error());
 }

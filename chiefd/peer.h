@@ -24,7 +24,7 @@ class Peer final : private transport::ConnectionHandler {
     std::function<void(PeerId, const wire::ControlMessage&)> on_message;
     std::function<void(PeerId, const Error&)> on_closed;  // once; not after close()
   };
-  // max_blob_bytes: bigger messages of the peer close the connection.
+  // `max_blob_bytes`: a bigger message from the peer closes the connection.
   Peer(PeerId id, std::unique_ptr<transport::Connection> connection, std::uint64_t max_blob_bytes, Handlers handlers);
 
   PeerId id() const { return id_; }
@@ -36,17 +36,17 @@ class Peer final : private transport::ConnectionHandler {
   // Bytes that the peer hasn't taken yet.
   std::size_t queued_bytes() const { return connection_->queued_bytes(); }
   void close() { connection_->close(); }
-  // While paused nothing more is heard of it.
+  // While paused, nothing is received from the peer.
   void pause() { connection_->pause_receiving(); }
   void resume() { connection_->resume_receiving(); }
 
-  // Whose it is, once admitted: one of them.
+  // Who the peer is, once admitted: a task (member) or a client (user).
   std::optional<Member> member;
   std::optional<std::string> user;
 
-  // Of a client. It has asked, and isn't answered yet.
+  // Only of a client: it has asked and isn't answered yet.
   bool is_asking = false;
-  // Since then it has taken nothing of what is queued for it, which was so much.
+  // The queued bytes at the last look, and since when the client has taken none of them.
   std::size_t unread_bytes = 0;
   Instant unread_since{};
 
@@ -63,7 +63,7 @@ class Peer final : private transport::ConnectionHandler {
   const Handlers handlers_;
 
   std::unique_ptr<transport::Connection> connection_;
-  std::unique_ptr<std::byte[]> landing_;  // touched only as far as bytes have come
+  std::unique_ptr<std::byte[]> landing_;  // not zeroed: memory is used only as bytes arrive
 };
 
 }  // namespace disttrain::chiefd

@@ -1,4 +1,4 @@
-// Status as JSON, with the keys that others script against: docs/json.md.
+// Status as JSON. Scripts depend on its keys: docs/json.md.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 
 namespace disttrain::chiefd {
 
-// The chief's own: its entry among the tasks, and its clock.
+// The chief's own figures: its entry among the tasks, and its clock.
 struct ChiefStatus {
   std::uint32_t pid = 0;
   std::string address;
@@ -22,10 +22,10 @@ struct ChiefStatus {
 nlohmann::json number_or_null(std::optional<double> value);
 
 nlohmann::json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& logs);
-// Before the first job: the same keys, `job` and `state` null.
+// Before the first job: the same keys, with `job` and `state` null.
 nlohmann::json json_without_job(const std::vector<TaskStatus>& tasks, const ChiefStatus& chief);
 
-// A list, in their order.
+// A list in the same order.
 nlohmann::json to_json(const std::vector<EventRecord>& events);
 std::string events_json(const std::vector<EventRecord>& events);
 

@@ -9,7 +9,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// A process that closes its sockets one after the other is through with them by then, or soon after.
+// By then a dying process has closed its sockets, or soon will have.
 constexpr Duration kPause = std::chrono::milliseconds(2);
 
 }  // namespace
@@ -37,7 +37,7 @@ TaskProbe::~TaskProbe() {
   if (!connection_) return;
   connection_->close();
   asio::post(loop_,
-             [dead = std::shared_ptr<transport::Connection>(std::move(connection_))] {});  // it may be calling us
+             [dead = std::shared_ptr<transport::Connection>(std::move(connection_))] {});  // it may be the caller
 }
 
 void TaskProbe::dial() {

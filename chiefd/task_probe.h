@@ -1,8 +1,13 @@
-// Finds out whether a process lives at a task's address: it answers a hello, or nobody listens there. A dying process
-// may lose its other connections before its port, and the kernel goes on to accept in its name: a connection that is
-// accepted proves nothing, and one that ends without an answer is tried again at once.
+// Finds out whether a process lives at a task's address. Only two outcomes prove something: it answers a hello, or
+// nobody listens there. An accepted connection proves nothing.
 //
-// Belongs to the loop. Dropping it ends it, and nothing is called any more.
+// Example of a ps that is dying:
+// 1. The kernel closes its connection to the chief, so the chief probes its address.
+// 2. Its port is still open, so the kernel accepts the probe's connection.
+// 3. The kernel closes the port, and the connection ends without an answer. The probe dials again after 2 ms.
+// 4. Nobody listens any more: the ps is dead.
+//
+// Belongs to the loop. Destroying it ends the probe; nothing is called after that.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -20,8 +25,8 @@ namespace disttrain::chiefd {
 
 class TaskProbe final : private transport::ConnectionHandler {
  public:
-  // `done` is called once, from the loop, within `deadline`, and may drop the probe. `by`: who answered, as far as it
-  // said. hello: encoded, of the prober.
+  // `done` is called once, from the loop, within `deadline`, and may destroy the probe. `by`: who answered, as far as
+  // the answer says. `hello`: the prober's, encoded.
   TaskProbe(asio::io_context& loop, transport::Transport& transport, std::string address, std::vector<std::byte> hello,
             Duration deadline, std::function<void(ProbeOutcome, const Member& by)> done);
   ~TaskProbe() override;
@@ -48,7 +53,7 @@ class TaskProbe final : private transport::ConnectionHandler {
   asio::steady_timer deadline_;
   asio::steady_timer pause_;
   std::unique_ptr<transport::Connection> connection_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with what the loop still has of us
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with handlers that the loop still holds
 };
 
 }  // namespace disttrain::chiefd

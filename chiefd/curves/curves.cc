@@ -35,9 +35,9 @@ void drop_after(std::vector<Point>& points, std::uint64_t step) {
 void Curves::look(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status) {
   if (job_ != status.job) begin(now, status);
   next_ = now + std::clamp<Duration>((now - began_) / 100, kShortestInterval, kLongestInterval);
-  // Until it trains, its step is the one that it is to begin with, or the newest that this chief knows of.
+  // Until the job trains, its step is the one that it will begin with, or the newest that this chief knows of.
   if (status.part == JobPart::kInit || status.part == JobPart::kRestore) return;
-  // Also where no event told of it.
+  // A rollback shows in the step too, where no event reported it.
   if (status.global_step < recorded_) take_back(wall_nanoseconds, status.global_step);
   if (status.global_step > recorded_) add_point(now, wall_nanoseconds, status);
   last_ = Seen{now, status.global_step, status.examples};
@@ -117,7 +117,7 @@ void Curves::take_back(std::int64_t wall_nanoseconds, std::uint64_t step) {
 
 void Curves::record(std::int64_t wall_nanoseconds, std::uint64_t step, const std::vector<Scalar>& scalars) {
   if (folder_.empty()) return;
-  // What an earlier run or chief recorded of this step and later ones doesn't hold any more.
+  // What an earlier run or chief recorded from this step on is void.
   if (!is_recording_) write(wall_nanoseconds, restart_record(wall_nanoseconds, step));
   write(wall_nanoseconds, scalars_record(wall_nanoseconds, step, scalars));
 }

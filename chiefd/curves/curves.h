@@ -1,8 +1,8 @@
-// How the current job went so far: points of its curves, for the status page, and for TensorBoard's event files in the
-// job's checkpoint folder. Belongs to the chief's loop; a value of what it is shown, but for the writer's thread.
+// The current job's curves so far, for the status page and for TensorBoard's event files in the job's checkpoint
+// folder. Belongs to the chief's loop. Depends only on what it is shown; the writer has a thread of its own.
 //
-// Bounded: at most kMaxPoints, a point each tenth of a second in a job's first seconds, later each second, and with
-// more of them than fit every other one goes. Event files have all that were taken.
+// Bounded by kMaxPoints. A point is taken every 0.1 s in a job's first seconds, later every second; when there are too
+// many, every other point is dropped. Event files keep all points.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace disttrain::chiefd {
 struct CurvePoint {
   std::uint64_t step = 0;
   std::int64_t wall_nanoseconds = 0;
-  double loss = std::numeric_limits<double>::quiet_NaN();  // NaN: there is none
+  double loss = std::numeric_limits<double>::quiet_NaN();  // NaN: unknown
   double learning_rate = std::numeric_limits<double>::quiet_NaN();
   std::optional<double> steps_per_second{};  // since the last look
   std::optional<double> examples_per_second{};
@@ -33,12 +33,12 @@ class Curves {
 
   explicit Curves(std::function<void(const std::string&)> on_failed) : writer_(std::move(on_failed)) {}
 
-  // It is time for another look.
+  // Whether it is time for another look.
   bool is_due(Instant now) const { return now >= next_; }
-  // At the current job, or the last. What it is at before it trains, after a loss or another chief's start too, is no
-  // point.
+  // Takes a point of the current job, or of the last. A job that doesn't train yet, also after a loss or a restart of
+  // the chief, gives none.
   void look(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status);
-  // A rollback, or a checkpoint that the job begins with, takes back what comes after its step.
+  // A rollback, or a checkpoint that the job begins with, drops the points after its step.
   void hear(const EventRecord& event);
 
   std::optional<JobId> job() const { return job_; }
@@ -63,13 +63,13 @@ class Curves {
   TensorBoardWriter writer_;
   std::optional<JobId> job_;
   std::string folder_;          // "": no event files
-  bool is_recording_ = false;   // something of this job was written
-  bool is_file_open_ = false;   // and its file wasn't closed since
-  std::uint64_t recorded_ = 0;  // what follows this step is news
+  bool is_recording_ = false;   // a record of this job was written
+  bool is_file_open_ = false;   // and its file hasn't been closed since
+  std::uint64_t recorded_ = 0;  // only later steps give points
   Instant began_;
   Instant next_;
-  std::optional<EventRecord> early_;  // of a job that nobody has looked at yet
-  std::optional<Seen> last_;          // none: nothing is known of how fast it came to where it is
+  std::optional<EventRecord> early_;  // a rollback of a job before its first look()
+  std::optional<Seen> last_;          // none: the speed up to now is unknown
   std::vector<CurvePoint> points_;
   std::vector<EvaluationStatus> evaluations_;  // by step
 };

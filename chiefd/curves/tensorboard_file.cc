@@ -16,7 +16,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// Numbers of fields in tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto.
+// Field numbers in tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto.
 namespace event {
 constexpr protozero::pbf_tag_type kWallTime = 1;
 constexpr protozero::pbf_tag_type kStep = 2;
@@ -99,7 +99,7 @@ std::string restart_record(std::int64_t wall_nanoseconds, std::uint64_t step) {
 
 Result<TensorBoardFile> TensorBoardFile::create(const std::string& folder, std::int64_t wall_nanoseconds) {
   if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) return cannot("make the folder", folder);
-  // TensorBoard reads a run's files in the order of their names, and those only that have "tfevents" in them.
+  // TensorBoard reads a run's files in the order of their names, and only those with "tfevents" in the name.
   const std::string begin = folder + "/events.out.tfevents." + std::to_string(wall_nanoseconds / 1'000'000'000) + "." +
                             daemon::host_name() + "." + std::to_string(::getpid()) + ".";
   int fd = -1;

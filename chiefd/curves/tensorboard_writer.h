@@ -1,5 +1,5 @@
-// The thread that writes event files, so that the chief's loop never waits for a file system, and what goes wrong there
-// costs points of a curve and nothing else.
+// The thread that writes event files. So the chief's loop never waits for a file system, and an error there costs only
+// points of a curve.
 #pragma once
 
 #include <condition_variable>
@@ -17,21 +17,20 @@ namespace disttrain::chiefd {
 
 class TensorBoardWriter {
  public:
-  // One more makes the oldest go.
+  // Records that wait; one more drops the oldest.
   static constexpr std::size_t kMaxWaiting = 10'000;
 
-  // Why nothing can be written, once until something can be again; called on the thread.
+  // `on_failed`, called on the thread, says why writing fails: once per run of failures.
   explicit TensorBoardWriter(std::function<void(const std::string&)> on_failed);
-  // What was given is written before, if it can be; waits for what the file system is doing.
+  // First writes what was given, if possible. Waits for the file system.
   ~TensorBoardWriter();
   TensorBoardWriter(const TensorBoardWriter&) = delete;
 
-  // `record` goes into the newest file of `folder`, "<checkpoint.directory>/<job>/events"; a folder whose parent isn't
-  // there isn't made: its file system may not be mounted. Another folder than the last one begins another file.
-  // What can't be written is tried again after pauses that grow, and dropped once there is something for another
-  // folder.
+  // Appends `record` to the newest file of `folder`, "<checkpoint.directory>/<job>/events". A folder without a parent
+  // isn't made: its file system may not be mounted. Another folder than the last one starts a new file. A failed write
+  // is retried after growing pauses, and given up once there is a record for another folder.
   void write(std::string folder, std::int64_t wall_nanoseconds, std::string record);
-  // Nothing follows for now: the file is let go of, so that its file system can be unmounted.
+  // Closes the file, as nothing follows for now, so that its file system can be unmounted.
   void close(std::string folder) { write(std::move(folder), 0, ""); }
 
  private:
@@ -47,7 +46,7 @@ class TensorBoardWriter {
 
   const std::function<void(const std::string&)> on_failed_;
 
-  // The thread's.
+  // Owned by the thread.
   std::optional<TensorBoardFile> file_;
   std::string folder_;
   bool is_failing_ = false;

@@ -16,7 +16,7 @@ constexpr std::size_t kEventsShown = 100;
 }  // namespace
 
 json page_state(const std::string& cluster, json job, const Curves& curves, const std::deque<EventRecord>& events) {
-  // Curves may be that of another job: one that ended before this chief began isn't looked at.
+  // The curves may be another job's: a job that ended before this chief started has none.
   const bool is_its = curves.job() && job.contains("id") && job["id"] == curves.job()->value;
   json curve = json::array();
   for (const CurvePoint& point : is_its ? curves.points() : std::vector<CurvePoint>())
@@ -43,7 +43,8 @@ void add_status_page(daemon::HttpEndpoint& http, std::function<std::string()> st
   http.add("/", [] { return daemon::HttpAnswer{200, "text/html; charset=utf-8", kStatusPage}; });
   http.add("/status.json", [&http, state = std::move(state)] {
     std::optional<std::string> text = http.ask(state);
-    if (!text) return daemon::HttpAnswer{503, daemon::HttpAnswer().content_type, "the chief's loop doesn't turn\n"};
+    if (!text)
+      return daemon::HttpAnswer{503, daemon::HttpAnswer().content_type, "the chief's loop didn't answer in time\n"};
     return daemon::HttpAnswer{200, "application/json", std::move(*text)};
   });
 }

@@ -1,5 +1,5 @@
-// A page for people: the cluster as it is now, on the chief's own HTTP address. Read-only, one file without anything
-// from elsewhere (page.html), which asks for status.json each second.
+// A page for people that shows the cluster as it is now, on the chief's HTTP address. It is read-only, and one file
+// (page.html) that loads nothing from elsewhere and asks for status.json each second.
 #pragma once
 
 #include <deque>
@@ -15,12 +15,13 @@ namespace disttrain::chiefd {
 
 extern const char kStatusPage[];
 
-// What the page shows: the job's status as docs/json.md has it (before the first job the same keys), its curve, its
-// evaluations, and the newest events of all jobs. For the page alone: it may change with it.
+// What the page shows: the job's status as in docs/json.md (before the first job with the same keys), its curve, its
+// evaluations, and the newest events of all jobs. Only the page reads it, so its form may change with the page.
 nlohmann::json page_state(const std::string& cluster, nlohmann::json job, const Curves& curves,
                           const std::deque<EventRecord>& events);
 
-// "/" and "/status.json". Before serve(); `state`, asked on the loop, gives the text of status.json.
+// Adds "/" and "/status.json". Call it before serve(). `state` is called on the loop and returns the text of
+// status.json.
 void add_status_page(daemon::HttpEndpoint& http, std::function<std::string()> state);
 
 }  // namespace disttrain::chiefd

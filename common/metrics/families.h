@@ -11,8 +11,9 @@ namespace disttrain::metrics {
 inline constexpr Family<2> kBuildInfo{
     "build_info", Kind::kGauge, {"task", "version"}, "Always 1; the daemon's version"};
 inline constexpr Family<2> kConfigInfo{
-    "config_info", Kind::kGauge, {"task", "hash"}, "Always 1; hash of the meaning of its cluster file"};
-inline constexpr Family<1> kStartTime{"start_time_seconds", Kind::kGauge, {"task"}, "When it was started, Unix time"};
+    "config_info", Kind::kGauge, {"task", "hash"}, "Always 1; labelled with the hash of the task's cluster file"};
+inline constexpr Family<1> kStartTime{
+    "start_time_seconds", Kind::kGauge, {"task"}, "When the process was started, Unix time"};
 inline constexpr Family<1> kConfigReloaded{"config_last_reload_success_timestamp_seconds",
                                            Kind::kGauge,
                                            {"task"},
@@ -33,19 +34,23 @@ inline constexpr Family<2> kLogMessages{
     "log_messages_total", Kind::kCounter, {"task", "level"}, "Log lines, including those dropped by the rate limit"};
 
 // The chief: the cluster.
-inline constexpr Family<0> kLeader{"leader", Kind::kGauge, {}, "1 at the chief that is in charge"};
+inline constexpr Family<0> kLeader{"leader", Kind::kGauge, {}, "1 at the chief in charge"};
 inline constexpr Family<1> kTaskUp{"task_up", Kind::kGauge, {"task"}, "1 while the task is ready or runs a job"};
-inline constexpr Family<1> kTaskHeartbeat{"task_heartbeat_timestamp_seconds",
-                                          Kind::kGauge,
-                                          {"task"},
-                                          "When all parts of the task were last known to live, Unix time; 0: never"};
-inline constexpr Family<2> kTaskConfigInfo{
-    "task_config_info", Kind::kGauge, {"task", "hash"}, "Always 1; the hash that the task's hello said"};
+inline constexpr Family<1> kTaskHeartbeat{
+    "task_heartbeat_timestamp_seconds",
+    Kind::kGauge,
+    {"task"},
+    "When all parts of the task were last known to be alive, Unix time; 0: never"};
+inline constexpr Family<2> kTaskConfigInfo{"task_config_info",
+                                           Kind::kGauge,
+                                           {"task", "hash"},
+                                           "Always 1; labelled with the hash of the cluster file in the task's hello"};
 inline constexpr Family<1> kTasksExpected{"tasks_expected", Kind::kGauge, {"role"}, "Tasks in the cluster file"};
-inline constexpr Family<1> kTasksReady{"tasks_ready", Kind::kGauge, {"role"}, "Of those, ready or in a job"};
+inline constexpr Family<1> kTasksReady{
+    "tasks_ready", Kind::kGauge, {"role"}, "Tasks in the cluster file that are ready or in a job"};
 inline constexpr Family<0> kUnlistedReady{
-    "unlisted_workers_ready", Kind::kGauge, {}, "Workers that the cluster file doesn't name, ready or in a job"};
-inline constexpr Family<0> kJobsQueued{"jobs_queued", Kind::kGauge, {}, "Jobs that wait for their turn"};
+    "unlisted_workers_ready", Kind::kGauge, {}, "Workers not in the cluster file that are ready or in a job"};
+inline constexpr Family<0> kJobsQueued{"jobs_queued", Kind::kGauge, {}, "Jobs in the queue"};
 inline constexpr Family<1> kJobsEnded{"jobs_ended_total",
                                       Kind::kCounter,
                                       {"state"},
@@ -76,10 +81,13 @@ inline constexpr Family<1> kLastProgress{
     "last_progress_timestamp_seconds",
     Kind::kGauge,
     {"job"},
-    "When the newest step was heard of, or a wait for one began anew, Unix time; 0: never"};
-inline constexpr Family<2> kJobState{"job_state", Kind::kGauge, {"job", "state"}, "1 for the state that it is in"};
-inline constexpr Family<2> kGoodput{
-    "goodput_seconds_total", Kind::kCounter, {"job", "state"}, "Time since the job began, by what it was used for"};
+    "When the chief heard of the newest step, or restarted the wait for one, Unix time; 0: never"};
+inline constexpr Family<2> kJobState{
+    "job_state", Kind::kGauge, {"job", "state"}, "1 for the job's state, 0 for the others"};
+inline constexpr Family<2> kGoodput{"goodput_seconds_total",
+                                    Kind::kCounter,
+                                    {"job", "state"},
+                                    "Seconds since the job began, by what they were used for"};
 inline constexpr Family<1> kRecoveries{"recoveries_total", Kind::kCounter, {"job"}, "Rollbacks"};
 inline constexpr Family<1> kStepsLost{
     "steps_lost_total", Kind::kCounter, {"job"}, "Steps that rollbacks threw away, as far as known"};
@@ -93,7 +101,7 @@ inline constexpr Family<1> kCheckpointBytes{
 inline constexpr Family<1> kCheckpointLastSuccess{"checkpoint_last_success_timestamp_seconds",
                                                   Kind::kGauge,
                                                   {"job"},
-                                                  "When this chief last committed one, Unix time; 0: never"};
+                                                  "When this chief last committed a checkpoint, Unix time; 0: never"};
 inline constexpr Family<1> kCheckpointFailures{
     "checkpoint_failures_total", Kind::kCounter, {"job"}, "Failed checkpoint attempts"};
 inline constexpr Family<1> kCheckpointInterval{
@@ -110,13 +118,13 @@ inline constexpr Family<2> kWorkerSteps{"worker_steps_total", Kind::kCounter, {"
 inline constexpr Family<2> kWorkerExamples{
     "worker_examples_total", Kind::kCounter, {"task", "job"}, "Examples in its steps"};
 inline constexpr Family<3> kWorkerStepSeconds{
-    "worker_step_seconds", Kind::kHistogram, {"task", "job", "phase"}, "Of each step, the time in each phase"};
+    "worker_step_seconds", Kind::kHistogram, {"task", "job", "phase"}, "Seconds of each step, by phase"};
 inline constexpr Family<2> kWorkerLoss{
     "worker_loss", Kind::kGauge, {"task", "job"}, "Loss of its newest batch; none before the first"};
 inline constexpr Family<2> kWorkerNonfinite{
-    "worker_nonfinite_total", Kind::kCounter, {"task", "job"}, "Its steps whose loss or gradient wasn't finite"};
+    "worker_nonfinite_total", Kind::kCounter, {"task", "job"}, "Steps whose loss or gradient wasn't finite"};
 inline constexpr Family<2> kDataRecords{
-    "data_records_total", Kind::kCounter, {"task", "job"}, "Records that batches were made of"};
+    "data_records_total", Kind::kCounter, {"task", "job"}, "Records put into batches"};
 inline constexpr Family<2> kDataReadBytes{
     "data_read_bytes_total", Kind::kCounter, {"task", "job"}, "Bytes read from files, compressed as stored"};
 inline constexpr Family<3> kDataErrors{"data_errors_total",
@@ -124,17 +132,17 @@ inline constexpr Family<3> kDataErrors{"data_errors_total",
                                        {"task", "job", "reason"},
                                        "Loads of training or evaluation data that failed, by reason"};
 inline constexpr Family<2> kDataPrefetchDepth{
-    "data_prefetch_depth", Kind::kGauge, {"task", "job"}, "Batches that are ready"};
+    "data_prefetch_depth", Kind::kGauge, {"task", "job"}, "Batches ready for the next steps"};
 inline constexpr Family<2> kDataStall{
-    "data_stall_seconds_total", Kind::kCounter, {"task", "job"}, "Time that the step waited for a batch"};
+    "data_stall_seconds_total", Kind::kCounter, {"task", "job"}, "Seconds that steps waited for a batch"};
 
 // Ps.
 inline constexpr Family<2> kPsParametersBytes{
-    "ps_parameters_bytes", Kind::kGauge, {"task", "job"}, "Parameters that its shards hold"};
+    "ps_parameters_bytes", Kind::kGauge, {"task", "job"}, "Bytes of parameters in the ps's shards"};
 inline constexpr Family<3> kPsPullBytes{
-    "ps_pull_bytes_total", Kind::kCounter, {"task", "job", "shard"}, "Parameters that it sent to workers"};
+    "ps_pull_bytes_total", Kind::kCounter, {"task", "job", "shard"}, "Bytes of parameters sent to workers"};
 inline constexpr Family<3> kPsPushBytes{
-    "ps_push_bytes_total", Kind::kCounter, {"task", "job", "shard"}, "Gradients that it received from workers"};
+    "ps_push_bytes_total", Kind::kCounter, {"task", "job", "shard"}, "Bytes of gradients received from workers"};
 inline constexpr Family<2> kPsApply{
     "ps_apply_seconds", Kind::kHistogram, {"task", "job"}, "Time to update one bucket of parameters"};
 inline constexpr Family<3> kPsQueueDepth{

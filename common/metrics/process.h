@@ -37,7 +37,7 @@ class ProcessMetrics {
   double reloaded_;
 };
 
-// As in config_info and task_config_info: 16 hexadecimal digits.
+// 16 hexadecimal digits, as in config_info and task_config_info.
 std::string hash_text(std::uint64_t hash);
 
 }  // namespace disttrain::metrics

@@ -1,4 +1,4 @@
-// What the chief tells a Prometheus of its tasks and its job.
+// The chief's metrics of its tasks and its job.
 #include "chiefd/chief_metrics.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ class ChiefMetricsTest : public RecoveryTest {
   }
 };
 
-TEST_F(ChiefMetricsTest, UnlistedWorkerIsCountedApart) {
+TEST_F(ChiefMetricsTest, UnlistedWorkerIsCountedSeparately) {
   config_.allow_unlisted_workers = true;
   train(job_config("a"));
   hello(worker(7));

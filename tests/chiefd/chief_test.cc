@@ -1,4 +1,4 @@
-// The chief's shell over real sockets on loopback, with tasks and command lines that are a few lines each.
+// The chief's shell over real sockets on loopback. Tasks and command lines are played by a few lines each.
 #include "chiefd/chief.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// One connection to the chief, and all that came on it.
+// One connection to the chief, and all messages that came on it.
 class Caller final : public transport::ConnectionHandler {
  public:
   void take(std::unique_ptr<transport::Connection> connection) {
@@ -99,7 +99,7 @@ class ChiefTest : public testing::Test {
     config_.hash = 5;
     config_.ps.resize(1);
     config_.workers.resize(1);
-    config_.ps[0].address = "127.0.0.1:1";  // nobody listens there: a lost connection is a death
+    config_.ps[0].address = "127.0.0.1:1";  // nobody listens there, so a lost connection counts as a death
     config_.workers[0].address = "127.0.0.1:2";
     start_chief();
   }
@@ -126,7 +126,7 @@ class ChiefTest : public testing::Test {
     until("the chief listens", [this] { return !address_.empty(); });
   }
 
-  // Turns the loop until it is so; the patience only ends a broken test.
+  // Runs the loop until `predicate` holds. The deadline only ends a broken test.
   template <typename Predicate>
   void until(const std::string& what, Predicate predicate) {
     const Instant deadline = daemon::now() + std::chrono::seconds(30);
@@ -200,7 +200,7 @@ TEST_F(ChiefTest, TaskIsWelcomedWithTheTermAndTheTimeout) {
   EXPECT_TRUE(answer->warnings.empty());
 }
 
-TEST_F(ChiefTest, AnotherClusterFileIsWarnedOf) {
+TEST_F(ChiefTest, TaskWithAnotherClusterFileGetsAWarning) {
   Hello hello = task_hello(kPs0, 1);
   hello.cluster_hash = 6;
   const Welcome* answer = welcome(call(hello));
@@ -239,7 +239,7 @@ TEST_F(ChiefTest, ChannelToAChiefIsRefused) {
   EXPECT_NE(refusal(call(Hello{.cluster = "test", .who = ChannelHello{}})), nullptr);
 }
 
-TEST_F(ChiefTest, PlaceOfATaskIsThatOfTheProcessWhichLivesAtItsAddress) {
+TEST_F(ChiefTest, PlaceOfATaskBelongsToTheProcessThatAnswersAtItsAddress) {
   Member lives{kPs0, Incarnation(1)};
   const auto listener =
       transport_.listen(loop_, "127.0.0.1:0", {}, [this, &lives](std::unique_ptr<transport::Arrival> arrival) {
@@ -285,7 +285,7 @@ TEST_F(ChiefTest, StatusBeforeAnyJobHasNullsAndAllTasks) {
   EXPECT_EQ(answer["tasks"][2]["state"], "waiting");
 }
 
-TEST_F(ChiefTest, NewestEventsAreGivenToWhoAsksForSoMany) {
+TEST_F(ChiefTest, RequestForOneEventGetsTheNewest) {
   call(task_hello(kPs0, 1));
   Caller& client = call_client();
   client.say(EventsRequest{"", true, false, 0});
@@ -298,7 +298,7 @@ TEST_F(ChiefTest, NewestEventsAreGivenToWhoAsksForSoMany) {
   EXPECT_EQ(json::parse(client.last<EventsAnswer>()->json), json::array({all.back()}));
 }
 
-TEST_F(ChiefTest, BadJobIsRefusedWithTheReadersWords) {
+TEST_F(ChiefTest, BadJobIsRefusedWithTheConfigReadersError) {
   Caller& client = call_client();
   client.say(SubmitJob{"[job]\nnam = 3\n", 0});
   until("a refusal", [&client] { return client.has<Refused>(); });
@@ -324,7 +324,7 @@ TEST_F(ChiefTest, HostileJobsAreRefusedAndTheChiefGoesOn) {
   until("a number", [&client] { return client.has<JobSubmitted>(); });
 }
 
-TEST_F(ChiefTest, SubmittedJobIsShownAndKilledAndItsEndIsTold) {
+TEST_F(ChiefTest, SubmittedJobIsShownAndKilledAndWaitersHearOfItsEnd) {
   Caller& client = call_client();
   client.say(SubmitJob{job_toml("first"), 0});
   until("a number", [&client] { return client.has<JobSubmitted>(); });
@@ -346,7 +346,7 @@ TEST_F(ChiefTest, SubmittedJobIsShownAndKilledAndItsEndIsTold) {
   until("the answer", [&other] { return other.has<RequestDone>(); });
 }
 
-TEST_F(ChiefTest, DeadTaskIsTheRootCauseWithItsLastWords) {
+TEST_F(ChiefTest, DeadTaskIsTheRootCauseWithItsLastLogLines) {
   Caller& client = call_client();
   client.say(SubmitJob{job_toml("first\"\nmax_restarts = 0\n#"), 0});
   Caller& ps = call(task_hello(kPs0, 1));
@@ -377,7 +377,7 @@ TEST_F(ChiefTest, DeadTaskIsTheRootCauseWithItsLastWords) {
   until("the worker is told", [&worker] { return worker.has<CloseJob>(); });
 }
 
-TEST_F(ChiefTest, FollowersGetLinesAsTheyArise) {
+TEST_F(ChiefTest, FollowersGetNewLines) {
   Caller& client = call_client();
   client.say(LogsRequest{"", {kPs0}, 2, 0, true});
   until("the lines so far", [&client] { return client.has<LogLines>(); });

@@ -11,7 +11,7 @@ using std::chrono::seconds;
 
 class ClientAdmissionTest : public testing::Test {
  protected:
-  // Its number; none: there is no place.
+  // A client comes. Returns its number; none: it was refused.
   std::optional<PeerId> come(bool is_local) {
     const ClientAdmission::Verdict verdict = admission_.find_place(is_local, now_, use_of_);
     if (!verdict.is_free) return std::nullopt;
@@ -44,7 +44,7 @@ class ClientAdmissionTest : public testing::Test {
   };
 };
 
-TEST_F(ClientAdmissionTest, TheLongestIdleGivesItsSeatUp) {
+TEST_F(ClientAdmissionTest, TheLongestIdleGivesItsPlaceUp) {
   fill(kMaxClients - kLocalClients, false, false);
   EXPECT_TRUE(left_.empty());
   admission_.stir(PeerId(1), now_ + seconds(1));
@@ -52,7 +52,7 @@ TEST_F(ClientAdmissionTest, TheLongestIdleGivesItsSeatUp) {
   EXPECT_EQ(left_, std::vector<PeerId>{PeerId(2)});
 }
 
-TEST_F(ClientAdmissionTest, ClientsThatWaitKeepTheirSeatsAndLocalOnesHaveTheLast) {
+TEST_F(ClientAdmissionTest, ClientsThatWaitKeepTheirPlacesAndTheLastPlacesAreForLocalClients) {
   fill(kMaxClients - kLocalClients, false, true);
   EXPECT_FALSE(come(false)) << "all others wait for an answer";
   fill(kLocalClients, true, true);
@@ -63,15 +63,15 @@ TEST_F(ClientAdmissionTest, ClientsThatWaitKeepTheirSeatsAndLocalOnesHaveTheLast
   EXPECT_EQ(left_, std::vector<PeerId>{PeerId(7)});
 }
 
-TEST_F(ClientAdmissionTest, ALocalClientGivesUpItsSeatOnlyToALocalOne) {
+TEST_F(ClientAdmissionTest, ALocalClientGivesUpItsPlaceOnlyToALocalOne) {
   fill(kMaxClients, true, false);
   EXPECT_FALSE(come(false));
   EXPECT_TRUE(come(true));
   EXPECT_EQ(left_, std::vector<PeerId>{PeerId(1)});
 }
 
-// A command line that has just come would give its place up before it has asked, again and again.
-TEST_F(ClientAdmissionTest, WhoHasOnlyJustComeIsNotIdle) {
+// Otherwise a command line that has just come would lose its place before it asks, again and again.
+TEST_F(ClientAdmissionTest, ClientThatHasJustComeIsNotIdle) {
   for (std::size_t i = 1; i < kMaxClients; ++i) following_.insert(PeerId(i));
   fill(kMaxClients, true, false);
   ASSERT_TRUE(come(true));
@@ -81,8 +81,8 @@ TEST_F(ClientAdmissionTest, WhoHasOnlyJustComeIsNotIdle) {
   EXPECT_EQ(left_.back(), PeerId(kMaxClients));
 }
 
-// They may follow for ever: else they would lock out the operators.
-TEST_F(ClientAdmissionTest, ThoseThatFollowGiveTheirSeatsUpWhereNobodyIsIdle) {
+// Followers may stay forever, and would lock out the operators.
+TEST_F(ClientAdmissionTest, FollowersGiveTheirPlacesUpWhereNobodyIsIdle) {
   fill(kMaxClients, true, false);
   for (std::size_t i = 1; i <= kMaxClients; ++i) following_.insert(PeerId(i));
   following_.erase(PeerId(9));
@@ -92,11 +92,12 @@ TEST_F(ClientAdmissionTest, ThoseThatFollowGiveTheirSeatsUpWhereNobodyIsIdle) {
   EXPECT_TRUE(come(true));
   following_.insert(last_);
   EXPECT_TRUE(come(true));
-  EXPECT_EQ(left_, (std::vector<PeerId>{PeerId(9), PeerId(2)})) << "first who is idle, then who follows for longest";
-  EXPECT_FALSE(come(false)) << "the places of this host's clients";
+  EXPECT_EQ(left_, (std::vector<PeerId>{PeerId(9), PeerId(2)}))
+      << "first the idle client, then the one that has followed for longest";
+  EXPECT_FALSE(come(false)) << "these places are for clients of this host";
 }
 
-TEST_F(ClientAdmissionTest, WhoAsksNothingForTooLongIsIdle) {
+TEST_F(ClientAdmissionTest, ClientThatAsksNothingForTooLongIsIdle) {
   fill(3, false, false);
   waiting_.insert(PeerId(1));
   EXPECT_TRUE(admission_.idle(now_ + kMaxClientIdle - seconds(1), use_of_).empty());

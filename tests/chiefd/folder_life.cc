@@ -34,7 +34,7 @@ class FolderChief {
  public:
   explicit FolderChief(checkpoint::Files& files) : files_(files), folder_(files, [] { return std::int64_t{0}; }) {}
 
-  // As Job does: what a ps finds damaged is set aside, and the one before is tried.
+  // Restores as Job does: a checkpoint that a ps finds damaged is set aside, and the one before it is tried.
   Result<CheckpointKey> restore(const CheckpointKey& known) {
     const std::string committed = known == CheckpointKey() ? "" : path_of(known);
     Result<FolderAnswer> found = folder_.carry_out(OpenFolder{"/c", "job", false, kToken, committed});
@@ -50,7 +50,7 @@ class FolderChief {
     return CheckpointKey();
   }
 
-  // Up to what is asked for.
+  // Takes a checkpoint up to a stage; one that isn't committed is given up.
   enum class Until { kBegun, kWritten, kCommitted };
   Status save(const JobConfig& config, const Layout& layout, const CheckpointKey& key, std::uint64_t attempt,
               Until until) {
@@ -96,7 +96,7 @@ std::set<CheckpointKey> visible(checkpoint::Files& files) {
   return keys;
 }
 
-// Takes checkpoints and notes what each makes sure of.
+// Takes checkpoints, and notes what each of them promises.
 class Recorder {
  public:
   Recorder(checkpoint::MemoryFiles& files, Random& random) : files_(files), random_(random) {}
@@ -107,7 +107,7 @@ class Recorder {
     life_.generation = Generation(heritage.generation.value + 1);
     const Result<CheckpointKey> newest = chief_.restore(std::max(life_.promises.back().newest, heritage.damaged));
     if (!newest) return failed(newest.error().message);
-    if (*newest != life_.promises.back().newest) return failed("another checkpoint is restored than the newest");
+    if (*newest != life_.promises.back().newest) return failed("a checkpoint other than the newest is restored");
     const JobConfig job = config(1 + draw(3), draw(2) == 0 ? 0 : 10 + draw(20));
     const Layout layout = checkpoint::layout_of(model(), 1 + draw(3), 2 + draw(3));
     std::uint64_t step = newest->second.value;
@@ -142,14 +142,14 @@ class Recorder {
       before = life_.promises.size() - 1;
     };
     if (Status saved = chief_.save(job, layout, key, ++attempts_, Until::kCommitted); !saved) return saved;
-    // What retention took may be there while it takes it, or not.
+    // While retention removes a checkpoint, it may be there or not.
     const std::set<CheckpointKey> there = visible(files_);
     if (there.count(key) == 0) return fail(ErrorCode::kSoftware, path_of(key) + " isn't there after its commit");
     std::erase_if(kept_, [&there](const CheckpointKey& one) { return there.count(one) == 0; });
     life_.promises[before].kept = kept_;
     kept_.insert(key);
     note({});
-    // Of the same step again.
+    // Sometimes the same step is saved again.
     chief_.before_commit = {};
     return draw(6) == 0 ? chief_.save(job, layout, key, ++attempts_, Until::kCommitted) : Status();
   }
@@ -193,7 +193,7 @@ Status go_on(checkpoint::Files& files, Generation generation) {
   if (!names) return tl::unexpected(names.error());
   for (const std::string& name : *names)
     if (name.starts_with(".tmp-") || name.starts_with(".del-"))
-      return fail(ErrorCode::kSoftware, name + " is left for ever");
+      return fail(ErrorCode::kSoftware, name + " is never removed");
   return is_whole(files, path_of(key));
 }
 
@@ -201,7 +201,7 @@ Status is_whole(checkpoint::Files& files, const std::string& path) {
   const Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files, path);
   if (!open) return tl::unexpected(open.error());
   if (path_of({open->manifest.generation, open->manifest.step}) != path)
-    return fail(ErrorCode::kSoftware, path + " is another one");
+    return fail(ErrorCode::kSoftware, path + " holds another checkpoint");
   if (Status good = checkpoint::verify_files(files, open->path, open->manifest); !good) return good;
   return checkpoint::load(files, *open, checkpoint::layout_of(model(), 2, 4));
 }

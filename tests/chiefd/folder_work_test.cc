@@ -8,7 +8,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// A job "small" whose checkpoints are in /c, and a chief that comes to it anew.
+// A job "small" whose checkpoints are in /c. Each open() is by a newly started chief.
 class FolderWorkTest : public testing::Test {
  protected:
   FolderWorkTest() {
@@ -25,7 +25,7 @@ class FolderWorkTest : public testing::Test {
     return JobFolder(files_, [] { return std::int64_t{0}; }).carry_out(OpenFolder{"/c", "small", false, 7, committed});
   }
 
-  // As where it is mounted anew for reading only, or its owner has changed; `error`: or it is full.
+  // As if the file system were remounted read-only or the folder's owner had changed. With `error`, also a full disk.
   void let_nothing_be_written(ErrorCode error = ErrorCode::kNoPermission) {
     files_.fault = [error](checkpoint::MemoryFiles::Op op, const std::string& path) -> std::optional<Error> {
       using Op = checkpoint::MemoryFiles::Op;
@@ -38,7 +38,7 @@ class FolderWorkTest : public testing::Test {
   const Layout layout_ = checkpoint::layout_of(checkpoint::small_model(), 2, 5);
 };
 
-TEST_F(FolderWorkTest, NewestIsFoundWhateverWasKnownOfIt) {
+TEST_F(FolderWorkTest, NewestIsFoundWhetherOrNotTheChiefKnowsOfIt) {
   const std::string path = saved(5);
   for (const std::string& committed : {std::string(), path}) {
     const auto answer = open(committed);
@@ -48,15 +48,15 @@ TEST_F(FolderWorkTest, NewestIsFoundWhateverWasKnownOfIt) {
   }
 }
 
-TEST_F(FolderWorkTest, FolderThatIsEmptyThoughSomethingWasCommittedIsTakenForOneThatIsNotMounted) {
+TEST_F(FolderWorkTest, EmptyFolderAfterACommitCountsAsNotMounted) {
   const auto answer = open("/c/small/gen-1-step-00000000000000000005");
   ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().code, ErrorCode::kFailed) << "else nobody would wait for it";
+  EXPECT_EQ(answer.error().code, ErrorCode::kFailed) << "with another code the chief would not wait for it";
   EXPECT_NE(answer.error().message.find("is its file system mounted?"), std::string::npos) << answer.error().message;
   EXPECT_EQ(files_.list("/c")->size(), 0u) << "nothing is made where the file system will be";
 }
 
-TEST_F(FolderWorkTest, OneThatIsGoneIsToldAndTheOneBeforeTaken) {
+TEST_F(FolderWorkTest, MissingCheckpointIsReportedAndTheOneBeforeIsTaken) {
   const std::string older = saved(5);
   const std::string newest = saved(9);
   ASSERT_TRUE(checkpoint::remove_all(files_, newest));
@@ -64,10 +64,10 @@ TEST_F(FolderWorkTest, OneThatIsGoneIsToldAndTheOneBeforeTaken) {
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->newest->path, older);
   ASSERT_EQ(answer->broken.size(), 1u);
-  EXPECT_EQ(answer->broken[0], newest + " was committed and isn't there any more");
+  EXPECT_EQ(answer->broken[0], newest + " was committed, but is gone");
 }
 
-TEST_F(FolderWorkTest, InitIsTheNewestOfAJobsFolderAndIsKeptWhileTheJobLives) {
+TEST_F(FolderWorkTest, InitOfAJobsFolderIsItsNewestAndIsKeptWhileTheJobLives) {
   const std::string first = saved(5);
   auto folder = std::make_unique<JobFolder>(files_, [] { return std::int64_t{0}; });
   const auto answer = folder->carry_out(FindInit{"/c/small"});
@@ -75,13 +75,13 @@ TEST_F(FolderWorkTest, InitIsTheNewestOfAJobsFolderAndIsKeptWhileTheJobLives) {
   EXPECT_EQ(answer->path, first);
   const std::string second = saved(9);
   ASSERT_TRUE(checkpoint::retain(files_, "/c/small", {1, 0, second}));
-  EXPECT_TRUE(files_.list(first)) << "its parameters may be read once more";
+  EXPECT_TRUE(files_.list(first)) << "its parameters may be read again";
   folder.reset();
   ASSERT_TRUE(checkpoint::retain(files_, "/c/small", {1, 0, second}));
   EXPECT_FALSE(files_.list(first));
 }
 
-TEST_F(FolderWorkTest, InitThatIsNoCheckpointOrIsNotSeenIsLeftToThePs) {
+TEST_F(FolderWorkTest, InitThatIsNoCheckpointOrIsMissingIsLeftToThePs) {
   for (const std::string path : {"/away", "/nowhere/model.safetensors"}) {
     const auto answer = JobFolder(files_, [] { return std::int64_t{0}; }).carry_out(FindInit{path});
     ASSERT_TRUE(answer) << answer.error().message;
@@ -89,7 +89,7 @@ TEST_F(FolderWorkTest, InitThatIsNoCheckpointOrIsNotSeenIsLeftToThePs) {
   }
 }
 
-TEST_F(FolderWorkTest, OneThatWasSetAsideIsNotMissed) {
+TEST_F(FolderWorkTest, CheckpointThatWasSetAsideIsNotReportedAsMissing) {
   saved(3);
   const std::string newest = saved(5);
   ASSERT_TRUE(checkpoint::set_aside(files_, newest));
@@ -100,7 +100,7 @@ TEST_F(FolderWorkTest, OneThatWasSetAsideIsNotMissed) {
 }
 
 // A mount point without its file system holds nothing at all.
-TEST_F(FolderWorkTest, FolderWhereADamagedOneIsLeftIsMounted) {
+TEST_F(FolderWorkTest, FolderThatHoldsADamagedCheckpointIsMounted) {
   const std::string older = saved(3);
   const std::string newest = saved(5);
   ASSERT_TRUE(checkpoint::set_aside(files_, older));
@@ -109,19 +109,19 @@ TEST_F(FolderWorkTest, FolderWhereADamagedOneIsLeftIsMounted) {
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_FALSE(answer->newest);
   ASSERT_FALSE(answer->broken.empty());
-  EXPECT_EQ(answer->broken[0], newest + " was committed and isn't there any more");
+  EXPECT_EQ(answer->broken[0], newest + " was committed, but is gone");
 }
 
-// ---- none that can be used: whether there ever was one shows in what is named as broken
+// ---- no usable checkpoint: `broken` shows whether there ever was one
 
-TEST_F(FolderWorkTest, FolderWithoutAnyNamesNoneAsBroken) {
+TEST_F(FolderWorkTest, FolderWithoutCheckpointsNamesNoneAsBroken) {
   const auto answer = open("");
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_FALSE(answer->newest);
   EXPECT_TRUE(answer->broken.empty());
 }
 
-TEST_F(FolderWorkTest, ThoseThatWereSetAsideEarlierAreNamedWhereNoOtherIsThere) {
+TEST_F(FolderWorkTest, CheckpointsSetAsideEarlierAreNamedWhereThereIsNoOther) {
   const std::string older = saved(3);
   const std::string newest = saved(5);
   for (const std::string& path : {older, newest}) files_.content(path + "/" + checkpoint::kManifestName).resize(10);
@@ -138,7 +138,7 @@ TEST_F(FolderWorkTest, ThoseThatWereSetAsideEarlierAreNamedWhereNoOtherIsThere) 
   }
 }
 
-TEST_F(FolderWorkTest, LastOneThatAPsFindsDamagedIsNamed) {
+TEST_F(FolderWorkTest, OnlyCheckpointIsNamedAfterAPsFindsItDamaged) {
   JobFolder folder(files_, [] { return std::int64_t{0}; });
   const std::string only = saved(5);
   ASSERT_TRUE(folder.carry_out(OpenFolder{"/c", "small", false, 7, ""}));
@@ -148,9 +148,9 @@ TEST_F(FolderWorkTest, LastOneThatAPsFindsDamagedIsNamed) {
   EXPECT_EQ(answer->broken.size(), 1u);
 }
 
-// ---- a folder that can't be written any more
+// ---- a folder that has become read-only
 
-TEST_F(FolderWorkTest, NewestIsFoundByReadingByAChiefThatWorksInIt) {
+TEST_F(FolderWorkTest, ChiefThatHasTheFolderOpenFindsTheNewestWithoutWriting) {
   JobFolder folder(files_, [] { return std::int64_t{0}; });
   const std::string path = saved(5);
   ASSERT_TRUE(folder.carry_out(OpenFolder{"/c", "small", false, 7, ""}));
@@ -159,15 +159,16 @@ TEST_F(FolderWorkTest, NewestIsFoundByReadingByAChiefThatWorksInIt) {
     const auto answer = folder.carry_out(FindNewest{8, path});
     ASSERT_TRUE(answer) << answer.error().message;
     EXPECT_EQ(answer->newest->path, path);
-    EXPECT_TRUE(checkpoint::check_token(files_, "/c/small", answer->mark)) << "each ps sees that it is the chief's";
-    EXPECT_EQ(answer->mark, 7u) << "the one that could be written";
+    EXPECT_TRUE(checkpoint::check_token(files_, "/c/small", answer->mark))
+        << "each ps recognises the folder as the chief's";
+    EXPECT_EQ(answer->mark, 7u) << "the token that could be written";
     const auto attempt = folder.carry_out(BeginAttempt{Generation(2), 1});
     ASSERT_FALSE(attempt);
     EXPECT_EQ(attempt.error().message, "can't write /c/small/.tmp-2-1");
   }
 }
 
-TEST_F(FolderWorkTest, NewestIsFoundByReadingByAChiefThatComesToItAnew) {
+TEST_F(FolderWorkTest, RestartedChiefFindsTheNewestWithoutWriting) {
   const std::string path = saved(5);
   ASSERT_TRUE(open(""));
   let_nothing_be_written();
@@ -176,7 +177,7 @@ TEST_F(FolderWorkTest, NewestIsFoundByReadingByAChiefThatComesToItAnew) {
   EXPECT_EQ(answer->newest->path, path);
 }
 
-TEST_F(FolderWorkTest, JobThatIsNewIsToldAtOnceThatItsFolderCannotBeWritten) {
+TEST_F(FolderWorkTest, NewJobFailsAtOnceIfItsFolderCannotBeWritten) {
   saved(5);
   ASSERT_TRUE(open(""));
   let_nothing_be_written();
@@ -185,7 +186,7 @@ TEST_F(FolderWorkTest, JobThatIsNewIsToldAtOnceThatItsFolderCannotBeWritten) {
   EXPECT_EQ(answer.error().code, ErrorCode::kNoPermission) << answer.error().message;
 }
 
-TEST_F(FolderWorkTest, DamagedOneThatCannotBeSetAsideIsPassedOver) {
+TEST_F(FolderWorkTest, DamagedCheckpointThatCannotBeSetAsideIsSkipped) {
   JobFolder folder(files_, [] { return std::int64_t{0}; });
   const std::string oldest = saved(5);
   const std::string older = saved(7);

@@ -34,7 +34,7 @@ TEST(LogStore, KeepsNoMoreBytesOfATaskThanItsBound) {
   EXPECT_EQ(kept.back().wall_nanoseconds, static_cast<std::int64_t>(kKeptLines) - 1);
 }
 
-TEST(LogStore, AnswerHasTheNewestThatFitOneMessage) {
+TEST(LogStore, AnswerHasTheNewestLinesThatFitIntoOneMessage) {
   LogStore store;
   constexpr std::size_t kTasks = 2 * kMaxAnswerBytes / kKeptBytes;
   for (std::uint32_t i = 0; i < kTasks; ++i)

@@ -1,4 +1,4 @@
-// A probe of a task over loopback: who answers lives, where nobody listens nobody lives, all else proves nothing.
+// Probes of a task over loopback. A task that answers lives; where nobody listens it is dead; all else proves nothing.
 #include "chiefd/task_probe.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ const Member kTask{{Role::kPs, 3}, Incarnation(17)};
 
 class TaskProbeTest : public testing::Test {
  protected:
-  // A port of the kernel's choice, at which the kernel accepts and nobody answers.
+  // Listens on a free port, where the kernel accepts connections and nobody answers.
   void listen() { acceptor_.emplace(loop_, tcp::endpoint(asio::ip::address_v4::loopback(), 0)); }
   std::string address() const { return "127.0.0.1:" + std::to_string(acceptor_->local_endpoint().port()); }
 
@@ -46,7 +46,7 @@ class TaskProbeTest : public testing::Test {
   Member by_;
 };
 
-TEST_F(TaskProbeTest, NobodyListensIsRefused) {
+TEST_F(TaskProbeTest, PortWithoutAListenerIsRefused) {
   listen();
   const std::string free = address();
   acceptor_.reset();

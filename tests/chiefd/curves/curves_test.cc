@@ -39,12 +39,12 @@ std::vector<std::uint64_t> steps_of(const Curves& curves) {
 
 const Instant kStart{1h};
 
-TEST(Curves, PointsHaveTheSpeedSinceTheLookBefore) {
+TEST(Curves, PointsHaveTheSpeedSinceTheLastLook) {
   Curves curves([](const std::string& why) { ADD_FAILURE() << why; });
   curves.look(kStart, kWall, status_at(500));
   curves.look(kStart + 2s, kWall, status_at(600));
   ASSERT_EQ(steps_of(curves), (std::vector<std::uint64_t>{500, 600}));
-  EXPECT_EQ(curves.points()[0].steps_per_second, std::nullopt);  // it may have begun long ago
+  EXPECT_EQ(curves.points()[0].steps_per_second, std::nullopt);  // the job may have begun long ago
   EXPECT_DOUBLE_EQ(curves.points()[1].steps_per_second.value(), 50);
   EXPECT_DOUBLE_EQ(curves.points()[1].examples_per_second.value(), 500);
 }
@@ -65,7 +65,7 @@ TEST(Curves, IsDueOftenAtFirstAndEachSecondLater) {
   EXPECT_TRUE(curves.is_due(kStart + 1h + 1s));
 }
 
-TEST(Curves, ManyPointsAreThinnedOutAndSpanTheWholeJob) {
+TEST(Curves, TooManyPointsAreThinnedOutAndStillSpanTheWholeJob) {
   Curves curves([](const std::string& why) { ADD_FAILURE() << why; });
   constexpr std::uint64_t kMany = 10 * Curves::kMaxPoints;
   for (std::uint64_t step = 1; step <= kMany; ++step)
@@ -178,7 +178,7 @@ TEST_F(CurvesOfAJob, RollbackBeforeTheFirstLookCounts) {
                                              restart_record(now_.time_since_epoch().count(), 121)));
 }
 
-TEST(Curves, RestoredJobKeepsWhatWasRecordedOfItsFirstStep) {
+TEST(Curves, RestoredJobKeepsEarlierRecordsUpToItsFirstStep) {
   const EventFolder folder;
   fs::create_directory(folder.path() / "digits");
   {
@@ -207,7 +207,7 @@ TEST(Curves, EachEvaluationIsRecordedOnce) {
   EXPECT_EQ(curves.evaluations().size(), 2u);
 }
 
-TEST(Curves, AnotherJobBeginsAnew) {
+TEST(Curves, AnotherJobClearsThem) {
   Curves curves([](const std::string& why) { ADD_FAILURE() << why; });
   curves.look(kStart, kWall, status_at(100));
   JobStatus next = status_at(5);
@@ -217,7 +217,7 @@ TEST(Curves, AnotherJobBeginsAnew) {
   EXPECT_EQ(curves.job(), JobId(2));
 }
 
-TEST(Curves, FolderThatCannotBeWrittenIsToldOnceAndTheCurveGoesOn) {
+TEST(Curves, FolderThatCannotBeWrittenIsReportedOnceAndTheCurveGoesOn) {
   const EventFolder folder;
   std::mutex mutex;
   std::vector<std::string> told;
@@ -246,7 +246,7 @@ TEST(Curves, FileIsClosedWhenTheJobHasEnded) {
   while (folder.is_held()) std::this_thread::yield();
 }
 
-TEST(StatusPage, ShowsTheCurveOfNoOtherJob) {
+TEST(StatusPage, NeverShowsAnotherJobsCurve) {
   Curves curves([](const std::string& why) { ADD_FAILURE() << why; });
   curves.look(kStart, kWall, status_at(100));
   const auto points_with = [&curves](const nlohmann::json& job) {

@@ -1,4 +1,4 @@
-// Where event files are tried: a folder of its own for each test.
+// A folder for event files, a new one for each test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class EventFolder {
   ~EventFolder() { std::filesystem::remove_all(path_); }
   const std::filesystem::path& path() const { return path_; }
 
-  // All that the files of the folder hold, in the order of their names.
+  // The contents of all files of the folder `in`, in the order of their names.
   std::string bytes(const std::string& in) const {
     std::vector<std::filesystem::path> files(std::filesystem::directory_iterator(path_ / in),
                                              std::filesystem::directory_iterator());
@@ -47,7 +47,7 @@ class EventFolder {
     return bytes;
   }
 
-  // A file in it is open in this process.
+  // Whether this process has a file of the folder open.
   bool is_held() const {
     for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
       std::error_code gone;

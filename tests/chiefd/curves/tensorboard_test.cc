@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-// Within its life, no file of this process may be longer.
+// While this object lives, no file that this process writes can grow beyond `bytes`.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) {
@@ -37,7 +37,7 @@ class FullDisk {
   rlimit old_{};
 };
 
-// Whether it became true within a minute, which only a broken writer takes.
+// Whether `is_true` became true within a minute. Only a broken writer takes that long.
 template <typename Predicate>
 bool until(const Predicate& is_true) {
   for (const auto end = std::chrono::steady_clock::now() + 1min; !is_true(); std::this_thread::yield())
@@ -45,7 +45,7 @@ bool until(const Predicate& is_true) {
   return true;
 }
 
-// As written by the tensorboard package 2.20.0 of the same messages.
+// The bytes that the package tensorboard 2.20.0 writes for the same messages.
 TEST(EventRecords, AreTensorBoardsBytes) {
   EXPECT_EQ(hexadecimal(version_record(kWall)),
             "1800000000000000a37f4b220900002040fc54d9411a0d627261696e2e4576656e743a322b353110");
@@ -56,7 +56,7 @@ TEST(EventRecords, AreTensorBoardsBytes) {
   EXPECT_EQ(hexadecimal(restart_record(kWall, 121)), "0f000000000000006d532b090900002040fc54d94110793a0208014cd8a64e");
 }
 
-TEST(TensorBoardFile, FilesOfOneSecondAreSeveral) {
+TEST(TensorBoardFile, FilesMadeInTheSameSecondHaveDifferentNames) {
   const EventFolder folder;
   const std::string events = folder.path() / "events";
   {
@@ -100,7 +100,7 @@ TEST(TensorBoardFile, FullDiskLeavesNoEmptyFile) {
   EXPECT_TRUE(fs::is_empty(folder.path() / "events"));
 }
 
-TEST(TensorBoardWriter, FolderThatIsMovedAwayIsMadeAnew) {
+TEST(TensorBoardWriter, FolderThatWasMovedAwayIsMadeAgain) {
   const EventFolder folder;
   const std::string events = folder.path() / "events";
   {
@@ -114,7 +114,7 @@ TEST(TensorBoardWriter, FolderThatIsMovedAwayIsMadeAnew) {
   EXPECT_EQ(folder.bytes("events"), version_record(kWall) + "b");
 }
 
-// What failed is tried again, and at last when the writer ends.
+// A failed write is retried, for the last time when the writer ends.
 TEST(TensorBoardWriter, NothingIsLostByADiskThatWasFull) {
   const EventFolder folder;
   std::atomic<int> told = 0;
@@ -131,7 +131,7 @@ TEST(TensorBoardWriter, NothingIsLostByADiskThatWasFull) {
   EXPECT_EQ(folder.bytes("events"), version_record(kWall) + "abcd");
 }
 
-TEST(TensorBoardWriter, FullDiskIsTriedSeldomHoweverManyRecordsThereAre) {
+TEST(TensorBoardWriter, FullDiskIsRetriedSeldomHoweverManyRecordsWait) {
   const EventFolder folder;
   fs::create_directory(folder.path() / "events");
   const int watch = ::inotify_init1(IN_NONBLOCK);
@@ -156,7 +156,7 @@ TEST(TensorBoardWriter, FullDiskIsTriedSeldomHoweverManyRecordsThereAre) {
   EXPECT_LT(files, 10);
 }
 
-TEST(TensorBoardWriter, AnotherFolderDoesNotWaitForOneThatCannotBeWritten) {
+TEST(TensorBoardWriter, FolderDoesNotWaitForAnotherThatCannotBeWritten) {
   const EventFolder folder;
   std::atomic<int> told = 0;
   TensorBoardWriter writer([&told](const std::string&) { ++told; });
@@ -164,12 +164,12 @@ TEST(TensorBoardWriter, AnotherFolderDoesNotWaitForOneThatCannotBeWritten) {
   ASSERT_TRUE(until([&told] { return told > 0; }));
   writer.write(folder.path() / "events", kWall, "a");
   const std::string whole = version_record(kWall) + "a";
-  // The writer still has all records of the other folder when this one is whole.
+  // This folder's file is complete while records of the other folder still wait.
   EXPECT_TRUE(until([&] { return fs::exists(folder.path() / "events") && folder.bytes("events") == whole; }));
   EXPECT_FALSE(fs::exists(folder.path() / "away"));
 }
 
-TEST(TensorBoardWriter, FileIsLetGoOfWhenItIsClosed) {
+TEST(TensorBoardWriter, CloseClosesTheFile) {
   const EventFolder folder;
   const std::string events = folder.path() / "events";
   {

@@ -45,7 +45,7 @@ TEST(Page, FamilyHasOneHelpAndTypeAndItsSeriesBelow) {
             "# TYPE disttrain_task_up gauge\n"
             "disttrain_task_up{task=\"ps/0\"} 1\n"
             "disttrain_task_up{task=\"ps/1\"} 0\n"
-            "# HELP disttrain_leader 1 at the chief that is in charge\n"
+            "# HELP disttrain_leader 1 at the chief in charge\n"
             "# TYPE disttrain_leader gauge\n"
             "disttrain_leader 1\n");
 }
