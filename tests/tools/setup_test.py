@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/setup among stand-ins for the system's tools: what it does, and the sentence with which it fails."""
+"""Runs tools/setup with stand-ins for the system's tools: checks what it does, and its message when it fails."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 SETUP = pathlib.Path(__file__).resolve().parents[2] / "tools" / "setup"
-# The real tools that it may use; all else that it calls must be a stand-in.
+# The real tools that tools/setup may use. Everything else that it calls must be a stand-in.
 REAL = ("bash env dirname basename sed tr grep awk cut head tail cat mkdir mktemp mv rm df nproc printf g++ ls "
         "touch").split()
 
@@ -31,7 +31,7 @@ class Setup(unittest.TestCase):
         self.stand_in("apt-get")
 
     def stand_in(self, name, body="exit 0"):
-        """A tool that notes how it was called and then does what `body` says."""
+        """Makes a tool that records its call and then runs `body`."""
         file = self.bin / name
         file.write_text(f'#!/bin/sh\necho "{name} $*" >> {self.calls}\n{body}\n')
         file.chmod(0o755)

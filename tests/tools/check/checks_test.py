@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The checks of tools/check on small trees, good and bad: a check that can't fail is a defect."""
+"""Runs the checks of tools/check on small trees, good and bad, because a check that can't fail is a defect."""
 
 import os
 import pathlib
@@ -214,7 +214,7 @@ class ConfigKeys(Tree):
 
 
 class ListedTests(Tree):
-    """Configures a small CMake project, so that the check sees what real ones do."""
+    """Configures a small CMake project, so that the check sees the files that a real one has."""
 
     def configure(self, lines):
         self.write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.25)\nproject(sample CXX)\nenable_testing()\n"

@@ -1,4 +1,4 @@
-// A test program that leaves tests out, for tests/tools/check/skips_test.py: it shows what ctest is told of that.
+// A test program that skips tests, for tests/tools/check/skips_test.py, which checks what ctest learns of that.
 #include <gtest/gtest.h>
 
 namespace {

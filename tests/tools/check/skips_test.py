@@ -1,4 +1,4 @@
-"""What was left out is never counted as passed: tests/gtest_main.cc, tests/run_unittest.py and tools/check/skips."""
+"""A skipped test never counts as passed: tests/gtest_main.cc, tests/run_unittest.py and tools/check/skips."""
 import os
 import subprocess
 import sys
@@ -108,7 +108,7 @@ class ListTest(unittest.TestCase):
         self.assertEqual(lines[-1], "3 skipped in 2 tests, 3 of which may not be skipped here")
 
     def test_strict_allows_what_is_listed_for_a_machine_like_this(self):
-        # Each machine is one of the two.
+        # Either of the two is true on every machine.
         anywhere = 'where = ["not root", "root"]'
         code, lines = self.check("--strict", rules=[f'test = "a"\ncase = "*.two"\n{anywhere}', f'test = "c"\n{anywhere}'])
         self.assertEqual(code, 1)

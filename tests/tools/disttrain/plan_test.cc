@@ -1,4 +1,4 @@
-// disttrain plan: what it says of a job besides its numbers.
+// disttrain plan: the notes that it prints besides numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -35,7 +35,7 @@ class PlanTest : public testing::Test {
   }
   ~PlanTest() override { fs::remove_all(folder_); }
 
-  // `directory`: in the job's file, as the user writes it there.
+  // The notes on a job whose file has this checkpoint.directory.
   std::vector<std::string> notes_with(const std::string& directory) {
     const fs::path job = folder_ / "with.toml";
     fs::copy_file(folder_ / "job.toml", job, fs::copy_options::overwrite_existing);
@@ -47,7 +47,7 @@ class PlanTest : public testing::Test {
     testing::internal::CaptureStdout();
     const int code = plan(options);
     const Json planned = Json::parse(testing::internal::GetCapturedStdout(), nullptr, false);
-    EXPECT_EQ(code, 0) << "on the hosts that count it may be well";
+    EXPECT_EQ(code, 0) << "the folder may be fine on the hosts that use it";
     if (!planned.is_object()) return {"no plan"};
     return planned.value("notes", std::vector<std::string>());
   }
@@ -55,7 +55,7 @@ class PlanTest : public testing::Test {
   fs::path folder_;
 };
 
-// Root may write everywhere; access() asks for the real user, and this changes no other.
+// Root may write everywhere. access() checks the real user, so only the real user is changed.
 class NotRoot {
  public:
   NotRoot() { EXPECT_TRUE(::getuid() != 0 || ::setresuid(kNobody, kUnchanged, kUnchanged) == 0); }

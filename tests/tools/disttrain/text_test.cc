@@ -1,4 +1,4 @@
-// What the command line says: progress, summaries, root causes, exit codes.
+// What the command line prints: progress, summaries, root causes, events; and its exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST(ProgressLine, CountsRecoveries) {
   EXPECT_THAT(progress_line(status), HasSubstr("  2 recoveries  "));
 }
 
-TEST(Bar, IsCutToItsEnds) {
+TEST(Bar, ShareIsCutToZeroAndOne) {
   EXPECT_EQ(bar(0.5, 4), "[##--]");
   EXPECT_EQ(bar(-1, 4), "[----]");
   EXPECT_EQ(bar(7, 4), "[####]");
@@ -82,7 +82,7 @@ TEST(ExitCode, FollowsTheState) {
   EXPECT_EQ(exit_code_of(status), 65);
 }
 
-TEST(RootCause, NamesTaskReasonLogAndWayOut) {
+TEST(RootCause, NamesTaskReasonLogAndAdvice) {
   const Json status = failed_status(running(), "mnist", "ps/0", "pid 7 was killed", SIGKILL, {"a", "b"});
   EXPECT_EQ(status["state"], "failed");
   EXPECT_EQ(status["reason"], "ps/0: pid 7 was killed");
@@ -100,7 +100,7 @@ TEST(RootCause, OfAJobThatNeverHadAStatusHasAllKeys) {
   EXPECT_EQ(status["job"], "mnist");
 }
 
-TEST(RootCause, WayOutGoesByTheSignalAndNotByTheWords) {
+TEST(RootCause, AdviceDependsOnTheSignalAndNotOnTheReason) {
   const auto way_out = [](std::optional<int> signal) {
     return said(print_root_cause, failed_status(Json(), "mnist", "ps/0", "signal 9, signal 11, signal 6", signal, {}));
   };
@@ -110,7 +110,7 @@ TEST(RootCause, WayOutGoesByTheSignalAndNotByTheWords) {
   EXPECT_THAT(way_out(std::nullopt), HasSubstr("can be submitted again"));
 }
 
-TEST(RootCause, IsntSaidOfAFinishedJob) {
+TEST(RootCause, IsNotPrintedForAFinishedJob) {
   Json status = running();
   status["state"] = "finished";
   EXPECT_EQ(said(print_root_cause, status), "");
@@ -126,7 +126,7 @@ TEST(Summary, SaysAccuracyTimeAndRate) {
                                                  HasSubstr("test accuracy 0.9313, loss 0.2000 over 1,000 examples")));
 }
 
-TEST(Summary, SaysNothingOfWhatIsNotKnown) {
+TEST(Summary, LeavesOutWhatIsNotKnown) {
   Json status = running();
   status["seconds"] = 0.0;
   status["loss"] = nullptr;
@@ -169,18 +169,18 @@ TEST_F(EventLine, EventWithoutAnyKeyIsNoError) {
   EXPECT_THAT(event_line(Json::object()), testing::StartsWith("-"));
 }
 
-TEST(SeenEvents, AreToldOnceWhoeverTellsThem) {
+TEST(SeenEvents, AreShownOnceAlsoAfterARestartOfTheChief) {
   const Json first = event(1, "running", "a");
   const Json second = event(2, "paused", "b");
   const Json third = event(3, "running", "c");
   RepeatFilter filter;
   EXPECT_EQ(take_new(filter, Json::array({first})), Json::array({first}));
   EXPECT_EQ(take_new(filter, Json::array({second})), Json::array({second}));
-  // A new chief tells all that it knows.
+  // A restarted chief sends all that it knows.
   EXPECT_EQ(take_new(filter, Json::array({first, second, third})), Json::array({third}));
 }
 
-TEST(SeenEvents, ThatANewChiefDoesntKnowHideNoneOfItsOwn) {
+TEST(SeenEvents, ThatARestartedChiefDoesntKnowHideNoneOfItsOwn) {
   const Json durable = event(1, "running", "a");
   const Json lost = event(2, "paused", "b");
   const Json after = event(3, "running", "c");

@@ -1,4 +1,4 @@
-"""A manual page is made whole or not at all, wherever the tree lies."""
+"""A manual page is made completely or not at all, also in a folder whose path has spaces."""
 import gzip
 import os
 import shutil
@@ -12,7 +12,7 @@ PAGE = Path(__file__).resolve().parents[3] / "tools/reference/page"
 
 class PageTest(unittest.TestCase):
     def setUp(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="disttrain page it's "))  # what a shell would take for two words
+        self.folder = Path(tempfile.mkdtemp(prefix="disttrain page it's "))  # a shell would split this path
         self.addCleanup(shutil.rmtree, self.folder)
         self.source = self.folder / "the page.1.scd"
         self.source.write_text("words\n")

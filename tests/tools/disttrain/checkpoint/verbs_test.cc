@@ -37,7 +37,7 @@ std::string content_of(const fs::path& path) {
   return text.str();
 }
 
-// The Python that tools/setup gave the package safetensors to; "" without it.
+// The Python into which tools/setup installed the package safetensors; "": there is none.
 std::string python_with_safetensors() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
@@ -96,7 +96,7 @@ class CheckpointVerbs : public testing::Test {
     return ran;
   }
   Ran run(const std::string& arguments) { return shell(shell_word(DISTTRAIN_PROGRAM) + " checkpoint " + arguments); }
-  // As the independent reader of the format reads it.
+  // What the independent reader of the format finds in the file.
   Json read_plainly(const std::string& path) {
     const Ran ran = shell(plain_safetensors() + " read " + path);
     EXPECT_EQ(ran.code, 0) << ran.error;
@@ -150,10 +150,10 @@ TEST_F(CheckpointVerbs, ListOfTheDirectoryAboveShowsAllJobs) {
   saved(20, 1, "other");
   const Ran ran = run("list all");
   EXPECT_EQ(ran.code, 0);
-  EXPECT_THAT(ran.out, AllOf(HasSubstr("small  "), HasSubstr("other  "), HasSubstr("MANIFEST"), HasSubstr("reads")));
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("small  "), HasSubstr("other  "), HasSubstr("MANIFEST"), HasSubstr("readable")));
 }
 
-TEST_F(CheckpointVerbs, ListSaysWhichManifestDoesntRead) {
+TEST_F(CheckpointVerbs, ListSaysWhichManifestIsUnreadable) {
   saved(10);
   fs::resize_file(saved(20) + "/MANIFEST.json", 100);
   const Ran ran = run("list " + job() + " --json");
@@ -163,7 +163,7 @@ TEST_F(CheckpointVerbs, ListSaysWhichManifestDoesntRead) {
   EXPECT_TRUE(ran.json()["checkpoints"][1]["readable"]);
 }
 
-TEST_F(CheckpointVerbs, ListOfNoFolderIsNoInputAndOfAnEmptyOneIsNone) {
+TEST_F(CheckpointVerbs, ListOfAMissingFolderIsNoInputAndOfAnEmptyFolderIsEmpty) {
   EXPECT_EQ(run("list nowhere").code, 66);
   const Ran empty = run("list " + job() + " --json");
   EXPECT_EQ(empty.code, 0);
@@ -173,7 +173,7 @@ TEST_F(CheckpointVerbs, ListOfNoFolderIsNoInputAndOfAnEmptyOneIsNone) {
 TEST_F(CheckpointVerbs, ListShowsWhatWasSetAsideWithItsSize) {
   saved(10);
   const std::string name = fs::path(saved(20)).filename();
-  // A job that began anew gives the name again.
+  // A job that started over may give the same name again.
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(set_aside(files_, saved(20)));
   for (const std::string folder : {"all", "all/small"}) {
     const Json json = run("list " + folder + " --json").json();
@@ -186,12 +186,12 @@ TEST_F(CheckpointVerbs, ListShowsWhatWasSetAsideWithItsSize) {
   const Ran ran = run("list all");
   EXPECT_THAT(ran.out, AllOf(HasSubstr("set aside because it didn't verify: " + job() + "/.broken-" + name + " ("),
                              HasSubstr("disttrain checkpoint verify")));
-  EXPECT_EQ(run("verify " + job() + "/.broken-" + name).code, 0) << "this one is well";
+  EXPECT_EQ(run("verify " + job() + "/.broken-" + name).code, 0) << "this one is undamaged";
 }
 
 // ---- inspect
 
-TEST_F(CheckpointVerbs, InspectTellsWhatIsInIt) {
+TEST_F(CheckpointVerbs, InspectShowsWhatACheckpointHolds) {
   const std::string path = saved(12000);
   const Ran ran = run("inspect " + path + " --json");
   ASSERT_EQ(ran.code, 0) << ran.error;
@@ -213,7 +213,7 @@ TEST_F(CheckpointVerbs, InspectTellsWhatIsInIt) {
   EXPECT_EQ(json["ledger"], Json::parse(R"([{"epoch": 2, "visited_records": 20, "intervals": 2}])"));
 }
 
-TEST_F(CheckpointVerbs, InspectOfAJobsFolderIsOfItsNewest) {
+TEST_F(CheckpointVerbs, InspectOfAJobsFolderShowsItsNewestCheckpoint) {
   saved(10);
   saved(20);
   const Ran ran = run("inspect " + job());
@@ -222,7 +222,7 @@ TEST_F(CheckpointVerbs, InspectOfAJobsFolderIsOfItsNewest) {
                              HasSubstr("[7,3]"), HasSubstr("worker/1"), HasSubstr("20 records of epoch 2")));
 }
 
-TEST_F(CheckpointVerbs, InspectOfNoneIsNoInputAndOfADamagedOneData) {
+TEST_F(CheckpointVerbs, InspectOfNoCheckpointIsNoInputAndOfADamagedOneIsData) {
   const Ran none = run("inspect " + job());
   EXPECT_EQ(none.code, 66);
   EXPECT_THAT(none.error, HasSubstr("no checkpoint in " + job()));
@@ -232,7 +232,7 @@ TEST_F(CheckpointVerbs, InspectOfNoneIsNoInputAndOfADamagedOneData) {
 
 // ---- verify
 
-TEST_F(CheckpointVerbs, VerifyOfAWellOneIsZero) {
+TEST_F(CheckpointVerbs, VerifyOfAnUndamagedCheckpointIsZero) {
   const std::string path = saved(10);
   const Ran ran = run("verify " + path);
   EXPECT_EQ(ran.code, 0) << ran.error;
@@ -250,7 +250,7 @@ TEST_F(CheckpointVerbs, VerifyNamesEveryDamagedFile) {
                                Not(HasSubstr("shard-1-of-3"))));
 }
 
-TEST_F(CheckpointVerbs, VerifyOfAJobsFolderIsOfAllOfThem) {
+TEST_F(CheckpointVerbs, VerifyOfAJobsFolderChecksAllItsCheckpoints) {
   const std::string old = saved(10);
   const std::string middle = saved(20);
   const std::string newest = saved(30);
@@ -306,12 +306,12 @@ TEST_F(CheckpointVerbs, DiffOfOtherLayoutsWithTheSameValuesIsEqual) {
   ASSERT_EQ(json["variables"].size(), 3u);
   EXPECT_EQ(json["variables"][0], Json::parse(R"({"name": "w0", "shape": [7, 3], "elements": 21, "equal": true,
     "differing": 0, "largest_difference": 0.0})"));
-  EXPECT_EQ(run("diff " + a + " " + b + " --slots").code, 1) << "one has two slots, the other one";
+  EXPECT_EQ(run("diff " + a + " " + b + " --slots").code, 1) << "A has one slot per parameter, B has two";
 }
 
-TEST_F(CheckpointVerbs, DiffTellsHowManyElementsDifferAndByHowMuch) {
+TEST_F(CheckpointVerbs, DiffSaysHowManyElementsDifferAndByHowMuch) {
   const std::string a = saved(10, 1, "a");
-  // The same checkpoint by way of its export, with two elements of w0 changed.
+  // An export of the same checkpoint, with two elements of w0 changed.
   ASSERT_EQ(run("export " + a + " a.safetensors").code, 0);
   Json spec = read_plainly("a.safetensors");
   spec["tensors"]["w0"]["values"][3] = spec["tensors"]["w0"]["values"][3].get<double>() + 0.5;
@@ -330,7 +330,7 @@ TEST_F(CheckpointVerbs, DiffTellsHowManyElementsDifferAndByHowMuch) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("2.25"), HasSubstr("equal"), HasSubstr("differ\n")));
 }
 
-TEST_F(CheckpointVerbs, DiffTellsNamesAndShapesThatDiffer) {
+TEST_F(CheckpointVerbs, DiffSaysWhichNamesAndShapesDiffer) {
   std::ofstream(folder_ / "a.json") << R"({"tensors": {"x": {"dtype": "F32", "shape": [2], "values": [1, 2]},
     "y": {"dtype": "F32", "shape": [2], "values": [1, 2]}}})";
   std::ofstream(folder_ / "b.json") << R"({"tensors": {"x": {"dtype": "F32", "shape": [2, 1], "values": [1, 2]},
@@ -344,7 +344,7 @@ TEST_F(CheckpointVerbs, DiffTellsNamesAndShapesThatDiffer) {
   EXPECT_EQ(ran.json()["only_in_b"], Json::parse(R"([{"name": "z", "shape": [1]}])"));
 }
 
-TEST_F(CheckpointVerbs, DiffOfADamagedOneIsDataAndOfNoneNoInput) {
+TEST_F(CheckpointVerbs, DiffOfADamagedCheckpointIsDataAndOfAMissingOneIsNoInput) {
   const std::string a = saved(10, 1, "a");
   const std::string b = saved(10, 1, "b");
   damage(b + "/shard-0-of-1.safetensors", 400);
@@ -356,7 +356,7 @@ TEST_F(CheckpointVerbs, DiffOfADamagedOneIsDataAndOfNoneNoInput) {
 
 // ---- export
 
-TEST_F(CheckpointVerbs, ExportIsWholeVariablesThatAnyReaderTakes) {
+TEST_F(CheckpointVerbs, ExportHasWholeVariablesThatAnyReaderCanRead) {
   saved(10, 3);
   const Ran ran = run("export " + job() + " out.safetensors");
   ASSERT_EQ(ran.code, 0) << ran.error;
@@ -432,7 +432,7 @@ TEST_F(CheckpointVerbs, ExportInShardsThatNeedsOneFileHasNoIndex) {
   EXPECT_EQ(run("diff out " + job()).code, 0);
 }
 
-TEST_F(CheckpointVerbs, ExportReplacesOnlyByForce) {
+TEST_F(CheckpointVerbs, ExportReplacesOnlyWithForce) {
   saved(10);
   ASSERT_EQ(run("export " + job() + " out.safetensors").code, 0);
   ASSERT_EQ(run("export " + job() + " out --max-shard-size 90B").code, 0);
@@ -446,13 +446,13 @@ TEST_F(CheckpointVerbs, ExportReplacesOnlyByForce) {
   EXPECT_EQ(content_of(folder_ / "out.safetensors"), before);
   EXPECT_EQ(run("export " + job() + " out.safetensors --force").code, 0);
   EXPECT_EQ(run("export " + job() + " out --max-shard-size 1MB --force").code, 0);
-  EXPECT_EQ(names_in(folder_ / "out"), std::vector<std::string>{"model.safetensors"}) << "nothing stale is left";
+  EXPECT_EQ(names_in(folder_ / "out"), std::vector<std::string>{"model.safetensors"}) << "no old files are left";
   EXPECT_EQ(run("diff " + job() + " out.safetensors").code, 0);
   EXPECT_EQ(run("diff " + job() + " out").code, 0);
   EXPECT_EQ(names_in(folder_), (std::vector<std::string>{"all", "out", "out.safetensors"}));
 }
 
-TEST_F(CheckpointVerbs, ExportByForceKeepsFoldersOfOthers) {
+TEST_F(CheckpointVerbs, ExportWithForceRefusesFoldersThatHoldOtherFiles) {
   saved(10);
   fs::create_directory(folder_ / "out");
   std::ofstream(folder_ / "out/config.json") << "{}";
@@ -470,7 +470,7 @@ TEST_F(CheckpointVerbs, ExportThatFailsLeavesNothing) {
   }
 }
 
-TEST_F(CheckpointVerbs, ExportToAWrongPlaceIsSaid) {
+TEST_F(CheckpointVerbs, ExportToAWrongPlaceIsAnError) {
   saved(10);
   EXPECT_EQ(run("export " + job() + " out").code, 64) << "neither .safetensors nor --max-shard-size";
   EXPECT_EQ(run("export " + job() + " out.safetensors --max-shard-size 1MB").code, 64);
@@ -505,7 +505,7 @@ print(json.dumps({name: [str(t.dtype), t.shape, t.flatten().tolist()] for name, 
   }
 }
 
-// ---- all of them
+// ---- all verbs
 
 TEST_F(CheckpointVerbs, WrongUseIsAUsageError) {
   for (const char* arguments : {"", "list", "inspect", "verify", "diff a", "export a", "list a b", "lst a"})

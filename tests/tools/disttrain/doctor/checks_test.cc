@@ -1,4 +1,4 @@
-// disttrain doctor: what it makes of what it found.
+// disttrain doctor: what it concludes from what it found.
 #include "tools/disttrain/doctor/checks.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ void expect(const Finding& finding, CheckState state, const std::string& word) {
   EXPECT_EQ(!finding.advice.empty(), needs_advice) << finding.found << ": " << finding.advice;
 }
 
-TEST(MemlockCheck, LowLimitIsWellWithoutRdma) {
+TEST(MemlockCheck, LowLimitIsOkWithoutRdma) {
   expect(judge(Memlock{64 * 1024, {}, false}), CheckState::kOk, "64.0 KiB for this process; only RDMA needs more");
 }
 
@@ -45,7 +45,7 @@ TEST(NicCheck, LinkIsDescribed) {
          "eth0 is up, 25 Gbit/s, MTU 9000");
 }
 
-TEST(NicCheck, LinkThatIsDownFailsAndASlowOneIsWarnedOf) {
+TEST(NicCheck, LinkThatIsDownFailsAndASlowLinkWarns) {
   Link link = ethernet();
   link.megabits_per_second = 100;
   expect(judge(OwnHost{"10.0.0.1", "ps/0", "10.0.0.1", link, true}), CheckState::kWarn, "100 Mbit/s");
@@ -53,7 +53,7 @@ TEST(NicCheck, LinkThatIsDownFailsAndASlowOneIsWarnedOf) {
   expect(judge(OwnHost{"10.0.0.1", "ps/0", "10.0.0.1", link, true}), CheckState::kFail, "eth0 is down");
 }
 
-TEST(NicCheck, VirtualLinkWithoutSpeedIsWell) {
+TEST(NicCheck, VirtualLinkWithoutSpeedIsOk) {
   expect(judge(OwnHost{"10.0.0.1", "ps/0", "10.0.0.1", Link{"veth1", "unknown", {}, 1500, false}, true}),
          CheckState::kOk, "veth1 is unknown, MTU 1500");
 }
@@ -67,11 +67,11 @@ TEST(NicCheck, LoopbackIsForClustersOfOneHost) {
   EXPECT_THAT(named.advice, HasSubstr("/etc/hosts"));
 }
 
-TEST(NicCheck, AddressOfNoInterfaceIsWarnedOf) {
+TEST(NicCheck, AddressOfNoInterfaceWarns) {
   expect(judge(OwnHost{"10.9.9.9", "ps/0", "10.9.9.9", {}, true}), CheckState::kWarn, "no interface");
 }
 
-TEST(RdmaCheck, NoDeviceMattersWhereOneIsAskedFor) {
+TEST(RdmaCheck, MissingDeviceFailsOnlyWhereRdmaIsWanted) {
   expect(judge_rdma({}, false), CheckState::kSkipped, "no device");
   expect(judge_rdma({}, true), CheckState::kFail, "no device");
   expect(judge_rdma({{"mlx5_0 port 1", "1: DOWN", "10 Gb/sec"}}, true), CheckState::kFail, "1: DOWN");
@@ -105,12 +105,12 @@ PortAnswer metrics_of(const std::string& task) {
   return PortAnswer{.listening = Listening::kOurs, .said_task = task};
 }
 
-TEST(PortCheck, FreePortsAreWell) {
+TEST(PortCheck, FreePortsAreOk) {
   expect(judge(OwnPort{kPs, "a:7110", {}, "a:8110", {}}), CheckState::kOk,
          "port 7110 is free; port 8110 is free (for its metrics)");
 }
 
-TEST(PortCheck, DaemonsThatAnswerAreWell) {
+TEST(PortCheck, DaemonsThatAnswerAreOk) {
   expect(judge(OwnPort{kPs, "a:7110", answer_of("this is ps/0; the chief is at a:7100"), "a:8110", metrics_of("ps/0")}),
          CheckState::kOk, "port 7110: ps/0 answers; its metrics at port 8110");
   expect(judge(OwnPort{kWorker, "a:7120", answer_of("worker/1 takes no connections"), ""}), CheckState::kOk,
@@ -121,7 +121,7 @@ TEST(PortCheck, DaemonsThatAnswerAreWell) {
   expect(judge(OwnPort{kChief, "a:7100", busy, ""}), CheckState::kOk, "chief/0 answers");
 }
 
-TEST(PortCheck, DaemonWithAnotherClusterFileIsWarnedOf) {
+TEST(PortCheck, DaemonWithAnotherClusterFileWarns) {
   PortAnswer page = metrics_of("chief/0");
   page.said_hash = "12ab";
   expect(judge(OwnPort{kChief, "a:7100", welcome(), "a:8100", page, "12ab"}), CheckState::kOk,
@@ -130,7 +130,7 @@ TEST(PortCheck, DaemonWithAnotherClusterFileIsWarnedOf) {
          "another cluster file");
 }
 
-TEST(PortCheck, StrangerFailsAndIsNamed) {
+TEST(PortCheck, AnotherProgramFailsAndIsNamed) {
   const PortAnswer stranger{.listening = Listening::kSilent, .holder = "python3 (pid 4711)"};
   const Finding finding = judge(OwnPort{kPs, "a:7110", stranger, "a:8110", {}});
   expect(finding, CheckState::kFail, "port 7110 is held by python3 (pid 4711)");
@@ -138,11 +138,11 @@ TEST(PortCheck, StrangerFailsAndIsNamed) {
          "port 8110 is held by python3 (pid 4711)");
 }
 
-TEST(PortCheck, DaemonThatHangsIsNoStranger) {
+TEST(PortCheck, DaemonThatHangsIsNotTakenForAnotherProgram) {
   const PortAnswer silent{.listening = Listening::kSilent, .holder = "psd (pid 12)"};
   const Finding finding = judge(OwnPort{kPs, "a:7110", silent, "a:8110", silent});
   expect(finding, CheckState::kFail, "port 7110 is held by psd (pid 12), which doesn't answer; port 8110 is held by");
-  EXPECT_EQ(finding.advice, "look into its log and whether it hangs or is stopped; restart it");
+  EXPECT_EQ(finding.advice, "check its log and whether it hangs or is stopped; restart it");
   EXPECT_THAT(judge(OwnPort{kWorker, "a:7120", silent, ""}).advice, HasSubstr("stop that process"));
 }
 
@@ -160,12 +160,12 @@ TEST(PortCheck, PortThatCantBeBoundFails) {
   expect(judge(OwnPort{kPs, "a:7110", held, ""}), CheckState::kFail, "in use; it is held by ssh (pid 12)");
 }
 
-TEST(PortCheck, RunningDaemonWithoutItsMetricsIsWarnedOf) {
+TEST(PortCheck, RunningDaemonWithoutMetricsWarns) {
   expect(judge(OwnPort{kWorker, "a:7120", answer_of("worker/1 takes no connections"), "a:8120", {}}), CheckState::kWarn,
          "no metrics at port 8120");
 }
 
-TEST(HostCheck, SaysWhoAnswersAndWhoIsAbsent) {
+TEST(HostCheck, NamesTasksThatAnswerAndTasksThatAreAbsent) {
   expect(judge(OtherHost{"b", {{kChief, welcome()}, {kWorker, {}}}}), CheckState::kOk,
          "chief/0 answers, the host is up, but nobody listens for worker/1");
 }
@@ -177,9 +177,9 @@ TEST(HostCheck, HostThatCantBeReachedFails) {
   expect(judge(OtherHost{"b", {}, "host name \"b\" can't be resolved"}), CheckState::kFail, "can't be resolved");
 }
 
-TEST(GpuCheck, MattersWhereAWorkerWantsOne) {
+TEST(GpuCheck, MissingGpuFailsOnlyWhereAWorkerWantsIt) {
   expect(judge(Gpus{}), CheckState::kSkipped, "no worker of this host uses one");
-  expect(judge(Gpus{"", 0, {{kWorker, "cuda:0"}}}), CheckState::kFail, "no driver");
+  expect(judge(Gpus{"", 0, {{kWorker, "cuda:0"}}}), CheckState::kFail, "no NVIDIA driver");
   expect(judge(Gpus{"535.54", 1, {{kWorker, "cuda:0"}}}), CheckState::kOk, "1 device; wanted: worker/1 cuda:0");
   expect(judge(Gpus{"535.54", 1, {{kWorker, "cuda:1"}}}), CheckState::kFail, "1 device");
 }
@@ -211,7 +211,7 @@ TEST(DiskCheck, CheckpointsNeedRoomForTwo) {
   expect(judge(checkpoints), CheckState::kFail, "11.00 GiB");
 }
 
-TEST(DiskCheck, NearlyFullIsWarnedOf) {
+TEST(DiskCheck, NearlyFullDiskWarns) {
   Folder state = folder(FolderUse::kState);
   state.disk = metrics::DiskSize{4 * kGiB, 100 * kGiB};
   expect(judge(state), CheckState::kWarn, "nearly full");
@@ -230,14 +230,14 @@ TEST(DiskCheck, MissingFolderFailsUnlessTheChiefMakesIt) {
   expect(judge(missing), CheckState::kFail, "/srv/it isn't there");
 }
 
-TEST(DiskCheck, DaemonsUserIsJudgedNotTheCaller) {
+TEST(DiskCheck, AccessIsJudgedForTheDaemonsUserNotTheCaller) {
   Folder state = folder(FolderUse::kState);
   state.may_write = false;
   expect(judge(state), CheckState::kWarn, "ada may not write there");
   state.daemon_user = state.owner = "disttrain";
   expect(judge(state), CheckState::kOk, "of disttrain");
   state.owner = "root";
-  expect(judge(state), CheckState::kWarn, "whether disttrain, the daemons' user, may write there can't be told");
+  expect(judge(state), CheckState::kWarn, "can't tell from here whether disttrain, the daemons' user, may write there");
   state.use = FolderUse::kData;
   expect(judge(state), CheckState::kOk, "of root");  // everybody may read it
 }
@@ -253,12 +253,12 @@ TEST(HasFailed, OnlyAFailureCounts) {
   EXPECT_TRUE(has_failed({skipped("nic", "x"), Finding{"gpu", "", CheckState::kFail, "x"}}));
 }
 
-TEST(UnitSetting, LastOneHolds) {
+TEST(UnitSetting, LastValueCounts) {
   EXPECT_EQ(unit_setting("[Service]\nUser=a\n# User=b\nUser=c\nUserX=d\n", "User"), "c");
   EXPECT_EQ(unit_setting("[Service]\n", "User"), std::nullopt);
 }
 
-// As Linux prints it: a listener at 127.0.0.1:7110 (1BC6), connections to it, one of which is nobody's any more.
+// As Linux prints it: a listener at 127.0.0.1:7110 (1BC6), and connections to it. No process owns the last any more.
 constexpr char kProcNetTcp[] =
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
     "   0: 0100007F:1BC6 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0 100 0 0 10 0\n"
@@ -275,14 +275,14 @@ TEST(OwnersOfPort, ListenerComesFirst) {
   EXPECT_EQ(owners[0].user, 1000u);
 }
 
-TEST(OwnersOfPort, ElseWhoIsConnectedFromIt) {
+TEST(OwnersOfPort, ConnectionCountsWithoutAListener) {
   ASSERT_EQ(owners_of_port(kProcNetTcp, 0x9C40).size(), 1u);
   EXPECT_EQ(owners_of_port(kProcNetTcp, 0x9C40)[0].inode, 4713u);
   EXPECT_THAT(owners_of_port(kProcNetTcp, 0x9C41), IsEmpty());
   EXPECT_THAT(owners_of_port("", 7110), IsEmpty());
 }
 
-TEST(PageOfMetrics, SaysWhoseItIsAndItsFilesHash) {
+TEST(PageOfMetrics, SaysItsTaskAndItsClusterFilesHash) {
   const std::string page =
       "# TYPE disttrain_build_info gauge\ndisttrain_build_info{task=\"ps/0\",version=\"0.1.0\"} 1\n"
       "disttrain_config_info{task=\"ps/0\",hash=\"00ff\"} 1\n";

@@ -1,4 +1,4 @@
-// What `top` shows: sparklines, what it remembers, frames for terminals of every size.
+// What `top` shows: sparklines, its history, and frames for terminals of every size.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,14 +21,14 @@ using testing::SizeIs;
 
 const double kNone = std::nan("");
 
-TEST(Columns, AreLettersAndNotBytes) {
+TEST(Columns, CountCharactersAndNotBytes) {
   EXPECT_EQ(columns_of("a▁█"), 3u);
   EXPECT_EQ(cut("a▁█b", 2), "a▁");
   EXPECT_EQ(cut("ab", 5), "ab");
   EXPECT_EQ(cut("ab", 0), "");
 }
 
-TEST(Columns, NothingThatATerminalObeysIsLeft) {
+TEST(Columns, ControlCharactersAreReplaced) {
   EXPECT_EQ(plain("a\x1b[2Jb\n\x7f", true), "a?[2Jb??");
   EXPECT_EQ(plain("é", true), "é");
   EXPECT_EQ(plain("é", false), "??");
@@ -51,7 +51,7 @@ TEST(Sparkline, ShowsTheNewestToTheRight) {
   EXPECT_EQ(sparkline({}, 2, Lowest::kLeast, true), "  ");
 }
 
-TEST(Sparkline, WhatIsntFiniteIsABlank) {
+TEST(Sparkline, ValueThatIsNotFiniteIsABlank) {
   EXPECT_EQ(sparkline({1, kNone, 2, INFINITY}, 4, Lowest::kLeast, true), "▁ █ ");
   EXPECT_EQ(sparkline({kNone}, 1, Lowest::kZero, true), " ");
 }
@@ -85,7 +85,7 @@ TEST(TopHistory, JobsRateIsTheSumOfItsWorkersNow) {
   EXPECT_THAT(history.examples_per_second_of("worker/1"), ElementsAre(500, testing::IsNan()));
 }
 
-TEST(TopHistory, AnotherJobBeginsAnewAndOneThatEndedAddsNothing) {
+TEST(TopHistory, AnotherJobClearsItAndAJobThatEndedAddsNothing) {
   TopHistory history;
   history.add(training());
   Json ended = training();
@@ -149,13 +149,13 @@ TEST(TopFrame, WithoutAnyJobTasksAreShown) {
               AllOf(HasSubstr("no job was submitted yet"), HasSubstr("worker/0"), Not(HasSubstr("examples/s"))));
 }
 
-TEST(TopFrame, JobThatHasEndedWontArrive) {
+TEST(TopFrame, JobThatHasEndedHasNoEta) {
   Json stopped = training();
   stopped["state"] = "stopped";
   EXPECT_THAT(top_frame(view_of(stopped), TerminalSize{}, true), AllOf(HasSubstr("stopped"), Not(HasSubstr("ETA"))));
 }
 
-TEST(TopFrame, ChiefThatIsAwayIsSaidAboveWhatWasLastKnown) {
+TEST(TopFrame, LostChiefIsNamedAboveTheLastKnownStatus) {
   TopView view = view_of(training());
   view.problem = "can't reach chief/0";
   EXPECT_THAT(top_frame(view, TerminalSize{}, true),
@@ -176,12 +176,12 @@ TEST(TopFrame, FitsIntoEveryTerminal) {
     }
 }
 
-TEST(TopFrame, SparklinesFitBesideAllColumnsOfAnUsualTerminal) {
+TEST(TopFrame, SparklinesFitInto80Columns) {
   const std::vector<std::string> lines = lines_of(view_of(training()), 80, 24);
   EXPECT_THAT(lines[9], AllOf(HasSubstr("█"), HasSubstr("100 ms")));
 }
 
-TEST(TopFrame, WhoIsIllOrBehindIsShownWhereNotAllFit) {
+TEST(TopFrame, TasksInTroubleOrBehindComeFirstWhereNotAllFit) {
   std::vector<Json> workers;
   for (int i = 0; i < 40; ++i) workers.push_back(worker(i, 100, i == 20 ? 500 : 1));
   workers[30]["state"] = "silent";
@@ -195,7 +195,7 @@ TEST(TopFrame, WhoIsIllOrBehindIsShownWhereNotAllFit) {
   EXPECT_THAT(lines[23], HasSubstr("third"));
 }
 
-TEST(TopFrame, LowTerminalDoesWithoutCurvesThenWithoutEvents) {
+TEST(TopFrame, LowTerminalDropsCurvesAndThenEvents) {
   EXPECT_THAT(top_frame(view_of(training()), TerminalSize{80, 12}, true),
               AllOf(Not(HasSubstr("examples/s now")), HasSubstr("worker/1"), HasSubstr("third")));
   EXPECT_THAT(top_frame(view_of(training()), TerminalSize{80, 8}, true),

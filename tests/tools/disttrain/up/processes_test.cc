@@ -32,7 +32,7 @@ class Processes : public testing::Test {
   }
   ~Processes() override { fs::remove_all(folder_); }
 
-  // A shell that listens to nothing: what it does is `script`.
+  // Starts a shell that runs `script` as the child; it doesn't use its socket.
   Child start(const std::string& script) {
     auto listener = bind_listener("127.0.0.1:0");
     EXPECT_TRUE(listener) << listener.error().message;
@@ -68,7 +68,7 @@ TEST_F(Processes, AddressOfAnotherHostIsAConfigError) {
 TEST_F(Processes, ChildGetsItsSocketAndItsLog) {
   Child child =
       start("test \"$LISTEN_FDS\" = 1 && test \"$LISTEN_PID\" = $$ && test -S /dev/fd/3 && echo well; exit 75");
-  child.reap_killed();  // waits for the end, whatever it is
+  child.reap_killed();  // waits for the end, however it comes
   EXPECT_THAT(last_lines(child.log(), 10), testing::ElementsAre("well"));
   EXPECT_EQ(child.exit_code(), 75);
   EXPECT_EQ(child.how_it_ended(), "ended with exit code 75");
@@ -128,14 +128,14 @@ TEST_F(Processes, LastErrorIsTheWholeSentenceInEachFormOfALog) {
   EXPECT_EQ(error_of("2026-11-20 23:45:01.123 info  chief/0 no error \n{\n{}\n\n"), "");
 }
 
-TEST_F(Processes, ErrorsBeforeTheFirstByteThatIsAskedForDontCount) {
+TEST_F(Processes, ErrorsBeforeTheGivenByteDontCount) {
   const std::string before = "chiefd: old\n";
   std::ofstream(folder_ / "log") << before << "up\n";
   EXPECT_EQ(last_error(folder_ / "log", before.size()), "");
   EXPECT_EQ(last_error(folder_ / "log", 0), "old");
 }
 
-TEST_F(Processes, OptionThenVariableThenLiveUpTellTheCluster) {
+TEST_F(Processes, ClusterComesFromTheOptionThenTheVariableThenTheLiveUp) {
   auto live = Registration::make("job-1", "# it\n");
   ASSERT_TRUE(live) << live.error().message;
   EXPECT_EQ(find_cluster("").value(), (folder_ / "disttrain/job-1/cluster.toml").string());
@@ -172,7 +172,7 @@ TEST_F(Processes, RegistrationGoesWithItsObject) {
   EXPECT_FALSE(fs::exists(folder_ / "disttrain/job-1"));
 }
 
-// In /tmp anybody can make the folder first, with a cluster of their own in it.
+// In /tmp anybody can make the folder first, and put a cluster of their own into it.
 class StrangersFolder : public Processes {
  protected:
   StrangersFolder() {

@@ -1,4 +1,4 @@
-// When a daemon of `up` that has ended is started again.
+// When a daemon of `up` that has ended is restarted.
 #include "tools/disttrain/up/restart_policy.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 class Restarting : public testing::Test {
  protected:
-  // The daemon runs for so long and ends; it is started again after the pause, if there is one.
+  // The daemon runs for `life` and ends; it is restarted after the pause, if there is one.
   RestartPolicy::Verdict runs_for(Duration life, std::optional<int> exit_code = std::nullopt, bool is_missed = false) {
     policy_.on_start(now_);
     now_ += life;
@@ -23,11 +23,11 @@ class Restarting : public testing::Test {
   Instant now_{1h};
 };
 
-TEST_F(Restarting, FirstCrashIsAnsweredAtOnce) {
+TEST_F(Restarting, FirstCrashIsFollowedByARestartAtOnce) {
   EXPECT_EQ(runs_for(1s).pause, Duration::zero());
 }
 
-TEST_F(Restarting, CrashesInARowAreAnsweredMoreAndMoreSlowly) {
+TEST_F(Restarting, CrashesInARowAreFollowedByLongerAndLongerPauses) {
   for (const Duration pause : {Duration(0ms), Duration(100ms), Duration(200ms), Duration(400ms), Duration(800ms)})
     EXPECT_EQ(runs_for(1s).pause, pause);
 }
@@ -37,7 +37,7 @@ TEST_F(Restarting, PauseIsBounded) {
   EXPECT_EQ(runs_for(9s).pause, 5s);
 }
 
-TEST_F(Restarting, LongLifeForgivesTheCrashesBefore) {
+TEST_F(Restarting, LongLifeResetsThePause) {
   runs_for(1s);
   runs_for(1s);
   EXPECT_EQ(runs_for(10s).pause, Duration::zero());
@@ -50,7 +50,7 @@ TEST_F(Restarting, LoopEndsAfterTenRestartsWithinAMinute) {
   EXPECT_EQ(verdict.why_not, "it was restarted 10 times within a minute");
 }
 
-TEST_F(Restarting, MissedDaemonIsTriedForAsLongAsItTakesAtTheLongestPause) {
+TEST_F(Restarting, MissedDaemonIsRestartedForeverAtTheLongestPause) {
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(runs_for(1ms, 69, true).pause.has_value());
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(runs_for(1ms, 69, true).pause, 5s) << i;
 }
@@ -76,7 +76,7 @@ TEST_F(Restarting, OtherExitCodesAreCrashes) {
   for (const int code : {1, 69, 70, 75}) EXPECT_EQ(runs_for(1h, code).pause, Duration::zero()) << code;
 }
 
-TEST_F(Restarting, NothingIsStartedAgainWhereItIsntAllowed) {
+TEST_F(Restarting, NothingIsRestartedWhereThatIsNotAllowed) {
   RestartPolicy policy(false);
   policy.on_start(now_);
   const RestartPolicy::Verdict verdict = policy.on_end(now_ + 1h, std::nullopt);

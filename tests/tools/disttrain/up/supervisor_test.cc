@@ -1,4 +1,4 @@
-// Daemons that end are started again at their address, or stay down and are told of. The daemons are shells.
+// Daemons that end are restarted at their address, or stay down; either is reported. The daemons are shells.
 #include "tools/disttrain/up/supervisor.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ constexpr TaskId kPs0{Role::kPs, 0};
 constexpr TaskId kPs1{Role::kPs, 1};
 constexpr TaskId kChief{Role::kChief, 0};
 
-// Waits for a signal, with no time limit: for as long as a daemon runs.
+// A script that runs until a signal ends it, like a daemon.
 constexpr char kRun[] = "kill -STOP $$";
 
 class Supervised : public testing::Test {
@@ -43,7 +43,7 @@ class Supervised : public testing::Test {
     });
   }
 
-  // Returns its address.
+  // Returns the daemon's address.
   std::string start(TaskId task, const std::string& script) {
     auto listener = bind_listener("127.0.0.1:0");
     EXPECT_TRUE(listener) << listener.error().message;
@@ -66,7 +66,7 @@ class Supervised : public testing::Test {
 
   std::vector<std::string> log_of(TaskId task) { return last_lines(supervisor_->log_of(task), 100); }
 
-  // The first process kills itself, the next ones run.
+  // A script whose first process kills itself; later ones run.
   std::string crash_once(const std::string& before = ":") {
     const std::string mark = (folder_ / "mark").string();
     return before + "; echo up; if [ -e " + mark + " ]; then " + kRun + "; else touch " + mark + "; kill -9 $$; fi";
@@ -79,7 +79,7 @@ class Supervised : public testing::Test {
   std::unique_ptr<Supervisor> supervisor_;
 };
 
-TEST_F(Supervised, CrashedDaemonIsStartedAgain) {
+TEST_F(Supervised, CrashedDaemonIsRestarted) {
   begin(true);
   start(kPs1, crash_once());
   until([this] { return log_of(kPs1).size() == 2; });
@@ -115,7 +115,7 @@ TEST_F(Supervised, PortThatIsTakenForAMomentIsWaitedFor) {
   address = start(kPs1, crash_once());
   until([&] { return thief.has_value(); });
   loop_.restart();
-  loop_.run_one();  // the start that finds it taken
+  loop_.run_one();  // the start that finds the port taken
   thief->fd = {};
   until([this] { return log_of(kPs1).size() == 2; });
   EXPECT_FALSE(supervisor_->stays_down(kPs1));
@@ -131,14 +131,14 @@ TEST_F(Supervised, WrongConfigurationStaysDown) {
                                            "same way")));
 }
 
-TEST_F(Supervised, LastErrorIsToldBesideTheExitCode) {
+TEST_F(Supervised, LastErrorIsReportedWithTheExitCode) {
   begin(true);
   start(kPs1, "echo 'psd: no room'; exit 78");
   until([this] { return supervisor_->stays_down(kPs1); });
   EXPECT_THAT(said_, ElementsAre(HasSubstr("ended with exit code 78 (no room); it stays down")));
 }
 
-TEST_F(Supervised, ErrorOfTheProcessBeforeIsntTold) {
+TEST_F(Supervised, ErrorOfThePreviousProcessIsNotReported) {
   begin(true);
   const std::string mark = (folder_ / "mark").string();
   start(kPs1, "if [ -e " + mark + " ]; then exit 78; else touch " + mark + "; echo 'psd: no room'; exit 69; fi");
@@ -146,7 +146,7 @@ TEST_F(Supervised, ErrorOfTheProcessBeforeIsntTold) {
   EXPECT_THAT(said_, ElementsAre(HasSubstr("exit code 69 (no room); restarting"), HasSubstr("exit code 78; it stays")));
 }
 
-TEST_F(Supervised, SilentDaemonIsKilledAndStartedAgain) {
+TEST_F(Supervised, SilentDaemonIsKilledAndRestarted) {
   begin(true);
   start(kChief, std::string("echo up; ") + kRun);
   until([this] { return log_of(kChief).size() == 1; });
@@ -165,7 +165,7 @@ TEST_F(Supervised, SilentDaemonThatWouldStayDownIsntKilled) {
   EXPECT_TRUE(said_.empty());
 }
 
-TEST_F(Supervised, NothingIsStartedAgainWithoutRestarts) {
+TEST_F(Supervised, NothingIsRestartedWithNoRestart) {
   begin(false);
   start(kPs1, crash_once());
   until([this] { return supervisor_->stays_down(kPs1); });
@@ -173,7 +173,7 @@ TEST_F(Supervised, NothingIsStartedAgainWithoutRestarts) {
   EXPECT_EQ(error_code_of(*supervisor_->first_that_stays_down()), ErrorCode::kFailed);
 }
 
-TEST_F(Supervised, StopEndsAllAndStartsNothingAgain) {
+TEST_F(Supervised, StopEndsAllAndRestartsNothing) {
   begin(true);
   start(kPs0, kRun);
   start(kPs1, "trap 'exit 1' TERM; echo up; while :; do kill -STOP $$; done");
@@ -191,12 +191,12 @@ TEST_F(Supervised, DaemonThatIgnoresTermIsKilled) {
   EXPECT_TRUE(supervisor_->ended().empty());
 }
 
-// ---- what `up` makes of it
+// ---- what `up` concludes for the job
 
 Json awaited(const Json& task, const char* what) {
   return {{"task", task}, {"count", 1}, {"since", 1.0}, {"for", what}};
 }
-// The reason names all tasks: nobody goes by it.
+// The reason names all tasks, because waits_for() must not depend on it.
 Json paused(const std::vector<Json>& waits_for) {
   return {{"state", "paused"},
           {"reason", "waiting for ps/0, ps/1, worker/0, worker/1, 1 more worker; waiting for it to return"},

@@ -1,4 +1,4 @@
-// What `why` says of a job, from two answers of the chief that are made by hand.
+// What `why` says of a job, from two handmade answers of the chief.
 #include "tools/disttrain/why/verdict.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,8 @@ struct Parts {
   double wait;
 };
 
-// A job whose tasks have counted 1000 steps, 100 s of each phase and of each shard before the first look.
+// Two answers on a job. At the first, each worker has made 1000 steps and spent 100 s in each phase, and each shard has
+// lived for 100 s.
 class Looks {
  public:
   explicit Looks(const std::string& mode) {
@@ -50,7 +51,7 @@ class Looks {
     after_["tasks"].push_back(task);
     return *this;
   }
-  // One ps with a shard for each share of the time that its thread is at work.
+  // Adds a ps with one shard per element of `busy`, the share of the time that the shard's thread works.
   Looks& ps(const std::vector<double>& busy, const std::string& host = "b") {
     Json then = {{"task", "ps/" + std::to_string(ps_++)}, {"state", "running"}, {"pid", 10 + ps_}, {"host", host}};
     Json now = then;
@@ -116,7 +117,7 @@ TEST(Sync, ExchangeIsJudgedByTheWorkerThatWaitsLeast) {
       {"take 70 % of the step even at worker/1, which waits least (its own work takes 30 %, that of the others 10 %)"});
 }
 
-TEST(Sync, AllThatComputeAreHeldBackByNothingElse) {
+TEST(Sync, WhereAllComputeOnlyTheDeviceIsTheLimit) {
   const auto samples = Looks("sync").worker({10, 0, 1.76, 0.24}).worker({10, 0, 1.84, 0.16}).ps({0.1});
   expect(samples.verdict(), Brake::kCompute, "",
          {"job mnist computes: all 2 workers spend 88-92 % of the step in compute: nothing holds it back but the "
@@ -128,13 +129,13 @@ TEST(Sync, ComputingThatIsNotMostOfTheStepIsNotCalledAll) {
   expect(samples.verdict(), Brake::kCompute, "", {"50 % of the step in compute: no other part of it takes as long"});
 }
 
-TEST(Sync, WhereAllWaitAlikeItDoesntShowWhoseLinkItIs) {
+TEST(Sync, WhereAllWaitAlikeNoLinkIsNamed) {
   const auto samples = Looks("sync").worker({10, 0, 0.6, 1.4}).worker({10, 0, 0.6, 1.4}).ps({0.1});
   expect(samples.verdict(), Brake::kLink, "",
          {"take 70 % of the step", "in sync all workers wait alike", "see the network"});
 }
 
-TEST(Sync, ShardThatWorksForMuchOfTheWaitIsTheCauseThoughItRestsMeanwhile) {
+TEST(Sync, ShardThatWorksForMuchOfTheWaitIsTheCauseThoughItIsNotBusy) {
   const auto samples = Looks("sync").worker({10, 0, 0.6, 1.4}).worker({10, 0, 0.6, 1.4}).ps({0.1, 0.4});
   expect(samples.verdict(), Brake::kShard, "ps/0", {"shard 1", "40 % of the time", "all 2 workers wait 70 %"});
 }
@@ -165,7 +166,7 @@ TEST(Async, SlowWorkerThatExchangesNoMoreThanTheOthersHasNoLinkToBlame) {
   EXPECT_THAT(verdict.sentence, Not(HasSubstr("those of the others")));
 }
 
-// 4 workers share a shard: what it works for one of them is a quarter.
+// 4 workers share a shard, so a quarter of its work is for each of them.
 TEST(Async, ShardThatWorksForManyExplainsTheWaitOfNone) {
   Looks samples("async");
   for (int i = 0; i < 4; ++i) samples.worker({10, 0, 0.8, 1.2});
@@ -186,7 +187,7 @@ TEST(Async, SlowWorkerHoldsBackNobodyElse) {
          {"makes 5.00 steps/s; the others compute 90 % of theirs, make 10 and don't wait for it"});
 }
 
-TEST(Async, WorkersOfNearlyOnePaceAreAlike) {
+TEST(Async, WorkersOfNearlyTheSamePaceAreAlike) {
   const auto samples = Looks("async").worker({20, 0, 1.8, 0.2}).worker({16, 0, 1.8, 0.2}).ps({0.1});
   expect(samples.verdict(), Brake::kCompute, "", {"all 2 workers spend 90 %"});
 }
@@ -196,7 +197,7 @@ TEST(Async, WorkerWithoutAStepIsTheSlowest) {
   expect(samples.verdict(), Brake::kInput, "worker/1", {"waits for input batches 95 %"});
 }
 
-TEST(Async, InputOfAllWorkersIsNobodysOwn) {
+TEST(Async, SlowInputOfAllWorkersBlamesNoSingleWorker) {
   const auto samples = Looks("async").worker({20, 1.2, 0.6, 0.2}).worker({20, 1.4, 0.4, 0.2}).ps({0.1});
   expect(samples.verdict(), Brake::kInput, "",
          {"held back by its input: all 2 workers wait for input batches 60-70 %"});
@@ -239,7 +240,7 @@ TEST(Compare, WorkerThatJoinedBetweenIsLeftOut) {
   expect(samples.verdict(), Brake::kCompute, "worker/0", {"worker/0 spends 90 %"});
 }
 
-TEST(Compare, CountersThatFellAreOfAnotherLife) {
+TEST(Compare, TasksWhoseCountersFellAreLeftOut) {
   Looks samples = Looks("sync").worker({10, 0, 1.8, 0.2}).worker({10, 1.9, 0.1, 0}).ps({0.1, 0.9});
   samples.task(samples.after(), "worker/1")["phase_times"]["compute"] = 0.5;
   samples.task(samples.after(), "ps/0")["shards"][1]["seconds"] = 0.5;
@@ -253,17 +254,17 @@ TEST(Compare, CountersThatFellAreOfAnotherLife) {
 TEST(Compare, AnotherProcessIsAnotherTask) {
   Looks samples = Looks("sync").worker({10, 0, 1.8, 0.2}).ps({0.1});
   samples.task(samples.after(), "worker/0")["pid"] = 999;
-  expect(samples.verdict(), Brake::kUnknown, "", {"ask again"});
+  expect(samples.verdict(), Brake::kUnknown, "", {"disttrain why` again"});
 }
 
 TEST(Compare, AnotherGenerationIsAnotherJob) {
   Looks samples = Looks("sync").worker({10, 0, 1.8, 0.2}).ps({0.1});
   samples.after()["generation"] = 2;
-  expect(samples.verdict(), Brake::kUnknown, "", {"ask again"});
+  expect(samples.verdict(), Brake::kUnknown, "", {"disttrain why` again"});
   EXPECT_FALSE(samples.enough());
 }
 
-TEST(Compare, ChiefThatKnowsOfNoShardsIsNoError) {
+TEST(Compare, StatusWithoutShardsIsNoError) {
   Looks samples = Looks("async").worker({10, 0, 0.4, 1.6}).ps({});
   const Verdict verdict = samples.verdict();
   expect(verdict, Brake::kLink, "worker/0", {});
@@ -295,7 +296,7 @@ TEST(Stall, WorkerThatIsLongestAtWorkIsNamed) {
   expect(samples.verdict(), Brake::kStall, "worker/2", {"worker/2 has been in compute for 12 s"});
 }
 
-TEST(Stall, WhereAllWaitThePsTasksAreMeant) {
+TEST(Stall, WhereAllWaitThePsTasksAreBlamed) {
   Looks samples = Looks("sync").worker({0, 0, 0, 2}).ps({0});
   samples.task(samples.after(), "worker/0")["phase"] = "wait";
   expect(samples.verdict(), Brake::kStall, "", {"all workers wait for the ps tasks"});
@@ -309,7 +310,7 @@ TEST(State, WithoutAnyJobItSaysSo) {
   expect(of_state(R"({"job": null, "state": null, "tasks": []})"), Brake::kNoJob, "", {"no job was submitted yet"});
 }
 
-TEST(State, PausedJobNamesWhoItWaitsForAndWhereThatIs) {
+TEST(State, PausedJobNamesTheTaskItWaitsForAndItsHost) {
   const Verdict verdict = of_state(R"({"job": "a", "state": "paused",
     "reason": "ps/1: no heartbeat for 1002.0 ms; waiting for it to return",
     "waits_for": [{"task": "ps/1", "count": 1, "since": 1.0, "for": "heartbeat"}], "tasks": [
