@@ -95,7 +95,8 @@ std::vector<Piece> greedy(const ModelSpec& model, std::uint32_t shards) {
   return pieces;
 }
 
-// Whole variables first, for what they weigh decides where the next ones go; parts are equal on all shards.
+// Places variables that stay whole first: the size of each decides which shard the next one goes to. Variables that are
+// cut come after, since they add equally much to every shard.
 std::vector<Piece> partitioned(const ModelSpec& model, std::uint32_t shards) {
   std::vector<Piece> pieces;
   std::vector<std::uint64_t> load(shards, 0);

@@ -108,8 +108,7 @@ Status ChiefClient::wait(Duration deadline, const std::function<bool()>& is_done
   while (!is_done()) {
     if (closed_) return fail(ErrorCode::kUnavailable, "lost chief/0 at " + target_.address + ": " + closed_->message);
     if (give_up_ && give_up_()) return fail(ErrorCode::kTemporary, "interrupted while waiting for " + for_what);
-    if (is_late)
-      return fail(ErrorCode::kUnavailable, "waited " + format_duration(deadline) + " for " + for_what);
+    if (is_late) return fail(ErrorCode::kUnavailable, "waited " + format_duration(deadline) + " for " + for_what);
     // If this process was stopped (SIGSTOP) past the deadline, an answer that arrived meanwhile still counts.
     is_late = std::chrono::steady_clock::now() >= end;
     if (is_late) {

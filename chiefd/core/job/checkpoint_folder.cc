@@ -87,7 +87,7 @@ void CheckpointFolder::close(Turn& turn) {
 
 std::string CheckpointFolder::problem(Instant now, const std::string& within) const {
   const bool hangs = !ask_again_ && now - asked_ > setup_.timeouts.silent;
-  if (!error_.empty() && !hangs) return "no use of its checkpoints' folder" + within + ": " + error_;
+  if (!error_.empty() && !hangs) return "the job's checkpoint folder can't be used" + within + ": " + error_;
   return setup_.config().checkpoint.directory + " hasn't been read" + within + ": does its file system hang?" +
          (error_.empty() ? "" : " Before that: " + error_);
 }

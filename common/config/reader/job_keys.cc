@@ -241,10 +241,10 @@ Keys train_keys(TrainSection& train) {
       {"optimizer", section(optimizer_keys(train.optimizer)), ""},
       {"schedule", section(schedule_keys(train.schedule)), ""},
       {"scale_learning_rate", choice<bool>(train.scale_learning_rate_linear, {{"none", false}, {"linear", true}}),
-       "linear: times the number of workers"},
+       "linear: learning rate times the number of workers"},
       {"clip", section(clip_keys(train.clip)), ""},
       {"nonfinite", section(nonfinite_keys(train.nonfinite)), ""},
-      {"sum_order", not_in_this_version("rank"), "sync: rank gives the same bits each time"},
+      {"sum_order", not_in_this_version("rank"), "in sync, the order \"rank\" gives the same bits in each run"},
   };
 }
 

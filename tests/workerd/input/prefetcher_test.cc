@@ -209,7 +209,7 @@ TEST(Prefetcher, CancelDropsEverythingAndNewRequestsAreMade) {
 TEST(Prefetcher, ThreadIsNotWokenForEachBatch) {
   const MemoryDataset dataset = numbered();
   Prefetcher prefetcher(dataset, file_order(), {.batch_size = 1, .prefetch = 4, .target_width = 0});
-  // Few are ready and some are requested: the thread is awake and makes all requested ones.
+  // With at most one batch ready, the thread is awake: waits until it has made all batches that were requested.
   const auto settle = [&prefetcher](std::uint64_t made) {
     if (prefetcher.stats().ready > 1) return;
     while (prefetcher.stats().batches < made) std::this_thread::yield();
