@@ -78,7 +78,7 @@ class UpRestartTest(SystemTest):
                 events = self.events_of(story)
                 self.assert_in_order(events, "running", "checkpoint", "task_lost", "paused", "rolled_back", "running")
                 rollback = next(event for event in events if event["kind"] == "rolled_back")
-                self.assertRegex(rollback["text"], r"goes on at step [1-9]\d* \(/.*\), \d+ steps are lost; \d+ ms after")
+                self.assertRegex(rollback["text"], r"goes on at step [1-9]\d* \(/.*\), \d+ steps are lost; [\d.]+ (ms|s) after")
 
     def test_killed_ps_of_a_job_without_checkpoints_begins_again(self):
         process, story, status = self.start_job(checkpoints=False)

@@ -200,8 +200,8 @@ bool is_sync_of_all_jobs(const MemoryFiles::Done& done) {
 
 using Is = bool (*)(const MemoryFiles::Done&);
 
-// A bug that leaves out the operations that are `what`; with `after`, only those that directly follow an operation that is
-// `after`.
+// A bug that leaves out the operations that are `what`; with `after`, only those that directly follow an operation that
+// is `after`.
 Explorer::Bug left_out(Is what, Is after = nullptr) {
   return [what, after](MemoryFiles& files, std::size_t i) {
     if (what(files.done(i)) && (after == nullptr || (i > 0 && after(files.done(i - 1))))) files.forget(i);

@@ -25,7 +25,7 @@ TEST(EndDeadlineDeathTest, ProcessThatDoesNotEndIsEndedAndSaysSo) {
         const EndDeadline deadline(log, milliseconds(20), 7);
         std::this_thread::sleep_for(hours(1));
       },
-      testing::ExitedWithCode(7), "a thread hasn't ended within 0 s");
+      testing::ExitedWithCode(7), "a thread hasn't ended within 20 ms");
 }
 
 // The reader of stderr hangs, too.
