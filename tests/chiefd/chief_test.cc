@@ -11,7 +11,7 @@
 
 #include "common/daemon/clock.h"
 #include "transport/control_link.h"
-#include "transport/tcp/transport.h"
+#include "transport/factory/factory.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -116,7 +116,7 @@ class ChiefTest : public testing::Test {
     Result<JournalFile::Opened> journal = JournalFile::open(directory_);
     ASSERT_TRUE(journal) << journal.error().message;
     chief_ =
-        std::make_unique<Chief>(loop_, transport_, log_,
+        std::make_unique<Chief>(loop_, *transport_, log_,
                                 Chief::Setup{.cluster = config_,
                                              .listen_address = "127.0.0.1:0",
                                              .journal = std::move(*journal),
@@ -142,13 +142,13 @@ class ChiefTest : public testing::Test {
     transport::OutgoingFrame frame;
     frame.header.type = wire::FrameType::kHello;
     frame.control = bytes;
-    transport_.dial(loop_, address_, frame, std::chrono::seconds(10),
-                    [&caller](Result<std::unique_ptr<transport::Connection>> connection) {
-                      if (connection)
-                        caller.take(std::move(*connection));
-                      else
-                        caller.error = connection.error().message;
-                    });
+    transport_->dial(loop_, address_, frame, std::chrono::seconds(10),
+                     [&caller](Result<std::unique_ptr<transport::Connection>> connection) {
+                       if (connection)
+                         caller.take(std::move(*connection));
+                       else
+                         caller.error = connection.error().message;
+                     });
     until("an answer to the hello", [&caller] { return caller.hello_answer || caller.closed || caller.error != ""; });
     return caller;
   }
@@ -179,7 +179,7 @@ class ChiefTest : public testing::Test {
   }
 
   asio::io_context loop_;
-  transport::TcpTransport transport_;
+  const std::unique_ptr<transport::Transport> transport_ = transport::make_client_transport();
   daemon::Log log_{TaskId{Role::kChief, 0}, LogConfig{.level = "error", .format = "text", .rate = 100}};
   ClusterConfig config_;
   std::string directory_;
@@ -242,7 +242,7 @@ TEST_F(ChiefTest, ChannelToAChiefIsRefused) {
 TEST_F(ChiefTest, PlaceOfATaskBelongsToTheProcessThatAnswersAtItsAddress) {
   Member lives{kPs0, Incarnation(1)};
   const auto listener =
-      transport_.listen(loop_, "127.0.0.1:0", {}, [this, &lives](std::unique_ptr<transport::Arrival> arrival) {
+      transport_->listen(loop_, "127.0.0.1:0", {}, [this, &lives](std::unique_ptr<transport::Arrival> arrival) {
         transport::refuse(loop_, *arrival, Refused{ErrorCode::kConfig, "a probe", false, lives});
       });
   ASSERT_TRUE(listener);

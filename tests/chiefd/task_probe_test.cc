@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "common/messages/session.h"
-#include "transport/tcp/transport.h"
+#include "transport/factory/factory.h"
 #include "transport/wire/codec.h"
 
 namespace disttrain::chiefd {
@@ -26,7 +26,7 @@ class TaskProbeTest : public testing::Test {
 
   void probe(const std::string& address, Duration deadline = 60s) {
     probe_ = std::make_unique<TaskProbe>(
-        loop_, transport_, address, wire::encode(Hello{.cluster = "test", .cluster_hash = 1, .who = ClientHello{"t"}}),
+        loop_, *transport_, address, wire::encode(Hello{.cluster = "test", .cluster_hash = 1, .who = ClientHello{"t"}}),
         deadline, [this](ProbeOutcome outcome, const Member& by) {
           outcome_ = outcome;
           by_ = by;
@@ -39,7 +39,7 @@ class TaskProbeTest : public testing::Test {
   }
 
   asio::io_context loop_;
-  transport::TcpTransport transport_;
+  const std::unique_ptr<transport::Transport> transport_ = transport::make_client_transport();
   std::optional<tcp::acceptor> acceptor_;
   std::unique_ptr<TaskProbe> probe_;
   std::optional<ProbeOutcome> outcome_;
@@ -57,7 +57,7 @@ TEST_F(TaskProbeTest, PortWithoutAListenerIsRefused) {
 TEST_F(TaskProbeTest, ProcessThatRefusesAnswers) {
   std::vector<std::unique_ptr<transport::Connection>> connections;
   const auto listener =
-      transport_.listen(loop_, "127.0.0.1:0", {}, [this, &connections](std::unique_ptr<transport::Arrival> arrival) {
+      transport_->listen(loop_, "127.0.0.1:0", {}, [this, &connections](std::unique_ptr<transport::Arrival> arrival) {
         const std::vector<std::byte> bytes = wire::encode(Refused{ErrorCode::kConfig, "no", false, kTask});
         transport::OutgoingFrame frame;
         frame.header.type = wire::FrameType::kRefused;

@@ -116,7 +116,7 @@ void FakePeer::on_frame(const wire::FrameHeader& header, transport::Bytes contro
   }
 }
 
-PsShell::PsShell(std::uint32_t threads, Duration heartbeat, std::uint32_t credits) : chief_(loop_, transport_) {
+PsShell::PsShell(std::uint32_t threads, Duration heartbeat, std::uint32_t credits) : chief_(loop_, *transport_) {
   chief_.heartbeat_timeout = heartbeat;
   daemon::Startup startup;
   startup.cluster.name = "shell-test";
@@ -131,8 +131,8 @@ PsShell::PsShell(std::uint32_t threads, Duration heartbeat, std::uint32_t credit
   std::promise<std::string> listening;
   thread_ = std::thread([this, startup, &listening] {
     daemon::Log log(startup.task, startup.cluster.log);
-    transport::TcpTransport transport;
-    PsDaemon ps(daemon_loop_, transport, files_, startup, log);
+    const std::unique_ptr<transport::Transport> transport = transport::make_client_transport();
+    PsDaemon ps(daemon_loop_, *transport, files_, startup, log);
     const Status started = ps.start();
     listening.set_value(started ? ps.address() : started.error().message);
     daemon_loop_.run();
@@ -154,7 +154,7 @@ Hello PsShell::hello_of(const std::variant<TaskHello, ClientHello, ChannelHello,
 }
 
 std::unique_ptr<FakePeer> PsShell::dial(const Hello& hello) {
-  auto peer = std::make_unique<FakePeer>(loop_, transport_, address_, hello);
+  auto peer = std::make_unique<FakePeer>(loop_, *transport_, address_, hello);
   EXPECT_TRUE(until([&] { return peer->answer.has_value() || peer->closed || !peer->dial_error.empty(); }));
   return peer;
 }

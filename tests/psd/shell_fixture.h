@@ -16,7 +16,7 @@
 #include "tests/psd/core/shard_cluster.h"
 #include "tests/psd/gated_files.h"
 #include "transport/control_link.h"
-#include "transport/tcp/transport.h"
+#include "transport/factory/factory.h"
 
 namespace disttrain::psd::test {
 
@@ -119,7 +119,7 @@ class PsShell : public testing::Test {
                      const std::string& more_train = "") const;
 
   asio::io_context loop_;
-  transport::TcpTransport transport_;
+  const std::unique_ptr<transport::Transport> transport_ = transport::make_client_transport();
   GatedFiles files_;
   FakeChief chief_;
   Member ps_{TaskId{Role::kPs, 0}, Incarnation(4711)};

@@ -80,7 +80,7 @@ TEST(WorkerAllocations, AStepCostsNoneInTheSteadyState) {
   train.close();
 
   asio::io_context loop;
-  transport::TcpTransport tcp;
+  const std::unique_ptr<transport::Transport> tcp = transport::make_client_transport();
   FakeShards shards(loop, two_shards());
   FakeChief chief(loop);
   LogConfig quiet;
@@ -96,7 +96,7 @@ TEST(WorkerAllocations, AStepCostsNoneInTheSteadyState) {
   const EngineFactory make_engine = [](const ModelSection&, std::uint32_t) -> Result<std::unique_ptr<Engine>> {
     return std::make_unique<UncountedEngine>();
   };
-  Worker worker(loop, tcp, log, startup, make_engine, [](const Error& why) { FAIL() << why.message; });
+  Worker worker(loop, *tcp, log, startup, make_engine, [](const Error& why) { FAIL() << why.message; });
   ASSERT_TRUE(worker.start());
   run_until(loop, [&chief] { return !chief.peers.empty(); });
 

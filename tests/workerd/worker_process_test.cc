@@ -103,7 +103,7 @@ class WorkerProcessTest : public ::testing::Test {
     startup.incarnation = Incarnation(42);
     startup.address = startup.listen_address = "127.0.0.1:0";
     worker_ = std::make_unique<Worker>(
-        loop_, tcp_, log_, startup,
+        loop_, *tcp_, log_, startup,
         [this](const ModelSection&, std::uint32_t) -> Result<std::unique_ptr<Engine>> {
           if (no_engine_) return tl::unexpected(*no_engine_);
           return std::make_unique<GatedEngine>(gate_);
@@ -183,7 +183,7 @@ class WorkerProcessTest : public ::testing::Test {
   }
 
   asio::io_context loop_;
-  transport::TcpTransport tcp_;
+  const std::unique_ptr<transport::Transport> tcp_ = transport::make_client_transport();
   FakeShards shards_;
   std::optional<FakeChief> chief_;
   daemon::Log log_;
@@ -532,13 +532,13 @@ TEST_F(WorkerProcessTest, ProbeOfItsAddressIsAnswered) {
   frame.control = bytes;
   std::unique_ptr<Peer> probe;
   std::optional<wire::FrameType> answer;
-  tcp_.dial(loop_, chief_->hellos[0].address, frame, std::chrono::seconds(5),
-            [&](Result<std::unique_ptr<transport::Connection>> connection) {
-              ASSERT_TRUE(connection) << connection.error().message;
-              probe = std::make_unique<Peer>(
-                  std::move(*connection),
-                  [&](Peer&, const wire::FrameHeader& header, wire::Bytes, wire::Bytes) { answer = header.type; });
-            });
+  tcp_->dial(loop_, chief_->hellos[0].address, frame, std::chrono::seconds(5),
+             [&](Result<std::unique_ptr<transport::Connection>> connection) {
+               ASSERT_TRUE(connection) << connection.error().message;
+               probe = std::make_unique<Peer>(
+                   std::move(*connection),
+                   [&](Peer&, const wire::FrameHeader& header, wire::Bytes, wire::Bytes) { answer = header.type; });
+             });
   run_until(loop_, [&] { return answer.has_value(); });
   EXPECT_EQ(*answer, wire::FrameType::kRefused);
 }

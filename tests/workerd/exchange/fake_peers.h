@@ -15,7 +15,7 @@
 
 #include "common/layout.h"
 #include "common/messages/session.h"
-#include "transport/tcp/transport.h"
+#include "transport/factory/factory.h"
 #include "transport/wire/codec.h"
 
 namespace disttrain::workerd {
@@ -88,7 +88,7 @@ class FakeShards {
     values.assign(element_count(layout.model), 0.0F);
     versions.assign(layout.shards, 0);
     last.assign(layout.shards, 0);
-    auto listener = transport_.listen(
+    auto listener = transport_->listen(
         loop, "127.0.0.1:0", {}, [this](std::unique_ptr<transport::Arrival> arrival) { welcome(std::move(arrival)); });
     EXPECT_TRUE(listener);
     listener_ = std::move(*listener);
@@ -216,7 +216,7 @@ class FakeShards {
   asio::steady_timer timer_{loop_};
   bool is_silent_ = false;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  transport::TcpTransport transport_;
+  const std::unique_ptr<transport::Transport> transport_ = transport::make_client_transport();
   wire::ScratchBuffer scratch_;
   std::unique_ptr<transport::Listener> listener_;
 };
@@ -225,7 +225,7 @@ class FakeShards {
 class FakeChief {
  public:
   explicit FakeChief(asio::io_context& loop, const std::string& at = "127.0.0.1:0") : loop_(loop) {
-    auto listener = transport_.listen(
+    auto listener = transport_->listen(
         loop, at, {}, [this](std::unique_ptr<transport::Arrival> arrival) { take(std::move(arrival)); });
     EXPECT_TRUE(listener) << listener.error().message;
     listener_ = std::move(*listener);
@@ -275,7 +275,7 @@ class FakeChief {
   }
 
   asio::io_context& loop_;
-  transport::TcpTransport transport_;
+  const std::unique_ptr<transport::Transport> transport_ = transport::make_client_transport();
   std::unique_ptr<transport::Listener> listener_;
 };
 
