@@ -63,9 +63,11 @@ Problem state_fits_stage(const JobParts& job) {
     case Stage::kTrain:
     case Stage::kSettle:
     case Stage::kFinalCut:
-      // A chief that takes the job up shows the state that the journal has. That is kEvaluating where the former chief
-      // was killed during the last evaluation, and kStarting where its record of the state was torn.
-      fits = is_at_work || state == JobState::kEvaluating || state == JobState::kStarting;
+      // A chief that takes the job up shows the state that the journal has: kEvaluating if the former chief was killed
+      // during the last evaluation; kStarting, until the tasks are back, if it was killed before it wrote that the job
+      // runs.
+      fits = is_at_work || state == JobState::kEvaluating ||
+             (state == JobState::kStarting && job.stage.is(Stage::kReclaim));
       break;
     case Stage::kEvaluate:
       fits = is_any({JobState::kEvaluating, JobState::kPaused});

@@ -102,8 +102,10 @@ void Reclaim::go_on(Turn& turn) {
   membership_.choose_evaluator(turn);
   stage_.await(turn.now, {generation_.pacer()}, turn.now + setup_.answer_limit());
   const bool holds_workers = pausing_.holds_workers(turn.tasks);
-  if (condition_.state() == JobState::kPaused && !holds_workers)
-    condition_.set(turn, JobState::kRunning, "the chief is back");
+  // A chief that dies between the record that the generation trains and that of the state leaves "starting" behind.
+  const bool is_starting = condition_.state() == JobState::kStarting;
+  if (is_starting || (condition_.state() == JobState::kPaused && !holds_workers))
+    condition_.set(turn, holds_workers ? JobState::kPaused : JobState::kRunning, "the chief is back");
   for (const Member& worker : workers_.unfinished()) {
     turn.send(worker.task, StartJob{setup_.id, generation_.number()});
     turn.send(worker.task, PauseJob{setup_.id, generation_.number(), holds_workers, "the chief is back"});

@@ -31,6 +31,16 @@ TEST_F(ReclaimTest, TasksThatHoldTheGenerationGoOnWithIt) {
   EXPECT_NE(event("reclaimed"), "no event of this kind");
 }
 
+// The record that the generation trains is older than that of the state.
+TEST_F(ReclaimTest, JobWhoseChiefDiedBeforeItWroteThatItRunsRunsAndTakesCheckpoints) {
+  const JobId job = train(with_checkpoints());
+  report_pacer(30, 0);
+  journal_.jobs.at(job).state = JobState::kStarting;
+  restart_chief_without({});
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(journal_.jobs.at(job).state, JobState::kRunning);
+}
+
 // What is in the journal and in the checkpoint folder can be read by others.
 TEST_F(ReclaimTest, SecretOfTheChannelsIsOnNoDiskAndIsToldByThePsTasks) {
   const JobId job = train(with_checkpoints());
