@@ -1,4 +1,4 @@
-// How a job names a task that isn't there.
+// How a job reports a task that isn't connected.
 #pragma once
 
 #include "chiefd/core/awaited.h"
@@ -6,7 +6,7 @@
 
 namespace disttrain::chiefd {
 
-// A task that isn't there is away since it was last heard; one that never was, since the job waits for it.
+// An absent task counts from when the chief last heard it. If the chief never heard it, it counts from `waiting_since`.
 inline Awaited absent(TaskId id, const Task* task, Instant waiting_since) {
   const bool was_heard = task != nullptr && task->member.incarnation.value != 0;
   return {id, AwaitedFor::kHello, was_heard ? task->last_heard : waiting_since};

@@ -1,5 +1,5 @@
-// Workers that aren't in the roster and may come: each is asked to read the data and build the model first, so that
-// nobody waits for it when it joins. Pure bookkeeping; invitations.h and membership.h decide.
+// Workers that aren't in the roster and may join. Each one first reads the data and builds the model, so that no other
+// worker waits for it when it joins. Pure bookkeeping; invitations.h and membership.h decide.
 #pragma once
 
 #include <map>
@@ -14,26 +14,26 @@ namespace disttrain::chiefd {
 
 class Candidates {
  public:
-  // Asked to prepare, since then.
+  // The workers that were asked to prepare, and when.
   const std::map<Member, Instant>& invited() const { return invited_; }
   bool is_invited(const Member& member) const { return invited_.count(member) != 0; }
   std::vector<Member> invited_members() const;
   void invite(const Member& member, Instant now) { invited_[member] = now; }
-  // True: it was invited.
+  // True: the worker was invited.
   bool end_invitation(const Member& member) { return invited_.erase(member) > 0; }
 
-  // Have read the data and built the model. Those of the roster stay here.
+  // The workers that have read the data and built the model. A worker that joins the roster stays in this set.
   const std::set<Member>& prepared() const { return prepared_; }
   bool is_prepared(const Member& member) const { return prepared_.count(member) != 0; }
   void note_prepared(const Member& member) { prepared_.insert(member); }
   void unprepare(const Member& member) { prepared_.erase(member); }
   void take_up(const std::vector<Member>& prepared) { prepared_ = {prepared.begin(), prepared.end()}; }
 
-  // A worker that couldn't reach a ps isn't asked again before.
+  // False until the time of ask_again_after(): the worker couldn't reach a ps.
   bool may_be_asked(TaskId worker, Instant now) const;
   void ask_again_after(TaskId worker, Instant when) { ask_after_[worker] = when; }
 
-  // It is there, and the job does without it. True: that is new.
+  // The worker is connected, but the job trains without it. True: it wasn't kept out before.
   bool keep_out(TaskId worker, const std::string& why) { return kept_out_.emplace(worker, why).second; }
   void let_in(TaskId worker) { kept_out_.erase(worker); }
   const std::map<TaskId, std::string>& kept_out() const { return kept_out_; }
@@ -42,7 +42,7 @@ class Candidates {
   std::map<Member, Instant> invited_;
   std::set<Member> prepared_;
   std::map<TaskId, Instant> ask_after_;
-  std::map<TaskId, std::string> kept_out_;  // lost too often, or no memory for them: why
+  std::map<TaskId, std::string> kept_out_;  // why: lost too often, or no memory for it
 };
 
 }  // namespace disttrain::chiefd

@@ -49,7 +49,7 @@ void CheckpointFolder::on_newest(Turn& turn, const Result<FolderAnswer>& answer)
 
 // kFolder, kFind: the next generation begins with the newest checkpoint.
 void CheckpointFolder::begin_with(Turn& turn, const FolderAnswer& answer) {
-  // Who sets checkpoint.restore = "none" doesn't want those of before.
+  // With checkpoint.restore = "none" the operator doesn't want earlier checkpoints, broken or not.
   const bool had_some = newest_ || (!answer.broken.empty() && setup_.config().checkpoint.restore != Restore::kNone);
   if (!answer.newest && had_some) {
     Error error = nothing_left(answer);
@@ -79,7 +79,7 @@ void CheckpointFolder::set_aside(Turn& turn, const std::string& damage) {
 }
 
 void CheckpointFolder::close(Turn& turn) {
-  // It may be about to be opened, too.
+  // Not only if is_open_: an order to open the folder may be under way.
   if (setup_.takes_checkpoints() || setup_.has_init()) turn.actions.push_back(CloseFolder{setup_.id});
   is_open_ = false;
   ask_again_.reset();
@@ -92,7 +92,8 @@ std::string CheckpointFolder::problem(Instant now, const std::string& within) co
          (error_.empty() ? "" : " Before that: " + error_);
 }
 
-// To begin anew would throw away what was promised to be kept, and maybe for a file that somebody has a copy of.
+// The job fails instead of beginning anew: that would throw the training away, though the operator may have a copy of
+// the damaged file.
 Error CheckpointFolder::nothing_left(const FolderAnswer& answer) const {
   std::string what = answer.broken.empty() ? newest_->path + " is gone" : answer.broken.back();
   if (!damage_.empty()) what = damage_;
@@ -102,9 +103,9 @@ Error CheckpointFolder::nothing_left(const FolderAnswer& answer) const {
                                      "begin anew, set checkpoint.restore to \"none\""};
 }
 
-// A disk that is full or fails may do better in a while: it is asked again each second, and the stage's deadline bounds
-// the wait. A folder that isn't there, or not ours, is said at once to whoever has just submitted the job; one that was
-// in use may come back.
+// A full or failing disk may recover, so the chief retries each second; the stage's deadline bounds the wait. If the
+// folder doesn't exist or isn't ours, a job that was just submitted fails at once. A folder that the job has used
+// before may come back, so that is retried, too.
 void CheckpointFolder::on_failure(Turn& turn, const Error& error, bool is_waited_for) {
   const bool may_pass =
       error.code == ErrorCode::kFailed || !stage_.is(Stage::kFolder) || generation_.number().value != 0;

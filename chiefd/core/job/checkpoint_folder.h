@@ -1,5 +1,5 @@
-// A job's checkpoint folder: opened, read for the newest checkpoint that verifies, and asked again while it can't be.
-// The shell does the work (FolderWork); one answer at a time is awaited, by StageWait::ticket().
+// A job's checkpoint folder. The chief opens it and finds the newest checkpoint that verifies, and retries each second
+// while that fails. The shell does the work (FolderWork); one answer at a time is awaited, by StageWait::ticket().
 #pragma once
 
 #include <cstdint>
@@ -29,29 +29,29 @@ class CheckpointFolder {
   explicit CheckpointFolder(JobParts& parts);
 
   bool is_open() const { return is_open_; }
-  // Why, since it last could be opened and read. "": it can.
+  // Why the folder can't be opened or read. "": it can.
   const std::string& error() const { return error_; }
-  // The newest that is known of, by whatever chief.
+  // The newest checkpoint that is known, whichever chief took it.
   const std::optional<CheckpointRecord>& newest() const { return newest_; }
   void set_newest(std::optional<CheckpointRecord> newest) { newest_ = std::move(newest); }
-  // The newest generation in it, readable or not.
+  // The newest generation with a checkpoint in the folder, readable or not.
   Generation newest_generation() const { return newest_generation_; }
-  // The number in it, for the ps tasks to find.
+  // The number in the folder. A ps that finds the same number has the same folder mounted.
   std::uint64_t mark() const { return mark_; }
 
-  // Asks what is in it; opens it first where it isn't open yet.
+  // Asks for the newest checkpoint; opens the folder first if it isn't open yet.
   void ask_newest(Turn& turn);
   void on_newest(Turn& turn, const Result<FolderAnswer>& answer);
-  // At each tick: asks again, a second after it couldn't be opened or read.
+  // At each tick: retries, a second after the folder couldn't be opened or read.
   void review(Turn& turn);
   void stop_asking() { ask_again_.reset(); }
-  // A ps found the checkpoint damaged: it is set aside, and the next one is looked for.
+  // A ps found the checkpoint damaged: sets it aside and looks for the newest of the others.
   void set_aside(Turn& turn, const std::string& damage);
   // The job ends: drops the folder's lock.
   void close(Turn& turn);
 
-  // Why it hasn't been read, at a deadline. `within`: " for 120 s". An error of before says nothing of a request that
-  // doesn't come back.
+  // Why the folder hasn't been read, at a deadline. `within`: " for 120 s". An earlier error doesn't explain a request
+  // that hangs, so the text names both.
   std::string problem(Instant now, const std::string& within) const;
 
  private:
@@ -72,13 +72,13 @@ class CheckpointFolder {
   Ending& ending_;
 
   bool is_open_ = false;
-  std::optional<Instant> ask_again_;  // it couldn't be opened or read
+  std::optional<Instant> ask_again_;  // set after a failure
   Instant asked_;
   std::string error_;
   Generation newest_generation_;
   std::uint64_t mark_ = 0;
   std::optional<CheckpointRecord> newest_;
-  std::string damage_;  // what a ps said of the checkpoint that was set aside last
+  std::string damage_;  // what a ps reported about the checkpoint set aside last
 };
 
 }  // namespace disttrain::chiefd

@@ -7,7 +7,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// sync: the order for a cut at a step is given when the step is so near.
+// In sync a cut at a step is ordered this long before the step is expected.
 constexpr double kSecondsAhead = 0.5;
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// Of each the slowest shard's.
+// Each duration is that of the slowest shard. `bytes` is the sum.
 struct Costs {
   Duration cut{};
   Duration parked{};

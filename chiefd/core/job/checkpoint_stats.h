@@ -1,4 +1,4 @@
-// Figures of a job's checkpoints, as far as this chief knows: for its status and for metrics.
+// Figures of a job's checkpoints for its status and the metrics. A restart of the chief resets them.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class CheckpointStats {
 
  private:
   CheckpointFigures figures_;
-  std::optional<Instant> committed_at_;  // the newest of this chief
+  std::optional<Instant> committed_at_;  // when this chief committed its newest checkpoint
 };
 
 // "1234 bytes; the largest of each shard: copy 0.1 ms at a time, ...; whole 20 ms".

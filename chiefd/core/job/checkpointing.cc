@@ -9,7 +9,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// A whole attempt; a disk may be slow.
+// The limit for a whole attempt. It is long because a disk may be slow.
 constexpr int kLongestAttempt = 600;  // heartbeat timeouts
 
 }  // namespace
@@ -37,7 +37,7 @@ Checkpointing::Checkpointing(JobParts& parts)
 
 void Checkpointing::advance(Turn& turn) {
   if (attempt_) {
-    // Files that are still being written may take as long as they need.
+    // While a ps makes progress with its files, the attempt may take longer.
     const Instant written = work_clock_.newest_work(turn.tasks, generation_.holders()) + setup_.timeouts.setup;
     if (turn.now >= std::max(attempt_->deadline, written)) return abandon(turn, "it took too long", true);
     if (workers_.unfinished().empty()) cut_now(turn);
@@ -50,7 +50,7 @@ void Checkpointing::advance(Turn& turn) {
   if (condition_.state() != JobState::kRunning) return;
   const std::optional<Step> at = schedule_.due(turn.now, progress_, savers_.is_any());
   if (!at) return;
-  // Who evaluates marks its channels late, and the others would wait for it.
+  // A worker that evaluates marks its channels late, and the others would wait for it.
   if (training_.is_evaluating(turn.tasks) && !setup_.is_sync() && !savers_.is_any()) return;
   begin(turn, *at);
 }
@@ -81,7 +81,8 @@ void Checkpointing::on_folder(Turn& turn, const FolderDone& done) {
   }
 }
 
-// Where nobody makes steps, the one that the cut waits for doesn't come; and who would join waits for the cut.
+// If no worker makes steps, the step that the cut waits for doesn't come, and workers that want to join wait for the
+// cut.
 void Checkpointing::cut_now(Turn& turn) {
   if (attempt_->at == Step()) return;
   attempt_->at = Step();
@@ -95,7 +96,8 @@ void Checkpointing::on_prepared(Turn& turn, const Member& from, const Checkpoint
   order_cut(turn);
 }
 
-// Who has begun to join meanwhile couldn't mark channels that it hasn't opened, and the shards would wait for it.
+// A joining worker can't mark channels that it hasn't opened, and the shards would wait for it. So in async the cut
+// waits until it has joined.
 void Checkpointing::order_cut(Turn& turn) {
   if (attempt_->phase != Attempt::Phase::kPrepare || !attempt_->owed.empty()) return;
   if (!setup_.is_sync() && !workers_.joining().empty()) return;
@@ -117,7 +119,7 @@ void Checkpointing::on_failed(Turn& turn, const Member& from, const CheckpointFa
   if (attempt_ && failed.attempt == attempt_->number) abandon(turn, to_string(from.task) + ": " + failed.reason, true);
 }
 
-// Where no worker is left to mark, a shard may have cut before another has its room.
+// If no worker is left to mark, a shard may cut before another ps has reserved its space. So the phase is checked, too.
 void Checkpointing::commit(Turn& turn) {
   if (attempt_->phase != Attempt::Phase::kCut || attempt_->written.size() < generation_.owners().size()) return;
   if (const auto problem = difference(attempt_->written, workers_.living()))
@@ -158,7 +160,7 @@ void Checkpointing::on_committed(Turn& turn, const FolderAnswer& answer) {
   membership_.join_prepared(turn);
 }
 
-// What it has said of the attempt it says again by itself.
+// Repeats the requests only: the member repeats its own answers by itself.
 void Checkpointing::repeat(Turn& turn, const Member& member) {
   const bool trains = stage_.is(Stage::kTrain) || stage_.is(Stage::kSettle) || stage_.is(Stage::kFinalCut);
   if (!trains || !setup_.takes_checkpoints()) return;
@@ -167,7 +169,8 @@ void Checkpointing::repeat(Turn& turn, const Member& member) {
     turn.send(member.task, MarkChannels{setup_.id, generation_.number(), attempt_->number});
 }
 
-// A hold that isn't ended would last for ever: the end of the attempt before may be what was lost.
+// The lost message may be the end of the previous attempt. Without it a shard would hold for ever, so the end is
+// repeated.
 void Checkpointing::repeat_to_ps(Turn& turn, const Member& ps) {
   const auto send_end_of = [&](std::uint64_t number) {
     turn.send(ps.task, AbandonCheckpoint{setup_.id, generation_.number(), number});

@@ -1,5 +1,10 @@
-// The attempts of a job at a checkpoint, one at a time: the folder is made, each ps reserves the space, the shards cut,
-// their files are written, the manifest makes them a checkpoint (attempts.h). When one is due: checkpoint_schedule.h.
+// A job's attempts to take a checkpoint, one at a time (attempts.h). checkpoint_schedule.h says when one is due.
+//
+//   1. The chief makes the folder.
+//   2. Each ps reserves the space.
+//   3. Each shard cuts: it copies its parameters at one step.
+//   4. Each ps writes the files of its shards.
+//   5. The chief writes the manifest. Only that makes the files a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -38,30 +43,31 @@ class Checkpointing {
   explicit Checkpointing(JobParts& parts);
 
   bool is_under_way() const { return attempt_.has_value(); }
-  // Nothing is applied after the cut of the attempt that is under way.
+  // The shards apply nothing after the cut of the current attempt.
   bool is_holding() const { return attempt_ && attempt_->holds; }
   bool is_cutting() const { return attempt_ && attempt_->phase == Attempt::Phase::kCut; }
   const std::optional<Attempt>& attempt() const { return attempt_; }
 
-  // Begins an attempt when one is due, and moves on the one that is under way.
+  // Begins an attempt when one is due, and moves the current attempt on.
   void advance(Turn& turn);
-  // `at`: sync: the step that is wanted; 0: now.
+  // `at`: in sync the step to cut at; 0: now.
   void begin(Turn& turn, Step at);
   void on_folder(Turn& turn, const FolderDone& done);
   void on_prepared(Turn& turn, const Member& from, const CheckpointPrepared& prepared);
   void on_written(Turn& turn, const ShardWritten& written);
   void on_failed(Turn& turn, const Member& from, const CheckpointFailed& failed);
-  // Where nobody makes steps, the step that the cut waits for doesn't come.
+  // Cuts at once: no worker makes steps, so the step that the cut waits for won't come.
   void cut_now(Turn& turn);
 
-  // The checkpoint before stays, and training goes on. `fails`: it would fail again if nothing changes, unlike one that
-  // a lost connection or task ended.
+  // Gives the attempt up. The previous checkpoint stays, and training goes on. `fails`: the next attempt would fail too
+  // if nothing changes, unlike an attempt that ended with a lost connection or task.
   void abandon(Turn& turn, const std::string& why, bool fails = false);
-  // Nobody is to wait for it any more. What is being committed needs nobody, and is committed all the same.
+  // Gives the attempt up, because no task may wait for it any more. A commit needs no task, so an attempt that is being
+  // committed goes on.
   void interrupt(Turn& turn, const std::string& why);
-  // The member has a new connection: what it was asked over the one before may be lost.
+  // The member has a new connection: repeats the requests that the old connection may have lost.
   void repeat(Turn& turn, const Member& member);
-  // A part of it is still to come from this ps.
+  // This ps still owes a part of the attempt.
   bool is_owed_by(const Member& ps) const;
 
  private:

@@ -29,7 +29,6 @@ void Closing::close(Turn& turn, JobState end, const std::string& reason) {
   folder_.close(turn);
   savers_.refuse(turn, ErrorCode::kTemporary, "the job ends");
   stage_.enter(Stage::kClose);
-  // Who was waited for doesn't matter any more.
   pauses_.forget_silent();
   suspicions_.clear();
   end_ = end;
@@ -42,14 +41,15 @@ void Closing::close(Turn& turn, JobState end, const std::string& reason) {
   stage_.await_nobody();
   stage_.clear_deadline();
   if (end == JobState::kStopped) condition_.set(turn, JobState::kStopping, condition_.end_reason());
-  // What is still being written and lends records is void.
+  // Messages that wait for their records, such as leases, are void.
   held_.drop_sends();
   held_.watch(stage_.ticket());
 }
 
 void Closing::begin(Turn& turn) {
   is_end_written_ = true;
-  // In good order the workers go first, so that none sees its shards vanish. In bad order nobody waits for anybody.
+  // After a normal end the workers close first, so that none sees its shards vanish. After a failure or a kill all
+  // close at once.
   const bool in_order = end_ == JobState::kFinished || condition_.is_stopping();
   std::vector<Member> first;
   for (const Member& member : members_.all())
@@ -61,7 +61,7 @@ void Closing::begin(Turn& turn) {
 void Closing::tell_to_close(Turn& turn, std::vector<Member> members) {
   std::erase_if(members,
                 [&](const Member& member) { return !turn.tasks.is_current(member) || workers_.is_lost(member); });
-  // Who is silent is told, now or when it says hello, but isn't waited for.
+  // A silent task is told, now or when it says hello, but isn't waited for.
   std::vector<Member> heard = members;
   std::erase_if(heard, [&turn](const Member& member) { return !turn.tasks.find(member.task)->is_there(); });
   stage_.await(turn.now, heard, turn.now + setup_.timeouts.close);
@@ -77,7 +77,7 @@ void Closing::finish(Turn& turn) {
   stage_.enter(Stage::kReleased);
   stage_.await_nobody();
   stage_.clear_deadline();
-  // The pacer's last report comes as it closes.
+  // The pacer sends its last report while it closes.
   if (progress_.step() != journaled_step_) turn.persist(end_record(turn.now));
   if (!condition_.has_ended()) condition_.set(turn, end_, condition_.end_reason());
 }

@@ -1,5 +1,5 @@
-// A job has ended: its end is written, then its tasks are told to release it. Only once they did, or were left behind
-// after Timeouts::close, may the next job start.
+// Closes a job that has ended: its end is journaled, then its tasks are told to release it. The next job may start when
+// all have released it, or were left behind after Timeouts::close.
 //
 //   close()   stage kClose, the EndRecord is written (or the disk hangs for too long)
 //   begin()   the workers are told to close; then, in good order, the ps tasks
@@ -36,13 +36,13 @@ class Closing {
   explicit Closing(JobParts& parts);
 
   void close(Turn& turn, JobState end, const std::string& reason);
-  // Its end is durable: a chief that finds tasks which have closed the job knows why.
+  // The end is durable, so a restarted chief that finds tasks without the job knows why.
   void begin(Turn& turn);
-  // Nobody is awaited any more: those that are still to be told are told, and then it is released.
+  // No answer is awaited any more: tells the remaining tasks, then releases the job.
   void finish(Turn& turn);
-  // Before that nobody is told to close.
+  // No task is told to close before this is true.
   bool is_end_written() const { return is_end_written_; }
-  // A task that was told to end: it has released the job.
+  // A task that was told to end (SIGTERM) has released the job.
   bool lets_go(const Member& member) const;
 
  private:
@@ -65,10 +65,10 @@ class Closing {
   Checkpointing& checkpointing_;
   const JobReport& report_;
 
-  JobState end_ = JobState::kFinished;  // what it becomes when closed
+  JobState end_ = JobState::kFinished;  // the state after closing
   bool is_end_written_ = false;
-  Step journaled_step_;           // where it was by the record of its end
-  std::vector<Member> to_close_;  // told to close once the others have
+  Step journaled_step_;           // in the EndRecord
+  std::vector<Member> to_close_;  // told to close once the others have closed
 };
 
 }  // namespace disttrain::chiefd

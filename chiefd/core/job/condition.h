@@ -1,4 +1,4 @@
-// The state of a job as everybody sees it, with its reason: in its status, in the journal, in an event.
+// The state of a job and its reason, as the status, the journal and the events show it.
 #pragma once
 
 #include <optional>
@@ -17,29 +17,29 @@ class Condition {
   JobState state() const { return state_; }
   const std::string& reason() const { return reason_; }
   bool has_ended() const { return is_final(state_); }
-  // A new state is journaled and told. Clients hear of a final one when it is durable. While the job is being stopped
-  // kPaused becomes kStopping: another chief knows by the state alone that it is to stop.
+  // A new state is journaled and reported as an event. Clients hear of a final state only when it is durable. While the
+  // job is being stopped kPaused becomes kStopping: a restarted chief has only the state to know that by.
   void set(Turn& turn, JobState state, std::string reason);
-  // The same state for another reason; neither journaled nor told.
+  // Changes the reason only. It is neither journaled nor reported as an event.
   void explain(std::string reason) { reason_ = std::move(reason); }
-  // As a former chief left it.
+  // Sets the state that a former chief left.
   void restore(JobState state, std::string reason);
 
-  // It had its turn, under whatever chief.
+  // The job has left the queue, under this or a former chief.
   bool has_begun() const { return has_begun_; }
   void begin() { has_begun_ = true; }
-  // Workers have opened it once, under whatever chief.
+  // Workers have opened the job once, under this or a former chief.
   bool was_opened() const { return was_opened_; }
   void note_opened(bool was_opened = true) { was_opened_ = was_opened; }
 
-  // A client has asked for its end, and the workers end their step.
+  // A client has stopped the job, and the workers finish their step.
   bool is_stopping() const { return is_stopping_; }
   void begin_stopping(std::string reason);
-  // Why it is being stopped or closed.
+  // Why the job is being stopped or closed.
   const std::string& end_reason() const { return end_reason_; }
   void end_for(std::string reason) { end_reason_ = std::move(reason); }
 
-  // Why it failed: the task that is the root cause, and the error where it failed before it was opened.
+  // Why the job failed: the task that is the root cause, and the error code if the job failed before it was opened.
   const std::optional<ErrorCode>& code() const { return code_; }
   const std::optional<RootCause>& root_cause() const { return root_cause_; }
   void blame(const Error& error, std::optional<TaskId> root);

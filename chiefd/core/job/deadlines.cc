@@ -30,8 +30,8 @@ bool Deadlines::check(Turn& turn) {
   return true;
 }
 
-// A restore or a data set takes as long as it takes: while one of those whom the stage waits for gets on, so does the
-// deadline. All of them, not each: a shard that is there waits for the pacer's, which may still be restored.
+// A restore or reading a data set may take long: while any awaited member makes progress, the deadline moves. Any, not
+// each: a ps whose shards are ready waits for the pacer, which may still restore.
 bool Deadlines::extend(Turn& turn) {
   Instant newest;
   if (stage_.is(Stage::kRegather))
@@ -46,7 +46,8 @@ bool Deadlines::extend(Turn& turn) {
   return true;
 }
 
-// Of those whom the stage waits for: the others may wait for the pacer.
+// The awaited member to blame: the pacer if it is awaited, since the others may wait for it; else the member whose last
+// progress is oldest.
 TaskId Deadlines::who_stands_still(const Tasks& tasks) const {
   if (!stage_.awaits_anyone() || (!generation_.owners().empty() && stage_.awaits(generation_.pacer())))
     return generation_.pacer().task;
@@ -119,7 +120,8 @@ void Deadlines::on_deadline(Turn& turn) {
   }
 }
 
-// The chief's patience with a silent ps decides, not this limit; and one that is away is asked again.
+// While a ps is silent, or the chief and the pacer don't hear each other, the limit starts again: the limit for silent
+// tasks decides then.
 void Deadlines::settle(Turn& turn) {
   const Member& pacer = generation_.pacer();
   if (pauses_.is_any_silent() || !turn.tasks.hears_both_ways(pacer))

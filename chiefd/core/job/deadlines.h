@@ -1,4 +1,5 @@
-// What a stage's deadline means when it comes: more time for those that get on with what takes long, or the end.
+// What happens at a stage's deadline: more time if an awaited task makes progress with long work, else the stage ends,
+// mostly with a failure or a rollback.
 #pragma once
 
 #include <string>
@@ -27,7 +28,7 @@ class Deadlines {
  public:
   explicit Deadlines(JobParts& parts);
 
-  // The stage is overdue, and it ends by that. False: it isn't, or has more time.
+  // True: the stage was overdue and has ended. False: it isn't overdue, or got more time.
   bool check(Turn& turn);
 
  private:

@@ -29,8 +29,8 @@ void Ending::stop(Turn& turn, const std::string& user) {
   if (condition_.has_ended() || stage_.is(Stage::kClose) || condition_.is_stopping()) return;
   const std::string reason = "stopped by " + user;
   if (stage_.is(Stage::kQueued)) return release(turn, reason);
-  // What a job that trains holds is kept first: by the last checkpoint, which may be under way, or when a new chief has
-  // heard of its tasks.
+  // A job that trains keeps its progress first: by the last checkpoint, which may be under way, or once a restarted
+  // chief has heard its tasks.
   const bool ends_by_itself = stage_.is(Stage::kReclaim) || stage_.is(Stage::kSettle) || stage_.is(Stage::kFinalCut);
   if (!stage_.is(Stage::kTrain) && !ends_by_itself) {
     const std::string when = stage_.is(Stage::kEvaluate) ? " during its last evaluation"
@@ -48,7 +48,7 @@ void Ending::stop(Turn& turn, const std::string& user) {
     end_steps(turn);
 }
 
-// Nothing was given to its tasks.
+// The job was only queued, so no task has to be told.
 void Ending::release(Turn& turn, const std::string& reason) {
   stage_.enter(Stage::kReleased);
   condition_.set(turn, JobState::kStopped, reason);

@@ -1,4 +1,4 @@
-// What brings a job to its end: its last step, a client's stop or kill, a failure. closing.h lets go of its tasks.
+// What brings a job to its end: its last step, a client's stop or kill, a failure. closing.h then releases its tasks.
 #pragma once
 
 #include <optional>
@@ -33,10 +33,10 @@ class Ending {
 
   void stop(Turn& turn, const std::string& user);
   void kill(Turn& turn, const std::string& user);
-  // `root`: the task that is to blame, if one is.
+  // `root`: the task to blame, if there is one.
   void fail(Turn& turn, Error error, std::optional<TaskId> root);
 
-  // It is being stopped: the workers end the step that they are in.
+  // The job is being stopped: tells the workers to finish their step.
   void end_steps(Turn& turn);
   // Every worker has finished: a report of the pacer that has all pushes. The one on its last heartbeat may be older.
   void on_all_finished(Turn& turn);

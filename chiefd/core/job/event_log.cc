@@ -5,7 +5,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// A job that runs for weeks loses many a worker; `disttrain events` has them all.
+// The status keeps only this many: a job that runs for weeks loses many workers. `disttrain events` shows all.
 constexpr std::size_t kMaxWarnings = 100;
 
 }  // namespace

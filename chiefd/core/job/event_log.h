@@ -1,4 +1,4 @@
-// What a job tells the operator: events for `disttrain events` and the log, and warnings for its status.
+// What a job reports to the operator: events for `disttrain events` and the log, and warnings for its status.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace disttrain::chiefd {
 
 class EventLog {
  public:
-  // All outlive it.
+  // The arguments must outlive this object.
   EventLog(const JobSetup& setup, const Progress& progress, const Rollbacks& rollbacks)
       : setup_(setup), progress_(progress), rollbacks_(rollbacks) {}
 
@@ -23,9 +23,9 @@ class EventLog {
   void tell(Turn& turn, const std::string& kind, std::uint8_t level, const std::string& text,
             std::optional<TaskId> task = {}, const std::string& cause = "");
   void warn(std::string text);
-  // The newest.
+  // The newest warnings, oldest first.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // The newest step that the chief has heard of; while the job recovers, the one that it had come to.
+  // The newest step that the chief has heard of. During a rollback: the step that the job had reached before it.
   Step reached() const { return rollbacks_.current() ? rollbacks_.current()->step : progress_.step(); }
 
  private:

@@ -32,7 +32,7 @@ void Fences::fence(Turn& turn, const Member& worker, std::optional<Ticket> after
   }
 }
 
-// The shards' time begins when they are asked: they don't pay for the chief's disk.
+// The deadline counts from when the shards are asked, so a slow disk of the chief doesn't count against them.
 void Fences::on_persisted(Turn& turn, Ticket persisted) {
   for (Fence& fence : fences_) {
     if (fence.held != persisted) continue;
@@ -41,7 +41,7 @@ void Fences::on_persisted(Turn& turn, Ticket persisted) {
   }
 }
 
-// A peer may name any task. Clocks are kept only of tasks that this chief knows or has asked about.
+// A peer may name any task. Only the clocks of tasks that this chief knows or has asked about are kept.
 void Fences::on_fenced(Turn& turn, const WorkerFenced& fenced) {
   bool is_asked = false;
   for (Fence& fence : fences_) {
@@ -61,7 +61,7 @@ void Fences::on_roster_applied(Turn& turn, RosterVersion version) {
 }
 
 void Fences::advance(Turn& turn) {
-  if (stage_.is(Stage::kReclaim)) return;  // what is lent isn't known yet
+  if (stage_.is(Stage::kReclaim)) return;  // the leases aren't known yet
   const auto is_done = [](const Fence& fence) {
     return DISTTRAIN_MUTANT(kLentBeforeFence) || (fence.owed.empty() && fence.roster_applied);
   };
@@ -72,7 +72,7 @@ void Fences::advance(Turn& turn) {
     any = true;
   }
   std::erase_if(fences_, is_done);
-  // Before these records are lent to others: a later chief must not take them for the lost worker's.
+  // Journal this before the records are lent to others: a restarted chief must not take them for the lost worker's.
   if (any && !setup_.is_sync()) loans_.persist_open(turn);
   if (any && stage_.is(Stage::kTrain)) loans_.lend(turn);
 }

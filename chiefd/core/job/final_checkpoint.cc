@@ -5,7 +5,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// The last checkpoint is worth waiting for somebody who makes room.
+// If the disk is full, the chief waits this long for the operator to make room.
 constexpr int kPatience = 5;  // setup timeouts
 
 }  // namespace
@@ -34,7 +34,7 @@ void FinalCheckpoint::take(Turn& turn) {
     until_ = turn.now + kPatience * setup_.timeouts.setup;
     stage_.clear_deadline();
     condition_.explain(why_it_ends() + "takes the last checkpoint");
-    // The next tick sees whether it was of the last step.
+    // When the attempt ends, take() checks whether it was of the last step.
     if (checkpointing_.is_under_way()) return checkpointing_.cut_now(turn);
   }
   if (folder_.is_open()) return checkpointing_.begin(turn, Step());

@@ -1,5 +1,5 @@
-// The checkpoint after the last step: what was learnt is kept before anything else is done with it. It is tried again
-// for some minutes, for the parameters are safe at the ps tasks meanwhile.
+// The checkpoint after the last step, before the final evaluation. A failed attempt is retried for some minutes: the ps
+// tasks hold the parameters meanwhile.
 #pragma once
 
 #include <string>
@@ -23,7 +23,8 @@ class FinalCheckpoint {
  public:
   explicit FinalCheckpoint(JobParts& parts);
 
-  // All steps are done. Goes on to the evaluation when it is taken, or where none is asked for.
+  // All steps are done. The evaluation follows once the checkpoint is taken, or at once if the job takes no
+  // checkpoints.
   void take(Turn& turn);
   // kFinalCut: an attempt was given up. `fails`: see Checkpointing::abandon().
   void on_abandoned(Turn& turn, const std::string& why, bool fails);

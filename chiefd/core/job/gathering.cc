@@ -53,14 +53,14 @@ void Gathering::resume(Turn& turn) {
   gather(turn);
 }
 
-// Waits for all tasks of the cluster file, but for not much longer than every ps, every rank and the least number of
-// workers need. At the first start that number includes the workers that the submitter starts itself: a job that began
-// with the quickest of them would be another job each time.
+// Waits for all tasks of the cluster file, but only two heartbeat timeouts longer than for every ps, every rank and the
+// least number of workers. At the first start that number includes the workers that the submitter starts itself: else
+// the job would begin with whichever of them come first, and differ each time.
 void Gathering::gather(Turn& turn) {
   std::map<TaskId, Member> there;
   for (const auto& [id, task] : turn.tasks.all())
     if (id.role == Role::kWorker && task.takes_work()) there.emplace(id, task.member);
-  // Those that have ranks are the ones that it trains with, in that order.
+  // If ranks are fixed, the job trains with the tasks that hold them, in that order.
   std::vector<Member> workers;
   for (const TaskId rank : workers_.ranks())
     if (there.count(rank) != 0) workers.push_back(there.at(rank));
@@ -100,7 +100,7 @@ void Gathering::on_finding(Turn& turn, const Finding& finding) {
   const Member& member = finding.member;
   const bool is_good = finding.what == Finding::What::kJoined || finding.what == Finding::What::kReturned;
   if (is_good || (member.task.role == Role::kWorker && !workers_.is_in_roster(member))) return;
-  // A worker that dies of the job's data would die of it again, and again.
+  // The job's data may have killed the worker, and would kill it again and again. So this counts as a loss.
   const bool may_be_the_data =
       finding.what == Finding::What::kLost && !finding.was_told_to_end && stage_.awaits(member);
   const Cause cause{member.task, finding.why};
@@ -154,7 +154,7 @@ void Gathering::on_init(Turn& turn, const Result<FolderAnswer>& answer) {
 }
 
 void Gathering::place_model(Turn& turn) {
-  // A ps that was lost meanwhile is waited for as at the beginning.
+  // If a ps was lost meanwhile, the job gathers again.
   const auto& tasks = turn.tasks.all();
   if (turn.now < until_ && std::any_of(tasks.begin(), tasks.end(), [](const auto& entry) {
         return entry.first.role == Role::kPs && entry.second.is_listed && !entry.second.takes_work();

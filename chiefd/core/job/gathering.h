@@ -1,5 +1,5 @@
-// The start of a job, up to its first generation: its tasks gather, one worker describes what it trains, the checkpoint
-// folder is opened, the first parameters are found, the model is placed.
+// The start of a job, up to its first generation: its tasks gather, one worker describes the model and the data, the
+// checkpoint folder is opened, the first parameters are found, and the model is placed on the ps tasks.
 #pragma once
 
 #include <optional>
@@ -30,11 +30,11 @@ class Gathering {
 
   // The job's turn has come.
   void begin(Turn& turn);
-  // A chief before was at it: anew, with a limit of its own.
+  // A former chief was gathering: begins again, with a new time limit.
   void begin_again(Turn& turn);
-  // Goes back to it within the limit that began before: nothing was placed yet.
+  // Goes back to kGather within the same time limit. Nothing may be placed yet.
   void resume(Turn& turn);
-  // kGather: looks who is there, and goes on when that is enough.
+  // kGather: goes on when enough tasks are connected.
   void gather(Turn& turn);
   // kDescribe: a member was found or lost.
   void on_finding(Turn& turn, const Finding& finding);
@@ -45,10 +45,10 @@ class Gathering {
   // kInit.
   void on_init(Turn& turn, const Result<FolderAnswer>& answer);
 
-  // A description takes longer: so may the gathering after it.
+  // A description takes longer, so a gathering after it may take until then, too.
   void extend(Instant until);
-  // All tasks of the cluster file, and each rank: a rank may be of a task that the file doesn't name. If these are
-  // there and job.min_workers asks for more, so many.
+  // The absent tasks among those of the cluster file and those that hold a rank; the file needn't name the latter. If
+  // all these are connected and job.min_workers asks for more workers: the number of those.
   std::vector<Awaited> missing(const Tasks& tasks) const;
 
  private:
@@ -69,8 +69,8 @@ class Gathering {
   Recovery& recovery_;
   Ending& ending_;
 
-  Instant until_;                              // then it doesn't begin again with others
-  std::optional<Instant> complete_enough_at_;  // since when there are tasks enough to start
+  Instant until_;                              // after this it doesn't gather again
+  std::optional<Instant> complete_enough_at_;  // since when the tasks suffice to start
 };
 
 }  // namespace disttrain::chiefd

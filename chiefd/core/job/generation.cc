@@ -31,7 +31,8 @@ std::vector<Member> GenerationPlan::holders() const {
   return holders;
 }
 
-// The secret comes from the chief's seed, which is random and on no disk; the mark from what anybody may know.
+// The secret is made from the chief's seed, which is random and on no disk. The mark is no secret and is made from the
+// journal's id.
 void GenerationPlan::draw_numbers(Term term) {
   const std::uint64_t which = std::uint64_t{setup_.id.value} << 32 ^ term.value << 16 ^ ++numbers_drawn_;
   token_ = std::max<std::uint64_t>(mix(mix(setup_.seed) ^ which), 1);
@@ -111,7 +112,7 @@ void GenerationPlan::begin(Generation newest_in_folder) {
 void GenerationPlan::take_up(const GenerationRecord& record, std::size_t roster) {
   owners_ = record.owners;
   mark_ = record.mark;
-  // A chief of a version before wrote none: what it made is not known, so that nobody is added.
+  // A chief of an older version wrote no places. The memory that it made isn't known, so no worker is added.
   places_ = std::max(record.places, static_cast<std::uint32_t>(roster));
   if (record.restore_path != "")
     restore_ = RestorePoint{record.restore_path, Generation(), record.restore_step, {}, 0, {}};

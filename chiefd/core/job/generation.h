@@ -1,5 +1,5 @@
-// A generation of a job: which ps owns which shard, what the shards begin with, and the numbers that tell it from
-// others. A loss of a ps ends it, and another one is decided. Owned by the job.
+// A generation of a job: which ps owns which shard, what the shards begin with, and the numbers that tell this
+// generation from others. The loss of a ps ends a generation; the job then decides the next one. Owned by the job.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ class GenerationPlan {
  public:
   explicit GenerationPlan(const JobSetup& setup) : setup_(setup) {}
 
-  // The newest that was begun; 0: none.
+  // The newest generation that was begun; 0: none.
   Generation number() const { return number_; }
-  // A generation before this one was begun, by whatever chief.
+  // An earlier generation was begun, by this or a former chief.
   bool has_predecessor() const { return has_predecessor_; }
-  // What the job trains, as a worker has described it. Must be known for all that is placed.
+  // The model and data, as a worker has described them. Must be known before the model is placed.
   const std::optional<JobDescribed>& described() const { return described_; }
   const Layout& layout() const { return layout_; }
 
@@ -40,16 +40,17 @@ class GenerationPlan {
   // Each owner once, in the order of their first shards.
   std::vector<Member> holders() const;
 
-  // The secret that channels show. It is on no disk: after a restart of the chief it is 0 until a ps has told it.
+  // The secret that a task shows when it opens a channel. It is on no disk: after a restart of the chief it is 0 until
+  // a ps has reported it.
   std::uint64_t token() const { return token_; }
-  // Written into the checkpoint folder, for the ps tasks to find.
+  // The number that the chief writes into the checkpoint folder. A ps that finds it has the same folder mounted.
   std::uint64_t mark() const { return mark_; }
-  // The checkpoint that it began with. None: initial values.
+  // The checkpoint that the generation began with. None: it began with initial values.
   const std::optional<RestorePoint>& restore() const { return restore_; }
   Step first_step() const { return restore_ ? restore_->step : Step(); }
-  // Where the initial values are read. "": they are drawn, or that isn't resolved yet.
+  // The path that the initial values are read from. "": they are drawn at random, or the path isn't resolved yet.
   const std::string& init_path() const { return init_path_; }
-  // Workers that the shards' memory is made for.
+  // The number of workers that the shards have memory for.
   std::uint32_t places() const { return places_; }
 
   // ---- decisions for the next one, in this order
@@ -58,26 +59,29 @@ class GenerationPlan {
   void draw_numbers(Term term);
   void restore_from(std::optional<RestorePoint> point) { restore_ = std::move(point); }
   void init_from(std::string path) { init_path_ = std::move(path); }
-  // The ledger of a checkpoint is of no use with other records.
+  // Fails if the data has another number of records than when the checkpoint was made: its ledger would be wrong.
   Status check_restore() const;
-  // Places the model on the ps tasks that are there and not avoided, with memory for `least` workers or more, up to
-  // `roster` and those that may come. On failure the owners may be those for whom the memory doesn't suffice.
+  // Places the model on the connected ps tasks that aren't avoided. The shards get memory for at least `least` workers,
+  // and as far as it suffices for `roster` workers and those that may join later. On failure the owners may already be
+  // the new ones, whose memory doesn't suffice.
   Status place(const Tasks& tasks, const std::function<bool(TaskId)>& is_avoided, std::size_t least,
                std::size_t roster);
   void put_back(std::vector<Owner> owners, Layout layout);
-  // The same owners, as the processes that stand in their places now. Each must be known.
+  // Keeps the owners, each as the process that is connected under its task id now. Tasks must know each owner.
   void keep_owners(const Tasks& tasks);
-  // Memory is made for workers that may still come, as far as there is any.
+  // Sets places(): at least `least`, and as far as the memory suffices for `roster` workers and those that may join
+  // later.
   Status make_places(const Tasks& tasks, std::size_t least, std::size_t roster);
   MemoryFit memory_fit(const Tasks& tasks) const;
-  // Decided. Its number is above all that the job or its checkpoint folder has had.
+  // Begins the generation that was decided. Its number is above every number that the job or its checkpoint folder has
+  // had.
   void begin(Generation newest_in_folder);
 
   // ---- after a restart of the chief
   void restore_number(Generation number) { number_ = number; }
   void take_up(const GenerationRecord& record, std::size_t roster);
   Status recompute_layout();
-  // A ps has told it.
+  // A ps has reported the secret.
   void learn_token(std::uint64_t token) { token_ = token; }
 
  private:

@@ -17,14 +17,14 @@ namespace disttrain::chiefd {
 class HeldActions {
  public:
   void hold(Ticket ticket, Action action) { held_[ticket].push_back(std::move(action)); }
-  // Nothing is held for the ticket, but its record counts as late when it is: see oldest().
+  // Watches the ticket without an action, so that oldest() sees its record when the disk is late.
   void watch(Ticket ticket) { held_[ticket]; }
-  // Goes out with what is held for the newest ticket, and not before. Something must be held.
+  // Holds the action behind all others: it goes out with the newest ticket. Something must be held.
   void hold_behind_all(Action action) { held_.rbegin()->second.push_back(std::move(action)); }
-  // What was held for the ticket, in order.
+  // Returns the actions that were held for the ticket, in order.
   Actions release(Ticket ticket);
 
-  // What is still being written and would reach tasks is void.
+  // Drops all held messages to tasks.
   void drop_sends();
   void drop_sends_to(TaskId task);
 

@@ -9,7 +9,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// Each function says what is wrong. "": nothing is.
+// Each function returns what is wrong. "": nothing is.
 using Problem = std::string;
 
 bool is_one_of(Stage stage, const std::set<Stage>& stages) {
@@ -22,7 +22,7 @@ bool has_trained(const JobParts& job) {
                    {Stage::kReclaim, Stage::kTrain, Stage::kSettle, Stage::kFinalCut, Stage::kEvaluate});
 }
 
-// A generation was decided, and isn't given up.
+// A generation was decided and hasn't been given up.
 bool has_generation(const JobParts& job) {
   return has_trained(job) ||
          is_one_of(job.stage.at(), {Stage::kGeneration, Stage::kCreate, Stage::kOpen, Stage::kRoster});
@@ -141,7 +141,7 @@ Problem places_are_taken_once(const JobParts& job) {
   return "";
 }
 
-// Where a rank waits for its successor it stays in the roster.
+// With job.on_worker_loss = "wait" a lost worker stays in the roster until its successor comes.
 Problem lost_is_out_of_roster(const JobParts& job) {
   if (job.setup.waits_for_lost() || !has_trained(job) || job.stage.is(Stage::kEvaluate)) return "";
   for (const Member& worker : job.workers.roster().members)

@@ -1,4 +1,4 @@
-// What always holds between the parts of a job, after every step of the core. A violation is a bug of ours.
+// The invariants between the parts of a job. They hold after every step of the core; a violation is a bug.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@ namespace disttrain::chiefd {
 
 struct JobParts;
 
-// "J4: job 3: ...": the first that doesn't hold. None: all hold.
+// "J4: job 3: ...": the first broken invariant. None: all hold.
 std::optional<std::string> broken_invariant(const JobParts& parts);
 
 }  // namespace disttrain::chiefd

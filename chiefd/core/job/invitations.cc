@@ -23,7 +23,7 @@ Invitations::Invitations(JobParts& parts)
 void Invitations::invite(Turn& turn, const Member& worker) {
   const bool trains = stage_.is(Stage::kTrain) || stage_.is(Stage::kRegather);
   if (!trains || !generation_.described() || condition_.is_stopping() || condition_.has_ended()) return;
-  // Who was lost comes back as another incarnation, or with another generation.
+  // A lost worker comes back only as another incarnation, or with another generation.
   const bool is_lost =
       (stage_.is(Stage::kTrain) && workers_.is_lost(worker)) || members_.was_removed_before(turn.tasks, worker);
   if (is_lost || candidates_.is_invited(worker) || candidates_.is_prepared(worker)) return;
@@ -65,7 +65,7 @@ void Invitations::invite_again(Turn& turn) {
   for (const TaskId worker : cut_off) {
     const Task* task = turn.tasks.find(worker);
     if (task == nullptr || !task->takes_work() || !candidates_.may_be_asked(worker, turn.now)) continue;
-    // In training its channels tell.
+    // In training a worker's channels show whether it reaches the ps.
     if (!candidates_.is_prepared(task->member) || (stage_.is(Stage::kTrain) && members_.uses(task->member))) continue;
     candidates_.unprepare(task->member);
     invite(turn, task->member);

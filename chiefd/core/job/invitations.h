@@ -1,5 +1,5 @@
-// Workers that aren't in the job are asked to read the data and build the model, and which ps tasks they reach. Those
-// that answer are prepared, and may join. See candidates.h.
+// Invites workers that aren't in the job: each is asked to read the data, build the model and say which ps tasks it
+// can't reach. A worker that answers is prepared and may join. See candidates.h.
 #pragma once
 
 #include <vector>
@@ -27,15 +27,15 @@ class Invitations {
  public:
   explicit Invitations(JobParts& parts);
 
-  // Nothing happens where the worker has been asked, is prepared, or can't come back.
+  // Does nothing if the worker has been asked, is prepared, or can't come back.
   void invite(Turn& turn, const Member& worker);
-  // All that are there; those that are prepared join.
+  // Invites every connected worker. Those that are prepared join.
   void invite_all(Turn& turn);
-  // Those that couldn't reach a ps are asked once more: that may have changed.
+  // Asks workers that couldn't reach a ps once more: the link may be back.
   void invite_again(Turn& turn);
-  // The invitation is sent once more: the connection was away.
+  // Sends the invitation again after a lost connection.
   void repeat(Turn& turn, const Member& worker) const;
-  // Its answer.
+  // The worker's answer.
   void on_described(Turn& turn, const Member& from, const JobDescribed& described);
 
  private:

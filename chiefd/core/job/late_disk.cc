@@ -43,7 +43,7 @@ void LateDisk::review(Turn& turn) {
   condition_.set(turn, JobState::kPaused, reason);
 }
 
-// No limit of a task runs meanwhile.
+// Postpones every limit of a task.
 void LateDisk::excuse(Duration pause) {
   progress_.excuse(pause);
   stage_.postpone_deadline(pause);
@@ -51,7 +51,7 @@ void LateDisk::excuse(Duration pause) {
   pauses_.excuse_shortage(pause);
 }
 
-// Whoever has ended stays so: its tasks are let go.
+// The job has ended, with or without the record: after the limit its tasks are released anyway.
 void LateDisk::review_end(Turn& turn, Duration late, const std::string& reason) {
   if (late > setup_.timeouts.setup) return closing_.begin(turn);
   if (late > setup_.timeouts.silent && !pauses_.set_disk_late(true))

@@ -1,6 +1,6 @@
-// The chief's own disk is late. Leases, rosters and fences wait for their records, and tasks wait for them. So while a
-// record is late no limit of a task runs, and in time the workers are paused, for their own limits would run out. The
-// disk has a limit of its own.
+// Handles a slow disk of the chief. Leases, rosters and fences wait for their records, and tasks wait for those. So
+// while a record is late no limit of a task runs. After half of job.stall_timeout the workers are paused, because their
+// own limits would run out. After Timeouts::setup the job fails.
 #pragma once
 
 #include <optional>

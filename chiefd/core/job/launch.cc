@@ -90,7 +90,8 @@ void Launch::set_roster(Turn& turn) {
   turn.send(generation_.pacer().task, SetRoster{setup_.id, generation_.number(), workers_.roster()});
 }
 
-// Of its own steps, how many are behind it: who goes through the whole set goes on where it, or its predecessor, was.
+// The own steps that the worker has behind it. A worker that goes through the whole data set goes on where it or its
+// predecessor was.
 Step Launch::clock_of(const Member& worker) const {
   const bool has_own_order = setup_.config().data.sharding == Sharding::kNone;
   if (has_own_order && setup_.config().train.mode == Mode::kAsync) {
@@ -126,7 +127,7 @@ void Launch::ask_to_open(Turn& turn, const Member& worker) {
 
 void Launch::start_training(Turn& turn) {
   stage_.enter(Stage::kTrain);
-  links_.forget_peers();  // its shards have met
+  links_.forget_peers();  // all shards have met in this generation
   condition_.note_opened();
   stage_.clear_deadline();
   workers_.begin_training();
@@ -138,7 +139,7 @@ void Launch::start_training(Turn& turn) {
     end_rollback(turn);
   else
     tell_start(turn);
-  // After what was told: a chief that finds it has no rollback to end.
+  // Written after the event: a restarted chief that finds this record has no rollback to end.
   turn.persist(TrainingRecord{setup_.id, generation_.number()});
   condition_.set(turn, JobState::kRunning, report_.training_reason(turn.now));
   turn.send_to(workers_.living(), StartJob{setup_.id, generation_.number()});

@@ -1,5 +1,5 @@
-// A generation comes to life: its record is written, the ps tasks create their shards, the workers open the job, the
-// pacer takes the roster, training starts. The same at a job's start and at each rollback.
+// Starts a generation: its record is written, the ps tasks create their shards, the workers open the job, the pacer
+// takes the roster, and training starts. A job's start and a rollback do the same.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ class Launch {
   // The pacer has the roster.
   void start_training(Turn& turn);
 
-  // What one member is asked; again after a lost connection.
+  // The request to one member. It is repeated after a lost connection.
   void ask_to_create(Turn& turn, const Member& ps);
   void ask_to_open(Turn& turn, const Member& worker);
   OpenJob order_to_open(const Member& worker) const;

@@ -7,7 +7,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// At the checkpoint before a ps goes.
+// Attempts to take the checkpoint before a ps goes. After that it goes without.
 constexpr std::uint32_t kMostTries = 3;
 
 }  // namespace
@@ -75,7 +75,7 @@ void Leaving::advance(Turn& turn) {
     schedule_.try_at(turn.now);
   }
   if (checkpointing_.is_under_way() && !checkpointing_.is_holding())
-    checkpointing_.cut_now(turn);  // nobody makes the step that it may wait for
+    checkpointing_.cut_now(turn);  // the workers pause, so the step that it may wait for won't come
   checkpointing_.advance(turn);
 }
 

@@ -1,8 +1,11 @@
 // Tasks that were told to end (SIGTERM) and leave in good order. See LeaveRequest.
 //
-// A worker stops at its next push boundary; then it goes as a lost one does, but nothing of it is under way, and nobody
-// counts it. Before a ps goes, the workers pause and a checkpoint is taken after which nothing is applied, so that the
-// rollback to it costs no step.
+//   1. A worker stops at its next push boundary. It is then removed like a lost worker, but it has no push under way
+//   and
+//      doesn't count as a loss.
+//   2. Before a ps goes, the workers pause and a checkpoint is taken. The shards apply nothing after it, so the
+//   rollback
+//      to it costs no step.
 #pragma once
 
 #include <optional>
@@ -28,11 +31,11 @@ class Leaving {
  public:
   explicit Leaving(JobParts& parts);
 
-  // Of the owners, one that was told to end, and whose shards are to be saved first.
+  // An owner that was told to end, and whose shards must be saved before it goes.
   std::optional<TaskId> owner(const Tasks& tasks) const;
-  // Nothing hangs on this task (any more).
+  // The job doesn't need this task (any more).
   bool may_go(const Member& member) const;
-  // Sees to it that those who were told to end may go soon.
+  // Stops workers that were told to end, and takes the checkpoint for an owner that was.
   void advance(Turn& turn);
 
  private:

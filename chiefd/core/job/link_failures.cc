@@ -11,7 +11,7 @@ namespace {
 constexpr char kLinkLost[] = "link_lost";
 constexpr char kLinkBack[] = "link_back";
 
-// Complaints come at least so often while a link is away; after that the last one is void.
+// While a link is broken, complaints are repeated within this time. After it the last complaint is void.
 Duration longest_pause(const Timeouts& timeouts) {
   return 2 * (timeouts.dial + timeouts.reconnect_longest);
 }
@@ -42,15 +42,15 @@ void LinkFailures::on_accusation(Turn& turn, const Member& from, const Accusatio
   if (accusation.generation != generation_.number() || turn.tasks.find(accusation.accused) == nullptr) return;
   turn.tasks.accuse(accusation.accused, turn.actions);
   if (accusation.accused.role != Role::kPs || accusation.accused == from.task) return;
-  // Shards of a generation that is given up say nothing of links between those of the next.
+  // In kRegather a complaint of a ps is about shards that were given up. It says nothing about the next generation's.
   if (!has_channels() || (from.task.role == Role::kPs && stage_.is(Stage::kRegather))) return;
   links_.accuse(turn.now, link, accusation.lasts);
   if (accusation.lasts >= setup_.timeouts.unreachable) judge(turn, from, link);
 }
 
-// A worker that was removed comes back as another process, and its link may still be broken. A ps that is lost takes
-// its broken links with it: the next process has none yet. Accusations may come after the loss, so the links are
-// forgotten when that process joins, too.
+// A removed worker comes back as another process, and its link may still be broken, so its links are kept. A lost ps
+// takes its broken links with it: the next process has none yet. Accusations may come after the loss, so the links are
+// also forgotten when the next process joins.
 void LinkFailures::on_finding(const Turn& turn, const Finding& finding) {
   const Member& member = finding.member;
   const bool is_lost = finding.what == Finding::What::kLost;
@@ -61,8 +61,8 @@ void LinkFailures::on_finding(const Turn& turn, const Finding& finding) {
   if (is_another || is_away) links_.forget(member.task);
 }
 
-// Before kGeneration no task has channels for the next generation. An accusation that comes then is about channels of
-// the one that was given up.
+// Before kGeneration no task has channels for the next generation. An accusation at that time is about channels of the
+// former generation.
 bool LinkFailures::has_channels() const {
   return !stage_.is(Stage::kGather) && !stage_.is(Stage::kDescribe) && !stage_.is(Stage::kFolder) &&
          !stage_.is(Stage::kInit);
@@ -82,7 +82,7 @@ void LinkFailures::mend(Turn& turn, const Links::Link& link) {
                  link.from);
 }
 
-// The silence of a task that the chief doesn't hear either has rules of its own.
+// Does nothing if the chief doesn't hear the ps either: other rules apply to silent tasks.
 void LinkFailures::judge(Turn& turn, const Member& from, const Links::Link& link) {
   const Task* ps = turn.tasks.find(link.to);
   const bool is_owner_there = ps != nullptr && ps->is_there() && ps->connected && generation_.is_owner(ps->member) &&

@@ -1,10 +1,11 @@
-// Links that don't carry between tasks that the chief hears: who goes on without whom. See links.h and reachability.h.
+// Broken links between tasks that the chief itself hears: decides which task the job goes on without. See links.h and
+// reachability.h.
 //
-// A worker that can't reach a ps says so at once, and again and again while that lasts. From Timeouts::unreachable on
-// the chief decides: where most workers reach the ps, the one that doesn't is removed, and the others train on; else
-// the ps is waited for as a silent one is, and then done without where others can take its shards. Neither end is
-// blamed, and nothing counts for job.max_restarts. A worker that isn't in the job is asked again and again which ps
-// tasks it reaches, and joins only when it reaches all that it needs.
+// A worker that can't reach a ps says so at once, and repeats it while that lasts. After Timeouts::unreachable the
+// chief decides. If most workers reach the ps, the worker is removed and the others train on. Else the chief waits for
+// the ps as for a silent one, and then gives its shards to others if they can take them. Neither end is blamed, and
+// nothing counts for job.max_restarts. A worker that isn't in the job is asked every Timeouts::relink which ps tasks it
+// reaches. It joins only when it reaches every owner of a shard.
 #pragma once
 
 #include <string>
@@ -39,11 +40,11 @@ class LinkFailures {
   explicit LinkFailures(JobParts& parts);
 
   void on_accusation(Turn& turn, const Member& from, const Accusation& accusation);
-  // What a task's coming or going says of its links.
+  // A task came or went: forgets the links that this makes void.
   void on_finding(const Turn& turn, const Finding& finding);
-  // At each tick: complaints that didn't come again are void, and what they paused goes on.
+  // At each tick: drops complaints that weren't repeated, and ends the pauses that they caused.
   void review(Turn& turn);
-  // A worker that isn't in the job says which ps tasks it doesn't reach.
+  // A worker that isn't in the job reports which ps tasks it can't reach.
   void note_reach(Turn& turn, const Member& from, const std::vector<Member>& unreachable);
 
  private:

@@ -1,8 +1,8 @@
-// The records that a job lends to its workers: requests come in, grants are journaled and sent. What is lent to whom is
-// Lending's to decide (chiefd/core/lending.h).
+// The records that a job lends to its workers: requests come in, grants are journaled and sent. Lending decides which
+// worker gets which records (chiefd/core/lending.h).
 //
-// A lease is durable before it is sent: a later chief must know what workers hold. Blocks of steps (sync) are void with
-// their roster, and a later chief makes new ones.
+// A lease is durable before it is sent: a restarted chief must know which records workers hold. Blocks of steps (sync)
+// aren't journaled: they are void with their roster, and a restarted chief makes new ones.
 #pragma once
 
 #include <cstdint>
@@ -33,31 +33,33 @@ class Loans {
 
   // Training starts.
   void begin(Term term);
-  // A former chief's grants, until the pacer has told what of them is used up.
+  // Keeps a former chief's grants until the pacer has reported how much of them is used up.
   void take_up(const std::map<LeaseId, GrantRecord>& grants) { former_grants_ = grants; }
-  // It has: goes on from the former chief's loans.
+  // The pacer has reported: goes on from the former chief's loans.
   void resume(Term term);
-  // Then: requests that came before that, and who holds grants of the former chief.
+  // After resume(): takes up the requests that came before it, and returns the workers that hold grants of the former
+  // chief.
   void request_early();
   std::set<Member> take_former_borrowers();
-  // The pacer has the newest roster, and this is the ledger.
+  // The pacer has the newest roster, and its report holds the ledger.
   void roster_applied();
   void drop_generation();
 
   void on_request(Turn& turn, const Member& from, const LeaseRequest& request);
   void note_pacer(const PacerReport& report) { lending_.note_pacer(report); }
-  // It waits for nothing any more: it has finished, or is lost.
+  // The worker has finished or is lost: drops its requests.
   void forget(const Member& worker);
-  // All shards have fenced this one.
+  // All shards have fenced this worker: its records may be lent again.
   void give_back(const Member& worker) { lending_.give_back(worker); }
-  // What is lent is written anew: records that were given back must not be taken for the lost worker's.
+  // Journals the open leases anew, so that a restarted chief doesn't take records that were given back for the lost
+  // worker's.
   void persist_open(Turn& turn);
 
-  // Whoever waits gets what there is.
+  // Lends to every worker that waits, as far as there are records.
   void lend(Turn& turn);
-  // What it holds is sent once more, but for what is still being written and comes by itself.
+  // Sends the worker's leases again. Leases whose record isn't durable yet are left out: they follow by themselves.
   void grant_again(Turn& turn, const Member& worker);
-  // All that the job has to visit is visited.
+  // Every record that the job has to visit is visited.
   bool is_complete() const { return lending_.is_complete(); }
 
  private:

@@ -25,7 +25,6 @@ std::vector<Member> JobMembers::all() const {
   return members;
 }
 
-// By a chief before: it holds this generation, and isn't in its roster. As the same incarnation it can't come back.
 bool JobMembers::was_removed_before(const Tasks& tasks, const Member& worker) const {
   const Task* task = tasks.find(worker.task);
   if (task == nullptr || task->member != worker || uses(worker) || !stage_.is(Stage::kTrain)) return false;

@@ -1,4 +1,4 @@
-// Who belongs to a job, by all that is known of its owners, its workers and those that are asked to come. Only asks.
+// Which tasks belong to a job: its owners, its workers and the invited workers. Queries only.
 #pragma once
 
 #include <vector>
@@ -19,12 +19,12 @@ class JobMembers {
  public:
   explicit JobMembers(const JobParts& parts);
 
-  // It owns a shard, or is a worker that isn't lost.
+  // The member owns a shard, or is a worker that isn't lost.
   bool uses(const Member& member) const;
   // Owners, workers of this generation, and those that are invited, each once.
   std::vector<Member> all() const;
-  // It holds this generation and isn't in it: a chief before has removed it. As the same incarnation it can't come
-  // back.
+  // A former chief removed this worker: it holds the current generation but isn't in it. The same incarnation can't
+  // come back.
   bool was_removed_before(const Tasks& tasks, const Member& worker) const;
 
  private:

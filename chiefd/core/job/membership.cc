@@ -36,15 +36,15 @@ void Membership::lose(Turn& turn, const Member& worker, const std::string& why, 
   const bool had_finished = workers_.lose(worker);
   candidates_.unprepare(worker);
   loans_.forget(worker);
-  // What is being written for it must not reach its successor.
+  // Messages that wait for their records must not reach the worker's successor.
   held_.drop_sends_to(worker.task);
   tell_loss(turn, worker, why, loss);
-  // If the process lives it may come back as another incarnation. A process that took its place isn't told.
+  // If the process lives, it may come back as another incarnation. A process that has taken its place isn't told.
   if (turn.tasks.is_current(worker))
     turn.send(worker.task,
               CloseJob{setup_.id, generation_.number(), "the job goes on without this task: " + why, true});
   std::vector<Member> others = workers_.roster().members;
-  // Its rank waits for a successor, and the steps with it.
+  // The rank waits for a successor, and no step is made meanwhile.
   if (setup_.waits_for_lost() && !condition_.is_stopping() && !had_finished)
     fences_.fence(turn, worker, std::nullopt);
   else if (std::erase(others, worker) > 0)
@@ -70,7 +70,7 @@ void Membership::tell_loss(Turn& turn, const Member& worker, const std::string& 
   }
 }
 
-// Of each task only the newest lost incarnation is remembered: older ones are never heard again.
+// Only the newest lost incarnation of a task is remembered: older ones are never heard again.
 void Membership::forget_predecessors(const Member& worker) {
   for (const Member& member : workers_.predecessors_of(worker)) {
     if (fences_.is_fencing(member)) continue;
@@ -86,7 +86,8 @@ void Membership::change_roster(Turn& turn, std::vector<Member> members, const st
   const TaskId pacer = generation_.pacer().task;
   held_.hold(ticket, Send{pacer, SetRoster{setup_.id, generation_.number(), roster}});
   if (DISTTRAIN_MUTANT(kRosterNotDurable)) turn.send(pacer, SetRoster{setup_.id, generation_.number(), roster});
-  // Blocks of steps are lent to a roster: those of this one are made from the ledger in the pacer's answer.
+  // Blocks of steps are lent to one roster. The blocks of the new roster are made from the ledger in the pacer's
+  // answer.
   if (setup_.is_sync()) loans_.forbid();
 }
 
@@ -102,7 +103,7 @@ void Membership::choose_evaluator(Turn& turn) {
 bool Membership::has_work_for(TaskId worker) const {
   if (condition_.is_stopping() || progress_.report().finished) return false;
   if (setup_.config().data.sharding == Sharding::kLease) return !loans_.is_complete();
-  // Each goes through the whole set: whose predecessor has finished has nothing to do.
+  // Each worker goes through the whole data set. A worker whose predecessor has finished has nothing to do.
   return std::none_of(workers_.all().begin(), workers_.all().end(), [this, worker](const Member& member) {
     return member.task == worker && !workers_.is_lost(member);
   });
@@ -114,7 +115,7 @@ void Membership::join_prepared(Turn& turn) {
   for (const Member& worker : std::set(candidates_.prepared())) {
     if (!may_join(turn, worker)) continue;
     join(turn, worker);
-    if (!loans_.is_allowed()) return;  // one at a time where a roster takes its time
+    if (!loans_.is_allowed()) return;  // in sync one worker per roster
   }
 }
 
@@ -155,7 +156,7 @@ std::string Membership::no_place_for(const Tasks& tasks, std::size_t workers) co
 // The roster once the worker has joined: it takes the place of its predecessor.
 std::vector<Member> Membership::roster_with(const Member& worker) const {
   std::vector<Member> members = workers_.roster().members;
-  // Who has finished makes no more steps; what a lost worker left is done without it.
+  // A finished worker makes no more steps. Others do the work that a lost worker left.
   if (setup_.is_sync() && !setup_.waits_for_lost())
     std::erase_if(members, [this](const Member& member) { return !workers_.is_unfinished(member); });
   const auto predecessor = std::find_if(members.begin(), members.end(),
@@ -173,7 +174,7 @@ void Membership::join(Turn& turn, const Member& worker) {
   events_.tell(turn, "worker_joined", 1, to_string(worker.task) + " joins", worker.task);
   change_roster(turn, std::move(members), std::nullopt);
   choose_evaluator(turn);
-  // Its channels are refused until the pacer has the roster, and dialled again until they aren't.
+  // The worker's channels are refused until the pacer has the roster. The worker retries until then.
   held_.hold(turn.last_ticket, Send{worker.task, launch_.order_to_open(worker)});
   quorum_.check(turn);
 }

@@ -1,4 +1,4 @@
-// Workers leave and join while a job trains: who is lost, who is taken, and the roster that follows from it.
+// Workers leave and join while a job trains: which workers are lost, which are taken, and the roster that follows.
 #pragma once
 
 #include <cstddef>
@@ -37,16 +37,17 @@ class Membership {
  public:
   explicit Membership(JobParts& parts);
 
-  // A worker of this generation is lost. For Loss::kLink the operator has been told.
+  // A worker of this generation is lost. For Loss::kLink the caller has already told the operator.
   void lose(Turn& turn, const Member& worker, const std::string& why, Loss loss = Loss::kCounts);
-  // All workers that are prepared join, but not while a checkpoint is cut: its workers are counted.
+  // Lets all prepared workers join, but not while a checkpoint is cut: the cut waits for a fixed set of workers.
   void join_prepared(Turn& turn);
-  // Another roster: durable before the pacer hears of it. `lost`: is fenced, as soon as the roster is durable.
+  // Makes another roster. It is durable before the pacer hears of it. `lost` is fenced as soon as the roster is
+  // durable.
   void change_roster(Turn& turn, std::vector<Member> members, const std::optional<Member>& lost);
-  // Another worker evaluates while the job trains, if the one that did is lost.
+  // Chooses another worker for the evaluations during training, if the former one is lost.
   void choose_evaluator(Turn& turn);
 
-  // The worker is there and isn't taken. Told once.
+  // The worker is connected but isn't taken, for the reason `why`. Reports that once.
   void keep_out(Turn& turn, TaskId worker, const std::string& why);
   std::string lost_too_often(std::size_t losses) const;
   std::string no_place_for(const Tasks& tasks, std::size_t workers) const;

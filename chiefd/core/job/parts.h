@@ -1,10 +1,10 @@
-// The parts of a job, wired. Each owns its state, and nobody else writes it: a part asks another one through that one's
-// public methods. A part takes from here, in its constructor, references to those that it needs, and its header shows
-// which these are. Some need each other; no constructor calls anything.
+// The parts of a job, wired. Each part owns its state, and other parts change it only through its public methods. Its
+// constructor takes references to the parts that it needs from here; its header lists them. Some parts need each other,
+// so no constructor may call another part.
 //
-//   bookkeeping   what is known: no decisions that concern others
-//   questions     what follows from several of them: they only ask
-//   procedures    what is to be done: they change the bookkeeping and say actions
+//   bookkeeping   what is known; decides nothing for other parts
+//   questions     what follows from several parts; changes nothing
+//   procedures    what is to be done; changes the bookkeeping and issues actions
 #pragma once
 
 #include <utility>

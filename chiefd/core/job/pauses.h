@@ -1,5 +1,5 @@
-// Why the workers of a job that trains are told to pause: a ps is silent or cut off, workers are too few, or the
-// chief's own disk is late. (A ps that leaves is the fourth reason: leaving.h.) Pure bookkeeping.
+// The reasons for which the workers of a training job pause: a ps is silent or cut off, too few workers are left, or
+// the chief's own disk is late. leaving.h has the fourth reason: a ps leaves. Pure bookkeeping.
 #pragma once
 
 #include <map>
@@ -11,11 +11,11 @@
 
 namespace disttrain::chiefd {
 
-// A ps that is waited for.
+// A ps that the job waits for.
 struct Silence {
   Instant since;
-  bool is_link = false;  // the chief hears it; most workers don't reach it
-  std::string why{};     // then
+  bool is_link = false;  // the chief hears the ps, but most workers can't reach it
+  std::string why{};     // if is_link
 };
 
 class Pauses {
@@ -24,9 +24,9 @@ class Pauses {
   bool is_any_silent() const { return !silent_ps_.empty(); }
   bool is_silent(TaskId ps) const { return silent_ps_.count(ps) != 0; }
   void note_silent(TaskId ps, Silence silence) { silent_ps_[ps] = std::move(silence); }
-  // True: it was the last one that was waited for.
+  // True: it was the last ps that the job waited for.
   bool note_back(TaskId ps) { return silent_ps_.erase(ps) > 0 && silent_ps_.empty(); }
-  // Likewise, of all those whose links are back.
+  // Likewise for every ps whose links are back.
   template <typename IsBack>
   bool note_links_back(const IsBack& is_back) {
     const auto is_over = [&](const auto& entry) { return entry.second.is_link && is_back(entry.first); };
@@ -40,7 +40,7 @@ class Pauses {
   void end_shortage() { is_short_ = false; }
   void excuse_shortage(Duration pause);
 
-  // Returns what it was.
+  // Returns the former value.
   bool set_disk_late(bool is_late) { return std::exchange(is_disk_late_, is_late); }
 
   bool is_any() const { return is_any_silent() || is_short_ || is_disk_late_; }

@@ -1,4 +1,4 @@
-// The workers of a job are told to pause, and to go on once no reason for a pause is left (pauses.h).
+// Tells the workers of a job to pause, and to go on once no reason for a pause is left (pauses.h).
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ class Pausing {
   explicit Pausing(JobParts& parts);
 
   void tell_workers(Turn& turn, bool paused, const std::string& reason);
-  // A reason is over. The job goes on, unless another one is left.
+  // A reason is over: the job goes on, unless another reason is left.
   void resume(Turn& turn, const std::string& why);
   bool holds_workers(const Tasks& tasks) const;
 

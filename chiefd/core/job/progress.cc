@@ -7,13 +7,13 @@ namespace disttrain::chiefd {
 bool Progress::note(Instant now, const PacerReport& report, Step first) {
   if (report.global_step < report_.global_step) return false;
   if (report.global_step > report_.global_step) moved_at_ = now;
-  // After a restart of the chief the first report is the baseline, and so is what a pacer still holds after a loss.
+  // The first report after a restart of the chief is the baseline.
   if (examples_reported_ && report.examples > *examples_reported_)
     examples_heard_ += report.examples - *examples_reported_;
   examples_reported_ = report.examples;
   report_ = report;
   has_heard_pacer_ = true;
-  // Before its first step a shard knows no loss.
+  // Before the generation's first step a shard knows no loss.
   if (has_stepped(first)) loss_ = report.loss;
   return true;
 }
@@ -27,7 +27,7 @@ bool Progress::note_furthest() {
 void Progress::begin(const PacerReport& report) {
   report_ = report;
   examples_reported_ = report_.examples;
-  // An evaluation of parameters that are thrown away.
+  // The rollback throws the evaluated parameters away.
   if (evaluation_ && evaluation_->step > report_.global_step) evaluation_.reset();
 }
 
@@ -36,7 +36,7 @@ void Progress::drop_generation() {
   before_.steps += report_.measured_steps;
   before_.examples += report_.measured_examples;
   report_ = PacerReport();
-  has_heard_pacer_ = true;  // nothing was applied that nobody told
+  has_heard_pacer_ = true;  // the next generation has applied nothing that the chief hasn't heard of
 }
 
 void Progress::take_up(Step at_least, const Training& before) {

@@ -40,11 +40,11 @@ void Quorum::check(Turn& turn) {
   }
   if (!pauses_.is_short()) {
     pauses_.begin_shortage(turn.now);
-    checkpointing_.interrupt(turn, problem);  // its marks might never come
+    checkpointing_.interrupt(turn, problem);  // the marks of a lost worker might never come
     pausing_.tell_workers(turn, true, problem);
     return condition_.set(turn, JobState::kPaused, problem);
   }
-  // Those who are to fill the gap may have much to read.
+  // The workers that are to fill the gap may have much data to read.
   const Instant newest_work = work_clock_.newest_work(turn.tasks, candidates_.invited_members());
   const Duration limit = setup_.timeouts.setup;
   if (turn.now - std::max(pauses_.short_since(), newest_work) < limit) return;

@@ -31,11 +31,11 @@ class Quorum {
   explicit Quorum(JobParts& parts);
 
   void check(Turn& turn);
-  // Whom it lacks. Empty: it can train, or has nothing left to train.
+  // The workers that the job lacks. Empty: it can train, or has nothing left to train.
   std::vector<Awaited> missing(const Tasks& tasks) const;
 
  private:
-  // Why it can't train with the workers that it has. "": it can.
+  // Why the job can't train with the workers that it has. "": it can.
   std::string shortage(const Turn& turn) const;
   bool is_work_left() const;
 

@@ -9,7 +9,6 @@ namespace disttrain::chiefd {
 Reachability::Reachability(const JobParts& parts)
     : stage_(parts.stage), generation_(parts.generation), workers_(parts.workers), links_(parts.links) {}
 
-// The workers whose links count.
 std::vector<TaskId> Reachability::voters(const Tasks& tasks) const {
   std::vector<TaskId> workers;
   if (stage_.is(Stage::kRegather)) {
@@ -22,7 +21,6 @@ std::vector<TaskId> Reachability::voters(const Tasks& tasks) const {
   return workers;
 }
 
-// Most workers can't reach it.
 bool Reachability::is_cut_off(const Tasks& tasks, TaskId ps) const {
   const std::vector<TaskId> all = voters(tasks);
   const auto cut = std::count_if(all.begin(), all.end(), [&](TaskId worker) {
@@ -31,7 +29,7 @@ bool Reachability::is_cut_off(const Tasks& tasks, TaskId ps) const {
   return static_cast<std::size_t>(cut) * 2 > all.size();
 }
 
-// The ps tasks that it can't reach, or that can't reach it. One that is gone says nothing of a link.
+// The ps tasks that this ps can't reach, or that can't reach it. A ps that is gone doesn't count.
 std::set<TaskId> Reachability::peers_cut_off(const Tasks& tasks, TaskId ps) const {
   std::set<TaskId> peers;
   for (const auto& [link, outage] : links_.broken()) {
@@ -43,8 +41,6 @@ std::set<TaskId> Reachability::peers_cut_off(const Tasks& tasks, TaskId ps) cons
   return peers;
 }
 
-// No shard is given to it. Of two ps tasks that can't reach each other it is the one that can't reach more of the
-// others, else the one that isn't the pacer's.
 bool Reachability::is_avoided(const Tasks& tasks, TaskId ps) const {
   if (is_cut_off(tasks, ps)) return true;
   const std::set<TaskId> peers = peers_cut_off(tasks, ps);
@@ -64,7 +60,6 @@ bool Reachability::reaches_owners(TaskId worker) const {
   });
 }
 
-// The broken links of a worker to the owners of shards. "": it reaches them.
 std::string Reachability::links_of(Instant now, TaskId worker) const {
   std::string text;
   for (const Member& ps : generation_.holders())
@@ -73,7 +68,6 @@ std::string Reachability::links_of(Instant now, TaskId worker) const {
   return text;
 }
 
-// Of all workers: those that an event has told.
 std::string Reachability::broken_links_text(Instant now) const {
   std::set<TaskId> workers;
   for (const auto& [link, outage] : links_.broken())

@@ -30,8 +30,8 @@ void Reclaim::begin(Turn& turn) {
   stage_.enter(Stage::kReclaim);
   condition_.explain("a new chief waits for the job's tasks");
   workers_until_ = turn.now + 2 * setup_.timeouts.silent;
-  // A ps has as long as one that falls silent in training. A task that heard no end of its link, because the chief's
-  // host vanished, dials again only when the chief has been silent for five heartbeat timeouts.
+  // A ps gets as long as a ps that falls silent in training. If the chief's host vanished, a task saw no end of its
+  // connection, and dials again only when the chief has been silent for five heartbeat timeouts.
   stage_.set_deadline(turn.now + (DISTTRAIN_MUTANT(kLatePsLost)
                                       ? 2 * setup_.timeouts.silent
                                       : setup_.timeouts.silent_ps + setup_.timeouts.reconnect_longest));
@@ -59,9 +59,10 @@ void Reclaim::on_hello(Turn& turn, const TaskHello& hello) {
       return recovery_.recover(turn, {hello.member.task, "it holds another secret of the job's channels than others"});
   }
   reclaimed_.insert(hello.member);
-  // The workers that the same fault kept away come back at about this time.
+  // Workers that the same fault kept away come back at about the same time as the ps.
   if (generation_.is_owner(hello.member)) workers_until_ = turn.now + 2 * setup_.timeouts.silent;
-  // Workers that have marked their channels for the chief before would wait for those that never heard of it.
+  // Workers that marked their channels for an attempt of the former chief would wait for workers that never heard of
+  // it.
   if (generation_.is_owner(hello.member))
     turn.send(hello.member.task, AbandonCheckpoint{setup_.id, generation_.number(), turn.term.value << 32});
   if (stage_.awaits_anyone()) requests_.repeat_to_ps(turn, hello.member);
@@ -75,7 +76,7 @@ void Reclaim::advance(Turn& turn) {
                                                  [this](const Member& member) { return is_back(member); });
   if (stage_.awaits_anyone()) return check_pacer(turn);
   const bool is_ps_time_up =
-      !stage_.deadline() || turn.now >= *stage_.deadline();  // none: it passed while all ps were back
+      !stage_.deadline() || turn.now >= *stage_.deadline();  // none: the deadline passed while all ps were back
   if (!has_all && (has_all_ps ? turn.now < workers_until_ : !is_ps_time_up)) return;
   for (const Member& member : ps)
     if (!is_back(member))
@@ -83,7 +84,7 @@ void Reclaim::advance(Turn& turn) {
   go_on(turn);
 }
 
-// The pacer was asked where the job is. One that can't be heard just now is given time.
+// The pacer was asked for the job's step. While the chief can't hear it, it gets more time.
 void Reclaim::check_pacer(Turn& turn) {
   const Member& pacer = generation_.pacer();
   if (!turn.tasks.hears_both_ways(pacer)) stage_.set_deadline(turn.now + setup_.answer_limit());
@@ -91,8 +92,8 @@ void Reclaim::check_pacer(Turn& turn) {
   recovery_.recover(turn, {pacer.task, "it heartbeats, but didn't say where the job is"});
 }
 
-// All ps tasks are back. The pacer gets a roster of the workers that are, and says where the job is. In sync what was
-// lent before is void by this roster.
+// All ps tasks are back. The pacer gets a roster of the workers that are back, and reports the job's step. In sync this
+// roster makes earlier blocks of steps void.
 void Reclaim::go_on(Turn& turn) {
   membership_.change_roster(turn, drop_missing_workers(turn), std::nullopt);
   loans_.forbid();
@@ -116,16 +117,16 @@ void Reclaim::go_on(Turn& turn) {
                    std::to_string(generation_.holders().size()) + " ps");
 }
 
-// Those of the roster that the job goes on with.
+// Returns the workers of the roster that the job goes on with.
 std::vector<Member> Reclaim::drop_missing_workers(Turn& turn) {
   std::vector<Member> members = workers_.roster().members;
   for (const Member& worker : workers_.roster().members) {
     if (is_back(worker)) continue;
-    // It lives but holds nothing: the order to open went down with the former chief.
+    // The worker lives but holds nothing: the order to open was lost with the former chief.
     const Task* task = turn.tasks.find(worker.task);
     if (turn.tasks.is_current(worker) && task->connected && task->hello.job.value == 0 &&
         task->heartbeat.job.value == 0) {
-      workers_.join_again(worker, turn.now);  // once the pacer has said where the job is
+      workers_.join_again(worker, turn.now);  // is asked to open once the pacer has reported
       continue;
     }
     workers_.mark_lost(worker);
@@ -145,8 +146,8 @@ void Reclaim::on_pacer_answer(Turn& turn) {
   stage_.await_nobody();
   stage_.clear_deadline();
   loans_.resume(turn.term);
-  // What the chief before lent may have been lost with its connections. Before anything newer: workers go by the
-  // leases' numbers.
+  // Grants of the former chief may have been lost with its connections. They go out before newer ones, because workers
+  // go by the numbers of the leases.
   for (const Member& worker : workers_.unfinished()) loans_.grant_again(turn, worker);
   for (const auto& [worker, since] : workers_.joining()) launch_.ask_to_open(turn, worker);
   loans_.request_early();

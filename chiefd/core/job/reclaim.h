@@ -1,10 +1,10 @@
-// The chief was restarted while the job trained: the job's tasks say hello with what they hold. If all ps tasks still
-// hold the generation, the job goes on and no step is lost; else it rolls back.
+// The chief was restarted while the job trained. Each task of the job says hello with the generation that it holds. If
+// all ps tasks still hold the current one, the job goes on and no step is lost; else it rolls back.
 //
 //   1. begin(): kReclaim, the chief waits for the tasks.
 //   2. on_hello(), of each: it counts if it still holds the generation.
-//   3. All are there, or the time is up for the workers: the pacer gets a roster without those that are missing.
-//   4. on_pacer_answer(): the pacer has said where the job is. kTrain.
+//   3. All are back, or the time for the workers is up: the pacer gets a roster without the missing workers.
+//   4. on_pacer_answer(): the pacer has reported the job's step. kTrain begins.
 #pragma once
 
 #include <set>
@@ -39,17 +39,18 @@ class Reclaim {
   explicit Reclaim(JobParts& parts);
 
   void begin(Turn& turn);
-  // One of its tasks is back.
+  // A task of the job is back.
   void on_hello(Turn& turn, const TaskHello& hello);
-  // A worker is gone again, before all were gathered.
+  // A worker is gone again before all were back.
   void on_gone(const Member& member) { reclaimed_.erase(member); }
-  // At each tick: goes on when all are there, or their time is up.
+  // At each tick: goes on when all tasks are back or their time is up.
   void advance(Turn& turn);
   // The pacer has the roster, and its ledger is known.
   void on_pacer_answer(Turn& turn);
   bool is_back(const Member& member) const { return reclaimed_.count(member) != 0; }
 
-  // Tasks that were told to end, by their names: that such a task is gone when the others are back is no loss.
+  // The names of tasks that were told to end. Such a task doesn't count as a loss if it is gone when the others are
+  // back.
   void note_told_to_end(const std::string& task) { told_to_end_.insert(task); }
   void note_joined(const std::string& task) { told_to_end_.erase(task); }
   void forget_told_to_end() { told_to_end_.clear(); }
@@ -79,7 +80,7 @@ class Reclaim {
 
   std::set<Member> reclaimed_;
   std::set<std::string> told_to_end_;
-  Instant workers_until_;  // then it goes on without those that aren't back
+  Instant workers_until_;  // after this the job goes on without the missing workers
 };
 
 }  // namespace disttrain::chiefd

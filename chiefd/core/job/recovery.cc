@@ -51,7 +51,7 @@ void Recovery::recover(Turn& turn, const Cause& cause, Loss loss) {
                  std::string(loss == Loss::kLink ? "a link failed" : "it was told to end") +
                      ", which counts as no loss: " + to_string(cause),
                  cause.task, cause.reason);
-  // Another loss while it recovers: what was reached before the first one is what it had come to.
+  // If the job was recovering already, the step that it had reached before the first loss counts.
   const std::optional<Rollback>& before = rollbacks_.current();
   rollbacks_.begin(Rollback{cause, before ? before->began : turn.now, before ? before->gathers_since : turn.now,
                             turn.now + back_off(rollbacks_.fruitless()),
@@ -70,7 +70,7 @@ void Recovery::roll_back(Turn& turn, Loss loss) {
   regathering_.regather(turn);
 }
 
-// Told, so that the next chief knows of it: Restart::recall().
+// The event is what Restart::recall() counts after a restart of the chief.
 std::size_t Recovery::count_loss(Turn& turn, const std::string& kind, const Cause& cause) {
   const std::size_t times = rollbacks_.note_loss(turn.now, setup_.config().job.restart_window);
   events_.tell(turn, kind, 2,
@@ -86,7 +86,7 @@ Error Recovery::too_many_losses(ErrorCode code, const Cause& cause, std::size_t 
                          std::to_string(setup_.config().job.max_restarts)};
 }
 
-// Nothing that belongs to it is of use any more.
+// Drops all state of the generation.
 void Recovery::drop_generation(Turn& turn) {
   checkpointing_.abandon(turn, "the job rolls back");
   folder_.stop_asking();

@@ -1,5 +1,5 @@
-// A rollback: a start with another generation. All shards are made anew, from one checkpoint, by whoever is there;
-// workers open the job anew; what belongs to the generation before is refused by its number.
+// A rollback: the job starts again with another generation. The connected ps tasks make all shards anew from one
+// checkpoint, and the workers open the job again. Messages of the former generation are refused by its number.
 #pragma once
 
 #include <cstddef>
@@ -39,12 +39,13 @@ class Recovery {
  public:
   explicit Recovery(JobParts& parts);
 
-  // Rolls back, or begins again where nothing was placed yet. Too many losses fail the job.
+  // Rolls back, or gathers again if nothing was placed yet. Too many losses fail the job.
   void recover(Turn& turn, const Cause& cause, Loss loss = Loss::kCounts);
-  // The current rollback begins; it has been counted, if it is for a loss.
+  // Begins the current rollback. If it is for a loss, the caller has counted that.
   void roll_back(Turn& turn, Loss loss = Loss::kCounts);
 
-  // How many there were within job.restart_window, this one too. Told, so that the next chief knows of it.
+  // Returns the losses within job.restart_window, this one included. Reports an event, so that a restarted chief counts
+  // it too.
   std::size_t count_loss(Turn& turn, const std::string& kind, const Cause& cause);
   Error too_many_losses(ErrorCode code, const Cause& cause, std::size_t times) const;
 

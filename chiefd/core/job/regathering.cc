@@ -49,8 +49,7 @@ void Regathering::explain(const std::string& shortage) {
   condition_.explain(to_string(rollbacks_.current()->cause) + "; " + shortage);
 }
 
-// Takes the same owners, in the processes that stand in their places now. After Timeouts::silent_ps it takes any ps
-// tasks.
+// Takes the same owners, as the processes that are connected now. After Timeouts::silent_ps it takes any ps tasks.
 bool Regathering::regather_ps(Turn& turn, std::string& problem) {
   const auto take_them = [&] {
     generation_.keep_owners(turn.tasks);
@@ -67,7 +66,7 @@ bool Regathering::regather_ps(Turn& turn, std::string& problem) {
   generation_.put_back(before, layout_before);
   const bool are_there = std::all_of(missing.begin(), missing.end(),
                                      [](const Awaited& awaited) { return awaited.what == AwaitedFor::kLink; });
-  // Two ps tasks that lost each other meet only in another generation.
+  // Two ps tasks that lost each other can only meet in another generation, so their broken link is forgotten.
   const bool lack_peers = are_there && std::none_of(missing.begin(), missing.end(), [&](const Awaited& awaited) {
                             return reachability_.is_cut_off(turn.tasks, *awaited.task);
                           });
@@ -75,7 +74,7 @@ bool Regathering::regather_ps(Turn& turn, std::string& problem) {
     links_.forget_peers();
     return take_them();
   }
-  // Nobody can take the place of what most workers don't reach: those that reach it train on.
+  // Most workers can't reach a ps that no other can replace: the workers that reach it train on.
   if (are_there && can_train_with(turn.tasks)) return take_them();
   problem = placed.error().message;
   return false;
@@ -96,8 +95,8 @@ bool Regathering::regather_workers(Turn& turn) {
     if (worker_losses_.is_too_often(id, turn.now) && !setup_.waits_for_lost()) {
       membership_.keep_out(turn, id, membership_.lost_too_often(worker_losses_.losses_of(id, turn.now)));
     } else if (!reachability_.reaches_owners(id)) {
-      // One that is prepared is asked again by invitations_.invite_again(). What another one answers says what it
-      // reaches by now.
+      // invitations_.invite_again() asks a prepared worker again. Any other worker is invited here, and its answer says
+      // which ps tasks it can't reach.
       if (!candidates_.is_prepared(task.member) && candidates_.may_be_asked(id, turn.now))
         invitations_.invite(turn, task.member);
     } else if (candidates_.is_prepared(task.member)) {
@@ -121,7 +120,8 @@ std::size_t Regathering::fewest_workers() const {
   return setup_.waits_for_lost() ? workers_.ranks().size() : setup_.least_workers();
 }
 
-// A ps may be back with less memory, and there may be more workers than before. Workers without memory stay out.
+// A ps may be back with less memory, and there may be more workers than before. Workers that the memory doesn't suffice
+// for stay out.
 bool Regathering::regather_memory(Turn& turn) {
   std::vector<Member> roster = workers_.roster().members;
   if (const Status placed = generation_.make_places(turn.tasks, fewest_workers(), roster.size()); !placed) {

@@ -1,5 +1,5 @@
-// The next generation of a job that recovers: its owners in whatever process they are now, or others; its workers; the
-// memory for them; the checkpoint to begin with.
+// Decides the next generation of a job that recovers: its owners (the same tasks, possibly as new processes, or
+// others), its workers, the memory for them, and the checkpoint to begin with.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class Regathering {
  public:
   explicit Regathering(JobParts& parts);
 
-  // kRegather: looks who is there, and goes on when that is enough.
+  // kRegather: goes on when enough tasks are connected.
   void regather(Turn& turn);
   std::vector<Awaited> missing_ps(const Tasks& tasks) const;
   std::vector<Awaited> missing_workers(const Tasks& tasks, Instant now) const;
@@ -41,10 +41,10 @@ class Regathering {
   bool regather_workers(Turn& turn);
   bool regather_memory(Turn& turn);
   void explain(const std::string& shortage);
-  // With the owners as they are: those workers suffice that reach all of them.
+  // The workers that reach all current owners suffice to train.
   bool can_train_with(const Tasks& tasks) const;
   bool is_ready(const Task& task, Instant now) const;
-  // Without so many it doesn't train.
+  // The job doesn't train with fewer workers.
   std::size_t fewest_workers() const;
   void find_restore(Turn& turn);
 

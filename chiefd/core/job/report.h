@@ -1,4 +1,4 @@
-// What a job tells of itself: its status, and whom it waits for. Only asks. See status.h and awaited.h.
+// A job's status, and the tasks that it waits for. Queries only. See status.h and awaited.h.
 #pragma once
 
 #include <cstdint>
@@ -41,12 +41,12 @@ class JobReport {
  public:
   explicit JobReport(const JobParts& parts);
 
-  // The newest step that the chief has heard of; while it recovers, what it had come to.
+  // See EventLog::reached().
   Step reached() const;
-  // Without tasks' own state: Cluster adds what Tasks knows.
+  // Without the state of the tasks: Cluster adds that.
   JobStatus status(Instant now) const;
   std::vector<Awaited> waits_for(const Tasks& tasks, Instant now) const;
-  // Who trains it now, who may not, and what fails beside it.
+  // How many workers train, which are kept out and why, which links are broken, and why no checkpoint can be taken.
   std::string training_reason(Instant now) const;
   std::string why_kept_out(TaskId task, Instant now) const;
   std::optional<std::uint64_t> reached_by(const Member& member, const Heartbeat& heartbeat) const;

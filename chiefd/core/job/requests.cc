@@ -87,7 +87,6 @@ void Requests::repeat_roster(Turn& turn) {
     turn.send(generation_.pacer().task, SetRoster{setup_.id, generation_.number(), workers_.roster()});
 }
 
-// The whole time, as if it had been asked now.
 void Requests::give_pacer_time(Turn& turn) {
   const bool is_asked = stage_.is(Stage::kSettle) || stage_.is(Stage::kReclaim);
   if (is_asked && stage_.awaits(generation_.pacer())) stage_.set_deadline(turn.now + setup_.answer_limit());

@@ -1,5 +1,5 @@
-// What tasks have been asked and haven't answered is asked again once they have a new connection. A task may get a
-// request twice by this; the second one changes nothing.
+// Repeats unanswered requests to a task that has a new connection. The task may get a request twice; the second changes
+// nothing.
 #pragma once
 
 #include "chiefd/core/job/turn.h"
@@ -27,14 +27,14 @@ class Requests {
  public:
   explicit Requests(JobParts& parts);
 
-  // A member that we know has a new connection.
+  // A known member has a new connection.
   void on_reconnect(Turn& turn, const TaskHello& hello);
-  // Fences and, of the pacer, the roster. In the order of Membership::lose().
+  // Repeats fences, and for the pacer the roster, in the order of Membership::lose().
   void repeat_to_ps(Turn& turn, const Member& ps);
   void repeat_in_training(Turn& turn, const Member& member);
-  // The pacer is asked for the roster that is in force, unless that is being written and comes by itself.
+  // Sends the pacer the current roster again, unless its record isn't durable yet: then it follows by itself.
   void repeat_roster(Turn& turn);
-  // It has the whole time again, as if it had been asked now.
+  // Gives the pacer the full time to answer again.
   void give_pacer_time(Turn& turn);
 
  private:

@@ -33,21 +33,21 @@ void Restart::recall(Instant now, const std::deque<EventRecord>& events, const E
     if (event.job != setup_.id) continue;
     const std::optional<Duration> known_age = age_of(event, clocks);
     const Duration age = known_age.value_or(Duration::zero());
-    // A loss of unknown age doesn't count: else a clock that was set back would end a job for losses of long ago.
+    // A loss of unknown age doesn't count: else a clock that was set back would fail a job for old losses.
     recall_one(now, event, age, known_age && age <= window, is_step_known);
-    // Until it has heard of the job's pacer a chief knows but its own checkpoints.
+    // Until a restarted chief has heard the job's pacer, it knows only the steps of checkpoints.
     if (event.kind == kTakenUp) is_step_known = false;
     if (event.kind == kReclaimed || event.kind == kRolledBack) is_step_known = true;
   }
 }
 
-// What was lost, and not gone on from, is a rollback that this chief ends.
+// A loss without a later kRolledBack event is a rollback that this chief has to end.
 void Restart::recall_one(Instant now, const EventRecord& event, Duration age, bool counts, bool is_step_known) {
   const std::string& kind = event.kind;
   const bool is_running = kind == to_string(JobState::kRunning);
   if (counts && (kind == kLossCounted || kind == kLostAtStart))
     rollbacks_.note_loss(now - age, setup_.config().job.restart_window);
-  // Where it is gone, or another process, it left.
+  // If this task is gone or another process, it left in good order.
   if (kind == kTaskLeaves) reclaim_.note_told_to_end(event.task);
   if (kind == kTaskJoined) reclaim_.note_joined(event.task);
   if (kind == kLossCounted || kind == kRollsBack) {
@@ -63,7 +63,6 @@ void Restart::recall_one(Instant now, const EventRecord& event, Duration age, bo
   if (kind == kCheckpointTaken || (is_running && !schedule_.has_begun())) schedule_.begin(now - age);
 }
 
-// Its end was decided, whether its tasks have heard of that or not.
 void Restart::recall_end(const EndRecord& end) {
   generation_.restore_number(end.generation);
   progress_.recall(end);
@@ -84,7 +83,8 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
   if (!schedule_.has_begun()) schedule_.begin(turn.now);
   if (journaled.described) generation_.describe(*journaled.described);
   generation_.restore_number(record.generation);
-  // At least. A checkpoint of a generation before may be beyond it: damaged, it wasn't gone on from.
+  // At least this step. A checkpoint of an earlier generation doesn't count: it may be beyond, but damaged, so that the
+  // job went on from an older one.
   const std::optional<CheckpointRecord>& newest = journaled.checkpoint;
   const bool is_of_this = newest && newest->generation == record.generation;
   progress_.take_up(is_of_this ? newest->step : record.restore_step, record.before);
@@ -94,7 +94,7 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
     condition_.end_for(journaled.reason);
   generation_.init_from(record.init_path);
   if (!record.init_path.empty())
-    turn.folder_work(setup_.id, turn.next_ticket(), FindInit{record.init_path});  // keeps it from being removed
+    turn.folder_work(setup_.id, turn.next_ticket(), FindInit{record.init_path});  // so that it isn't removed
   if (record.generation.value == 0) rollbacks_.end();                             // nothing was placed yet
   if (setup_.waits_for_lost()) workers_.fix_ranks(record.roster.members);
   if (!journaled.is_training && condition_.is_stopping())
@@ -109,7 +109,7 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
   take_up_generation(turn, journaled);
 }
 
-// The tasks go on with what they hold; the chief waits until they have said hello.
+// The tasks go on with what they hold. The chief waits for their hellos.
 void Restart::take_up_generation(Turn& turn, const JournaledJob& journaled) {
   condition_.note_opened();
   workers_.take_up(journaled.roster);
@@ -120,7 +120,8 @@ void Restart::take_up_generation(Turn& turn, const JournaledJob& journaled) {
     return ending_.fail(turn, status.error(), std::nullopt);
   progress_.moved(turn.now);
   events_.tell(turn, kTakenUp, 1, "a new chief waits for the job's tasks");
-  // It was lost already. The generation that was to come may be written, and the rollback counted with it.
+  // The rollback was under way: the next generation's record may be written, with this rollback in its count.
+  // roll_back() counts it again.
   if (!journaled.is_training && rollbacks_.count() > 0) rollbacks_.set_count(rollbacks_.count() - 1);
   if (rollbacks_.current() && !condition_.is_stopping()) return recovery_.roll_back(turn);
   reclaim_.begin(turn);

@@ -1,7 +1,7 @@
-// A new chief finds the job in its journal: what former chiefs told of it, and where it goes on.
+// A restarted chief finds the job in its journal, and decides where the job goes on.
 //
 //   the journal has                               the job
-//   its end                                       closes: its tasks may not have heard of that
+//   its end                                       closes: its tasks may not have heard of the end
 //   no generation that trains, and no rollback    gathers its tasks again: no step is lost by that
 //   a rollback that wasn't done                   rolls back
 //   a generation that trains                      waits for its tasks (reclaim.h)
@@ -37,12 +37,12 @@ class Restart {
  public:
   explicit Restart(JobParts& parts);
 
-  // Losses count on, for a loop that kills the chief too must end. Before take_up(). `clocks`: now, as those of the
-  // events.
+  // Counts former losses on: a loss that also kills the chief must not repeat without end. Call before take_up().
+  // `clocks`: the current time, on the clocks that events are stamped with.
   void recall(Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks);
-  // What an ended job had come to.
+  // Restores the figures of a job that has ended.
   void recall_end(const EndRecord& end);
-  // A job that a former chief ran.
+  // Takes over a job that a former chief ran.
   void take_up(Turn& turn, const JournaledJob& journaled);
 
  private:

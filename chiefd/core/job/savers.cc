@@ -7,7 +7,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// Until the attempt begins that a client asked for.
+// How long a client waits for an attempt to begin.
 constexpr int kLongestWait = 20;  // heartbeat timeouts
 
 }  // namespace

@@ -21,9 +21,10 @@ class Savers {
   explicit Savers(JobParts& parts);
 
   bool is_any() const { return !clients_.empty(); }
-  // A client asks. It is answered when the checkpoint is there.
+  // A client asks for a checkpoint. It is answered when the checkpoint is taken.
   void save(Turn& turn, ClientId client);
-  // At each tick. A client waits for the attempt to begin, through a short pause too, but not for ever.
+  // At each tick: refuses the clients if no attempt has begun for 20 heartbeat timeouts. They wait through a short
+  // pause.
   void review(Turn& turn);
   void answer(Turn& turn, const CheckpointSaved& saved);
   void refuse(Turn& turn, ErrorCode code, const std::string& why);
@@ -37,7 +38,7 @@ class Savers {
   Checkpointing& checkpointing_;
 
   std::vector<ClientId> clients_;
-  Instant until_;  // they wait, if no attempt begins before
+  Instant until_;  // the clients wait until then if no attempt begins
 };
 
 }  // namespace disttrain::chiefd

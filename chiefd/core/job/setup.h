@@ -1,4 +1,4 @@
-// What a job is made with, and what follows from that alone. Constant but for the timeouts, which the operator may
+// The inputs of a job, and what follows from them alone. All are constant except the timeouts, which the operator may
 // change while the chief runs.
 #pragma once
 
@@ -17,15 +17,16 @@ namespace disttrain::chiefd {
 struct JobSetup {
   JobId id;
   Submission submission;
-  const Timeouts& timeouts;  // the cluster's, which outlive the job
+  const Timeouts& timeouts;  // the cluster's; they outlive the job
   std::uint32_t credits = 4;
-  std::uint32_t listed_workers = 0;  // of the cluster file: the shards' memory is made for so many
-  bool takes_unlisted = false;       // and for some more
-  std::uint64_t seed = 0;            // of the channels' secrets
-  JournalId journal{};               // of the marks in checkpoint folders
+  std::uint32_t listed_workers = 0;  // in the cluster file: the shards get memory for that many
+  bool takes_unlisted = false;       // workers not in the file may join: memory for some more
+  std::uint64_t seed = 0;            // for the channels' secrets
+  JournalId journal{};               // for the marks in checkpoint folders
 
   const JobConfig& config() const { return submission.config; }
-  // For a worker that is asked what the job is; later tasks get resolved_config() of step_targets.h.
+  // For a worker that is asked to describe the job. Once it is described, tasks get resolved_config() of
+  // step_targets.h.
   SharedJobConfig shared_config() const { return std::make_shared<const JobConfig>(config()); }
   const std::string& name() const { return config().job.name; }
   bool takes_checkpoints() const { return !config().checkpoint.directory.empty(); }
@@ -34,17 +35,16 @@ struct JobSetup {
   bool is_sync() const { return config().train.mode == Mode::kSync; }
   std::size_t least_workers() const { return std::max<std::size_t>(config().job.min_workers, 1); }
 
-  // The limit for an answer that costs a ps no time. A task that hears nothing of the chief for Timeouts::silent_ps
-  // opens its connection anew and is asked again. An answer that is still missing then has another cause than the
-  // connection.
+  // The limit for an answer that costs a ps no time. A task that doesn't hear the chief for Timeouts::silent_ps
+  // reconnects and is asked again. So an answer that is still missing after the limit isn't the connection's fault.
   Duration answer_limit() const { return timeouts.silent_ps + timeouts.silent; }
 };
 
-// What a task's going counts as.
+// How the loss of a task counts.
 enum class Loss {
   kCounts,  // for job.max_restarts
   kLeft,    // it was told to end
-  kLink,    // it lives, but can't reach another task
+  kLink,    // the task lives, but can't reach another task
 };
 
 }  // namespace disttrain::chiefd

@@ -1,4 +1,4 @@
-// The stage that a job is at, and whom it waits for there, until when. Every wait has a deadline.
+// The stage of a job, the members that it waits for, and the deadline. Every wait has a deadline.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ class StageWait {
  public:
   Stage at() const { return stage_; }
   bool is(Stage stage) const { return stage_ == stage; }
-  // Changes nothing else: who was awaited, and the deadline, stay until they are set anew.
+  // Changes only the stage: the awaited members and the deadline stay until they are set anew.
   void enter(Stage stage) { stage_ = stage; }
 
   // These members owe an answer, until the deadline.
@@ -48,7 +48,7 @@ class StageWait {
   // True when this was the last answer that was due.
   bool answered(const Member& member) { return awaited_.erase(member) > 0 && awaited_.empty(); }
 
-  // When the wait began. In kTrain: for a leaver's checkpoint, or for the end of a step.
+  // When the wait began. In kTrain: the wait for a leaver's checkpoint or for the end of a step.
   Instant since() const { return since_; }
   void wait_since(Instant since) { since_ = since; }
 
@@ -59,7 +59,8 @@ class StageWait {
   void clear_deadline() { deadline_.reset(); }
   void postpone_deadline(Duration by);
 
-  // What this stage waits for: the record of the generation or of the end, or the answer of the checkpoint folder.
+  // The ticket that this stage waits for: of the generation's or the end's record, or of the work on the checkpoint
+  // folder.
   Ticket ticket() const { return ticket_; }
   void set_ticket(Ticket ticket) { ticket_ = ticket; }
 

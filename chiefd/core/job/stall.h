@@ -1,5 +1,5 @@
-// A job that trains and makes no steps: a fence that is late, or a step. Who is to blame is who works longest, or the
-// ps tasks where all wait for an answer.
+// Detects a training job that stands still: a fence or a step is late. The worker that is longest in a phase of its own
+// is to blame. If all workers wait for an answer, the pacer is.
 #pragma once
 
 #include "chiefd/core/job/turn.h"
@@ -25,7 +25,7 @@ class Stall {
  public:
   explicit Stall(JobParts& parts);
 
-  // At each tick of a job that trains: recovers, or fails the job, where it stands still for too long.
+  // At each tick of a training job: recovers from a late fence, or fails a job that has made no step for too long.
   void check(Turn& turn);
 
  private:

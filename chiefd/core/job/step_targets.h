@@ -10,14 +10,13 @@
 
 namespace disttrain::chiefd {
 
-// What the pacer counts to: the steps of the configuration; in sync over whole data sets those that the epochs make.
-// 0: no limit.
+// The step that the pacer counts to: train.steps, in sync without sharding also limited by train.epochs. 0: no limit.
 std::uint64_t effective_steps(const JobSetup& setup, const GenerationPlan& generation);
 
-// What every task that trains goes by: the configuration with the effective number of steps.
+// The configuration that the training tasks get: the job's, with effective_steps().
 SharedJobConfig resolved_config(const JobSetup& setup, const GenerationPlan& generation);
 
-// For the status: where the job will end, as far as that is known. 0: not known.
+// For the status: the step at which the job will end. 0: not known.
 std::uint64_t steps_target(const JobSetup& setup, const GenerationPlan& generation, const Progress& progress,
                            const Workers& workers);
 

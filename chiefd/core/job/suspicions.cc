@@ -25,12 +25,11 @@ Suspicions::Suspicions(JobParts& parts)
 void Suspicions::on_task_failed(Turn& turn, const Member& from, const TaskFailed& failed) {
   if (condition_.has_ended() || stage_.is(Stage::kClose) || stage_.is(Stage::kQueued)) return;
   const Error error{failed.code, failed.reason};
-  // A description belongs to no generation. What is said of one that is over may come at any time, and is about
-  // nothing.
+  // A description belongs to no generation. Reports about a former generation may come at any time and are ignored.
   if (stage_.is(Stage::kDescribe) && failed.generation.value == 0 && stage_.awaits(from))
     return ending_.fail(turn, error, from.task);
   if (refuses_to_join(turn, from, failed)) return;
-  // What fails while a generation is given up fails because of that.
+  // While a generation is given up, tasks fail because of that.
   const bool is_giving_up = stage_.is(Stage::kRegather) || stage_.is(Stage::kFind) || stage_.is(Stage::kGeneration) ||
                             stage_.is(Stage::kFolder) || stage_.is(Stage::kInit);
   if (!members_.uses(from) || failed.generation != generation_.number() || is_giving_up) return;
@@ -40,13 +39,13 @@ void Suspicions::on_task_failed(Turn& turn, const Member& from, const TaskFailed
     if (may_pass(failed.code)) return recovery_.recover(turn, {from.task, failed.reason});
   }
   if (failed.code != ErrorCode::kUnavailable) return ending_.fail(turn, error, from.task);
-  // It may have lost another task of the job: that one is the root cause then.
+  // The task may have lost another task of the job. Then that other task is the root cause.
   if (!suspicions_.try_emplace(from, Suspicion{error, turn.now}).second) return;
   for (const Member& member : members_.all())
     if (member != from) turn.tasks.accuse(member.task, turn.actions);
 }
 
-// A worker that was to join doesn't: the others do without it.
+// A worker that was to join failed: the job goes on without it.
 bool Suspicions::refuses_to_join(Turn& turn, const Member& from, const TaskFailed& failed) {
   const bool is_invited = failed.generation.value == 0 && candidates_.end_invitation(from);
   const bool is_joining = failed.generation == generation_.number() && workers_.is_joining(from);
@@ -57,8 +56,8 @@ bool Suspicions::refuses_to_join(Turn& turn, const Member& from, const TaskFaile
   return true;
 }
 
-// A ps that couldn't create its shards: its disk may do better the next time, and the folder, which was the right one
-// before, may come back; max_restarts bounds it.
+// A ps couldn't create its shards. Its disk may recover, and a folder that an earlier generation used may come back.
+// max_restarts bounds the attempts.
 bool Suspicions::may_pass(ErrorCode code) const {
   if (!setup_.takes_checkpoints()) return false;
   return code == ErrorCode::kFailed ||
@@ -66,7 +65,7 @@ bool Suspicions::may_pass(ErrorCode code) const {
 }
 
 void Suspicions::review(Turn& turn) {
-  // A ps that is silent, or not back yet, may explain them; but if that returns, the complaints stand.
+  // A ps that is silent or not back yet may explain the complaints. They stand if that ps returns.
   if (pauses_.is_any_silent() || (stage_.is(Stage::kReclaim) && !stage_.awaits_anyone())) return;
   for (const auto& [from, suspicion] : std::map(suspicions_)) {
     if (!is_settled(turn, from, suspicion.since)) continue;
@@ -88,8 +87,8 @@ bool Suspicions::judge(Turn& turn, const Member& from, const std::string& why) {
     recovery_.recover(turn, {std::nullopt, text}, Loss::kLink);
     return true;
   }
-  // All are well but the one that complains: it may do better as another member, or with others. Of a ps that has
-  // lost another one, a chief that was away hears too late which of them was gone: none is blamed.
+  // All are healthy except the task that complains: it may work as another member, or with others. If a ps complains,
+  // no task is blamed: a chief that was away can't tell which of two ps tasks was gone.
   if (workers_.is_taking_part(from) && stage_.is(Stage::kTrain)) {
     membership_.lose(turn, from, why);
     return false;
@@ -103,12 +102,12 @@ bool Suspicions::judge(Turn& turn, const Member& from, const std::string& why) {
 
 // All others have been heard since, or the time for that is up.
 bool Suspicions::is_settled(const Turn& turn, const Member& from, Instant since) const {
-  // A tick and a heartbeat may lie between a silence and its being known.
+  // The chief may notice a silence up to a tick and a heartbeat late.
   if (turn.now - since >= setup_.timeouts.silent + 2 * setup_.timeouts.interval) return true;
   const std::vector<Member> all = members_.all();
   return std::all_of(all.begin(), all.end(), [&](const Member& member) {
     const Task* task = turn.tasks.find(member.task);
-    // None: a former chief knew it, and nothing is heard of it.
+    // No task: only a former chief knew it.
     if (member == from || task == nullptr || task->member != member || workers_.is_lost(member)) return true;
     return task->connected && task->last_heard > since;
   });

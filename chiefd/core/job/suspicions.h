@@ -1,5 +1,10 @@
-// Tasks that fail, and whom to blame. A task that says it failed because another can't be reached names a victim, maybe
-// itself: all others are probed, and until each has been heard since, or is lost, or the time is up, nobody is blamed.
+// Tasks that report a failure, and which task to blame. A task that can't reach another one may be the victim or the
+// cause. So the chief probes all other tasks, and blames none until each has been heard since, is lost, or the time is
+// up.
+//
+//   1. worker/0 reports that it lost ps/1. The chief probes all other tasks and waits.
+//   2. ps/1 is found lost: the job recovers from the loss of ps/1, and the report is void.
+//   3. Else all others have answered: worker/0 is the one to go.
 #pragma once
 
 #include <map>
@@ -60,7 +65,7 @@ class Suspicions {
   CheckpointFolder& folder_;
   Ending& ending_;
 
-  std::map<Member, Suspicion> suspicions_;  // by who said so: nobody says it twice
+  std::map<Member, Suspicion> suspicions_;  // by the task that reported; only its first report counts
 };
 
 }  // namespace disttrain::chiefd

@@ -9,7 +9,8 @@
 namespace disttrain::chiefd {
 namespace {
 
-// A silent ps is waited for as long as a rollback would cost, within these.
+// The job waits for a silent ps as long as the training that a rollback would lose, but at least Timeouts::silent_ps
+// and at most this long.
 constexpr int kMostPatience = 60;  // heartbeat timeouts
 
 // The generation may have applied steps that are in no checkpoint.
@@ -61,11 +62,11 @@ void TaskLosses::lose_worker(Turn& turn, const Finding& finding, Loss loss) {
   if (stage_.is(Stage::kReclaim)) {
     if (finding.was_told_to_end) reclaim_.note_told_to_end(to_string(member.task));
     if (stage_.awaits_anyone()) return membership_.lose(turn, member, finding.why, loss);
-    return reclaim_.on_gone(member);  // seen when all are gathered
+    return reclaim_.on_gone(member);  // advance() sees it when the others are back
   }
   if (!has_trained(stage_.at())) return recovery_.recover(turn, {member.task, finding.why}, loss);
   workers_.mark_lost(member);
-  // The last cut doesn't wait for its marks.
+  // The last cut must not wait for the lost worker's marks.
   if (stage_.is(Stage::kSettle) || stage_.is(Stage::kFinalCut)) {
     std::vector<Member> others = workers_.roster().members;
     std::erase(others, member);

@@ -1,6 +1,6 @@
-// A task of a job is silent or gone: what that means at each stage. A silent ps is waited for, with the workers paused,
-// for as long as a rollback would cost. A ps that is lost costs a rollback (recovery.h); a worker costs itself alone
-// (membership.h).
+// Handles a silent or lost task of a job at each stage. For a silent ps the workers pause and the job waits, for about
+// as long as the training that a rollback would lose. A lost ps costs a rollback (recovery.h). A lost worker costs only
+// itself (membership.h).
 #pragma once
 
 #include "chiefd/core/job/setup.h"
@@ -31,7 +31,7 @@ class TaskLosses {
   explicit TaskLosses(JobParts& parts);
 
   void on_loss(Turn& turn, const Finding& finding);
-  // At each tick: a ps has been silent for too long. True: the job recovers from that.
+  // At each tick: recovers if a ps has been silent for too long. True: it does.
   bool check_silence(Turn& turn);
 
  private:

@@ -53,10 +53,10 @@ void TrainingRun::on_roster_applied(Turn& turn, const RosterApplied& applied) {
   const Member& pacer = generation_.pacer();
   if (stage_.is(Stage::kRoster) && stage_.answered(pacer)) return launch_.start_training(turn);
   if (stage_.is(Stage::kSettle) && stage_.answered(pacer)) return final_checkpoint_.take(turn);
-  // An answer to the chief before may still be under way: the tasks aren't together yet.
+  // In kReclaim only the awaited answer counts: an answer to the former chief may still be under way.
   const bool is_reclaimed = stage_.is(Stage::kReclaim) && stage_.awaits(pacer);
   if ((!stage_.is(Stage::kTrain) && !is_reclaimed) || loans_.is_allowed()) return;
-  // The open step begins anew with this roster: what it takes is what the ledger lacks now.
+  // The open step begins anew with this roster. It takes records that the ledger lacks now.
   loans_.allow();
   if (is_reclaimed)
     reclaim_.on_pacer_answer(turn);
@@ -65,19 +65,19 @@ void TrainingRun::on_roster_applied(Turn& turn, const RosterApplied& applied) {
   loans_.lend(turn);
   quorum_.check(turn);
   invitations_.invite_all(turn);
-  // Asked for while the chief before, or nobody, could carry it out.
+  // A client asked for the stop when the chief couldn't carry it out yet, or asked the former chief.
   if (condition_.is_stopping() && stage_.is(Stage::kTrain) && !stage_.deadline()) return ending_.end_steps(turn);
   check_end(turn);
 }
 
 void TrainingRun::on_worker_finished(Turn& turn, const Member& from, const WorkerFinished& finished) {
   worker_figures_.note_steps(from, finished.steps);
-  // Its part isn't done: the others, or its successor, go on with it.
+  // The worker leaves before its part is done. The others or its successor go on with it.
   if (workers_.was_told_to_stop(from) && !condition_.is_stopping()) return workers_.note_stopped(from);
   if (!workers_.finish(from)) return;
   loans_.forget(from);
   check_end(turn);
-  // A synchronous job that is stopped: the others may be within a step that this one won't take part in.
+  // In a synchronous job that is being stopped, the others may be within a step that this worker won't take part in.
   if (stage_.is(Stage::kTrain) && condition_.is_stopping() && setup_.is_sync() && !workers_.unfinished().empty()) {
     std::vector<Member> others = workers_.roster().members;
     std::erase(others, from);
@@ -85,12 +85,11 @@ void TrainingRun::on_worker_finished(Turn& turn, const Member& from, const Worke
   }
 }
 
-// All have finished, or nobody is left and nothing is left to do.
 void TrainingRun::check_end(Turn& turn) {
   if (!stage_.is(Stage::kTrain) || !workers_.unfinished().empty()) return;
   if (condition_.is_stopping()) return ending_.on_all_finished(turn);
   const bool has_leases = setup_.config().data.sharding == Sharding::kLease;
-  // What a lost worker left behind needs somebody who takes it.
+  // Work that a lost worker left needs another worker.
   if (has_leases ? loans_.is_complete() : (progress_.report().finished || workers_.has_living()))
     ending_.on_all_finished(turn);
 }

@@ -1,4 +1,4 @@
-// What a machine gets for one step of the core: the time, the tasks, and where its actions go. Lives for that step.
+// The context of one step of the core: the time, the tasks, and the list that actions go to. Lives for that step.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct Turn {
     actions.push_back(Persist{next_ticket(), std::move(record)});
     return last_ticket;
   }
-  // Nothing goes to a task whose connection is away: see Tasks::send().
+  // A task without a connection is sent nothing: see Tasks::send().
   void send(TaskId task, ToTask message) { tasks.send(Send{task, std::move(message)}, actions); }
   void send_to(const std::vector<Member>& members, const ToTask& message) {
     for (const Member& member : members) send(member.task, message);

@@ -1,5 +1,5 @@
-// When members of a job were last seen to get on with what takes long: a restore, a data set. Only asks. Limits for
-// such work count from then (Heartbeat::work).
+// When members of a job last made progress with long work, such as a restore or reading a data set (Heartbeat::work).
+// Limits for such work count from then. Queries only.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,9 @@ class WorkClock {
  public:
   explicit WorkClock(const JobParts& parts);
 
-  // Instant(): it wasn't seen to.
+  // Instant(): no progress was seen.
   Instant worked_at(const Tasks& tasks, const Member& member) const;
-  // The newest of these.
+  // The newest worked_at() of the members.
   template <typename Members>
   Instant newest_work(const Tasks& tasks, const Members& members) const {
     Instant newest;

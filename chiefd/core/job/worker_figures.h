@@ -1,4 +1,4 @@
-// What workers tell of their own steps, for the status.
+// What workers report about their own steps, for the status.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class WorkerFigures {
   void end_warmup(const Member& worker, const PhaseTimes& times) { warmup_times_.try_emplace(worker, times); }
   void forget(const Member& worker);
 
-  // As it last said; 0 before it did.
+  // As the worker last reported; 0 before the first report.
   std::uint64_t steps_of(const Member& worker) const;
-  // Of its phase times those since the end of warm-up.
+  // The part of the worker's phase times since the end of warm-up.
   PhaseTimes measured_times(const Member& worker, PhaseTimes times) const;
 
  private:

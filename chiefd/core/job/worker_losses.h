@@ -1,5 +1,5 @@
 // How often each worker was lost lately. A worker that is lost more than job.max_restarts times within
-// job.restart_window isn't taken back. By its place, whichever process it was.
+// job.restart_window isn't taken back. Losses count for the task id, whichever process it was.
 #pragma once
 
 #include <algorithm>
@@ -18,16 +18,17 @@ class WorkerLosses {
  public:
   explicit WorkerLosses(const JobSetup& setup) : setup_(setup) {}
 
-  // `worker` by its name, as events have it.
+  // `worker`: the task's name, as in events.
   void note_lost(const std::string& worker, Instant at) { lost_[worker].note(at, window()); }
-  // Removed for a link: it counts for the pause, and not for job.max_restarts.
+  // The worker was removed for a broken link. This counts for must_wait(), not for job.max_restarts.
   void note_unlinked(TaskId worker, Instant at) { unlinked_[worker].note(at, window()); }
 
   std::size_t losses_of(TaskId worker, Instant now) const;
   bool is_too_often(TaskId worker, Instant now) const {
     return losses_of(worker, now) > setup_.config().job.max_restarts;
   }
-  // Before a worker that is there since `joined` is taken back: none after its first loss, then longer each time.
+  // True: the worker, connected since `joined`, isn't taken back yet. It doesn't wait after its first loss, and longer
+  // after each further one.
   bool must_wait(TaskId worker, Instant joined, Instant now) const;
 
  private:

@@ -55,7 +55,7 @@ void Workers::drop_generation() {
   told_to_stop_.clear();
   stopped_.clear();
   lost_clocks_.clear();
-  // Who was silent and is back may be of the next generation.
+  // A worker that was silent and is back may be in the next generation.
   lost_.clear();
 }
 

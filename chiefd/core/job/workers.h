@@ -1,9 +1,9 @@
-// The workers of a job's generation: who is in the roster, who was lost, who has finished. Pure bookkeeping;
-// membership.h decides who joins and who is lost.
+// The workers of a job's generation: which are in the roster, lost or finished. Pure bookkeeping; membership.h decides
+// which worker joins and which is lost.
 //
 //   roster: worker/0, worker/1, worker/2      all() the same, all unfinished
-//   worker/1 is lost                          lost() has it; the roster is another one, without it
-//   worker/1 comes back as another process    it is joining until it has opened its channels; in the roster at once
+//   worker/1 is lost                          it is in lost(), and the next roster is without it
+//   worker/1 comes back as another process    in the roster at once; in joining() until its channels are open
 #pragma once
 
 #include <map>
@@ -22,65 +22,65 @@ class Workers {
   // ---- the roster
   const Roster& roster() const { return roster_; }
   bool is_in_roster(const Member& member) const;
-  // Those of the roster that aren't lost, by rank.
+  // The workers of the roster that aren't lost, by rank.
   std::vector<Member> living() const;
   bool has_living() const;
-  // Chosen for the next generation: version 1.
+  // Chooses the roster of the next generation, version 1.
   void choose(std::vector<Member> members);
   void choose_members(std::vector<Member> members) { roster_.members = std::move(members); }
-  // Another version of the roster.
+  // Makes the next version of the roster.
   const Roster& change(std::vector<Member> members);
-  // Who has which rank, where a lost worker's rank waits for it (job.on_worker_loss = "wait"). Else none.
+  // The worker of each rank, if a lost worker's rank waits for it (job.on_worker_loss = "wait"). Else empty.
   const std::vector<TaskId>& ranks() const { return ranks_; }
   void fix_ranks(const std::vector<Member>& members);
 
   // ---- the generation
-  // All that were in a roster of this generation, the lost ones too.
+  // All workers that were in a roster of this generation, lost ones included.
   const std::vector<Member>& all() const { return all_; }
   bool is_taking_part(const Member& member) const;  // in all(), and not lost
-  // The roster that was chosen is the generation's.
+  // Makes the chosen roster the generation's.
   void use_roster() { all_ = roster_.members; }
   void begin_generation();
   void begin_training();
   void drop_generation();
-  // As a former chief left the generation.
+  // Takes over the roster that a former chief left.
   void take_up(const Roster& roster);
 
   // ---- each one
   const std::set<Member>& unfinished() const { return unfinished_; }
   bool is_unfinished(const Member& member) const { return unfinished_.count(member) != 0; }
-  // False: it had finished.
+  // False: the worker had finished before.
   bool finish(const Member& member) { return unfinished_.erase(member) > 0; }
 
   const std::set<Member>& lost() const { return lost_; }
   bool is_lost(const Member& member) const { return lost_.count(member) != 0; }
-  // Its part isn't done.
+  // Marks the worker as lost; its part stays unfinished.
   void mark_lost(const Member& member) { lost_.insert(member); }
-  // It neither joins nor leaves any more. True: it had finished.
+  // The worker is lost, and neither joins nor leaves any more. True: it had finished.
   bool lose(const Member& member);
-  // Own steps that a lost worker had done, by what shards say.
+  // The own steps that a lost worker had done, as shards reported.
   const std::map<TaskId, Step>& lost_clocks() const { return lost_clocks_; }
   void note_lost_clock(TaskId worker, Step clock);
-  // The incarnation was lost before, and another one of its task is lost now: nothing is heard of it any more.
+  // The earlier lost incarnations of this worker's task. The chief won't hear of them again.
   std::vector<Member> predecessors_of(const Member& worker) const;
   void forget(const Member& member);
 
-  // In the roster since then, and hasn't opened its channels yet.
+  // The workers that are in the roster but haven't opened their channels yet, and since when.
   const std::map<Member, Instant>& joining() const { return joining_; }
   bool is_joining(const Member& member) const { return joining_.count(member) != 0; }
   void join(const Member& member, Instant now);
   void join_again(const Member& member, Instant now) { joining_[member] = now; }
-  // True: it was joining.
+  // True: the worker was joining.
   bool has_joined(const Member& member) { return joining_.erase(member) > 0; }
   void postpone_joins(Duration by);
 
-  // Was told to stop, because it leaves. True: that is new.
+  // The worker is told to stop, because it leaves. True: it wasn't told before.
   bool tell_to_stop(const Member& member) { return told_to_stop_.insert(member).second; }
   bool was_told_to_stop(const Member& member) const { return told_to_stop_.count(member) != 0; }
   void note_stopped(const Member& member) { stopped_.insert(member); }
   bool has_stopped(const Member& member) const { return stopped_.count(member) != 0; }
 
-  // Evaluates while the job trains.
+  // The worker that evaluates while the job trains.
   const std::optional<Member>& evaluator() const { return evaluator_; }
   void let_evaluate(std::optional<Member> worker) { evaluator_ = worker; }
 
