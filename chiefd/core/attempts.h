@@ -1,5 +1,4 @@
-// One attempt at a checkpoint, as the chief sees it: the folder is made, each ps has room, the shards cut, their files
-// are written, the manifest makes them a checkpoint. One attempt at a time.
+// The chief's state of one attempt to take a checkpoint. job/checkpointing.h has the phases.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +18,19 @@ struct Attempt {
   enum class Phase { kBegin, kPrepare, kCut, kCommit };
   std::uint64_t number = 0;
   Phase phase = Phase::kBegin;
-  Ticket ticket;          // of the folder's work
-  std::set<Member> owed;  // kPrepare: of whom an answer is due
-  std::string folder;     // its own; from kPrepare on
-  Step at;                // sync: the step that is wanted; 0 = now
-  bool holds = false;     // the last that is seen of its generation: nothing is applied after the cut
+  Ticket ticket;          // of the FolderWork under way
+  std::set<Member> owed;  // kPrepare: the ps tasks that haven't answered
+  std::string folder;     // the attempt's own; set from kPrepare on
+  Step at;                // sync: the step to cut at; 0: now
+  bool holds = false;     // the shards apply nothing after the cut
   std::map<ShardId, ShardWritten> written;
   Instant began;
   Instant commit_began;
   Instant deadline;
 };
 
-// Why the shards' copies don't make one checkpoint: they must hold the same complete pushes of every living worker
-// (I10, I17). None: they do.
+// Why the shards' copies don't make one checkpoint: all must hold the same complete pushes of every living worker (I10,
+// I17). None: they do.
 std::optional<std::string> difference(const std::map<ShardId, ShardWritten>& written,
                                       const std::vector<Member>& living);
 

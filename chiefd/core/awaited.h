@@ -1,4 +1,4 @@
-// What a job waits for, task by task. Sentences are made from this; nobody needs to read it out of a sentence.
+// What a job waits for, task by task. Programs read this value; the sentences of the status are made from it.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 namespace disttrain::chiefd {
 
 enum class AwaitedFor : std::uint8_t {
-  kHello,        // it isn't there: a process has to take its place
-  kHeartbeat,    // it is silent
-  kLink,         // the chief hears it, but it can't reach a task that it needs, or most workers can't reach it
-  kDescription,  // it reads the data and builds the model
-  kShards,       // it makes its shards
-  kOpen,         // it opens the job
+  kHello,        // the task isn't connected: a process has to say hello
+  kHeartbeat,    // the task is silent
+  kLink,         // the task can't reach a task that it needs, or most workers can't reach it
+  kDescription,  // the worker reads the data and builds the model
+  kShards,       // the ps makes its shards
+  kOpen,         // the worker opens the job
   kRoster,       // the pacer takes the roster
-  kReport,       // the pacer says how far the job is
-  kCheckpoint,   // it was told to end, and its shards are saved first
-  kStepEnd,      // the job is being stopped, and it ends the step that it is in
+  kReport,       // the pacer reports the job's step
+  kCheckpoint,   // the ps was told to end, and its shards are saved first
+  kStepEnd,      // the job is being stopped, and the worker finishes its step
   kEvaluation,
   kClose,
 };
@@ -29,10 +29,10 @@ enum class AwaitedFor : std::uint8_t {
 const char* to_string(AwaitedFor what);
 
 struct Awaited {
-  std::optional<TaskId> task;  // none: any workers beside those that are there
+  std::optional<TaskId> task;  // none: any `count` workers more
   AwaitedFor what = AwaitedFor::kHello;
   Instant since;
-  std::size_t count = 1;  // of workers, where no task is named
+  std::size_t count = 1;  // of workers, if `task` is none
 
   bool operator==(const Awaited&) const = default;
 };

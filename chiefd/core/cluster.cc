@@ -52,7 +52,7 @@ Actions Cluster::start(Instant now) {
   turn.persist(
       EventRecord{0, JobId(), "chief_started", "chief/0", 0, "the chief begins, term " + std::to_string(term_.value)});
   for (const auto& [id, journaled] : left_running_) {
-    current_ = id;  // one at a time runs
+    current_ = id;  // only one job runs at a time
     jobs_.at(id)->recall(now, past_events_, begun_at_);
     jobs_.at(id)->take_up(turn, journaled);
   }
@@ -86,12 +86,12 @@ std::optional<std::string> Cluster::broken_invariant() const {
   return std::nullopt;
 }
 
-// There is a tick within every interval.
+// A gap of more than two intervals means that the chief slept: a tick comes at least every interval.
 Instant Cluster::awake(Instant now) {
   const Duration since = last_step_ ? now - *last_step_ : Duration::zero();
   last_step_ = now;
   if (term_ticket_)
-    slept_ += since;  // its own disk is late: nobody can reach it yet
+    slept_ += since;  // the term isn't durable yet, so no task can reach the chief
   else if (since > 2 * timeouts_.interval)
     slept_ += since - timeouts_.interval;
   return now - slept_;
@@ -164,7 +164,7 @@ void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {
     return tasks_.turn_away(event.hello, why, actions);
   Findings findings;
   tasks_.join(now, event.hello, event.peer_host, findings, actions);
-  // What it holds of a job that isn't run any more, by this chief or by a former one.
+  // The task may hold a job that this chief doesn't run any more: it must release that.
   const bool is_admitted = tasks_.is_current(event.hello.member);
   if (is_admitted && event.hello.job.value != 0 && event.hello.job != current_)
     tasks_.send(Send{event.hello.member.task,

@@ -1,8 +1,8 @@
-// The chief as a whole: its term, its tasks, its queue of jobs, of which one runs at a time. Everything that happens
-// goes through step(); actions are to be carried out in order.
+// The chief as a whole: its term, its tasks, and its queue of jobs, of which one runs at a time. Every event goes
+// through step(); the shell carries the actions out in order.
 //
-// Term and numbers of jobs are durable before anyone hears of them: Listen comes once the term is written, and a client
-// hears of its job once the job is.
+// The term and the numbers of jobs are durable before any task or client hears of them: Listen comes once the term is
+// written, and a client gets its job's number once the job is written.
 #pragma once
 
 #include <deque>
@@ -22,7 +22,7 @@
 
 namespace disttrain::chiefd {
 
-// A job of the journal. `config`: what its text means; an error when this version can't read it (any more).
+// A job of the journal. `config`: the job's parsed text; an error if this version can't read it.
 struct RecoveredJob {
   JournaledJob journaled;
   Result<JobConfig> config;
@@ -32,42 +32,43 @@ class Cluster {
  public:
   struct Setup {
     ClusterConfig config;
-    JournalState journal;  // journal.journal is drawn already, term is the last chief's
+    JournalState journal;  // journal.journal is set, even if new; journal.term is the former chief's
     std::map<JobId, RecoveredJob> jobs;
-    std::uint64_t seed = 0;  // of the secrets; random
+    std::uint64_t seed = 0;  // random; for the channels' secrets
     EventClocks clocks{};    // now
-    Incarnation self{};      // of this process
+    Incarnation self{};      // this process's
   };
   explicit Cluster(Setup setup);
   Cluster(const Cluster&) = delete;
 
-  // The first step: takes the next term, takes up what a former chief left running.
+  // The first step: begins the next term and takes over the job that a former chief left running.
   Actions start(Instant now);
   Actions step(Instant now, const Event& event);
 
   Term term() const { return term_; }
   JournalId journal() const { return journal_; }
-  // What tasks go by: transport/obedience.h.
+  // Tasks decide by these which chief to obey: transport/obedience.h.
   Incarnation self() const { return self_; }
   const std::vector<Incarnation>& former_chiefs() const { return former_chiefs_; }
   const Timeouts& timeouts() const { return timeouts_; }
 
-  // The job that runs or closes, else the last one that ran, else the last that ended (in the queue), else the first
-  // that waits. None before the first job.
+  // The job that runs or closes; else the last job that ran; else the last that ended in the queue; else the first that
+  // waits. None before the first job.
   std::optional<JobId> current_or_last() const;
-  // By number or name ("" = current_or_last(), of several with a name the newest). None: there is no such job.
+  // The job with this number or name; "": current_or_last(). Of several jobs with one name the newest. None: there is
+  // no such job.
   std::optional<JobId> find(const std::string& job) const;
   std::vector<JobId> jobs() const;
   // Jobs that wait for their turn.
   std::size_t queued() const;
-  // It ended, and that is durable. The job must be known.
+  // The job has ended, and its end is durable. The job must be known.
   bool has_ended(JobId job) const;
-  // The job must be known. Its tasks: all of the cluster, as they are now.
+  // The job must be known. `tasks` holds all tasks of the cluster as they are now.
   JobStatus status(JobId job, Instant now) const;
   // With figures of the current job, if there is one.
   std::vector<TaskStatus> tasks(Instant now) const;
-  // "J4: job 3: ...": what always holds between the parts of a job, and doesn't after this step: a bug. None: all
-  // holds. The simulator asks after every step, and so does a debug build of the daemon. See job/invariants.h.
+  // "J4: job 3: ...": an invariant that this step broke, which is a bug. None: all hold. The simulator and a debug
+  // build of the daemon check this after every step. See job/invariants.h.
   std::optional<std::string> broken_invariant() const;
 
  private:
@@ -82,30 +83,30 @@ class Cluster {
   void on(Instant now, const FolderDone& event, Actions& actions);
   void on(Instant now, const Reconfigured& event, Actions& actions);
   void on(Instant now, const Tick& event, Actions& actions);
-  // The task obeys a chief that has more of this journal, or another one of the same term: this chief runs on an old
-  // copy, or beside that one. "": it doesn't.
+  // Why the task doesn't obey this chief: it obeys a chief of a later term of this journal, or another chief of the
+  // same term. Then this chief runs on an old copy, or beside the other chief. "": it obeys this chief.
   std::string why_disobeyed(const TaskHello& hello) const;
   void begin_leave(Instant now, const Member& member, Actions& actions);
-  // Who was told to end goes as soon as nothing hangs on it.
+  // Lets tasks that were told to end go as soon as the job doesn't need them.
   void let_leavers_go(Instant now, Actions& actions);
 
-  // The time that counts. What the chief itself slept through (its process was stopped, its host suspended) is nobody's
-  // silence and nobody's delay: no limit runs meanwhile.
+  // The time that limits run by. It leaves out the time that the chief itself slept, because its process was stopped or
+  // its host suspended: no task was silent or late then.
   Instant awake(Instant now);
   Turn turn(Instant now, Actions& actions) { return Turn{now, term_, tasks_, last_ticket_, actions}; }
   Job* current();
   std::string name_of_current();  // "": none
   Status check_submission(const Submit& event) const;
-  // The job of that name that hasn't ended. null: none.
+  // The unended job of that name. null: there is none.
   const Job* unended(const std::string& name) const;
   Error name_is_taken(const Job& by, const Submit& event) const;
   void tell_job(Instant now, const Findings& findings, Actions& actions);
   // Begins the next job when none runs.
   void advance_queue(Instant now, Actions& actions);
   Job::Setup setup_of(JobId id, Submission submission) const;
-  // Jobs that haven't ended: all (null), or those before this one.
+  // The number of unended jobs before this job; null: of all unended jobs.
   std::uint32_t ahead_of(const Job* job) const;
-  // Of its submission, until that is durable.
+  // The ticket of the job's submission, until that is durable.
   std::optional<Ticket> ticket_of(JobId id) const;
   void freeze_figures(Instant now);
   void forget_old_jobs();
@@ -118,20 +119,20 @@ class Cluster {
   std::optional<std::uint64_t> reached_by(const Task& task) const;
 
   // Constant.
-  const ClusterConfig config_;  // but for the heartbeat timeout, see timeouts_
+  const ClusterConfig config_;  // except the heartbeat timeout, see timeouts_
   const std::uint64_t seed_;
 
-  Timeouts timeouts_;  // its tasks and jobs go by it
+  Timeouts timeouts_;  // of its tasks and jobs; may change
   std::optional<Instant> last_step_;
   Duration slept_{};
   Term term_;
   JournalId journal_;
   const Incarnation self_;
-  std::vector<Incarnation> former_chiefs_;  // of the terms before, the newest first
+  std::vector<Incarnation> former_chiefs_;  // of earlier terms, the newest first
   Tasks tasks_;
   Ticket last_ticket_;
   std::optional<Ticket> term_ticket_;            // until it is durable
-  std::multimap<Ticket, AnswerClient> answers_;  // to be given when the ticket is durable
+  std::multimap<Ticket, AnswerClient> answers_;  // sent when the ticket is durable
   Ticket stop_ticket_;                           // of the newest end that a client asked for
   JobId last_job_;
   std::map<JobId, std::unique_ptr<Job>> jobs_;

@@ -54,7 +54,7 @@ Status Cluster::check_submission(const Submit& event) const {
   const Submission& submission = event.submission;
   if (const Job* namesake = unended(submission.config.job.name)) return tl::unexpected(name_is_taken(*namesake, event));
   const auto waiting = static_cast<std::ptrdiff_t>(queued());
-  // With none that runs, the first of them is about to.
+  // If no job runs, the first that waits is about to, so one more may wait.
   const std::ptrdiff_t most = config_.chief.max_queued_jobs + (current_ ? 0 : 1);
   if (waiting >= most)
     return fail(
@@ -115,12 +115,12 @@ void Cluster::on(Instant now, const chiefd::Stop& event, Actions& actions) {
     job.kill(turn, event.user);
   else
     job.stop(turn, event.user);
-  // A chief that starts after this one must not go on with a job whose end was promised.
+  // Answer once the stop is durable: a restarted chief must not go on with a job whose end was promised.
   const AnswerClient answer{event.client, RequestDone{}};
   const auto last = std::find_if(actions.rbegin(), actions.rend(),
                                  [](const Action& action) { return std::holds_alternative<Persist>(action); });
   if (last != actions.rend()) stop_ticket_ = std::get<Persist>(*last).ticket;
-  // The second one who asks waits for what the first one set off.
+  // A second client that stops the job waits for the record of the first stop.
   if (last != actions.rend() || answers_.count(stop_ticket_) != 0)
     answers_.emplace(stop_ticket_, answer);
   else
@@ -148,7 +148,7 @@ void Cluster::advance_queue(Instant now, Actions& actions) {
       current_.reset();
     }
     if (term_ticket_) return;
-    // A job that isn't durable yet has no business to begin.
+    // A job begins only once its submission is durable.
     const auto next = std::find_if(jobs_.begin(), jobs_.end(), [this](const auto& entry) {
       return entry.second->state() == JobState::kQueued && !ticket_of(entry.first);
     });
@@ -198,7 +198,7 @@ std::optional<JobId> Cluster::find(const std::string& job) const {
   if (job.empty()) return current_or_last();
   std::optional<JobId> found;
   for (const auto& [id, entry] : jobs_) {
-    // A number is one job's alone; a name may be all digits.
+    // Numbers come first: a number belongs to one job only, while a name may be all digits.
     if (std::to_string(id.value) == job) return id;
     if (entry->name() == job) found = id;
   }

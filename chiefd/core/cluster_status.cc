@@ -19,7 +19,7 @@ TaskStatus Cluster::presence(const Task& task, Instant now) const {
   status.reason = task.reason;
   status.losses = task.losses;
   if (task.member.incarnation.value == 0) return status;
-  status.heartbeat_age = std::max(now - task.last_heard, Duration::zero());  // forgiven time lies ahead
+  status.heartbeat_age = std::max(now - task.last_heard, Duration::zero());  // forgiven: ahead
   if (task.state == TaskState::kReady || task.state == TaskState::kSilent) {
     status.phase = task.heartbeat.phase;
     status.in_phase = task.heartbeat.in_phase;
@@ -31,12 +31,12 @@ TaskFigures Cluster::figures(const Task& task, const Job& job, bool is_at_work) 
   TaskFigures figures;
   const bool is_worker = task.member.task.role == Role::kWorker;
   if (task.heartbeat.job == job.id()) {
-    // The pacer counts the job's steps, and the chief hears of the last ones by other ways, too.
+    // The pacer counts the job's steps. The chief may hear of the last steps before the pacer's heartbeat.
     figures.step = task.heartbeat.pacer ? job.reached().value : task.heartbeat.steps;
     figures.phase_times = job.measured_times(task.member, task.heartbeat.phase_times);
     figures.shards = task.heartbeat.shards;
   }
-  // A short job may end between two heartbeats; what the worker said when it finished is newer.
+  // A short job may end between two heartbeats, so the worker's report at its end may be newer.
   if (is_worker) figures.step = std::max(figures.step, job.steps_of(task.member));
   if (is_worker && is_at_work) {
     figures.examples_per_second = task.rate.per_second();
@@ -81,7 +81,7 @@ std::vector<TaskStatus> Cluster::tasks_in_current_job(Instant now) const {
   return statuses;
 }
 
-// Of a job that has ended, is about to, or hasn't begun: whether the tasks live, and their figures at its end.
+// For a job that isn't running: the current state of the tasks, with their figures at the job's end.
 std::vector<TaskStatus> Cluster::tasks_beside(JobId id, Instant now) const {
   std::vector<TaskStatus> statuses = tasks(now);
   const auto frozen = frozen_.find(id);
@@ -107,7 +107,7 @@ JobStatus Cluster::status(JobId id, Instant now) const {
   return status;
 }
 
-// The tasks forget the job's figures as soon as they close it, but those who ask later want them.
+// The tasks forget the job's figures when they close it. The chief keeps them for later queries.
 void Cluster::freeze_figures(Instant now) {
   if (frozen_.count(*current_) != 0) return;
   auto& frozen = frozen_[*current_];

@@ -1,5 +1,5 @@
-// What goes into the chief's core and what comes out of it. Events are what has happened, actions what is to be done,
-// in order. A slow action (Persist) carries a ticket and comes back as Persisted; the core gives out what depends on it
+// The inputs and outputs of the chief's core. Events say what has happened; actions say what to do, in order. A slow
+// action (Persist) carries a ticket and comes back as an event (Persisted). The core issues actions that depend on it
 // only then.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace disttrain::chiefd {
 
-// A connected command line; the shell gives the numbers.
+// A connected client, such as the command line; the shell gives the numbers.
 using ClientId = StrongId<struct ClientIdTag, std::uint64_t>;
 using Ticket = StrongId<struct TicketTag, std::uint64_t>;
 
@@ -31,12 +31,12 @@ using ToTask = std::variant<DescribeJob, CreateShards, OpenJob, StartJob, SetRos
                             SetEvaluator, Evaluate, CloseJob, HeartbeatAnswer, PauseJob, PrepareCheckpoint, TakeCut,
                             MarkChannels, AbandonCheckpoint, LeaveGranted>;
 
-// A job as it was submitted: the text that travels to the tasks, and what it means.
+// A job as it was submitted: its text, and the parsed configuration.
 struct Submission {
   std::string toml;
   JobConfig config;
   std::uint64_t warmup_steps = 0;
-  std::uint32_t awaited_workers = 0;  // it doesn't begin with fewer; once it has begun, only job.min_workers counts
+  std::uint32_t awaited_workers = 0;  // the job doesn't begin with fewer; later only job.min_workers counts
 };
 
 // ---- events
@@ -58,12 +58,12 @@ enum class ProbeOutcome { kAnswered, kRefused, kNoAnswer };
 struct ProbeDone {
   Member member;
   ProbeOutcome outcome = ProbeOutcome::kNoAnswer;
-  Member answered_by{};  // kAnswered: who lives there; incarnation 0: it didn't say
+  Member answered_by{};  // kAnswered: the process there; incarnation 0: it didn't say
 };
 struct Submit {
   ClientId client;
   Submission submission;
-  bool goes_on = false;  // the same job that hasn't ended is meant, if there is one
+  bool goes_on = false;  // if the same job is unended, this means that job
 };
 struct Stop {
   ClientId client;
@@ -74,7 +74,7 @@ struct Stop {
 struct Persisted {
   Ticket ticket;
 };
-// A checkpoint now.
+// A client asks for a checkpoint now.
 struct Save {
   ClientId client;
   std::string job;
@@ -86,25 +86,25 @@ struct RestorePoint {
   Generation generation;
   Step step;
   PacerReport pacer;
-  std::uint64_t records = 0;             // of an epoch; 0: not known
+  std::uint64_t records = 0;             // in an epoch; 0: not known
   std::map<TaskId, Step> worker_clocks;  // own steps that each worker had done
   std::uint64_t bytes = 0;               // of its shards' files
 };
-// What became of FolderWork.
+// The result of FolderWork.
 struct FolderAnswer {
   std::optional<RestorePoint> newest;  // OpenFolder, FindNewest
-  Generation newest_generation;        // of all that is there, readable or not
-  std::uint64_t mark = 0;              // likewise: the number in the folder, for the ps tasks to find
+  Generation newest_generation;        // of all checkpoints there, readable or not
+  std::uint64_t mark = 0;              // the number in the folder; a ps that finds it sees the same folder
   std::vector<std::string> broken;     // what was set aside or is gone, and why
   std::string path;                    // BeginAttempt: its folder; CommitAttempt, FindInit: the checkpoint
-  std::string warning;                 // it is done, but not all of what belongs to it
+  std::string warning;                 // the work is done, except for this
 };
 struct FolderDone {
   JobId job;
   Ticket ticket;
   Result<FolderAnswer> answer;
 };
-// The operator has changed what may change while the chief runs.
+// The operator has changed a setting that may change while the chief runs.
 struct Reconfigured {
   Duration heartbeat_timeout{};
 };
@@ -116,7 +116,7 @@ using Event = std::variant<TaskJoined, ConnectionLost, TaskMessage, ProbeDone, S
 
 // ---- actions
 
-// The chief's term is durable: connections may be taken.
+// The chief's term is durable: the shell may accept connections.
 struct Listen {};
 // Answers TaskJoined: the connection is this member's from now on.
 struct Admit {
@@ -142,24 +142,24 @@ struct Persist {
   Ticket ticket;
   Record record;
 };
-// Slow work on a job's checkpoint folder, one after the other. Answered by FolderDone.
-struct OpenFolder {  // takes its lock; kConfig: another live job has it, or must_be_empty and it isn't
+// FolderWork: slow work on a job's checkpoint folder. The shell does one at a time and answers with FolderDone.
+struct OpenFolder {  // takes its lock; kConfig: another live job holds it, or it isn't empty but must be
   std::string directory;
   std::string name;
   bool must_be_empty = false;
-  std::uint64_t mark = 0;  // written into it, for the ps tasks to find; no secret
+  std::uint64_t mark = 0;  // written into the folder, for the ps tasks to find; no secret
   std::string committed;   // the newest that is known of; kFailed, and nothing is made: there is none at all
 };
 struct FindNewest {
   std::uint64_t mark = 0;
   std::string committed;
 };
-// Where the first parameters are: of a job's folder, its newest checkpoint, which is kept from being removed. A path
-// that names no checkpoint, or that the chief doesn't see, is left to the ps tasks.
+// Finds the first parameters. If the path is a job's folder: its newest checkpoint, which is then protected from
+// removal. A path that names no checkpoint, or that the chief can't see, is left to the ps tasks.
 struct FindInit {
   std::string path;
 };
-struct SetAside {  // it is damaged; then as FindNewest
+struct SetAside {  // sets a damaged checkpoint aside; then like FindNewest
   std::string path;
   std::uint64_t mark = 0;
 };
@@ -167,7 +167,7 @@ struct BeginAttempt {
   Generation generation;
   std::uint64_t attempt = 0;
 };
-struct CommitAttempt {  // and retention
+struct CommitAttempt {  // then removes old checkpoints
   JobConfig config;
   std::string job_toml;
   Layout layout;
@@ -190,11 +190,11 @@ struct AnswerClient {
   ClientId client;
   std::variant<JobSubmitted, RequestDone, Refused, CheckpointSaved> answer;
 };
-// The job's end is durable: those who wait for it may be told.
+// The job's end is durable: clients that wait for it may be told.
 struct JobEnded {
   JobId job;
 };
-// For the log. level as in LogLine.
+// A line for the log. `level` as in LogLine.
 struct Note {
   std::uint8_t level = 2;
   std::string text;

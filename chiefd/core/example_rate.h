@@ -1,8 +1,12 @@
-// How many examples a worker does per second, by what its last heartbeats say. A value, of one task in one generation
-// of a job.
+// The examples per second of a worker, computed from its last heartbeats. A value, for one task in one generation of a
+// job.
 //
-// It measures between points at which the count was seen to have grown: over the last kWindow, or where steps take
-// longer than that over the last step, so that what is slow doesn't look like something that stops and goes.
+// The rate is measured between heartbeats at which the count had grown: over the last kWindow, or over the last step if
+// steps take longer. So a slow worker doesn't look like one that stops and goes.
+//
+//   1. A worker makes a step of 32 examples every 5 s and sends a heartbeat every 0.5 s.
+//   2. Within kWindow (2 s) the count grows by 0 or by 32: 0 or 16 examples per second, which is wrong.
+//   3. Between the last two heartbeats with growth it grew by 32 in 5 s: 6.4 examples per second.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +21,10 @@ class ExampleRate {
  public:
   static constexpr Duration kWindow = std::chrono::seconds(2);
 
-  // `examples`: all that it has done. One that is smaller than before begins anew.
+  // `examples`: the worker's total. If it is smaller than before, the measurement begins anew.
   void hear(Instant now, std::uint64_t examples);
-  // As of the last heartbeat. 0: it stands still, for longer than kWindow and than twice what its last steps took.
-  // None: it hasn't grown twice yet.
+  // The rate at the last heartbeat. 0: the count has stood still for longer than kWindow and than twice the time of the
+  // last steps. None: the count hasn't grown twice yet.
   std::optional<double> per_second() const;
 
  private:
@@ -31,7 +35,7 @@ class ExampleRate {
 
   bool stands_still() const;
 
-  static constexpr Duration kGrain = std::chrono::milliseconds(50);  // points of one window aren't closer
+  static constexpr Duration kGrain = std::chrono::milliseconds(50);  // the least distance of two points in a window
   std::deque<Point> grown_;
   std::optional<std::uint64_t> examples_;
   Instant heard_;

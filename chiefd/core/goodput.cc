@@ -7,7 +7,7 @@ namespace disttrain::chiefd {
 
 namespace {
 
-// A step may take long.
+// A worker computes, reads or evaluates, so a long step isn't a stall.
 bool any_works(const JobStatus& status) {
   return std::any_of(status.tasks.begin(), status.tasks.end(), [](const TaskStatus& task) {
     const bool works = task.phase == Phase::kCompute || task.phase == Phase::kInput || task.phase == Phase::kEvaluate;
@@ -15,7 +15,7 @@ bool any_works(const JobStatus& status) {
   });
 }
 
-// None: it isn't at anything. kTrain stands for the three that training is divided into.
+// None: the job isn't doing anything. kTrain stands for train, input and sync.
 std::optional<Use> use_of(const JobStatus& status, bool is_late) {
   switch (status.part) {
     case JobPart::kNone:
@@ -46,7 +46,7 @@ void Goodput::look(Instant now, const JobStatus& status, Duration patience) {
   const Duration elapsed = last_ ? now - *last_ : Duration::zero();
   last_ = now;
   if (!worked_ || any_works(status)) worked_ = now;
-  // Who has worked for long may exchange for as long as others.
+  // `patience` begins anew when the work ends: after long work an exchange may take as long as any other.
   const bool is_late = status.progress_age && *status.progress_age > patience && now - *worked_ > patience;
   const Shares shares = shares_since(status);
   const std::optional<Use> use = use_of(status, is_late);
@@ -55,7 +55,7 @@ void Goodput::look(Instant now, const JobStatus& status, Duration patience) {
   else if (use)
     at(*use) += elapsed;
   divide(shares);
-  if (!use) at(Use::kTrain) += std::exchange(undivided_, Duration::zero());  // nothing will be reported of it
+  if (!use) at(Use::kTrain) += std::exchange(undivided_, Duration::zero());  // no report will cover this time
 }
 
 // A worker's times begin anew with its process, and with each generation.

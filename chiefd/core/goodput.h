@@ -1,4 +1,4 @@
-// What a job's time is used for. At each look the time since the look before is given to what the job is at:
+// What a job's time is used for. Each look() assigns the time since the previous one to what the job is doing:
 //
 //   init         until its first step
 //   restore      from a loss, or another chief's start, to the first step after it
@@ -9,8 +9,8 @@
 //                the rest, in the proportion of what its workers spent since: of all their time together, compute and
 //                evaluate are train; input is input; pull, push and wait are sync. The final evaluation is train.
 //
-// so that they add up to the time from the job's begin to its end. Workers report their phases with heartbeats: time
-// for which nothing is reported yet waits, and is divided by the next report.
+// The uses add up to the time from the job's begin to its end. Workers report their phases with heartbeats. Training
+// time that no report covers yet is kept, and divided at the next report.
 #pragma once
 
 #include <array>
@@ -27,15 +27,15 @@ inline constexpr std::size_t kUses = 7;
 // "train", "input", ...
 const char* to_string(Use use);
 
-// Of one job.
+// The uses of one job's time.
 class Goodput {
  public:
-  // In order of time. patience: [heartbeat] timeout.
+  // Call in order of time. `patience`: [heartbeat] timeout.
   void look(Instant now, const JobStatus& status, Duration patience);
   Duration of(Use use) const { return times_[static_cast<std::size_t>(use)]; }
 
  private:
-  // Of the workers' time since the look before.
+  // The workers' time since the previous look, by use.
   struct Shares {
     Duration train{};
     Duration input{};

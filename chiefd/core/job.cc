@@ -12,7 +12,7 @@ namespace disttrain::chiefd {
 Job::Job(Setup setup) : parts_(std::make_unique<JobParts>(std::move(setup))) {}
 Job::~Job() = default;
 
-// ---- what it is
+// ---- identity and state
 
 JobId Job::id() const {
   return parts_->setup.id;
@@ -107,7 +107,7 @@ void Job::take_up(Turn& turn, const JournaledJob& journaled) {
   parts_->restart.take_up(turn, journaled);
 }
 
-// ---- what is asked of it
+// ---- requests
 
 void Job::begin(Turn& turn) {
   parts_->gathering.begin(turn);
@@ -137,7 +137,7 @@ void Job::advance_leavers(Turn& turn) {
   parts_->leaving.advance(turn);
 }
 
-// ---- what happens
+// ---- events
 
 void Job::on_reconnect(Turn& turn, const TaskHello& hello) {
   parts_->requests.on_reconnect(turn, hello);
@@ -186,7 +186,7 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
     on_heartbeat_of_stranger(turn, from, message);
 }
 
-// It was given up, or holds a generation that is gone, and doesn't know it yet.
+// The task was given up, or holds a generation that is over, and doesn't know it yet.
 void Job::on_heartbeat_of_stranger(Turn& turn, const Member& from, const FromTask& message) {
   const auto* heartbeat = std::get_if<Heartbeat>(&message);
   if (heartbeat == nullptr || heartbeat->job != id() || parts_->stage.is(Stage::kReclaim)) return;
@@ -253,7 +253,7 @@ void Job::on_opened(Turn& turn, const Member& from) {
   JobParts& parts = *parts_;
   const bool trains = parts.stage.is(Stage::kTrain) || parts.stage.is(Stage::kReclaim);
   parts.candidates.note_prepared(from);
-  // One that a former chief asked to join was told to start before it could.
+  // A worker that a former chief asked to join may have been told to start before it could, so it is told again.
   if (parts.workers.has_joined(from) || (trains && parts.workers.is_unfinished(from)))
     return parts.requests.repeat_in_training(turn, from);
   if (parts.stage.is(Stage::kOpen) && parts.stage.answered(from)) parts.launch.set_roster(turn);
@@ -278,7 +278,7 @@ void Job::on_finding(Turn& turn, const Finding& finding) {
   if (member.task.role == Role::kWorker && !parts.members.uses(member)) parts.invitations.invite(turn, member);
 }
 
-// What time alone brings about. The order matters: what ends or rolls back the job comes before what goes on with it.
+// The order matters: a part that may end or roll back the job comes before those that go on with it.
 void Job::on_tick(Turn& turn) {
   JobParts& parts = *parts_;
   if (parts.stage.is(Stage::kQueued) || parts.stage.is(Stage::kReleased)) return;

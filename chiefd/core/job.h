@@ -1,4 +1,4 @@
-// The life of one job, from the queue to its end. A machine: Cluster gives it what happens and it says what to do.
+// The life of one job, from the queue to its end. A state machine: Cluster gives it events, and it issues actions.
 //
 //   queued
 //   starting    gather (tasks are there) -> describe (one worker) -> folder (of its checkpoints) -> init (the first
@@ -10,14 +10,14 @@
 //   evaluating  settle (a last report of the pacer) -> final cut -> evaluate (one worker) -> close (everybody)
 //   finished
 //
-// A chief that finds a job in training in its journal goes on with it: reclaim (its tasks say hello with what they
-// hold), then train.
+// A restarted chief that finds a training job in its journal goes on with it: reclaim (each task says hello with the
+// generation that it holds), then train.
 //
-// From any of these a job can fail or be stopped; its tasks are then told to close, and only once they did (or were
-// left behind after Timeouts::close) may the next job start. Every wait has a deadline. What the outside must not see
-// before it is durable is held until Persisted.
+// A job can fail or be stopped in any of these states. Its tasks are then told to close. The next job may start when
+// they have closed, or were left behind after Timeouts::close. Every wait has a deadline. An action that needs a
+// durable record is held until Persisted.
 //
-// Job is what Cluster talks to. It hands what happens to the parts of the job, which own its state and decide:
+// Cluster talks only to Job. Job hands each event to its parts, which own the state and decide:
 //
 //   what happens                                    decided in chiefd/core/job/
 //   the job begins: tasks, model, placement         gathering, launch
@@ -33,7 +33,7 @@
 //   the chief was restarted                         restart, reclaim
 //   a task has a new connection                     requests
 //
-// parts.h wires them; invariants.h says what always holds between them.
+// parts.h wires the parts; invariants.h has the invariants between them.
 #pragma once
 
 #include <deque>
@@ -62,63 +62,62 @@ class Job {
 
   // A job that a former chief knew: queued, or ended.
   void restore(const JournaledJob& journaled);
-  // Losses that former chiefs told of count on: a loop that kills the chief too must end. Before take_up(). `clocks`:
-  // now, as those of the events.
+  // See Restart::recall(). Call before take_up().
   void recall(Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks);
-  // One that a former chief ran.
+  // Takes over a job that a former chief ran.
   void take_up(Turn& turn, const JournaledJob& journaled);
 
   JobId id() const;
   const std::string& name() const;
   const Submission& submission() const;
   JobState state() const;
-  // It has ended, and the journal has that: the end may be told.
+  // The job has ended, and its end is durable: clients may be told.
   bool is_end_durable() const;
-  // Its tasks are told to release it, or have done so.
+  // The tasks were told to release the job.
   bool has_told_to_close() const;
-  // It has ended and nothing of it is left at the tasks.
+  // The job has ended, and no task holds anything of it.
   bool is_released() const;
-  // It had its turn, under whatever chief.
+  // The job has left the queue, under this or a former chief.
   bool has_begun() const;
-  // Without tasks' own state: Cluster adds what Tasks knows.
+  // Without the state of the tasks: Cluster adds that.
   JobStatus status(Instant now) const;
-  // What it can't go on without just now. Empty where it works, or waits for its turn or the chief's own disk.
+  // What the job waits for. Empty if it works, or waits for its turn or for the chief's own disk.
   std::vector<Awaited> waits_for(const Tasks& tasks, Instant now) const;
-  // The worker's own steps, as it last said; 0 before it did.
+  // The worker's own steps, as it last reported; 0 before the first report.
   std::uint64_t steps_of(const Member& worker) const;
-  // How far it has come in this generation, by its last heartbeat: own steps of a worker, newest version of a ps's
-  // shards. None: it isn't in it, or hasn't stepped.
+  // How far the member has come in this generation, by its last heartbeat: a worker's own steps, or the newest version
+  // of a ps's shards. None: the member isn't in the generation, or hasn't stepped.
   std::optional<std::uint64_t> reached_by(const Member& member, const Heartbeat& heartbeat) const;
-  // Of a worker's phase times those since the end of warm-up.
+  // The part of a worker's phase times since the end of warm-up.
   PhaseTimes measured_times(const Member& worker, PhaseTimes times) const;
-  // Why the job does without a worker that is there: "isn't taken back: ...". "": it may take part.
+  // Why a connected worker is kept out of the job: "isn't taken back: ...". "": it may take part.
   std::string why_kept_out(TaskId task, Instant now) const;
-  // The tasks that it uses; for status after its end, too.
+  // The tasks that the job uses. Known after its end, too, for the status.
   std::vector<Member> members() const;
-  // The newest step that the chief has heard of; while it recovers, what it had come to.
+  // See EventLog::reached().
   Step reached() const;
 
   void begin(Turn& turn);
   void stop(Turn& turn, const std::string& user);
   void kill(Turn& turn, const std::string& user);
   void fail(Turn& turn, Error error, std::optional<TaskId> root);
-  // A checkpoint now; the client is answered when it is there.
+  // Takes a checkpoint now. The client is answered when it is taken.
   void save(Turn& turn, ClientId client);
 
   void on_message(Turn& turn, const Member& from, const FromTask& message);
-  // A member that we know has a new connection: whatever it was asked over the old one and hasn't answered, it is asked
-  // again. Requests and answers may be doubled by this, and change nothing the second time.
+  // A known member has a new connection: repeats the requests that it hasn't answered. Requests and answers may arrive
+  // twice by this; the second one changes nothing.
   void on_reconnect(Turn& turn, const TaskHello& hello);
   void on_finding(Turn& turn, const Finding& finding);
   void on_persisted(Turn& turn, Ticket ticket);
   void on_folder(Turn& turn, const FolderDone& done);
   void on_tick(Turn& turn);
 
-  // Tasks that were told to end. Nothing hangs on this one (any more).
+  // The job doesn't need this task (any more), so it may end.
   bool may_go(const Member& member) const;
-  // Sees to it that they may go soon.
+  // Prepares the end of tasks that were told to end: see Leaving::advance().
   void advance_leavers(Turn& turn);
-  // "J4: ...": a relation between its parts that doesn't hold: a bug. None: all hold. See invariants.h.
+  // "J4: ...": a broken invariant between the parts, which is a bug. None: all hold. See invariants.h.
   std::optional<std::string> broken_invariant() const;
 
  private:

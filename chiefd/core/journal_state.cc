@@ -81,7 +81,7 @@ class Applier {
     state.jobs[record.job].submitted = record;
   }
   void operator()(const StateRecord& record) const {
-    // Also when the job itself is forgotten: its number isn't given again.
+    // Also counts jobs that are forgotten: their numbers aren't used again.
     state.last_job = std::max(state.last_job, record.job);
     const auto job = state.jobs.find(record.job);
     if (job == state.jobs.end()) return;

@@ -1,5 +1,5 @@
-// What the chief's journal says: records in the order in which they were decided, and the state that they add up to.
-// Never per-step data. chiefd/journal/file.h keeps them on a disk.
+// The chief's journal: its records, in the order of the decisions, and the state that they add up to. It never holds
+// per-step data. chiefd/journal/file.h keeps it on a disk.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ bool is_final(JobState state);
 struct TermRecord {
   JournalId journal;
   Term term;
-  Incarnation chief{};  // its process
+  Incarnation chief{};  // the chief's process
   bool operator==(const TermRecord&) const = default;
 };
 
@@ -56,13 +56,13 @@ struct StateRecord {
   bool operator==(const StateRecord&) const = default;
 };
 
-// What the job trains: told by a worker once, before its first generation.
+// The model and data of a job. A worker reports them once, before the first generation.
 struct DescribedRecord {
   JobDescribed described;
   bool operator==(const DescribedRecord&) const = default;
 };
 
-// What a job's rates are made of.
+// The totals that a job's rates are computed from.
 struct Training {
   Duration time{};
   std::uint64_t steps = 0;
@@ -70,23 +70,23 @@ struct Training {
   bool operator==(const Training&) const = default;
 };
 
-// A generation begins: who owns what, who is in its roster, and what its shards begin with.
+// A generation begins: the owner of each shard, the roster, and what the shards begin with.
 struct GenerationRecord {
   JobId job;
   Generation generation;
-  std::uint64_t mark = 0;  // in the job's checkpoint folder. The secret of the channels is on no disk
+  std::uint64_t mark = 0;  // the number in the job's checkpoint folder
   std::vector<Owner> owners;
   Roster roster;
   std::string restore_path;  // "": initial values
   Step restore_step;
-  std::uint32_t recoveries = 0;  // that the job has had so far
+  std::uint32_t recoveries = 0;  // rollbacks that the job has had so far
   Training before{};             // in earlier generations
-  std::string init_path{};       // where the initial values are read; "": drawn
-  std::uint32_t places = 0;      // workers that the shards' memory is made for; 0: not known
+  std::string init_path{};       // the path of the initial values; "": drawn at random
+  std::uint32_t places = 0;      // workers that the shards have memory for; 0: not known
   bool operator==(const GenerationRecord&) const = default;
 };
 
-// The generation trains: a chief that finds this takes it up where it is.
+// The generation trains. A restarted chief that finds this record goes on with the generation.
 struct TrainingRecord {
   JobId job;
   Generation generation;
@@ -110,7 +110,8 @@ struct GrantRecord {
   bool operator==(const GrantRecord&) const = default;
 };
 
-// All leases of the generation but these are used up; written now and then, so that grants don't pile up.
+// All leases of the generation except these are used up. Written after each 1000 grants, so that they don't pile up,
+// and after a fence.
 struct OpenGrantsRecord {
   JobId job;
   Generation generation;
@@ -124,28 +125,28 @@ struct EvaluationStatus {
   std::optional<double> accuracy;
   std::uint64_t examples = 0;
   bool final = false;
-  std::uint64_t parameters_hash = 0;  // equal where the parameters are, bit for bit
+  std::uint64_t parameters_hash = 0;  // equal if the parameters are equal bit for bit
   bool operator==(const EvaluationStatus&) const = default;
 };
 
-// Why a job begins anew. `reason` doesn't name the task.
+// Why a job recovers. `reason` doesn't name the task.
 struct Cause {
-  std::optional<TaskId> task;  // none: no single one
+  std::optional<TaskId> task;  // none: not a single task
   std::string reason;
   bool operator==(const Cause&) const = default;
 };
 // "ps/0: no heartbeat for 1 s".
 std::string to_string(const Cause& cause);
 
-// Why it failed.
+// Why a job failed.
 struct RootCause {
   TaskId task;
   std::string reason;
   bool operator==(const RootCause&) const = default;
 };
 
-// What a job had come to when it was decided that, and how, it ends: for those who ask later, and for a chief that
-// finds tasks which have closed it.
+// How a job ended, and its figures at that time. For later queries, and for a restarted chief that finds tasks which
+// have closed the job.
 struct EndRecord {
   JobId job;
   JobState state = JobState::kFinished;
@@ -166,7 +167,7 @@ struct EndRecord {
   bool operator==(const EndRecord&) const = default;
 };
 
-// A checkpoint was committed. The folder is the truth; this is what status and events know of it.
+// A checkpoint was committed. The folder is authoritative; this record is for status and events.
 struct CheckpointRecord {
   JobId job;
   Generation generation;
@@ -175,31 +176,31 @@ struct CheckpointRecord {
   bool operator==(const CheckpointRecord&) const = default;
 };
 
-// What happened, for those who ask later: who died, who noticed and how, what was restored, how long it took.
+// An event for `disttrain events`: which task died, how that was noticed, what was restored, how long it took.
 struct EventRecord {
-  std::int64_t wall_nanoseconds = 0;  // Unix time; whoever writes the record fills it in
+  std::int64_t wall_nanoseconds = 0;  // Unix time; the writer of the journal fills it in
   JobId job;                          // 0: of no job
   std::string kind;                   // "task_lost", "rolled_back", ...: docs/json.md has them all
   std::string task;                   // "ps/1", or ""
-  std::uint64_t step = 0;             // global step, where it says something
+  std::uint64_t step = 0;             // global step, if the job had one
   std::string text;                   // a sentence
-  std::string cause{};                // of a loss and what follows from it: Cause::reason; its task is `task`
-  // Since the host booted, suspended time too; filled in with the wall clock's. 0: not known.
+  std::string cause{};                // for a loss and its consequences: Cause::reason; `task` is Cause::task
+  // Time since the host booted, suspended time included. Filled in with wall_nanoseconds. 0: not known.
   std::int64_t uptime_nanoseconds{};
   bool operator==(const EventRecord&) const = default;
 };
 
-// What the clocks of events show.
+// The current values of the two clocks of events.
 struct EventClocks {
   std::int64_t wall_nanoseconds = 0;
   std::int64_t uptime_nanoseconds = 0;
 };
-// How long ago it happened. The wall clock may have been set meanwhile, the time since the boot can't: the event is at
-// least as old as that says, in whatever boot it happened. None: the wall clock was set back, and nothing else is
-// known.
+// How long ago the event happened. The wall clock may have been set meanwhile; the time since the boot can't be set,
+// and gives a lower bound, whichever boot the event happened in. None: the wall clock was set back, and the event has
+// no time since the boot.
 std::optional<Duration> age_of(const EventRecord& event, const EventClocks& now);
 
-// The kinds that a later chief goes by.
+// The kinds of events that a restarted chief evaluates.
 inline constexpr char kLossCounted[] = "loss_counted";   // the job rolls back for it
 inline constexpr char kLostAtStart[] = "lost_at_start";  // nothing was placed yet
 inline constexpr char kWorkerLost[] = "worker_lost";
@@ -220,9 +221,9 @@ struct JournaledJob {
   JobState state = JobState::kQueued;
   std::string reason;
   std::optional<JobDescribed> described;
-  GenerationRecord generation;            // the newest; 0: none yet
+  GenerationRecord generation;            // the newest; number 0: none yet
   Roster roster;                          // of that generation
-  bool is_training = false;               // that generation has begun to
+  bool is_training = false;               // that generation has begun to train
   std::map<LeaseId, GrantRecord> grants;  // of that generation, not known to be used up
   std::optional<CheckpointRecord> checkpoint;
   std::optional<EndRecord> ended;
@@ -230,13 +231,13 @@ struct JournaledJob {
   bool operator==(const JournaledJob&) const = default;
 };
 
-// Jobs that ended, and events, are remembered only up to these numbers.
+// The most ended jobs and events that are kept.
 inline constexpr std::size_t kMaxEndedJobs = 100;
 inline constexpr std::size_t kMaxEvents = 2000;
-// Of these no more are of checkpoints, which come so often that they would push out who died, and why.
+// The most kept events of checkpoints. These are so frequent that they would push out the events of losses.
 inline constexpr std::size_t kMaxCheckpointEvents = 500;
 
-// The newest within these numbers, oldest first.
+// Appends the event, and drops the oldest events beyond these limits. The order is oldest first.
 void add_event(std::deque<EventRecord>& events, const EventRecord& event);
 
 struct JournalState {
@@ -250,19 +251,23 @@ struct JournalState {
   bool operator==(const JournalState&) const = default;
 };
 
-// Records of jobs that aren't known change nothing: theirs was forgotten.
+// A record of an unknown job changes nothing: the job was forgotten.
 void apply(JournalState& state, const Record& record);
 
-// The shortest list of records that adds up to `state`. The journal is rewritten so at each start, and when it has
-// grown far beyond it.
+// The shortest list of records that adds up to `state`. The journal is rewritten with these at each start, and when it
+// has grown to several times their size.
 std::vector<Record> compacted(const JournalState& state);
 
-// What a chief may begin with where the journal has lost its last records: so many, or nobody knows how many. Numbers
-// that lost records may have given away are passed over, jobs that ran go back to their newest checkpoint, and the
-// journal is another one (`anew`), so that tasks drop what lost records told them. `newest`: the newest term known.
+// The state that a chief may begin with if the journal has lost its last `lost` records; none: the number isn't known.
+//
+//   1. Numbers that lost records may have used are skipped.
+//   2. Jobs that ran go back to their newest checkpoint.
+//   3. The journal gets a new id (`anew`), so that tasks drop what they hold by lost records.
+//
+// `newest`: the newest known term.
 JournalState salvaged(JournalState state, std::optional<std::uint64_t> lost, Term newest, JournalId anew,
                       const std::string& why);
-// Passed over where nobody knows.
+// How many numbers are skipped if the number of lost records isn't known.
 inline constexpr std::uint32_t kUnknownLoss = 1000;
 
 }  // namespace disttrain::chiefd

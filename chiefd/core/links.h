@@ -1,5 +1,5 @@
-// Links between two tasks that the chief itself hears: those that don't carry now, as the tasks tell. What becomes of
-// either end is the job's to decide (job/link_failures.cc). A value.
+// The links between two tasks that are broken now, as the tasks report. The chief itself hears both ends. The job
+// decides what happens to them (job/link_failures.h). A value.
 #pragma once
 
 #include <map>
@@ -14,23 +14,23 @@ namespace disttrain::chiefd {
 class Links {
  public:
   struct Link {
-    TaskId from;  // says so
+    TaskId from;  // the task that reports
     TaskId to;    // a ps
     auto operator<=>(const Link&) const = default;
   };
   struct Outage {
-    Instant since;         // the other end was heard last
-    Instant told;          // the newest complaint
+    Instant since;         // when `from` last heard `to`
+    Instant told;          // when the newest complaint came
     bool is_told = false;  // an event has told the operator
   };
 
-  // A complaint. The first one of an outage says how long it has lasted; later ones may only make it longer.
+  // A complaint. The first complaint of an outage sets its begin; later ones can only make it earlier.
   void accuse(Instant now, const Link& link, Duration lasts);
-  // The outage that is over; nothing where there was none.
+  // Returns the outage that is over; empty: the link wasn't broken.
   std::map<Link, Outage>::node_type mend(const Link& link) { return broken_.extract(link); }
-  // The task, as either end, is gone or is another process.
+  // The task is gone or is another process: forgets all its links.
   void forget(TaskId task);
-  // Links between ps tasks.
+  // Forgets the links between ps tasks.
   void forget_peers();
   void set_told(const Link& link);
 

@@ -1,5 +1,5 @@
-// For how many workers the ps tasks have memory: the one number by which a job is admitted, its shards' memory is made,
-// workers join, and `disttrain plan` counts. Pure.
+// The number of workers that the ps tasks have memory for. Admission of a job, allocation of its shards, joins and
+// `disttrain plan` all use this one number. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace disttrain::chiefd {
 
 class MemoryFit {
  public:
-  // `owners`: the ps of each shard. `memory`: what each may use; 0, or not named: not known, so that all fits.
+  // `owners`: the ps of each shard. `memory`: the bytes that each ps may use; 0 or missing: not known, so that
+  // everything fits.
   MemoryFit(const Layout& layout, const std::vector<TaskId>& owners, const JobConfig& job, std::uint32_t credits,
             const std::map<TaskId, std::uint64_t>& memory);
 
@@ -26,15 +27,15 @@ class MemoryFit {
 
  private:
   struct Share {
-    std::uint64_t fixed = 0;  // bytes, whoever trains
+    std::uint64_t fixed = 0;  // bytes, however many workers train
     std::uint64_t worker = 0;
     std::uint64_t offered = 0;
   };
   std::map<TaskId, Share> shares_;
 };
 
-// Memory is made for all workers of the cluster file, and for some that it doesn't list where these are taken: they may
-// come while the job trains. `roster`: those that are there; more where they are more.
+// The number of workers to make memory for: all that the cluster file lists, and some more if unlisted workers may join
+// while the job trains. At least `roster`, the number of current workers.
 std::uint32_t wanted_places(std::uint32_t roster, std::uint32_t listed, bool takes_unlisted);
 
 }  // namespace disttrain::chiefd

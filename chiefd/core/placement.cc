@@ -137,7 +137,7 @@ void set_variable_begins(Layout& layout, const std::vector<Piece>& pieces) {
 void place_balanced(Layout& layout, std::uint32_t shards) {
   const std::vector<Piece> pieces = gradient_order(layout.model);
   set_variable_begins(layout, pieces);
-  // As many buckets on each shard: a last lonely one would make its shard the slowest.
+  // Equally many buckets on each shard: a shard with one more would be the slowest.
   const std::uint64_t count = shards * ceil_quotient(sum_of(pieces), shards * kTargetElements);
   std::vector<std::uint64_t> shard_ends(shards, 0);
   append_buckets(layout, cut(pieces, count), shard_ends,
@@ -211,7 +211,7 @@ Status check_model(const ModelSpec& model) {
   return {};
 }
 
-// What the wire carries.
+// Checks the limits of the wire.
 Result<Layout> with_few_buckets(Layout layout) {
   if (layout.buckets.size() <= kMaxBuckets) return layout;
   return fail(ErrorCode::kConfig, "the model falls into " + std::to_string(layout.buckets.size()) +

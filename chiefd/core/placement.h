@@ -1,5 +1,5 @@
-// Placement: which shard owns which part of a model, and which ps owns which shard. Pure; the chief decides with it at
-// a job's start and `disttrain plan` prints it.
+// Placement: which shard owns which part of a model, and which ps owns which shard. Pure. The chief uses it for each
+// new placement, and `disttrain plan` prints it.
 //
 // balanced     the model in the order in which gradients appear, cut into buckets of like size that are dealt to the
 //              shards in turn: contiguous equal ranges would make all workers flood one shard at a time.
@@ -19,8 +19,8 @@
 
 namespace disttrain::chiefd {
 
-// A variable with fewer elements (64 KiB of float32) isn't cut: its parts wouldn't pay for their frames. One that is
-// placed whole and is larger than a bucket is cut all the same, into buckets of one shard.
+// A variable with fewer elements (64 KiB of float32) isn't cut: its parts wouldn't pay for their frames. A variable
+// that is placed whole but is larger than a bucket is still cut into buckets, all on one shard.
 inline constexpr std::uint64_t kWholeElements = 16 * 1024;
 
 // A layout that passes validate(). kConfig when the model has no variables, a shape can't be placed, or there are more

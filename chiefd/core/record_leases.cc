@@ -8,7 +8,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// Epochs that are lent from before the oldest of them is complete: bounds the ledger when a worker is slow.
+// The most incomplete epochs that records are lent from. This bounds the ledger when a worker is slow.
 constexpr std::uint32_t kMaxOpenEpochs = 8;
 // A lease travels in a control message of at most 64 KiB.
 constexpr std::size_t kMaxIntervals = 1000;
@@ -106,7 +106,7 @@ std::optional<Lease> RecordLeases::lend(const Member& to, double rate, std::uint
 }
 
 void RecordLeases::note_ledger(std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger) {
-  // What was never lent can't be visited: a pacer that says more is wrong, and isn't believed.
+  // Positions that were never lent can't be visited: a report that says so is wrong, and is ignored.
   complete_epochs_ = std::max(complete_epochs_, std::min(complete_epochs, next_epoch_));
   std::erase_if(epochs_open_, [this](const auto& entry) { return entry.first < complete_epochs_; });
   for (const EpochLedger& entry : ledger) {

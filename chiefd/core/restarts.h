@@ -1,4 +1,4 @@
-// How often something was started again within a window of time: a loop for ever must end.
+// Counts restarts within a window of time, so that an endless loop of restarts can be ended.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace disttrain::chiefd {
 
 class Restarts {
  public:
-  // One more; returns how many lie within the window that ends now, this one too.
+  // Notes a restart. Returns the restarts within the window that ends now, this one included.
   std::size_t note(Instant now, Duration window) {
     times_.push_back(now);
     while (times_.front() + window < now) times_.pop_front();
     return times_.size();
   }
-  // Those within the window.
+  // The restarts within the window that ends now.
   std::size_t count(Instant now, Duration window) const {
     std::size_t count = 0;
     for (const Instant time : times_) count += time + window >= now ? 1 : 0;

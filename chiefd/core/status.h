@@ -1,4 +1,4 @@
-// What the core tells of itself, read only. The shell renders it: as JSON (chiefd/status_json.h), and in its log.
+// The core's status, read only. The shell renders it as JSON (chiefd/status_json.h) and in its log.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@
 
 namespace disttrain::chiefd {
 
-// waiting: hasn't said hello yet. running: ready, and used by the current job. left: went while it was in no job, or
-// in good order.
+// kWaiting: no process has said hello yet. kRunning: ready, and used by the current job. kLeft: it went while in no
+// job, or in good order.
 enum class TaskState : std::uint8_t { kWaiting, kReady, kRunning, kSilent, kDead, kLeft };
 const char* to_string(TaskState state);
 
-// Processes that stood in a task's place and were lost, by how they went.
+// Lost processes of a task, by how they were lost.
 struct Losses {
   std::uint64_t crash = 0;     // gone while in a job
   std::uint64_t silent = 0;    // silent before it was gone
   std::uint64_t left = 0;      // gone while in no job, or told to end
-  std::uint64_t replaced = 0;  // another one took its place
+  std::uint64_t replaced = 0;  // another process took its place
 };
 
 // Figures of one task in one job.
@@ -37,8 +37,8 @@ struct TaskFigures {
   std::vector<ShardLoad> shards;              // ps
   std::optional<double> examples_per_second;  // a worker's, see ExampleRate
   std::optional<double> loss;                 // of a worker's last batch; none before the first
-  // Steps of its own by which a worker is behind the furthest worker of this generation, versions by which a ps is
-  // behind the furthest ps, by the last heartbeat of each. None: it isn't in it, or hasn't stepped.
+  // How far the task is behind the furthest task of its role in this generation, by their last heartbeats: a worker in
+  // own steps, a ps in versions. None: the task isn't in the generation, or hasn't stepped.
   std::optional<std::uint64_t> lag;
 };
 
@@ -52,13 +52,13 @@ struct TaskStatus {
   TaskState state = TaskState::kWaiting;
   std::string reason;
   std::optional<Duration> heartbeat_age;  // none: never heard of
-  Phase phase = Phase::kIdle;             // what it does now
+  Phase phase = Phase::kIdle;             // of the last heartbeat
   Duration in_phase{};
   Losses losses;        // as far as this chief knows
   TaskFigures figures;  // of a job that ended: those of its end
 };
 
-// What a job is at, for those who ask what its time is used for.
+// What a job is doing; Goodput divides its time by this.
 enum class JobPart : std::uint8_t {
   kNone,        // waits for its turn, or ends
   kInit,        // until its first step
@@ -68,15 +68,15 @@ enum class JobPart : std::uint8_t {
   kEvaluate,    // the final evaluation
 };
 
-// Of its checkpoints, as far as this chief knows. Seconds of each: the slowest shard's.
+// Figures of a job's checkpoints since this chief started. Seconds are those of the slowest shard.
 struct CheckpointFigures {
   SecondsHistogram cut;
   SecondsHistogram park;
   SecondsHistogram write;
   SecondsHistogram commit;
-  SecondsHistogram restore;       // all shards made and filled from one
+  SecondsHistogram restore;       // until all shards are made from a checkpoint
   std::uint64_t bytes = 0;        // of the newest
-  std::uint64_t failures = 0;     // tries that failed; not those that a lost task or the job's end cut short
+  std::uint64_t failures = 0;     // failed attempts, without those that a lost task or the job's end cut short
   std::optional<Duration> age{};  // since the last one was committed
 };
 
@@ -97,8 +97,8 @@ struct JobStatus {
   double steps_per_second = 0.0;
   double examples_per_second = 0.0;
   std::uint64_t examples = 0;
-  std::optional<double> loss;           // none: no step was heard of since it began
-  std::optional<double> learning_rate;  // of the next update, as the pacer says; none: it hasn't yet
+  std::optional<double> loss;           // none: no step since the job began
+  std::optional<double> learning_rate;  // of the next update; none: the pacer hasn't reported it
   std::uint32_t epoch = 0;              // complete ones
   std::uint64_t late = 0;
   std::uint64_t skipped = 0;
@@ -108,9 +108,9 @@ struct JobStatus {
   std::optional<RootCause> root_cause;
   std::vector<std::string> warnings;
   JobPart part = JobPart::kNone;
-  std::optional<Duration> progress_age;  // since this chief heard of the newest step; none: of none yet
+  std::optional<Duration> progress_age;  // since this chief heard of the newest step; none: no step yet
   std::uint64_t steps_lost = 0;          // by rollbacks, as far as this chief knows
-  std::uint64_t examples_heard = 0;      // applied since this chief took it, those that rollbacks threw away too
+  std::uint64_t examples_heard = 0;      // applied since this chief took the job over, even if rolled back later
   CheckpointFigures checkpoints;
   std::string checkpoint_directory;  // "": none are taken
   Duration checkpoint_every{};       // 0: not by time

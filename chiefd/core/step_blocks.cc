@@ -8,8 +8,8 @@
 namespace disttrain::chiefd {
 namespace {
 
-// Granted ahead: the current block and the next, and so many steps where epochs are short (the pacer's news come with
-// its heartbeats), in so many blocks.
+// Blocks are granted ahead: the current block and the next. With short epochs these may be few steps, and the pacer
+// reports only with its heartbeats: then blocks are granted for kStepsAhead steps, but at most kMaxBlocks blocks.
 constexpr std::uint64_t kStepsAhead = 5000;
 constexpr std::size_t kMaxBlocks = 64;
 

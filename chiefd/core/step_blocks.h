@@ -1,8 +1,8 @@
-// Leases of sync: blocks of steps lent to a whole roster at once, so that which records a step reads is a function of
-// the block, the step and the rank. Pure.
+// Leases of sync: blocks of steps, each lent to a whole roster at once. The block, the step and the rank determine
+// which records a worker reads. Pure.
 //
-// Blocks are granted ahead: nobody waits for the chief at an epoch's border. Records that a dropped (late) gradient
-// left unvisited are put into a further block of the same epoch, once all its blocks are committed.
+// Blocks are granted ahead, so that no worker waits for the chief at the end of an epoch. A dropped (late) gradient
+// leaves records unvisited. They go into a further block of the same epoch, once all its blocks are committed.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class StepBlocks {
     RosterVersion roster;
     bool may_be_late = false;  // backup workers: gradients can be dropped
   };
-  // What was done before: blocks begin after `step`, with what the ledger lacks.
+  // Where to begin: after `step`, with the records that the ledger lacks.
   struct Begin {
     Step step;
     std::uint32_t complete_epochs = 0;
@@ -37,9 +37,9 @@ class StepBlocks {
 
   struct Grants {
     std::vector<Lease> leases;  // for each member of the roster, `rank` left to be set
-    bool last = false;          // nothing follows, now or ever; told once
+    bool last = false;          // no block will ever follow; set once
   };
-  // What is to be granted now.
+  // The blocks to grant now.
   Grants next();
 
   // Granted and not wholly committed, oldest first; `rank` left to be set.
@@ -49,7 +49,7 @@ class StepBlocks {
   // Every record of every epoch is visited.
   bool is_complete() const { return options_.epochs != 0 && complete_epochs_ >= options_.epochs; }
 
-  // What the pacer reports.
+  // Takes a report of the pacer.
   void note_ledger(Step global_step, std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger);
 
  private:
@@ -60,7 +60,7 @@ class StepBlocks {
 
   bool enough_ahead() const;
   Lease make_block(std::uint32_t epoch, std::vector<Interval> positions);
-  // A block of what an epoch lacks, whose blocks are all committed.
+  // Appends a block of the records that an epoch lacks after all its blocks are committed.
   bool append_holes(std::vector<Lease>& leases);
 
   const Options options_;
@@ -71,7 +71,7 @@ class StepBlocks {
   Step next_step_{1};
   std::map<std::uint32_t, Epoch> open_;   // granted and not known to be complete
   std::deque<Lease> blocks_;              // that aren't committed yet
-  std::deque<std::uint32_t> unfinished_;  // epochs that were begun before and lack records, no block of which was made
+  std::deque<std::uint32_t> unfinished_;  // epochs of the ledger that lack records and have no block yet
   LeaseId last_id_;
   bool last_told_ = false;
 };

@@ -147,8 +147,8 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
     findings.push_back({Finding::What::kReturned, hello.member, "said hello again", false});
 }
 
-// The process that lost its place to the one at the task's address lives on elsewhere, and may be the first to say
-// hello again: without this the two would take the place from each other for ever.
+// A process that lost its place to the process at the task's address may live on elsewhere, and may say hello first.
+// Without this rule the two would take the place from each other for ever.
 bool Tasks::is_kept_for_another(Instant now, const Task& task, const TaskHello& hello) const {
   const bool is_kept = task.heir && is_given_up(task.state) && now < task.kept_until;
   if (!is_kept || *task.heir == hello.member) return false;
@@ -180,7 +180,7 @@ void Tasks::contest(Task& task, const TaskHello& claim, Actions& actions) {
   }
   task.claim = claim;
   task.keeps_place = false;
-  // The answer to one that is under way may be older than the claim.
+  // The answer to a probe that is under way may be older than the claim.
   if (!task.probing) task.probed_for_claim = true;
   probe(task, actions);
   refuse(taken + ", which the chief probes: try again", ErrorCode::kTemporary, false);
@@ -260,7 +260,8 @@ void Tasks::finish_probe(const ProbeDone& done, Findings& findings, Actions& act
   Task& task = tasks_[done.member.task];
   task.probing = false;
   const bool is_for_claim = std::exchange(task.probed_for_claim, false) && task.claim;
-  // Whoever is heard keeps its place, and whoever doesn't answer is left to the clock: it may only be slow.
+  // A task that is heard keeps its place. A task that doesn't answer may only be slow, so the heartbeat timeout
+  // decides.
   const bool is_heard = task.connected && task.state != TaskState::kSilent;
   const bool is_known = done.outcome == ProbeOutcome::kAnswered && done.answered_by.task == done.member.task;
   if (is_known && done.answered_by == done.member) {
@@ -319,8 +320,8 @@ void Tasks::let_go(const Member& member, Findings& findings, Actions& actions) {
   findings.push_back({Finding::What::kLeft, member, task.reason, true});
 }
 
-// A task hears of the new one in the answer to its next heartbeat, when its timer for the one after is set already; and
-// so it is with the shard threads of a ps.
+// A task learns the new timeout from the answer to its next heartbeat, when its timer for the heartbeat after that is
+// already set. The same holds for the shard threads of a ps.
 void Tasks::forgive_change(Instant now, const Timeouts& before) {
   forgiven_ = now + 3 * before.interval;
 }

@@ -69,7 +69,7 @@ std::string Deadlines::limit() const {
   return format_duration(setup_.timeouts.setup);
 }
 
-// A table.
+// Long because it is a table of the stages.
 void Deadlines::on_deadline(Turn& turn) {
   stage_.clear_deadline();
   const auto fail = [&](ErrorCode code, const std::string& why, std::optional<TaskId> root = {}) {

@@ -54,7 +54,6 @@ void Ending::release(Turn& turn, const std::string& reason) {
   condition_.set(turn, JobState::kStopped, reason);
 }
 
-// The workers end the step that they are in.
 void Ending::end_steps(Turn& turn) {
   condition_.explain(condition_.end_reason() + "; waits for the workers to end their step");
   stage_.wait_since(turn.now);

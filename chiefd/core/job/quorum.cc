@@ -51,7 +51,6 @@ void Quorum::check(Turn& turn) {
   ending_.fail(turn, Error{ErrorCode::kUnavailable, problem + " for " + format_duration(limit)}, std::nullopt);
 }
 
-// Why the job can't train with the workers that it has. "": it can.
 std::string Quorum::shortage(const Turn& turn) const {
   const std::vector<Awaited> missing = this->missing(turn.tasks);
   if (missing.empty()) return "";
