@@ -293,7 +293,7 @@ struct WriteBody {
   void operator()(const EndRecord& record) { write(record, b.initEnd()); }
 };
 
-// Long because it is a table.
+// Long because it is a table of the records.
 Record read_body(schema::Record::Reader r) {
   using Which = schema::Record::Which;
   switch (r.which()) {

@@ -17,7 +17,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// What to do about it.
+// What the operator can do about the error.
 const char* advice(int error) {
   switch (error) {
     case ENOSPC:
@@ -66,7 +66,7 @@ Status sync_folder(const std::string& path) {
   return {};
 }
 
-// Its name is durable, too, and those of the folders around it that are made with it.
+// Makes the folder and its missing parents; their names are durable.
 Status make_folder(const std::string& directory) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::path(directory).lexically_normal();
@@ -153,7 +153,7 @@ class LocalDisk final : public JournalDisk {
   std::map<std::string, Descriptor> files_;  // open for writing
 };
 
-// The one that holds the lock has written its number into it.
+// The process that holds the lock has written its number into the file.
 std::string holder_of(int lock) {
   std::array<char, 32> text{};
   const ssize_t got = ::pread(lock, text.data(), text.size() - 1, 0);
@@ -171,7 +171,7 @@ Result<Descriptor> lock(const std::string& directory) {
                                         ": stop it, or give this one another chief.state_directory");
   }
   const std::string number = std::to_string(::getpid()) + "\n";
-  // For people alone. A disk that is full takes a lock as well.
+  // The number is only for messages, so a failure to write it is ignored: a full disk can still be locked.
   if (::ftruncate(fd.get(), 0) == 0) (void)!::pwrite(fd.get(), number.data(), number.size(), 0);
   return fd;
 }

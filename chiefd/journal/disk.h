@@ -1,10 +1,10 @@
-// The folder of the chief's journal, as few operations, so that a test can let each of them fail and build every state
-// that a crash could leave (tests/chiefd/journal/memory_disk.h).
+// The folder of the chief's journal. The interface has few operations, so that a test can let each one fail and build
+// every state that a crash could leave (tests/chiefd/journal/memory_disk.h).
 //
 // Names are of files in the folder. Content is durable when an operation returns; a name (created, renamed, removed) is
 // durable after sync_names(). After an error of write() the file must not be written any more: a failed sync may have
-// dropped what a second sync would call safe. Errors name the path, what was being done and what to do: kNoPermission,
-// kUnavailable. Blocking; one owner, any one thread at a time.
+// dropped data, and a second sync would still succeed. Errors name the path, what was being done and what to do:
+// kNoPermission, kUnavailable. Blocking; one owner, any one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace disttrain::chiefd {
 
-// Bytes at a place of a file. The bytes outlive the call.
+// Bytes to write at an offset of a file. The bytes must outlive the call.
 struct Piece {
   std::uint64_t offset = 0;
   std::span<const std::byte> bytes;
@@ -30,21 +30,21 @@ class JournalDisk {
   virtual ~JournalDisk() = default;
   // None: there is no such file.
   virtual Result<std::optional<std::vector<std::byte>>> read(const std::string& name) = 0;
-  // A new file, in place of one that has this name. Its name isn't durable yet.
+  // Makes an empty file and replaces one of this name. The name isn't durable yet.
   virtual Status create(const std::string& name, std::span<const std::byte> bytes) = 0;
-  // Into a file that create() made here. The pieces reach the disk in any order.
+  // Writes to a file that create() made here. The pieces reach the disk in any order.
   virtual Status write(const std::string& name, std::span<const Piece> pieces) = 0;
-  // Replaces the file that is called `to`, if there is one: a crash leaves one or the other.
+  // Replaces the file `to`, if there is one. A crash leaves either the old or the new file.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
-  // No error if it isn't there.
+  // No error if the file doesn't exist.
   virtual void remove(const std::string& name) = 0;
   virtual Status sync_names() = 0;
-  // For messages.
+  // The file's path, for messages.
   virtual std::string path_of(const std::string& name) const = 0;
 };
 
-// A folder of this host's file system, made if it is missing. Holds its lock until it is dropped: kConfig if another
-// chief has it, with the number of that process.
+// A folder of this host's file system, made if it is missing. Holds the folder's lock until it is destroyed. kConfig:
+// another chief holds the lock; the message has its process number.
 Result<std::unique_ptr<JournalDisk>> open_journal_disk(const std::string& directory);
 
 }  // namespace disttrain::chiefd

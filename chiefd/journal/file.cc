@@ -15,7 +15,7 @@ constexpr char kMark[] = "journal.mark";
 
 using MaybeBytes = std::optional<JournalBytes>;
 
-// What lies in the folder.
+// What the folder holds.
 struct Found {
   MaybeBytes journal;
   MaybeBytes mark_bytes;
@@ -72,8 +72,8 @@ struct Written {
   std::optional<Error> put_off;  // nothing has changed
 };
 
-// Writes the journal anew beside the old one and puts it in its place. A crash on the way leaves the old one, which has
-// all that the new one has. Errors after the rename are for good: which of the two a crash would leave isn't known.
+// Writes a new journal beside the old one, then renames it over the old one. A crash before that leaves the old one,
+// which holds the same state. An error after the rename is final: it isn't known which of the two a crash would leave.
 Result<Written> rewrite(JournalDisk& disk, const JournalState& state, std::uint64_t records) {
   const std::string beside = std::string(kJournal) + ".new";
   Result<NewJournal> anew = make_journal(state, records);
@@ -81,7 +81,7 @@ Result<Written> rewrite(JournalDisk& disk, const JournalState& state, std::uint6
   Status made = disk.create(beside, anew->bytes);
   if (made) made = disk.rename(beside, kJournal);
   if (!made) {
-    disk.remove(beside);  // it would take the room that is wanted
+    disk.remove(beside);  // the unfinished file would take up the room that is missing
     return Written{{}, made.error()};
   }
   if (DISTTRAIN_MUTANT(kJournalNameNotSynced)) return Written{anew->end, std::nullopt};
@@ -125,7 +125,7 @@ Result<JournalFile::Opened> JournalFile::open(std::unique_ptr<JournalDisk> disk,
   file.mark_ = found->mark.value_or(JournalMark());
   if (found->mark_bytes && !found->mark)
     opened.told.push_back(file.disk_->path_of(kMark) + " was damaged and is written anew: the journal itself is whole");
-  // One that is gone or damaged, or of the term before.
+  // The mark is missing, damaged or of the former term.
   const JournalMark mark{reading.state.journal, reading.state.term};
   if (mark.term.value == 0 || mark == file.mark_) return opened;
   if (Status marked = write_mark(*file.disk_, mark); !marked) return tl::unexpected(marked.error());
@@ -159,7 +159,7 @@ Result<JournalFile::Salvaged> JournalFile::salvage(std::unique_ptr<JournalDisk> 
   if (Status synced = disk->sync_names(); !synced) return tl::unexpected(synced.error());
   const JournalState state = salvaged(reading.state, reading.lost, found->mark ? found->mark->term : Term(), anew,
                                       "the journal was damaged, and salvaged");
-  // Until both are there the folder is as damaged as before: the mark and the journal have two ids.
+  // Until both files are written the folder still counts as damaged: the mark and the journal have different ids.
   if (Status marked = write_mark(*disk, JournalMark{anew, state.term}); !marked) return tl::unexpected(marked.error());
   Result<Written> written = rewrite(*disk, state, reading.records + reading.lost.value_or(kUnknownLoss));
   if (!written) return tl::unexpected(written.error());

@@ -16,7 +16,7 @@ using Span = std::span<const std::byte>;
 
 constexpr std::array<char, 8> kMagic = {'D', 'T', 'R', 'N', 'J', 'R', 'N', 'L'};
 constexpr std::array<char, 8> kMarkMagic = {'D', 'T', 'R', 'N', 'M', 'A', 'R', 'K'};
-constexpr std::size_t kVersionEnd = 12;      // of a head of any version
+constexpr std::size_t kVersionEnd = 12;      // the end of magic and version, in any version
 constexpr std::size_t kHeadBytes = 32;       // magic, u32 version, u32 crc32c, u64 records, u64 bytes of the snapshot
 constexpr std::size_t kBatchHeadBytes = 16;  // u32 length, u32 crc32c, u64 number of the last record
 constexpr std::size_t kCopyHeadBytes = 24;   // u32 length, u32 crc32c, u64 number, u64 offset of the batch
@@ -60,12 +60,12 @@ std::size_t copy_offset(unsigned copy) {
   return kFirstCopy + copy * kCopyRoom;
 }
 
-// Of head and mark: over all but itself, which stands behind the version.
+// The checksum of a head or mark: of all bytes but its own, which follow the version.
 std::uint32_t sum_of_head(Span head) {
   return wire::crc32c(head.subspan(16), wire::crc32c(head.first(12)));
 }
 
-// Of a batch or a copy: it begins with its length and this.
+// The checksum of a batch or copy. It follows the length at the begin of either.
 std::uint32_t sum_of(Span whole, std::uint32_t seed) {
   return wire::crc32c(whole.subspan(kNumberAt), wire::crc32c(whole.first(4), seed));
 }
@@ -85,7 +85,7 @@ void seal(Batches& batches, std::uint64_t number, std::uint32_t seed) {
   set(batches.bytes, batches.last + 4, sum_of(Span(batches.bytes).subspan(batches.last), seed));
 }
 
-// `counts`: each record has a number, from that after `records` on. Those of a snapshot all have `records`.
+// `counts`: the records get the numbers after `records`. The records of a snapshot all have the number `records`.
 Result<Batches> make_batches(std::span<const Record> records, std::uint64_t number, bool counts, std::uint32_t seed) {
   Batches batches;
   for (const Record& record : records) {
@@ -119,7 +119,8 @@ Result<NewJournal> make_journal(const JournalState& state, std::uint64_t records
   put(head, kJournalVersion);
   put(head, std::uint32_t{0});
   put(head, records);
-  // The seed can't hang on the checksum of the head, which has the length of what the seed is for.
+  // The seed can't depend on the head's checksum: the head holds the snapshot's length, and the snapshot needs the
+  // seed.
   const std::uint32_t seed = wire::crc32c(head);
   Result<Batches> batches = make_batches(snapshot, records, false, seed);
   if (!batches) return tl::unexpected(batches.error());
@@ -155,7 +156,7 @@ Result<JournalAppend> make_append(const JournalEnd& end, std::span<const Record>
 
 namespace {
 
-// The first batch, whole. None: it isn't there, or isn't right.
+// Reads the first batch. None: it is incomplete or has a wrong checksum.
 std::optional<Span> first_batch(Span bytes, std::uint32_t seed) {
   if (bytes.size() < kBatchHeadBytes) return std::nullopt;
   const auto length = get<std::uint32_t>(bytes, 0);
@@ -174,7 +175,7 @@ Status apply_record(JournalState& state, Span bytes, const std::string& path) {
   return {};
 }
 
-// What passed the checksum and makes no sense is of a newer version.
+// Bytes that passed the checksum but make no sense are of a newer version.
 Result<std::vector<Span>> records_of(Span content, const std::string& path) {
   std::vector<Span> records;
   while (!content.empty()) {
@@ -210,7 +211,7 @@ std::optional<Copy> read_copy(Span bytes, unsigned which, std::uint32_t seed) {
   return copy;
 }
 
-// Puts copied batches where they belong; gives the number of the newest record that a copy knows of.
+// Puts copied batches back in their places. Returns the number of the newest record that a copy knows of.
 std::uint64_t mend(JournalBytes& bytes, std::uint64_t least, std::uint32_t seed, bool& is_mended) {
   std::array<std::optional<Copy>, 2> copies = {read_copy(bytes, 0, seed), read_copy(bytes, 1, seed)};
   if (copies[0] && copies[1] && copies[0]->number > copies[1]->number) std::swap(copies[0], copies[1]);
@@ -269,7 +270,7 @@ Result<JournalReading> read_batches(JournalBytes bytes, const std::string& path)
   return reading;
 }
 
-// A bit has flipped in the version: nobody needs another chiefd.
+// A bit has flipped in the version: no other version of chiefd can help.
 bool is_right_with_this_version(Span bytes) {
   if (bytes.size() < kHeadBytes) return false;
   JournalBytes head(bytes.begin(), bytes.begin() + kHeadBytes);
@@ -277,7 +278,7 @@ bool is_right_with_this_version(Span bytes) {
   return get<std::uint32_t>(head, 12) == sum_of_head(head);
 }
 
-// Of a file whose version isn't kJournalVersion.
+// The error for a file whose version isn't kJournalVersion.
 Error other_version(std::uint32_t version, const std::string& path) {
   const bool is_newer = version > kJournalVersion;
   std::string message = path + " was written by " + (is_newer ? "a newer" : "an older") + " chiefd (journal version " +

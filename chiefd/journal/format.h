@@ -5,11 +5,15 @@
 //   36864  the snapshot: batches that add up to the state when the file was written
 //          batches that were appended since
 //
-// Each batch has its length, its checksum and the number of its last record: records are counted since the journal was
-// first made. A batch and its copy are written at once and synced together, and nobody hears of their records before.
-// So a batch that is bad below and good in its copy is mended. If both are bad, the write was torn, and nobody heard of
-// it. If a batch before the newest is bad, the file is damaged. A batch that is too large for a copy is synced first;
-// then the copy says its number alone.
+// Each batch has its length, its checksum and the number of its last record. Records are counted since the journal was
+// first made. A batch and its copy are written at once and synced together, and its records are acknowledged only then.
+// A reader that finds a bad batch decides:
+//
+//   1. Its copy is good: the batch is mended from the copy.
+//   2. It is the newest and its copy is bad, too: the write was torn before it was acknowledged. The batch is cut.
+//   3. It isn't the newest: the file is damaged.
+//
+// A batch that is too large for a copy is synced first; its copy then holds only its number.
 //
 // Pure. Reading trusts nothing.
 #pragma once
@@ -31,12 +35,12 @@ inline constexpr std::size_t kJournalHeadBytes = 36864;
 
 using JournalBytes = std::vector<std::byte>;
 
-// Where an open file ends.
+// The end of an open file, where the next append goes.
 struct JournalEnd {
   std::uint64_t bytes = 0;
-  std::uint64_t records = 0;  // the number of the last
+  std::uint64_t records = 0;  // the number of the last record
   std::uint32_t seed = 0;     // of the checksums: batches of another file don't pass for this one's
-  unsigned copy = 0;          // the one to be written next
+  unsigned copy = 0;          // the copy that is written next
 };
 
 struct NewJournal {
@@ -46,32 +50,32 @@ struct NewJournal {
 // A whole file with a snapshot that adds up to `state`. kSoftware: a record can't be written (kMaxRecordBytes).
 Result<NewJournal> make_journal(const JournalState& state, std::uint64_t records);
 
-// What an append writes: the batches at `offset`, then, or at the same time, the copy at its own place.
+// The bytes of an append: the batches go to `offset`, then, or at the same time, the copy to its own place.
 struct JournalAppend {
   std::uint64_t offset = 0;
   JournalBytes batches;
   std::uint64_t copy_offset = 0;
   JournalBytes copy;
   bool is_copied = false;  // else the batches must be durable before the copy is written
-  JournalEnd end;          // afterwards
+  JournalEnd end;          // after the append
 };
 // kSoftware: a record can't be written. `records` isn't empty.
 Result<JournalAppend> make_append(const JournalEnd& end, std::span<const Record> records);
 
 struct JournalReading {
-  JournalState state;                 // of all records before the first that can't be read
-  std::uint64_t records = 0;          // the number of the last of those
-  std::uint64_t torn_bytes = 0;       // behind it, of a write that nobody heard of
+  JournalState state;                 // from all records before the first unreadable one
+  std::uint64_t records = 0;          // the number of the last readable one
+  std::uint64_t torn_bytes = 0;       // of a torn write behind it, never acknowledged
   bool is_mended = false;             // a batch was taken from its copy
-  std::optional<std::string> harm;    // acknowledged records are lost: what is wrong with the file, without its name
-  std::optional<std::uint64_t> lost;  // how many; none: nobody knows
+  std::optional<std::string> harm;    // acknowledged records are lost: what is wrong with the file
+  std::optional<std::uint64_t> lost;  // how many of them; none: not known
 };
 // kConfig, kData: another version wrote it. `path` is for messages.
 Result<JournalReading> read_journal(JournalBytes bytes, const std::string& path);
 
-// Beside the journal lies its mark: whose journal it is, and the newest term. It tells a journal that is missing from
-// one that never was, and a copy of it from an earlier term from the journal itself. A copy from the same term is not
-// told: a number of records in the mark would cost each append a second sync.
+// The mark is a file beside the journal with the journal's id and the newest term. By the mark a chief detects that a
+// journal is missing rather than new, and that it is an old copy from an earlier term. A copy from the same term isn't
+// detected: a number of records in the mark would cost a second sync for each append.
 struct JournalMark {
   JournalId journal;
   Term term;

@@ -1,5 +1,5 @@
-// The thread that waits for the disk, so that the loop never does. Records given while one write is under way go
-// together into the next.
+// The thread that waits for the disk, so that the loop never does. Records that arrive during a write go together into
+// the next write.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -20,15 +20,15 @@ class JournalWriter {
   struct Handlers {
     std::function<void(Ticket)> on_persisted;     // in order
     std::function<void(const Error&)> on_failed;  // at most once; nothing is persisted after it
-    // The journal couldn't be rewritten for now (no room); it goes on with the file that it has.
+    // The journal couldn't be rewritten for lack of room; the writer goes on with the current file.
     std::function<void(const Error&)> on_put_off{};
   };
-  // Handlers are called on `loop`, which outlives this. What was given is written before the destructor returns, and
-  // nothing is called after it.
+  // Handlers are called on `loop`, which must outlive this object. The destructor returns when all given records are
+  // written; no handler is called after it.
   JournalWriter(asio::io_context& loop, JournalFile file, Handlers handlers);
   ~JournalWriter();
 
-  // At most so many wait for a disk that hangs; one more is a failure.
+  // The most records that wait for a slow disk; one more is a failure.
   static constexpr std::size_t kMaxWaiting = 100'000;
   void write(Ticket ticket, Record record);
 
@@ -36,11 +36,12 @@ class JournalWriter {
   void run();
   void tell(std::function<void(const Error&)> Handlers::*handler, const Error& error);
 
-  // Constant.
+  // Constant after construction.
   asio::io_context& loop_;
-  const std::shared_ptr<Handlers> handlers_;  // shared: what is posted to the loop may outlive this, and finds it empty
+  // Shared: a call posted to the loop may outlive this object, and then finds the handlers empty.
+  const std::shared_ptr<Handlers> handlers_;
 
-  // The thread's.
+  // Owned by the thread.
   JournalFile file_;
 
   // Guarded by mutex_.
