@@ -26,7 +26,7 @@ std::string difference(std::string_view there, std::string_view here) {
     const std::string_view new_line = take_line(here);
     if (old_line != new_line) return "`" + std::string(old_line) + "` there, `" + std::string(new_line) + "` here";
   }
-  return "other warm-up steps";
+  return "the number of warm-up steps";
 }
 
 }  // namespace
@@ -39,15 +39,14 @@ const Job* Cluster::unended(const std::string& name) const {
 
 Error Cluster::name_is_taken(const Job& by, const Submit& event) const {
   const std::string is_there =
-      "job " + by.name() + " is " + to_string(by.state()) + " already, as number " + std::to_string(by.id().value);
+      "job " + by.name() + " is " + to_string(by.state()) + " already, with number " + std::to_string(by.id().value);
   if (!event.goes_on) return Error{ErrorCode::kConfig, is_there + ": wait for its end, stop it, or set job.name"};
-  return Error{
-      ErrorCode::kConfig,
-      is_there + ", and is another one (" + difference(by.submission().toml, event.submission.toml) +
-          "): set job.name for a job of its own, or give the text back to go on with the one that is there. To "
-          "be rid of that one, go on with it and `disttrain kill " +
-          by.name() + "`, or remove " + config_.chief.state_directory +
-          "/journal while no chief runs, which forgets every job of this cluster (not their checkpoints)"};
+  return Error{ErrorCode::kConfig,
+               is_there + ", and differs from this one (" + difference(by.submission().toml, event.submission.toml) +
+                   "): set job.name to start a second job, or submit the former text to go on with the first. To end "
+                   "the first job, go on with it and `disttrain kill " +
+                   by.name() + "`, or remove " + config_.chief.state_directory +
+                   "/journal while no chief runs, which forgets every job of this cluster (not their checkpoints)"};
 }
 
 Status Cluster::check_submission(const Submit& event) const {

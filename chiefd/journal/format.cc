@@ -119,8 +119,8 @@ Result<NewJournal> make_journal(const JournalState& state, std::uint64_t records
   put(head, kJournalVersion);
   put(head, std::uint32_t{0});
   put(head, records);
-  // The seed can't depend on the head's checksum: the head holds the snapshot's length, and the snapshot needs the
-  // seed.
+  // The seed can't be the head's checksum: that covers the snapshot's length, which is known only once the snapshot is
+  // written with the seed.
   const std::uint32_t seed = wire::crc32c(head);
   Result<Batches> batches = make_batches(snapshot, records, false, seed);
   if (!batches) return tl::unexpected(batches.error());

@@ -31,9 +31,9 @@ void JournalWriter::write(Ticket ticket, Record record) {
       if (std::exchange(has_overflowed_, true)) return;
       asio::post(loop_, [handlers = handlers_] {
         if (handlers->on_failed)
-          handlers->on_failed(Error{
-              ErrorCode::kFailed, "the disk hasn't taken a record of the journal for so long that " +
-                                      std::to_string(kMaxWaiting) + " more wait: check the disk of the state folder"});
+          handlers->on_failed(Error{ErrorCode::kFailed, "the disk hangs: a record of the journal isn't written, and " +
+                                                            std::to_string(kMaxWaiting) +
+                                                            " more wait; check the disk of chief.state_directory"});
       });
       return;
     }

@@ -223,7 +223,7 @@ void Checkpointing::abandon(Turn& turn, const std::string& why, bool fails) {
     schedule_.note_failed(why, attempt.holds);
   }
   schedule_.note_abandoned(turn.now);
-  events_.tell(turn, "checkpoint_failed", 2, "a checkpoint was given up, the one before stays: " + why);
+  events_.tell(turn, "checkpoint_failed", 2, "a checkpoint was given up, the previous one stays: " + why);
   savers_.refuse(turn, ErrorCode::kFailed, "the checkpoint was given up: " + why);
   if (stage_.is(Stage::kFinalCut)) final_checkpoint_.on_abandoned(turn, why, fails);
 }

@@ -46,7 +46,7 @@ Status GenerationPlan::check_restore() const {
   return fail(ErrorCode::kConfig,
               restore_->path + " was made with " + std::to_string(restore_->records) +
                   " training records; the data now has " + std::to_string(described_->train_records) +
-                  ": give the job the data that it had, or another name and this as checkpoint.init_from");
+                  ": give the job its former data, or another job.name with this checkpoint as checkpoint.init_from");
 }
 
 MemoryFit GenerationPlan::memory_fit(const Tasks& tasks) const {
@@ -78,7 +78,7 @@ Status GenerationPlan::place(const Tasks& tasks, const std::function<bool(TaskId
     offers.push_back(Offer{id, threads});
     offered += threads;
   }
-  if (offered == 0) return fail(ErrorCode::kUnavailable, "no ps is there that the others reach");
+  if (offered == 0) return fail(ErrorCode::kUnavailable, "no ps is connected that the other tasks can reach");
   Result<Layout> layout = place_on(described_->model, setup_.config().job.placement, setup_.config().job.shards,
                                    static_cast<std::uint32_t>(offered));
   if (!layout) return tl::unexpected(layout.error());

@@ -56,7 +56,8 @@ void Reclaim::on_hello(Turn& turn, const TaskHello& hello) {
   if (generation_.is_owner(hello.member)) {
     if (generation_.token() == 0) generation_.learn_token(hello.token);
     if (hello.token == 0 || hello.token != generation_.token())
-      return recovery_.recover(turn, {hello.member.task, "it holds another secret of the job's channels than others"});
+      return recovery_.recover(
+          turn, {hello.member.task, "its secret for the job's channels isn't the one that another ps holds"});
   }
   reclaimed_.insert(hello.member);
   // Workers that the same fault kept away come back at about the same time as the ps.

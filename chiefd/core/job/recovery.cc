@@ -34,8 +34,9 @@ Recovery::Recovery(JobParts& parts)
 void Recovery::recover(Turn& turn, const Cause& cause, Loss loss) {
   if (condition_.has_ended() || stage_.is(Stage::kClose) || stage_.is(Stage::kQueued)) return;
   if (condition_.is_stopping())
-    return closing_.close(turn, JobState::kStopped,
-                          condition_.end_reason() + "; " + to_string(cause) + " before the workers had ended");
+    return closing_.close(
+        turn, JobState::kStopped,
+        condition_.end_reason() + "; " + to_string(cause) + " before the workers had finished their step");
   const bool counts = loss == Loss::kCounts;
   const std::size_t times =
       counts ? count_loss(turn, generation_.owners().empty() ? kLostAtStart : kLossCounted, cause) : 0;
@@ -74,14 +75,14 @@ void Recovery::roll_back(Turn& turn, Loss loss) {
 std::size_t Recovery::count_loss(Turn& turn, const std::string& kind, const Cause& cause) {
   const std::size_t times = rollbacks_.note_loss(turn.now, setup_.config().job.restart_window);
   events_.tell(turn, kind, 2,
-               "loss number " + std::to_string(times) + " within job.restart_window, of at most " +
-                   std::to_string(setup_.config().job.max_restarts) + ": " + to_string(cause),
+               "loss number " + std::to_string(times) + " within job.restart_window (job.max_restarts is " +
+                   std::to_string(setup_.config().job.max_restarts) + "): " + to_string(cause),
                cause.task, cause.reason);
   return times;
 }
 
 Error Recovery::too_many_losses(ErrorCode code, const Cause& cause, std::size_t times) const {
-  return Error{code, cause.reason + "; it is the loss number " + std::to_string(times) +
+  return Error{code, cause.reason + "; this is loss number " + std::to_string(times) +
                          " within job.restart_window, and job.max_restarts is " +
                          std::to_string(setup_.config().job.max_restarts)};
 }

@@ -32,7 +32,7 @@ void Savers::save(Turn& turn, ClientId client) {
                   "it is " + std::string(to_string(condition_.state())) + ": " + condition_.reason());
   if (!folder_.is_open())
     return refuse(ErrorCode::kTemporary, folder_.error().empty() ? directory + " is still being opened"
-                                                                 : "no use of " + directory + ": " + folder_.error());
+                                                                 : directory + " can't be used: " + folder_.error());
   if (clients_.empty()) until_ = turn.now + setup_.timeouts.silent * kLongestWait;
   clients_.push_back(client);
   schedule_.try_at(turn.now);
