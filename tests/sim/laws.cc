@@ -89,7 +89,7 @@ void Laws::sends(const chiefd::Send& send, const chiefd::JournalState& durable) 
   }
 }
 
-// async, ssp.
+// async and ssp only: sends() leaves out the leases of sync.
 void Laws::lends(const RunId& run, TaskId to, const Lease& lease) {
   const auto grants = loans_[run].find(lease.id);
   if (grants != loans_[run].end()) {
@@ -103,7 +103,8 @@ void Laws::lends(const RunId& run, TaskId to, const Lease& lease) {
     const bool overlaps = std::any_of(loan.positions.begin(), loan.positions.end(),
                                       [&wanted](const Interval& i) { return !wanted.intersection(i).empty(); });
     if (!overlaps) continue;
-    // Its borrower is known by its task alone: any process in its place that is fenced everywhere will do.
+    // A loan names the borrower's task, not its process. So any process of this task that all shards have fenced will
+    // do.
     const std::size_t shards = generations_[run.first].owners.size();
     const auto& fenced = fenced_[run];
     const bool is_fenced = std::any_of(fenced.begin(), fenced.end(), [&, borrower = loan.borrower](const auto& entry) {
@@ -187,7 +188,7 @@ void Laws::computed_from(const std::string& who, const std::map<BucketId, Step>&
     violated("I10: " + who + " computes a synchronous step from parameters of several versions");
 }
 
-// Null: nobody has seen what the generation began with.
+// Null if the laws haven't seen the values that the generation began with.
 const Laws::ByElement* Laws::begun_with(const RunId& run) const {
   const auto record = generations_.find(run.first);
   if (record == generations_.end() || record->second.generation != run.second) return nullptr;
@@ -195,7 +196,12 @@ const Laws::ByElement* Laws::begun_with(const RunId& run) const {
   return saved == values_of_.end() ? nullptr : &saved->second;
 }
 
-// Of who is lost the newest push may be at some shards only, neither undone nor repeated.
+// At each shard, a worker's frames for each bucket add up to the records that the pacer's ledger has from it. Only the
+// newest push of a lost worker may be at some shards and not at others:
+// 1. A worker pushes records worth 5, then records worth 3, and dies during the second push.
+// 2. If the pacer has both (visited 8, visited_last 3), another shard may have 5 = 8 - 3.
+// 3. If the pacer has only the first (visited 5), another shard may have 8, of which 3 are in `newest`.
+// 4. With any other sum, a frame was lost or applied twice.
 void Laws::are_whole(const RunId& run, const std::map<ShardId, const TakenByWorker*>& shards, const std::string& when) {
   static const Taken kNothing;
   std::set<Member> workers;
@@ -215,7 +221,7 @@ void Laws::are_whole(const RunId& run, const std::map<ShardId, const TakenByWork
         fenced_[run].count(worker) != 0 || lost_[run].count(worker) != 0 || lost_any_[run].count(worker.task) != 0;
     for (const auto& [shard, taken] : shards) {
       std::map<BucketId, double> sums = of(*taken, worker).sums;
-      if (sums.empty()) sums[BucketId(0)] = 0.0;  // it never came to this shard
+      if (sums.empty()) sums[BucketId(0)] = 0.0;  // the worker never reached this shard
       for (const auto& [bucket, sum] : sums) {
         const bool is_partial =
             sum - at(of(*taken, worker).newest, bucket) == pacer.visited || sum == pacer.visited - pacer.visited_last;
@@ -235,7 +241,7 @@ void Laws::final_parameters(const RunId& run, const JobConfig& job, const Layout
   std::map<ShardId, TakenByWorker> all;
   for (std::uint32_t s = 0; s < layout.shards; ++s) {
     const auto twin = twins_.find({run, ShardId(s)});
-    if (twin == twins_.end()) return;  // it is gone: another generation comes
+    if (twin == twins_.end()) return;  // the shard is gone: another generation is coming
     all[ShardId(s)] = twin->second->taken();
   }
   std::map<ShardId, const TakenByWorker*> shards;
@@ -267,17 +273,19 @@ void Laws::final_parameters(const RunId& run, const JobConfig& job, const Layout
 }
 
 void Laws::computes(const RunId& run, const JobConfig& job, const Member& worker, std::uint64_t clock) {
-  // With leases a worker that waits for one is out of the others' sight: ShardTwin looks at that.
+  // With leases, a worker that waits for a lease doesn't hold the others back. ShardTwin checks the bound there.
   if (job.train.mode != Mode::kSsp || job.data.sharding == Sharding::kLease) return;
   if (lost_[run].count(worker) != 0 || lost_any_[run].count(worker.task) != 0) return;
   auto& clocks = clocks_[run];
   const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
-  // Who comes later than the others begins at the slowest of them.
+  // A worker that joins later begins at the clock of the slowest.
   if (clocks.count(worker) == 0 && !clocks.empty())
     clocks[worker] = std::min_element(clocks.begin(), clocks.end(), less)->second;
   clocks[worker] = std::max(clocks[worker], clock);
   const std::uint64_t slowest = std::min_element(clocks.begin(), clocks.end(), less)->second;
-  // It computes step `clock` once its push of clock - 1 was answered; the slowest may be about to push its own.
+  // The largest gap, with staleness 1 and without pipelining:
+  // 1. The slowest worker has pushed step 5, but doesn't compute step 6 yet, so its clock here is still 5.
+  // 2. The fastest worker's push of step 6 is answered, because 6 <= 5 + 1. It computes step 7 = 5 + staleness + 1.
   const std::uint64_t bound = job.train.staleness + 1 + job.train.pipeline;
   if (clock > slowest + bound)
     violated("I9: " + to_string(worker.task) + " computes step " + std::to_string(clock) + " while the slowest is at " +
@@ -301,7 +309,7 @@ void Laws::state_is(Instant now, Duration timeout, chiefd::JobState state, const
   }
   if (!paused_since_) paused_since_ = now;
   if (reason.empty()) violated("L4: the job is paused without a reason");
-  // Deadlines stand by the timeout of the time when they were set.
+  // A deadline keeps the timeout of the time when it was set, so the longest timeout of the pause counts.
   longest_timeout_ = std::max(longest_timeout_, timeout);
   const Duration work = 4 * static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece;
   if (now - *paused_since_ > kLongestPause * longest_timeout_ + work)

@@ -10,7 +10,8 @@
 namespace disttrain::sim {
 namespace {
 
-// Each element of all shards: its bucket, variable, place in that, and place in its shard.
+// Calls `take` for each element of all shards with its bucket, its variable, and its index in the variable and in the
+// shard.
 template <typename Take>
 void each(const Layout& in, const Take& take) {
   for (std::uint32_t id = 0; id < in.buckets.size(); ++id)
@@ -24,7 +25,7 @@ void each(const Layout& in, const Take& take) {
 
 void Laws::committed(const chiefd::CommitAttempt& commit, JobId job, const std::string& path) {
   const RunId run{job, commit.generation};
-  if (damaged_.count(path) != 0) return;  // one that is there already stays
+  if (damaged_.count(path) != 0) return;  // a commit doesn't replace an existing checkpoint
   const auto open = checkpoint::open_checkpoint(jobs_.disk->truth(), path);
   if (!open) return violated("I14: a checkpoint was committed that can't be opened: " + open.error().message);
   if (Status good = checkpoint::verify_files(jobs_.disk->truth(), path, open->manifest); !good)
@@ -35,7 +36,7 @@ void Laws::committed(const chiefd::CommitAttempt& commit, JobId job, const std::
   const std::string folder = path.substr(0, path.rfind('/'));
   newest_[folder] = std::max(newest_[folder], {{commit.generation, open->manifest.step}, path});
   folder_is_good("after a commit");
-  // One that is there already stays.
+  // A commit doesn't replace an existing checkpoint, which then is of another attempt.
   if (open->manifest.attempt != commit.attempt) return;
   is_as_cut(commit, run, open->manifest, path);
   adds_up(commit, run, open->manifest, path);
@@ -70,7 +71,7 @@ void Laws::is_as_cut(const chiefd::CommitAttempt& commit, const RunId& run, cons
   restores_elsewhere(commit.layout, cuts, manifest, path);
 }
 
-// I18: into one shard more or fewer, element by element.
+// I18: a restore into 1 shard, or into 2 if there was 1, gives every element the same values.
 void Laws::restores_elsewhere(const Layout& layout, const std::map<ShardId, CutTaken>& cuts,
                               const checkpoint::Manifest& manifest, const std::string& path) {
   const std::uint32_t shards = layout.shards == 1 ? 2 : 1;
@@ -99,7 +100,7 @@ void Laws::restores_elsewhere(const Layout& layout, const std::map<ShardId, CutT
   });
 }
 
-// I10, I11, I13: the ledger is what the parameters are made of.
+// I10, I11, I13, I17: the ledger has exactly the records whose pushes are in the parameters.
 void Laws::adds_up(const chiefd::CommitAttempt& commit, const RunId& run, const checkpoint::Manifest& manifest,
                    const std::string& path) {
   if (commit.config.data.sharding != Sharding::kLease) return;
@@ -121,7 +122,7 @@ void Laws::adds_up(const chiefd::CommitAttempt& commit, const RunId& run, const 
   std::map<ShardId, const TakenByWorker*> shards;
   for (const auto& [shard, cut] : cuts) shards[shard] = &cut.taken;
   are_whole(run, shards, path);
-  // A checkpoint whose chief died as it was committed nobody has looked at.
+  // If a chief died during a commit, the laws haven't seen that checkpoint.
   const std::string& from = generations_[run.first].restore_path;
   const auto before = visited_of_.find(from);
   if (before == visited_of_.end() && !from.empty()) return;
@@ -133,7 +134,7 @@ void Laws::adds_up(const chiefd::CommitAttempt& commit, const RunId& run, const 
 }
 
 void Laws::folder_is_good(const std::string& when) {
-  // A disk that said that it had synced, and hadn't, keeps no promise of anybody.
+  // After a sync that lied, no checkpoint is promised to survive.
   if (jobs_.disk->has_lied()) return;
   for (const auto& [folder, newest] : newest_) {
     if (damaged_.count(newest.second) != 0) continue;
@@ -168,7 +169,7 @@ void Laws::found_newest(const std::string& folder, const std::optional<chiefd::R
 
 void Laws::rolls_back(const chiefd::GenerationRecord& record, const std::string& folder) {
   const auto found = checkpoint::list_checkpoints(jobs_.disk->truth(), folder);
-  // What has been damaged may have been found before.
+  // The chief may have found this checkpoint before it was damaged.
   if (!found || jobs_.disk->has_lied() || damaged_.count(record.restore_path) != 0) return;
   for (const checkpoint::Found& there : *found) {
     if (there.path == record.restore_path) return;

@@ -31,7 +31,7 @@ void Node::dial(const std::string& address, const Hello& hello, Duration deadlin
     });
   };
   world_.after(deadline, [finish] { finish(std::nullopt, false); });
-  // No handshake goes one way.
+  // A handshake needs both directions.
   if (network.is_cut(own, other)) return;
   Hello sent = hello;
   if (network.through_codec)
@@ -50,7 +50,7 @@ void Network::arrive_hello(std::size_t from, std::uint64_t life, std::size_t to,
   if (refused) return world_.after(back, [finish] { finish(std::nullopt, true); });
   const std::uint64_t id = ++last_;
   Connection& connection = connections_[id];
-  // Nothing arrives over it before the dialler knows that it has it.
+  // No message reaches the dialler before it knows of the connection.
   connection.sides[0] = {from, life, false, false, world_.now() + back};
   connection.sides[1] = {to, there.life, false, false, world_.now()};
   deliver(id, {1, [id, hello](Node& node) { node.on_arrival(end_of(id, 1), hello); }, false});
@@ -59,7 +59,7 @@ void Network::arrive_hello(std::size_t from, std::uint64_t life, std::size_t to,
     world_.count(Happening::kLostHello);
     harm.hit_link(hosts_[from]->address, there.address);
     connection.sides[0].closed = true;
-    // Its end comes late: the dialler has tried again.
+    // The listener hears late of the connection's end, when the dialler may have dialled again.
     world_.after(world_.between(std::chrono::milliseconds(1), std::chrono::seconds(2)),
                  [this, id] { break_connection(id, 2); });
     world_.after(world_.between(back, std::chrono::milliseconds(300)), [finish] { finish(std::nullopt, false); });
@@ -70,7 +70,7 @@ void Network::arrive_hello(std::size_t from, std::uint64_t life, std::size_t to,
 
 namespace {
 
-// "LeaseGrant": the type's name.
+// The type's name without namespaces, such as "LeaseGrant".
 template <typename T>
 std::string name_of_type() {
   int status = 0;
@@ -125,7 +125,7 @@ bool Node::hears(ConnectionId end) const {
   return network_.hears(end);
 }
 
-// Like tcp: where one direction is blocked the other carries nothing new either, for nothing is acknowledged.
+// As with TCP, if one direction is blocked the other carries nothing new either, because nothing is acknowledged.
 bool Network::hears(ConnectionId end) const {
   const auto found = connections_.find(end / 2);
   if (found == connections_.end()) return false;
@@ -176,7 +176,7 @@ void Network::run_on(std::size_t number, std::uint64_t life, std::function<void(
     work();
 }
 
-// In order; what is blocked waits, and all behind it.
+// Keeps the order: a blocked message waits, and so do all messages behind it.
 void Network::deliver(std::uint64_t id, Message message) {
   Connection& connection = connections_.at(id);
   const int to = message.to;
@@ -243,7 +243,8 @@ void Network::tell_broken(std::uint64_t id, int side) {
   deliver(id, {side, [end = end_of(id, side)](Node& node) { node.on_closed(end); }, true});
 }
 
-// What is under way to the sides that are told arrives before they are, or is lost, or comes late to one of them.
+// `told` has a bit for each side that hears of the break: 1 for side 0, 2 for side 1. Messages under way to those sides
+// arrive before the news, or are lost, or arrive late at one side.
 void Network::break_connection(std::uint64_t id, int told) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
@@ -298,7 +299,7 @@ void Network::crash(const std::string& address, bool with_host) {
       break_connection(id, 1 << other);
       continue;
     }
-    // A host that vanishes resets nothing; its peers hear of it when they try to reach it, after a while.
+    // A host that vanishes resets no connection. Its peers notice only after a while.
     std::erase_if(connection.held, [other](const Message& held) { return held.to == other; });
     world_.after(std::chrono::seconds(20), [this, broken = id, other] { break_connection(broken, 1 << other); });
   }
@@ -358,7 +359,7 @@ void Network::heal_all() {
   while (!partitions_.empty()) heal(partitions_.begin()->first);
 }
 
-// What is still blocked stays, in order.
+// Sends the held messages on. Those that are still blocked stay held, in order.
 void Network::let_through(std::uint64_t id, Connection& connection) {
   for (Message& message : std::exchange(connection.held, {})) {
     if (is_blocked(connection.sides[1 - message.to].host, connection.sides[message.to].host))

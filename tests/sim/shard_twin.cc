@@ -100,8 +100,8 @@ void ShardTwin::before(const psd::Event& event) {
   if (prepared != nullptr || std::holds_alternative<psd::AttemptAbandoned>(event)) held_at_.reset();
 }
 
-// A connection keeps order, and whoever reconnects is told where to go on: a gap is the worker's mistake, which the
-// shard survives by closing the channel.
+// A connection keeps order, and a worker that reconnects is told the last frame that was taken. So a gap in the
+// sequence is a bug of the worker. The shard would hide it by closing the channel.
 void ShardTwin::arrives(psd::ChannelId channel, Sequence sequence) {
   const auto found = channels_.find(channel);
   if (found == channels_.end() || has_failed_) return;
@@ -127,7 +127,8 @@ void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float
 
 void ShardTwin::after(bool is_open) {
   if (has_failed_) return before_.reset();
-  // No ps is let go for an attempt that was given up. The pacer may hear of that before us, and we of its next commit.
+  // An abandoned attempt ends the hold. The pacer may hear of that first, and its next commit may reach this shard
+  // before the chief's AbandonCheckpoint does.
   if (held_at_ && laws_.is_abandoned(run_, held_at_->first)) held_at_.reset();
   if (held_at_ && shard_.core().version() != held_at_->second)
     laws_.violated("I5: " + name() + " applies step " + std::to_string(shard_.core().version().value) +
@@ -154,7 +155,7 @@ void ShardTwin::after(bool is_open) {
   version_ = shard_.core().version();
 }
 
-// Whatever the transport and the worker's buffers did to it on the way.
+// I24: the payload is still what the worker computed, after the worker's buffers and the network.
 void ShardTwin::is_gradient(const Push& push, std::span<const float> payload, double records) {
   if (job_.config.train.clip.kind == ClipKind::kGlobalNorm) return;  // scaled at the worker
   const std::uint64_t begin = job_.layout.buckets[push.bucket.value].flat_begin;
@@ -177,7 +178,7 @@ void ShardTwin::take(Worker& worker, const psd::PushArrived& event, std::span<co
     taken.visited_last = 0.0;
   }
   worker.is_in_push = !push.last;
-  // One that was skipped has no payloads, but of those that were sent early; its records are visited all the same.
+  // A skipped push has payloads only for the buckets that were sent early. Its records count for every bucket.
   for (const BucketId bucket : buckets_) {
     const bool is_skipped_part = push.skipped && push.last && push.examples > 0 && taken.newest.count(bucket) == 0;
     if (!is_skipped_part && (bucket != push.bucket || payload.empty())) continue;
@@ -223,7 +224,7 @@ void ShardTwin::stage(Worker& worker, const Push& push, std::span<const float> p
   worker.clock = push.clock;
 }
 
-// With one shard no message tells of the set: it is all who are there.
+// With one shard no Commit is sent that names the set. It is every active worker whose whole push is staged.
 std::vector<Member> ShardTwin::whole_set(Step step) const {
   std::vector<Member> members;
   for (const Member& member : roster_.members) {
@@ -247,7 +248,7 @@ double ShardTwin::norm2_of(const std::vector<const Staged*>& parts) const {
   return norm2;
 }
 
-// With one shard no message tells of the step: what the rules make of all who are there.
+// With one shard no Commit is sent, so the twin decides by the same rules.
 Decision ShardTwin::own_decision(Step step) {
   Decision decision{whole_set(step), 1.0, false};
   for (const Member& member : decision.members)
@@ -271,7 +272,7 @@ void ShardTwin::expect_steps() {
   }
 }
 
-// Those that bring something.
+// The staged pushes that have examples and are finite.
 std::vector<const ShardTwin::Staged*> ShardTwin::parts_of(Step step, const std::vector<Member>& members) {
   std::vector<const Staged*> parts;
   for (const Member& member : members) {
@@ -281,7 +282,7 @@ std::vector<const ShardTwin::Staged*> ShardTwin::parts_of(Step step, const std::
   return parts;
 }
 
-// The gradients of one bucket; returns what all weigh.
+// Appends one bucket's gradients with their weights; returns the total weight.
 double ShardTwin::weigh(const std::vector<const Staged*>& parts, BucketId bucket,
                         std::vector<update::WeightedGradient>& gradients) const {
   const auto equal = [&parts](const Staged* part) { return part->last->examples == parts.front()->last->examples; };
@@ -431,7 +432,7 @@ void ShardTwin::says(const psd::CopyForCheckpoint& action) {
   for (const WorkerEntry& entry : action.entry.workers) cut.clocks[entry.worker] = workers_[entry.worker].clock;
   laws_.cut(run_, action.attempt, id_, std::move(cut));
   if (id_.value != 0) return;
-  // In sync the commit's own records are entered at its end.
+  // In sync the twin enters a step's records in after(), so its ledger lacks the step of this cut.
   if (is_sync()) return;
   std::vector<EpochLedger> open;
   for (const auto& [epoch, visited] : visited_)

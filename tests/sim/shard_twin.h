@@ -1,10 +1,10 @@
-// What a shard must do, worked out anew and plainly beside the real one: after each event its parameters must be what
-// the frames that it took make of them, bit by bit. Gradients are small integers, so sums are exact.
+// A naive second implementation of a shard, which checks the real one. After each event the real shard's parameters and
+// slots must equal the twin's, bit by bit. Gradients are small integers, so sums are exact.
 //
 //   async, ssp   each frame changes its bucket once, by itself, or not at all (I3, I5, I6)
-//   sync         step k is the mean over the set that the pacer has recorded, in rank order (I7)
-//   all          records are visited once (I11); answers say what is so (I5, I9); a cut is of one moment (I13), and if
-//                it holds the last one
+//   sync         step k applies the mean over the set that the pacer has recorded, in rank order (I7)
+//   all          records are visited once (I11); answers are true (I5, I9); a cut is of one moment (I13), and after a
+//                cut that holds, nothing more is applied (I5)
 #pragma once
 
 #include <map>
@@ -22,21 +22,22 @@ namespace disttrain::sim {
 
 class ShardTwin {
  public:
-  // `shard` as it begins, at the end of its making. All outlive the twin.
+  // `shard` is filled, and no event has reached it. `laws`, `job` and `shard` outlive the twin.
   ShardTwin(Laws& laws, const psd::ShardJob& job, psd::Shard& shard, ShardId id, const Member& owner,
             const Roster& roster, const PacerReport& restored);
   ~ShardTwin() { laws_.ends(run_, id_, *this); }
   ShardTwin(const ShardTwin&) = delete;
 
-  // A push's frame, before the shard has looked at it.
+  // A push frame has arrived; the shard hasn't handled it yet.
   void arrives(psd::ChannelId channel, Sequence sequence);
-  // Around each event. `payload`: of a push, a gradient of records whose values add up to `records`.
+  // Called right before and right after the shard handles an event. `payload`: a push's gradient; the values of its
+  // records add up to `records`.
   void before(const psd::Event& event);
   void before_push(const psd::PushArrived& event, std::span<const float> payload, double records);
-  // is_open: the push's channel still is.
+  // is_open: the push's channel is still open.
   void after(bool is_open = true);
 
-  // What the shard says.
+  // Checks the shard's actions.
   void says(const psd::Admit& action);
   void says(const psd::Reply& action);
   void says(const psd::SendAcknowledge& action);
@@ -45,7 +46,7 @@ class ShardTwin {
   void says(const psd::CopyForCheckpoint& action);
   void says(const psd::FailJob&) { has_failed_ = true; }  // nothing that comes later changes it
 
-  // async, ssp: of each worker, as of now.
+  // async, ssp: what the shard has taken from each worker so far.
   TakenByWorker taken() const;
 
  private:
@@ -53,16 +54,16 @@ class ShardTwin {
     Step clock;
     RosterVersion roster;
     std::map<BucketId, std::vector<float>> payloads;
-    std::optional<Push> last;  // its last frame, once it is there
+    std::optional<Push> last;  // the push's last frame, once it has come
     bool nonfinite = false;
   };
   struct Worker {
-    Sequence last;    // frame taken
-    Sequence unsure;  // taken, or not, by a channel that was closed for it
+    Sequence last;    // the last frame that was taken
+    Sequence unsure;  // the frame over which the shard closed the channel; the shard may have taken it
     Step clock;       // of the last whole push
-    Step floor;       // ssp: where it began, not behind slowest()
+    Step floor;       // ssp: the clock at which the worker began, at least slowest() at that time
     bool is_in_push = false;
-    bool is_at_work = false;  // ssp: it began, and hasn't said that nothing follows
+    bool is_at_work = false;  // ssp: the worker has begun, and hasn't sent its final push
     std::map<Step, Staged> staged;
     Taken taken;  // async, ssp
   };
@@ -75,7 +76,7 @@ class ShardTwin {
   void apply(BucketId bucket, std::span<const float> payload);
   void is_gradient(const Push& push, std::span<const float> payload, double records);
   void stage(Worker& worker, const Push& push, std::span<const float> payload);
-  Step slowest() const;  // of those at work; while nobody is, the furthest ever
+  Step slowest() const;  // clock of the slowest worker at work; if none is at work, the highest clock so far
   std::string visit(const Push& push);
   void expect_steps();
   std::vector<Member> whole_set(Step step) const;
@@ -105,9 +106,10 @@ class ShardTwin {
   std::vector<float> expected_;  // parameters of all its buckets, one after the other
   std::vector<std::vector<float>> expected_slots_;
   Step version_;
-  std::map<std::uint32_t, IntervalSet> visited_;  // pacer: of epochs that aren't complete
+  std::map<std::uint32_t, IntervalSet> visited_;  // pacer: by epoch, of those that aren't complete
   std::uint32_t complete_epochs_ = 0;
-  // The push under way is taken already; if its channel is closed for it, it wasn't.
+  // The state before the push under way, which the twin has already taken. If the shard closes the push's channel, this
+  // state is put back.
   struct Before {
     Member member;
     Worker worker;
@@ -118,9 +120,9 @@ class ShardTwin {
   };
   std::optional<Before> before_;
   bool has_failed_ = false;
-  bool holds_ = false;  // the attempt that is prepared is the last that is seen of the generation
-  std::optional<std::pair<std::uint64_t, Step>> held_at_;  // attempt, where it was cut: nothing is applied any more
-  std::string problem_;                                    // with it
+  bool holds_ = false;                                     // the prepared attempt is the generation's last
+  std::optional<std::pair<std::uint64_t, Step>> held_at_;  // attempt and step of a cut after which nothing is applied
+  std::string problem_;                                    // with the push under way
 };
 
 }  // namespace disttrain::sim
