@@ -9,10 +9,10 @@ namespace {
 
 using chiefd::JournalPlatter;
 
-// So small that journals of simulated chiefs are rewritten while they live.
+// So small that simulated chiefs rewrite their journals.
 constexpr std::uint64_t kLeastRewritten = 4096;
 
-// A loss that isn't finite is equal to itself, here.
+// Replaces losses that are NaN, because NaN differs from itself.
 chiefd::JournalState comparable(chiefd::JournalState state) {
   const auto set = [](double& value) { value = std::isnan(value) ? -1.0 : value; };
   for (auto& [id, job] : state.jobs) {
@@ -87,7 +87,8 @@ bool ChiefJournal::open() {
   return true;
 }
 
-// All that was acknowledged, and of what was being written nothing, all, or its beginning.
+// The journal must have all acknowledged records. After them it may have the first few, or all, of those that were
+// being written.
 void ChiefJournal::check(const chiefd::JournalState& found) {
   chiefd::JournalState expected = disk_.journal;
   const chiefd::JournalState known = comparable(found);
@@ -157,7 +158,7 @@ void ChiefJournal::damage() {
   world_.tell("the chief's " + name + " is damaged, way " + std::to_string(how));
   world_.count(how < 7 ? Happening::kJournalFlipped : Happening::kJournalCut);
   if (how < 7) {
-    // Most of the head is empty, and what follows is what matters.
+    // Usually spares the head, most of which is empty.
     const std::size_t begin = how < 5 && bytes->size() > chiefd::kJournalHeadBytes ? chiefd::kJournalHeadBytes : 0;
     const std::size_t at = begin + disk_.random.below(bytes->size() - begin);
     (*bytes)[how == 6 ? bytes->size() - 1 : at] ^= std::byte(1 << disk_.random.below(8));

@@ -1,5 +1,5 @@
-// The chief's own disk: the real journal file and its codec on a disk in memory, which tears writes, flips bits, loses
-// files and has no room. What was acknowledged outlives that, or the chief says that it doesn't (I28).
+// The chief's own disk: the real journal file and its codec on a disk in memory that tears writes, flips bits, loses
+// files and fills up. Acknowledged records survive all this, or the chief reports the damage (I28).
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,28 @@
 
 namespace disttrain::sim {
 
-// What outlives the chief's process.
+// The chief's state that outlives its process.
 struct ChiefDisk {
   explicit ChiefDisk(std::uint64_t seed);
 
-  chiefd::JournalState journal;  // what was acknowledged
+  chiefd::JournalState journal;  // of all acknowledged records
   Duration slowest = std::chrono::milliseconds(5);
-  Instant hung_until;               // nothing is written before
-  std::function<void()> on_failed;  // the chief ends: its disk failed
+  Instant hung_until;               // no write ends before this time
+  std::function<void()> on_failed;  // the disk failed, so the chief must end
 
-  // No more faults.
+  // Ends all faults.
   void heal();
-  // A host's clocks.
+  // The clocks of the chief's host.
   chiefd::EventClocks clocks(Instant now) const;
 
-  // What this seed's disk does.
+  // The faults of this seed's disk.
   bool flips = false;
   bool has_no_room = false;
   bool fails = false;
   bool clock_is_set = false;
   chiefd::JournalPlatter platter;
-  std::optional<chiefd::JournalPlatter> undamaged;  // as its files were before something was done to them
-  std::vector<chiefd::Record> in_flight;            // what the chief before was writing as it died
+  std::optional<chiefd::JournalPlatter> undamaged;  // the files before they were damaged
+  std::vector<chiefd::Record> in_flight;            // what the previous chief was writing when it died
   Duration wall_set_by{};
   Random random;
 };
@@ -48,15 +48,17 @@ class ChiefJournal {
   using Violated = std::function<void(const std::string&)>;
   ChiefJournal(World& world, ChiefDisk& disk, Violated violated)
       : world_(world), disk_(disk), violated_(std::move(violated)) {}
-  // The process dies: what it was writing may be there, or in part. Then the disk does what it does to files.
+  // The process dies. What it was writing is on the disk whole, in part, or not at all. Then the disk may damage a
+  // file, and the wall clock may be set.
   ~ChiefJournal();
 
-  // False: there is no room; it is to be tried again. Where the journal is said to be damaged an operator puts it back
-  // from a copy that has its end.
+  // False: the disk is full; try again later. If the journal is reported as damaged, an operator restores it from a
+  // copy that has all records.
   bool open();
-  // From now on until it is durable.
+  // A record is being written, until complete().
   void begin(const chiefd::Record& record) { in_flight_.push_back(record); }
-  // The oldest that was begun is durable, and disk.journal has it. False: the disk failed, and the chief ends.
+  // Makes the oldest record that was begun durable, and adds it to disk.journal. False: the disk failed, and the chief
+  // must end.
   bool complete();
 
  private:
@@ -72,7 +74,7 @@ class ChiefJournal {
   const Violated violated_;
   std::optional<chiefd::JournalFile> file_;
   std::vector<chiefd::Record> in_flight_;
-  bool has_failed_ = false;  // then nothing is written any more: the chief ends
+  bool has_failed_ = false;  // if true, nothing is written any more, and the chief ends
 };
 
 }  // namespace disttrain::sim

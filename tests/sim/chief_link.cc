@@ -78,7 +78,7 @@ void TaskNode::on_link_message(const Payload& payload) {
     if (verdict == transport::Obedience::Verdict::kObeyAnew) {
       waiting_.clear();
       on_other_journal();
-      if (!open_) return;  // it dials again
+      if (!open_) return;  // on_other_journal() dials again
     }
     on_welcome();
     if (gone_) tell_chief(LeaveRequest{});
@@ -96,7 +96,7 @@ void TaskNode::on_link_message(const Payload& payload) {
   }
 }
 
-// I25: never a lower term after a higher one, and of one term one chief.
+// I25: a task never obeys a lower term after a higher one, and obeys only one chief of a term.
 void TaskNode::note_obeyed(const Welcome& welcome) {
   std::map<Term, Incarnation>& chiefs = obeyed_[welcome.journal];
   if (!chiefs.empty() && welcome.term < chiefs.rbegin()->first)
@@ -117,7 +117,7 @@ void TaskNode::leave(std::function<void()> gone) {
   tell_chief(LeaveRequest{});
 }
 
-// Not from within what is being done.
+// Delayed until the current call has returned, because gone_ destroys this node.
 void TaskNode::end() {
   world_.after(Duration(), gone_);
 }

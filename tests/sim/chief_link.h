@@ -1,4 +1,4 @@
-// What transport/chief_link.cc does, on the simulated network.
+// A task's link to its chief: does what transport/chief_link.cc does, on the simulated network.
 #pragma once
 
 #include <deque>
@@ -20,7 +20,8 @@ class TaskNode : public Node {
         chief_(std::move(chief)),
         timeouts_(derive_timeouts(heartbeat)) {}
 
-  // As SIGTERM does. `gone` ends the process: once it is let go, or where nobody can do that.
+  // Like SIGTERM: asks the chief to let the task go. `gone` ends the process, once the chief has answered, the link is
+  // lost, or the timeout to leave has passed.
   void leave(std::function<void()> gone);
 
  protected:
@@ -30,13 +31,13 @@ class TaskNode : public Node {
   virtual void on_other_journal() = 0;
   virtual void on_order(const wire::ControlMessage& message) = 0;
   virtual Heartbeat make_heartbeat() = 0;
-  virtual void before_heartbeat() {}  // of those that the timer sends
+  virtual void before_heartbeat() {}  // only of a heartbeat that the timer sends
 
   void open_link() {
     dial_chief();
     beat();
   }
-  // It lives here.
+  // Tells the prober which process lives at this address.
   void answer_probe(ConnectionId connection) {
     send(connection, wire::HelloAnswer(Refused{ErrorCode::kConfig, "a probe", false, self()}));
     close(connection);
@@ -63,7 +64,7 @@ class TaskNode : public Node {
   const std::uint32_t pid_;
   const std::string chief_;
   Timeouts timeouts_;
-  std::function<void()> gone_;  // it was told to end
+  std::function<void()> gone_;  // set once the task was told to end
   ConnectionId link_ = 0;
   bool open_ = false;
   std::uint64_t attempt_ = 0;

@@ -90,7 +90,7 @@ void ChiefNode::save(const std::string& name) {
 
 void ChiefNode::reconfigure(Duration heartbeat_timeout) {
   tell("has another heartbeat timeout");
-  // They learn of it when they connect again: by the new one they may be late until then.
+  // The tasks learn the new timeout later. Until then their heartbeats may be late by it.
   for (const PsConfig& ps : jobs_.cluster.ps) network_.harm.hit(ps.address);
   for (const WorkerConfig& worker : jobs_.cluster.workers) network_.harm.hit(worker.address);
   step(chiefd::Reconfigured{heartbeat_timeout});
@@ -115,7 +115,7 @@ void ChiefNode::on_arrival(ConnectionId connection, const Hello& hello) {
   step(chiefd::TaskJoined{*task});
   joining_ = 0;
   if (members_.count(connection) == 0) return;  // refused
-  // I4: however quickly its place was taken.
+  // I4: the chief has seen that the former process died, however quickly the new one came.
   const auto now_there = admitted_.find(id);
   if (is_another && now_there->second == task->member.incarnation && seen_lost_.count(id) == 0)
     laws_.violated("I4: " + to_string(id) + " is another process, and nobody saw that the former one died");
@@ -220,14 +220,14 @@ void ChiefNode::act(const chiefd::Probe& action) {
        });
 }
 
-// In order. What isn't durable when the process dies is lost.
+// Records become durable in order. Those that aren't durable when the process dies are lost.
 void ChiefNode::act(const chiefd::Persist& action) {
   note(action.record);
   const Duration takes = world_.between(std::chrono::microseconds(50), disk_.slowest);
   if (world_.now() >= next_written_) {
     written_ = next_written_ = std::max(world_.now(), disk_.hung_until) + takes;
   } else {
-    // All that comes while it writes is written next, at once.
+    // All records that come during a write share the next write.
     if (world_.now() >= written_) written_ = next_written_;
     if (next_written_ == written_) next_written_ = std::max(written_, disk_.hung_until) + takes;
   }
@@ -239,7 +239,8 @@ void ChiefNode::act(const chiefd::Persist& action) {
   journal_.begin(stamped.record);
   after(next_written_ - world_.now(), [this, action = std::move(stamped)] {
     if (!journal_.complete()) return disk_.on_failed();
-    // Before it is durable nobody may have heard of it: a chief that dies then gives the number again.
+    // The laws hear of a generation only when it is durable: if the chief dies before, the next one uses the same
+    // number.
     if (const auto* generation = std::get_if<chiefd::GenerationRecord>(&action.record)) {
       laws_.generation_begins(*generation);
       const std::string& name = disk_.journal.jobs.at(generation->job).submitted.name;
@@ -252,16 +253,17 @@ void ChiefNode::act(const chiefd::Persist& action) {
 
 void ChiefNode::blames(const std::string& whom, const std::string& why) {
   const auto says = [&why](const char* what) { return why.find(what) != std::string::npos; };
-  // It was told to, or sees what is wrong with the disk.
+  // The task was told to begin anew, or reports what is wrong with the disk.
   const bool was_told_to = says("it begins anew") || says("it began anew");
   if (was_told_to || says("input/output error") || says("isn't the folder that the chief sees")) return;
-  // The job lends nothing until it is done without workers that come back late to a new chief; it takes them back.
+  // A new chief goes on without workers that come back late, because the job lends nothing until then. It takes them
+  // back.
   if (says("was lost while the chief was away") && whom.starts_with("worker/")) return;
   const auto task = parse_task_id(whom);
   if (task && !network_.harm.is_hit(*task)) laws_.violated("I26: " + whom + " has been well all the time: " + why);
 }
 
-// What the laws go by.
+// Tells the laws of the events that they need.
 void ChiefNode::note(const chiefd::Record& record) {
   if (std::holds_alternative<chiefd::TrainingRecord>(record)) laws_.trains();
   if (const auto* event = std::get_if<chiefd::EventRecord>(&record)) {
@@ -279,12 +281,12 @@ void ChiefNode::note(const chiefd::Record& record) {
 
 namespace {
 
-// Its wall clock, which jumps both ways.
+// The chief's wall clock, which jumps forward and back.
 thread_local std::int64_t wall_seconds = 1;
 
 }  // namespace
 
-// One after the other. What the file system does and what is heard of it are two things: a crash may lie between.
+// Requests are carried out one after the other. A crash may come between the change on disk and its answer.
 void ChiefNode::act(const chiefd::FolderWork& action) {
   folder_free_ = std::max(folder_free_, world_.now());
   folder_free_ += jobs_.disk->delay(folder_free_);

@@ -1,4 +1,4 @@
-// A simulated chiefd: the real core, and what chiefd/chief.cc does around it. Its journal outlives it.
+// A simulated chiefd: the real core, and what chiefd/chief.cc does around it. The ChiefDisk outlives it.
 #pragma once
 
 #include <map>
@@ -31,26 +31,26 @@ class ChiefNode final : public Node {
   void on_message(ConnectionId connection, const Payload& payload) override;
   void on_closed(ConnectionId connection) override;
 
-  // As a command line would, with a job of the table.
+  // A client's requests. `name` is a job of Jobs::configs.
   void submit(const std::string& name);
   void stop(const std::string& name, bool kill);
   void save(const std::string& name);
   void reconfigure(Duration heartbeat_timeout);
-  // Some process says hello in the place of one that is connected, with another incarnation.
+  // A process with another incarnation says hello as a task that is connected. `drawn` chooses the task.
   void claim_a_place(std::uint64_t drawn);
-  // L2: each client has its answer within a bound.
+  // L2: each client gets its answer within a bound.
   void check_clients();
 
   const chiefd::Cluster& cluster() const { return *cluster_; }
   Welcome make_welcome() const;
-  // Jobs that a client was told of.
+  // The jobs that a client was told are accepted.
   const std::set<std::string>& accepted() const { return accepted_; }
-  // The job ended under a chief before: the journal has that, but no figures.
+  // The job ended under an earlier chief. The journal has its end, but no figures.
   bool knows_by_journal_alone(const std::string& name) const { return ended_before_.count(name) != 0; }
 
  private:
   void step(const chiefd::Event& event);
-  // I29: a claim alone displaces nobody, nor does a probe that is answered.
+  // I29: a claim alone displaces no process, and a process that answers its probe isn't displaced.
   void check_displaced(const chiefd::Event& event, const chiefd::Action& action);
   void act(const chiefd::Listen&) { listens_ = true; }
   void act(const chiefd::Admit& action);
@@ -63,7 +63,7 @@ class ChiefNode final : public Node {
   void act(const chiefd::CloseFolder& action);
   void act(const chiefd::AnswerClient& action);
   void note(const chiefd::Record& record);
-  // I26: who is told as lost was hit by a fault.
+  // I26: a task that the chief reports as lost was hit by a fault.
   void blames(const std::string& whom, const std::string& why);
   void act(const chiefd::JobEnded&) {}
   void act(const chiefd::Note& action) { tell(action.text); }
@@ -78,19 +78,19 @@ class ChiefNode final : public Node {
   bool listens_ = false;
   std::map<TaskId, ConnectionId> connections_;
   std::map<ConnectionId, Member> members_;
-  std::map<ConnectionId, Member> probes_;  // that wait for their answer, and of whom
+  std::map<ConnectionId, Member> probes_;  // open probes, and the process that each one looks for
   ConnectionId joining_ = 0;
   ConnectionId last_claim_ = ConnectionId{1} << 62;
-  std::map<TaskId, Incarnation> admitted_;  // by this chief, last
-  std::set<TaskId> seen_lost_;              // since
-  Instant written_;                         // when the disk is done with what it writes
-  Instant next_written_;                    // and with what comes after that
-  Instant folder_free_;                     // when the shared one is
+  std::map<TaskId, Incarnation> admitted_;  // the last that this chief admitted
+  std::set<TaskId> seen_lost_;              // tasks that were lost or left since then
+  Instant written_;                         // when the disk finishes the current write
+  Instant next_written_;                    // when it finishes the write after that
+  Instant folder_free_;                     // when the shared disk finishes its last request
   std::set<std::string> accepted_;
   std::set<std::string> ended_before_;
   std::uint64_t last_client_ = 0;
   std::map<std::uint64_t, std::string> submitting_;
-  std::map<std::uint64_t, Instant> asked_;  // that a job be saved or ended, and since when
+  std::map<std::uint64_t, Instant> asked_;  // requests to save or stop a job, and since when
 };
 
 }  // namespace disttrain::sim

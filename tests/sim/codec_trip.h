@@ -1,4 +1,4 @@
-// Messages through the real codec of the wire: what comes out takes the place of what went in.
+// Encodes a message with the real wire codec, decodes it, and replaces it with the result.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace disttrain::sim {
 
-// What is wrong, if it can't be written or read.
+// Returns the error if the message can't be encoded or decoded.
 std::optional<std::string> through_codec(Payload& payload);
 std::optional<std::string> through_codec(Hello& hello);
 

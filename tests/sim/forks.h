@@ -1,7 +1,7 @@
-// A second chief that was started on a copy of the first one's journal folder: it has the same journal id and the same
-// term. For a while tasks that dial the chief's address reach it; whoever knows the first one refuses it, and whoever
-// doesn't obeys it. Then somebody ends it and restarts the first. All of it is drawn apart, so that a seed without a
-// copy has the story that it would have without this file.
+// A second chief is started on a copy of the first one's journal folder, with the same journal id and the same term.
+// For a while, tasks that dial the chief's address reach the second one. A task that knows the first one refuses the
+// second; any other task obeys it. Then an operator ends the second chief and restarts the first. Forks has a random
+// stream of its own, so that a seed without a copy keeps its trace.
 #pragma once
 
 #include <functional>
@@ -22,11 +22,11 @@ class Forks {
   // The parts of the simulation that forks act on.
   struct Cluster {
     std::vector<TaskId> tasks;                                // the chief first
-    std::function<ChiefNode*()> chief;                        // null where it doesn't listen
-    std::function<void(TaskId, Duration away)> restart_task;  // as by a crash
+    std::function<ChiefNode*()> chief;                        // null while it doesn't listen
+    std::function<void(TaskId, Duration away)> restart_task;  // with a crash
   };
   void begin(Duration within, Cluster cluster);
-  // Nothing new begins, and the copy is gone.
+  // No second chief begins any more, and the one that runs is ended.
   void end();
 
  private:

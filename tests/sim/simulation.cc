@@ -18,9 +18,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A seed takes some ten thousand.
+// Most seeds take some 10,000 turns.
 constexpr std::uint64_t kMostTurns = 1000000;
-// Data read twice, and a checkpoint between.
+// Enough to read the data twice and to restore a checkpoint in between.
 constexpr Duration kLongestWork = seconds(900);
 
 class Simulation {
@@ -61,18 +61,18 @@ class Simulation {
       lose_ps_with_checkpoint();
       until(world_.now() + kLongestWork, [this] { return is_over("first"); });
     }
-    // One may begin while another lasts.
+    // A long fault may begin while another one lasts.
     for (Instant end = faults_end; end < long_faults_.over_at();) {
       end = long_faults_.over_at();
       until(end, [this] { return is_over("first"); });
     }
     heal();
-    // What was begun on a disk that hangs comes back when that ends.
+    // Operations that began while a disk hung return only after that.
     until(std::max(storage_.hangs_until(), disk_.hung_until), [] { return false; });
     Outcome outcome;
     expect_end("first", patience());
     if (is_over("first")) judge_first(outcome);
-    // Nothing that the first left behind may harm the next, once it is known who is there.
+    // Nothing that the first job left behind may harm the second. It is submitted once the chief knows its tasks again.
     wanted_ = "first";
     until(world_.now() + seconds(5), [] { return false; });
     expect_end("second", patience());
@@ -109,7 +109,7 @@ class Simulation {
       laws_.finished(job, status.examples);
       laws_.has_last_checkpoint(job, Step(status.global_step));
     }
-    // In good order: what it had learnt is kept.
+    // A job that a client stopped in good order has saved what it has learnt.
     const bool was_stopped = status.state == chiefd::JobState::kStopped && status.reason == "stopped by sim";
     if (was_stopped && status.global_step > 0 && !chief()->knows_by_journal_alone("first"))
       laws_.has_last_checkpoint(job, Step(status.global_step));
@@ -118,7 +118,7 @@ class Simulation {
     if (!may_end) laws_.violated("L1: the job is " + std::string(to_string(status.state)) + ": " + status.reason);
     blames_who_was_hit(job, status);
   }
-  // A task that says what is wrong with the data, or with a folder, is named as well.
+  // A healthy task may also be named if it reported a problem with the data or with a folder.
   void blames_who_was_hit(const JobConfig& job, const chiefd::JobStatus& status) {
     if (!status.root_cause || network_.harm.is_hit(status.root_cause->task)) return;
     const auto says = [&status](const char* what) { return status.reason.find(what) != std::string::npos; };
@@ -128,15 +128,15 @@ class Simulation {
     laws_.violated("I26: the job is " + std::string(to_string(status.state)) + " because of " +
                    to_string(status.root_cause->task) + ", which has been well all the time: " + status.reason);
   }
-  // Its data spoil it, as they may, and it says so.
+  // Whether the job's losses or gradients may be not finite, and the reason says that they were.
   bool may_diverge(const JobConfig& job, const std::string& reason) const {
     return jobs_.nonfinite.count(job.job.name) != 0 && reason.find("finite") != std::string::npos;
   }
-  // Of what it can't be blamed for, and says.
+  // Whether a job may fail for this reason.
   bool may_fail(const JobConfig& job, const std::string& reason) const {
     const auto says = [&reason](const std::string& what) { return reason.find(what) != std::string::npos; };
-    // Of a disk that fails a job may die at its end alone, after some tries; or of one that lied, when nothing is left
-    // of what was committed to it; or where it isn't there as the job begins.
+    // A failing disk may fail a job only at the job's end, after several tries. A job may also fail if a disk that lied
+    // has lost all committed checkpoints, or if the disk is away when the job begins.
     return may_diverge(job, reason) ||
            (storage_.was_away() && (says("checkpoint.init_from: ") || says("init.safetensors"))) ||
            ((storage_.has_failed() || storage_.was_away()) && says("the last checkpoint couldn't be taken")) ||
@@ -226,7 +226,7 @@ class Simulation {
     }
   }
 
-  // Drawn apart, as Mishaps: other seeds have the story that they would have without.
+  // Uses a random stream of its own, as Mishaps does, so that all other seeds keep their traces.
   void draw_long_work(std::uint64_t seed) {
     Random random(seed, stream_of("long work"));
     if (random.below(64) != 0) return;
@@ -242,7 +242,8 @@ class Simulation {
                 std::to_string(std::chrono::duration_cast<milliseconds>(jobs_.slow_piece).count()) + " ms");
   }
 
-  // Its restore takes minutes; the loss of a worker meanwhile ends it.
+  // Kills a ps once the first job runs and has a checkpoint. The restore takes minutes. In half of the seeds a worker
+  // dies in the meantime, which ends the restore.
   void lose_ps_with_checkpoint() {
     if (faults_are_over_) return;
     const auto job = chief() != nullptr && chief()->listens() ? chief()->cluster().find("first") : std::nullopt;
@@ -256,7 +257,7 @@ class Simulation {
       });
   }
 
-  // Half a minute by each worker, without leases.
+  // Each worker trains for about half a minute, and needs no leases.
   void make_long(JobConfig& job) {
     jobs_.records = 300;
     slowest_step_ = milliseconds(60);
@@ -307,7 +308,7 @@ class Simulation {
     network_.start(address(task), std::move(node));
   }
 
-  // Its address is another host's now, where a second process begins; the first one lives on.
+  // Starts a second process of the task on another host, which now has the task's address. The first one lives on.
   void start_beside(TaskId task) {
     if (!network_.is_alive(address(task))) return;
     const std::string former = to_string(task) + "." + std::to_string(former_.size() + 1);
@@ -336,7 +337,7 @@ class Simulation {
     const auto job = chief()->cluster().find(name);
     return job && chief()->cluster().has_ended(*job);
   }
-  // What a client does: it submits until it is told that the job is taken; a chief that dies before that has lost it.
+  // Submits the job again until the chief knows it, because a chief that dies before it accepts the job loses it.
   void keep_submitting() {
     if (chief() == nullptr || !chief()->listens() || wanted_.empty()) return;
     if (!chief()->cluster().find(wanted_)) chief()->submit(wanted_);
@@ -366,7 +367,7 @@ class Simulation {
     }
   }
 
-  // What takes long takes its time for the job's start, and for each recovery.
+  // Long reads take their time at the job's start and again at each recovery.
   Duration patience() const {
     return seconds(400) + 4 * static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece;
   }
@@ -449,7 +450,7 @@ class Simulation {
         network_.pause(address(task));
         return world_.after(away, [this, where = address(task)] { network_.resume(where); });
       case Fault::kPartition:
-        if (world_.chance(300)) other = TaskId{Role::kChief, 0};  // who is taken for lost, and works on
+        if (world_.chance(300)) other = TaskId{Role::kChief, 0};  // the chief loses a task that works on
         if (task == other) return;
         world_.tell(to_string(task) + " can't reach " + to_string(other));
         world_.count(Happening::kPartition);
@@ -490,7 +491,7 @@ class Simulation {
     network_.harm.hit(address(task));
   }
 
-  // All who write to the shared disk go down with it.
+  // The chief and the ps tasks write to the shared disk, and go down with it.
   void lose_power(Duration away) {
     for (const TaskId task : tasks_)
       if (task.role != Role::kWorker) crash(task, true, away);
@@ -514,7 +515,7 @@ class Simulation {
     forks_.end();
     disk_.heal();
     storage_.end();
-    // Whoever started a ps twice ends the first one.
+    // An operator who started a ps twice ends the first process.
     for (const std::string& where : former_)
       if (network_.is_alive(where)) network_.crash(where, false);
     storage_.cancel_power_failure();
@@ -540,7 +541,7 @@ class Simulation {
   };
 
   World world_;
-  // Before the network, whose processes hold files of these until they die.
+  // Declared before the network, because its processes hold files of these disks until they are destroyed.
   ChiefDisk disk_;
   Storage storage_;
   Jobs jobs_;
@@ -549,7 +550,7 @@ class Simulation {
   Mishaps mishaps_;
   LongFaults long_faults_;
   Forks forks_;
-  std::set<std::string> former_;  // processes that have successors
+  std::set<std::string> former_;  // addresses of processes that have successors
   std::vector<TaskId> tasks_;
   Duration slowest_step_{};
   bool is_faulty_ = false;

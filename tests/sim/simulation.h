@@ -1,4 +1,5 @@
-// One seed: a cluster, a job, faults; then the faults stop, the job must end, and another one must finish.
+// Simulates one seed: a cluster runs a first job under faults. Then the faults stop, the first job must end, and a
+// second job must finish.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,11 @@ namespace disttrain::sim {
 struct Outcome {
   std::string violation;  // empty: all laws held
   std::uint64_t hash = 0;
-  bool finished = false;  // the first job; else it failed, with this reason
+  bool finished = false;  // the first job; `reason` says how it ended
   std::string reason;
   std::uint64_t turns = 0;
   Happenings happenings{};
-  std::vector<std::string> words;  // the trace, if it was asked for
+  std::vector<std::string> words;  // the trace, if keep_words
 };
 
 Outcome simulate(std::uint64_t seed, bool keep_words);
