@@ -256,8 +256,8 @@ void ChiefNode::blames(const std::string& whom, const std::string& why) {
   // The task was told to begin anew, or reports what is wrong with the disk.
   const bool was_told_to = says("it begins anew") || says("it began anew");
   if (was_told_to || says("input/output error") || says("isn't the folder that the chief sees")) return;
-  // A new chief goes on without workers that come back late, because the job lends nothing until then. It takes them
-  // back.
+  // Allowed: a new chief reports a worker that comes back late as lost, because the job lends nothing while the chief
+  // waits. The chief takes the worker back.
   if (says("was lost while the chief was away") && whom.starts_with("worker/")) return;
   const auto task = parse_task_id(whom);
   if (task && !network_.harm.is_hit(*task)) laws_.violated("I26: " + whom + " has been well all the time: " + why);

@@ -1,5 +1,5 @@
-// What a simulation counts: each fault that took effect, and each rare place that a story reached. A fault that no seed
-// makes any more is a hole that nobody sees, so a test demands that none stays at 0 (sim_test.cc).
+// What a simulation counts: each fault that took effect, and each rare state that a seed reached. A fault that no seed
+// has any more would go unnoticed, so a test demands that no count stays at 0 (sim_test.cc).
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ enum class Happening : std::uint8_t {
   kClockJump,
   kTaskLeaves,
   kPsBesideSuccessor,
-  // Links. A long one outlasts the heartbeat timeout, often every timeout.
+  // Links. A long fault outlasts the heartbeat timeout, often every timeout.
   kConnectionCut,
   kLateBreak,
   kLostHello,
@@ -47,12 +47,12 @@ enum class Happening : std::uint8_t {
   kDiskHung,
   kJournalSlow,
   kJournalHung,
-  // What the chief's own disk does to its journal, and what becomes of that.
+  // Faults of the chief's own disk, and how the journal handles them.
   kJournalPowerLost,
   kJournalTorn,
   kJournalMended,
   kJournalFlipped,
-  kJournalCut,  // in its midst, wholly, or gone
+  kJournalCut,  // cut short, emptied or removed
   kJournalDamageTold,
   kJournalFull,
   kJournalRewritePutOff,
@@ -68,7 +68,7 @@ enum class Happening : std::uint8_t {
   kNonfiniteLoss,
   kNonfiniteGradient,
   kSkippedStep,
-  // Longer than Timeouts::setup, or left for a newer order.
+  // Work that takes longer than Timeouts::setup, or that is given up for a newer order.
   kLongData,
   kLongRestore,
   kRestoreLeft,
@@ -76,9 +76,9 @@ enum class Happening : std::uint8_t {
   kClientSaves,
   kClientStops,
   kTimeoutChanged,
-  // Places.
+  // Former owners of shards.
   kFrameAtFormerOwner,  // a ps applied a frame while its successor had the shard in a newer generation
-  kFormerOwnerEnded,    // and ended when it heard of it
+  kFormerOwnerEnded,    // a process whose successor has its place was refused, and ended
   kCount
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kInitFile = "/c/init.safetensors";
 
-// A file as somebody else would have made it: safetensors by its definition.
+// Writes the file as another program would, by the definition of safetensors.
 Status write_init(checkpoint::MemoryFiles& files, const ModelSpec& model) {
   std::string header = "{";
   std::vector<float> values;
@@ -40,7 +40,7 @@ void draw_rule(Random& random, JobConfig& job) {
   constexpr Rule kRules[] = {Rule::kSgd,     Rule::kMomentum, Rule::kNesterov, Rule::kAdagrad,
                              Rule::kRmsprop, Rule::kAdam,     Rule::kAdamw};
   optimizer.rule = kRules[random.below(std::size(kRules))];
-  // Numbers that floats have exactly, and that can't grow without end.
+  // Floats represent these numbers exactly, and the parameters can't grow without end.
   optimizer.learning_rate = random.below(2) == 0 ? 0.125 : 0.0078125;
   optimizer.weight_decay = random.below(3) == 0 ? 0.0625 : 0.0;
   optimizer.momentum = 0.5;

@@ -1,5 +1,5 @@
-// What a seed's jobs have besides plain SGD: rules with slots, clipping, steps that aren't finite, parameters to begin
-// with. Drawn apart, so that a seed without any has the story that it would have without this file.
+// Gives some jobs more than plain SGD: rules with slots, clipping, losses and gradients that aren't finite, a file of
+// initial parameters. It uses a random stream of its own, so that a seed without any of these keeps its trace.
 #pragma once
 
 #include <cstdint>

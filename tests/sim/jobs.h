@@ -1,4 +1,4 @@
-// What the processes of a simulated cluster know of jobs: a job's text is a name, its meaning a table's entry.
+// What simulated processes know of jobs. A job's text is only its name; the table `configs` says what it means.
 #pragma once
 
 #include <algorithm>
@@ -18,19 +18,20 @@ struct Jobs {
   ModelSpec model;
   std::uint64_t records = 0;
   ClusterConfig cluster;
-  Storage* disk = nullptr;                         // that all share
-  std::map<std::string, std::uint64_t> nonfinite;  // by name: of a thousand computed steps so many aren't finite
-  std::uint64_t bucket_elements = 0;               // what the placement makes is cut into such buckets; 0: it isn't
+  Storage* disk = nullptr;                         // shared by all tasks
+  std::map<std::string, std::uint64_t> nonfinite;  // by name: how many of 1000 computed steps aren't finite
+  std::uint64_t bucket_elements = 0;               // buckets of a layout are cut to this size; 0: they aren't cut
 
-  // What is restored, or read before the job begins, takes so many pieces of so long: more than any timeout.
+  // A restore, and the reading of data before a job begins, take so many pieces of so long each. Together they take
+  // longer than any timeout; 0 pieces take no time.
   std::uint64_t slow_pieces = 0;
   Duration slow_piece{};
 
-  // The chief puts the effective number of steps behind the name.
+  // `text`: the job's name, in place of its TOML.
   JobConfig read(const std::string& text) const { return configs.at(text); }
 };
 
-// What a file of parameters to begin with holds.
+// The values in the file of initial parameters.
 inline float init_value(std::uint32_t variable, std::uint64_t element) {
   return static_cast<float>((variable + 2 * element) % 5);
 }
@@ -38,7 +39,7 @@ inline float first_value(const JobConfig& job, std::uint32_t variable, std::uint
   return job.checkpoint.init_from.empty() ? 0.0F : init_value(variable, element);
 }
 
-// Its parameters are exact sums: what they began with, less the gradient of each record.
+// Whether the job's parameters are exact sums: their first values minus the gradient of each record.
 inline bool is_exact(const JobConfig& job, const Jobs& jobs) {
   const OptimizerConfig& optimizer = job.train.optimizer;
   return job.train.mode != Mode::kSync && job.data.sharding == Sharding::kLease && optimizer.rule == Rule::kSgd &&
@@ -46,7 +47,7 @@ inline bool is_exact(const JobConfig& job, const Jobs& jobs) {
          jobs.nonfinite.count(job.job.name) == 0;
 }
 
-// The same places of all elements, in small buckets.
+// Cuts the buckets to at most `elements` elements; 0 leaves them as they are. No element changes its place.
 inline Layout in_small_buckets(const Layout& layout, std::uint64_t elements) {
   if (elements == 0) return layout;
   Layout small = layout;
@@ -58,7 +59,8 @@ inline Layout in_small_buckets(const Layout& layout, std::uint64_t elements) {
   return small;
 }
 
-// An example's value, and what it adds to each element of a gradient: integers, so that sums are exact.
+// A record adds value_of(record) * coefficient(element) to each element of a gradient. Both are integers, so that sums
+// are exact.
 inline float value_of(std::uint64_t record) {
   return static_cast<float>(record % 7 + 1);
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Duration kShortest = milliseconds(1200);
 constexpr Duration kLongest = seconds(60);
-// Beyond every deadline of a job's folder.
+// Longer than every deadline of a job's folder.
 constexpr Duration kForEver = seconds(200);
 
 std::string seconds_of(Duration duration) {
@@ -36,7 +36,7 @@ bool LongFaults::wants_long_job() const {
 void LongFaults::begin(Duration within, Cluster cluster) {
   cluster_ = std::move(cluster);
   for (const Kind kind : kinds_) {
-    // Most jobs train for a short part of the time.
+    // Most jobs train only for a short part of the time, so 3 of 4 faults wait until the job trains.
     if (random_.below(4) != 0)
       later(within / 2, [this, kind] { once_it_trains([this, kind] { one(kind); }); });
     else
@@ -57,7 +57,7 @@ void LongFaults::once_it_trains(std::function<void()> work) {
   world_.after(milliseconds(20), [this, work = std::move(work)]() mutable { once_it_trains(std::move(work)); });
 }
 
-// As many of a second as of a minute.
+// Short faults are as likely as long ones: the scale doubles 0 to 5 times from 1.2 s, and the longest fault is 60 s.
 Duration LongFaults::how_long() {
   Duration most = kShortest;
   for (std::uint64_t doublings = random_.below(6); doublings > 0; --doublings) most *= 2;
@@ -152,7 +152,7 @@ void LongFaults::one(Kind kind) {
     case Kind::kBeside:
     case Kind::kBesideToo:
       if (!network_.is_alive(cluster_.address(ps))) return;
-      // Some workers are on its side: they train on with it.
+      // Some workers lose the chief together with the ps, and train on with it.
       pairs.emplace_back(chief, ps);
       for (const TaskId other : cluster_.tasks)
         if (other == worker || (other.role == Role::kWorker && random_.below(2) == 0)) pairs.emplace_back(chief, other);

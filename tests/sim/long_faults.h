@@ -1,6 +1,6 @@
-// Faults that outlast timeouts: partitions, pauses and disks that hang, for up to a minute, and a ps that lives on
-// beside its successor. Each ends by itself. All of it is drawn apart, so that a seed without any has the story that it
-// would have without this file.
+// Faults that outlast timeouts: partitions, pauses and disks that hang, most for up to a minute, and a ps that lives on
+// beside its successor. Each ends by itself. LongFaults has a random stream of its own, so that a seed without any long
+// fault keeps its trace.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +24,20 @@ class LongFaults {
   struct Cluster {
     std::vector<TaskId> tasks;  // the chief first
     std::function<std::string(TaskId)> address;
-    std::function<bool()> trains;  // the first job does
+    std::function<bool()> trains;  // whether the first job trains
     // Starts a second process for a ps, elsewhere; the first one lives on.
     std::function<void(TaskId)> start_beside;
   };
   LongFaults(std::uint64_t seed, World& world, Network& network, Storage& storage, ChiefDisk& journal);
 
-  // What it has is seen only in a job that trains for long, whatever the chief lends.
+  // Whether this seed's faults show only in a job that trains for long without leases from the chief.
   bool wants_long_job() const;
 
-  // Sets off what this seed has, within so long.
+  // Sets off this seed's faults within the time `within`.
   void begin(Duration within, Cluster cluster);
-  // Nothing new begins.
+  // No fault begins any more.
   void end() { is_over_ = true; }
-  // When the last that has begun is over.
+  // When the last fault that has begun is over.
   Instant over_at() const { return over_at_; }
 
  private:
@@ -54,7 +54,7 @@ class LongFaults {
     kDisk,
     kJournal,
     kBeside,
-    kBesideToo,  // twice as often: few of them come to where two owners apply frames
+    kBesideToo,  // the same, to make it twice as likely: in few seeds do two owners apply frames
     kKinds
   };
   std::uint64_t between(std::uint64_t least, std::uint64_t most) { return least + random_.below(most - least + 1); }

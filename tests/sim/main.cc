@@ -1,4 +1,4 @@
-// Runs seeds of the simulator, or one of them in words. See tools/simulate.
+// Runs seeds of the simulator, or prints the trace of one seed. See tools/simulate.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>

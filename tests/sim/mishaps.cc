@@ -60,7 +60,7 @@ void Mishaps::draw_leaves(Duration within) {
     });
 }
 
-// Somebody who is mistaken about its index, or lies.
+// A process that has a wrong index, or lies, claims the place of a task.
 void Mishaps::draw_claims(Duration within) {
   for (std::uint64_t times = claims_.below(4) == 0 ? 1 + claims_.below(6) : 0; times > 0; --times) {
     const Duration when(static_cast<std::int64_t>(claims_.below(static_cast<std::uint64_t>(within.count()))));
@@ -70,8 +70,8 @@ void Mishaps::draw_claims(Duration within) {
   }
 }
 
-// Most jobs train for a short part of the time, and only then the others wait for what a ps that leaves has to save.
-// What comes right after that finds the checkpoint under way, or the shards held.
+// Most jobs train only for a short part of the time, and only a job that trains saves a checkpoint before a ps leaves.
+// So these wait until the job trains. A second mishap soon after finds that checkpoint under way, or the shards held.
 void Mishaps::draw_ps_leaves(const std::string& job, Duration within) {
   for (std::uint64_t times = leaves_.below(3) == 0 ? 1 + leaves_.below(4) : 0; times > 0; --times) {
     later(within, [this, job] {
@@ -118,7 +118,7 @@ void Mishaps::once_it_trains(const std::string& job, std::function<void()> work)
 }
 
 void Mishaps::lose_folder(Storage::Reach how) {
-  // What is made in an empty mount point before anything was committed is a job's first folder as any other.
+  // Before the first commit, a folder that is made in an empty mount point looks like any job's first folder.
   const auto is_known = [](const auto& entry) { return entry.second.checkpoint.has_value(); };
   const auto& known = journal_.journal.jobs;
   if (how == Storage::Reach::kUnmounted && std::none_of(known.begin(), known.end(), is_known))
@@ -128,7 +128,7 @@ void Mishaps::lose_folder(Storage::Reach how) {
   if (one_in(2)) world_.after(milliseconds(between(0, 500)), lose_a_ps_);
 }
 
-// And what it is for may be needed soon.
+// In half of the cases a ps dies soon after, so that the checkpoint is needed.
 void Mishaps::damage(const JobConfig& job) {
   const std::optional<std::string> path = storage_.damage(job.checkpoint.directory + "/" + job.job.name, random_);
   if (!path) return;

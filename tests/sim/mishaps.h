@@ -1,6 +1,6 @@
-// What else happens to a job while faults do: its folder is away or can't be read for a while, a checkpoint is damaged,
-// a client wants a checkpoint, or the job's end. All of it is drawn apart, so that a seed without any has the story
-// that it would have without this file.
+// More faults and requests: a job's folder is away or can't be read for a while, a checkpoint is damaged, a client asks
+// for a checkpoint or for the job's end, an operator restarts tasks. Mishaps has random streams of its own, so that a
+// seed without any mishap keeps its trace.
 #pragma once
 
 #include <cstdint>
@@ -28,18 +28,19 @@ class Mishaps {
         leaves_(seed, stream_of("leaves")),
         claims_(seed, stream_of("claims")) {}
 
-  // Before the job begins: some are allowed few restarts.
+  // Called before the job begins. Allows some jobs only few restarts.
   void draw(JobConfig& job);
-  // Tells one to end, and starts it again after so long. Of a role, or of both; the chief's end is a crash as any
-  // other.
+  // Tells a task to end, and starts it again after `away`. Without a role, the task is a ps or a worker. The chief is
+  // never chosen, because its end is a crash as any other.
   using EndTask = std::function<void(std::optional<Role> role, std::uint64_t number, Duration away)>;
 
-  // From now on, within so long. `chief`: null where it doesn't listen. `lose_a_ps`: kills one.
+  // Sets off this seed's mishaps within the time `within`. `chief`: null while it doesn't listen. `lose_a_ps`: kills a
+  // ps.
   void begin(const JobConfig& job, Duration within, std::function<ChiefNode*()> chief, std::function<void()> lose_a_ps,
              EndTask end_a_task);
   void end() { is_over_ = true; }
 
-  // A client was told that the job will be.
+  // Whether a client has asked to stop or kill the job.
   bool is_stopped() const { return is_stopped_; }
 
  private:
@@ -52,7 +53,7 @@ class Mishaps {
   void draw_claims(Duration within);
   void draw_ps_leaves(const std::string& job, Duration within);
   void end_a_task(std::optional<Role> role);
-  // Of leaves_: at some time from now on.
+  // Runs `work` at a time within `within` that is drawn from leaves_.
   void later(Duration within, std::function<void()> work);
   void once_it_trains(const std::string& job, std::function<void()> work);
 

@@ -1,5 +1,5 @@
-// Plants one bug after the other into the cores and looks for a seed that breaks a law: a law that no bug can break is
-// no law. See common/mutant.h.
+// Plants one bug after the other into the cores and searches for a seed that breaks a law. A law that no bug can break
+// checks nothing. See common/mutant.h.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ struct Planted {
   Mutant mutant;
   const char* name;
   const char* what;
-  const char* laws;          // that it breaks: "I7 I11"; a seed that breaks another one alone doesn't count
+  const char* laws;          // that the bug breaks: "I7 I11"; a seed that breaks only other laws doesn't count
   std::uint64_t likely = 0;  // the search tries this seed first; it broke them when this was written
 };
 
@@ -83,8 +83,8 @@ constexpr Planted kAll[] = {
     {Mutant::kTwoChiefsOfOneTerm, "two-chiefs-of-one-term", "a task obeys two processes of one term", "I25"},
 };
 
-// What the child that looks for a seed tells. A CHECK in the code that ends it is a law, too, but only where the same
-// seed passes without the bug.
+// What the child process that searches for a seed reports. A CHECK that ends the child counts as a broken law only if
+// the same seed passes without the bug.
 struct Progress {
   std::uint64_t seed = 0;
   bool caught = false;
@@ -115,7 +115,7 @@ void look(const Planted& planted, std::uint64_t end, Progress& progress) {
   for (; progress.seed < end; ++progress.seed) {
     const std::string violation = violation_of(planted.mutant, progress.seed);
     if (violation.empty()) continue;
-    // Any seed may show what is wrong without it, too.
+    // A seed that also fails without the bug proves nothing.
     if (!violation_of(Mutant::kNone, progress.seed).empty()) continue;
     char* const into = is_about(violation, planted.laws) ? progress.law : progress.other;
     if (into[0] == '\0') std::snprintf(into, sizeof(progress.law), "%s", violation.c_str());
@@ -125,7 +125,7 @@ void look(const Planted& planted, std::uint64_t end, Progress& progress) {
   }
 }
 
-// True: it has died of something.
+// Runs `work` in a child process. True: the child was killed by a signal.
 template <typename Work>
 bool dies(const Work& work) {
   std::fflush(stdout);
@@ -153,7 +153,7 @@ bool is_caught(const Planted& planted, std::uint64_t begin, std::uint64_t end, P
     std::snprintf(counts ? progress.law : progress.other, sizeof(progress.law), "a CHECK in the code");
     progress.caught = counts;
     if (counts) break;
-    ++progress.seed;  // the search goes on behind it
+    ++progress.seed;  // the search goes on with the next seed
   }
   return progress.caught;
 }

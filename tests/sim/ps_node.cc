@@ -281,7 +281,8 @@ void PsNode::dial_pacer_again(ShardId id, bool answered) {
   });
 }
 
-// Its connection is closed, or is to be. One that has carried nothing has lost nothing: the pacer is dialled again.
+// Ends a peer's link after its connection was closed or was found silent. A link that has carried no message has lost
+// none, so the shard just dials the pacer again.
 void PsNode::end_peer_link(ConnectionId connection, Use use, Duration lasts) {
   ShardHere& shard = *job_->shards.at(use.shard);
   const auto peer = shard.peers.find(*use.peer);
@@ -344,7 +345,7 @@ void PsNode::on_arrival(ConnectionId connection, const Hello& hello) {
     if (!is_open(peer->job, peer->generation) || job_->shards.count(ShardId(0)) == 0)
       return refuse(ErrorCode::kTemporary, "not here, or not yet");
     ShardHere& pacer = *job_->shards.at(ShardId(0));
-    // Of what the link before has carried some may be lost.
+    // Messages on the former link may be lost.
     if (const auto before = pacer.peers.find(peer->from); before != pacer.peers.end()) {
       const ConnectionId old = before->second;
       const Use use = uses_.extract(old).mapped();

@@ -36,8 +36,8 @@ class PsNode final : public TaskNode {
     std::map<psd::ChannelId, ConnectionId> channels;
     std::map<ShardId, ConnectionId> peers;
     bool ready = false;
-    Instant answered_at;          // the pacer's ps, while it is dialled
-    bool has_complained = false;  // of it
+    Instant answered_at;          // when the pacer's ps last answered
+    bool has_complained = false;  // to the chief, that the pacer's ps doesn't answer
 
     void act(const psd::Action& action) override {
       std::visit(
@@ -59,10 +59,10 @@ class PsNode final : public TaskNode {
     std::optional<TaskFailed> failed;
     std::uint64_t work = 0;
     std::shared_ptr<psd::ShardJob> facts;
-    // Of the checkpoint that is prepared.
+    // The newest checkpoint attempt.
     std::uint64_t attempt = 0;
     bool is_attempt_over = false;
-    std::vector<wire::ControlMessage> said;  // of it
+    std::vector<wire::ControlMessage> said;  // reports about the attempt
     std::string folder;
     std::map<ShardId, checkpoint::ShardWriter> writers;
   };
@@ -72,8 +72,8 @@ class PsNode final : public TaskNode {
     psd::ChannelId channel;       // a worker's
     std::optional<ShardId> peer;  // or another shard's
     bool is_waiting = false;      // for the pacer's answer to the hello
-    bool has_carried = false;     // messages of peers that aren't said again to a new link
-    Instant heard{};              // a peer
+    bool has_carried = false;     // messages that a new link to the peer wouldn't repeat
+    Instant heard{};              // when the peer was last heard
   };
 
   Hello make_hello() override;
@@ -95,7 +95,7 @@ class PsNode final : public TaskNode {
   }
 
   void create(const CreateShards& order);
-  // Piece by piece; then the shards are made.
+  // Waits for each piece of the restore, then makes the shards.
   void restore(std::uint64_t pieces_left);
   void make_shards();
   bool is_longer_than_setup() const;
@@ -131,7 +131,7 @@ class PsNode final : public TaskNode {
   void carry_out(ShardHere& shard, const psd::CopyForCheckpoint& action);
   void carry_out(ShardHere& shard, const psd::MarksGivenUp& action);
   template <typename Other>
-  void carry_out(ShardHere&, const Other&) {}  // the store's
+  void carry_out(ShardHere&, const Other&) {}  // actions for the store alone
   void prepare(const PrepareCheckpoint& order);
   void write(ShardId shard, const psd::CopyForCheckpoint& cut, const std::shared_ptr<const psd::ShardCopy>& copy);
   void give_up_marks();
@@ -142,7 +142,7 @@ class PsNode final : public TaskNode {
   const Jobs& jobs_;
   Laws& laws_;
   std::optional<OpenJob> job_;
-  std::uint64_t jobs_opened_ = 0;  // what was set off for an earlier one is told by it
+  std::uint64_t jobs_opened_ = 0;  // changes with the job; a timer for an earlier job sees that, and does nothing
   std::map<ConnectionId, Use> uses_;
   std::uint64_t last_channel_ = 0;
   std::uint64_t turns_ = 0;

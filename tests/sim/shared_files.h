@@ -1,5 +1,5 @@
-// The disk that all tasks share as they see it: what is on it, where it can be reached and read just now. The laws look
-// at the disk itself.
+// The shared disk as the tasks see it: they get its files only while it can be reached and read. The laws look at the
+// disk itself.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ namespace disttrain::sim {
 
 class SharedFiles final : public checkpoint::Files {
  public:
-  // Asked anew each time: the disk, which lasts as long as any file of it; and, before anything is read (else: written,
-  // or made), what is wrong with the path.
+  // Both are called for each operation. disk() must outlive the files that are open on it. trouble() returns the error
+  // of an operation on `path` that reads, or else writes; nullopt lets the operation through.
   std::function<checkpoint::Files&()> disk;
   std::function<std::optional<Error>(const std::string& path, bool reads)> trouble;
 

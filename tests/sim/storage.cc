@@ -65,7 +65,7 @@ std::optional<std::string> Storage::damage(const std::string& folder, Random& ra
   if (!names || names->empty()) return std::nullopt;
   const std::string file = path + "/" + (*names)[random.below(names->size())];
   const std::uint64_t how = random.below(4);
-  // The last one is never taken whole: it would be waited for.
+  // The only checkpoint of a folder is never removed whole: the chief would wait for it.
   if (how == 0 && found->size() > 1) {
     world_.tell(path + " vanishes");
     if (!checkpoint::remove_all(*files_, path)) return path;
@@ -75,7 +75,7 @@ std::optional<std::string> Storage::damage(const std::string& folder, Random& ra
   } else {
     world_.tell("a bit flips in " + file);
     std::vector<std::byte>& bytes = files_->content(file);
-    // The values stand at a file's end, and are few.
+    // Half of the flips hit the last 16 bytes, because a file ends with its few values.
     const std::size_t end = std::min<std::size_t>(bytes.size(), 16);
     const std::size_t at = random.below(2) == 0 ? bytes.size() - 1 - random.below(end) : random.below(bytes.size());
     bytes[at] ^= std::byte(1 << random.below(8));
@@ -97,7 +97,7 @@ Duration Storage::delay(Instant begins) {
 
 std::optional<Error> Storage::fault(MemoryFiles::Op op, const std::string& path) {
   using Op = MemoryFiles::Op;
-  if (op == Op::kOpen) return std::nullopt;  // what is there can be read
+  if (op == Op::kOpen) return std::nullopt;  // these faults are only of writes
   const auto error = [this, &path](const char* what, std::optional<Happening> happening = std::nullopt) {
     has_failed_ = true;
     if (happening) world_.count(*happening);
@@ -111,7 +111,7 @@ std::optional<Error> Storage::fault(MemoryFiles::Op op, const std::string& path)
     return error("the power is gone");
   }
   const bool is_sync = op == Op::kSync || op == Op::kSyncDirectory;
-  if (op == Op::kMakeDirectory && files_->list(path)) return std::nullopt;  // it is there
+  if (op == Op::kMakeDirectory && files_->list(path)) return std::nullopt;  // the folder exists
   if (trouble_ == Trouble::kFull &&
       (op == Op::kCreate || op == Op::kReserve || op == Op::kAppend || op == Op::kMakeDirectory))
     return error("no space is left", Happening::kDiskFull);

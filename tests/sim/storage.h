@@ -1,5 +1,5 @@
-// The disk that all tasks share: slow, full, failing, lying or away for a while, and what is left of it when its host
-// loses power.
+// The disk that all tasks share. For a while it can be slow, full, failing, lying, hung or away, and its host can lose
+// power.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ class Storage {
     kSlow,
     kFull,        // no room for anything new
     kWriteFails,  // now and then
-    kSyncFails,   // now and then; what it was for isn't durable
-    kLies,        // says that it has synced
+    kSyncFails,   // now and then; the data isn't durable then
+    kLies,        // a sync succeeds, but the data isn't durable
   };
   void begin(Trouble trouble);
   void end() {
@@ -35,38 +35,38 @@ class Storage {
   enum class Reach {
     kHere,
     kUnreadable,  // now and then
-    kAway,        // no path of it is there
+    kAway,        // none of its paths exists
     kUnmounted,   // an empty folder is in its place
   };
   void lose(Reach how);
-  // What is begun before then takes until then.
+  // Operations that begin before `until` end after it.
   void hang(Instant until);
   Instant hangs_until() const { return hung_until_; }
 
-  // As tasks see it.
+  // The disk as tasks see it.
   checkpoint::Files& files() { return shared_; }
-  // As it is. Valid until lose_power().
+  // The disk itself. The reference is valid until lose_power().
   checkpoint::MemoryFiles& truth() { return *files_; }
-  // What an operation takes that begins then: what is begun while the disk hangs waits for its end.
+  // How long an operation takes that begins at `begins`. While the disk hangs, it waits for the end of that.
   Duration delay(Instant begins);
   Duration delay() { return delay(world_.now()); }
   Duration slowest = std::chrono::milliseconds(5);
 
-  // After so many more operations none is done any more; `work` is called at once, and is to kill whoever writes and
-  // then to call lose_power().
+  // After so many more operations the power fails, and with it each further operation. Then `work` is called. It must
+  // kill all processes that write, and then call lose_power().
   void fail_power_in(std::uint64_t operations, std::function<void()> work);
   void cancel_power_failure() { operations_left_.reset(); }
-  // What wasn't synced is there, or isn't, or in part.
+  // Unsynced data survives whole, in part, or not at all.
   void lose_power();
-  // Does something to a checkpoint in the folder, most often to the newest; says to which.
+  // Damages a checkpoint in the folder, most often the newest. Returns its path; nullopt if nothing was damaged.
   std::optional<std::string> damage(const std::string& folder, Random& random);
-  // It did lose what it had said was durable, or may have.
+  // Whether a sync ever lied, so that data it called durable may be lost.
   bool has_lied() const { return has_lied_; }
-  // Something failed, ever.
+  // Whether an operation ever failed.
   bool has_failed() const { return has_failed_; }
-  // It hung, ever.
+  // Whether the disk ever hung.
   bool has_hung() const { return has_hung_; }
-  // It couldn't be reached or read, ever.
+  // Whether the disk was ever away or unreadable.
   bool was_away() const { return was_away_; }
 
  private:
@@ -84,7 +84,7 @@ class Storage {
   bool has_hung_ = false;
   Trouble trouble_ = Trouble::kNone;
   std::unique_ptr<checkpoint::MemoryFiles> files_;
-  std::vector<std::unique_ptr<checkpoint::MemoryFiles>> former_;  // files of it may still be open
+  std::vector<std::unique_ptr<checkpoint::MemoryFiles>> former_;  // their files may still be open
   std::optional<std::uint64_t> operations_left_;
   std::function<void()> on_power_;
   bool is_dark_ = false;

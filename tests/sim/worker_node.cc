@@ -90,7 +90,7 @@ void WorkerNode::read_data(const DescribeJob& order, std::uint64_t pieces_left) 
   });
 }
 
-// Any answer of a ps will do.
+// Reports the ps tasks that can't be reached. Any connection counts, whatever the ps answers on it.
 void WorkerNode::describe(const DescribeJob& order) {
   auto left = std::make_shared<std::size_t>(order.reach.size());
   auto described = std::make_shared<JobDescribed>(JobDescribed{order.job, jobs_.model, jobs_.records, 10, {}});
@@ -228,7 +228,7 @@ void WorkerNode::reached(ShardId shard) {
   if (std::exchange(ps.has_complained, false)) feed(workerd::PsReached{shard});
 }
 
-// What ps_exchange.cc sees by what comes over its channels.
+// Finds silent shards, as ps_exchange.cc does by the frames on its channels.
 void WorkerNode::watch() {
   const Duration pause = timeouts().silent / 2;
   const bool was_away = now() - watched_ > 2 * pause;
@@ -287,7 +287,7 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
     reached(shard);
     feed(workerd::ChannelOpened{shard, std::get<Welcome>(*answer).last_sequence});
   } else if (const auto* frame = std::get_if<ParametersFrame>(&payload)) {
-    // While it computes, frames wait in the socket.
+    // While the worker computes, frames wait in the socket.
     in_turn([this, shard, connection, frame = *frame] {
       if (!core_ || shards_.count(connection) == 0) return;
       const Bucket& bucket = order_.layout.buckets[frame.parameters.bucket.value];
@@ -376,7 +376,7 @@ void WorkerNode::carry_out(const workerd::Compute& action) {
   });
 }
 
-// True: the loss isn't finite. Else one element of the gradient may not be.
+// Sometimes makes the loss or one element of the gradient NaN. Returns true for the loss.
 bool WorkerNode::spoil(std::vector<float>& gradient) {
   const auto often = jobs_.nonfinite.find(config_.job.name);
   if (often == jobs_.nonfinite.end() || !world_.chance(often->second)) return false;

@@ -38,8 +38,8 @@ class WorkerNode final : public TaskNode {
     bool open = false;
     std::uint64_t attempt = 0;
     Duration pause{};
-    std::optional<Instant> patience;  // until it was open once
-    Instant heard;                    // while it is open
+    std::optional<Instant> patience;  // deadline for the first opening; empty once the link was open
+    Instant heard;                    // when the shard was last heard, while the link is open
   };
   // One ps, to which several channels may go.
   struct Ps {
@@ -64,7 +64,7 @@ class WorkerNode final : public TaskNode {
   bool is_ours(JobId job, Generation generation) const {
     return core_ && order_.job == job && order_.generation == generation;
   }
-  // Not while it computes, but for overlapping steps: then it waits.
+  // Hands the event to the core. While the worker computes, the event waits, unless steps overlap.
   void feed(const workerd::Event& event);
   void in_turn(std::function<void()> work);
   void feed_now(const workerd::Event& event);
@@ -97,14 +97,14 @@ class WorkerNode final : public TaskNode {
   const Jobs& jobs_;
   Laws& laws_;
   const Duration slowest_step_;
-  JobId held_;  // as hellos say it: from the first order of a job on
+  JobId held_;  // as in hellos: set by the first order of a job
   Generation held_generation_;
-  JobId prepared_;  // its data is read, once
+  JobId prepared_;  // the job whose data was read
   OpenJob order_;
   JobConfig config_;
   std::unique_ptr<workerd::WorkerCore> core_;
   std::uint64_t work_ = 0;  // see Heartbeat
-  std::uint64_t runs_ = 0;  // what was set off for an earlier one is told by it
+  std::uint64_t runs_ = 0;  // changes with the job; a timer for an earlier job sees that, and does nothing
   bool busy_ = false;       // computes or evaluates
   std::deque<std::function<void()>> deferred_;
   std::vector<Link> links_;
@@ -114,10 +114,10 @@ class WorkerNode final : public TaskNode {
   std::map<workerd::BatchTicket, workerd::BatchOrder> batches_;
   std::set<workerd::BatchTicket> ready_;
   std::vector<std::vector<float>> parameters_;
-  std::vector<std::map<BucketId, Step>> versions_;  // of what stands in parameters_
+  std::vector<std::map<BucketId, Step>> versions_;  // of the buckets in parameters_
   std::vector<std::vector<float>> gradients_;
-  std::vector<double> records_;      // the sums that they are of
-  std::optional<CloseJob> closing_;  // while busy
+  std::vector<double> records_;      // of each gradient: the sum of value_of() over its records
+  std::optional<CloseJob> closing_;  // an order to close that came while busy
   void read_data(const DescribeJob& order, std::uint64_t pieces_left);
   void close_job(const CloseJob& order);
 };

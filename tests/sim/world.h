@@ -1,5 +1,5 @@
-// Virtual time, one seed, and everything that happens in one order. Nothing in here or on top of it asks a clock, a
-// thread or chance of its own.
+// Virtual time, one seed, and one order of all events. Neither this class nor the code on top of it uses a real clock,
+// threads, or randomness from outside.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@ namespace disttrain::sim {
 
 class World {
  public:
-  // keep_words: the trace is kept in words, too.
+  // keep_words: keeps the trace as text, not only its hash.
   World(std::uint64_t seed, bool keep_words) : random_(seed), keep_words_(keep_words) {}
 
   Instant now() const { return now_; }
   Random& random() { return random_; }
   bool chance(std::uint64_t per_thousand) { return random_.below(1000) < per_thousand; }
-  // Between the two, both included.
+  // A random duration, both limits included.
   Duration between(Duration shortest, Duration longest) {
     return shortest + Duration(static_cast<std::int64_t>(
                           random_.below(static_cast<std::uint64_t>((longest - shortest).count()) + 1)));
   }
 
   void after(Duration delay, std::function<void()> work);
-  // The next thing that is due; false: there is none before `end`.
+  // Does the next work that is due. False: none is due until `end`.
   bool turn(Instant end);
 
-  // One line of the story.
+  // Adds a line to the trace and to its hash.
   void tell(const std::string& line);
-  // What only words have room for; the hash doesn't.
+  // whisper() adds a line to the text alone, not to the hash.
   bool keeps_words() const { return keep_words_; }
   void whisper(const std::string& line) { keep(line); }
   std::uint64_t hash() const { return hash_; }
@@ -46,7 +46,7 @@ class World {
  private:
   struct Due {
     Instant at;
-    std::uint64_t number = 0;  // in order of being set off, of what is due at one time
+    std::uint64_t number = 0;  // orders what is due at the same time
     std::function<void()> work;
   };
   static bool is_later(const Due& a, const Due& b) { return a.at != b.at ? a.at > b.at : a.number > b.number; }
@@ -57,7 +57,7 @@ class World {
   const bool keep_words_;
   std::uint64_t last_ = 0;
   std::uint64_t turns_ = 0;
-  std::vector<Due> queue_;  // a heap, the next first
+  std::vector<Due> queue_;  // a heap, with the next work first
   std::uint64_t hash_ = 0xcbf29ce484222325u;
   std::vector<std::string> words_;
   Happenings happenings_{};
