@@ -182,9 +182,8 @@ class Laws {
   std::map<std::string, ByElement> values_of_;  // by the checkpoint's path
   std::map<std::string, double> visited_of_;    // by path: sum of value_of() over the records in its ledger
   std::optional<Instant> paused_since_;
-  Duration longest_timeout_{};  // in this pause
-  std::map<RunId, std::uint64_t>
-      abandoned_;  // the newest attempt that the chief gave up; those before it are over, too
+  Duration longest_timeout_{};                // in this pause
+  std::map<RunId, std::uint64_t> abandoned_;  // newest attempt given up
 };
 
 }  // namespace disttrain::sim

@@ -1,4 +1,4 @@
-// For whom a job waits, at each stage: what others read instead of the sentence.
+// The list of the tasks that a job waits for, at each stage. Programs read this list instead of the reason's sentence.
 #include <gmock/gmock.h>
 
 #include "tests/chiefd/core/recovery_fixture.h"
@@ -47,7 +47,7 @@ TEST_F(AwaitedTest, EachStageOfTheStartWaitsForItsOwnAnswer) {
   pass(seconds(1));
   EXPECT_EQ(since(job), began);
   say(worker(0), JobDescribed{job, model_, records_, evaluation_records_});
-  EXPECT_THAT(waits_for(job), ElementsAre("ps/0 shards"));  // it has the only one
+  EXPECT_THAT(waits_for(job), ElementsAre("ps/0 shards"));  // ps/0 has the only shard
   EXPECT_EQ(since(job), now_);
   say(ps(0), ShardsCreated{job, generation(job)});
   EXPECT_THAT(waits_for(job), ElementsAre("worker/0 open", "worker/1 open"));
@@ -137,7 +137,7 @@ TEST_F(AwaitedTest, NewChiefWaitsForTheTasksThatHaveNotComeBack) {
   EXPECT_THAT(waits_for(job), ElementsAre("ps/0 hello", "worker/0 hello"));
 }
 
-// The sentence of an event is for people: a chief after this one goes by the cause alone.
+// The sentence of an event is for people. The next chief reads only the event's cause.
 TEST_F(AwaitedTest, CauseOfARecoveryOutlivesTheChiefWhateverTheSentenceSays) {
   const JobId job = train(job_config("a"));
   report_pacer(30, 0);

@@ -76,7 +76,7 @@ TEST_F(CheckpointTest, EveryPsHasRoomBeforeAnybodyMarksOrCuts) {
   EXPECT_EQ(count_sent<MarkChannels>(), 2u);
 }
 
-// It has no channels to mark yet, and the shards would wait for it.
+// A joining worker has no channels to mark yet, and the shards would wait for its marks.
 TEST_F(CheckpointTest, WorkerThatBeginsToJoinMeanwhileIsAskedToMarkWhenItHasOpened) {
   const JobId job = train(every(100));
   kill(worker(1));
@@ -102,7 +102,7 @@ TEST_F(CheckpointTest, SyncAsksThePacerForTheStepItself) {
   EXPECT_EQ(sent<TakeCut>(ps(0)).back().at, Step(100));
 }
 
-// Else who would make the step, and joins after the cut, waits for it in vain.
+// Otherwise a worker that joins after the cut, and should make the step, would wait for it in vain.
 TEST_F(CheckpointTest, SyncCutOfAStepThatNobodyMakesIsTakenAtOnce) {
   const JobId job = train(every(100, Mode::kSync));
   obedient_ = false;
@@ -273,7 +273,7 @@ TEST_F(CheckpointReconnectTest, CheckpointWhoseShardsHaveCutIsTakenWhoeverReconn
   EXPECT_EQ(journal_.jobs[job_].checkpoint->step, Step(100));
 }
 
-// What it was told while it was away it hasn't heard: it would hold its workers for ever.
+// The ps hasn't heard what it was told while it was away, and would hold its workers for ever.
 TEST_F(CheckpointReconnectTest, EndOfAnAttemptIsRepeatedToWhoWasAway) {
   begin();
   all_prepared();
@@ -404,7 +404,7 @@ TEST_F(CheckpointFolderTest, DiskThatStaysFullFailsTheJobWithTheCause) {
   EXPECT_NE(status(job).reason.find("no space left"), std::string::npos) << status(job).reason;
 }
 
-// The request of before failed, the next one doesn't come back.
+// The previous request failed, and the next one never returns.
 TEST_F(CheckpointFolderTest, DiskThatHangsAfterAnErrorIsSaidToHang) {
   const JobId job = submit_with(Error{ErrorCode::kFailed, "can't read /checkpoints/a: input/output error"});
   folder_is_held_ = true;

@@ -1,4 +1,4 @@
-// A chief's core with scripted tasks: verbs that send events, and a log of what the core did that tests compare.
+// A chief's core with scripted tasks. Its functions send events to the core, and it records the core's actions.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ inline TaskId worker(std::uint32_t index) {
 
 class ClusterTest : public testing::Test {
  protected:
-  // Begins a chief over `ps` and `workers` listed tasks; records are durable at once unless hold_disk().
+  // Starts a chief whose cluster file lists so many tasks. Records are durable at once unless hold_disk() was called.
   void start_chief(std::uint32_t ps_count, std::uint32_t workers) {
     config_.ps.resize(ps_count);
     config_.workers.resize(workers);
@@ -34,7 +34,7 @@ class ClusterTest : public testing::Test {
     restart_chief();
   }
 
-  // A new process on the same journal.
+  // Starts a new chief on the same journal.
   void restart_chief() {
     journal_.journal = JournalId(7);
     Cluster::Setup setup{config_, journal_, {}, 42, clocks()};
@@ -54,8 +54,8 @@ class ClusterTest : public testing::Test {
     silenced_.erase(task);
     join(hello_of(task));
   }
-  // As the process that lives at the task's address does: a place that is taken is its own once the chief has probed
-  // it.
+  // Says hello as the process that lives at the task's address. If the place is taken, the chief probes the address,
+  // and the process then gets the place.
   void join(const TaskHello& hello) {
     task_refused_.reset();
     step(TaskJoined{hello});
@@ -78,7 +78,7 @@ class ClusterTest : public testing::Test {
     if (const auto memory = memory_.find(task); memory != memory_.end()) hello.memory_bytes = memory->second;
     return hello;
   }
-  // Its connection to another chief; it holds what it held.
+  // The task connects again, and says that it still holds its job.
   void hello_again(TaskId task) {
     TaskHello hello = hello_of(task);
     hello.job = heartbeats_[task].job;
@@ -122,7 +122,7 @@ class ClusterTest : public testing::Test {
   }
   void say(TaskId from, FromTask message) { step(TaskMessage{member(from), std::move(message)}); }
 
-  // Time goes by in ticks; all living tasks heartbeat, with what heartbeats_ says.
+  // Time goes by in ticks. All tasks that aren't silenced send their heartbeat of heartbeats_.
   void pass(Duration duration) {
     for (Instant end = now_ + duration; now_ < end;) {
       now_ += std::chrono::milliseconds(100);
@@ -158,28 +158,28 @@ class ClusterTest : public testing::Test {
   }
   const std::vector<Probe>& probes() const { return probes_; }
 
-  // Tasks that do what they are told; tests switch parts off.
+  // Whether tasks carry out their orders. Tests switch parts of that off.
   bool obedient_ = true;
   bool answers_close_ = true;
   bool answers_fence_ = true;
   ModelSpec model_{{VariableSpec{"w", {784, 100}, VariableKind::kTrainable, {}, 784, 100}}, 784, 10};
   std::uint64_t records_ = 1000;
   std::uint64_t evaluation_records_ = 0;
-  std::set<std::pair<TaskId, TaskId>> broken_links_;  // from, to: as those who are asked to reach a ps find them
+  std::set<std::pair<TaskId, TaskId>> broken_links_;  // from, to: a worker that is asked reports these as unreachable
   PacerReport pacer_;
 
   ClusterConfig config_;
   std::unique_ptr<Cluster> cluster_;
   JournalState journal_;
   Instant now_{std::chrono::seconds(1000)};
-  std::map<TaskId, std::uint64_t> secrets_;  // that ps tasks hold
-  Duration wall_set_by_{};                   // what somebody has added to the wall clock
+  std::map<TaskId, std::uint64_t> secrets_;  // the tokens that ps tasks hold
+  Duration wall_set_by_{};                   // how far the wall clock was set
   EventClocks clocks() const {
     const Duration uptime = now_.time_since_epoch();
     return {(uptime + wall_set_by_).count(), uptime.count()};
   }
   std::map<TaskId, Heartbeat> heartbeats_;
-  std::map<TaskId, std::uint64_t> memory_;  // what a ps may use; not named: it doesn't say
+  std::map<TaskId, std::uint64_t> memory_;  // bytes that a ps may use; a ps that isn't in here doesn't say
   std::vector<Send> sent_;
   std::vector<std::string> notes_;
   std::vector<JobId> ended_;
@@ -196,7 +196,7 @@ class ClusterTest : public testing::Test {
   int listens_ = 0;
   int done_ = 0;
 
-  // As from shards that nobody had to be waited for.
+  // Each ps reports its shards as written.
   void say_written(const PrepareCheckpoint& prepare) {
     for (std::uint32_t i = 0; i < config_.ps.size(); ++i) write_shards(ps(i), prepare);
   }
@@ -385,7 +385,7 @@ class TrainingTest : public ClusterTest {
       if (event->kind == kind) return event->step;
     return std::nullopt;
   }
-  // Another process of a task that died.
+  // A new process of a task that died says hello.
   void restart(TaskId task) { hello(task, ++last_incarnation_); }
 
   std::uint64_t last_incarnation_ = 1000;

@@ -69,7 +69,7 @@ TEST_F(ClusterTest, JobWaitsForTasksAndNamesThem) {
   EXPECT_EQ(status(job).reason, "waiting for 3 of 4 tasks: worker/0, worker/1, worker/2");
   hello(worker(1));
   EXPECT_EQ(status(job).reason, "waiting for 2 of 4 tasks: worker/0, worker/2");
-  pass(seconds(3));  // min_workers is 1: the others are waited for only a little longer
+  pass(seconds(3));  // min_workers is 1, so the job waits only a little for the others
   EXPECT_EQ(status(job).state, JobState::kRunning);
   EXPECT_EQ(sent<OpenJob>(worker(1)).front().roster.members.size(), 1u);
 }
@@ -84,7 +84,7 @@ TEST_F(ClusterTest, JobOfWhoStartsTheWorkersItselfWaitsForAllOfThem) {
   EXPECT_EQ(status(job).state, JobState::kStarting);
   EXPECT_EQ(status(job).reason, "waiting for 2 of 5 tasks: worker/0, worker/3");
   hello(worker(3));
-  pass(seconds(3));  // worker/0 is somebody else's to start: it is waited for only a little longer
+  pass(seconds(3));  // somebody else starts worker/0, so the job waits only a little for it
   EXPECT_EQ(status(job).state, JobState::kRunning);
   EXPECT_EQ(sent<OpenJob>(worker(1)).front().roster.members.size(), 3u);
 }
@@ -253,7 +253,7 @@ TEST_F(TrainingTest, PsOutsideTheJobMayDie) {
   EXPECT_EQ(status(job).state, JobState::kRunning);
 }
 
-// ---- connections that are lost and come back: what was said over the old one may never have arrived
+// ---- a connection is lost and comes back: messages on the old one may never have arrived
 
 TEST_F(TrainingTest, ReturningTaskIsAskedAgainAtEachStageOfTheStart) {
   start_chief(2, 2);
@@ -462,7 +462,7 @@ TEST_F(TrainingTest, SyncOverWholeSetsTellsThePacerItsNumberOfSteps) {
   EXPECT_EQ(status(job).steps_target, 300u);
 }
 
-// What few workers did in many steps isn't done again by many in few.
+// The steps that one worker made alone stay done when two workers go on.
 TEST_F(TrainingTest, TargetCountsStepsThatWereMadeWithOtherWorkers) {
   JobConfig config = job_config("a", Mode::kSync);
   config.train.epochs = 3;

@@ -1,4 +1,4 @@
-// Examples per second of a worker's heartbeats.
+// A worker's examples per second, computed from its heartbeats.
 #include "chiefd/core/example_rate.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ using std::chrono::seconds;
 
 class ExampleRateTest : public testing::Test {
  protected:
-  // Heartbeats each 100 ms, in which so many examples are done at the end of each `step`.
+  // The worker sends a heartbeat each 100 ms. The count of examples grows at the end of each `step`.
   void work(Duration time, Duration step, std::uint64_t examples_per_step) {
     const Instant begin = now_;
     const std::uint64_t before = examples_;

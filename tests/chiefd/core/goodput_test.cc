@@ -1,4 +1,4 @@
-// What a job's time is said to be used for.
+// How the chief divides a job's time among its uses.
 #include "chiefd/core/goodput.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class GoodputTest : public testing::Test {
     goodput_.look(now_, status_, kPatience);
   }
 
-  // So much time passes in this part.
+  // Lets time pass while the job is in this part.
   void pass(Duration time, JobPart part) {
     status_.part = part;
     now_ += time;

@@ -1,4 +1,4 @@
-// What the journal adds up to.
+// The state that the journal's records add up to.
 #include "tests/chiefd/core/cluster_fixture.h"
 
 namespace disttrain::chiefd {

@@ -1,4 +1,4 @@
-// The chief's own disk takes no records for a while. Nobody else is to blame for that.
+// The chief's own disk takes no records for a while. The chief blames no task for that.
 #include "tests/chiefd/core/cluster_fixture.h"
 
 namespace disttrain::chiefd {
@@ -8,7 +8,7 @@ using std::chrono::seconds;
 
 class LateDiskTest : public TrainingTest {
  protected:
-  // Trains, then lends what the disk doesn't take.
+  // The job trains. Then a worker asks for a lease, whose record the disk doesn't take.
   JobId train_and_hold_disk() {
     JobConfig config = job_config("a");
     config.job.stall_timeout = seconds(15);

@@ -1,4 +1,4 @@
-// Both kinds of leases against simulated workers: every record is visited exactly once an epoch.
+// Both kinds of leases with simulated workers: every record is visited exactly once in each epoch.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -95,7 +95,7 @@ TEST(RecordLeases, SlowWorkerBoundsTheOpenEpochs) {
   EXPECT_TRUE(leases.lend(lessee(0, 1), 0, 1));
 }
 
-// Workers take leases, visit batch by batch, and die at random; a dead one is fenced at once.
+// Workers take leases, visit them batch by batch, and die at random. A dead worker is fenced at once.
 TEST(RecordLeases, RandomDeathsLeaveEveryRecordVisitedExactlyOnce) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -114,7 +114,7 @@ TEST(RecordLeases, RandomDeathsLeaveEveryRecordVisitedExactlyOnce) {
     while (!leases.complete() && --patience > 0) {
       const auto w = static_cast<std::uint32_t>(random() % workers);
       switch (random() % 40) {
-        case 0:  // dies; another process takes its place
+        case 0:  // the worker dies, and another process takes its place
           leases.note_ledger(ledger.complete(), ledger.open());
           leases.give_back(lessee(w, incarnations[w]));
           work[w].clear();

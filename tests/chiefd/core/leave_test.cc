@@ -128,7 +128,7 @@ TEST_F(LeaveTest, PsGoesAfterACheckpointThatHoldsAndNoStepIsLost) {
   }
 }
 
-// The workers pause, so the step that it waits for never comes.
+// The workers pause, so the step that the checkpoint waits for never comes.
 TEST_F(LeaveTest, WorkerThatReturnsBeforeTheCheckpointIsTakenStaysPaused) {
   train(with_checkpoints());
   obedient_ = false;
@@ -233,7 +233,7 @@ TEST_F(LeaveTest, NextChiefIsAskedAgain) {
   EXPECT_TRUE(is_let_go(worker(1)));
 }
 
-// It was told to again, or its host's patience ended.
+// For example, a second signal came, or its host ended it by force.
 TEST_F(LeaveTest, TaskThatEndsBeforeItIsLetGoIsNoLoss) {
   JobConfig config = with_checkpoints();
   config.job.max_restarts = 0;
@@ -268,7 +268,7 @@ TEST_F(LeaveTest, WorkerToldToEndThatIsGoneWithTheChiefHasLeft) {
   EXPECT_EQ(event("worker_lost"), "no event of this kind");
 }
 
-// The chief that let a ps go is away before its successor is there.
+// The chief lets a ps go, and dies before the ps is back.
 TEST_F(LeaveTest, NextChiefEndsTheRollbackForAPsThatLeft) {
   JobConfig config = with_checkpoints();
   config.job.max_restarts = 0;
@@ -291,7 +291,7 @@ TEST_F(LeaveTest, NextChiefEndsTheRollbackForAPsThatLeft) {
   EXPECT_EQ(event("loss_counted"), "no event of this kind");
 }
 
-// It was told to end, and has ended, whoever let it go.
+// The ps was told to end and has ended, whether or not a chief let it go.
 TEST_F(LeaveTest, PsToldToEndThatIsGoneWithTheChiefIsNoLoss) {
   for (const bool has_successor : {true, false}) {
     SCOPED_TRACE(has_successor);

@@ -1,4 +1,4 @@
-// Links between tasks that the chief itself hears: whom a link that doesn't carry costs its place, and for how long.
+// Broken links between tasks that the chief itself can hear: which task loses its place, and for how long.
 #include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {
@@ -9,7 +9,7 @@ using std::chrono::seconds;
 
 class LinksTest : public RecoveryTest {
  protected:
-  // As a worker does while a channel stays away: at once, then again and again.
+  // Accuses as a worker does while a channel stays away: at once, then again and again.
   void accuse(JobId job, TaskId from, TaskId to, Duration lasts) {
     say(from, Accusation{job, generation(job), to, "no answer", lasts});
   }
@@ -18,7 +18,7 @@ class LinksTest : public RecoveryTest {
   }
   void cut(TaskId from, TaskId to) { broken_links_.insert({from, to}); }
   void mend(TaskId from, TaskId to) { broken_links_.erase({from, to}); }
-  // The link is cut; the worker says so for as long as it has its channels.
+  // The link is cut. The worker says so as long as it has its channels.
   void cut_for(JobId job, TaskId from, TaskId to, Duration duration) {
     cut(from, to);
     for (Duration lasts = seconds(1); lasts <= duration; lasts += seconds(1)) {
@@ -26,7 +26,7 @@ class LinksTest : public RecoveryTest {
       accuse(job, from, to, lasts);
     }
   }
-  // What a worker that was removed does.
+  // Does what a worker does that was removed.
   void begin_anew(TaskId task) { restart(task); }
   std::vector<Member> roster() const { return sent<SetRoster>(ps(0)).back().roster.members; }
   bool is_in_roster(TaskId task) {
@@ -193,7 +193,7 @@ TEST_F(OnePsTest, OnlyPsThatNobodyReachesFailsTheJobInTheEndForItsLinks) {
   EXPECT_EQ(status(job).root_cause, std::nullopt) << "both ends are well";
 }
 
-// Where the others can't do without the only ps, those that reach it train.
+// No job can do without its only ps, so the workers that reach it train alone.
 TEST_F(OnePsTest, ThoseThatReachTheOnlyPsGoOnWithoutMostOfTheOthers) {
   const JobId job = train_on_one_ps(job_config("a"), 3);
   for (const TaskId w : {worker(0), worker(1)}) cut(w, ps(0));
@@ -257,7 +257,7 @@ TEST_F(LinksTest, JoinerThatCannotReachAPsIsNotWaitedForNorBlamed) {
   EXPECT_EQ(status(job).state, JobState::kRunning);
 }
 
-// Their channels are of a generation that a chief before began and this one doesn't go on with.
+// The accusations are about channels of a generation that an earlier chief began, and that this chief gives up.
 TEST_F(LinksTest, AccusationsBeforeTheShardsAreMadeSayNothing) {
   start_chief(2, 2);
   hello_all();
@@ -270,7 +270,7 @@ TEST_F(LinksTest, AccusationsBeforeTheShardsAreMadeSayNothing) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
 }
 
-// A connection between them broke; then the job rolls back for something else.
+// A connection between two ps tasks broke. Then the job rolls back for another reason.
 TEST_F(LinksTest, PsTasksThatLostEachOtherMeetAgainInTheNextGeneration) {
   JobConfig config = job_config("a", Mode::kSync);
   config.job.shards = 3;

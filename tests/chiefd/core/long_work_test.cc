@@ -1,4 +1,5 @@
-// Work that takes longer than any timeout: what says that it gets on is waited for, what stands still isn't.
+// Work that takes longer than any timeout. The chief waits for a task that makes progress, and not for one that stands
+// still.
 #include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {
@@ -9,7 +10,7 @@ using std::chrono::seconds;
 class LongWorkTest : public RecoveryTest {
  protected:
   Duration setup() const { return derive_timeouts(config_.heartbeat.timeout).setup; }
-  // Longer than anybody waits for what stands still. Each of them gets on now and then.
+  // Time passes, and each of these tasks makes progress twice in the time after which it would count as standing still.
   void work(std::initializer_list<TaskId> tasks, Duration duration) {
     for (Duration passed{}; passed < duration; passed += setup() / 2) {
       for (const TaskId task : tasks) ++heartbeats_[task].work;
@@ -17,7 +18,7 @@ class LongWorkTest : public RecoveryTest {
     }
   }
   void stand_still() { pass(setup() + seconds(1)); }
-  // Until its shards are to be created, which nobody answers.
+  // Starts a job up to the order to create its shards, which no ps answers.
   JobId begin_creating() {
     start_chief(2, 2);
     hello_all();
@@ -55,7 +56,7 @@ TEST_F(LongWorkTest, WorkerThatStandsStillAtItsDataIsNamed) {
   EXPECT_NE(status(job).reason.find("has stood still for 120 s"), std::string::npos) << status(job).reason;
 }
 
-// A ps that was lost while a worker read is waited for as at the beginning.
+// After a long read, the job waits for a lost ps as long as at its beginning.
 TEST_F(LongWorkTest, TaskLostAfterALongReadIsWaitedFor) {
   start_chief(2, 2);
   hello_all();
@@ -95,7 +96,7 @@ TEST_F(LongWorkTest, PsThatStandsStillIsNamedWhenThePacerIsThere) {
   EXPECT_EQ(status(job).root_cause->task, ps(1));
 }
 
-// It is the work for this generation that counts.
+// Only work for this generation counts as progress.
 TEST_F(LongWorkTest, WorkForAnotherJobDoesNotCount) {
   const JobId job = begin_creating();
   heartbeats_[ps(0)].generation = Generation(77);

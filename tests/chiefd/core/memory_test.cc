@@ -1,5 +1,5 @@
-// One number of workers for which there is memory: a job is admitted by it, shards are made for it, workers join up to
-// it, also after a rollback and under another chief.
+// The chief computes for how many workers there is memory. This one number decides whether a job is admitted, how large
+// its shards are made, and how many workers may join, also after a rollback and under another chief.
 #include "chiefd/core/memory_fit.h"
 
 #include "chiefd/core/placement.h"
@@ -54,7 +54,7 @@ TEST_F(MemoryTest, IsMadeForThoseThatFitAndTheOthersAreRefusedWithTheSum) {
   EXPECT_EQ(workers_of(job), 3u);
   EXPECT_NE(event("worker_refused").find("with 4 workers the job needs"), std::string::npos) << event("worker_refused");
   EXPECT_NE(event("worker_refused").find("at ps/0, which may use"), std::string::npos) << event("worker_refused");
-  // Said once for each, however often they would join.
+  // The chief says so once for each worker, however often it tries to join.
   EXPECT_EQ(std::count_if(journal_.events.begin(), journal_.events.end(),
                           [](const EventRecord& e) { return e.kind == "worker_refused"; }),
             2);
@@ -112,7 +112,7 @@ TEST_F(MemoryTest, RollbackWaitsWhereThereIsNoMemoryForTheFewest) {
   EXPECT_NE(status(job).reason.find("with 1 worker the job needs"), std::string::npos) << status(job).reason;
 }
 
-// What it made memory for is in the journal: its own cluster file may list more workers.
+// The journal has the number of workers for which memory was made. The new chief's cluster file may list more workers.
 TEST_F(MemoryTest, NewChiefKnowsForHowManyMemoryWasMade) {
   const JobId job = start(2, 2, 0);
   ASSERT_EQ(places(), 2u);
@@ -129,7 +129,7 @@ TEST_F(MemoryTest, NewChiefKnowsForHowManyMemoryWasMade) {
   EXPECT_NE(event("worker_refused").find("was made for 2 workers"), std::string::npos) << event("worker_refused");
 }
 
-// The same number, whoever counts.
+// most_workers() is the largest number of workers whose bytes fit, and why_not() agrees.
 TEST(MemoryFit, IsTheLargestNumberWhoseSumFits) {
   ModelSpec model{{VariableSpec{"w", {784, 100}, VariableKind::kTrainable, {}, 784, 100}}, 784, 10};
   for (const Mode mode : {Mode::kAsync, Mode::kSync}) {

@@ -1,4 +1,4 @@
-// A place that several processes want (I29).
+// Several processes claim the place of one task (I29).
 #include "tests/chiefd/core/cluster_fixture.h"
 
 namespace disttrain::chiefd {
@@ -14,7 +14,7 @@ class PlaceTest : public ClusterTest {
     hello(ps(0), 1);
   }
   Member process(std::uint64_t incarnation) { return Member{ps(0), Incarnation(incarnation)}; }
-  // Its answer; none: it has the place.
+  // A process claims the place of ps/0. Returns the refusal; nullopt: the process has the place.
   std::optional<Refused> claim(std::uint64_t incarnation) {
     TaskHello hello = hello_of(ps(0));
     hello.member = process(incarnation);
@@ -38,7 +38,7 @@ class PlaceTest : public ClusterTest {
     probe_is_answered_by(2);
     EXPECT_FALSE(claim(2));
   }
-  // A hello of the first process, and another once the probe that it asks for is answered. The last answer.
+  // The first process says hello, and again after the second process has answered the probe. Returns the last refusal.
   std::optional<Refused> first_calls_twice_as(std::uint64_t incarnation) {
     TaskHello hello = hello_of(ps(0));
     hello.member = process(incarnation);
@@ -74,7 +74,7 @@ TEST_F(PlaceTest, IsKeptByTheProcessThatAnswersItsProbe) {
 TEST_F(PlaceTest, IsNotKeptByAnAnswerFromBeforeTheClaimNorByOneThatHasGoneSince) {
   begin();
   step(ConnectionLost{process(1), "reset"});
-  hello(ps(0), 1);  // a moment later; the probe is under way
+  hello(ps(0), 1);  // a moment later, while the probe is under way
   ASSERT_EQ(probes().size(), 1u);
   EXPECT_TRUE(claim(2));
   probe_is_answered_by(1);
@@ -125,7 +125,7 @@ TEST_F(PlaceTest, OfAProcessThatWasToldToEndIsWorthWaitingFor) {
   const JobId job = submit(config);
   hello(worker(0));
   ASSERT_EQ(status(job).state, JobState::kRunning);
-  obedient_ = false;  // the checkpoint that it waits for takes its time
+  obedient_ = false;  // the checkpoint that the process waits for takes long
   say(ps(0), LeaveRequest{});
   ASSERT_TRUE(claim(2));
   probe_is_answered_by(1);
@@ -143,7 +143,7 @@ TEST_F(PlaceTest, ProcessThatWasDisplacedWhileItWasAwayEndsToBeStartedAgain) {
   EXPECT_TRUE(refused->ends);
 }
 
-// A worker reads the order to leave its job first, and goes on under another incarnation.
+// A worker that is ordered to leave its job goes on under another incarnation.
 TEST_F(PlaceTest, DisplacedProcessIsKnownThoughItBeginsAnew) {
   displace_the_first();
   const auto refused = first_calls_twice_as(3);
@@ -166,7 +166,7 @@ TEST_F(PlaceTest, IsKeptForTheProcessAtItsAddressThoughTheDisplacedOneBeginsAnew
   EXPECT_FALSE(claim(2));
 }
 
-// Else the two would take it from each other for ever.
+// Otherwise the two processes would take the place from each other for ever.
 TEST_F(PlaceTest, IsKeptForTheProcessAtItsAddressThoughTheDisplacedOneCallsFirst) {
   begin();
   pass(std::chrono::milliseconds(100));
@@ -188,7 +188,7 @@ TEST_F(PlaceTest, IsFreeAgainIfTheProcessAtItsAddressNeverComes) {
   EXPECT_FALSE(claim(1));
 }
 
-// A hello may be under way longer than its process lives.
+// A hello may arrive after its process has died.
 TEST_F(PlaceTest, ThatWentToADeadOnesLateHelloGoesBackToTheOneThatLives) {
   start_chief(1, 1);
   EXPECT_FALSE(claim(1)) << "of a dead process";

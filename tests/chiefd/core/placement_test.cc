@@ -71,7 +71,7 @@ std::pair<std::uint64_t, std::uint64_t> lightest_and_heaviest(const Layout& layo
   return {least, most};
 }
 
-// A naive twin of validate: each element of each variable is in one bucket, once.
+// A naive version of validate(): each element of each variable is in exactly one bucket.
 void expect_covered_once(const Layout& layout) {
   ASSERT_TRUE(validate(layout)) << validate(layout).error().message;
   std::vector<std::uint64_t> covered(layout.model.variables.size(), 0);

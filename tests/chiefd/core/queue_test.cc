@@ -1,4 +1,4 @@
-// What people ask of jobs: submit, stop, kill, and the queue between them.
+// Requests about jobs: submit, stop, kill, and the queue.
 #include "tests/chiefd/core/cluster_fixture.h"
 
 namespace disttrain::chiefd {
@@ -58,7 +58,7 @@ TEST_F(TrainingTest, StopAndKillAreAnsweredWhenTheyAreDurable) {
     EXPECT_EQ(done_, done);
     release_disk();
     EXPECT_EQ(done_, done + 1);
-    // Once more, before it has ended: nothing is left to be written.
+    // A second stop before the job has ended has nothing left to write, so it is answered at once.
     if (!kill) step(chiefd::Stop{ClientId(3), "a", kill, "ada"});
     EXPECT_EQ(done_, done + (kill ? 1 : 2));
     step(chiefd::Stop{ClientId(3), "a", true, "ada"});

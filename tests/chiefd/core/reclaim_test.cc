@@ -1,4 +1,4 @@
-// The chief was away: its successor goes on with what the tasks hold.
+// The chief was restarted. The new chief goes on with the generation that the tasks hold.
 #include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {
@@ -9,7 +9,7 @@ using std::chrono::seconds;
 
 class ReclaimTest : public RecoveryTest {
  protected:
-  // A new chief; `lost` never come back.
+  // Starts a new chief, to which the tasks `lost` never come back.
   void restart_chief_without(std::set<TaskId> lost) {
     for (const TaskId task : lost) silence(task);
     restart_chief();
@@ -126,7 +126,7 @@ TEST_F(ReclaimTest, LeasesThatWereLentAreNotLentAgain) {
   sent_.clear();
   restart_chief_without({});
   for (int i = 0; i < 50; ++i) ask(job, worker(i % 2));
-  // A worker that says hello is sent again what it holds.
+  // The chief sends a worker that says hello its leases again.
   std::set<LeaseId> seen;
   std::uint64_t after = 0;
   for (const std::uint32_t w : {0u, 1u})
@@ -179,8 +179,7 @@ TEST_F(ReclaimTest, PsThatIsGoneMeansARollback) {
   EXPECT_EQ(generation(job), Generation(2));
 }
 
-// Where the chief's host went away, a task hears nothing of that: it dials again when the chief has been silent for
-// long.
+// If the chief's host vanishes, a task hears nothing of that. It dials again only when the chief was silent for long.
 TEST_F(ReclaimTest, PsThatIsLateIsWaitedForAndThenWorkersForAWhile) {
   const JobId job = train(job_config("a"));
   restart_chief_without({ps(0), worker(1)});
@@ -200,7 +199,7 @@ TEST_F(ReclaimTest, PsThatWasRestartedMeanwhileMeansARollback) {
   const JobId job = train(job_config("a"));
   restart_chief_without({ps(0)});
   restart(ps(0));
-  pass(milliseconds(100));  // another process is there: the one before is gone for sure
+  pass(milliseconds(100));  // another process is there, so the former one is gone for sure
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
   EXPECT_EQ(generation(job), Generation(2));
   EXPECT_NE(event("rolled_back").find("how many isn't known"), std::string::npos) << event("rolled_back");
@@ -266,7 +265,7 @@ TEST_F(ReclaimTest, WorkerThatIsGoneIsFencedAndItsRecordsAreLentAgain) {
   EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u);
 }
 
-// The chief after has never heard of it.
+// The new chief has never heard of this worker.
 TEST_F(ReclaimTest, UnlistedWorkerThatIsGoneIsFencedToo) {
   config_.allow_unlisted_workers = true;
   const JobId job = train(job_config("a"));
@@ -282,7 +281,7 @@ TEST_F(ReclaimTest, UnlistedWorkerThatIsGoneIsFencedToo) {
   EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u) << "what worker/9 had is lent again";
 }
 
-// Shards know it as the one that they have fenced.
+// The shards have fenced the worker's old incarnation.
 TEST_F(ReclaimTest, WorkerThatAChiefBeforeRemovedComesBackAsAnother) {
   const JobId job = train(job_config("a"), 2);
   silence(worker(1));
@@ -310,7 +309,7 @@ TEST_F(ReclaimTest, JobThatFailedKeepsWhatItHadComeTo) {
   const Heartbeat open = heartbeats_[ps(0)];
   say(worker(0), TaskFailed{job, generation(job), ErrorCode::kData, "its loss isn't finite"});
   heartbeats_[ps(0)] = open;
-  report_pacer(11, 0);  // its last, as it closes
+  report_pacer(11, 0);  // the pacer's last report, as the job closes
   for (const std::uint32_t i : {0u, 1u}) {
     say(ps(i), JobClosed{job});
     say(worker(i), JobClosed{job});
@@ -379,7 +378,7 @@ TEST_F(ReclaimTest, RankThatIsAwayIsWaitedForThoughTheChiefDiedAsTheJobRecovered
   for (const bool is_written : {false, true}) {
     kill(ps(0));
     obedient_ = false;
-    if (is_written) restart(ps(0));  // the generation that comes is in the journal, and nobody has opened it
+    if (is_written) restart(ps(0));  // the next generation is in the journal, and no task has opened it
     restart_chief_without({worker(1)});
     obedient_ = true;
     if (!is_written) restart(ps(0));
@@ -430,7 +429,7 @@ TEST_F(ReclaimTest, LossBeforeTheJobTrainedIsNoRecovery) {
   hello_all();
   obedient_ = false;
   const JobId job = submit(job_config("a"));
-  kill(worker(0));  // it was reading the data
+  kill(worker(0));  // while it reads the data
   obedient_ = true;
   restart(worker(0));
   ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;

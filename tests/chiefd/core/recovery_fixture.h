@@ -1,4 +1,4 @@
-// A cluster in training whose job may have checkpoints, for tests of what comes after a loss.
+// A training cluster whose job may have checkpoints, for tests of losses and recoveries.
 #pragma once
 
 #include "tests/chiefd/core/cluster_fixture.h"
@@ -12,7 +12,7 @@ class RecoveryTest : public TrainingTest {
     config.checkpoint.directory = "/checkpoints";
     return config;
   }
-  // Whatever counts as a loss ends it.
+  // A job that the first counted loss fails.
   static JobConfig without_restarts() {
     JobConfig config = job_config("a");
     config.job.max_restarts = 0;

@@ -238,7 +238,7 @@ TEST_F(RecoveryTest, RecoveriesWithoutAStepBetweenThemWaitLongerEachTime) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << "there was progress: at once again";
 }
 
-// The next one will go back less far, even if this one didn't come as far as the job had been.
+// The next rollback goes back less far, even if the job hasn't reached its former step again.
 TEST_F(RecoveryTest, RecoveryAfterANewerCheckpointDoesNotWait) {
   const JobId job = train(with_checkpoints());
   report_pacer(50, 0);
@@ -314,7 +314,7 @@ TEST_F(RecoveryTest, FirstParametersAreThoseThatTheChiefNamedForAllShardsAndGene
   ASSERT_EQ(generation(job), Generation(3));
   EXPECT_EQ(sent<CreateShards>(ps(1)).back().init_path, "/attempt");
   EXPECT_EQ(std::get<FindInit>(folder_work_.back().work).path, "/attempt") << "it is kept from being removed";
-  // And by a chief that finds a generation which nobody has begun to train.
+  // A new chief that finds a generation in which no task has trained names the same file.
   obedient_ = false;
   kill(ps(0));
   restart(ps(0));
@@ -430,7 +430,7 @@ TEST_F(RecoveryTest, CheckpointOfOtherDataIsRefused) {
   EXPECT_NE(status(job).reason.find("999 training records"), std::string::npos) << status(job).reason;
 }
 
-// ---- how a loss is known
+// ---- how the chief learns of a loss
 
 TEST_F(RecoveryTest, PsWhosePortOutlivedItsConnectionIsProbedAgain) {
   const JobId job = train(job_config("a"));
@@ -513,7 +513,7 @@ TEST_F(RecoveryTest, ShardsComplaintAfterAWorkersIsHeardToo) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
 }
 
-// It may have lost the order by a fault of its own, and its successor may do better; job.max_restarts bounds it.
+// A bug of the ps may have lost the order, and its successor may do better. job.max_restarts bounds the retries.
 TEST_F(RecoveryTest, PsThatDoesNotAnswerAFenceIsALossThatCounts) {
   const JobId job = train(job_config("a"));
   answers_fence_ = false;
@@ -536,8 +536,8 @@ TEST_F(RecoveryTest, PsThatNeverAnswersAFenceIsTheRootCauseInTheEnd) {
   EXPECT_EQ(status(job).root_cause->task, ps(0));
 }
 
-// It didn't hear the order, gave its connection up for that, and hasn't opened another one yet. It isn't silent either
-// while the chief suspects itself.
+// The ps didn't hear the order, closed its connection for that, and hasn't opened another one yet. The chief suspects
+// itself, so the ps doesn't count as silent.
 TEST_F(RecoveryTest, PsWhoseConnectionIsAwayHasAllItsTimeToFenceOnceItIsBack) {
   const JobId job = train(without_restarts());
   answers_fence_ = false;

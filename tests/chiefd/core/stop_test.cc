@@ -1,4 +1,4 @@
-// A job that is told to stop keeps what it has learnt, wherever it is at.
+// A job that is told to stop keeps what it has learnt, at each stage of its life.
 #include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {

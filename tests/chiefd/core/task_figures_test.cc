@@ -1,4 +1,4 @@
-// What the chief tells of each task's work: examples per second, loss, lag.
+// The figures that the chief shows for each task: examples per second, loss, lag.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -20,7 +20,7 @@ class TaskFiguresTest : public TrainingTest {
     return {};
   }
   TaskFigures figures(JobId job, TaskId id) { return task_status(job, id).figures; }
-  // Its next heartbeats say that it has come so far.
+  // The task's next heartbeats say that it has made so much progress.
   void reach(TaskId id, std::uint64_t steps) {
     heartbeats_[id].steps = steps;
     if (id.role == Role::kWorker) heartbeats_[id].examples = steps * 10;
@@ -109,7 +109,7 @@ TEST_F(TaskFiguresTest, AnotherGenerationBeginsAnew) {
     pass(milliseconds(100));
   }
   ASSERT_TRUE(figures(job, worker(0)).examples_per_second);
-  // It was told to open the job anew and hasn't stepped there; the other still says what it did before.
+  // One worker has opened the new generation and has no step there. The other still reports its old steps.
   heartbeats_[worker(0)].generation = Generation(2);
   pass(milliseconds(100));
   EXPECT_FALSE(figures(job, worker(0)).examples_per_second);

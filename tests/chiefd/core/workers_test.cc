@@ -58,7 +58,7 @@ TEST_F(WorkersTest, WorkerThatFindsOtherDataIsRefusedAndTheOthersGoOn) {
   EXPECT_NE(event("worker_refused").find("999 training records"), std::string::npos) << event("worker_refused");
 }
 
-// What it says of a generation that it held may come late.
+// A worker's message about a generation that it held may come late.
 TEST_F(WorkersTest, WorkerThatReadsTheDataAndComplainsOfAnOldGenerationJoinsAllTheSame) {
   const JobId job = train(job_config("a"));
   kill(ps(0));

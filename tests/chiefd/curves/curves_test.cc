@@ -76,8 +76,8 @@ TEST(Curves, TooManyPointsAreThinnedOutAndStillSpanTheWholeJob) {
   EXPECT_EQ(curves.points().back().step, kMany);
 }
 
-// Shown the job of a core, and its events.
-constexpr double kRate = 0.25;  // that the pacer tells
+// Curves of the job of a core, and of its events.
+constexpr double kRate = 0.25;  // learning rate that the pacer reports
 
 class CurvesOfAJob : public RecoveryTest {
  protected:

@@ -43,7 +43,7 @@ Bytes encoded(const Record& record) {
   return bytes.value_or(Bytes());
 }
 
-// The record as it is read back.
+// Writes the record and reads it back.
 Record trip(const Record& record) {
   const Result<Record> decoded = decode_record(encoded(record));
   EXPECT_TRUE(decoded) << decoded.error().message;
@@ -167,7 +167,7 @@ TEST(JournalCodec, DamagedRecordsAreAnErrorOrAValue) {
         continue;
       }
       ++read;
-      // Bytes are compared, because a number that isn't one differs from itself.
+      // Compares bytes, because NaN differs from itself.
       const Bytes once = encoded(*decoded);
       const Result<Record> again = decode_record(once);
       ASSERT_TRUE(again) << "round " << round << ": " << again.error().message;

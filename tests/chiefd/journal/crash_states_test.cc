@@ -1,7 +1,10 @@
-// Every operation of several lives of a chief is recorded (folder_life.h). After each of them, states that a crash
-// could leave are built: unsynced names there or not, unsynced bytes there, torn, zero, in pieces or missing, in any
-// combination. In each, what was committed and not removed is there and whole, and so is all else that can be seen; the
-// newest is restored, and training goes on. The next life begins with one of the states.
+// Records every operation of several lives of a chief (folder_life.h), and builds the states that a crash after each
+// operation could leave: an unsynced name is there or not; unsynced bytes are there, torn, zero, in pieces or missing;
+// all of this in any combination. In each state:
+// 1. Every checkpoint that was committed and not removed is there and complete.
+// 2. Every other visible checkpoint is complete, too.
+// 3. The newest checkpoint is restored, and training goes on.
+// The next life begins with one of the states.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,14 +26,14 @@ constexpr int kInVain = 8;
 
 class Explorer {
  public:
-  // A bug: what it makes of the operations that a life has recorded.
+  // A bug: changes the operations that a life has recorded.
   using Bug = std::function<void(MemoryFiles&, std::size_t operation)>;
   explicit Explorer(Bug bug = {}) : bug_(std::move(bug)) {}
 
   std::size_t different_states() const { return seen_.size(); }
   std::size_t different_visible() const { return restored_.size(); }
 
-  // One story of several lives; the first violation in words, or nothing.
+  // Runs one story of several lives. Returns the first violation, or "".
   std::string explore(std::uint64_t story) {
     Random random(story);
     auto files = std::make_unique<MemoryFiles>();
@@ -56,7 +59,7 @@ class Explorer {
   }
 
  private:
-  // As long as there is something new.
+  // Builds states of this point until kInVain states in a row are known already.
   std::string look_around(const MemoryFiles& files, std::size_t point, const Life& life, const Heritage& heritage,
                           Random& random) {
     int in_vain = 0;
@@ -72,7 +75,7 @@ class Explorer {
 
   std::string look_at(MemoryFiles& state, const Life& life, const Promise& promise, const Heritage& heritage) {
     const std::uint64_t all = state.fingerprint();
-    // The promise differs from point to point; a state is looked at once for each.
+    // The promise differs from point to point, so a state is checked once with each promise.
     if (!looked_at_.insert(all * 31 + hash_of(promise)).second) return "";
     seen_.insert(all);
     std::set<CheckpointKey> whole;
@@ -96,7 +99,7 @@ class Explorer {
     return goes_on(state, visible, newest, life, std::max(promise.newest, heritage.damaged));
   }
 
-  // Restored once for each folder that differs in checkpoints or names; gone on from once for each with other names.
+  // Restores each folder with new checkpoints or names once. Goes on training from each folder with new names once.
   std::string goes_on(MemoryFiles& state, std::uint64_t visible, const CheckpointKey& newest, const Life& life,
                       const CheckpointKey& known) {
     std::uint64_t names = 0;
@@ -112,7 +115,7 @@ class Explorer {
     return "";
   }
 
-  // What the next chief finds. Sometimes the newest has been damaged meanwhile.
+  // What the next chief finds. Sometimes the newest checkpoint was damaged in between.
   static Heritage inherit(MemoryFiles& files, const Life& life, const Promise& promise, const Heritage& last,
                           Random& random) {
     Heritage next{promise.kept, {}, life.generation};
@@ -159,7 +162,7 @@ class Explorer {
   std::unordered_map<std::uint64_t, std::optional<tl::expected<void, std::string>>> verdicts_;  // by name and content
 };
 
-// A hundred thousand states; with a sanitizer, which needs minutes for them, enough to pass through all of the code.
+// Checks 100,000 states. A sanitizer needs minutes for so many, so with one only enough states to cover the code.
 TEST(CrashStates, AllAreRestoredToTheNewestThatWasCommitted) {
   const std::uint64_t wanted = std::getenv("DISTTRAIN_SANITIZE") == nullptr ? 100'000 : 5'000;
   Explorer explorer;
@@ -171,7 +174,7 @@ TEST(CrashStates, AllAreRestoredToTheNewestThatWasCommitted) {
   RecordProperty("different_in_what_is_seen", static_cast<int>(explorer.different_visible()));
 }
 
-// ---- bugs that it is there to find
+// ---- bugs that this test must find
 
 bool is_commit(const MemoryFiles::Done& done) {
   return done.op == Op::kRename && done.to.starts_with(std::string(kFolder) + "/gen-");

@@ -1,5 +1,5 @@
-// What becomes of a journal whose bytes are not as they were written: acknowledged records are all there, or the damage
-// is told; never a silent shorter history.
+// A journal whose bytes have changed since they were written. Either all acknowledged records are there, or the chief
+// reports the damage. The history never gets shorter silently.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ Record some_event(std::uint64_t number, std::size_t size = 20) {
 
 class JournalDamageTest : public testing::Test {
  protected:
-  // A life of a chief: it takes a term, and appends these batches.
+  // Lives one life of a chief, which takes a term and appends these batches.
   void live(const std::vector<std::vector<Record>>& batches) {
     Result<JournalFile::Opened> opened = open(platter_);
     ASSERT_TRUE(opened) << opened.error().message;
@@ -40,7 +40,7 @@ class JournalDamageTest : public testing::Test {
   static Result<JournalFile::Salvaged> salvage(JournalPlatter& platter) {
     return JournalFile::salvage(platter.open().value(), JournalId(88));
   }
-  // All is there (true), or it is told (false).
+  // True: all acknowledged records are there. False: the damage is reported.
   bool is_all_there(JournalPlatter& platter, const std::string& what) {
     const Result<JournalFile::Opened> opened = open(platter);
     if (opened) {
@@ -69,7 +69,7 @@ TEST_F(JournalDamageTest, EachFlippedByteIsMendedOrTold) {
       (*other.content(name))[at] ^= std::byte(1 << (at % 8));
       told += is_all_there(other, name + " flipped at byte " + std::to_string(at)) ? 0 : 1;
     }
-    // Of the version each bit.
+    // Flips each bit of the version.
     for (std::size_t bit = 0; bit < 32; ++bit) {
       JournalPlatter other = platter_.copied();
       (*other.content(name))[8 + bit / 8] ^= std::byte(1 << (bit % 8));
@@ -143,14 +143,14 @@ TEST_F(JournalDamageTest, OlderCopyOfTheJournalIsTold) {
   EXPECT_NE(opened.error().message.find("has seen term 2"), std::string::npos) << opened.error().message;
 }
 
-// The power goes amid each operation of some lives, and what it leaves is drawn.
+// The power fails during each operation of some lives. What it leaves on the disk is drawn at random.
 TEST_F(JournalDamageTest, TornWritesAreCutAndNothingAcknowledgedIsLost) {
   Random random(1, 2);
   int torn = 0;
   for (std::uint64_t round = 0; round < 250; ++round) {
     platter_ = JournalPlatter();
     acknowledged_ = JournalState();
-    JournalState wanted;  // with what was being appended as the power went
+    JournalState wanted;  // includes the batch that was being appended when the power failed
     for (int life = 0; life < 3; ++life) {
       if (life == 2) platter_.cut_power_after(random.below(60), random);
       Result<JournalFile::Opened> opened = open(platter_, 500);
@@ -168,7 +168,7 @@ TEST_F(JournalDamageTest, TornWritesAreCutAndNothingAcknowledgedIsLost) {
     platter_.restart(random);
     const Result<JournalFile::Opened> opened = open(platter_);
     ASSERT_TRUE(opened) << "round " << round << ": " << opened.error().message;
-    // A batch that is several on the disk may be there in part.
+    // A batch that is split into several on the disk may be there in part.
     const bool is_between =
         opened->state.events.size() >= acknowledged_.events.size() &&
         opened->state.events.size() <= wanted.events.size() &&
@@ -279,7 +279,7 @@ TEST_F(JournalDamageTest, NameThatCantBeMadeDurableIsAnErrorForGood) {
   EXPECT_FALSE(opened->file.rewrite_if_far_grown().has_value() && journal().size() < (5u << 20));
 }
 
-// ---- what it takes
+// ---- what the journal accepts
 
 TEST_F(JournalDamageTest, LongTextsOfPeersAreCutBeforeTheyAreWritten) {
   const std::string huge(std::size_t{8} << 20, 'x');

@@ -63,7 +63,7 @@ class MemoryJournalDisk final : public JournalDisk {
   std::string path_of(const std::string& name) const override { return "/state/" + name; }
 
  private:
-  // Of one that is cut: nothing, a part, zeros for all of it, or some sectors of it.
+  // Of a write that is cut, the disk has nothing, a part, zeros for all of it, or some of its sectors.
   void write_piece(JournalPlatter::Bytes& file, const Piece& piece, bool is_cut) {
     constexpr std::size_t kSector = 32;
     const std::uint64_t fate = is_cut ? platter_.random_->below(5) : 4;

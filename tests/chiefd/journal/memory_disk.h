@@ -1,6 +1,6 @@
-// The folder of a chief's journal in memory: fails where it is told to, and can be what a loss of power would leave of
-// it. Of an operation that the power cut, any part may have reached the disk, in any order; a name that wasn't synced
-// may be the old one or the new one.
+// The folder of a chief's journal, in memory. Tests inject faults, and get the state that a loss of power could leave.
+// An operation that the power cut may have reached the disk in any part, in any order. A name that wasn't synced may be
+// the old one or the new one.
 #pragma once
 
 #include <functional>
@@ -15,30 +15,31 @@
 
 namespace disttrain::chiefd {
 
-// Outlives the disks that are open on it.
+// The files of the folder. A platter outlives the disks that are open on it.
 class JournalPlatter {
  public:
   using Bytes = std::vector<std::byte>;
   enum class Op { kRead, kCreate, kWrite, kRename, kSyncNames };
 
-  // Asked before each operation; an error is what it returns then, and nothing is done.
+  // Called before each operation. If it returns an error, the operation does nothing and returns the error.
   std::function<std::optional<Error>(Op, const std::string& name)> fault;
-  // After so many more operations that change something the power goes, amid the next one. What it leaves is drawn.
+  // The power fails during a changing operation, after `operations` more of them are done. What the failure leaves is
+  // drawn from `random`.
   void cut_power_after(std::uint64_t operations, Random& random);
   bool is_dark() const { return is_dark_; }
-  // Operations so far that change something.
+  // The number of changing operations so far.
   std::uint64_t operations() const { return operations_; }
-  // The power is back: what was being done is torn, what wasn't synced may be lost.
+  // The power is back. The interrupted operation is torn, and unsynced data may be lost.
   void restart(Random& random);
 
-  // null: there is no such file. To be looked at, and damaged.
+  // The file's bytes, which a test may read and damage; null if there is no such file.
   Bytes* content(const std::string& name);
   void remove(const std::string& name);
   void put(const std::string& name, Bytes bytes);
-  // Another folder with the same files.
+  // A copy of the folder with the same files.
   JournalPlatter copied() const;
 
-  // kConfig: another one is open.
+  // Fails with kConfig if another disk is open on this platter.
   Result<std::unique_ptr<JournalDisk>> open();
 
  private:
@@ -49,7 +50,7 @@ class JournalPlatter {
     std::string to;
     std::shared_ptr<Bytes> file;
   };
-  // Whether the power goes amid this operation.
+  // Whether the power fails during this operation.
   bool goes_dark();
   Status check(Op op, const std::string& name) const;
 
