@@ -14,8 +14,8 @@ namespace disttrain::sim {
 
 class SharedFiles final : public checkpoint::Files {
  public:
-  // Both are called for each operation. disk() must outlive the files that are open on it. trouble() returns the error
-  // of an operation on `path` that reads, or else writes; nullopt lets the operation through.
+  // Both are called for each operation. The disk must outlive the files that are open on it. trouble() returns the
+  // error of an operation on `path` that reads, or else writes; nullopt lets the operation through.
   std::function<checkpoint::Files&()> disk;
   std::function<std::optional<Error>(const std::string& path, bool reads)> trouble;
 

@@ -85,7 +85,7 @@ TEST_F(AwaitedTest, LostPsIsAwaitedUntilItsSuccessorIsThereAndNotForItsName) {
   EXPECT_THAT(waits_for(job), ElementsAre("ps/0 shards", "ps/1 shards")) << status(job).reason;
 }
 
-TEST_F(AwaitedTest, WhereAnyWorkerWillDoNoneIsNamed) {
+TEST_F(AwaitedTest, NoWorkerIsNamedWhereAnyWorkerWillDo) {
   JobConfig config = job_config("a");
   config.job.min_workers = 3;
   const JobId job = train(config, 3);

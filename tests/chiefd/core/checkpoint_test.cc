@@ -46,7 +46,7 @@ TEST_F(CheckpointTest, IsTakenAtTheFirstReportPastEachMultiple) {
   EXPECT_EQ(status(job).checkpoint, journal_.jobs[job].checkpoint->path);
 }
 
-TEST_F(CheckpointTest, WhatEachTookIsCounted) {
+TEST_F(CheckpointTest, StagesOfEachCheckpointAreTimed) {
   const JobId job = train(every(100));
   EXPECT_FALSE(status(job).checkpoints.age);
   report_pacer(103, 0);
@@ -120,7 +120,7 @@ TEST_F(CheckpointTest, SyncCutOfAStepThatNobodyMakesIsTakenAtOnce) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
 }
 
-TEST_F(CheckpointTest, OneThatFailsIsGivenUpAndTriedAgainWhileTrainingGoesOn) {
+TEST_F(CheckpointTest, FailedCheckpointIsRetriedWhileTrainingGoesOn) {
   const JobId job = train(every(100));
   folder_error_ = Error{ErrorCode::kFailed, "/checkpoints: no space left on device"};
   report_pacer(100, 0);
@@ -158,7 +158,7 @@ TEST_F(CheckpointTest, ShardsThatHoldOtherPushesMakeNoCheckpoint) {
   EXPECT_EQ(status(job).checkpoints.failures, 1u);
 }
 
-TEST_F(CheckpointTest, LostPsGivesTheOpenOneUpWhichIsNoFailure) {
+TEST_F(CheckpointTest, AttemptAbandonedForALostPsIsNoFailure) {
   const JobId job = train(every(100));
   obedient_ = false;
   report_pacer(100, 0);
@@ -167,7 +167,7 @@ TEST_F(CheckpointTest, LostPsGivesTheOpenOneUpWhichIsNoFailure) {
   EXPECT_EQ(status(job).checkpoints.failures, 0u);
 }
 
-TEST_F(CheckpointTest, OneThatTheEndOfItsJobCutsShortIsNoFailure) {
+TEST_F(CheckpointTest, AttemptCutShortByTheEndOfItsJobIsNoFailure) {
   const JobId job = train(every(100));
   obedient_ = false;
   report_pacer(100, 0);
@@ -176,7 +176,7 @@ TEST_F(CheckpointTest, OneThatTheEndOfItsJobCutsShortIsNoFailure) {
   EXPECT_EQ(status(job).checkpoints.failures, 0u);
 }
 
-TEST_F(CheckpointTest, NewChiefGivesUpTheOneThatTheOldChiefHadOpen) {
+TEST_F(CheckpointTest, NewChiefAbandonsTheAttemptOfTheOldChief) {
   train(every(100));
   obedient_ = false;
   report_pacer(100, 0);
@@ -223,7 +223,7 @@ class CheckpointReconnectTest : public CheckpointTest {
   PrepareCheckpoint prepare_;
 };
 
-TEST_F(CheckpointReconnectTest, OrderToPrepareIsRepeatedToWhoOwesItsAnswer) {
+TEST_F(CheckpointReconnectTest, OrderToPrepareIsRepeatedToAPsThatHasNotAnswered) {
   begin();
   prepared(ps(0));
   sent_.clear();
@@ -262,7 +262,7 @@ TEST_F(CheckpointReconnectTest, PacerIsAskedForItsCutAgain) {
   EXPECT_FALSE(is_given_up());
 }
 
-TEST_F(CheckpointReconnectTest, CheckpointWhoseShardsHaveCutIsTakenWhoeverReconnects) {
+TEST_F(CheckpointReconnectTest, CheckpointWhoseShardsHaveCutSurvivesReconnects) {
   begin();
   all_prepared();
   written(0);
@@ -274,7 +274,7 @@ TEST_F(CheckpointReconnectTest, CheckpointWhoseShardsHaveCutIsTakenWhoeverReconn
 }
 
 // The ps hasn't heard what it was told while it was away, and would hold its workers for ever.
-TEST_F(CheckpointReconnectTest, EndOfAnAttemptIsRepeatedToWhoWasAway) {
+TEST_F(CheckpointReconnectTest, EndOfAnAttemptIsRepeatedToAPsThatWasAway) {
   begin();
   all_prepared();
   lose_connection(ps(1));
@@ -318,7 +318,7 @@ TEST_F(CheckpointReconnectTest, HoldThatIsToLastIsNotEndedByAReconnect) {
   EXPECT_FALSE(is_given_up()) << "nothing is applied any more in this generation";
 }
 
-TEST_F(CheckpointReconnectTest, SilentPsThatOwesNothingDoesNotEndIt) {
+TEST_F(CheckpointReconnectTest, SilentPsThatHasDoneItsPartDoesNotEndTheAttempt) {
   begin();
   all_prepared();
   written(1);
@@ -347,7 +347,7 @@ TEST_F(CheckpointReconnectTest, StopDoesNotUndoACommitButEndsItsHold) {
   EXPECT_EQ(journal_.jobs[job_].checkpoint->step, Step(70));
 }
 
-TEST_F(CheckpointTest, LastOneIsTakenBeforeTheJobFinishes) {
+TEST_F(CheckpointTest, LastCheckpointIsTakenBeforeTheJobFinishes) {
   const JobId job = train(every(0), 1);
   lend_all(job);
   report_pacer(7, 1);
@@ -357,7 +357,7 @@ TEST_F(CheckpointTest, LastOneIsTakenBeforeTheJobFinishes) {
   EXPECT_EQ(journal_.jobs[job].checkpoint->step, Step(7));
 }
 
-TEST_F(CheckpointTest, LastOneThatCannotBeTakenIsTriedForMinutesAndThenFailsTheJob) {
+TEST_F(CheckpointTest, LastCheckpointIsRetriedForMinutesAndThenFailsTheJob) {
   const JobId job = finish_on_a_full_disk();
   pass(seconds(100));
   EXPECT_FALSE(is_final(status(job).state)) << "somebody may make room";
@@ -367,7 +367,7 @@ TEST_F(CheckpointTest, LastOneThatCannotBeTakenIsTriedForMinutesAndThenFailsTheJ
   EXPECT_NE(status(job).reason.find("no space left"), std::string::npos) << status(job).reason;
 }
 
-TEST_F(CheckpointTest, LastOneIsTakenWhenThereIsRoomAgain) {
+TEST_F(CheckpointTest, LastCheckpointIsTakenWhenThereIsRoomAgain) {
   const JobId job = finish_on_a_full_disk();
   pass(seconds(100));
   folder_error_.reset();
@@ -386,7 +386,7 @@ class CheckpointFolderTest : public CheckpointTest {
   }
 };
 
-TEST_F(CheckpointFolderTest, FullDiskIsWaitedForAndTheStatusSaysSo) {
+TEST_F(CheckpointFolderTest, JobWaitsForAFullDiskAndTheStatusSaysSo) {
   const JobId job = submit_with(Error{ErrorCode::kFailed, "/checkpoints: no space left on device"});
   pass(seconds(30));
   EXPECT_EQ(status(job).state, JobState::kStarting);
@@ -405,7 +405,7 @@ TEST_F(CheckpointFolderTest, DiskThatStaysFullFailsTheJobWithTheCause) {
 }
 
 // The previous request failed, and the next one never returns.
-TEST_F(CheckpointFolderTest, DiskThatHangsAfterAnErrorIsSaidToHang) {
+TEST_F(CheckpointFolderTest, DiskThatHangsAfterAnErrorIsReportedAsHanging) {
   const JobId job = submit_with(Error{ErrorCode::kFailed, "can't read /checkpoints/a: input/output error"});
   folder_is_held_ = true;
   pass(seconds(121));
@@ -414,13 +414,13 @@ TEST_F(CheckpointFolderTest, DiskThatHangsAfterAnErrorIsSaidToHang) {
       << status(job).reason;
 }
 
-TEST_F(CheckpointFolderTest, OneThatTheChiefMayNotWriteIsSaidAtOnce) {
+TEST_F(CheckpointFolderTest, FolderThatTheChiefMayNotWriteIsReportedAtOnce) {
   const JobId job = submit_with(Error{ErrorCode::kNoPermission, "can't create /checkpoints/a: Permission denied"});
   EXPECT_EQ(status(job).state, JobState::kFailed);
   EXPECT_EQ(status(job).code, ErrorCode::kNoPermission);
 }
 
-TEST_F(CheckpointFolderTest, NewChiefOpensItWhenTheDiskIsWellAgain) {
+TEST_F(CheckpointFolderTest, NewChiefOpensTheFolderWhenTheDiskIsWellAgain) {
   const JobId job = train(every(100));
   folder_error_ = Error{ErrorCode::kFailed, "/checkpoints: no space left on device"};
   restart_chief();
@@ -434,7 +434,7 @@ TEST_F(CheckpointFolderTest, NewChiefOpensItWhenTheDiskIsWellAgain) {
   EXPECT_EQ(count_work<CommitAttempt>(), 1u);
 }
 
-TEST_F(CheckpointFolderTest, NewChiefWaitsForItBeforeTheLastCheckpoint) {
+TEST_F(CheckpointFolderTest, NewChiefWaitsForTheFolderBeforeTheLastCheckpoint) {
   const JobId job = train(every(0), 1);
   lend_all(job);
   folder_error_ = Error{ErrorCode::kFailed, "/checkpoints: no space left on device"};
@@ -458,7 +458,7 @@ TEST_F(CheckpointTest, SaveIsRefusedWithoutADirectory) {
   EXPECT_NE(refused_->reason.find("checkpoint.directory"), std::string::npos) << refused_->reason;
 }
 
-TEST_F(CheckpointTest, SaveTakesOneNow) {
+TEST_F(CheckpointTest, SaveTakesACheckpointNow) {
   train(every(0));
   report_pacer(5, 0);
   step(Save{ClientId(3), ""});

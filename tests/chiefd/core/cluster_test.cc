@@ -74,7 +74,7 @@ TEST_F(ClusterTest, JobWaitsForTasksAndNamesThem) {
   EXPECT_EQ(sent<OpenJob>(worker(1)).front().roster.members.size(), 1u);
 }
 
-TEST_F(ClusterTest, JobOfWhoStartsTheWorkersItselfWaitsForAllOfThem) {
+TEST_F(ClusterTest, JobWhoseClientStartsTheWorkersWaitsForAllOfThem) {
   start_chief(1, 4);
   hello(ps(0));
   const JobId job = submit(job_config("a", Mode::kSync), false, 3);
@@ -208,7 +208,7 @@ TEST_F(TrainingTest, LostWorkerInAsyncIsFencedAndExactlyWhatTheLedgerLacksIsLent
   EXPECT_EQ(status(job).warnings.size(), 1u);
 }
 
-TEST_F(TrainingTest, SspWorkerForWhomNothingIsLeftStaysForWhatALostOneLeaves) {
+TEST_F(TrainingTest, SspWorkerWithoutRecordsStaysForThoseOfALostWorker) {
   const JobId job = train(job_config("a", Mode::kSsp));
   ask(job, worker(0));
   const std::uint64_t lost = records_of(sent<LeaseGrant>(worker(0)));
@@ -347,7 +347,7 @@ TEST_F(TrainingTest, ReturningTaskIsToldAgainToClose) {
   EXPECT_EQ(status(job).state, JobState::kStopping);
 }
 
-TEST_F(TrainingTest, SilentTaskIsNotWaitedForWhenTheJobCloses) {
+TEST_F(TrainingTest, ClosingJobDoesNotWaitForASilentTask) {
   const JobId job = train(job_config("a"));
   silence(ps(0));
   pass(seconds(2));
@@ -411,7 +411,7 @@ TEST_F(TrainingTest, ChiefThatWasPausedItselfBlamesNobody) {
   EXPECT_EQ(status(job).state, JobState::kRunning);
 }
 
-TEST_F(TrainingTest, StallNamesWhoIsWaitedFor) {
+TEST_F(TrainingTest, StallNamesTheTaskThatTheJobWaitsFor) {
   const JobId job = train(job_config("a"));
   report_pacer(5, 0);
   for (std::uint32_t i : {0u, 1u}) {
@@ -426,7 +426,7 @@ TEST_F(TrainingTest, StallNamesWhoIsWaitedFor) {
   EXPECT_NE(status(job).reason.find("worker/1 is in compute"), std::string::npos) << status(job).reason;
 }
 
-TEST_F(TrainingTest, FinishedWorkersStepsAreThoseThatItSaid) {
+TEST_F(TrainingTest, FinishedWorkerHasTheStepsThatItReported) {
   const JobId job = train(job_config("a"), 1);
   lend_all(job);
   report_pacer(10, 1);
@@ -527,7 +527,7 @@ TEST_F(TrainingTest, PhaseTimesAreThoseSinceTheEndOfWarmUp) {
   EXPECT_EQ(status(job).tasks.back().figures.phase_times, PhaseTimes(kPhases, seconds(5)));
 }
 
-TEST_F(TrainingTest, WhatShardsSayOfThemselvesIsInThePssStatus) {
+TEST_F(TrainingTest, FiguresOfShardsAreInTheStatusOfTheirPs) {
   const JobId job = train(job_config("a"), 1);
   const ShardLoad load{ShardId(0), seconds(9), seconds(5), seconds(2)};
   Heartbeat beat = heartbeats_[ps(0)];

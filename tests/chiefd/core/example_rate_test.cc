@@ -28,7 +28,7 @@ class ExampleRateTest : public testing::Test {
   std::uint64_t examples_ = 0;
 };
 
-TEST_F(ExampleRateTest, NothingIsKnownBeforeItHasGrownTwice) {
+TEST_F(ExampleRateTest, NoRateBeforeTheCountHasGrownTwice) {
   EXPECT_FALSE(rate_.per_second());
   rest(milliseconds(100));
   EXPECT_FALSE(rate_.per_second());

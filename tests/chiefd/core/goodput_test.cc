@@ -143,7 +143,7 @@ TEST_F(GoodputTest, SlowInputIsNoStall) {
   EXPECT_EQ(goodput_.of(Use::kInput), 1s);
 }
 
-TEST_F(GoodputTest, WorkOfOneThatIsNotHeardDoesNotHideAStall) {
+TEST_F(GoodputTest, WorkOfASilentTaskDoesNotHideAStall) {
   status_.progress_age = 1h;
   status_.tasks.front().phase = Phase::kCompute;
   status_.tasks.front().state = TaskState::kSilent;

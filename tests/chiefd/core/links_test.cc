@@ -60,7 +60,7 @@ TEST_F(LinksTest, OneOfTwoWorkersIsRemovedAndTheOtherGoesOn) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
 }
 
-TEST_F(LinksTest, LinkThatIsBackInTimeCostsNobodyHisPlace) {
+TEST_F(LinksTest, LinkThatIsBackInTimeCostsNoPlace) {
   const JobId job = train(job_config("a"), 3);
   accuse(job, worker(0), ps(0), seconds(2));
   withdraw(job, worker(0), ps(0));
@@ -120,7 +120,7 @@ TEST_F(LinksTest, LinkThatComesAndGoesIsTriedAgainAfterLongerAndLongerPauses) {
   EXPECT_FALSE(is_in_roster(worker(0)));
 }
 
-TEST_F(LinksTest, PsThatMostWorkersCannotReachIsTheOneThatIsWaitedFor) {
+TEST_F(LinksTest, JobWaitsForAPsThatMostWorkersCannotReach) {
   const JobId job = train(job_config("a"), 3);
   accuse(job, worker(0), ps(0), milliseconds(1100));
   accuse(job, worker(1), ps(0), milliseconds(3100));
@@ -134,7 +134,7 @@ TEST_F(LinksTest, PsThatMostWorkersCannotReachIsTheOneThatIsWaitedFor) {
   EXPECT_EQ(generation(job), Generation(1)) << "no step is lost";
 }
 
-TEST_F(LinksTest, PsThatMostWorkersCannotReachForLongIsDoneWithout) {
+TEST_F(LinksTest, JobGoesOnWithoutAPsThatMostWorkersCannotReachForLong) {
   JobConfig config = job_config("a");
   config.job.max_restarts = 0;
   const JobId job = train(config, 3);
@@ -194,7 +194,7 @@ TEST_F(OnePsTest, OnlyPsThatNobodyReachesFailsTheJobInTheEndForItsLinks) {
 }
 
 // No job can do without its only ps, so the workers that reach it train alone.
-TEST_F(OnePsTest, ThoseThatReachTheOnlyPsGoOnWithoutMostOfTheOthers) {
+TEST_F(OnePsTest, WorkersThatReachTheOnlyPsGoOnWithoutMostOfTheOthers) {
   const JobId job = train_on_one_ps(job_config("a"), 3);
   for (const TaskId w : {worker(0), worker(1)}) cut(w, ps(0));
   for (int i = 1; i < 60; ++i) {
@@ -314,7 +314,7 @@ TEST_F(LinksTest, RankThatWaitsForItsWorkerNamesTheLink) {
   EXPECT_EQ(roster().size(), 3u);
 }
 
-TEST_F(LinksTest, SilentPsIsWaitedForWhoeverAccusesIt) {
+TEST_F(LinksTest, JobWaitsForASilentPsWhoeverAccusesIt) {
   const JobId job = train(job_config("a"), 3);
   silence(ps(0));
   pass(seconds(2));
@@ -339,7 +339,7 @@ TEST_F(LinksTest, StallWithALinkAwayBlamesTheLink) {
   EXPECT_NE(status(job).reason.find("worker/0 can't reach ps/0"), std::string::npos) << status(job).reason;
 }
 
-TEST_F(LinksTest, WorkerWhoseWaitNobodyElseSharesIsTakenAnew) {
+TEST_F(LinksTest, WorkerThatAloneWaitsForAShardLeavesTheRoster) {
   const JobId job = train(job_config("a"), 3);
   say(worker(1), TaskFailed{job, generation(job), ErrorCode::kUnavailable, "waited 120 s for shard 0"});
   pass(seconds(2));
@@ -379,7 +379,7 @@ TEST_F(LinksTest, PsThatLosesItsPacerCostsARollbackButBlamesNobody) {
   EXPECT_EQ(event("loss_counted"), "no event of this kind");
 }
 
-TEST_F(LinksTest, PsThatCannotReachThePacerIsDoneWithout) {
+TEST_F(LinksTest, JobGoesOnWithoutAPsThatCannotReachThePacer) {
   start_chief(2, 2);
   hello_all();
   JobConfig config = job_config("a", Mode::kSync);

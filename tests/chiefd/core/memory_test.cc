@@ -35,12 +35,12 @@ class MemoryTest : public RecoveryTest {
   std::size_t workers_of(JobId job) { return journal_.jobs.at(job).roster.members.size(); }
 };
 
-TEST_F(MemoryTest, IsMadeForAllThatAreListedWhereThereIsSoMuch) {
+TEST_F(MemoryTest, IsMadeForAllListedWorkersIfItSuffices) {
   start(5, 2, sum_for(5));
   EXPECT_EQ(places(), 5u);
 }
 
-TEST_F(MemoryTest, IsMadeForThoseThatFitAndTheOthersAreRefusedWithTheSum) {
+TEST_F(MemoryTest, IsMadeForTheWorkersThatFitAndTheOthersAreRefusedWithTheSum) {
   const JobId job = start(5, 2, sum_for(4) - 1);
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
   EXPECT_EQ(places(), 3u);
@@ -60,7 +60,7 @@ TEST_F(MemoryTest, IsMadeForThoseThatFitAndTheOthersAreRefusedWithTheSum) {
             2);
 }
 
-TEST_F(MemoryTest, WorkerTakesThePlaceOfOneThatIsGone) {
+TEST_F(MemoryTest, WorkerTakesThePlaceOfAWorkerThatIsGone) {
   const JobId job = start(4, 2, sum_for(2));
   hello(worker(2));
   pass(seconds(5));
@@ -71,7 +71,7 @@ TEST_F(MemoryTest, WorkerTakesThePlaceOfOneThatIsGone) {
   EXPECT_EQ(journal_.jobs.at(job).roster.members.back(), member(worker(2)));
 }
 
-TEST_F(MemoryTest, JobThatDoesNotFitForThoseWhoAreThereIsRefused) {
+TEST_F(MemoryTest, JobThatDoesNotFitForTheWorkersThatAreThereIsRefused) {
   const JobId job = start(4, 3, sum_for(3) - 1);
   EXPECT_EQ(status(job).state, JobState::kFailed);
   EXPECT_EQ(status(job).code, ErrorCode::kConfig);
@@ -113,7 +113,7 @@ TEST_F(MemoryTest, RollbackWaitsWhereThereIsNoMemoryForTheFewest) {
 }
 
 // The journal has the number of workers for which memory was made. The new chief's cluster file may list more workers.
-TEST_F(MemoryTest, NewChiefKnowsForHowManyMemoryWasMade) {
+TEST_F(MemoryTest, NewChiefKnowsForHowManyWorkersMemoryWasMade) {
   const JobId job = start(2, 2, 0);
   ASSERT_EQ(places(), 2u);
   config_.workers.resize(4);

@@ -189,7 +189,7 @@ TEST_F(PlaceTest, IsFreeAgainIfTheProcessAtItsAddressNeverComes) {
 }
 
 // A hello may arrive after its process has died.
-TEST_F(PlaceTest, ThatWentToADeadOnesLateHelloGoesBackToTheOneThatLives) {
+TEST_F(PlaceTest, GivenToALateHelloOfADeadProcessGoesBackToTheLivingOne) {
   start_chief(1, 1);
   EXPECT_FALSE(claim(1)) << "of a dead process";
   EXPECT_TRUE(claim(2));

@@ -136,7 +136,7 @@ TEST_F(TrainingTest, QueueHasItsLimitWhileTheFirstJobIsStillBeingWritten) {
   EXPECT_EQ(refused_->code, ErrorCode::kTemporary);
 }
 
-TEST_F(TrainingTest, NumberOfAJobGoesBeforeAnothersName) {
+TEST_F(TrainingTest, NumberOfAJobTakesPrecedenceOverAnotherJobsName) {
   const JobId first = train(job_config("a"));
   submit(job_config("1"));
   EXPECT_EQ(cluster_->find("1"), first);

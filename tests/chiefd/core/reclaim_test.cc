@@ -75,7 +75,7 @@ TEST_F(ReclaimTest, PsTasksThatTellDifferentSecretsAreMadeAnew) {
   EXPECT_EQ(secrets_[ps(0)], secrets_[ps(1)]);
 }
 
-TEST_F(ReclaimTest, ExamplesThatAnEarlierChiefHeardOfAreNotNews) {
+TEST_F(ReclaimTest, ExamplesThatAnEarlierChiefCountedAreNotCountedAgain) {
   const JobId job = train(job_config("a"));
   pacer_.examples = 300;
   report_pacer(30, 0);
@@ -180,7 +180,7 @@ TEST_F(ReclaimTest, PsThatIsGoneMeansARollback) {
 }
 
 // If the chief's host vanishes, a task hears nothing of that. It dials again only when the chief was silent for long.
-TEST_F(ReclaimTest, PsThatIsLateIsWaitedForAndThenWorkersForAWhile) {
+TEST_F(ReclaimTest, NewChiefWaitsForALatePsAndThenForWorkersForAWhile) {
   const JobId job = train(job_config("a"));
   restart_chief_without({ps(0), worker(1)});
   pass(seconds(5));
@@ -238,7 +238,7 @@ TEST_F(ReclaimTest, FolderThatCannotBeOpenedIsAskedForAgain) {
   EXPECT_TRUE(std::holds_alternative<OpenFolder>(folder_work_.back().work));
 }
 
-TEST_F(ReclaimTest, FolderThatIsAwayIsWaitedForByAJobThatRolledBackAsTheChiefDied) {
+TEST_F(ReclaimTest, NewChiefOfARecoveringJobWaitsForAFolderThatIsAway) {
   const JobId job = train(with_checkpoints());
   obedient_ = false;
   kill(ps(0));
@@ -303,7 +303,7 @@ TEST_F(ReclaimTest, WorkerThatAChiefBeforeRemovedComesBackAsAnother) {
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, (std::vector<Member>{member(worker(0)), member(worker(1))}));
 }
 
-TEST_F(ReclaimTest, JobThatFailedKeepsWhatItHadComeTo) {
+TEST_F(ReclaimTest, FailedJobKeepsItsLastFigures) {
   const JobId job = train(job_config("a"));
   obedient_ = false;
   const Heartbeat open = heartbeats_[ps(0)];
@@ -371,7 +371,7 @@ TEST_F(ReclaimTest, WorkerThatJoinsIsAskedAgainWhenItReconnects) {
   EXPECT_EQ(sent<OpenJob>(worker(1)).size(), asked + 1);
 }
 
-TEST_F(ReclaimTest, RankThatIsAwayIsWaitedForThoughTheChiefDiedAsTheJobRecovered) {
+TEST_F(ReclaimTest, NewChiefOfARecoveringJobWaitsForARankThatIsAway) {
   JobConfig config = job_config("a", Mode::kSync);
   config.job.on_worker_loss = OnWorkerLoss::kWait;
   const JobId job = train(config);
@@ -441,7 +441,7 @@ TEST_F(ReclaimTest, LossBeforeTheJobTrainedIsNoRecovery) {
   EXPECT_EQ(generation(job), Generation(1));
 }
 
-TEST_F(ReclaimTest, PsThatIsGoneForGoodIsDoneWithoutThoughTheChiefDiedAsTheOthersTookItsShards) {
+TEST_F(ReclaimTest, NewChiefGoesOnWithoutAPsWhoseShardsTheOthersWereTaking) {
   JobConfig config = job_config("a");
   config.job.shards = 2;
   const JobId job = train(config);
@@ -471,7 +471,7 @@ TEST_F(ReclaimTest, CheckpointIsDueByItsTimeHoweverOftenTheChiefIsRestarted) {
                           [](const FolderWork& work) { return std::holds_alternative<BeginAttempt>(work.work); }));
 }
 
-TEST_F(ReclaimTest, WhatAJobHadComeToIsKnownToLaterChiefs) {
+TEST_F(ReclaimTest, LastFiguresOfAJobAreKnownToLaterChiefs) {
   JobConfig config = job_config("a");
   config.evaluate.files = "t";
   evaluation_records_ = 10;
@@ -517,7 +517,7 @@ TEST_F(ReclaimTest, EndThatWasDecidedIsNotUndoneWhereSomeTasksHaveClosed) {
   EXPECT_NE(status(job).checkpoint, "");
 }
 
-TEST_F(ReclaimTest, LossIsNotToldBeforeAPacerHasSpoken) {
+TEST_F(ReclaimTest, NoLossIsShownBeforeAPacerHasReported) {
   JobConfig config = with_checkpoints();
   const JobId job = train(config);
   journal_.jobs.at(job).checkpoint = CheckpointRecord{job, Generation(1), Step(20), "/checkpoints/a/step"};

@@ -7,7 +7,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST_F(RecoveryTest, LostPsIsWaitedForAndTheJobBeginsAgainWithIt) {
+TEST_F(RecoveryTest, JobWaitsForALostPsAndBeginsAgainWithIt) {
   const JobId job = train(job_config("a"));
   report_pacer(30, 0);
   kill(ps(0));
@@ -42,7 +42,7 @@ TEST_F(RecoveryTest, JobIsAtItsRestoreUntilTheFirstStepAfterIt) {
   EXPECT_EQ(status(job).part, JobPart::kTrain);
 }
 
-TEST_F(RecoveryTest, EveryShardBeginsWithTheNewestCheckpointThoseOfLivingPsToo) {
+TEST_F(RecoveryTest, EveryShardBeginsWithTheNewestCheckpointAlsoAtLivingPsTasks) {
   JobConfig config = with_checkpoints();
   config.job.shards = 2;
   const JobId job = train(config);
@@ -61,7 +61,7 @@ TEST_F(RecoveryTest, EveryShardBeginsWithTheNewestCheckpointThoseOfLivingPsToo) 
   EXPECT_EQ(status(job).checkpoints.restore.counts().front(), 1u);
 }
 
-TEST_F(RecoveryTest, ExamplesThatWereHeardOfAreNotTakenBackByARollback) {
+TEST_F(RecoveryTest, RollbackDoesNotTakeBackReportedExamples) {
   JobConfig config = with_checkpoints();
   config.job.shards = 2;
   const JobId job = train(config);
@@ -135,7 +135,7 @@ TEST_F(RecoveryTest, LossOnTheWayBeginsAgainWithTheNextGeneration) {
   EXPECT_EQ(generation(job), Generation(3));
 }
 
-TEST_F(RecoveryTest, WorkerLostWithThePsIsNotWaitedFor) {
+TEST_F(RecoveryTest, JobDoesNotWaitForAWorkerLostWithThePs) {
   const JobId job = train(job_config("a"));
   kill(worker(1));
   kill(ps(0));
@@ -177,7 +177,7 @@ TEST_F(RecoveryTest, LossesUnderFormerChiefsCount) {
   EXPECT_EQ(status(job).root_cause->task, ps(0));
 }
 
-TEST_F(RecoveryTest, LossesBeforeTheWindowDontCountWhateverChiefHadThem) {
+TEST_F(RecoveryTest, LossesBeforeTheWindowDoNotCountUnderAnyChief) {
   JobConfig config = job_config("a");
   config.job.max_restarts = 1;
   config.job.restart_window = seconds(30);
@@ -369,7 +369,7 @@ TEST_F(RecoveryTest, PsWhoseFolderIsAwayTriesAgainWhereItWasTheRightOneBefore) {
   EXPECT_EQ(status(job).state, JobState::kFailed) << "max_restarts bounds it";
 }
 
-TEST_F(RecoveryTest, PsThatSeesAnotherFolderIsSaidAtOnceWhenTheJobIsNew) {
+TEST_F(RecoveryTest, PsThatSeesAnotherFolderIsReportedAtOnceWhenTheJobIsNew) {
   start_chief(1, 2);
   hello_all();
   obedient_ = false;
@@ -380,7 +380,7 @@ TEST_F(RecoveryTest, PsThatSeesAnotherFolderIsSaidAtOnceWhenTheJobIsNew) {
   EXPECT_EQ(status(job).state, JobState::kFailed);
 }
 
-TEST_F(RecoveryTest, EvaluationOfWhatIsThrownAwayIsForgotten) {
+TEST_F(RecoveryTest, EvaluationOfRolledBackStepsIsForgotten) {
   const JobId job = train(with_checkpoints());
   report_pacer(100, 0);
   newest_ = restore_point(20);
@@ -460,7 +460,7 @@ TEST_F(RecoveryTest, SilentPsWhoseConnectionStandsIsProbedUntilItIsProvedDead) {
   EXPECT_NE(status(job).reason.find("waiting for ps/0"), std::string::npos) << status(job).reason;
 }
 
-TEST_F(RecoveryTest, SilentPsIsWaitedForAsLongAsARollbackWouldCost) {
+TEST_F(RecoveryTest, JobWaitsForASilentPsAsLongAsARollbackWouldCost) {
   const JobId job = train(job_config("a"));
   pass(seconds(20));
   silence(ps(0));
@@ -553,7 +553,7 @@ TEST_F(RecoveryTest, PsWhoseConnectionIsAwayHasAllItsTimeToFenceOnceItIsBack) {
   EXPECT_EQ(status(job).state, JobState::kFailed);
 }
 
-TEST_F(RecoveryTest, TimeThatTheJournalTakesIsNotCountedAgainstWhoIsToFence) {
+TEST_F(RecoveryTest, TimeOfTheJournalIsNotCountedAgainstAPsThatFences) {
   const JobId job = train(without_restarts());
   disk_is_held_ = true;
   kill(worker(0));

@@ -27,7 +27,7 @@ class TaskFiguresTest : public TrainingTest {
   }
 };
 
-TEST_F(TaskFiguresTest, WorkersThatHaventSteppedHaveNone) {
+TEST_F(TaskFiguresTest, WorkersWithoutAStepHaveNoFigures) {
   const JobId job = train(job_config("a"));
   for (std::uint32_t i : {0u, 1u}) heartbeats_[worker(i)].loss = std::numeric_limits<double>::quiet_NaN();
   pass(milliseconds(300));
@@ -53,7 +53,7 @@ TEST_F(TaskFiguresTest, RateAndLossAreTheWorkersOwn) {
   EXPECT_FALSE(figures(job, ps(0)).loss);
 }
 
-TEST_F(TaskFiguresTest, LagIsBehindTheFurthestOfItsKind) {
+TEST_F(TaskFiguresTest, LagIsBehindTheFurthestTaskOfItsRole) {
   const JobId job = train(job_config("a"), 3);
   reach(worker(0), 40);
   reach(worker(1), 50);
@@ -92,7 +92,7 @@ TEST_F(TaskFiguresTest, PsThatIsSilentLagsBehindTheOther) {
   EXPECT_EQ(figures(job, ps(1)).lag, 31u);
 }
 
-TEST_F(TaskFiguresTest, WhoIsLostIsntTheFurthest) {
+TEST_F(TaskFiguresTest, LostTaskIsNotTheFurthest) {
   const JobId job = train(job_config("a"));
   reach(worker(0), 40);
   reach(worker(1), 50);
@@ -116,7 +116,7 @@ TEST_F(TaskFiguresTest, AnotherGenerationBeginsAnew) {
   EXPECT_FALSE(figures(job, worker(0)).lag);
 }
 
-TEST_F(TaskFiguresTest, EndedJobKeepsThemButWhetherItsTasksLiveIsAskedNow) {
+TEST_F(TaskFiguresTest, EndedJobKeepsItsFiguresButShowsWhetherItsTasksLiveNow) {
   const JobId job = train(job_config("a"), 1);
   heartbeats_[worker(0)].loss = 0.5;
   reach(worker(0), 10);
@@ -137,7 +137,7 @@ TEST_F(TaskFiguresTest, EndedJobKeepsThemButWhetherItsTasksLiveIsAskedNow) {
   EXPECT_EQ(figures(job, worker(0)).loss, 0.5);
 }
 
-TEST_F(TaskFiguresTest, JobThatWaitsForItsTasksHasNoneOfTheJobBefore) {
+TEST_F(TaskFiguresTest, JobThatWaitsForItsTasksHasNoFiguresOfTheJobBefore) {
   const JobId first = train(job_config("a"));
   reach(worker(0), 10);
   pass(milliseconds(100));

@@ -116,7 +116,7 @@ TEST_F(WorkersTest, FewerThanMinWorkersPauseTheOthersAndFailTheJobInTheEnd) {
   EXPECT_NE(status(job).reason.find("1 of at least 2 workers"), std::string::npos) << status(job).reason;
 }
 
-TEST_F(WorkersTest, NobodyIsWaitedForWhenAllRecordsAreVisited) {
+TEST_F(WorkersTest, JobWithAllRecordsVisitedWaitsForNoWorker) {
   JobConfig config = job_config("a");
   config.job.min_workers = 2;
   const JobId job = train(config);
@@ -142,7 +142,7 @@ TEST_F(WorkersTest, WaitKeepsTheRankForTheSuccessor) {
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, (std::vector<Member>{member(worker(0)), member(worker(1))}));
 }
 
-TEST_F(WorkersTest, WorkerThatWasLostTooOftenIsNotTakenBackAndItIsSaidWhy) {
+TEST_F(WorkersTest, WorkerThatWasLostTooOftenIsNotTakenBackAndTheReasonIsTold) {
   JobConfig config = job_config("a");
   config.job.max_restarts = 1;
   const JobId job = train(config);

@@ -57,7 +57,7 @@ class JournalDamageTest : public testing::Test {
   JournalState acknowledged_;
 };
 
-TEST_F(JournalDamageTest, EachFlippedByteIsMendedOrTold) {
+TEST_F(JournalDamageTest, EachFlippedByteIsMendedOrReported) {
   live({{SubmittedRecord{JobId(1), "a", "text", 0}}});
   live({{some_event(1)}, {some_event(2), some_event(3)}, {some_event(4)}, {some_event(5)}});
   for (const std::string name : {"journal", "journal.mark"}) {
@@ -79,7 +79,7 @@ TEST_F(JournalDamageTest, EachFlippedByteIsMendedOrTold) {
   }
 }
 
-TEST_F(JournalDamageTest, EachTruncationIsMendedOrTold) {
+TEST_F(JournalDamageTest, EachTruncationIsMendedOrReported) {
   live({{SubmittedRecord{JobId(1), "a", "text", 0}}});
   live({{some_event(1)}, {some_event(2), some_event(3)}, {some_event(4)}, {some_event(5)}});
   const Bytes whole = journal();
@@ -100,7 +100,7 @@ TEST_F(JournalDamageTest, LastAcknowledgedRecordIsMendedFromItsCopy) {
   EXPECT_NE(opened->told[0].find("mended"), std::string::npos);
 }
 
-TEST_F(JournalDamageTest, FlippedBitInALargeBatchIsToldEvenIfItIsTheLast) {
+TEST_F(JournalDamageTest, FlippedBitInALargeBatchIsReportedEvenInTheLastBatch) {
   const std::vector<Record> large(1, SubmittedRecord{JobId(1), "a", std::string(3 << 20, 'x'), 0});
   for (const bool is_last : {false, true}) {
     platter_ = JournalPlatter();
@@ -132,7 +132,7 @@ TEST_F(JournalDamageTest, EmptyOrMissingJournalIsDamageWhereOneWasThere) {
   EXPECT_EQ(open(platter_)->state, JournalState()) << "a folder where none ever was";
 }
 
-TEST_F(JournalDamageTest, OlderCopyOfTheJournalIsTold) {
+TEST_F(JournalDamageTest, OlderCopyOfTheJournalIsReported) {
   live({});
   const Bytes older = journal();
   live({});
