@@ -126,7 +126,8 @@ class EventFilesTest(SystemTest):
         curves = self.curves()
         self.assert_rising(curves)
         steps = [step for step, _ in curves["evaluation/accuracy"]]
-        self.assertEqual(steps, [first["global_step"], second["global_step"]])
+        self.assertEqual(steps, [first["global_step"], second["global_step"]],
+                         f"{second}; the last events: {plain_events.events(self.events)[-8:]}")
 
     def test_folder_that_cannot_be_written_stops_nothing(self):
         (self.checkpoints / "quick").mkdir()

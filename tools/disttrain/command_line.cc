@@ -185,7 +185,7 @@ void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_option
     verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
     verb->callback([&options, &run] { run = [&options] { return stop(options); }; });
   };
-  add("stop", "end a job cleanly, at the next push boundary", stop_options);
+  add("stop", "end a job cleanly, after the step that each worker is at", stop_options);
   add("kill", "end a job at once", kill_options);
 }
 

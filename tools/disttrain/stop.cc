@@ -1,4 +1,4 @@
-// disttrain stop | kill [JOB]: ends a job at the next push boundary, or at once.
+// disttrain stop | kill [JOB]: ends a job after the step that each worker is at, or at once.
 #include <asio/io_context.hpp>
 #include <iostream>
 
@@ -22,7 +22,7 @@ int stop(const StopOptions& options) {
   const auto done = client.ask<RequestDone>(StopRequest{options.job, options.kill}, kAnswerDeadline);
   if (!done) return daemon::report(verb, done.error());
   std::cout << (options.job.empty() ? "the running job" : "job " + options.job)
-            << (options.kill ? " ends now" : " ends at its next push boundary") << "; see: disttrain status\n";
+            << (options.kill ? " ends now" : " ends after the step that each worker is at") << "; see: disttrain status\n";
   return 0;
 }
 
