@@ -22,7 +22,8 @@ int stop(const StopOptions& options) {
   const auto done = client.ask<RequestDone>(StopRequest{options.job, options.kill}, kAnswerDeadline);
   if (!done) return daemon::report(verb, done.error());
   std::cout << (options.job.empty() ? "the running job" : "job " + options.job)
-            << (options.kill ? " ends now" : " ends after the step that each worker is at") << "; see: disttrain status\n";
+            << (options.kill ? " ends now" : " ends after the step that each worker is at")
+            << "; see: disttrain status\n";
   return 0;
 }
 
