@@ -162,8 +162,8 @@ class Chief {
   PeerId last_peer_;
   Peer* joining_ = nullptr;  // while TaskJoined is being stepped
   std::uint64_t joining_hash_ = 0;
-  PeerId speaker_;                                          // whose message is being handled
-  std::optional<metrics::RpcCode> outcome_;                 // of that message; none: it is answered later
+  PeerId speaker_;                           // whose message is being handled
+  std::optional<metrics::RpcCode> outcome_;  // of the message that is being handled; none: the answer comes later
   metrics::RpcCode hello_outcome_ = metrics::RpcCode::kOk;  // of the hello that is being answered
   Instant next_look_;                                       // when the job's use of its time is sampled next
   ClientAdmission admission_;

@@ -31,7 +31,8 @@ Character first_of(std::string_view text) {
   return {code, bytes};
 }
 
-// Line and paragraph separators, direction marks and overrides, the byte order mark.
+// Characters that make a text look other than it is, and are shown as escapes: line and paragraph separators, direction
+// marks and overrides, the byte order mark.
 bool misleads(std::uint32_t code) {
   return code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
          code == 0xfeff;

@@ -41,8 +41,8 @@ struct RunnerWorld {
 
 class JobRunner final : public ExchangeHandler {
  public:
-  // The layout has passed validate() and is of the engine's model. Allocates and touches all memory and opens the
-  // exchange.
+  // The caller has checked the layout: it passed validate(), and describes the engine's model. Allocates and touches
+  // all memory and opens the exchange.
   JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job);
   ~JobRunner() override;
 

@@ -153,7 +153,7 @@ void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
                     "shard " + std::to_string(shard_.value) + " at step " + std::to_string(version_.value) +
                         " was told to commit step " + std::to_string(commit.step.value),
                     actions);
-  // The commit's members are ranks of a roster that the pacer has sent before it on the same connection.
+  // The commit's members are ranks of a roster that the pacer sent on the same connection before the commit.
   if (commit.roster != members_.roster().version && !DISTTRAIN_MUTANT(kParticipantsPerShard))
     return fail_job(ErrorCode::kSoftware,
                     "shard " + std::to_string(shard_.value) + " has roster " +

@@ -213,7 +213,8 @@ std::uint64_t worker_memory(const Plan& plan) {
 std::vector<std::string> notes_of(const Plan& plan) {
   std::vector<std::string> notes;
   if (plan.job.train.clip.kind == ClipKind::kGlobalNorm && plan.job.train.mode != Mode::kSync)
-    notes.push_back("clip = global_norm: workers clip before they send, so that no gradient leaves early");
+    notes.push_back(
+        "clip = global_norm: a worker sends its gradients only after it has computed and clipped all of them");
   if (!plan.job.checkpoint.directory.empty())
     notes.push_back(
         "COPY: memory for a copy of parameters and slots, so that training goes on while a checkpoint is written");

@@ -184,7 +184,7 @@ Status PsExchange::Link::check_bucket(const Parameters& parameters, std::uint64_
       payload_bytes == buckets[bucket].elements * sizeof(float))
     return {};
   return fail(ErrorCode::kData, name() + " sends " + std::to_string(payload_bytes) + " bytes for bucket " +
-                                    std::to_string(bucket) + ", which isn't a bucket of this shard with that size");
+                                    std::to_string(bucket) + "; this shard has no bucket with that number and size");
 }
 
 Result<MutableBytes> PsExchange::Link::payload_landing(const FrameHeader& header, Bytes control) {

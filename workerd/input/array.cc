@@ -114,7 +114,7 @@ Result<Array> read_array(FileReader& file, const ArrayHeader& header) {
   const Result<std::size_t> rest = file.read({&beyond, 1});
   if (!rest) return tl::unexpected(rest.error());
   if (*rest != 0) {
-    return bad("has bytes after the last value, expected its end after " + std::to_string(bytes) +
+    return bad("has bytes after the last value, expected the file to end after " + std::to_string(bytes) +
                " bytes of values: fetch or copy it again");
   }
   return array;
