@@ -17,7 +17,7 @@ constexpr double kShortestSeconds = 0.25;
 // While the rate isn't known.
 constexpr std::uint64_t kFirstBatches = 1000;
 
-// Removes the first `count` positions of `set`, or as many as kMaxIntervals hold.
+// Removes the first `count` positions of `set`; fewer if those would take more than kMaxIntervals intervals.
 std::vector<Interval> take_front(IntervalSet& set, std::uint64_t count) {
   std::vector<Interval> taken;
   for (Interval first : set.to_vector()) {

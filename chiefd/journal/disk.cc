@@ -31,7 +31,7 @@ const char* advice(int error) {
     case EROFS:
       return ": mount it for writing (the kernel's log says whether the disk fails), or set chief.state_directory";
     case EIO:
-      return ": the disk fails; look at the kernel's log";
+      return ": the disk has failed; see the kernel's log (dmesg)";
     case EISDIR:
       return ": a folder stands where the chief's file belongs; move it away";
     default:

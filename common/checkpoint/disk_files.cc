@@ -37,7 +37,7 @@ const char* advice(int error) {
     case ENOTDIR:
       return ": is it there, and mounted on this host?";
     case EIO:
-      return ": the disk fails; look at the kernel's log";
+      return ": the disk has failed; see the kernel's log (dmesg)";
     default:
       return "";
   }

@@ -72,7 +72,7 @@ Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::strin
 // Renames a checkpoint that doesn't verify, so that it no longer counts as one. Only a person removes it: it may show
 // what went wrong with the disk.
 Status set_aside(Files& files, const std::string& path);
-// Paths of the checkpoints that were set aside. Empty if the folder is missing.
+// Paths of the checkpoints that were renamed because they didn't verify (set_aside()). Empty if the folder is missing.
 Result<std::vector<std::string>> list_set_aside(Files& files, const std::string& job_folder);
 bool is_set_aside(Files& files, const std::string& path);
 

@@ -37,7 +37,7 @@ struct Progress {
 
 class WorkerCore {
  public:
-  // The layout has passed validate(); credits >= 1; facts.self is in the roster (else the rank is 0).
+  // Requires that the layout passed validate() and that credits >= 1. If facts.self isn't in the roster, its rank is 0.
   WorkerCore(JobFacts facts, Instant now);
 
   // Appends to `out`. Ignores events that don't fit the state.

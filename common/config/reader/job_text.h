@@ -1,4 +1,5 @@
-// The command line's changes to a job's tree before it is read: --set, and absolute paths.
+// What the command line changes in a parsed job file before the reader checks it: it applies --set and makes paths
+// absolute.
 #pragma once
 
 #include <filesystem>

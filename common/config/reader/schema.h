@@ -118,8 +118,8 @@ Field section(Keys keys);
 template <typename T>
 Field sections(std::vector<T>& to, std::function<Keys(T&)> keys_of);
 
-// A key or section that this version doesn't have. `fixed`: the only value that is accepted, since it is what this
-// version does.
+// A key or section that this version doesn't support. It may be given only with the value `fixed`, which names what
+// this version does anyway; any other value is a problem.
 Field not_in_this_version(std::optional<std::string> fixed = std::nullopt);
 
 Field required(Field field);

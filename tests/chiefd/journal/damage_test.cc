@@ -19,7 +19,7 @@ Record some_event(std::uint64_t number, std::size_t size = 20) {
 
 class JournalDamageTest : public testing::Test {
  protected:
-  // Lives one life of a chief, which takes a term and appends these batches.
+  // Runs a chief once: it takes a term and appends these batches.
   void live(const std::vector<std::vector<Record>>& batches) {
     Result<JournalFile::Opened> opened = open(platter_);
     ASSERT_TRUE(opened) << opened.error().message;
