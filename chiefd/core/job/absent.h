@@ -1,4 +1,4 @@
-// How a job reports a task that isn't connected.
+// Builds the status entry for a task that a job waits for because the task isn't connected.
 #pragma once
 
 #include "chiefd/core/awaited.h"
@@ -6,7 +6,8 @@
 
 namespace disttrain::chiefd {
 
-// An absent task counts from when the chief last heard it. If the chief never heard it, it counts from `waiting_since`.
+// The wait for an absent task began when the chief last heard the task. If the chief never heard it, the wait began at
+// `waiting_since`.
 inline Awaited absent(TaskId id, const Task* task, Instant waiting_since) {
   const bool was_heard = task != nullptr && task->member.incarnation.value != 0;
   return {id, AwaitedFor::kHello, was_heard ? task->last_heard : waiting_since};

@@ -1,5 +1,6 @@
-// Workers that aren't in the roster and may join. Each one first reads the data and builds the model, so that no other
-// worker waits for it when it joins. Pure bookkeeping; invitations.h and membership.h decide.
+// Stores the workers that aren't in the roster and may join it. Such a worker first reads the data and builds the
+// model, so that no other worker waits for it when it joins. This class decides nothing: invitations.h decides which
+// workers are invited, and membership.h decides which of them join.
 #pragma once
 
 #include <map>
@@ -14,12 +15,12 @@ namespace disttrain::chiefd {
 
 class Candidates {
  public:
-  // The workers that were asked to prepare, and when.
+  // The workers that were asked to prepare (to read the data and build the model), each with the time of the request.
   const std::map<Member, Instant>& invited() const { return invited_; }
   bool is_invited(const Member& member) const { return invited_.count(member) != 0; }
   std::vector<Member> invited_members() const;
   void invite(const Member& member, Instant now) { invited_[member] = now; }
-  // True: the worker was invited.
+  // Returns true if the worker was invited.
   bool end_invitation(const Member& member) { return invited_.erase(member) > 0; }
 
   // The workers that have read the data and built the model. A worker that joins the roster stays in this set.
@@ -29,11 +30,12 @@ class Candidates {
   void unprepare(const Member& member) { prepared_.erase(member); }
   void take_up(const std::vector<Member>& prepared) { prepared_ = {prepared.begin(), prepared.end()}; }
 
-  // False until the time of ask_again_after(): the worker couldn't reach a ps.
+  // Returns false for a worker that couldn't reach a ps, until the time that was given to ask_again_after().
   bool may_be_asked(TaskId worker, Instant now) const;
   void ask_again_after(TaskId worker, Instant when) { ask_after_[worker] = when; }
 
-  // The worker is connected, but the job trains without it. True: it wasn't kept out before.
+  // Notes that the job trains without this connected worker, and why. Returns true if the worker wasn't kept out
+  // before.
   bool keep_out(TaskId worker, const std::string& why) { return kept_out_.emplace(worker, why).second; }
   void let_in(TaskId worker) { kept_out_.erase(worker); }
   const std::map<TaskId, std::string>& kept_out() const { return kept_out_; }
@@ -42,7 +44,7 @@ class Candidates {
   std::map<Member, Instant> invited_;
   std::set<Member> prepared_;
   std::map<TaskId, Instant> ask_after_;
-  std::map<TaskId, std::string> kept_out_;  // why: lost too often, or no memory for it
+  std::map<TaskId, std::string> kept_out_;  // why: the worker was lost too often, or the shards lack memory
 };
 
 }  // namespace disttrain::chiefd

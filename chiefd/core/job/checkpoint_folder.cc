@@ -47,9 +47,11 @@ void CheckpointFolder::on_newest(Turn& turn, const Result<FolderAnswer>& answer)
   begin_with(turn, *answer);
 }
 
-// kFolder, kFind: the next generation begins with the newest checkpoint.
+// Called in the stages kFolder and kFind, when the chief has read the folder. The next generation begins with the
+// newest checkpoint. If the folder never had one, the generation begins with initial values.
 void CheckpointFolder::begin_with(Turn& turn, const FolderAnswer& answer) {
-  // With checkpoint.restore = "none" the operator doesn't want earlier checkpoints, broken or not.
+  // With checkpoint.restore = "none" the operator has given up earlier checkpoints, so a broken one doesn't fail the
+  // job.
   const bool had_some = newest_ || (!answer.broken.empty() && setup_.config().checkpoint.restore != Restore::kNone);
   if (!answer.newest && had_some) {
     Error error = nothing_left(answer);
@@ -79,7 +81,7 @@ void CheckpointFolder::set_aside(Turn& turn, const std::string& damage) {
 }
 
 void CheckpointFolder::close(Turn& turn) {
-  // Not only if is_open_: an order to open the folder may be under way.
+  // The chief sends CloseFolder even if the folder isn't open yet, because an order to open it may be under way.
   if (setup_.takes_checkpoints() || setup_.has_init()) turn.actions.push_back(CloseFolder{setup_.id});
   is_open_ = false;
   ask_again_.reset();
@@ -87,25 +89,25 @@ void CheckpointFolder::close(Turn& turn) {
 
 std::string CheckpointFolder::problem(Instant now, const std::string& within) const {
   const bool hangs = !ask_again_ && now - asked_ > setup_.timeouts.silent;
-  if (!error_.empty() && !hangs) return "the job's checkpoint folder can't be used" + within + ": " + error_;
-  return setup_.config().checkpoint.directory + " hasn't been read" + within + ": does its file system hang?" +
+  if (!error_.empty() && !hangs) return "the job's checkpoint folder couldn't be used" + within + ": " + error_;
+  return setup_.config().checkpoint.directory + " couldn't be read" + within + ": does its file system hang?" +
          (error_.empty() ? "" : " Before that: " + error_);
 }
 
-// The job fails instead of beginning anew: that would throw the training away, though the operator may have a copy of
-// the damaged file.
+// Returns the error of a job that had checkpoints and can't use any of them. The job fails, because beginning again
+// with initial values would throw the training away, and the operator may have a copy of the damaged file.
 Error CheckpointFolder::nothing_left(const FolderAnswer& answer) const {
   std::string what = answer.broken.empty() ? newest_->path + " is gone" : answer.broken.back();
   if (!damage_.empty()) what = damage_;
   const std::string folder = setup_.config().checkpoint.directory + "/" + setup_.name();
   return Error{ErrorCode::kData, "no checkpoint in " + folder + " can be used any more (" + what +
-                                     "): put a good copy of one there and submit the job again to go on from it; to "
+                                     "): to go on, put a good copy of a checkpoint there and submit the job again; to "
                                      "begin anew, set checkpoint.restore to \"none\""};
 }
 
-// A full or failing disk may recover, so the chief retries each second; the stage's deadline bounds the wait. If the
-// folder doesn't exist or isn't ours, a job that was just submitted fails at once. A folder that the job has used
-// before may come back, so that is retried, too.
+// A disk that is full or failing may recover, so the chief retries each second until the stage's deadline. If the
+// folder doesn't exist or belongs to another job, a job that was just submitted fails at once. If the job has used the
+// folder before, the chief retries in these cases too, because the folder may come back.
 void CheckpointFolder::on_failure(Turn& turn, const Error& error, bool is_waited_for) {
   const bool may_pass =
       error.code == ErrorCode::kFailed || !stage_.is(Stage::kFolder) || generation_.number().value != 0;
@@ -114,11 +116,11 @@ void CheckpointFolder::on_failure(Turn& turn, const Error& error, bool is_waited
   if (!is_restore) stats_.note_failure();
   if (may_pass) ask_again_ = turn.now + std::chrono::seconds(1);
   const bool is_new = std::exchange(error_, error.message) != error.message;
-  if (is_waited_for) condition_.explain("waits for its checkpoints: " + error.message);
+  if (is_waited_for) condition_.explain("waits for its checkpoint folder: " + error.message);
   if (!is_new) return;
   events_.tell(
       turn, "checkpoint_failed", 2,
-      (is_waited_for ? "waits for the folder of its checkpoints: " : "no checkpoints can be taken: ") + error.message);
+      (is_waited_for ? "the job waits for its checkpoint folder: " : "no checkpoints can be taken: ") + error.message);
 }
 
 void CheckpointFolder::note_broken(Turn& turn, const std::vector<std::string>& broken) {

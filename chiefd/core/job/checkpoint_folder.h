@@ -1,5 +1,6 @@
-// A job's checkpoint folder. The chief opens it and finds the newest checkpoint that verifies, and retries each second
-// while that fails. The shell does the work (FolderWork); one answer at a time is awaited, by StageWait::ticket().
+// A job's checkpoint folder. The chief opens the folder and finds the newest checkpoint that verifies. If that fails,
+// the chief retries after a second. The shell does the slow work (FolderWork). This class waits for only one answer at
+// a time: the answer to the ticket StageWait::ticket().
 #pragma once
 
 #include <cstdint>
@@ -29,29 +30,30 @@ class CheckpointFolder {
   explicit CheckpointFolder(JobParts& parts);
 
   bool is_open() const { return is_open_; }
-  // Why the folder can't be opened or read. "": it can.
+  // Why the folder can't be opened or read. Empty if it can.
   const std::string& error() const { return error_; }
-  // The newest checkpoint that is known, whichever chief took it.
+  // The newest checkpoint that the chief knows of. It may be from a time before the chief was restarted.
   const std::optional<CheckpointRecord>& newest() const { return newest_; }
   void set_newest(std::optional<CheckpointRecord> newest) { newest_ = std::move(newest); }
-  // The newest generation with a checkpoint in the folder, readable or not.
+  // The newest generation that has a checkpoint in the folder, even if that checkpoint can't be read.
   Generation newest_generation() const { return newest_generation_; }
-  // The number in the folder. A ps that finds the same number has the same folder mounted.
+  // The number that the chief wrote into the folder. A ps that reads the same number has the same folder mounted.
   std::uint64_t mark() const { return mark_; }
 
-  // Asks for the newest checkpoint; opens the folder first if it isn't open yet.
+  // Asks the shell for the newest checkpoint. If the folder isn't open yet, the shell opens it first.
   void ask_newest(Turn& turn);
   void on_newest(Turn& turn, const Result<FolderAnswer>& answer);
-  // At each tick: retries, a second after the folder couldn't be opened or read.
+  // Called at each tick. One second after the folder couldn't be opened or read, asks the shell again.
   void review(Turn& turn);
   void stop_asking() { ask_again_.reset(); }
-  // A ps found the checkpoint damaged: sets it aside and looks for the newest of the others.
+  // Called when a ps has found the checkpoint damaged. Sets that checkpoint aside and looks for the newest of the other
+  // checkpoints.
   void set_aside(Turn& turn, const std::string& damage);
-  // The job ends: drops the folder's lock.
+  // Called when the job ends. Releases the lock on the folder.
   void close(Turn& turn);
 
-  // Why the folder hasn't been read, at a deadline. `within`: " for 120 s". An earlier error doesn't explain a request
-  // that hangs, so the text names both.
+  // Returns why the folder couldn't be read before a deadline. `within` goes into that text, for example " for 120 s".
+  // If the last request to the shell hangs, the text names the hang first, and then the error of the request before.
   std::string problem(Instant now, const std::string& within) const;
 
  private:
@@ -78,7 +80,7 @@ class CheckpointFolder {
   Generation newest_generation_;
   std::uint64_t mark_ = 0;
   std::optional<CheckpointRecord> newest_;
-  std::string damage_;  // what a ps reported about the checkpoint set aside last
+  std::string damage_;  // a ps's report about the checkpoint that was set aside last
 };
 
 }  // namespace disttrain::chiefd

@@ -7,7 +7,8 @@
 namespace disttrain::chiefd {
 namespace {
 
-// In sync a cut at a step is ordered this long before the step is expected.
+// In sync, a checkpoint by steps is cut at an exact step. The chief orders such a cut this long before it expects the
+// step.
 constexpr double kSecondsAhead = 0.5;
 
 }  // namespace

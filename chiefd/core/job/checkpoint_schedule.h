@@ -1,5 +1,5 @@
-// When a job's next checkpoint is due: by time, by steps, because a client asks, or because a ps leaves. Pure
-// bookkeeping and decisions; checkpointing.h takes the checkpoints.
+// Decides when a job's next checkpoint is due: by time, by steps, or because a client asks. It also stores which
+// attempts have failed, and whether the shards are saved for a ps that leaves. checkpointing.h takes the checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,33 @@ class CheckpointSchedule {
  public:
   explicit CheckpointSchedule(const JobSetup& setup) : setup_(setup) {}
 
-  // The step at which a checkpoint is due; 0: now; none: no checkpoint is due. `is_wanted`: a client asks for one.
+  // Returns the step to cut at if a checkpoint is due. Step 0 means to cut at once. Returns none if no checkpoint is
+  // due. `is_wanted` is true if a client asks for a checkpoint.
   std::optional<Step> due(Instant now, const Progress& progress, bool is_wanted) const;
-  // The next checkpoint by steps is due at the first multiple of checkpoint.every_steps after this step.
+  // Sets when the next checkpoint by steps is due: at the first multiple of checkpoint.every_steps that is above
+  // `after`.
   void set_next_due(Step after);
-  // When the newest checkpoint was taken, or training began. Instant(): neither has happened.
+  // When the newest checkpoint was taken. Before the first checkpoint: when training began. Before training: Instant().
   Instant newest_at() const { return newest_at_; }
   bool has_begun() const { return newest_at_.time_since_epoch().count() != 0; }
   void begin(Instant now) { newest_at_ = now; }
 
-  // False: the pause after the last attempt isn't over.
+  // Returns false during the pause that follows each attempt that was given up.
   bool may_try(Instant now) const { return now >= next_try_; }
   void try_at(Instant when) { next_try_ = when; }
   void note_taken(Instant began, Step step);
   void note_abandoned(Instant now);
-  // `holds`: the attempt was for a ps that leaves. Each failure in a row makes the pause before the next attempt
-  // longer.
+  // Notes a failed attempt. Each failure in a row makes the pause before the next attempt longer. `holds` is true if
+  // the attempt was for a ps that leaves.
   void note_failed(const std::string& why, bool holds);
   void forget_failures() { failed_attempts_ = 0; }
-  // The newest failure since the last checkpoint was taken. "": there was none.
+  // Why the newest attempt failed. Empty if no attempt has failed since the last checkpoint was taken.
   const std::string& error() const { return error_; }
 
-  // The shards of this generation have applied nothing since the newest checkpoint.
+  // True if the newest checkpoint was taken for a ps that leaves. The shards have applied nothing since then.
   bool is_saved() const { return is_saved_; }
   void set_saved(bool is_saved) { is_saved_ = is_saved; }
-  // Failed attempts of this generation to reach that.
+  // How many attempts to take a checkpoint for a ps that leaves have failed in this generation.
   std::uint32_t failed_saves() const { return failed_saves_; }
   void drop_generation();
 

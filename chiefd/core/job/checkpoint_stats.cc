@@ -6,7 +6,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// Each duration is that of the slowest shard. `bytes` is the sum.
+// The cost of one attempt. Each duration is that of the slowest shard. `bytes` is the sum over all shards.
 struct Costs {
   Duration cut{};
   Duration parked{};
@@ -45,9 +45,9 @@ CheckpointFigures CheckpointStats::figures(Instant now) const {
 
 std::string describe_costs(const Attempt& attempt, Instant now) {
   const Costs costs = costs_of(attempt);
-  return std::to_string(costs.bytes) + " bytes; the largest of each shard: copy " + format_duration(costs.cut) +
-         " at a time, parking " + format_duration(costs.parked) + ", writing " + format_duration(costs.writing) +
-         "; whole " + format_duration(now - attempt.began);
+  return std::to_string(costs.bytes) + " bytes; longest of any shard: blocked by the copy " +
+         format_duration(costs.cut) + ", waiting for marks " + format_duration(costs.parked) + ", writing " +
+         format_duration(costs.writing) + "; whole attempt " + format_duration(now - attempt.began);
 }
 
 }  // namespace disttrain::chiefd

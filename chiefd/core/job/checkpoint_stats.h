@@ -1,4 +1,4 @@
-// Figures of a job's checkpoints for its status and the metrics. A restart of the chief resets them.
+// The figures of a job's checkpoints, for the job's status and the metrics. A restart of the chief resets them.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class CheckpointStats {
   std::optional<Instant> committed_at_;  // when this chief committed its newest checkpoint
 };
 
-// "1234 bytes; the largest of each shard: copy 0.1 ms at a time, ...; whole 20 ms".
+// Returns "1234 bytes; longest of any shard: blocked by the copy 0.1 ms, ...; whole attempt 20 ms".
 std::string describe_costs(const Attempt& attempt, Instant now);
 
 }  // namespace disttrain::chiefd

@@ -37,7 +37,7 @@ Checkpointing::Checkpointing(JobParts& parts)
 
 void Checkpointing::advance(Turn& turn) {
   if (attempt_) {
-    // While a ps makes progress with its files, the attempt may take longer.
+    // An attempt may exceed its deadline while a ps makes progress with writing its files.
     const Instant written = work_clock_.newest_work(turn.tasks, generation_.holders()) + setup_.timeouts.setup;
     if (turn.now >= std::max(attempt_->deadline, written)) return abandon(turn, "it took too long", true);
     if (workers_.unfinished().empty()) cut_now(turn);
@@ -50,7 +50,8 @@ void Checkpointing::advance(Turn& turn) {
   if (condition_.state() != JobState::kRunning) return;
   const std::optional<Step> at = schedule_.due(turn.now, progress_, savers_.is_any());
   if (!at) return;
-  // A worker that evaluates marks its channels late, and the others would wait for it.
+  // In async and ssp, a worker that evaluates marks its channels only after the evaluation, and the other workers would
+  // wait for that. So no attempt begins during an evaluation, unless a client has asked for a checkpoint.
   if (training_.is_evaluating(turn.tasks) && !setup_.is_sync() && !savers_.is_any()) return;
   begin(turn, *at);
 }
@@ -81,8 +82,6 @@ void Checkpointing::on_folder(Turn& turn, const FolderDone& done) {
   }
 }
 
-// If no worker makes steps, the step that the cut waits for doesn't come, and workers that want to join wait for the
-// cut.
 void Checkpointing::cut_now(Turn& turn) {
   if (attempt_->at == Step()) return;
   attempt_->at = Step();
@@ -96,8 +95,8 @@ void Checkpointing::on_prepared(Turn& turn, const Member& from, const Checkpoint
   order_cut(turn);
 }
 
-// A joining worker can't mark channels that it hasn't opened, and the shards would wait for it. So in async the cut
-// waits until it has joined.
+// In async and ssp, the cut waits until every joining worker has opened its channels. Before that a worker can't mark
+// its channels, and the shards would wait for its marks.
 void Checkpointing::order_cut(Turn& turn) {
   if (attempt_->phase != Attempt::Phase::kPrepare || !attempt_->owed.empty()) return;
   if (!setup_.is_sync() && !workers_.joining().empty()) return;
@@ -119,12 +118,14 @@ void Checkpointing::on_failed(Turn& turn, const Member& from, const CheckpointFa
   if (attempt_ && failed.attempt == attempt_->number) abandon(turn, to_string(from.task) + ": " + failed.reason, true);
 }
 
-// If no worker is left to mark, a shard may cut before another ps has reserved its space. So the phase is checked, too.
+// If no worker is left to mark, a shard may cut before another ps has reserved its space. So the chief commits only in
+// phase kCut, which begins when every ps has reserved its space.
 void Checkpointing::commit(Turn& turn) {
   if (attempt_->phase != Attempt::Phase::kCut || attempt_->written.size() < generation_.owners().size()) return;
   if (const auto problem = difference(attempt_->written, workers_.living()))
     return abandon(turn, "the shards' copies differ: " + *problem, true);
-  if (!attempt_->written.begin()->second.pacer) return abandon(turn, "the pacer's copy lacks its ledger", true);
+  if (!attempt_->written.begin()->second.pacer)
+    return abandon(turn, "the pacer's shard was written without its ledger", true);
   attempt_->phase = Attempt::Phase::kCommit;
   attempt_->commit_began = turn.now;
   attempt_->ticket = turn.next_ticket();
@@ -160,7 +161,7 @@ void Checkpointing::on_committed(Turn& turn, const FolderAnswer& answer) {
   membership_.join_prepared(turn);
 }
 
-// Repeats the requests only: the member repeats its own answers by itself.
+// Repeats only the requests of the chief, because the task repeats its own answers by itself.
 void Checkpointing::repeat(Turn& turn, const Member& member) {
   const bool trains = stage_.is(Stage::kTrain) || stage_.is(Stage::kSettle) || stage_.is(Stage::kFinalCut);
   if (!trains || !setup_.takes_checkpoints()) return;
@@ -169,8 +170,8 @@ void Checkpointing::repeat(Turn& turn, const Member& member) {
     turn.send(member.task, MarkChannels{setup_.id, generation_.number(), attempt_->number});
 }
 
-// The lost message may be the end of the previous attempt. Without it a shard would hold for ever, so the end is
-// repeated.
+// The old connection may have lost the message that ended the previous attempt (AbandonCheckpoint). Without this
+// message a shard that holds would never apply a push again. So the chief sends the message again.
 void Checkpointing::repeat_to_ps(Turn& turn, const Member& ps) {
   const auto send_end_of = [&](std::uint64_t number) {
     turn.send(ps.task, AbandonCheckpoint{setup_.id, generation_.number(), number});
@@ -223,7 +224,7 @@ void Checkpointing::abandon(Turn& turn, const std::string& why, bool fails) {
     schedule_.note_failed(why, attempt.holds);
   }
   schedule_.note_abandoned(turn.now);
-  events_.tell(turn, "checkpoint_failed", 2, "a checkpoint was given up, the previous one stays: " + why);
+  events_.tell(turn, "checkpoint_failed", 2, "a checkpoint was given up: " + why + "; the previous checkpoint stays");
   savers_.refuse(turn, ErrorCode::kFailed, "the checkpoint was given up: " + why);
   if (stage_.is(Stage::kFinalCut)) final_checkpoint_.on_abandoned(turn, why, fails);
 }

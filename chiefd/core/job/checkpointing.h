@@ -1,10 +1,10 @@
-// A job's attempts to take a checkpoint, one at a time (attempts.h). checkpoint_schedule.h says when one is due.
+// Takes a job's checkpoints, one attempt at a time (attempts.h). checkpoint_schedule.h says when an attempt is due.
 //
-//   1. The chief makes the folder.
-//   2. Each ps reserves the space.
+//   1. The chief makes the folder of the attempt.
+//   2. Each ps reserves the space for its files.
 //   3. Each shard cuts: it copies its parameters at one step.
 //   4. Each ps writes the files of its shards.
-//   5. The chief writes the manifest. Only that makes the files a checkpoint.
+//   5. The chief writes the manifest. Without a manifest the files aren't a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -43,31 +43,33 @@ class Checkpointing {
   explicit Checkpointing(JobParts& parts);
 
   bool is_under_way() const { return attempt_.has_value(); }
-  // The shards apply nothing after the cut of the current attempt.
+  // True if the shards apply nothing after the cut of the current attempt, because the attempt is for a ps that leaves.
   bool is_holding() const { return attempt_ && attempt_->holds; }
   bool is_cutting() const { return attempt_ && attempt_->phase == Attempt::Phase::kCut; }
   const std::optional<Attempt>& attempt() const { return attempt_; }
 
-  // Begins an attempt when one is due, and moves the current attempt on.
+  // Begins an attempt if one is due, or moves the current attempt on to its next phase.
   void advance(Turn& turn);
-  // `at`: in sync the step to cut at; 0: now.
+  // Begins an attempt. In sync, `at` is the step to cut at. Step 0 means to cut at once.
   void begin(Turn& turn, Step at);
   void on_folder(Turn& turn, const FolderDone& done);
   void on_prepared(Turn& turn, const Member& from, const CheckpointPrepared& prepared);
   void on_written(Turn& turn, const ShardWritten& written);
   void on_failed(Turn& turn, const Member& from, const CheckpointFailed& failed);
-  // Cuts at once: no worker makes steps, so the step that the cut waits for won't come.
+  // Cuts at once if the current attempt waits for a later step. Called when no worker makes steps: the later step won't
+  // come, and workers that want to join would wait for the cut.
   void cut_now(Turn& turn);
 
-  // Gives the attempt up. The previous checkpoint stays, and training goes on. `fails`: the next attempt would fail too
-  // if nothing changes, unlike an attempt that ended with a lost connection or task.
+  // Gives the current attempt up. The previous checkpoint stays, and training goes on. `fails` is true if the next
+  // attempt would fail for the same reason, for example a full disk. It is false if the attempt ended because a
+  // connection or a task was lost.
   void abandon(Turn& turn, const std::string& why, bool fails = false);
-  // Gives the attempt up, because no task may wait for it any more. A commit needs no task, so an attempt that is being
-  // committed goes on.
+  // Gives the current attempt up, so that no task waits for it any more. If the chief is already committing the
+  // attempt, the commit goes on, because it needs no task. Shards that hold then apply pushes again.
   void interrupt(Turn& turn, const std::string& why);
-  // The member has a new connection: repeats the requests that the old connection may have lost.
+  // Called when a task has a new connection. Repeats the requests that the old connection may have lost.
   void repeat(Turn& turn, const Member& member);
-  // This ps still owes a part of the attempt.
+  // True if this ps still has to write a shard for the current attempt.
   bool is_owed_by(const Member& ps) const;
 
  private:

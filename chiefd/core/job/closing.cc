@@ -41,15 +41,15 @@ void Closing::close(Turn& turn, JobState end, const std::string& reason) {
   stage_.await_nobody();
   stage_.clear_deadline();
   if (end == JobState::kStopped) condition_.set(turn, JobState::kStopping, condition_.end_reason());
-  // Messages that wait for their records, such as leases, are void.
+  // Drops the messages that still wait for their journal records, such as lease grants: the job has ended.
   held_.drop_sends();
   held_.watch(stage_.ticket());
 }
 
 void Closing::begin(Turn& turn) {
   is_end_written_ = true;
-  // After a normal end the workers close first, so that none sees its shards vanish. After a failure or a kill all
-  // close at once.
+  // After a normal end the workers close before the ps tasks, so that no worker loses a shard that it still uses. After
+  // a failure or a kill all tasks close at once.
   const bool in_order = end_ == JobState::kFinished || condition_.is_stopping();
   std::vector<Member> first;
   for (const Member& member : members_.all())
@@ -61,7 +61,8 @@ void Closing::begin(Turn& turn) {
 void Closing::tell_to_close(Turn& turn, std::vector<Member> members) {
   std::erase_if(members,
                 [&](const Member& member) { return !turn.tasks.is_current(member) || workers_.is_lost(member); });
-  // A silent task is told, now or when it says hello, but isn't waited for.
+  // A silent task is told too, but the job doesn't wait for its answer. If the message is lost, the chief tells the
+  // task at its first hello after the job is released.
   std::vector<Member> heard = members;
   std::erase_if(heard, [&turn](const Member& member) { return !turn.tasks.find(member.task)->is_there(); });
   stage_.await(turn.now, heard, turn.now + setup_.timeouts.close);
@@ -77,7 +78,8 @@ void Closing::finish(Turn& turn) {
   stage_.enter(Stage::kReleased);
   stage_.await_nobody();
   stage_.clear_deadline();
-  // The pacer sends its last report while it closes.
+  // The pacer sends its last report while it closes the job. If that report has a newer step, the end is journaled
+  // again.
   if (progress_.step() != journaled_step_) turn.persist(end_record(turn.now));
   if (!condition_.has_ended()) condition_.set(turn, end_, condition_.end_reason());
 }

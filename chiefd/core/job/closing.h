@@ -1,9 +1,9 @@
-// Closes a job that has ended: its end is journaled, then its tasks are told to release it. The next job may start when
-// all have released it, or were left behind after Timeouts::close.
+// Closes a job that has ended. The chief journals the end of the job, then tells the job's tasks to release the job.
+// The next job may start when all tasks have released this job, or when Timeouts::close has passed.
 //
-//   close()   stage kClose, the EndRecord is written (or the disk hangs for too long)
-//   begin()   the workers are told to close; then, in good order, the ps tasks
-//   finish()  stage kReleased, the state is final
+//   close()   enters stage kClose and writes the EndRecord
+//   begin()   the EndRecord is durable, or the disk has hung for too long; tells the tasks to close
+//   finish()  enters stage kReleased; the state of the job is final
 #pragma once
 
 #include <string>
@@ -36,13 +36,15 @@ class Closing {
   explicit Closing(JobParts& parts);
 
   void close(Turn& turn, JobState end, const std::string& reason);
-  // The end is durable, so a restarted chief that finds tasks without the job knows why.
+  // Called when the job's end is durable. A chief that is restarted later then knows that the job has ended, although
+  // tasks may still hold the job.
   void begin(Turn& turn);
-  // No answer is awaited any more: tells the remaining tasks, then releases the job.
+  // Called when the chief waits for no more answers. Tells the remaining tasks to close; if there are none, releases
+  // the job.
   void finish(Turn& turn);
-  // No task is told to close before this is true.
+  // The chief tells no task to close before this is true.
   bool is_end_written() const { return is_end_written_; }
-  // A task that was told to end (SIGTERM) has released the job.
+  // True if the closing job doesn't need this task any more. A task that was told to end (SIGTERM) may then leave.
   bool lets_go(const Member& member) const;
 
  private:
@@ -67,8 +69,8 @@ class Closing {
 
   JobState end_ = JobState::kFinished;  // the state after closing
   bool is_end_written_ = false;
-  Step journaled_step_;           // in the EndRecord
-  std::vector<Member> to_close_;  // told to close once the others have closed
+  Step journaled_step_;           // the step in the EndRecord
+  std::vector<Member> to_close_;  // ps tasks that are told to close when the workers have closed
 };
 
 }  // namespace disttrain::chiefd

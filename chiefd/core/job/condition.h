@@ -1,4 +1,4 @@
-// The state of a job and its reason, as the status, the journal and the events show it.
+// The state of a job and the reason for that state. The status, the journal and the events show both.
 #pragma once
 
 #include <optional>
@@ -17,29 +17,31 @@ class Condition {
   JobState state() const { return state_; }
   const std::string& reason() const { return reason_; }
   bool has_ended() const { return is_final(state_); }
-  // A new state is journaled and reported as an event. Clients hear of a final state only when it is durable. While the
-  // job is being stopped kPaused becomes kStopping: a restarted chief has only the state to know that by.
+  // Sets the state. A new state is journaled and reported as an event. The chief tells clients about a final state only
+  // when that state is durable. While the job is being stopped, kPaused is replaced by kStopping, because a restarted
+  // chief learns only from the journaled state that the job is being stopped.
   void set(Turn& turn, JobState state, std::string reason);
-  // Changes the reason only. It is neither journaled nor reported as an event.
+  // Changes only the reason. The new reason is neither journaled nor reported as an event.
   void explain(std::string reason) { reason_ = std::move(reason); }
-  // Sets the state that a former chief left.
+  // Restores the state that the journal has after a restart of the chief.
   void restore(JobState state, std::string reason);
 
-  // The job has left the queue, under this or a former chief.
+  // True if the job has left the queue, even if that was before a restart of the chief.
   bool has_begun() const { return has_begun_; }
   void begin() { has_begun_ = true; }
-  // Workers have opened the job once, under this or a former chief.
+  // True if the workers have opened the job at least once, even if that was before a restart of the chief.
   bool was_opened() const { return was_opened_; }
   void note_opened(bool was_opened = true) { was_opened_ = was_opened; }
 
-  // A client has stopped the job, and the workers finish their step.
+  // True if a client has stopped the job and the workers are finishing their steps.
   bool is_stopping() const { return is_stopping_; }
   void begin_stopping(std::string reason);
   // Why the job is being stopped or closed.
   const std::string& end_reason() const { return end_reason_; }
   void end_for(std::string reason) { end_reason_ = std::move(reason); }
 
-  // Why the job failed: the task that is the root cause, and the error code if the job failed before it was opened.
+  // Why the job failed. root_cause() has the task to blame. code() is set only if the job failed before the workers
+  // opened it.
   const std::optional<ErrorCode>& code() const { return code_; }
   const std::optional<RootCause>& root_cause() const { return root_cause_; }
   void blame(const Error& error, std::optional<TaskId> root);

@@ -30,8 +30,9 @@ bool Deadlines::check(Turn& turn) {
   return true;
 }
 
-// A restore or reading a data set may take long: while any awaited member makes progress, the deadline moves. Any, not
-// each: a ps whose shards are ready waits for the pacer, which may still restore.
+// Moves the deadline while any awaited task makes progress, because a restore or a large data set may take long.
+// Progress of one task is enough: for example, a ps whose shards are ready makes no progress while it waits for the
+// pacer, which may still restore.
 bool Deadlines::extend(Turn& turn) {
   Instant newest;
   if (stage_.is(Stage::kRegather))
@@ -46,8 +47,8 @@ bool Deadlines::extend(Turn& turn) {
   return true;
 }
 
-// The awaited member to blame: the pacer if it is awaited, since the others may wait for it; else the member whose last
-// progress is oldest.
+// Returns the awaited task to blame. This is the pacer if the stage waits for it, because the other tasks may wait for
+// the pacer. Otherwise it is the task whose last progress is oldest.
 TaskId Deadlines::who_stands_still(const Tasks& tasks) const {
   if (!stage_.awaits_anyone() || (!generation_.owners().empty() && stage_.awaits(generation_.pacer())))
     return generation_.pacer().task;
@@ -69,7 +70,7 @@ std::string Deadlines::limit() const {
   return format_duration(setup_.timeouts.setup);
 }
 
-// Long because it is a table of the stages.
+// This function is long because it has a case for each stage.
 void Deadlines::on_deadline(Turn& turn) {
   stage_.clear_deadline();
   const auto fail = [&](ErrorCode code, const std::string& why, std::optional<TaskId> root = {}) {
@@ -78,7 +79,7 @@ void Deadlines::on_deadline(Turn& turn) {
   switch (stage_.at()) {
     case Stage::kGather:
       return fail(ErrorCode::kUnavailable,
-                  condition_.reason() + " for " + limit() + ": start them, or lower min_workers");
+                  condition_.reason() + " for " + limit() + ": start them, or lower job.min_workers");
     case Stage::kRegather:
       return fail(ErrorCode::kUnavailable,
                   rollbacks_.current()->cause.reason + "; " + rollbacks_.current()->shortage + " for " + limit(),
@@ -95,7 +96,8 @@ void Deadlines::on_deadline(Turn& turn) {
     case Stage::kFind:
       return fail(ErrorCode::kFailed, folder_.problem(turn.now, " for " + limit()));
     case Stage::kGeneration:
-      return fail(ErrorCode::kFailed, "the chief's disk hasn't taken the job's generation within " + limit());
+      return fail(ErrorCode::kFailed,
+                  "the chief's own disk hasn't written the record of the job's generation within " + limit());
     case Stage::kCreate:
       return give_up(turn, "didn't create its shards");
     case Stage::kOpen:
@@ -120,8 +122,8 @@ void Deadlines::on_deadline(Turn& turn) {
   }
 }
 
-// While a ps is silent, or the chief and the pacer don't hear each other, the limit starts again: the limit for silent
-// tasks decides then.
+// Called when the pacer's last report is late. If a ps is silent, or if the chief and the pacer don't hear each other,
+// the pacer gets the full time again, because the time limit for silent tasks decides then.
 void Deadlines::settle(Turn& turn) {
   const Member& pacer = generation_.pacer();
   if (pauses_.is_any_silent() || !turn.tasks.hears_both_ways(pacer))
@@ -131,9 +133,9 @@ void Deadlines::settle(Turn& turn) {
 
 void Deadlines::leave_behind(Turn& turn) {
   for (const Member& member : stage_.awaited())
-    turn.actions.push_back(
-        Note{2, to_string(member.task) + " didn't release job " + setup_.name() + " in time: left behind", "",
-             setup_.name()});
+    turn.actions.push_back(Note{
+        2, to_string(member.task) + " didn't release job " + setup_.name() + " in time; the chief goes on without it",
+        "", setup_.name()});
   closing_.finish(turn);
 }
 

@@ -1,5 +1,5 @@
-// What happens at a stage's deadline: more time if an awaited task makes progress with long work, else the stage ends,
-// mostly with a failure or a rollback.
+// Decides what happens at a stage's deadline. If an awaited task makes progress with long work, the stage gets more
+// time. Otherwise the stage ends, in most cases with a failure or a rollback of the job.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ class Deadlines {
  public:
   explicit Deadlines(JobParts& parts);
 
-  // True: the stage was overdue and has ended. False: it isn't overdue, or got more time.
+  // Returns true if the stage was overdue and has ended. Returns false if it isn't overdue or has got more time.
   bool check(Turn& turn);
 
  private:

@@ -29,13 +29,14 @@ void Ending::stop(Turn& turn, const std::string& user) {
   if (condition_.has_ended() || stage_.is(Stage::kClose) || condition_.is_stopping()) return;
   const std::string reason = "stopped by " + user;
   if (stage_.is(Stage::kQueued)) return release(turn, reason);
-  // A job that trains keeps its progress first: by the last checkpoint, which may be under way, or once a restarted
-  // chief has heard its tasks.
+  // A job that trains doesn't close at once, because it first saves its progress. In stage kTrain the workers are told
+  // to stop. In the stages kSettle and kFinalCut the job is about to end anyway. After a restart of the chief (stage
+  // kReclaim) the stop waits until the tasks are back.
   const bool ends_by_itself = stage_.is(Stage::kReclaim) || stage_.is(Stage::kSettle) || stage_.is(Stage::kFinalCut);
   if (!stage_.is(Stage::kTrain) && !ends_by_itself) {
     const std::string when = stage_.is(Stage::kEvaluate) ? " during its last evaluation"
-                             : rollbacks_.current()      ? " while it recovered"
-                                                         : " before it trained";
+                             : rollbacks_.current()      ? " while the job recovered"
+                                                         : " before the job trained";
     return closing_.close(turn, JobState::kStopped, reason + when);
   }
   condition_.begin_stopping(reason);
@@ -48,7 +49,7 @@ void Ending::stop(Turn& turn, const std::string& user) {
     end_steps(turn);
 }
 
-// The job was only queued, so no task has to be told.
+// Ends a job that is still in the queue. No task holds anything of it, so the chief tells no task to close.
 void Ending::release(Turn& turn, const std::string& reason) {
   stage_.enter(Stage::kReleased);
   condition_.set(turn, JobState::kStopped, reason);
@@ -81,7 +82,7 @@ void Ending::fail(Turn& turn, Error error, std::optional<TaskId> root) {
 void Ending::on_all_finished(Turn& turn) {
   stage_.enter(Stage::kSettle);
   pauses_.end_shortage();
-  if (checkpointing_.is_holding()) checkpointing_.interrupt(turn, "the job has all its steps");
+  if (checkpointing_.is_holding()) checkpointing_.interrupt(turn, "the job has done all its steps");
   const Member& pacer = generation_.pacer();
   stage_.await(turn.now, {pacer}, turn.now + setup_.answer_limit());
   const Roster& roster = workers_.change(workers_.living());

@@ -1,4 +1,5 @@
-// What brings a job to its end: its last step, a client's stop or kill, a failure. closing.h then releases its tasks.
+// Ends a job: after its last step, after a stop or kill by a client, or after a failure. closing.h then makes the tasks
+// release the job.
 #pragma once
 
 #include <optional>
@@ -33,14 +34,16 @@ class Ending {
 
   void stop(Turn& turn, const std::string& user);
   void kill(Turn& turn, const std::string& user);
-  // `root`: the task to blame, if there is one.
+  // Fails the job. `root` is the task to blame, if there is one.
   void fail(Turn& turn, Error error, std::optional<TaskId> root);
 
-  // The job is being stopped: tells the workers to finish their step.
+  // Tells the workers of a job that is being stopped to finish their steps.
   void end_steps(Turn& turn);
-  // Every worker has finished: a report of the pacer that has all pushes. The one on its last heartbeat may be older.
+  // Called when every worker has finished. Asks the pacer for a report that includes all pushes, because the report in
+  // the pacer's last heartbeat may be older.
   void on_all_finished(Turn& turn);
-  // The final evaluation, by one worker. `loss`: of the worker that was to evaluate before.
+  // Starts the final evaluation on one worker. If no worker is left, the job rolls back, and `loss` says how the loss
+  // of the last worker counts.
   void evaluate(Turn& turn, Loss loss = Loss::kCounts);
   void on_evaluated(Turn& turn, const Member& from, const Evaluated& evaluated);
 

@@ -5,7 +5,8 @@
 namespace disttrain::chiefd {
 namespace {
 
-// The status keeps only this many: a job that runs for weeks loses many workers. `disttrain events` shows all.
+// The status keeps only this many warnings, because a job that runs for weeks may lose many workers. `disttrain events`
+// shows all losses.
 constexpr std::size_t kMaxWarnings = 100;
 
 }  // namespace

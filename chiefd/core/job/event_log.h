@@ -1,4 +1,5 @@
-// What a job reports to the operator: events for `disttrain events` and the log, and warnings for its status.
+// Reports to the operator what happens to a job: as events for `disttrain events` and the log, and as warnings in the
+// job's status.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ class EventLog {
   void warn(std::string text);
   // The newest warnings, oldest first.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // The newest step that the chief has heard of. During a rollback: the step that the job had reached before it.
+  // The newest step that the chief has heard of. During a rollback: the step that the job had reached before the
+  // rollback.
   Step reached() const { return rollbacks_.current() ? rollbacks_.current()->step : progress_.step(); }
 
  private:

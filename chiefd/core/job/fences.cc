@@ -32,7 +32,8 @@ void Fences::fence(Turn& turn, const Member& worker, std::optional<Ticket> after
   }
 }
 
-// The deadline counts from when the shards are asked, so a slow disk of the chief doesn't count against them.
+// The deadline counts from the time when the shards are asked. So a slow disk of the chief, which delays the request,
+// doesn't shorten the time that the shards have.
 void Fences::on_persisted(Turn& turn, Ticket persisted) {
   for (Fence& fence : fences_) {
     if (fence.held != persisted) continue;
@@ -41,7 +42,8 @@ void Fences::on_persisted(Turn& turn, Ticket persisted) {
   }
 }
 
-// A peer may name any task. Only the clocks of tasks that this chief knows or has asked about are kept.
+// A faulty peer could name tasks that don't exist. So the chief notes the last step of a worker only if it knows the
+// task or has asked about this worker.
 void Fences::on_fenced(Turn& turn, const WorkerFenced& fenced) {
   bool is_asked = false;
   for (Fence& fence : fences_) {
@@ -72,7 +74,8 @@ void Fences::advance(Turn& turn) {
     any = true;
   }
   std::erase_if(fences_, is_done);
-  // Journal this before the records are lent to others: a restarted chief must not take them for the lost worker's.
+  // The chief journals the open leases before it lends these records to others. Otherwise a restarted chief would think
+  // that the lost worker still holds the records.
   if (any && !setup_.is_sync()) loans_.persist_open(turn);
   if (any && stage_.is(Stage::kTrain)) loans_.lend(turn);
 }

@@ -1,10 +1,11 @@
-// Fences around lost workers. A lost worker's records may be lent again only when each shard has answered that it takes
-// nothing more from that worker, and the pacer that it has the roster without it.
+// Fences lost workers. The chief may lend a lost worker's records again only after these answers: every shard says that
+// it takes nothing more from that worker, and the pacer says that it has the roster without that worker.
 //
-//   1. worker/1 is lost: roster 4 is written, then FenceWorker goes to every ps, then SetRoster to the pacer.
-//   2. ps/0 answers for shards 0 and 1, ps/1 for shard 2: nothing is owed.
-//   3. The pacer answers that roster 4 is in force, with the ledger: what worker/1 held and the ledger lacks is lent
-//      again.
+//   1. worker/1 is lost. The chief writes roster 4, sends FenceWorker to every ps, and then sends SetRoster to the
+//      pacer.
+//   2. ps/0 answers for shards 0 and 1, and ps/1 answers for shard 2. Now all shards have answered.
+//   3. The pacer answers that roster 4 is in force, and sends its ledger. The chief lends again the records that
+//      worker/1 held and that aren't in the ledger.
 #pragma once
 
 #include <optional>
@@ -31,8 +32,8 @@ class Fences {
     std::set<ShardId> owed;
     RosterVersion roster;
     bool roster_applied = false;
-    std::optional<Ticket> held;  // the shards are asked once this is durable
-    Instant deadline;            // of the answers; set when the shards are asked
+    std::optional<Ticket> held;  // the shards are asked when this record is durable
+    Instant deadline;            // when the answers are due; set when the shards are asked
   };
 
   explicit Fences(JobParts& parts);
@@ -40,25 +41,27 @@ class Fences {
   const std::vector<Fence>& all() const { return fences_; }
   bool is_fencing(const Member& worker) const;
 
-  // Asks every owner, once the ticket is durable (none: at once). The fence goes out before the roster, so that the
-  // ledger in the answer to the roster holds everything that was applied for the worker.
+  // Asks every ps to fence the worker, as soon as the record `after` is durable (none: at once). The fence is sent
+  // before the roster. So the ledger in the pacer's answer to the roster has everything that was applied for the
+  // worker.
   void fence(Turn& turn, const Member& worker, std::optional<Ticket> after);
   void on_persisted(Turn& turn, Ticket ticket);
   void on_fenced(Turn& turn, const WorkerFenced& fenced);
   void on_roster_applied(Turn& turn, RosterVersion version);
-  // Gives the records of completely fenced workers back, to be lent again.
+  // Finds the workers that are completely fenced, and makes their records free to be lent again.
   void advance(Turn& turn);
-  // Asks this owner again. Its answers, and the pacer's to the roster, get the full time again.
+  // Asks this ps again to fence the workers. The ps gets the full time for its answers again. The pacer also gets the
+  // full time for its answer to the roster.
   void repeat(Turn& turn, const Member& ps);
 
-  // A fence that is late, with the owner that owes the answer. An owner that the chief can't hear just now gets more
-  // time.
+  // Returns a fence whose answer is late, with the ps that owes the answer. A ps that the chief can't hear just now
+  // gets more time.
   struct Late {
     Member worker;
     Member debtor;
   };
   std::optional<Late> find_late(const Turn& turn);
-  // Gives every fence the full time again.
+  // Restarts the time limit of every fence.
   void give_time(Instant now);
   void drop_generation() { fences_.clear(); }
 

@@ -34,7 +34,8 @@ void FinalCheckpoint::take(Turn& turn) {
     until_ = turn.now + kPatience * setup_.timeouts.setup;
     stage_.clear_deadline();
     condition_.explain(why_it_ends() + "takes the last checkpoint");
-    // When the attempt ends, take() checks whether it was of the last step.
+    // An attempt is already under way. When it ends, take() is called again and checks whether the attempt was of the
+    // last step.
     if (checkpointing_.is_under_way()) return checkpointing_.cut_now(turn);
   }
   if (folder_.is_open()) return checkpointing_.begin(turn, Step());

@@ -1,5 +1,5 @@
-// The checkpoint after the last step, before the final evaluation. A failed attempt is retried for some minutes: the ps
-// tasks hold the parameters meanwhile.
+// Takes the checkpoint after the last step, before the final evaluation. The chief retries a failed attempt for some
+// minutes. Until then the ps tasks keep the parameters in memory.
 #pragma once
 
 #include <string>
@@ -23,15 +23,15 @@ class FinalCheckpoint {
  public:
   explicit FinalCheckpoint(JobParts& parts);
 
-  // All steps are done. The evaluation follows once the checkpoint is taken, or at once if the job takes no
-  // checkpoints.
+  // Called when all steps are done. The final evaluation follows when the checkpoint is taken. If the job takes no
+  // checkpoints, the evaluation follows at once.
   void take(Turn& turn);
-  // kFinalCut: an attempt was given up. `fails`: see Checkpointing::abandon().
+  // Called in stage kFinalCut when an attempt was given up. `fails`: see Checkpointing::abandon().
   void on_abandoned(Turn& turn, const std::string& why, bool fails);
   void fail(Turn& turn, const std::string& why);
 
  private:
-  // "stopped by ann; ".
+  // Returns "stopped by ann; " if a client has stopped the job. Otherwise empty.
   std::string why_it_ends() const;
 
   const JobSetup& setup_;

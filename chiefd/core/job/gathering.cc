@@ -12,9 +12,9 @@ namespace {
 
 Status check_described(const JobConfig& config, const JobDescribed& described) {
   if (described.train_records == 0)
-    return fail(ErrorCode::kData, "the data has no records: check [data] files and records");
+    return fail(ErrorCode::kData, "the data has no records: check data.files and data.records");
   if (!config.evaluate.files.empty() && described.evaluation_records == 0)
-    return fail(ErrorCode::kData, "[evaluate] has no records: check its files");
+    return fail(ErrorCode::kData, "the evaluation data has no records: check evaluate.files");
   return {};
 }
 
@@ -53,14 +53,16 @@ void Gathering::resume(Turn& turn) {
   gather(turn);
 }
 
-// Waits for all tasks of the cluster file, but only two heartbeat timeouts longer than for every ps, every rank and the
-// least number of workers. At the first start that number includes the workers that the submitter starts itself: else
-// the job would begin with whichever of them come first, and differ each time.
+// Starts the job when all tasks of the cluster file are connected. If every ps, every worker with a fixed rank and the
+// least number of workers are there, the job waits only two heartbeat timeouts longer for the other tasks. At the job's
+// first start the least number includes the workers that the submitter starts itself. Without this rule the job would
+// begin with whichever of these workers come first, and its results would differ from run to run.
 void Gathering::gather(Turn& turn) {
   std::map<TaskId, Member> there;
   for (const auto& [id, task] : turn.tasks.all())
     if (id.role == Role::kWorker && task.takes_work()) there.emplace(id, task.member);
-  // If ranks are fixed, the job trains with the tasks that hold them, in that order.
+  // If ranks are fixed (job.on_worker_loss = "wait"), the job trains with the tasks that hold them, in the order of the
+  // ranks.
   std::vector<Member> workers;
   for (const TaskId rank : workers_.ranks())
     if (there.count(rank) != 0) workers.push_back(there.at(rank));
@@ -95,12 +97,14 @@ void Gathering::describe(Turn& turn, const std::vector<Member>& workers) {
   turn.send(workers.front().task, DescribeJob{setup_.id, setup_.shared_config()});
 }
 
-// No task holds anything yet: if a task of the plan is gone, the job gathers again.
+// At this stage no task holds anything of the job. So if the job loses a task that it counts on, it only gathers its
+// tasks again.
 void Gathering::on_finding(Turn& turn, const Finding& finding) {
   const Member& member = finding.member;
   const bool is_good = finding.what == Finding::What::kJoined || finding.what == Finding::What::kReturned;
   if (is_good || (member.task.role == Role::kWorker && !workers_.is_in_roster(member))) return;
-  // The job's data may have killed the worker, and would kill it again and again. So this counts as a loss.
+  // The job's data may have crashed the worker, and would then crash it again and again. So this loss counts for
+  // job.max_restarts.
   const bool may_be_the_data =
       finding.what == Finding::What::kLost && !finding.was_told_to_end && stage_.awaits(member);
   const Cause cause{member.task, finding.why};
@@ -132,11 +136,11 @@ void Gathering::ask_folder(Turn& turn) {
   folder_.ask_newest(turn);
 }
 
-// The path is resolved once, for all shards and all generations.
+// The path is resolved only once, so that all shards and all generations begin with the same parameters.
 void Gathering::find_init(Turn& turn) {
   if (generation_.restore() || !setup_.has_init() || !generation_.init_path().empty()) return place_model(turn);
   stage_.enter(Stage::kInit);
-  condition_.explain("the chief looks for the parameters to begin with in " + setup_.config().checkpoint.init_from);
+  condition_.explain("the chief looks for the first parameters in " + setup_.config().checkpoint.init_from);
   stage_.set_deadline(turn.now + setup_.timeouts.setup);
   stage_.set_ticket(turn.next_ticket());
   turn.folder_work(setup_.id, stage_.ticket(), FindInit{setup_.config().checkpoint.init_from});
@@ -154,7 +158,7 @@ void Gathering::on_init(Turn& turn, const Result<FolderAnswer>& answer) {
 }
 
 void Gathering::place_model(Turn& turn) {
-  // If a ps was lost meanwhile, the job gathers again.
+  // If a ps was lost meanwhile, the job gathers its tasks again.
   const auto& tasks = turn.tasks.all();
   if (turn.now < until_ && std::any_of(tasks.begin(), tasks.end(), [](const auto& entry) {
         return entry.first.role == Role::kPs && entry.second.is_listed && !entry.second.takes_work();

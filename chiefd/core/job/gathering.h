@@ -1,5 +1,6 @@
-// The start of a job, up to its first generation: its tasks gather, one worker describes the model and the data, the
-// checkpoint folder is opened, the first parameters are found, and the model is placed on the ps tasks.
+// Starts a job, up to its first generation. The job waits for its tasks to connect, and one worker describes the model
+// and the data. Then the chief opens the checkpoint folder, finds the first parameters, and places the model on the ps
+// tasks.
 #pragma once
 
 #include <optional>
@@ -28,27 +29,30 @@ class Gathering {
  public:
   explicit Gathering(JobParts& parts);
 
-  // The job's turn has come.
+  // Called when the job's turn has come.
   void begin(Turn& turn);
-  // A former chief was gathering: begins again, with a new time limit.
+  // Called after a restart of the chief, if the job was gathering its tasks before. Begins again, with a new time
+  // limit.
   void begin_again(Turn& turn);
-  // Goes back to kGather within the same time limit. Nothing may be placed yet.
+  // Goes back to stage kGather and keeps the time limit. No shard may be placed yet.
   void resume(Turn& turn);
-  // kGather: goes on when enough tasks are connected.
+  // In stage kGather: goes on to kDescribe if enough tasks are connected.
   void gather(Turn& turn);
-  // kDescribe: a member was found or lost.
+  // In stage kDescribe: a task has joined or is lost.
   void on_finding(Turn& turn, const Finding& finding);
-  // kDescribe.
+  // In stage kDescribe: the worker has described the model and the data.
   void on_described(Turn& turn, const Member& from, const JobDescribed& described);
-  // The checkpoint folder was read.
+  // Called when the checkpoint folder was read.
   void find_init(Turn& turn);
-  // kInit.
+  // In stage kInit: the shell has found the first parameters, or has failed.
   void on_init(Turn& turn, const Result<FolderAnswer>& answer);
 
-  // A description takes longer, so a gathering after it may take until then, too.
+  // Extends the time limit for gathering to `until`. Called when the description gets more time, because the job may
+  // have to gather its tasks again after it.
   void extend(Instant until);
-  // The absent tasks among those of the cluster file and those that hold a rank; the file needn't name the latter. If
-  // all these are connected and job.min_workers asks for more workers: the number of those.
+  // Returns the absent tasks that the job waits for: tasks of the cluster file, and tasks that hold a fixed rank
+  // (job.on_worker_loss = "wait") even if the file doesn't name them. If all of these are connected, but
+  // job.min_workers asks for more workers, returns how many more.
   std::vector<Awaited> missing(const Tasks& tasks) const;
 
  private:
@@ -69,8 +73,8 @@ class Gathering {
   Recovery& recovery_;
   Ending& ending_;
 
-  Instant until_;                              // after this it doesn't gather again
-  std::optional<Instant> complete_enough_at_;  // since when the tasks suffice to start
+  Instant until_;                              // after this the job doesn't gather its tasks again
+  std::optional<Instant> complete_enough_at_;  // since when enough tasks are connected to start
 };
 
 }  // namespace disttrain::chiefd

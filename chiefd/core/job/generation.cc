@@ -31,8 +31,8 @@ std::vector<Member> GenerationPlan::holders() const {
   return holders;
 }
 
-// The secret is made from the chief's seed, which is random and on no disk. The mark is no secret and is made from the
-// journal's id.
+// The secret (token_) is made from the chief's seed, which is random and on no disk. The number in the checkpoint
+// folder (mark_) isn't secret, so it is made from the journal's id.
 void GenerationPlan::draw_numbers(Term term) {
   const std::uint64_t which = std::uint64_t{setup_.id.value} << 32 ^ term.value << 16 ^ ++numbers_drawn_;
   token_ = std::max<std::uint64_t>(mix(mix(setup_.seed) ^ which), 1);
@@ -46,7 +46,7 @@ Status GenerationPlan::check_restore() const {
   return fail(ErrorCode::kConfig,
               restore_->path + " was made with " + std::to_string(restore_->records) +
                   " training records; the data now has " + std::to_string(described_->train_records) +
-                  ": give the job its former data, or another job.name with this checkpoint as checkpoint.init_from");
+                  ": restore the former data, or set another job.name and set checkpoint.init_from to this checkpoint");
 }
 
 MemoryFit GenerationPlan::memory_fit(const Tasks& tasks) const {
@@ -78,7 +78,7 @@ Status GenerationPlan::place(const Tasks& tasks, const std::function<bool(TaskId
     offers.push_back(Offer{id, threads});
     offered += threads;
   }
-  if (offered == 0) return fail(ErrorCode::kUnavailable, "no ps is connected that the other tasks can reach");
+  if (offered == 0) return fail(ErrorCode::kUnavailable, "no connected ps can be reached by the other tasks");
   Result<Layout> layout = place_on(described_->model, setup_.config().job.placement, setup_.config().job.shards,
                                    static_cast<std::uint32_t>(offered));
   if (!layout) return tl::unexpected(layout.error());
@@ -112,7 +112,8 @@ void GenerationPlan::begin(Generation newest_in_folder) {
 void GenerationPlan::take_up(const GenerationRecord& record, std::size_t roster) {
   owners_ = record.owners;
   mark_ = record.mark;
-  // A chief of an older version wrote no places. The memory that it made isn't known, so no worker is added.
+  // The record of an older version's chief doesn't have the number of workers that the shards have memory for. So this
+  // chief assumes memory only for the workers of the roster, and no other worker joins.
   places_ = std::max(record.places, static_cast<std::uint32_t>(roster));
   if (record.restore_path != "")
     restore_ = RestorePoint{record.restore_path, Generation(), record.restore_step, {}, 0, {}};

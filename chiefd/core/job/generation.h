@@ -1,5 +1,5 @@
-// A generation of a job: which ps owns which shard, what the shards begin with, and the numbers that tell this
-// generation from others. The loss of a ps ends a generation; the job then decides the next one. Owned by the job.
+// Plans a generation of a job: which ps owns which shard, what the shards begin with, and the numbers that tell this
+// generation from others. The loss of a ps ends a generation, and the job then plans the next one.
 #pragma once
 
 #include <cstdint>
@@ -21,60 +21,65 @@ class GenerationPlan {
  public:
   explicit GenerationPlan(const JobSetup& setup) : setup_(setup) {}
 
-  // The newest generation that was begun; 0: none.
+  // The number of the newest generation that has begun. 0 if none has begun.
   Generation number() const { return number_; }
-  // An earlier generation was begun, by this or a former chief.
+  // True if the job had another generation before this one, even if that was before a restart of the chief.
   bool has_predecessor() const { return has_predecessor_; }
-  // The model and data, as a worker has described them. Must be known before the model is placed.
+  // The model and the data, as a worker has described them. place() needs this description.
   const std::optional<JobDescribed>& described() const { return described_; }
   const Layout& layout() const { return layout_; }
 
-  // By shard. Empty: nothing was placed yet.
+  // The owner of each shard. Empty if no shard was placed yet.
   const std::vector<Owner>& owners() const { return owners_; }
   bool is_owner(const Member& member) const;
   bool owns(const Member& member, ShardId shard) const {
     return shard.value < owners_.size() && owners_[shard.value].ps == member;
   }
-  // The owner of shard 0. There must be owners.
+  // The owner of shard 0. owners() must not be empty.
   const Member& pacer() const { return owners_.front().ps; }
-  // Each owner once, in the order of their first shards.
+  // Each ps that owns shards, once, in the order of the first shard that it owns.
   std::vector<Member> holders() const;
 
-  // The secret that a task shows when it opens a channel. It is on no disk: after a restart of the chief it is 0 until
-  // a ps has reported it.
+  // The secret that a task shows when it opens a channel. The chief keeps it only in memory. So after a restart of the
+  // chief it is 0 until a ps reports it.
   std::uint64_t token() const { return token_; }
-  // The number that the chief writes into the checkpoint folder. A ps that finds it has the same folder mounted.
+  // The number that the chief writes into the checkpoint folder. A ps that reads the same number has the same folder
+  // mounted.
   std::uint64_t mark() const { return mark_; }
-  // The checkpoint that the generation began with. None: it began with initial values.
+  // The checkpoint that the generation begins with. None if it begins with initial values.
   const std::optional<RestorePoint>& restore() const { return restore_; }
   Step first_step() const { return restore_ ? restore_->step : Step(); }
-  // The path that the initial values are read from. "": they are drawn at random, or the path isn't resolved yet.
+  // The path that the initial values are read from. Empty if they are drawn at random, or if the path isn't resolved
+  // yet.
   const std::string& init_path() const { return init_path_; }
   // The number of workers that the shards have memory for.
   std::uint32_t places() const { return places_; }
 
-  // ---- decisions for the next one, in this order
+  // ---- decisions for the next generation, in this order
   void describe(const JobDescribed& described) { described_ = described; }
   void forget_description() { described_.reset(); }
   void draw_numbers(Term term);
   void restore_from(std::optional<RestorePoint> point) { restore_ = std::move(point); }
   void init_from(std::string path) { init_path_ = std::move(path); }
-  // Fails if the data has another number of records than when the checkpoint was made: its ledger would be wrong.
+  // Fails if the data has another number of records now than when the checkpoint was made, because the checkpoint's
+  // ledger of visited records would be wrong for this data.
   Status check_restore() const;
-  // Places the model on the connected ps tasks that aren't avoided. The shards get memory for at least `least` workers,
-  // and as far as it suffices for `roster` workers and those that may join later. On failure the owners may already be
-  // the new ones, whose memory doesn't suffice.
+  // Places the model on the connected ps tasks, except the ps tasks to avoid. The shards get memory for at least
+  // `least` workers. If the ps tasks have more memory, the shards get memory for up to `roster` workers, and for
+  // workers that may join later. After a failure owners() may already have the new ps tasks, although their memory is
+  // too small.
   Status place(const Tasks& tasks, const std::function<bool(TaskId)>& is_avoided, std::size_t least,
                std::size_t roster);
   void put_back(std::vector<Owner> owners, Layout layout);
-  // Keeps the owners, each as the process that is connected under its task id now. Tasks must know each owner.
+  // Keeps the same ps tasks as owners, but with the processes that are connected for them now. Each owner must be in
+  // `tasks`.
   void keep_owners(const Tasks& tasks);
-  // Sets places(): at least `least`, and as far as the memory suffices for `roster` workers and those that may join
+  // Sets places() to at least `least`. If the memory suffices, sets it to `roster` plus the workers that may join
   // later.
   Status make_places(const Tasks& tasks, std::size_t least, std::size_t roster);
   MemoryFit memory_fit(const Tasks& tasks) const;
-  // Begins the generation that was decided. Its number is above every number that the job or its checkpoint folder has
-  // had.
+  // Begins the generation that was planned. Its number is higher than all earlier numbers of the job and of its
+  // checkpoint folder.
   void begin(Generation newest_in_folder);
 
   // ---- after a restart of the chief

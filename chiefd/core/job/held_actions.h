@@ -1,9 +1,10 @@
-// Actions that the outside must not see before a record is durable. Each is held until the record's ticket is
-// persisted.
+// Holds actions until a record is durable. Before that no task and no client may see the effect of these actions. Each
+// action waits for the ticket of its record.
 //
-//   1. The chief lends records to worker/1: it persists a GrantRecord (ticket 7) and holds the LeaseGrant for ticket 7.
-//   2. Persisted{7} comes: the grant is sent.
-//   3. Had worker/1 been lost in between, the grant would have been dropped: its successor must not get it.
+//   1. The chief lends records to worker/1. It persists a GrantRecord (ticket 7) and holds the LeaseGrant for ticket 7.
+//   2. The event Persisted{7} comes. The chief sends the LeaseGrant.
+//   3. If worker/1 is lost before Persisted{7} comes, the chief drops the LeaseGrant, because the next process of
+//      worker/1 must not get it.
 #pragma once
 
 #include <map>
@@ -17,11 +18,12 @@ namespace disttrain::chiefd {
 class HeldActions {
  public:
   void hold(Ticket ticket, Action action) { held_[ticket].push_back(std::move(action)); }
-  // Watches the ticket without an action, so that oldest() sees its record when the disk is late.
+  // Adds the ticket without an action, so that oldest() returns it if the disk is slow.
   void watch(Ticket ticket) { held_[ticket]; }
-  // Holds the action behind all others: it goes out with the newest ticket. Something must be held.
+  // Holds the action for the newest ticket, so that it goes out after all other held actions. At least one ticket must
+  // be held.
   void hold_behind_all(Action action) { held_.rbegin()->second.push_back(std::move(action)); }
-  // Returns the actions that were held for the ticket, in order.
+  // Removes and returns the actions that were held for the ticket, in order.
   Actions release(Ticket ticket);
 
   // Drops all held messages to tasks.
@@ -29,7 +31,7 @@ class HeldActions {
   void drop_sends_to(TaskId task);
 
   bool is_empty() const { return held_.empty(); }
-  // The oldest record that isn't durable yet.
+  // The oldest ticket whose record isn't durable yet.
   std::optional<Ticket> oldest() const;
   bool is_lease_held(TaskId worker, LeaseId lease) const;
   template <typename Message>

@@ -9,20 +9,20 @@
 namespace disttrain::chiefd {
 namespace {
 
-// Each function returns what is wrong. "": nothing is.
+// Each function returns the problem that it found. An empty text means that the invariant holds.
 using Problem = std::string;
 
 bool is_one_of(Stage stage, const std::set<Stage>& stages) {
   return stages.count(stage) != 0;
 }
 
-// The shards may have applied something in this generation.
+// True if the shards may have applied pushes in this generation.
 bool has_trained(const JobParts& job) {
   return is_one_of(job.stage.at(),
                    {Stage::kReclaim, Stage::kTrain, Stage::kSettle, Stage::kFinalCut, Stage::kEvaluate});
 }
 
-// A generation was decided and hasn't been given up.
+// True if the job has decided on a generation and hasn't given it up.
 bool has_generation(const JobParts& job) {
   return has_trained(job) ||
          is_one_of(job.stage.at(), {Stage::kGeneration, Stage::kCreate, Stage::kOpen, Stage::kRoster});
@@ -63,9 +63,9 @@ Problem state_fits_stage(const JobParts& job) {
     case Stage::kTrain:
     case Stage::kSettle:
     case Stage::kFinalCut:
-      // A chief that takes the job up shows the state that the journal has: kEvaluating if the former chief was killed
-      // during the last evaluation; kStarting, until the tasks are back, if it was killed before it wrote that the job
-      // runs.
+      // After a restart the chief shows the state that the journal has. This is kEvaluating if the chief was killed
+      // during the last evaluation. It is kStarting, until the tasks are back, if the chief was killed before it wrote
+      // that the job runs.
       fits = is_at_work || state == JobState::kEvaluating ||
              (state == JobState::kStarting && job.stage.is(Stage::kReclaim));
       break;
@@ -79,31 +79,34 @@ Problem state_fits_stage(const JobParts& job) {
       fits = is_final(state);
       break;
   }
-  return fits ? "" : std::string("it is ") + to_string(state) + " at stage " + std::to_string(int(job.stage.at()));
+  return fits ? ""
+              : std::string("the state is ") + to_string(state) + " at stage " + std::to_string(int(job.stage.at()));
 }
 
 Problem ended_is_closed(const JobParts& job) {
-  return job.condition.has_ended() && !has_closed(job) ? "it has ended, and its tasks aren't told" : "";
+  return job.condition.has_ended() && !has_closed(job) ? "the job has ended, but doesn't close" : "";
 }
 
 Problem stopping_shows(const JobParts& job) {
   const JobState state = job.condition.state();
   const bool shows = state == JobState::kStopping || is_final(state);
-  return job.condition.is_stopping() && !shows ? std::string("it is being stopped and is ") + to_string(state) : "";
+  return job.condition.is_stopping() && !shows
+             ? std::string("the job is being stopped, but its state is ") + to_string(state)
+             : "";
 }
 
 Problem wait_has_deadline(const JobParts& job) {
   const bool waits = is_one_of(job.stage.at(), {Stage::kGather, Stage::kDescribe, Stage::kFolder, Stage::kInit,
                                                 Stage::kRegather, Stage::kFind, Stage::kGeneration, Stage::kCreate,
                                                 Stage::kOpen, Stage::kRoster, Stage::kSettle, Stage::kEvaluate});
-  return (waits || job.stage.awaits_anyone()) && !job.stage.deadline() ? "it waits without a deadline" : "";
+  return (waits || job.stage.awaits_anyone()) && !job.stage.deadline() ? "the job waits without a deadline" : "";
 }
 
 Problem rollback_has_its_stages(const JobParts& job) {
-  if (job.stage.is(Stage::kRegather) && !job.rollbacks.current()) return "it regathers for no rollback";
+  if (job.stage.is(Stage::kRegather) && !job.rollbacks.current()) return "the job is in kRegather without a rollback";
   const bool may_have = is_one_of(job.stage.at(), {Stage::kRegather, Stage::kFind, Stage::kGeneration, Stage::kCreate,
                                                    Stage::kOpen, Stage::kRoster});
-  return job.rollbacks.current() && !may_have ? "a rollback is open, and the job isn't in one" : "";
+  return job.rollbacks.current() && !may_have ? "a rollback is open, but the stage isn't one of a rollback" : "";
 }
 
 // ---- the generation
@@ -125,11 +128,14 @@ Problem channels_have_secret(const JobParts& job) {
 Problem roster_fits_memory(const JobParts& job) {
   const std::size_t workers = job.workers.roster().members.size();
   if (!has_generation(job) || workers <= job.generation.places()) return "";
-  return std::to_string(workers) + " workers, and memory for " + std::to_string(job.generation.places());
+  return std::to_string(workers) + " workers are in the roster, but the shards have memory for " +
+         std::to_string(job.generation.places());
 }
 
 Problem steps_are_not_behind_start(const JobParts& job) {
-  return has_trained(job) && job.progress.step() < job.generation.first_step() ? "it is before its first step" : "";
+  return has_trained(job) && job.progress.step() < job.generation.first_step()
+             ? "the job's step is before the first step of its generation"
+             : "";
 }
 
 // ---- workers
@@ -141,11 +147,11 @@ Problem places_are_taken_once(const JobParts& job) {
   return "";
 }
 
-// With job.on_worker_loss = "wait" a lost worker stays in the roster until its successor comes.
+// With job.on_worker_loss = "wait" a lost worker stays in the roster until the next process of its task joins.
 Problem lost_is_out_of_roster(const JobParts& job) {
   if (job.setup.waits_for_lost() || !has_trained(job) || job.stage.is(Stage::kEvaluate)) return "";
   for (const Member& worker : job.workers.roster().members)
-    if (job.workers.is_lost(worker)) return to_string(worker.task) + " is lost and in the roster";
+    if (job.workers.is_lost(worker)) return to_string(worker.task) + " is lost, but is in the roster";
   return "";
 }
 
@@ -153,38 +159,40 @@ Problem unfinished_take_part(const JobParts& job) {
   if (!has_trained(job)) return "";
   for (const Member& worker : job.workers.unfinished())
     if (!job.workers.is_in_roster(worker) || !job.workers.is_taking_part(worker))
-      return to_string(worker.task) + " is to finish and takes no part";
+      return to_string(worker.task) + " hasn't finished, but takes no part";
   const bool is_done = !job.stage.is(Stage::kTrain) && !job.stage.is(Stage::kReclaim);
-  return is_done && !job.workers.unfinished().empty() ? "the steps are done, and a worker isn't" : "";
+  return is_done && !job.workers.unfinished().empty() ? "all steps are done, but a worker hasn't finished" : "";
 }
 
 Problem joining_is_unfinished(const JobParts& job) {
   if (!has_trained(job)) return "";
   for (const auto& [worker, since] : job.workers.joining())
-    if (!job.workers.is_unfinished(worker)) return to_string(worker.task) + " joins and has no part";
+    if (!job.workers.is_unfinished(worker)) return to_string(worker.task) + " joins, but has already finished";
   return "";
 }
 
 Problem evaluator_lives(const JobParts& job) {
   const std::optional<Member>& evaluator = job.workers.evaluator();
   if (!job.stage.is(Stage::kTrain) || job.workers.unfinished().empty()) return "";
-  return !evaluator || job.workers.is_lost(*evaluator) ? "nobody evaluates while it trains" : "";
+  return !evaluator || job.workers.is_lost(*evaluator) ? "the job trains, but no living worker evaluates" : "";
 }
 
 Problem kept_out_is_out(const JobParts& job) {
   if (!job.stage.is(Stage::kTrain)) return "";
   for (const Member& worker : job.workers.living())
-    if (job.candidates.kept_out().count(worker.task) != 0) return to_string(worker.task) + " is kept out and in";
+    if (job.candidates.kept_out().count(worker.task) != 0)
+      return to_string(worker.task) + " is kept out of the job, but takes part";
   return "";
 }
 
 Problem fenced_is_gone(const JobParts& job) {
   for (const Fences::Fence& fence : job.fences.all()) {
     const std::string name = to_string(fence.worker.task);
-    if (!has_trained(job) && !has_closed(job)) return name + " is fenced, and the generation is over";
-    if (job.workers.is_taking_part(fence.worker)) return name + " is fenced and takes part";
+    if (!has_trained(job) && !has_closed(job)) return name + " is still being fenced, but its generation is over";
+    if (job.workers.is_taking_part(fence.worker)) return name + " is fenced, but takes part";
     for (const ShardId shard : fence.owed)
-      if (shard.value >= job.generation.owners().size()) return name + ": a fence is owed by no shard";
+      if (shard.value >= job.generation.owners().size())
+        return name + ": its fence waits for a shard that doesn't exist";
   }
   return "";
 }
@@ -193,29 +201,32 @@ Problem fenced_is_gone(const JobParts& job) {
 
 Problem lends_only_in_training(const JobParts& job) {
   const bool may = has_closed(job) || (has_trained(job) && !job.stage.is(Stage::kReclaim));
-  return job.loans.is_allowed() && !may ? "it lends records of a generation that doesn't train" : "";
+  return job.loans.is_allowed() && !may ? "the job lends records, but its generation doesn't train" : "";
 }
 
 // ---- pauses
 
 Problem silent_ps_is_owner(const JobParts& job) {
   for (const auto& [ps, silence] : job.pauses.silent_ps()) {
-    if (!has_trained(job)) return to_string(ps) + " is waited for, and nothing is trained";
+    if (!has_trained(job))
+      return to_string(ps) + ": the job waits for this silent ps, but its generation hasn't trained";
     const std::vector<Member> owners = job.generation.holders();
     const auto owns = [ps = ps](const Member& owner) { return owner.task == ps; };
-    if (std::none_of(owners.begin(), owners.end(), owns)) return to_string(ps) + " is waited for and owns nothing";
+    if (std::none_of(owners.begin(), owners.end(), owns))
+      return to_string(ps) + ": the job waits for this silent ps, but the ps owns no shard";
   }
   return "";
 }
 
 Problem short_only_in_training(const JobParts& job) {
-  return job.pauses.is_short() && !job.stage.is(Stage::kTrain) && !has_closed(job) ? "workers lack where none train"
-                                                                                   : "";
+  return job.pauses.is_short() && !job.stage.is(Stage::kTrain) && !has_closed(job)
+             ? "the job pauses for missing workers, but doesn't train"
+             : "";
 }
 
 Problem paused_is_not_running(const JobParts& job) {
   const bool runs = job.stage.is(Stage::kTrain) && job.condition.state() == JobState::kRunning;
-  return runs && job.pauses.is_any() ? "it runs, and there is a reason for a pause" : "";
+  return runs && job.pauses.is_any() ? "the job runs, but there is a reason for a pause" : "";
 }
 
 // ---- what is held
@@ -236,12 +247,12 @@ Problem held_is_of_generation(const JobParts& job) {
             return false;
           },
           send->message);
-      if (is_of_another) return "what is held for " + to_string(send->task) + " is of another generation";
+      if (is_of_another) return "a held message to " + to_string(send->task) + " is of another generation";
     }
   return "";
 }
 
-// A lost worker's leases never reach its successor.
+// Checks that no lease of a lost worker goes to the next process of the same task.
 Problem held_lease_has_borrower(const JobParts& job) {
   if (!job.stage.is(Stage::kTrain)) return "";
   const std::vector<Member> living = job.workers.living();
@@ -250,7 +261,8 @@ Problem held_lease_has_borrower(const JobParts& job) {
       const Send* send = std::get_if<Send>(&action);
       if (send == nullptr || !std::holds_alternative<LeaseGrant>(send->message)) continue;
       const auto is_it = [send](const Member& worker) { return worker.task == send->task; };
-      if (std::none_of(living.begin(), living.end(), is_it)) return "a lease is held for " + to_string(send->task);
+      if (std::none_of(living.begin(), living.end(), is_it))
+        return "a lease is held for " + to_string(send->task) + ", which is lost or not in the roster";
     }
   return "";
 }
@@ -261,28 +273,31 @@ Problem attempt_has_its_stages(const JobParts& job) {
   const std::optional<Attempt>& attempt = job.checkpointing.attempt();
   if (!attempt) return "";
   if (!job.setup.takes_checkpoints() || !job.folder.is_open()) return "a checkpoint is taken without a folder";
-  if (!has_trained(job) || job.stage.is(Stage::kReclaim)) return "a checkpoint is taken, and nothing is trained";
+  if (!has_trained(job) || job.stage.is(Stage::kReclaim))
+    return "a checkpoint is taken, but the generation hasn't trained";
   if (attempt->phase != Attempt::Phase::kPrepare && !attempt->owed.empty() && attempt->phase != Attempt::Phase::kBegin)
-    return "shards cut before each ps has prepared";
+    return "shards cut, but a ps hasn't reserved its space yet";
   for (const auto& [shard, written] : attempt->written)
-    if (shard.value >= job.generation.owners().size()) return "a shard that isn't there has written";
+    if (shard.value >= job.generation.owners().size()) return "a shard that doesn't exist has written a file";
   return "";
 }
 
 Problem hold_is_for_leaver(const JobParts& job) {
   const bool may_hold = job.stage.is(Stage::kTrain) && !job.condition.is_stopping();
-  return job.checkpointing.is_holding() && !may_hold ? "the shards hold, and nobody can leave" : "";
+  return job.checkpointing.is_holding() && !may_hold ? "the shards hold, but no ps can leave now" : "";
 }
 
 Problem saved_is_of_generation(const JobParts& job) {
   if (!job.schedule.is_saved()) return "";
   const std::optional<CheckpointRecord>& newest = job.folder.newest();
-  return !newest || newest->generation != job.generation.number() ? "it is saved, and the checkpoint is another's" : "";
+  return !newest || newest->generation != job.generation.number()
+             ? "the shards count as saved, but the newest checkpoint is of another generation"
+             : "";
 }
 
 Problem savers_can_be_served(const JobParts& job) {
   const bool can_be = job.setup.takes_checkpoints() && job.condition.has_begun() && !has_closed(job);
-  return job.savers.is_any() && !can_be ? "a client waits for a checkpoint that can't come" : "";
+  return job.savers.is_any() && !can_be ? "a client waits for a checkpoint that the job can't take" : "";
 }
 
 struct Invariant {
@@ -293,32 +308,33 @@ struct Invariant {
 
 constexpr Invariant kInvariants[] = {
     {"J1", "the state fits the stage", state_fits_stage},
-    {"J2", "a job that has ended closes", ended_is_closed},
-    {"J3", "a job that is being stopped says so: a later chief goes by the state alone", stopping_shows},
+    {"J2", "a job that has ended is closing or released", ended_is_closed},
+    {"J3", "a job that is being stopped shows this in its state, because a restarted chief knows only the state",
+     stopping_shows},
     {"J4", "every wait has a deadline", wait_has_deadline},
-    {"J5", "a rollback is open from its loss to the next training, and no longer", rollback_has_its_stages},
+    {"J5", "a rollback is open only from its begin until the next generation trains", rollback_has_its_stages},
     {"J6", "a generation has an owner for every shard of its layout", shards_have_owners},
-    {"J7", "from the creation of shards on the channels' secret is known", channels_have_secret},
+    {"J7", "the channels' secret is known as soon as shards are created", channels_have_secret},
     {"J8", "the shards have memory for every worker of the roster", roster_fits_memory},
-    {"J9", "a generation is never before the step that it began with", steps_are_not_behind_start},
-    {"J10", "a roster has one process for each worker", places_are_taken_once},
-    {"J11", "a lost worker isn't in the roster, unless its rank waits", lost_is_out_of_roster},
-    {"J12", "a worker that is to finish is in the roster and isn't lost", unfinished_take_part},
+    {"J9", "the job's step is never before the first step of its generation", steps_are_not_behind_start},
+    {"J10", "a roster has at most one process of each task", places_are_taken_once},
+    {"J11", "a lost worker isn't in the roster, unless its rank waits for the next process", lost_is_out_of_roster},
+    {"J12", "a worker that hasn't finished is in the roster and isn't lost", unfinished_take_part},
     {"J13", "a worker that joins hasn't finished", joining_is_unfinished},
-    {"J14", "while workers train, the one that evaluates isn't lost", evaluator_lives},
+    {"J14", "while workers train, the worker that evaluates isn't lost", evaluator_lives},
     {"J15", "a worker that is kept out takes no part", kept_out_is_out},
-    {"J16", "a fenced worker takes no part, and the shards that owe an answer exist", fenced_is_gone},
+    {"J16", "a fenced worker takes no part, and its fence waits only for shards that exist", fenced_is_gone},
     {"J17", "records are lent only by a generation that trains", lends_only_in_training},
-    {"J18", "a ps that is waited for owns a shard of a generation that has trained", silent_ps_is_owner},
-    {"J19", "workers are too few only in training", short_only_in_training},
+    {"J18", "a silent ps that the job waits for owns a shard of a generation that has trained", silent_ps_is_owner},
+    {"J19", "a job pauses for missing workers only in training", short_only_in_training},
     {"J20", "a job with a reason for a pause isn't running", paused_is_not_running},
-    {"J21", "what is held for a task is of this generation", held_is_of_generation},
+    {"J21", "a held message is of the current generation", held_is_of_generation},
     {"J22", "a lease is held only for a worker of the roster that isn't lost", held_lease_has_borrower},
-    {"J23", "a checkpoint is under way only where the folder is open and shards have trained", attempt_has_its_stages},
-    {"J24", "shards hold after a cut only for a task that leaves", hold_is_for_leaver},
-    {"J25", "nothing was applied since the newest checkpoint only if that is of this generation",
-     saved_is_of_generation},
-    {"J26", "a client waits for a checkpoint only while one can come", savers_can_be_served},
+    {"J23", "a checkpoint is under way only if the folder is open and the generation has trained",
+     attempt_has_its_stages},
+    {"J24", "shards hold after a cut only for a ps that leaves", hold_is_for_leaver},
+    {"J25", "the shards count as saved only if the newest checkpoint is of this generation", saved_is_of_generation},
+    {"J26", "a client waits for a checkpoint only while the job can take one", savers_can_be_served},
 };
 
 }  // namespace

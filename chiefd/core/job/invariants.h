@@ -1,4 +1,4 @@
-// The invariants between the parts of a job. They hold after every step of the core; a violation is a bug.
+// Checks the invariants between the parts of a job. They hold after every step of the core. A violation is a bug.
 #pragma once
 
 #include <optional>

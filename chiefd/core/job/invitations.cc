@@ -23,7 +23,7 @@ Invitations::Invitations(JobParts& parts)
 void Invitations::invite(Turn& turn, const Member& worker) {
   const bool trains = stage_.is(Stage::kTrain) || stage_.is(Stage::kRegather);
   if (!trains || !generation_.described() || condition_.is_stopping() || condition_.has_ended()) return;
-  // A lost worker comes back only as another incarnation, or with another generation.
+  // A lost worker may come back only as another process (incarnation), or in another generation.
   const bool is_lost =
       (stage_.is(Stage::kTrain) && workers_.is_lost(worker)) || members_.was_removed_before(turn.tasks, worker);
   if (is_lost || candidates_.is_invited(worker) || candidates_.is_prepared(worker)) return;
@@ -47,9 +47,10 @@ void Invitations::on_described(Turn& turn, const Member& from, const JobDescribe
   if (!candidates_.end_invitation(from) || !known) return;
   if (!(described.model == known->model) || described.train_records != known->train_records)
     return events_.tell(turn, "worker_refused", 2,
-                        to_string(from.task) + " can't take part: it finds " + std::to_string(described.train_records) +
-                            " training records, the others found " + std::to_string(known->train_records) +
-                            "; expected the same files and the same version on every host",
+                        to_string(from.task) + " can't take part: its model or its data (" +
+                            std::to_string(described.train_records) + " training records) differs from the job's (" +
+                            std::to_string(known->train_records) +
+                            "); use the same files and the same version on every host",
                         from.task);
   candidates_.note_prepared(from);
   link_failures_.note_reach(turn, from, described.unreachable);
@@ -65,7 +66,7 @@ void Invitations::invite_again(Turn& turn) {
   for (const TaskId worker : cut_off) {
     const Task* task = turn.tasks.find(worker);
     if (task == nullptr || !task->takes_work() || !candidates_.may_be_asked(worker, turn.now)) continue;
-    // In training a worker's channels show whether it reaches the ps.
+    // While the job trains, the channels of a worker that takes part show whether it reaches the ps. So it isn't asked.
     if (!candidates_.is_prepared(task->member) || (stage_.is(Stage::kTrain) && members_.uses(task->member))) continue;
     candidates_.unprepare(task->member);
     invite(turn, task->member);

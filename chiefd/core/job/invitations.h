@@ -1,5 +1,5 @@
-// Invites workers that aren't in the job: each is asked to read the data, build the model and say which ps tasks it
-// can't reach. A worker that answers is prepared and may join. See candidates.h.
+// Invites workers that don't take part in the job. An invited worker reads the data, builds the model, and reports
+// which ps tasks it can't reach. When it has reported, it is prepared and may join. See candidates.h.
 #pragma once
 
 #include <vector>
@@ -27,13 +27,13 @@ class Invitations {
  public:
   explicit Invitations(JobParts& parts);
 
-  // Does nothing if the worker has been asked, is prepared, or can't come back.
+  // Invites the worker. Does nothing if the worker was already asked, is prepared, or can't come back.
   void invite(Turn& turn, const Member& worker);
-  // Invites every connected worker. Those that are prepared join.
+  // Invites every connected worker, and lets prepared workers join.
   void invite_all(Turn& turn);
-  // Asks workers that couldn't reach a ps once more: the link may be back.
+  // Asks the workers that couldn't reach a ps again, because the link may work again.
   void invite_again(Turn& turn);
-  // Sends the invitation again after a lost connection.
+  // Sends the invitation again, because the worker's connection was lost.
   void repeat(Turn& turn, const Member& worker) const;
   // The worker's answer.
   void on_described(Turn& turn, const Member& from, const JobDescribed& described);

@@ -26,7 +26,7 @@ void LateDisk::review(Turn& turn) {
   if (std::exchange(unwritten_, oldest) != oldest || !oldest) unwritten_since_ = turn.now;
   const Duration late = turn.now - unwritten_since_;
   if (late > setup_.timeouts.silent) excuse(since_tick);
-  const std::string reason = "the chief's own disk has taken no record for " + format_duration(late);
+  const std::string reason = "the chief's own disk has written no record for " + format_duration(late);
   if (stage_.is(Stage::kClose) && !closing_.is_end_written()) return review_end(turn, late, reason);
   if (late > setup_.timeouts.setup)
     return ending_.fail(
@@ -43,7 +43,7 @@ void LateDisk::review(Turn& turn) {
   condition_.set(turn, JobState::kPaused, reason);
 }
 
-// Postpones every limit of a task.
+// Moves all time limits of tasks by `pause`.
 void LateDisk::excuse(Duration pause) {
   progress_.excuse(pause);
   stage_.postpone_deadline(pause);
@@ -51,7 +51,8 @@ void LateDisk::excuse(Duration pause) {
   pauses_.excuse_shortage(pause);
 }
 
-// The job has ended, with or without the record: after the limit its tasks are released anyway.
+// The job closes, but the record of its end isn't durable. After the time limit the tasks release the job without this
+// record.
 void LateDisk::review_end(Turn& turn, Duration late, const std::string& reason) {
   if (late > setup_.timeouts.setup) return closing_.begin(turn);
   if (late > setup_.timeouts.silent && !pauses_.set_disk_late(true))

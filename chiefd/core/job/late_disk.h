@@ -1,6 +1,7 @@
-// Handles a slow disk of the chief. Leases, rosters and fences wait for their records, and tasks wait for those. So
-// while a record is late no limit of a task runs. After half of job.stall_timeout the workers are paused, because their
-// own limits would run out. After Timeouts::setup the job fails.
+// Handles a slow disk of the chief. Lease grants, rosters and fences are sent only when their records are durable, and
+// the tasks wait for these messages. So while a record is late, no time limit of a task runs. When a record is late by
+// half of job.stall_timeout, the workers are paused, because their own time limits would run out. When a record is late
+// by Timeouts::setup, the job fails.
 #pragma once
 
 #include <optional>
@@ -44,7 +45,7 @@ class LateDisk {
   Ending& ending_;
 
   Instant ticked_;
-  std::optional<Ticket> unwritten_;  // the oldest record that something waits for
+  std::optional<Ticket> unwritten_;  // the oldest record that isn't durable yet
   Instant unwritten_since_;
 };
 

@@ -90,8 +90,9 @@ void Launch::set_roster(Turn& turn) {
   turn.send(generation_.pacer().task, SetRoster{setup_.id, generation_.number(), workers_.roster()});
 }
 
-// The own steps that the worker has behind it. A worker that goes through the whole data set goes on where it or its
-// predecessor was.
+// Returns the number of own steps that the worker begins with. In async with data.sharding = "none" each worker goes
+// through the whole data set. So the worker continues where the earlier process of its task was. In ssp the worker
+// begins at the step of the slowest worker. In all other cases it begins at the global step.
 Step Launch::clock_of(const Member& worker) const {
   const bool has_own_order = setup_.config().data.sharding == Sharding::kNone;
   if (has_own_order && setup_.config().train.mode == Mode::kAsync) {
@@ -127,7 +128,7 @@ void Launch::ask_to_open(Turn& turn, const Member& worker) {
 
 void Launch::start_training(Turn& turn) {
   stage_.enter(Stage::kTrain);
-  links_.forget_peers();  // all shards have met in this generation
+  links_.forget_peers();  // all shards have connected to each other
   condition_.note_opened();
   stage_.clear_deadline();
   workers_.begin_training();
@@ -139,7 +140,8 @@ void Launch::start_training(Turn& turn) {
     end_rollback(turn);
   else
     tell_start(turn);
-  // Written after the event: a restarted chief that finds this record has no rollback to end.
+  // The TrainingRecord is written after the event that ends the rollback. So a restarted chief that finds the record
+  // knows that the rollback has ended.
   turn.persist(TrainingRecord{setup_.id, generation_.number()});
   condition_.set(turn, JobState::kRunning, report_.training_reason(turn.now));
   turn.send_to(workers_.living(), StartJob{setup_.id, generation_.number()});
@@ -161,14 +163,14 @@ void Launch::end_rollback(Turn& turn) {
   const std::uint64_t lost = rollback.step.value > from ? rollback.step.value - from : 0;
   rollbacks_.lose_steps(lost);
   const std::string known = std::to_string(lost) + " steps are lost; ";
-  const std::string unknown = std::string("the steps since then are lost, ") +
+  const std::string unknown = std::string("the later steps are lost (") +
                               (lost > 0 ? "at least " + std::to_string(lost) : "how many isn't known") +
-                              ": the chief was away; ";
+                              ", because the chief was away); ";
   events_.tell(turn, kRolledBack, 2,
                "generation " + std::to_string(generation_.number().value) + " goes on at step " + std::to_string(from) +
                    " (" + (generation_.restore() ? generation_.restore()->path : "initial values") + "), " +
-                   (rollback.is_step_known ? known : unknown) + format_duration(turn.now - rollback.began) +
-                   " after: " + to_string(rollback.cause),
+                   (rollback.is_step_known ? known : unknown) + "the rollback took " +
+                   format_duration(turn.now - rollback.began) + "; cause: " + to_string(rollback.cause),
                rollback.cause.task, rollback.cause.reason);
 }
 

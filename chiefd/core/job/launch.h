@@ -1,5 +1,5 @@
-// Starts a generation: its record is written, the ps tasks create their shards, the workers open the job, the pacer
-// takes the roster, and training starts. A job's start and a rollback do the same.
+// Starts a generation. The chief journals the generation, the ps tasks create their shards, the workers open the job,
+// the pacer takes the roster, and training starts. Both the start of a job and a rollback use this class.
 #pragma once
 
 #include <cstdint>
@@ -30,18 +30,18 @@ class Launch {
  public:
   explicit Launch(JobParts& parts);
 
-  // Owners, layout and roster are decided.
+  // Called when owners, layout and roster are decided.
   void begin_generation(Turn& turn);
-  // Its record is durable.
+  // Called when the record of the generation is durable.
   void create_shards(Turn& turn);
-  // All shards are there.
+  // Called when all ps tasks have created their shards.
   void open(Turn& turn);
-  // All workers have opened the job.
+  // Called when all workers have opened the job.
   void set_roster(Turn& turn);
-  // The pacer has the roster.
+  // Called when the pacer has the roster.
   void start_training(Turn& turn);
 
-  // The request to one member. It is repeated after a lost connection.
+  // These functions send a request to one task. The chief sends it again after a lost connection.
   void ask_to_create(Turn& turn, const Member& ps);
   void ask_to_open(Turn& turn, const Member& worker);
   OpenJob order_to_open(const Member& worker) const;

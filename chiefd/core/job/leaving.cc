@@ -7,7 +7,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// Attempts to take the checkpoint before a ps goes. After that it goes without.
+// The most attempts to take a checkpoint before a ps leaves. If all of them fail, the ps leaves without a checkpoint.
 constexpr std::uint32_t kMostTries = 3;
 
 }  // namespace
@@ -48,7 +48,7 @@ bool Leaving::may_go(const Member& member) const {
     case Stage::kClose:
       return closing_.lets_go(member);
     default:
-      return true;  // nothing was trained since the last checkpoint
+      return true;  // the job has nothing to save at these stages
   }
 }
 
@@ -68,14 +68,14 @@ void Leaving::advance(Turn& turn) {
   const std::optional<TaskId> ps = owner(turn.tasks);
   if (!ps || schedule_.is_saved()) return;
   if (condition_.state() == JobState::kRunning) {
-    const std::string reason = to_string(*ps) + " was told to end; takes a checkpoint first";
+    const std::string reason = to_string(*ps) + " was told to end; the job takes a checkpoint first";
     pausing_.tell_workers(turn, true, reason);
     condition_.set(turn, JobState::kPaused, reason);
     stage_.wait_since(turn.now);
     schedule_.try_at(turn.now);
   }
   if (checkpointing_.is_under_way() && !checkpointing_.is_holding())
-    checkpointing_.cut_now(turn);  // the workers pause, so the step that it may wait for won't come
+    checkpointing_.cut_now(turn);  // the workers pause, so a later step wouldn't come
   checkpointing_.advance(turn);
 }
 

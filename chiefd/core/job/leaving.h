@@ -1,11 +1,9 @@
-// Tasks that were told to end (SIGTERM) and leave in good order. See LeaveRequest.
+// Lets tasks that were told to end (SIGTERM) leave in good order. See LeaveRequest.
 //
-//   1. A worker stops at its next push boundary. It is then removed like a lost worker, but it has no push under way
-//   and
-//      doesn't count as a loss.
-//   2. Before a ps goes, the workers pause and a checkpoint is taken. The shards apply nothing after it, so the
-//   rollback
-//      to it costs no step.
+//   1. A worker stops between two pushes. The job then removes it like a lost worker, but no push is under way, and the
+//      removal doesn't count as a loss.
+//   2. Before a ps leaves, the workers pause and the job takes a checkpoint. The shards apply nothing after this
+//      checkpoint, so the rollback to it loses no step.
 #pragma once
 
 #include <optional>
@@ -31,11 +29,13 @@ class Leaving {
  public:
   explicit Leaving(JobParts& parts);
 
-  // An owner that was told to end, and whose shards must be saved before it goes.
+  // Returns a ps that owns shards and was told to end. The job must save its shards before the ps leaves. None if there
+  // is no such ps.
   std::optional<TaskId> owner(const Tasks& tasks) const;
-  // The job doesn't need this task (any more).
+  // True if the task may leave, because the job doesn't need it or doesn't need it any more.
   bool may_go(const Member& member) const;
-  // Stops workers that were told to end, and takes the checkpoint for an owner that was.
+  // Stops the workers that were told to end. If a ps was told to end, begins the checkpoint that must be taken before
+  // it leaves, or goes on with this checkpoint.
   void advance(Turn& turn);
 
  private:

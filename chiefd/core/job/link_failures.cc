@@ -11,7 +11,8 @@ namespace {
 constexpr char kLinkLost[] = "link_lost";
 constexpr char kLinkBack[] = "link_back";
 
-// While a link is broken, complaints are repeated within this time. After it the last complaint is void.
+// While a link is broken, a task repeats its complaint within this time. If no complaint comes within this time, the
+// chief regards the link as working again.
 Duration longest_pause(const Timeouts& timeouts) {
   return 2 * (timeouts.dial + timeouts.reconnect_longest);
 }
@@ -42,15 +43,17 @@ void LinkFailures::on_accusation(Turn& turn, const Member& from, const Accusatio
   if (accusation.generation != generation_.number() || turn.tasks.find(accusation.accused) == nullptr) return;
   turn.tasks.accuse(accusation.accused, turn.actions);
   if (accusation.accused.role != Role::kPs || accusation.accused == from.task) return;
-  // In kRegather a complaint of a ps is about shards that were given up. It says nothing about the next generation's.
+  // In stage kRegather the job has given up the shards of its last generation. A complaint of a ps is about these
+  // shards, and says nothing about the shards of the next generation.
   if (!has_channels() || (from.task.role == Role::kPs && stage_.is(Stage::kRegather))) return;
   links_.accuse(turn.now, link, accusation.lasts);
   if (accusation.lasts >= setup_.timeouts.unreachable) judge(turn, from, link);
 }
 
-// A removed worker comes back as another process, and its link may still be broken, so its links are kept. A lost ps
-// takes its broken links with it: the next process has none yet. Accusations may come after the loss, so the links are
-// also forgotten when the next process joins.
+// Forgets the links of a task if they are void. The chief keeps the links of a worker that it has removed, because the
+// worker comes back as another process, and its link may still be broken. The next process of a lost ps has no broken
+// links yet. So the links of a ps are forgotten when the ps is lost. They are forgotten again when the next process
+// joins, because complaints may come in between.
 void LinkFailures::on_finding(const Turn& turn, const Finding& finding) {
   const Member& member = finding.member;
   const bool is_lost = finding.what == Finding::What::kLost;
@@ -61,8 +64,8 @@ void LinkFailures::on_finding(const Turn& turn, const Finding& finding) {
   if (is_another || is_away) links_.forget(member.task);
 }
 
-// Before kGeneration no task has channels for the next generation. An accusation at that time is about channels of the
-// former generation.
+// Returns false in the first stages of a job's start, because no task has channels of the new generation yet. A
+// complaint in these stages is about channels of an earlier generation.
 bool LinkFailures::has_channels() const {
   return !stage_.is(Stage::kGather) && !stage_.is(Stage::kDescribe) && !stage_.is(Stage::kFolder) &&
          !stage_.is(Stage::kInit);
@@ -82,7 +85,8 @@ void LinkFailures::mend(Turn& turn, const Links::Link& link) {
                  link.from);
 }
 
-// Does nothing if the chief doesn't hear the ps either: other rules apply to silent tasks.
+// Decides what follows from a broken link. Does nothing if the chief itself doesn't hear the ps, because the rules for
+// silent tasks apply then.
 void LinkFailures::judge(Turn& turn, const Member& from, const Links::Link& link) {
   const Task* ps = turn.tasks.find(link.to);
   const bool is_owner_there = ps != nullptr && ps->is_there() && ps->connected && generation_.is_owner(ps->member) &&
@@ -90,7 +94,7 @@ void LinkFailures::judge(Turn& turn, const Member& from, const Links::Link& link
   if (!is_owner_there || pauses_.is_silent(link.to)) return;
   if (from.task.role != Role::kPs) return judge_worker(turn, from, link);
   if (!stage_.is(Stage::kCreate) && !stage_.is(Stage::kTrain)) return;
-  tell(turn, link, "the job begins again with other owners of its shards");
+  tell(turn, link, "the job rolls back and chooses the owners of its shards again");
   recovery_.recover(turn, {std::nullopt, links_.text(turn.now, link)}, Loss::kLink);
 }
 
@@ -98,7 +102,7 @@ void LinkFailures::judge_worker(Turn& turn, const Member& from, const Links::Lin
   if (!workers_.is_taking_part(from) || (stage_.is(Stage::kTrain) && !workers_.is_unfinished(from))) return;
   const bool is_ps_lost = reachability_.is_cut_off(turn.tasks, link.to);
   if (stage_.is(Stage::kOpen)) {
-    tell(turn, link, "the job begins again without that link");
+    tell(turn, link, "the job rolls back and goes on without this link");
     return recovery_.recover(turn, {std::nullopt, links_.text(turn.now, link)}, Loss::kLink);
   }
   if (stage_.is(Stage::kEvaluate) && !is_ps_lost) {
@@ -109,7 +113,7 @@ void LinkFailures::judge_worker(Turn& turn, const Member& from, const Links::Lin
   }
   if (!stage_.is(Stage::kTrain) && !stage_.is(Stage::kEvaluate)) return;
   if (is_ps_lost) return wait_for_links(turn, link.to);
-  tell(turn, link, "removed from the job until its link is back");
+  tell(turn, link, "the worker is removed from the job until its link is back");
   membership_.lose(turn, from, links_.text(turn.now, link), Loss::kLink);
 }
 
@@ -160,7 +164,7 @@ void LinkFailures::note_reach(Turn& turn, const Member& from, const std::vector<
     candidates_.ask_again_after(from.task, turn.now + setup_.timeouts.relink);
     links_.accuse(turn.now, link, Duration::zero());
     if (generation_.is_owner(task.member) && !links_.broken().at(link).is_told)
-      tell(turn, link, "stays out of the job until its link is back");
+      tell(turn, link, "the worker stays out of the job until its link is back");
   }
 }
 

@@ -1,11 +1,16 @@
-// Broken links between tasks that the chief itself hears: decides which task the job goes on without. See links.h and
-// reachability.h.
+// Handles broken links between tasks that the chief itself hears, and decides which task the job goes on without. See
+// links.h and reachability.h.
 //
-// A worker that can't reach a ps says so at once, and repeats it while that lasts. After Timeouts::unreachable the
-// chief decides. If most workers reach the ps, the worker is removed and the others train on. Else the chief waits for
-// the ps as for a silent one, and then gives its shards to others if they can take them. Neither end is blamed, and
-// nothing counts for job.max_restarts. A worker that isn't in the job is asked every Timeouts::relink which ps tasks it
-// reaches. It joins only when it reaches every owner of a shard.
+// A worker that can't reach a ps complains to the chief at once, and repeats its complaint while the link is broken.
+// After Timeouts::unreachable the chief decides:
+//
+//   1. If most workers reach the ps, the chief removes the worker, and the other workers train on.
+//   2. Otherwise the chief waits for the ps as for a silent ps. After that it gives the shards to other ps tasks, if
+//      these have the memory.
+//
+// The chief blames neither end of the link, and counts nothing for job.max_restarts. A worker outside the job joins
+// only when it reaches every ps that owns a shard. Until then the chief asks the worker after each Timeouts::relink
+// which ps tasks it reaches.
 #pragma once
 
 #include <string>
@@ -40,11 +45,11 @@ class LinkFailures {
   explicit LinkFailures(JobParts& parts);
 
   void on_accusation(Turn& turn, const Member& from, const Accusation& accusation);
-  // A task came or went: forgets the links that this makes void.
+  // A task came or went. Forgets the links that are void because of this.
   void on_finding(const Turn& turn, const Finding& finding);
-  // At each tick: drops complaints that weren't repeated, and ends the pauses that they caused.
+  // Called at each tick. Drops complaints that weren't repeated, and ends pauses whose links work again.
   void review(Turn& turn);
-  // A worker that isn't in the job reports which ps tasks it can't reach.
+  // A worker that isn't in the job has reported which ps tasks it can't reach.
   void note_reach(Turn& turn, const Member& from, const std::vector<Member>& unreachable);
 
  private:

@@ -1,8 +1,9 @@
-// The records that a job lends to its workers: requests come in, grants are journaled and sent. Lending decides which
-// worker gets which records (chiefd/core/lending.h).
+// Lends records to the workers of a job. This class takes the workers' requests, journals the grants, and sends them.
+// chiefd/core/lending.h decides which worker gets which records.
 //
-// A lease is durable before it is sent: a restarted chief must know which records workers hold. Blocks of steps (sync)
-// aren't journaled: they are void with their roster, and a restarted chief makes new ones.
+// A lease is durable before it is sent, because a restarted chief must know which records the workers hold. In sync the
+// chief lends blocks of steps and doesn't journal them. A block is valid only for one roster, and a restarted chief
+// makes a new roster and new blocks.
 #pragma once
 
 #include <cstdint>
@@ -25,41 +26,43 @@ class Loans {
  public:
   explicit Loans(JobParts& parts);
 
-  // Nothing is lent until the ledger is known: from the start of training, and in sync from the pacer's answer to the
-  // newest roster on.
+  // True if the chief may lend records, because it knows the ledger. It doesn't know the ledger before training starts.
+  // In sync it also doesn't know the ledger from a change of the roster until the pacer's answer.
   bool is_allowed() const { return is_allowed_; }
   void forbid() { is_allowed_ = false; }
   void allow() { is_allowed_ = true; }
 
-  // Training starts.
+  // Called when training starts.
   void begin(Term term);
-  // Keeps a former chief's grants until the pacer has reported how much of them is used up.
+  // Keeps the grants from before a restart of the chief, until the pacer has reported how many of their records are
+  // used up.
   void take_up(const std::map<LeaseId, GrantRecord>& grants) { former_grants_ = grants; }
-  // The pacer has reported: goes on from the former chief's loans.
+  // Called after a restart of the chief, when the pacer has reported. Goes on with the grants from before the restart.
   void resume(Term term);
-  // After resume(): takes up the requests that came before it, and returns the workers that hold grants of the former
-  // chief.
+  // Called after resume(). Adds the requests that came before resume().
   void request_early();
+  // Called after resume(). Returns the workers that hold grants from before the restart, and forgets these grants.
   std::set<Member> take_former_borrowers();
-  // The pacer has the newest roster, and its report holds the ledger.
+  // Called when the pacer has the newest roster and its report has the ledger. Lends to the new roster from now on.
   void roster_applied();
   void drop_generation();
 
   void on_request(Turn& turn, const Member& from, const LeaseRequest& request);
   void note_pacer(const PacerReport& report) { lending_.note_pacer(report); }
-  // The worker has finished or is lost: drops its requests.
+  // The worker has finished or is lost. Drops its requests.
   void forget(const Member& worker);
-  // All shards have fenced this worker: its records may be lent again.
+  // All shards have fenced this worker, so the chief may lend its records again.
   void give_back(const Member& worker) { lending_.give_back(worker); }
-  // Journals the open leases anew, so that a restarted chief doesn't take records that were given back for the lost
-  // worker's.
+  // Journals which leases are still open. Without this record, a restarted chief would think that a lost worker still
+  // holds the records that the chief took back.
   void persist_open(Turn& turn);
 
-  // Lends to every worker that waits, as far as there are records.
+  // Lends to every worker that waits, as long as there are records.
   void lend(Turn& turn);
-  // Sends the worker's leases again. Leases whose record isn't durable yet are left out: they follow by themselves.
+  // Sends the worker's leases again, except a lease whose record isn't durable yet: it is sent anyway when its record
+  // is durable.
   void grant_again(Turn& turn, const Member& worker);
-  // Every record that the job has to visit is visited.
+  // True if all records that the job has to visit have been visited.
   bool is_complete() const { return lending_.is_complete(); }
 
  private:

@@ -1,4 +1,5 @@
-// Which tasks belong to a job: its owners, its workers and the invited workers. Queries only.
+// Says which tasks belong to a job: the ps tasks that own its shards, its workers, and the invited workers. Changes
+// nothing.
 #pragma once
 
 #include <vector>
@@ -19,12 +20,13 @@ class JobMembers {
  public:
   explicit JobMembers(const JobParts& parts);
 
-  // The member owns a shard, or is a worker that isn't lost.
+  // True if the member owns a shard, or is a worker that isn't lost.
   bool uses(const Member& member) const;
-  // Owners, workers of this generation, and those that are invited, each once.
+  // All owners of shards, all workers of this generation (also lost ones), and all invited workers. Each is listed
+  // once.
   std::vector<Member> all() const;
-  // A former chief removed this worker: it holds the current generation but isn't in it. The same incarnation can't
-  // come back.
+  // True if the chief removed this worker before it was restarted: the worker still holds the current generation, but
+  // isn't in it. The same process can't come back.
   bool was_removed_before(const Tasks& tasks, const Member& worker) const;
 
  private:

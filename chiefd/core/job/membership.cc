@@ -36,15 +36,17 @@ void Membership::lose(Turn& turn, const Member& worker, const std::string& why, 
   const bool had_finished = workers_.lose(worker);
   candidates_.unprepare(worker);
   loans_.forget(worker);
-  // Messages that wait for their records must not reach the worker's successor.
+  // Drops messages that still wait for their records, because the next process of this task must not get them.
   held_.drop_sends_to(worker.task);
   tell_loss(turn, worker, why, loss);
-  // If the process lives, it may come back as another incarnation. A process that has taken its place isn't told.
+  // If the process lives, it learns that it was removed, and may come back as another incarnation. If another process
+  // has already taken its place, the chief sends nothing.
   if (turn.tasks.is_current(worker))
     turn.send(worker.task,
               CloseJob{setup_.id, generation_.number(), "the job goes on without this task: " + why, true});
   std::vector<Member> others = workers_.roster().members;
-  // The rank waits for a successor, and no step is made meanwhile.
+  // The rank waits for the next process of the task, and the job makes no step until then. So the roster stays the
+  // same.
   if (setup_.waits_for_lost() && !condition_.is_stopping() && !had_finished)
     fences_.fence(turn, worker, std::nullopt);
   else if (std::erase(others, worker) > 0)
@@ -70,7 +72,7 @@ void Membership::tell_loss(Turn& turn, const Member& worker, const std::string& 
   }
 }
 
-// Only the newest lost incarnation of a task is remembered: older ones are never heard again.
+// Only the newest lost incarnation of a task is remembered, because the chief never hears from older ones again.
 void Membership::forget_predecessors(const Member& worker) {
   for (const Member& member : workers_.predecessors_of(worker)) {
     if (fences_.is_fencing(member)) continue;
@@ -86,8 +88,8 @@ void Membership::change_roster(Turn& turn, std::vector<Member> members, const st
   const TaskId pacer = generation_.pacer().task;
   held_.hold(ticket, Send{pacer, SetRoster{setup_.id, generation_.number(), roster}});
   if (DISTTRAIN_MUTANT(kRosterNotDurable)) turn.send(pacer, SetRoster{setup_.id, generation_.number(), roster});
-  // Blocks of steps are lent to one roster. The blocks of the new roster are made from the ledger in the pacer's
-  // answer.
+  // In sync, blocks of steps are lent to one roster. The chief makes the blocks of the new roster from the ledger in
+  // the pacer's answer, so it lends nothing until that answer.
   if (setup_.is_sync()) loans_.forbid();
 }
 
@@ -103,7 +105,8 @@ void Membership::choose_evaluator(Turn& turn) {
 bool Membership::has_work_for(TaskId worker) const {
   if (condition_.is_stopping() || progress_.report().finished) return false;
   if (setup_.config().data.sharding == Sharding::kLease) return !loans_.is_complete();
-  // Each worker goes through the whole data set. A worker whose predecessor has finished has nothing to do.
+  // Each worker goes through the whole data set. If an earlier process of the task has finished, the task has no work
+  // left.
   return std::none_of(workers_.all().begin(), workers_.all().end(), [this, worker](const Member& member) {
     return member.task == worker && !workers_.is_lost(member);
   });
@@ -115,7 +118,7 @@ void Membership::join_prepared(Turn& turn) {
   for (const Member& worker : std::set(candidates_.prepared())) {
     if (!may_join(turn, worker)) continue;
     join(turn, worker);
-    if (!loans_.is_allowed()) return;  // in sync one worker per roster
+    if (!loans_.is_allowed()) return;  // in sync the next worker waits for the pacer's answer to this roster
   }
 }
 
@@ -133,7 +136,7 @@ bool Membership::may_join(Turn& turn, const Member& worker) {
     return false;
   }
   candidates_.let_in(worker.task);
-  // A worker that is lost again and again waits longer each time.
+  // A worker that is lost again and again waits longer each time before it joins.
   return !worker_losses_.must_wait(worker.task, task->joined, turn.now);
 }
 
@@ -153,10 +156,10 @@ std::string Membership::no_place_for(const Tasks& tasks, std::size_t workers) co
          " workers; submit the job again to train with more";
 }
 
-// The roster once the worker has joined: it takes the place of its predecessor.
+// Returns the roster after this worker has joined. The worker takes the place of the earlier process of its task.
 std::vector<Member> Membership::roster_with(const Member& worker) const {
   std::vector<Member> members = workers_.roster().members;
-  // A finished worker makes no more steps. Others do the work that a lost worker left.
+  // A worker that has finished makes no more steps, so the next roster doesn't have it.
   if (setup_.is_sync() && !setup_.waits_for_lost())
     std::erase_if(members, [this](const Member& member) { return !workers_.is_unfinished(member); });
   const auto predecessor = std::find_if(members.begin(), members.end(),
@@ -174,7 +177,7 @@ void Membership::join(Turn& turn, const Member& worker) {
   events_.tell(turn, "worker_joined", 1, to_string(worker.task) + " joins", worker.task);
   change_roster(turn, std::move(members), std::nullopt);
   choose_evaluator(turn);
-  // The worker's channels are refused until the pacer has the roster. The worker retries until then.
+  // The shards refuse the worker's channels until the pacer has the roster. The worker retries until then.
   held_.hold(turn.last_ticket, Send{worker.task, launch_.order_to_open(worker)});
   quorum_.check(turn);
 }

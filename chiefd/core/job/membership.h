@@ -1,4 +1,4 @@
-// Workers leave and join while a job trains: which workers are lost, which are taken, and the roster that follows.
+// Decides which workers leave and join while a job trains, and makes the next roster.
 #pragma once
 
 #include <cstddef>
@@ -37,17 +37,18 @@ class Membership {
  public:
   explicit Membership(JobParts& parts);
 
-  // A worker of this generation is lost. For Loss::kLink the caller has already told the operator.
+  // Removes a lost worker of this generation. For Loss::kLink the caller has already told the operator.
   void lose(Turn& turn, const Member& worker, const std::string& why, Loss loss = Loss::kCounts);
-  // Lets all prepared workers join, but not while a checkpoint is cut: the cut waits for a fixed set of workers.
+  // Lets all prepared workers join. Does nothing while a checkpoint is cut, because the cut waits for a fixed set of
+  // workers.
   void join_prepared(Turn& turn);
-  // Makes another roster. It is durable before the pacer hears of it. `lost` is fenced as soon as the roster is
-  // durable.
+  // Makes the next roster. It is durable before the chief sends it to the pacer. The chief fences the worker `lost` as
+  // soon as the roster is durable.
   void change_roster(Turn& turn, std::vector<Member> members, const std::optional<Member>& lost);
-  // Chooses another worker for the evaluations during training, if the former one is lost.
+  // If the worker that evaluates during training is lost, chooses another worker for this.
   void choose_evaluator(Turn& turn);
 
-  // The worker is connected but isn't taken, for the reason `why`. Reports that once.
+  // Keeps a connected worker out of the job for the reason `why`, and reports this once.
   void keep_out(Turn& turn, TaskId worker, const std::string& why);
   std::string lost_too_often(std::size_t losses) const;
   std::string no_place_for(const Tasks& tasks, std::size_t workers) const;

@@ -1,10 +1,10 @@
-// The parts of a job, wired. Each part owns its state, and other parts change it only through its public methods. Its
-// constructor takes references to the parts that it needs from here; its header lists them. Some parts need each other,
-// so no constructor may call another part.
+// Holds the parts of a job and connects them. Each part owns its state, and other parts change this state only through
+// public methods. The constructor of a part gets JobParts, and takes references to the other parts that it needs. The
+// part's header lists these parts. Two parts may need each other, so no constructor may call another part.
 //
-//   bookkeeping   what is known; decides nothing for other parts
-//   questions     what follows from several parts; changes nothing
-//   procedures    what is to be done; changes the bookkeeping and issues actions
+//   bookkeeping   stores facts, and decides nothing for other parts
+//   questions     answers questions about several parts, and changes nothing
+//   procedures    decides what to do, changes the bookkeeping, and issues actions
 #pragma once
 
 #include <utility>

@@ -1,5 +1,6 @@
-// The reasons for which the workers of a training job pause: a ps is silent or cut off, too few workers are left, or
-// the chief's own disk is late. leaving.h has the fourth reason: a ps leaves. Pure bookkeeping.
+// Stores the reasons why the workers of a training job pause: a ps is silent or cut off from the workers, too few
+// workers are left, or the chief's own disk is late. leaving.h has the fourth reason: a ps leaves. This class decides
+// nothing.
 #pragma once
 
 #include <map>
@@ -11,11 +12,11 @@
 
 namespace disttrain::chiefd {
 
-// A ps that the job waits for.
+// Why and since when the job waits for a ps.
 struct Silence {
   Instant since;
   bool is_link = false;  // the chief hears the ps, but most workers can't reach it
-  std::string why{};     // if is_link
+  std::string why{};     // set if is_link
 };
 
 class Pauses {
@@ -24,9 +25,10 @@ class Pauses {
   bool is_any_silent() const { return !silent_ps_.empty(); }
   bool is_silent(TaskId ps) const { return silent_ps_.count(ps) != 0; }
   void note_silent(TaskId ps, Silence silence) { silent_ps_[ps] = std::move(silence); }
-  // True: it was the last ps that the job waited for.
+  // The ps is back. Returns true if it was the last ps that the job waited for.
   bool note_back(TaskId ps) { return silent_ps_.erase(ps) > 0 && silent_ps_.empty(); }
-  // Likewise for every ps whose links are back.
+  // Ends the wait for every ps that was cut off and whose links work again. Returns true if the job now waits for no
+  // ps.
   template <typename IsBack>
   bool note_links_back(const IsBack& is_back) {
     const auto is_over = [&](const auto& entry) { return entry.second.is_link && is_back(entry.first); };
@@ -44,7 +46,7 @@ class Pauses {
   bool set_disk_late(bool is_late) { return std::exchange(is_disk_late_, is_late); }
 
   bool is_any() const { return is_any_silent() || is_short_ || is_disk_late_; }
-  // Silence and shortage end with the generation. The disk may stay late.
+  // Silent ps tasks and missing workers belong to the generation, so they are forgotten. The disk may still be late.
   void drop_generation();
 
  private:

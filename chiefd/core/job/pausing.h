@@ -24,7 +24,7 @@ class Pausing {
   explicit Pausing(JobParts& parts);
 
   void tell_workers(Turn& turn, bool paused, const std::string& reason);
-  // A reason is over: the job goes on, unless another reason is left.
+  // One reason for the pause is over. The job goes on unless another reason is left.
   void resume(Turn& turn, const std::string& why);
   bool holds_workers(const Tasks& tasks) const;
 

@@ -7,13 +7,14 @@ namespace disttrain::chiefd {
 bool Progress::note(Instant now, const PacerReport& report, Step first) {
   if (report.global_step < report_.global_step) return false;
   if (report.global_step > report_.global_step) moved_at_ = now;
-  // The first report after a restart of the chief is the baseline.
+  // The first report after a restart of the chief is only the baseline, because its examples were applied before the
+  // restart.
   if (examples_reported_ && report.examples > *examples_reported_)
     examples_heard_ += report.examples - *examples_reported_;
   examples_reported_ = report.examples;
   report_ = report;
   has_heard_pacer_ = true;
-  // Before the generation's first step a shard knows no loss.
+  // Before the first step of a generation the pacer doesn't know the loss.
   if (has_stepped(first)) loss_ = report.loss;
   return true;
 }
@@ -27,7 +28,7 @@ bool Progress::note_furthest() {
 void Progress::begin(const PacerReport& report) {
   report_ = report;
   examples_reported_ = report_.examples;
-  // The rollback throws the evaluated parameters away.
+  // If a rollback has thrown away the parameters that were evaluated, the evaluation is dropped too.
   if (evaluation_ && evaluation_->step > report_.global_step) evaluation_.reset();
 }
 
@@ -36,7 +37,7 @@ void Progress::drop_generation() {
   before_.steps += report_.measured_steps;
   before_.examples += report_.measured_examples;
   report_ = PacerReport();
-  has_heard_pacer_ = true;  // the next generation has applied nothing that the chief hasn't heard of
+  has_heard_pacer_ = true;  // the next generation has applied nothing yet
 }
 
 void Progress::take_up(Step at_least, const Training& before) {

@@ -1,4 +1,4 @@
-// How far a job is: the last report of its pacer, and the totals over generations.
+// How far a job has come: the newest report of its pacer, and the totals over all generations.
 #pragma once
 
 #include <cstdint>
@@ -15,48 +15,51 @@ class Progress {
   // The newest report of this generation's pacer.
   const PacerReport& report() const { return report_; }
   Step step() const { return report_.global_step; }
-  // False after this chief has started, until the pacer's first report.
+  // False from a restart of the chief until the pacer's first report.
   bool has_heard_pacer() const { return has_heard_pacer_; }
   bool has_stepped(Step first) const { return report_.global_step > first; }
-  // False: the report is older than the newest and changes nothing. `first`: the step that the generation began with.
+  // Notes a report. Returns false, and changes nothing, if a newer report is known. `first` is the step that the
+  // generation began with.
   bool note(Instant now, const PacerReport& report, Step first);
-  // Updates the furthest step that was ever reached. True: the newest report went beyond it.
+  // Updates the furthest step that the job ever reached. Returns true if the newest report went beyond the furthest
+  // step before.
   bool note_furthest();
 
   // A generation begins with this report.
   void begin(const PacerReport& report);
   // The generation is over: adds its training time, steps and examples to before() and drops its report.
   void drop_generation();
-  // The chief was restarted. The job had reached `at_least`; the pacer will report the exact step.
+  // Called after a restart of the chief. The job has reached at least the step `at_least`. The pacer will report the
+  // exact step.
   void take_up(Step at_least, const Training& before);
-  // The job ended under a former chief.
+  // Restores the figures of a job that ended before a restart of the chief.
   void recall(const EndRecord& end);
-  // The job ends at the step that it had reached.
+  // Called when the job ends. `step` is the last step that it reached.
   void end_at(Step step) { report_.global_step = step; }
 
-  // When the job last made a step, or something else excused the lack of a step.
+  // When the job last made a step, or when it last had an excuse for making no step, such as the end of a pause.
   Instant moved_at() const { return moved_at_; }
   void moved(Instant now) { moved_at_ = now; }
   void excuse(Duration pause) { moved_at_ += pause; }
 
   // The totals of earlier generations.
   const Training& before() const { return before_; }
-  // The totals of all generations. The time excludes evaluations that all workers waited for.
+  // The totals of all generations. The time doesn't include evaluations that all workers waited for.
   Training training() const;
   double training_seconds() const;
   std::optional<double> loss() const { return loss_; }
-  // Counts the examples that reports have added. A rollback takes nothing back.
+  // The number of examples in all reports together. A rollback doesn't make it smaller.
   std::uint64_t examples_heard() const { return examples_heard_; }
 
   void evaluated(const Evaluated& evaluated);
   const std::optional<EvaluationStatus>& evaluation() const { return evaluation_; }
-  // The step target of a job that ended under a former chief.
+  // The step target of a job that ended before a restart of the chief.
   std::optional<std::uint64_t> steps_at_end() const { return steps_at_end_; }
 
  private:
   PacerReport report_;
   bool has_heard_pacer_ = true;
-  std::optional<double> loss_;  // the newest that a pacer reported
+  std::optional<double> loss_;  // the newest loss that a pacer reported
   std::uint64_t examples_heard_ = 0;
   std::optional<std::uint64_t> examples_reported_;  // in this generation; none: no report yet
   Instant moved_at_;

@@ -40,11 +40,11 @@ void Quorum::check(Turn& turn) {
   }
   if (!pauses_.is_short()) {
     pauses_.begin_shortage(turn.now);
-    checkpointing_.interrupt(turn, problem);  // the marks of a lost worker might never come
+    checkpointing_.interrupt(turn, problem);  // a lost worker would never mark its channels
     pausing_.tell_workers(turn, true, problem);
     return condition_.set(turn, JobState::kPaused, problem);
   }
-  // The workers that are to fill the gap may have much data to read.
+  // The workers that replace lost ones may have much data to read, so their progress extends the limit.
   const Instant newest_work = work_clock_.newest_work(turn.tasks, candidates_.invited_members());
   const Duration limit = setup_.timeouts.setup;
   if (turn.now - std::max(pauses_.short_since(), newest_work) < limit) return;

@@ -1,5 +1,5 @@
-// Whether a job that trains has the workers that it needs: job.min_workers, or every rank where
-// job.on_worker_loss = "wait". Without them it pauses, and after Timeouts::setup it fails.
+// Checks whether a job that trains has the workers that it needs: at least job.min_workers or, with job.on_worker_loss
+// = "wait", every rank. Without these workers the job pauses. After Timeouts::setup it fails.
 #pragma once
 
 #include <string>
@@ -31,11 +31,11 @@ class Quorum {
   explicit Quorum(JobParts& parts);
 
   void check(Turn& turn);
-  // The workers that the job lacks. Empty: it can train, or has nothing left to train.
+  // The workers that the job lacks. Empty if the job can train, or if no work is left.
   std::vector<Awaited> missing(const Tasks& tasks) const;
 
  private:
-  // Why the job can't train with the workers that it has. "": it can.
+  // Returns why the job can't train with the workers that it has. Empty if it can.
   std::string shortage(const Turn& turn) const;
   bool is_work_left() const;
 

@@ -29,7 +29,7 @@ bool Reachability::is_cut_off(const Tasks& tasks, TaskId ps) const {
   return static_cast<std::size_t>(cut) * 2 > all.size();
 }
 
-// The ps tasks that this ps can't reach, or that can't reach it. A ps that is gone doesn't count.
+// Returns the ps tasks that can't reach this ps or that this ps can't reach. A ps that is gone doesn't count.
 std::set<TaskId> Reachability::peers_cut_off(const Tasks& tasks, TaskId ps) const {
   std::set<TaskId> peers;
   for (const auto& [link, outage] : links_.broken()) {

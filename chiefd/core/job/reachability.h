@@ -1,7 +1,8 @@
-// Which tasks of a job reach which, by the links that are broken now (chiefd/core/links.h). Queries only.
+// Says which tasks of a job reach which other tasks, judging by the links that are broken now (chiefd/core/links.h).
+// Changes nothing. An example with three workers:
 //
-//   worker/0, worker/1 and worker/2 vote. worker/0 can't reach ps/1, but most do: worker/0 has to go.
-//   worker/1 can't reach ps/1 either: most can't, so ps/1 is cut off, and the workers stay.
+//   1. worker/0 can't reach ps/1, but worker/1 and worker/2 can. So worker/0 has to leave the job.
+//   2. Then worker/1 can't reach ps/1 either. Now most workers can't, so ps/1 counts as cut off, and the workers stay.
 #pragma once
 
 #include <set>
@@ -24,18 +25,20 @@ class Reachability {
  public:
   explicit Reachability(const JobParts& parts);
 
-  // The workers whose links count: those of the roster that aren't lost; in kRegather all that take work.
+  // Returns the workers whose links count: the workers of the roster that aren't lost. While the job prepares its next
+  // generation (stage kRegather): all connected workers that can take work.
   std::vector<TaskId> voters(const Tasks& tasks) const;
-  // Most workers can't reach the ps.
+  // True if most workers can't reach the ps.
   bool is_cut_off(const Tasks& tasks, TaskId ps) const;
-  // The ps gets no shard. Of two ps tasks that can't reach each other, the ps with more broken links to other ps tasks
-  // is avoided; with equally many, the ps that isn't the pacer; else the ps with the larger id.
+  // True if the ps must get no shard, because most workers or another ps can't reach it. If two ps tasks can't reach
+  // each other, one of them is avoided: the ps with more broken links to other ps tasks. If both have equally many, the
+  // pacer is kept. If neither is the pacer, the ps with the larger id is avoided.
   bool is_avoided(const Tasks& tasks, TaskId ps) const;
   bool reaches_owners(TaskId worker) const;
 
-  // The broken links from a worker to owners of shards. "": the worker reaches all owners.
+  // The broken links from a worker to owners of shards, as a text. Empty if the worker reaches all owners.
   std::string links_of(Instant now, TaskId worker) const;
-  // The same for all workers that an event has reported a broken link of.
+  // The same text for all workers that have a broken link which was reported as an event.
   std::string broken_links_text(Instant now) const;
 
  private:

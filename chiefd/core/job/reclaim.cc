@@ -30,8 +30,9 @@ void Reclaim::begin(Turn& turn) {
   stage_.enter(Stage::kReclaim);
   condition_.explain("a new chief waits for the job's tasks");
   workers_until_ = turn.now + 2 * setup_.timeouts.silent;
-  // A ps gets as long as a ps that falls silent in training. If the chief's host vanished, a task saw no end of its
-  // connection, and dials again only when the chief has been silent for five heartbeat timeouts.
+  // A ps gets as much time as a ps that falls silent in training, plus the longest pause between two dials. If the
+  // chief's host vanished, the ps didn't see its connection end. Then the ps dials again only when the chief has been
+  // silent for five heartbeat timeouts.
   stage_.set_deadline(turn.now + (DISTTRAIN_MUTANT(kLatePsLost)
                                       ? 2 * setup_.timeouts.silent
                                       : setup_.timeouts.silent_ps + setup_.timeouts.reconnect_longest));
@@ -57,13 +58,14 @@ void Reclaim::on_hello(Turn& turn, const TaskHello& hello) {
     if (generation_.token() == 0) generation_.learn_token(hello.token);
     if (hello.token == 0 || hello.token != generation_.token())
       return recovery_.recover(
-          turn, {hello.member.task, "its secret for the job's channels isn't the one that another ps holds"});
+          turn, {hello.member.task, "its secret for the job's channels differs from the secret of another ps"});
   }
   reclaimed_.insert(hello.member);
-  // Workers that the same fault kept away come back at about the same time as the ps.
+  // The fault that kept the ps away may have kept workers away too. They come back at about the same time as the ps, so
+  // the wait for workers starts again.
   if (generation_.is_owner(hello.member)) workers_until_ = turn.now + 2 * setup_.timeouts.silent;
-  // Workers that marked their channels for an attempt of the former chief would wait for workers that never heard of
-  // it.
+  // Ends the attempts from before the restart of the chief. Otherwise workers that have marked their channels would
+  // wait for workers that never got the order to mark.
   if (generation_.is_owner(hello.member))
     turn.send(hello.member.task, AbandonCheckpoint{setup_.id, generation_.number(), turn.term.value << 32});
   if (stage_.awaits_anyone()) requests_.repeat_to_ps(turn, hello.member);
@@ -76,8 +78,8 @@ void Reclaim::advance(Turn& turn) {
   const bool has_all = has_all_ps && std::all_of(workers_.all().begin(), workers_.all().end(),
                                                  [this](const Member& member) { return is_back(member); });
   if (stage_.awaits_anyone()) return check_pacer(turn);
-  const bool is_ps_time_up =
-      !stage_.deadline() || turn.now >= *stage_.deadline();  // none: the deadline passed while all ps were back
+  // If the deadline has passed while all ps tasks were back, there is no deadline any more.
+  const bool is_ps_time_up = !stage_.deadline() || turn.now >= *stage_.deadline();
   if (!has_all && (has_all_ps ? turn.now < workers_until_ : !is_ps_time_up)) return;
   for (const Member& member : ps)
     if (!is_back(member))
@@ -85,16 +87,17 @@ void Reclaim::advance(Turn& turn) {
   go_on(turn);
 }
 
-// The pacer was asked for the job's step. While the chief can't hear it, it gets more time.
+// Called while the chief waits for the pacer to report the job's step. While the two don't hear each other, the pacer
+// gets more time.
 void Reclaim::check_pacer(Turn& turn) {
   const Member& pacer = generation_.pacer();
   if (!turn.tasks.hears_both_ways(pacer)) stage_.set_deadline(turn.now + setup_.answer_limit());
   if (turn.now < *stage_.deadline()) return;
-  recovery_.recover(turn, {pacer.task, "it heartbeats, but didn't say where the job is"});
+  recovery_.recover(turn, {pacer.task, "it heartbeats, but didn't report the job's step in time"});
 }
 
-// All ps tasks are back. The pacer gets a roster of the workers that are back, and reports the job's step. In sync this
-// roster makes earlier blocks of steps void.
+// Called when all ps tasks are back. Sends the pacer a roster of the workers that are back. With its answer, the pacer
+// reports the job's step. In sync this roster makes earlier blocks of steps void.
 void Reclaim::go_on(Turn& turn) {
   membership_.change_roster(turn, drop_missing_workers(turn), std::nullopt);
   loans_.forbid();
@@ -104,7 +107,8 @@ void Reclaim::go_on(Turn& turn) {
   membership_.choose_evaluator(turn);
   stage_.await(turn.now, {generation_.pacer()}, turn.now + setup_.answer_limit());
   const bool holds_workers = pausing_.holds_workers(turn.tasks);
-  // A chief that dies between the record that the generation trains and that of the state leaves "starting" behind.
+  // The state is still "starting" if the chief died after it wrote that the generation trains, but before it wrote the
+  // new state.
   const bool is_starting = condition_.state() == JobState::kStarting;
   if (is_starting || (condition_.state() == JobState::kPaused && !holds_workers))
     condition_.set(turn, holds_workers ? JobState::kPaused : JobState::kRunning, "the chief is back");
@@ -114,20 +118,20 @@ void Reclaim::go_on(Turn& turn) {
     if (condition_.is_stopping()) turn.send(worker.task, StopJob{setup_.id, generation_.number()});
   }
   events_.tell(turn, kReclaimed, 1,
-               "a new chief goes on with it: " + std::to_string(workers_.unfinished().size()) + " workers, " +
+               "a new chief goes on with the job: " + std::to_string(workers_.unfinished().size()) + " workers, " +
                    std::to_string(generation_.holders().size()) + " ps");
 }
 
-// Returns the workers of the roster that the job goes on with.
+// Returns the workers of the roster that the job goes on with, and marks the missing workers as lost.
 std::vector<Member> Reclaim::drop_missing_workers(Turn& turn) {
   std::vector<Member> members = workers_.roster().members;
   for (const Member& worker : workers_.roster().members) {
     if (is_back(worker)) continue;
-    // The worker lives but holds nothing: the order to open was lost with the former chief.
+    // The worker lives but holds nothing of the job, because the order to open the job was lost when the chief stopped.
     const Task* task = turn.tasks.find(worker.task);
     if (turn.tasks.is_current(worker) && task->connected && task->hello.job.value == 0 &&
         task->heartbeat.job.value == 0) {
-      workers_.join_again(worker, turn.now);  // is asked to open once the pacer has reported
+      workers_.join_again(worker, turn.now);  // asked to open when the pacer has reported
       continue;
     }
     workers_.mark_lost(worker);
@@ -147,8 +151,8 @@ void Reclaim::on_pacer_answer(Turn& turn) {
   stage_.await_nobody();
   stage_.clear_deadline();
   loans_.resume(turn.term);
-  // Grants of the former chief may have been lost with its connections. They go out before newer ones, because workers
-  // go by the numbers of the leases.
+  // Grants that were sent before the restart may have been lost. The chief sends them again before new grants, because
+  // a worker ignores a lease with a lower number than the newest lease that it has.
   for (const Member& worker : workers_.unfinished()) loans_.grant_again(turn, worker);
   for (const auto& [worker, since] : workers_.joining()) launch_.ask_to_open(turn, worker);
   loans_.request_early();

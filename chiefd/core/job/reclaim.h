@@ -1,10 +1,12 @@
-// The chief was restarted while the job trained. Each task of the job says hello with the generation that it holds. If
-// all ps tasks still hold the current one, the job goes on and no step is lost; else it rolls back.
+// Goes on with a job that was training when the chief was restarted. Each task of the job says hello with the
+// generation that it holds. If all ps tasks still hold the current generation, the job goes on and loses no step.
+// Otherwise it rolls back.
 //
-//   1. begin(): kReclaim, the chief waits for the tasks.
-//   2. on_hello(), of each: it counts if it still holds the generation.
-//   3. All are back, or the time for the workers is up: the pacer gets a roster without the missing workers.
-//   4. on_pacer_answer(): the pacer has reported the job's step. kTrain begins.
+//   1. begin(): the stage is kReclaim. The chief waits for the tasks.
+//   2. on_hello(), once for each task: the task counts as back if it still holds the generation.
+//   3. All tasks are back, or the time limit for the workers is over. The pacer gets a roster without the missing
+//      workers.
+//   4. on_pacer_answer(): the pacer has reported the job's step. The stage is kTrain.
 #pragma once
 
 #include <set>
@@ -39,18 +41,18 @@ class Reclaim {
   explicit Reclaim(JobParts& parts);
 
   void begin(Turn& turn);
-  // A task of the job is back.
+  // A task of the job has said hello.
   void on_hello(Turn& turn, const TaskHello& hello);
-  // A worker is gone again before all were back.
+  // A worker was lost again before all tasks were back.
   void on_gone(const Member& member) { reclaimed_.erase(member); }
-  // At each tick: goes on when all tasks are back or their time is up.
+  // Called at each tick. Goes on when all tasks are back or their time is over.
   void advance(Turn& turn);
-  // The pacer has the roster, and its ledger is known.
+  // The pacer has the roster and has reported its ledger.
   void on_pacer_answer(Turn& turn);
   bool is_back(const Member& member) const { return reclaimed_.count(member) != 0; }
 
-  // The names of tasks that were told to end. Such a task doesn't count as a loss if it is gone when the others are
-  // back.
+  // Notes the name of a task that was told to end. If the task is gone when the other tasks are back, this doesn't
+  // count as a loss.
   void note_told_to_end(const std::string& task) { told_to_end_.insert(task); }
   void note_joined(const std::string& task) { told_to_end_.erase(task); }
   void forget_told_to_end() { told_to_end_.clear(); }

@@ -34,25 +34,25 @@ Recovery::Recovery(JobParts& parts)
 void Recovery::recover(Turn& turn, const Cause& cause, Loss loss) {
   if (condition_.has_ended() || stage_.is(Stage::kClose) || stage_.is(Stage::kQueued)) return;
   if (condition_.is_stopping())
-    return closing_.close(
-        turn, JobState::kStopped,
-        condition_.end_reason() + "; " + to_string(cause) + " before the workers had finished their step");
+    return closing_.close(turn, JobState::kStopped,
+                          condition_.end_reason() + " before the workers had finished their step: " + to_string(cause));
   const bool counts = loss == Loss::kCounts;
   const std::size_t times =
       counts ? count_loss(turn, generation_.owners().empty() ? kLostAtStart : kLossCounted, cause) : 0;
   if (times > setup_.config().job.max_restarts)
     return ending_.fail(turn, too_many_losses(ErrorCode::kFailed, cause, times), cause.task);
-  // Nothing was placed yet: no generation to roll back.
+  // No shard was placed yet, so there is no generation to roll back.
   if (generation_.owners().empty()) {
     stage_.await_nobody();
     return gathering_.resume(turn);
   }
   if (!counts)
     events_.tell(turn, kRollsBack, loss == Loss::kLink ? 2 : 1,
-                 std::string(loss == Loss::kLink ? "a link failed" : "it was told to end") +
-                     ", which counts as no loss: " + to_string(cause),
+                 std::string(loss == Loss::kLink ? "a link failed" : "a task was told to end") +
+                     ", which doesn't count as a loss: " + to_string(cause),
                  cause.task, cause.reason);
-  // If the job was recovering already, the step that it had reached before the first loss counts.
+  // If a second loss comes during a rollback, the rollback keeps the step that the job had reached before the first
+  // loss.
   const std::optional<Rollback>& before = rollbacks_.current();
   rollbacks_.begin(Rollback{cause, before ? before->began : turn.now, before ? before->gathers_since : turn.now,
                             turn.now + back_off(rollbacks_.fruitless()),
@@ -71,7 +71,7 @@ void Recovery::roll_back(Turn& turn, Loss loss) {
   regathering_.regather(turn);
 }
 
-// The event is what Restart::recall() counts after a restart of the chief.
+// After a restart of the chief, Restart::recall() counts losses by this event.
 std::size_t Recovery::count_loss(Turn& turn, const std::string& kind, const Cause& cause) {
   const std::size_t times = rollbacks_.note_loss(turn.now, setup_.config().job.restart_window);
   events_.tell(turn, kind, 2,

@@ -1,5 +1,5 @@
-// A rollback: the job starts again with another generation. The connected ps tasks make all shards anew from one
-// checkpoint, and the workers open the job again. Messages of the former generation are refused by its number.
+// Rolls a job back: the job starts again with the next generation. The connected ps tasks make all shards anew from one
+// checkpoint, and the workers open the job again. Messages that carry the number of the earlier generation are refused.
 #pragma once
 
 #include <cstddef>
@@ -39,13 +39,14 @@ class Recovery {
  public:
   explicit Recovery(JobParts& parts);
 
-  // Rolls back, or gathers again if nothing was placed yet. Too many losses fail the job.
+  // Rolls the job back. If no shard was placed yet, the job only gathers its tasks again. Too many losses fail the job.
   void recover(Turn& turn, const Cause& cause, Loss loss = Loss::kCounts);
-  // Begins the current rollback. If it is for a loss, the caller has counted that.
+  // Begins the rollback that Rollbacks::current() describes. If it is for a loss, the caller has already counted the
+  // loss.
   void roll_back(Turn& turn, Loss loss = Loss::kCounts);
 
-  // Returns the losses within job.restart_window, this one included. Reports an event, so that a restarted chief counts
-  // it too.
+  // Counts a loss. Returns the number of losses within job.restart_window, this one included. Reports an event, so that
+  // a restarted chief counts this loss too.
   std::size_t count_loss(Turn& turn, const std::string& kind, const Cause& cause);
   Error too_many_losses(ErrorCode code, const Cause& cause, std::size_t times) const;
 

@@ -33,7 +33,7 @@ void Regathering::regather(Turn& turn) {
     std::vector<Awaited> missing = missing_ps(turn.tasks);
     for (Awaited& worker : missing_workers(turn.tasks, turn.now)) missing.push_back(std::move(worker));
     std::string shortage = "waiting for " + to_string(missing);
-    if (!has_ps && !problem.empty()) shortage += " (the others can't take its shards: " + problem + ")";
+    if (!has_ps && !problem.empty()) shortage += " (the other ps tasks can't take the shards: " + problem + ")";
     if (!has_workers && !setup_.waits_for_lost())
       for (const auto& [task, why] : candidates_.kept_out()) shortage += "; " + to_string(task) + " " + why;
     if (const std::string links = reachability_.broken_links_text(turn.now); !links.empty()) shortage += "; " + links;
@@ -49,7 +49,8 @@ void Regathering::explain(const std::string& shortage) {
   condition_.explain(to_string(rollbacks_.current()->cause) + "; " + shortage);
 }
 
-// Takes the same owners, as the processes that are connected now. After Timeouts::silent_ps it takes any ps tasks.
+// Takes the same ps tasks as before, with the processes that are connected now. If some of them are still missing after
+// Timeouts::silent_ps, places the shards on any ps tasks.
 bool Regathering::regather_ps(Turn& turn, std::string& problem) {
   const auto take_them = [&] {
     generation_.keep_owners(turn.tasks);
@@ -66,7 +67,8 @@ bool Regathering::regather_ps(Turn& turn, std::string& problem) {
   generation_.put_back(before, layout_before);
   const bool are_there = std::all_of(missing.begin(), missing.end(),
                                      [](const Awaited& awaited) { return awaited.what == AwaitedFor::kLink; });
-  // Two ps tasks that lost each other can only meet in another generation, so their broken link is forgotten.
+  // Two ps tasks whose link broke connect to each other again only in another generation. So the broken link is
+  // forgotten.
   const bool lack_peers = are_there && std::none_of(missing.begin(), missing.end(), [&](const Awaited& awaited) {
                             return reachability_.is_cut_off(turn.tasks, *awaited.task);
                           });
@@ -74,7 +76,7 @@ bool Regathering::regather_ps(Turn& turn, std::string& problem) {
     links_.forget_peers();
     return take_them();
   }
-  // Most workers can't reach a ps that no other can replace: the workers that reach it train on.
+  // Most workers can't reach a ps, and no other ps can take its shards. So the workers that reach it train on.
   if (are_there && can_train_with(turn.tasks)) return take_them();
   problem = placed.error().message;
   return false;
@@ -95,8 +97,8 @@ bool Regathering::regather_workers(Turn& turn) {
     if (worker_losses_.is_too_often(id, turn.now) && !setup_.waits_for_lost()) {
       membership_.keep_out(turn, id, membership_.lost_too_often(worker_losses_.losses_of(id, turn.now)));
     } else if (!reachability_.reaches_owners(id)) {
-      // invitations_.invite_again() asks a prepared worker again. Any other worker is invited here, and its answer says
-      // which ps tasks it can't reach.
+      // invitations_.invite_again() asks a worker again that is already prepared. Any other worker is invited here, and
+      // its answer says which ps tasks it can't reach.
       if (!candidates_.is_prepared(task.member) && candidates_.may_be_asked(id, turn.now))
         invitations_.invite(turn, task.member);
     } else if (candidates_.is_prepared(task.member)) {
@@ -120,8 +122,8 @@ std::size_t Regathering::fewest_workers() const {
   return setup_.waits_for_lost() ? workers_.ranks().size() : setup_.least_workers();
 }
 
-// A ps may be back with less memory, and there may be more workers than before. Workers that the memory doesn't suffice
-// for stay out.
+// A ps may be back with less memory than before, and there may be more workers than before. If the memory doesn't
+// suffice for all workers, the last ones stay out.
 bool Regathering::regather_memory(Turn& turn) {
   std::vector<Member> roster = workers_.roster().members;
   if (const Status placed = generation_.make_places(turn.tasks, fewest_workers(), roster.size()); !placed) {
@@ -160,7 +162,7 @@ std::vector<Awaited> Regathering::missing_ps(const Tasks& tasks) const {
   return missing;
 }
 
-// The worker can be in the next generation.
+// True if the worker can be in the next generation.
 bool Regathering::is_ready(const Task& task, Instant now) const {
   const TaskId id = task.member.task;
   if (id.role != Role::kWorker || !task.takes_work() || !candidates_.is_prepared(task.member)) return false;

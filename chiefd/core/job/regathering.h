@@ -1,5 +1,6 @@
-// Decides the next generation of a job that recovers: its owners (the same tasks, possibly as new processes, or
-// others), its workers, the memory for them, and the checkpoint to begin with.
+// Decides the next generation of a job that rolls back: which ps tasks own its shards (the same tasks, possibly as new
+// processes, or other tasks), which workers take part, how many workers the shards get memory for, and from which
+// checkpoint it begins.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +32,7 @@ class Regathering {
  public:
   explicit Regathering(JobParts& parts);
 
-  // kRegather: goes on when enough tasks are connected.
+  // In stage kRegather: goes on if enough tasks are connected.
   void regather(Turn& turn);
   std::vector<Awaited> missing_ps(const Tasks& tasks) const;
   std::vector<Awaited> missing_workers(const Tasks& tasks, Instant now) const;
@@ -41,10 +42,10 @@ class Regathering {
   bool regather_workers(Turn& turn);
   bool regather_memory(Turn& turn);
   void explain(const std::string& shortage);
-  // The workers that reach all current owners suffice to train.
+  // True if enough workers to train reach all current owners of shards.
   bool can_train_with(const Tasks& tasks) const;
   bool is_ready(const Task& task, Instant now) const;
-  // The job doesn't train with fewer workers.
+  // The least number of workers that the job trains with.
   std::size_t fewest_workers() const;
   void find_restore(Turn& turn);
 

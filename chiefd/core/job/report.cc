@@ -64,7 +64,7 @@ void JobReport::add_progress(JobStatus& status, Instant now) const {
   status.global_step = reached().value;
   status.steps_target =
       progress_.steps_at_end() ? *progress_.steps_at_end() : steps_target(setup_, generation_, progress_, workers_);
-  // In async, pushes that were under way may go beyond the target.
+  // In async, pushes that were under way may take the job beyond its target.
   if (status.steps_target != 0) status.steps_target = std::max(status.steps_target, status.global_step);
   status.seconds = progress_.training_seconds();
   if (status.seconds > 0.0) {
@@ -80,7 +80,7 @@ void JobReport::add_progress(JobStatus& status, Instant now) const {
   status.skipped = report.skipped;
   status.staleness = report.staleness;
   status.evaluation = progress_.evaluation();
-  // Stays empty if this chief hasn't seen the job move.
+  // progress_age stays empty if this chief hasn't seen the job make a step.
   if (progress_.has_stepped(generation_.first_step()) && progress_.moved_at().time_since_epoch().count())
     status.progress_age = now - progress_.moved_at();
   status.steps_lost = rollbacks_.steps_lost();
@@ -135,7 +135,7 @@ JobPart JobReport::part() const {
   return rollbacks_.count() > 0 ? JobPart::kRestore : JobPart::kInit;
 }
 
-// The answer that the awaited members owe in this stage.
+// The answer that the chief waits for in this stage.
 AwaitedFor JobReport::expected_answer() const {
   switch (stage_.at()) {
     case Stage::kDescribe:

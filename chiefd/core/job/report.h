@@ -1,4 +1,4 @@
-// A job's status, and the tasks that it waits for. Queries only. See status.h and awaited.h.
+// Builds a job's status and the list of tasks that it waits for. Changes nothing. See status.h and awaited.h.
 #pragma once
 
 #include <cstdint>
@@ -43,10 +43,11 @@ class JobReport {
 
   // See EventLog::reached().
   Step reached() const;
-  // Without the state of the tasks: Cluster adds that.
+  // The job's status without the state of its tasks. Cluster adds this state.
   JobStatus status(Instant now) const;
   std::vector<Awaited> waits_for(const Tasks& tasks, Instant now) const;
-  // How many workers train, which are kept out and why, which links are broken, and why no checkpoint can be taken.
+  // A text about a training job: how many workers train, which are kept out and why, which links are broken, and why no
+  // checkpoint can be taken.
   std::string training_reason(Instant now) const;
   std::string why_kept_out(TaskId task, Instant now) const;
   std::optional<std::uint64_t> reached_by(const Member& member, const Heartbeat& heartbeat) const;

@@ -1,5 +1,5 @@
-// Repeats unanswered requests to a task that has a new connection. The task may get a request twice; the second changes
-// nothing.
+// Repeats unanswered requests to a task that has a new connection. If the task gets a request twice, the second request
+// changes nothing.
 #pragma once
 
 #include "chiefd/core/job/turn.h"
@@ -29,12 +29,14 @@ class Requests {
 
   // A known member has a new connection.
   void on_reconnect(Turn& turn, const TaskHello& hello);
-  // Repeats fences, and for the pacer the roster, in the order of Membership::lose().
+  // Repeats the requests to fence that this ps hasn't answered. If the pacer is on this ps, then repeats the roster.
+  // Membership::lose() sends both in the same order.
   void repeat_to_ps(Turn& turn, const Member& ps);
   void repeat_in_training(Turn& turn, const Member& member);
-  // Sends the pacer the current roster again, unless its record isn't durable yet: then it follows by itself.
+  // Sends the pacer the current roster again. If the roster's record isn't durable yet, does nothing, because the
+  // roster is sent anyway when the record is durable.
   void repeat_roster(Turn& turn);
-  // Gives the pacer the full time to answer again.
+  // If the chief waits for the pacer's answer, restarts the time limit for this answer.
   void give_pacer_time(Turn& turn);
 
  private:

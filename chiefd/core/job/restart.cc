@@ -33,21 +33,21 @@ void Restart::recall(Instant now, const std::deque<EventRecord>& events, const E
     if (event.job != setup_.id) continue;
     const std::optional<Duration> known_age = age_of(event, clocks);
     const Duration age = known_age.value_or(Duration::zero());
-    // A loss of unknown age doesn't count: else a clock that was set back would fail a job for old losses.
+    // A loss of unknown age doesn't count. Otherwise old losses could fail a job after the wall clock was set back.
     recall_one(now, event, age, known_age && age <= window, is_step_known);
-    // Until a restarted chief has heard the job's pacer, it knows only the steps of checkpoints.
+    // After a restart the chief knows only the steps of checkpoints, until the pacer reports the job's step.
     if (event.kind == kTakenUp) is_step_known = false;
     if (event.kind == kReclaimed || event.kind == kRolledBack) is_step_known = true;
   }
 }
 
-// A loss without a later kRolledBack event is a rollback that this chief has to end.
+// An event of a loss without a later kRolledBack event means that the rollback isn't over. This chief has to end it.
 void Restart::recall_one(Instant now, const EventRecord& event, Duration age, bool counts, bool is_step_known) {
   const std::string& kind = event.kind;
   const bool is_running = kind == to_string(JobState::kRunning);
   if (counts && (kind == kLossCounted || kind == kLostAtStart))
     rollbacks_.note_loss(now - age, setup_.config().job.restart_window);
-  // If this task is gone or another process, it left in good order.
+  // The task was told to end. If it is gone now, or is another process, it left in good order.
   if (kind == kTaskLeaves) reclaim_.note_told_to_end(event.task);
   if (kind == kTaskJoined) reclaim_.note_joined(event.task);
   if (kind == kLossCounted || kind == kRollsBack) {
@@ -59,7 +59,7 @@ void Restart::recall_one(Instant now, const EventRecord& event, Duration age, bo
   if (kind == kWorkerLost && counts) worker_losses_.note_lost(event.task, now - age);
   if (kind == kRolledBack) rollbacks_.end();
   if (is_running) reclaim_.forget_told_to_end();
-  // A checkpoint is due by its time, however often the chief is restarted.
+  // The time until the next checkpoint counts from the last checkpoint, however often the chief is restarted.
   if (kind == kCheckpointTaken || (is_running && !schedule_.has_begun())) schedule_.begin(now - age);
 }
 
@@ -83,8 +83,8 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
   if (!schedule_.has_begun()) schedule_.begin(turn.now);
   if (journaled.described) generation_.describe(*journaled.described);
   generation_.restore_number(record.generation);
-  // At least this step. A checkpoint of an earlier generation doesn't count: it may be beyond, but damaged, so that the
-  // job went on from an older one.
+  // The job has reached at least this step. Only a checkpoint of this generation counts. A checkpoint of an earlier
+  // generation may have a later step, but it may have been damaged, so that this generation began with an older one.
   const std::optional<CheckpointRecord>& newest = journaled.checkpoint;
   const bool is_of_this = newest && newest->generation == record.generation;
   progress_.take_up(is_of_this ? newest->step : record.restore_step, record.before);
@@ -93,23 +93,24 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
   else
     condition_.end_for(journaled.reason);
   generation_.init_from(record.init_path);
-  if (!record.init_path.empty())
-    turn.folder_work(setup_.id, turn.next_ticket(), FindInit{record.init_path});  // so that it isn't removed
-  if (record.generation.value == 0) rollbacks_.end();                             // nothing was placed yet
+  // FindInit also protects the checkpoint at this path from removal.
+  if (!record.init_path.empty()) turn.folder_work(setup_.id, turn.next_ticket(), FindInit{record.init_path});
+  if (record.generation.value == 0) rollbacks_.end();  // no shard was placed yet
   if (setup_.waits_for_lost()) workers_.fix_ranks(record.roster.members);
   if (!journaled.is_training && condition_.is_stopping())
     return closing_.close(turn, JobState::kStopped,
-                          condition_.end_reason() + "; the chief was restarted before it trained");
+                          condition_.end_reason() + "; the chief was restarted before the job trained");
   if (!generation_.described() || (!journaled.is_training && !rollbacks_.current())) {
-    // No step is lost by beginning again.
+    // A new start loses no step, because nothing was trained.
     gathering_.begin_again(turn);
     generation_.forget_description();
-    return condition_.explain("the chief was restarted: gathers its tasks again");
+    return condition_.explain("the chief was restarted; the job gathers its tasks again");
   }
   take_up_generation(turn, journaled);
 }
 
-// The tasks go on with what they hold. The chief waits for their hellos.
+// Takes over the generation from the journal. The job's tasks may still train, so the chief waits for their hellos. If
+// the job was in a rollback, the chief rolls it back again.
 void Restart::take_up_generation(Turn& turn, const JournaledJob& journaled) {
   condition_.note_opened();
   workers_.take_up(journaled.roster);
@@ -120,8 +121,8 @@ void Restart::take_up_generation(Turn& turn, const JournaledJob& journaled) {
     return ending_.fail(turn, status.error(), std::nullopt);
   progress_.moved(turn.now);
   events_.tell(turn, kTakenUp, 1, "a new chief waits for the job's tasks");
-  // The rollback was under way: the next generation's record may be written, with this rollback in its count.
-  // roll_back() counts it again.
+  // The chief was restarted during a rollback. The record of the next generation may already be written, and its count
+  // includes this rollback. So the count is made smaller here, because roll_back() counts the rollback again.
   if (!journaled.is_training && rollbacks_.count() > 0) rollbacks_.set_count(rollbacks_.count() - 1);
   if (rollbacks_.current() && !condition_.is_stopping()) return recovery_.roll_back(turn);
   reclaim_.begin(turn);

@@ -1,10 +1,10 @@
-// A restarted chief finds the job in its journal, and decides where the job goes on.
+// Decides how a restarted chief goes on with a job that it finds in its journal.
 //
-//   the journal has                               the job
-//   its end                                       closes: its tasks may not have heard of the end
-//   no generation that trains, and no rollback    gathers its tasks again: no step is lost by that
-//   a rollback that wasn't done                   rolls back
-//   a generation that trains                      waits for its tasks (reclaim.h)
+//   the journal has                              the job
+//   the end of the job                           closes, because its tasks may not have heard of the end
+//   no generation that trains, and no rollback   gathers its tasks again, and loses no step by this
+//   a rollback that hasn't ended                 rolls back
+//   a generation that trains                     waits for its tasks (reclaim.h)
 #pragma once
 
 #include <deque>
@@ -37,12 +37,12 @@ class Restart {
  public:
   explicit Restart(JobParts& parts);
 
-  // Counts former losses on: a loss that also kills the chief must not repeat without end. Call before take_up().
-  // `clocks`: the current time, on the clocks that events are stamped with.
+  // Counts the losses from before the restart too. Otherwise a loss that also kills the chief could repeat without end.
+  // Call this before take_up(). `clocks` has the current time on both clocks that events are stamped with.
   void recall(Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks);
-  // Restores the figures of a job that has ended.
+  // Restores the figures of a job that ended before the restart.
   void recall_end(const EndRecord& end);
-  // Takes over a job that a former chief ran.
+  // Takes over a job that was running before the restart.
   void take_up(Turn& turn, const JournaledJob& journaled);
 
  private:

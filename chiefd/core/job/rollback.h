@@ -1,5 +1,6 @@
-// The rollback that a job is in, and how many it has had. A rollback begins with a loss and ends when the next
-// generation trains. Pure bookkeeping: recovery.h and regathering.h decide.
+// Stores the rollback that a job is in, and the number of its rollbacks. A rollback begins when a generation can't go
+// on, for example after the loss of a ps. The rollback ends when the next generation trains. This class decides
+// nothing. recovery.h and regathering.h decide.
 #pragma once
 
 #include <cstdint>
@@ -16,34 +17,36 @@ namespace disttrain::chiefd {
 struct Rollback {
   Cause cause;
   Instant began;
-  Instant gathers_since;      // since when this chief gathers tasks
-  Instant not_before;         // back-off
-  Step step;                  // that the job had reached
-  bool is_step_known = true;  // false: the job may have been further
-  std::string shortage{};     // "waiting for ps/0": why the next generation hasn't begun
+  Instant gathers_since;      // when this chief began to gather tasks
+  Instant not_before;         // the next generation doesn't begin earlier (back-off)
+  Step step;                  // the last step that the job had reached
+  bool is_step_known = true;  // false: the job may have reached a later step
+  std::string shortage{};     // why the next generation hasn't begun: "waiting for ps/0"
 };
 
 class Rollbacks {
  public:
-  // The rollback that the job is in.
+  // The rollback that the job is in. None if the job isn't rolling back.
   const std::optional<Rollback>& current() const { return current_; }
   void begin(Rollback rollback) { current_ = std::move(rollback); }
   void explain(std::string shortage) { current_->shortage = std::move(shortage); }
   std::optional<Rollback> end() { return std::exchange(current_, std::nullopt); }
 
-  // All rollbacks of the job, former chiefs' included. Part of the generation's record.
+  // The number of all rollbacks of the job, also of those before a restart of the chief. The record of the generation
+  // has it.
   std::uint32_t count() const { return count_; }
   void set_count(std::uint32_t count) { count_ = count; }
-  // `fruitless`: this rollback lengthens the back-off of the next one, until note_advance().
+  // Counts a rollback. If `fruitless` is true, the back-off of the next rollback is longer, until note_advance() is
+  // called.
   void count_one(bool fruitless) {
     ++count_;
     if (fruitless) ++fruitless_;
   }
-  // Fruitless rollbacks since the last step or checkpoint that was further than all before.
+  // The number of fruitless rollbacks since the job last went forward: by a step or a checkpoint beyond all before.
   std::uint32_t fruitless() const { return fruitless_; }
   void note_advance() { fruitless_ = 0; }
 
-  // Losses that count for job.max_restarts. Returns the losses within the window, this one included.
+  // Notes a loss that counts for job.max_restarts. Returns the number of losses within the window, this one included.
   std::size_t note_loss(Instant at, Duration window) { return losses_.note(at, window); }
 
   std::uint64_t steps_lost() const { return steps_lost_; }

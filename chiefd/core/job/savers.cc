@@ -7,7 +7,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// How long a client waits for an attempt to begin.
+// How long a client waits for an attempt at a checkpoint to begin.
 constexpr int kLongestWait = 20;  // heartbeat timeouts
 
 }  // namespace

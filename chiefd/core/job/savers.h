@@ -1,4 +1,4 @@
-// Clients that have asked for a checkpoint now (`disttrain checkpoint save`) and wait for it.
+// Stores the clients that have asked for a checkpoint now (`disttrain checkpoint save`) and wait for it.
 #pragma once
 
 #include <string>
@@ -21,10 +21,10 @@ class Savers {
   explicit Savers(JobParts& parts);
 
   bool is_any() const { return !clients_.empty(); }
-  // A client asks for a checkpoint. It is answered when the checkpoint is taken.
+  // A client asks for a checkpoint. The chief answers when the checkpoint is taken.
   void save(Turn& turn, ClientId client);
-  // At each tick: refuses the clients if no attempt has begun for 20 heartbeat timeouts. They wait through a short
-  // pause.
+  // Called at each tick. Refuses the clients if no attempt has begun for 20 heartbeat timeouts. So clients wait through
+  // a short pause of the job.
   void review(Turn& turn);
   void answer(Turn& turn, const CheckpointSaved& saved);
   void refuse(Turn& turn, ErrorCode code, const std::string& why);

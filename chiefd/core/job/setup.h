@@ -1,5 +1,5 @@
-// The inputs of a job, and what follows from them alone. All are constant except the timeouts, which the operator may
-// change while the chief runs.
+// The inputs of a job, and values that follow from these inputs alone. All are constant except the timeouts, which the
+// operator may change while the chief runs.
 #pragma once
 
 #include <algorithm>
@@ -17,16 +17,16 @@ namespace disttrain::chiefd {
 struct JobSetup {
   JobId id;
   Submission submission;
-  const Timeouts& timeouts;  // the cluster's; they outlive the job
+  const Timeouts& timeouts;  // of the cluster; must outlive the job
   std::uint32_t credits = 4;
-  std::uint32_t listed_workers = 0;  // in the cluster file: the shards get memory for that many
-  bool takes_unlisted = false;       // workers not in the file may join: memory for some more
-  std::uint64_t seed = 0;            // for the channels' secrets
-  JournalId journal{};               // for the marks in checkpoint folders
+  std::uint32_t listed_workers = 0;  // in the cluster file; the shards get memory for all of them
+  bool takes_unlisted = false;       // workers outside the file may join; the shards get memory for some
+  std::uint64_t seed = 0;            // the channels' secrets are made from it
+  JournalId journal{};               // the numbers in checkpoint folders are made from it
 
   const JobConfig& config() const { return submission.config; }
-  // For a worker that is asked to describe the job. Once it is described, tasks get resolved_config() of
-  // step_targets.h.
+  // The configuration for a worker that is asked to describe the job. When the job is described, tasks get
+  // resolved_config() of step_targets.h instead.
   SharedJobConfig shared_config() const { return std::make_shared<const JobConfig>(config()); }
   const std::string& name() const { return config().job.name; }
   bool takes_checkpoints() const { return !config().checkpoint.directory.empty(); }
@@ -35,15 +35,16 @@ struct JobSetup {
   bool is_sync() const { return config().train.mode == Mode::kSync; }
   std::size_t least_workers() const { return std::max<std::size_t>(config().job.min_workers, 1); }
 
-  // The limit for an answer that costs a ps no time. A task that doesn't hear the chief for Timeouts::silent_ps
-  // reconnects and is asked again. So an answer that is still missing after the limit isn't the connection's fault.
+  // The time limit for an answer that a ps can give at once. A task that doesn't hear the chief for Timeouts::silent_ps
+  // reconnects, and the chief asks it again. So if an answer is missing after the limit, the reason isn't a lost
+  // connection.
   Duration answer_limit() const { return timeouts.silent_ps + timeouts.silent; }
 };
 
-// How the loss of a task counts.
+// Why a task was lost. Only kCounts counts for job.max_restarts.
 enum class Loss {
-  kCounts,  // for job.max_restarts
-  kLeft,    // it was told to end
+  kCounts,  // the loss counts
+  kLeft,    // the task was told to end
   kLink,    // the task lives, but can't reach another task
 };
 

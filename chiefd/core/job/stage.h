@@ -1,4 +1,4 @@
-// The stage of a job, the members that it waits for, and the deadline. Every wait has a deadline.
+// The stage of a job, the tasks that the job waits for in this stage, and the deadline of the wait.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace disttrain::chiefd {
 
-// In the order of a job's life; job.h has the story.
+// The stages, in the order of a job's life. job.h explains them.
 enum class Stage {
   kQueued,
   kGather,
@@ -36,31 +36,33 @@ class StageWait {
  public:
   Stage at() const { return stage_; }
   bool is(Stage stage) const { return stage_ == stage; }
-  // Changes only the stage: the awaited members and the deadline stay until they are set anew.
+  // Changes only the stage. The awaited members and the deadline stay until they are set again.
   void enter(Stage stage) { stage_ = stage; }
 
-  // These members owe an answer, until the deadline.
+  // Waits until the deadline for an answer of each of these members.
   void await(Instant now, const std::vector<Member>& who, Instant deadline);
   void await_nobody() { awaited_.clear(); }
   bool awaits(const Member& member) const { return awaited_.count(member) != 0; }
   bool awaits_anyone() const { return !awaited_.empty(); }
   const std::set<Member>& awaited() const { return awaited_; }
-  // True when this was the last answer that was due.
+  // Notes the answer of a member. Returns true if the stage waits for no other answer.
   bool answered(const Member& member) { return awaited_.erase(member) > 0 && awaited_.empty(); }
 
-  // When the wait began. In kTrain: the wait for a leaver's checkpoint or for the end of a step.
+  // When the wait began. In stage kTrain this is the wait for the checkpoint before a ps leaves, or the wait for the
+  // workers to finish their steps.
   Instant since() const { return since_; }
   void wait_since(Instant since) { since_ = since; }
 
-  // The deadline of the stage. None: something else bounds the wait.
+  // The deadline of the stage. None if the stage is bounded in another way, for example kFinalCut by the deadline of
+  // the attempt.
   const std::optional<Instant>& deadline() const { return deadline_; }
   bool is_overdue(Instant now) const { return deadline_ && now >= *deadline_; }
   void set_deadline(Instant deadline) { deadline_ = deadline; }
   void clear_deadline() { deadline_.reset(); }
   void postpone_deadline(Duration by);
 
-  // The ticket that this stage waits for: of the generation's or the end's record, or of the work on the checkpoint
-  // folder.
+  // The ticket that this stage waits for. It is the ticket of the generation's record, of the record of the job's end,
+  // or of the work on the checkpoint folder.
   Ticket ticket() const { return ticket_; }
   void set_ticket(Ticket ticket) { ticket_ = ticket; }
 

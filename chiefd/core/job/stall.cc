@@ -10,7 +10,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// While a worker evaluates, the others may wait this many times job.stall_timeout.
+// While a worker evaluates, the other workers may wait for job.stall_timeout times this number.
 constexpr int kEvaluationPatience = 10;
 
 }  // namespace
@@ -45,7 +45,7 @@ void Stall::check(Turn& turn) {
 
 void Stall::fail(Turn& turn, Duration patience) {
   const RootCause cause = who_is_waited_for(turn.tasks);
-  // If a link is broken, both of its ends may be healthy, so no task is blamed.
+  // If a link is broken, both of its ends may be healthy. So no task is blamed.
   std::string links;
   for (const TaskId worker : reachability_.voters(turn.tasks))
     if (const std::string own = reachability_.links_of(turn.now, worker); !own.empty())
@@ -57,8 +57,8 @@ void Stall::fail(Turn& turn, Duration patience) {
                links.empty() ? std::optional(cause.task) : std::nullopt);
 }
 
-// The worker that is longest in a phase of its own (input, compute, evaluate, idle) holds the others up. If all wait
-// for an answer, the pacer is blamed.
+// Blames the worker that has been longest in a phase of its own (input, compute, evaluate, idle), because the others
+// wait for this worker. If all workers wait for an answer of a ps, blames the pacer.
 RootCause Stall::who_is_waited_for(const Tasks& tasks) const {
   std::string phases;
   const Task* slowest = nullptr;

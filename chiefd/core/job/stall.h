@@ -1,5 +1,6 @@
-// Detects a training job that stands still: a fence or a step is late. The worker that is longest in a phase of its own
-// is to blame. If all workers wait for an answer, the pacer is.
+// Detects that a training job makes no progress, because the answer to a fence is late or because no step is made.
+// Blames the worker that has been longest in a phase of its own, such as computing. If all workers wait for an answer
+// of a ps, blames the pacer.
 #pragma once
 
 #include "chiefd/core/job/turn.h"
@@ -25,7 +26,8 @@ class Stall {
  public:
   explicit Stall(JobParts& parts);
 
-  // At each tick of a training job: recovers from a late fence, or fails a job that has made no step for too long.
+  // Called at each tick of a training job. If a fence is late, rolls the job back. If the job has made no step for too
+  // long, fails the job.
   void check(Turn& turn);
 
  private:

@@ -9,18 +9,18 @@ std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
   return (a + b - 1) / b;
 }
 
-// The smaller of two limits; 0 is no limit.
+// Returns the smaller of two limits. 0 means no limit.
 std::uint64_t smaller_limit(std::uint64_t a, std::uint64_t b) {
   if (a == 0 || b == 0) return std::max(a, b);
   return std::min(a, b);
 }
 
-// The steps so far, whatever number of workers made them, plus the steps that the current workers need for the records
-// that are left.
+// Returns the step at which all epochs are done: the steps so far, plus the steps that the current workers need for the
+// records that are left. The steps so far may have been made by another number of workers.
 std::uint64_t end_of_epochs(const TrainSection& train, std::uint64_t records, const PacerReport& report,
                             std::uint64_t workers) {
   if (train.epochs == 0) return 0;
-  // With backup workers a step takes the batches of `aggregate` workers.
+  // With backup workers a step takes only the batches of `aggregate` workers.
   const std::uint64_t in_step = train.aggregate != 0 ? train.aggregate : std::max<std::uint64_t>(workers, 1);
   const std::uint64_t ranks = train.mode == Mode::kSync ? in_step : 1;
   const std::uint64_t of_an_epoch = ceil_div(records, train.batch_size * ranks);
@@ -34,7 +34,8 @@ std::uint64_t end_of_epochs(const TrainSection& train, std::uint64_t records, co
   return report.global_step.value + left;
 }
 
-// Each worker goes through the whole data set. The steps that lost workers didn't do are dropped.
+// Returns the step at which all workers are done, if each worker goes through the whole data set. Of a lost worker,
+// only the steps that it has done count.
 std::uint64_t end_of_whole_sets(const TrainSection& train, std::uint64_t records, const Workers& workers) {
   if (train.epochs == 0) return 0;
   const std::vector<Member>& roster = workers.roster().members;

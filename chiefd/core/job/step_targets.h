@@ -1,4 +1,4 @@
-// How many steps a job has to do. Pure functions.
+// Computes how many steps a job has to do. The functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@
 
 namespace disttrain::chiefd {
 
-// The step that the pacer counts to: train.steps, in sync without sharding also limited by train.epochs. 0: no limit.
+// The step at which the pacer ends training, 0 if there is no limit. This is train.steps. In sync with data.sharding =
+// "none", train.epochs limits it too.
 std::uint64_t effective_steps(const JobSetup& setup, const GenerationPlan& generation);
 
-// The configuration that the training tasks get: the job's, with effective_steps().
+// The configuration that the training tasks get: the job's own configuration, with effective_steps() as train.steps.
 SharedJobConfig resolved_config(const JobSetup& setup, const GenerationPlan& generation);
 
-// For the status: the step at which the job will end. 0: not known.
+// The step at which the job will end, for the status. 0 if it isn't known.
 std::uint64_t steps_target(const JobSetup& setup, const GenerationPlan& generation, const Progress& progress,
                            const Workers& workers);
 

@@ -25,11 +25,12 @@ Suspicions::Suspicions(JobParts& parts)
 void Suspicions::on_task_failed(Turn& turn, const Member& from, const TaskFailed& failed) {
   if (condition_.has_ended() || stage_.is(Stage::kClose) || stage_.is(Stage::kQueued)) return;
   const Error error{failed.code, failed.reason};
-  // A description belongs to no generation. Reports about a former generation may come at any time and are ignored.
+  // A description belongs to no generation, so a failed description comes with generation 0. Reports about an earlier
+  // generation may come at any time and are ignored.
   if (stage_.is(Stage::kDescribe) && failed.generation.value == 0 && stage_.awaits(from))
     return ending_.fail(turn, error, from.task);
   if (refuses_to_join(turn, from, failed)) return;
-  // While a generation is given up, tasks fail because of that.
+  // While the job gives a generation up, tasks of this generation fail as a consequence. So their failures are ignored.
   const bool is_giving_up = stage_.is(Stage::kRegather) || stage_.is(Stage::kFind) || stage_.is(Stage::kGeneration) ||
                             stage_.is(Stage::kFolder) || stage_.is(Stage::kInit);
   if (!members_.uses(from) || failed.generation != generation_.number() || is_giving_up) return;
@@ -39,13 +40,14 @@ void Suspicions::on_task_failed(Turn& turn, const Member& from, const TaskFailed
     if (may_pass(failed.code)) return recovery_.recover(turn, {from.task, failed.reason});
   }
   if (failed.code != ErrorCode::kUnavailable) return ending_.fail(turn, error, from.task);
-  // The task may have lost another task of the job. Then that other task is the root cause.
+  // The task may have failed because it lost another task of the job. Then the other task is the root cause. So the
+  // chief probes all other tasks.
   if (!suspicions_.try_emplace(from, Suspicion{error, turn.now}).second) return;
   for (const Member& member : members_.all())
     if (member != from) turn.tasks.accuse(member.task, turn.actions);
 }
 
-// A worker that was to join failed: the job goes on without it.
+// Handles the failure of a worker that was about to join. The job goes on without this worker.
 bool Suspicions::refuses_to_join(Turn& turn, const Member& from, const TaskFailed& failed) {
   const bool is_invited = failed.generation.value == 0 && candidates_.end_invitation(from);
   const bool is_joining = failed.generation == generation_.number() && workers_.is_joining(from);
@@ -56,8 +58,8 @@ bool Suspicions::refuses_to_join(Turn& turn, const Member& from, const TaskFaile
   return true;
 }
 
-// A ps couldn't create its shards. Its disk may recover, and a folder that an earlier generation used may come back.
-// max_restarts bounds the attempts.
+// A ps couldn't create its shards. Returns true if another attempt may succeed: its disk may recover, or a folder that
+// an earlier generation used may come back. job.max_restarts limits the number of attempts.
 bool Suspicions::may_pass(ErrorCode code) const {
   if (!setup_.takes_checkpoints()) return false;
   return code == ErrorCode::kFailed ||
@@ -65,7 +67,8 @@ bool Suspicions::may_pass(ErrorCode code) const {
 }
 
 void Suspicions::review(Turn& turn) {
-  // A ps that is silent or not back yet may explain the complaints. They stand if that ps returns.
+  // A ps that is silent, or that isn't back after a restart of the chief, may be the reason for the complaints. So they
+  // are judged only after that ps has returned.
   if (pauses_.is_any_silent() || (stage_.is(Stage::kReclaim) && !stage_.awaits_anyone())) return;
   for (const auto& [from, suspicion] : std::map(suspicions_)) {
     if (!is_settled(turn, from, suspicion.since)) continue;
@@ -75,20 +78,21 @@ void Suspicions::review(Turn& turn) {
   }
 }
 
-// True: the job recovers.
+// Returns true if the job rolls back.
 bool Suspicions::judge(Turn& turn, const Member& from, const std::string& why) {
-  // Two shards lost each other.
+  // A ps complains that it can't reach another ps.
   const auto link = std::find_if(links_.broken().begin(), links_.broken().end(), [&from](const auto& broken) {
     return broken.first.from == from.task && from.task.role == Role::kPs;
   });
   if (link != links_.broken().end()) {
     const std::string text = links_.text(turn.now, link->first);
-    links_.forget_peers();  // they may meet again
+    links_.forget_peers();  // the next generation opens these links again
     recovery_.recover(turn, {std::nullopt, text}, Loss::kLink);
     return true;
   }
-  // All are healthy except the task that complains: it may work as another member, or with others. If a ps complains,
-  // no task is blamed: a chief that was away can't tell which of two ps tasks was gone.
+  // All tasks are healthy except the task that complains. If a worker complains, it is blamed, because it may work as
+  // another process or with other tasks. If a ps complains, no task is blamed, because a chief that was away can't tell
+  // which of two ps tasks was gone.
   if (workers_.is_taking_part(from) && stage_.is(Stage::kTrain)) {
     membership_.lose(turn, from, why);
     return false;
@@ -100,14 +104,14 @@ bool Suspicions::judge(Turn& turn, const Member& from, const std::string& why) {
   return true;
 }
 
-// All others have been heard since, or the time for that is up.
+// True if the chief has heard all other tasks since the complaint, or if the time for this is over.
 bool Suspicions::is_settled(const Turn& turn, const Member& from, Instant since) const {
-  // The chief may notice a silence up to a tick and a heartbeat late.
+  // The chief may notice a silence up to one tick and one heartbeat late.
   if (turn.now - since >= setup_.timeouts.silent + 2 * setup_.timeouts.interval) return true;
   const std::vector<Member> all = members_.all();
   return std::all_of(all.begin(), all.end(), [&](const Member& member) {
     const Task* task = turn.tasks.find(member.task);
-    // No task: only a former chief knew it.
+    // If the task isn't found, only the chief before the restart knew it.
     if (member == from || task == nullptr || task->member != member || workers_.is_lost(member)) return true;
     return task->connected && task->last_heard > since;
   });

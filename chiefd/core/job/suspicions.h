@@ -1,10 +1,10 @@
-// Tasks that report a failure, and which task to blame. A task that can't reach another one may be the victim or the
-// cause. So the chief probes all other tasks, and blames none until each has been heard since, is lost, or the time is
-// up.
+// Collects the failures that tasks report, and decides which task to blame. A task that can't reach another task may be
+// the victim or the cause. So the chief probes all other tasks. It blames no task until it has heard each of them, or
+// found it lost, or waited long enough.
 //
 //   1. worker/0 reports that it lost ps/1. The chief probes all other tasks and waits.
-//   2. ps/1 is found lost: the job recovers from the loss of ps/1, and the report is void.
-//   3. Else all others have answered: worker/0 is the one to go.
+//   2. If ps/1 is found lost, the job recovers from the loss of ps/1, and the chief drops the report.
+//   3. If all other tasks have answered, the chief removes worker/0.
 #pragma once
 
 #include <map>

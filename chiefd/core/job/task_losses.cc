@@ -9,11 +9,11 @@
 namespace disttrain::chiefd {
 namespace {
 
-// The job waits for a silent ps as long as the training that a rollback would lose, but at least Timeouts::silent_ps
-// and at most this long.
+// A rollback would lose the training since the newest checkpoint. So the job waits for a silent ps for as long as this
+// training took. It waits at least Timeouts::silent_ps, and at most this long.
 constexpr int kMostPatience = 60;  // heartbeat timeouts
 
-// The generation may have applied steps that are in no checkpoint.
+// True if the generation may have applied steps that are in no checkpoint.
 bool has_trained(Stage stage) {
   return stage == Stage::kTrain || stage == Stage::kReclaim || stage == Stage::kSettle || stage == Stage::kFinalCut ||
          stage == Stage::kEvaluate;
@@ -62,11 +62,11 @@ void TaskLosses::lose_worker(Turn& turn, const Finding& finding, Loss loss) {
   if (stage_.is(Stage::kReclaim)) {
     if (finding.was_told_to_end) reclaim_.note_told_to_end(to_string(member.task));
     if (stage_.awaits_anyone()) return membership_.lose(turn, member, finding.why, loss);
-    return reclaim_.on_gone(member);  // advance() sees it when the others are back
+    return reclaim_.on_gone(member);  // advance() handles the loss later
   }
   if (!has_trained(stage_.at())) return recovery_.recover(turn, {member.task, finding.why}, loss);
   workers_.mark_lost(member);
-  // The last cut must not wait for the lost worker's marks.
+  // The last checkpoint must not wait for marks of the lost worker.
   if (stage_.is(Stage::kSettle) || stage_.is(Stage::kFinalCut)) {
     std::vector<Member> others = workers_.roster().members;
     std::erase(others, member);

@@ -1,6 +1,7 @@
-// Handles a silent or lost task of a job at each stage. For a silent ps the workers pause and the job waits, for about
-// as long as the training that a rollback would lose. A lost ps costs a rollback (recovery.h). A lost worker costs only
-// itself (membership.h).
+// Handles a silent or lost task of a job, at each stage. While a ps is silent the workers pause and the job waits for
+// the ps. A rollback would lose the training since the newest checkpoint, so the job waits about as long as this
+// training took. The loss of a ps leads to a rollback (recovery.h). After the loss of a worker the other workers go on
+// (membership.h).
 #pragma once
 
 #include "chiefd/core/job/setup.h"
@@ -31,7 +32,7 @@ class TaskLosses {
   explicit TaskLosses(JobParts& parts);
 
   void on_loss(Turn& turn, const Finding& finding);
-  // At each tick: recovers if a ps has been silent for too long. True: it does.
+  // Called at each tick. Rolls the job back if a ps has been silent for too long. Returns true if it did.
   bool check_silence(Turn& turn);
 
  private:

@@ -53,10 +53,11 @@ void TrainingRun::on_roster_applied(Turn& turn, const RosterApplied& applied) {
   const Member& pacer = generation_.pacer();
   if (stage_.is(Stage::kRoster) && stage_.answered(pacer)) return launch_.start_training(turn);
   if (stage_.is(Stage::kSettle) && stage_.answered(pacer)) return final_checkpoint_.take(turn);
-  // In kReclaim only the awaited answer counts: an answer to the former chief may still be under way.
+  // After a restart of the chief (stage kReclaim) only the answer that the chief waits for counts. An answer to a
+  // request from before the restart may still be under way.
   const bool is_reclaimed = stage_.is(Stage::kReclaim) && stage_.awaits(pacer);
   if ((!stage_.is(Stage::kTrain) && !is_reclaimed) || loans_.is_allowed()) return;
-  // The open step begins anew with this roster. It takes records that the ledger lacks now.
+  // The shards begin the unfinished step again with this roster. The step takes records that aren't in the ledger yet.
   loans_.allow();
   if (is_reclaimed)
     reclaim_.on_pacer_answer(turn);
@@ -65,19 +66,21 @@ void TrainingRun::on_roster_applied(Turn& turn, const RosterApplied& applied) {
   loans_.lend(turn);
   quorum_.check(turn);
   invitations_.invite_all(turn);
-  // A client asked for the stop when the chief couldn't carry it out yet, or asked the former chief.
+  // A client has stopped the job while the chief waited for the pacer's answer, or before the chief was restarted. The
+  // chief tells the workers now.
   if (condition_.is_stopping() && stage_.is(Stage::kTrain) && !stage_.deadline()) return ending_.end_steps(turn);
   check_end(turn);
 }
 
 void TrainingRun::on_worker_finished(Turn& turn, const Member& from, const WorkerFinished& finished) {
   worker_figures_.note_steps(from, finished.steps);
-  // The worker leaves before its part is done. The others or its successor go on with it.
+  // The worker leaves before its work is done. The other workers, or the next process of its task, do the rest.
   if (workers_.was_told_to_stop(from) && !condition_.is_stopping()) return workers_.note_stopped(from);
   if (!workers_.finish(from)) return;
   loans_.forget(from);
   check_end(turn);
-  // In a synchronous job that is being stopped, the others may be within a step that this worker won't take part in.
+  // In sync, other workers of a job that is being stopped may be within a step that this worker won't take part in. A
+  // roster without this worker lets them finish the step.
   if (stage_.is(Stage::kTrain) && condition_.is_stopping() && setup_.is_sync() && !workers_.unfinished().empty()) {
     std::vector<Member> others = workers_.roster().members;
     std::erase(others, from);
@@ -89,7 +92,7 @@ void TrainingRun::check_end(Turn& turn) {
   if (!stage_.is(Stage::kTrain) || !workers_.unfinished().empty()) return;
   if (condition_.is_stopping()) return ending_.on_all_finished(turn);
   const bool has_leases = setup_.config().data.sharding == Sharding::kLease;
-  // Work that a lost worker left needs another worker.
+  // If a lost worker left work, training doesn't end, because another worker has to do this work.
   if (has_leases ? loans_.is_complete() : (progress_.report().finished || workers_.has_living()))
     ending_.on_all_finished(turn);
 }

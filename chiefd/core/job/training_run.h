@@ -1,4 +1,4 @@
-// A job while it trains: handles the reports of its pacer and workers, and detects the end of training.
+// Handles a job while it trains: the reports of its pacer and workers, and the end of training.
 #pragma once
 
 #include "chiefd/core/job/turn.h"
@@ -34,9 +34,9 @@ class TrainingRun {
   void on_roster_applied(Turn& turn, const RosterApplied& applied);
   void on_worker_finished(Turn& turn, const Member& from, const WorkerFinished& finished);
 
-  // Ends the training if all workers have finished, or none is left and no work is left.
+  // Ends the training if all workers have finished, or if neither a worker nor any work is left.
   void check_end(Turn& turn);
-  // A worker is evaluating: the others may wait for it.
+  // True if a worker is evaluating. The other workers may wait for it.
   bool is_evaluating(const Tasks& tasks) const;
 
  private:

@@ -1,4 +1,5 @@
-// The context of one step of the core: the time, the tasks, and the list that actions go to. Lives for that step.
+// The context of one step of the core: the time, the tasks, and the list that takes the actions. It lives as long as
+// this step.
 #pragma once
 
 #include <optional>
@@ -23,7 +24,7 @@ struct Turn {
     actions.push_back(Persist{next_ticket(), std::move(record)});
     return last_ticket;
   }
-  // A task without a connection is sent nothing: see Tasks::send().
+  // Sends nothing to a task without a connection. See Tasks::send().
   void send(TaskId task, ToTask message) { tasks.send(Send{task, std::move(message)}, actions); }
   void send_to(const std::vector<Member>& members, const ToTask& message) {
     for (const Member& member : members) send(member.task, message);

@@ -1,5 +1,5 @@
-// When members of a job last made progress with long work, such as a restore or reading a data set (Heartbeat::work).
-// Limits for such work count from then. Queries only.
+// Says when members of a job last made progress with long work, such as a restore or reading a data set
+// (Heartbeat::work). The time limits for such work start from then. Changes nothing.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class WorkClock {
  public:
   explicit WorkClock(const JobParts& parts);
 
-  // Instant(): no progress was seen.
+  // When the member last made progress. Instant() if the chief has seen no progress.
   Instant worked_at(const Tasks& tasks, const Member& member) const;
   // The newest worked_at() of the members.
   template <typename Members>

@@ -1,4 +1,4 @@
-// What workers report about their own steps, for the status.
+// Stores the figures that workers report about their own steps, for the status.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace disttrain::chiefd {
 class WorkerFigures {
  public:
   void note_steps(const Member& worker, std::uint64_t steps) { steps_[worker] = steps; }
-  // The phase times at the end of warm-up; later calls change nothing.
+  // Notes the phase times at the end of warm-up. Later calls change nothing.
   void end_warmup(const Member& worker, const PhaseTimes& times) { warmup_times_.try_emplace(worker, times); }
   void forget(const Member& worker);
 
-  // As the worker last reported; 0 before the first report.
+  // The worker's own steps, as it last reported. 0 before the first report.
   std::uint64_t steps_of(const Member& worker) const;
-  // The part of the worker's phase times since the end of warm-up.
+  // Returns the part of the worker's phase times that was spent since the end of warm-up.
   PhaseTimes measured_times(const Member& worker, PhaseTimes times) const;
 
  private:

@@ -1,5 +1,5 @@
-// How often each worker was lost lately. A worker that is lost more than job.max_restarts times within
-// job.restart_window isn't taken back. Losses count for the task id, whichever process it was.
+// Counts how often each worker was lost lately. A worker that is lost more than job.max_restarts times within
+// job.restart_window isn't taken back. Losses count for the task (for example worker/1), not for one of its processes.
 #pragma once
 
 #include <algorithm>
@@ -18,17 +18,17 @@ class WorkerLosses {
  public:
   explicit WorkerLosses(const JobSetup& setup) : setup_(setup) {}
 
-  // `worker`: the task's name, as in events.
+  // `worker` is the name of the task, as in events: "worker/1".
   void note_lost(const std::string& worker, Instant at) { lost_[worker].note(at, window()); }
-  // The worker was removed for a broken link. This counts for must_wait(), not for job.max_restarts.
+  // The worker was removed because of a broken link. This counts for must_wait(), but not for job.max_restarts.
   void note_unlinked(TaskId worker, Instant at) { unlinked_[worker].note(at, window()); }
 
   std::size_t losses_of(TaskId worker, Instant now) const;
   bool is_too_often(TaskId worker, Instant now) const {
     return losses_of(worker, now) > setup_.config().job.max_restarts;
   }
-  // True: the worker, connected since `joined`, isn't taken back yet. It doesn't wait after its first loss, and longer
-  // after each further one.
+  // True if the worker, which is connected since `joined`, must wait before it is taken back. It doesn't have to wait
+  // after its first loss. After each further loss it waits longer.
   bool must_wait(TaskId worker, Instant joined, Instant now) const;
 
  private:

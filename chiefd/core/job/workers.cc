@@ -55,7 +55,7 @@ void Workers::drop_generation() {
   told_to_stop_.clear();
   stopped_.clear();
   lost_clocks_.clear();
-  // A worker that was silent and is back may be in the next generation.
+  // A worker that was lost in this generation, for example because it was silent, may be in the next generation.
   lost_.clear();
 }
 

@@ -1,9 +1,10 @@
-// The workers of a job's generation: which are in the roster, lost or finished. Pure bookkeeping; membership.h decides
-// which worker joins and which is lost.
+// The workers of a job's generation: which are in the roster, lost or finished. This class decides nothing:
+// membership.h decides which worker joins and which is lost. An example:
 //
-//   roster: worker/0, worker/1, worker/2      all() the same, all unfinished
-//   worker/1 is lost                          it is in lost(), and the next roster is without it
-//   worker/1 comes back as another process    in the roster at once; in joining() until its channels are open
+//   1. The roster is worker/0, worker/1, worker/2. all() has the same workers, and all of them are unfinished.
+//   2. worker/1 is lost. It is in lost(), and the next roster is without it.
+//   3. worker/1 comes back as another process. It is in the next roster at once, and it is in joining() until its
+//      channels are open.
 #pragma once
 
 #include <map>
@@ -22,59 +23,60 @@ class Workers {
   // ---- the roster
   const Roster& roster() const { return roster_; }
   bool is_in_roster(const Member& member) const;
-  // The workers of the roster that aren't lost, by rank.
+  // The workers of the roster that aren't lost, in the order of their ranks.
   std::vector<Member> living() const;
   bool has_living() const;
-  // Chooses the roster of the next generation, version 1.
+  // Sets the roster of the next generation. Its version is 1.
   void choose(std::vector<Member> members);
   void choose_members(std::vector<Member> members) { roster_.members = std::move(members); }
-  // Makes the next version of the roster.
+  // Sets the members of the roster and raises its version.
   const Roster& change(std::vector<Member> members);
-  // The worker of each rank, if a lost worker's rank waits for it (job.on_worker_loss = "wait"). Else empty.
+  // The task of each rank, if the rank of a lost worker waits for its task to come back (job.on_worker_loss = "wait").
+  // Otherwise empty.
   const std::vector<TaskId>& ranks() const { return ranks_; }
   void fix_ranks(const std::vector<Member>& members);
 
   // ---- the generation
-  // All workers that were in a roster of this generation, lost ones included.
+  // All workers that were in a roster of this generation, including lost ones.
   const std::vector<Member>& all() const { return all_; }
   bool is_taking_part(const Member& member) const;  // in all(), and not lost
-  // Makes the chosen roster the generation's.
+  // Sets all() to the workers of the chosen roster.
   void use_roster() { all_ = roster_.members; }
   void begin_generation();
   void begin_training();
   void drop_generation();
-  // Takes over the roster that a former chief left.
+  // Takes over the roster from the journal after a restart of the chief.
   void take_up(const Roster& roster);
 
-  // ---- each one
+  // ---- single workers
   const std::set<Member>& unfinished() const { return unfinished_; }
   bool is_unfinished(const Member& member) const { return unfinished_.count(member) != 0; }
-  // False: the worker had finished before.
+  // Notes that the worker has finished. Returns false if it had finished before.
   bool finish(const Member& member) { return unfinished_.erase(member) > 0; }
 
   const std::set<Member>& lost() const { return lost_; }
   bool is_lost(const Member& member) const { return lost_.count(member) != 0; }
-  // Marks the worker as lost; its part stays unfinished.
+  // Marks the worker as lost. It stays unfinished, because its work isn't done.
   void mark_lost(const Member& member) { lost_.insert(member); }
-  // The worker is lost, and neither joins nor leaves any more. True: it had finished.
+  // Notes that the worker is lost, so that it neither joins nor leaves any more. Returns true if it had finished.
   bool lose(const Member& member);
-  // The own steps that a lost worker had done, as shards reported.
+  // The number of own steps that each lost worker had done, as the shards reported.
   const std::map<TaskId, Step>& lost_clocks() const { return lost_clocks_; }
   void note_lost_clock(TaskId worker, Step clock);
-  // The earlier lost incarnations of this worker's task. The chief won't hear of them again.
+  // The earlier lost incarnations of this worker's task. The chief will never hear from them again.
   std::vector<Member> predecessors_of(const Member& worker) const;
   void forget(const Member& member);
 
-  // The workers that are in the roster but haven't opened their channels yet, and since when.
+  // The workers that are in the roster but haven't opened their channels yet, each with the time when it joined.
   const std::map<Member, Instant>& joining() const { return joining_; }
   bool is_joining(const Member& member) const { return joining_.count(member) != 0; }
   void join(const Member& member, Instant now);
   void join_again(const Member& member, Instant now) { joining_[member] = now; }
-  // True: the worker was joining.
+  // Notes that the worker has opened its channels. Returns true if it was joining.
   bool has_joined(const Member& member) { return joining_.erase(member) > 0; }
   void postpone_joins(Duration by);
 
-  // The worker is told to stop, because it leaves. True: it wasn't told before.
+  // Notes that the worker is told to stop, because it leaves. Returns true if it wasn't told before.
   bool tell_to_stop(const Member& member) { return told_to_stop_.insert(member).second; }
   bool was_told_to_stop(const Member& member) const { return told_to_stop_.count(member) != 0; }
   void note_stopped(const Member& member) { stopped_.insert(member); }
