@@ -15,9 +15,10 @@
 namespace disttrain::chiefd {
 namespace {
 
-// A task's largest message is a description of the model.
+// The largest message of a task describes the job's model.
 constexpr std::uint64_t kMaxTaskBlob = wire::kMaxBlobBytes;
-// A task with more queued bytes isn't reading, and is dropped.
+// The most bytes that may be queued for one task. Beyond this limit the chief drops the task's connection, because the
+// task doesn't read its messages.
 constexpr std::size_t kMaxQueuedToTask = std::size_t{192} << 20;
 
 std::map<JobId, RecoveredJob> recovered_jobs(const JournalState& journal) {
@@ -56,8 +57,8 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
                               .on_put_off =
                                   [this](const Error& error) {
                                     log_.warn(
-                                        "the journal can't be compacted, and goes on in its old file; the "
-                                        "next try comes after 1 MiB more: " +
+                                        "the chief couldn't rewrite its journal to a smaller file, and keeps "
+                                        "appending to the current file; it retries after another 1 MiB of records: " +
                                         error.message);
                                   }});
   folders_ = std::make_unique<FolderKeeper>([this, alive = std::weak_ptr<bool>(is_alive_)](FolderDone done) {
@@ -88,7 +89,7 @@ Chief::~Chief() {
 }
 
 std::string Chief::waits_for() const {
-  return listener_ ? "" : "its journal to store the new term";
+  return listener_ ? "" : "the first write to the chief's journal (its new term)";
 }
 
 void Chief::collect(metrics::Page& page) const {
@@ -103,7 +104,7 @@ void Chief::carry_out(Actions actions) {
   for (const Action& action : actions) std::visit([this](const auto& a) { act(a); }, action);
 }
 
-// Ticks come every half heartbeat interval; the core measures its own lateness by them.
+// Runs every half heartbeat interval. From a late tick the core concludes that the chief itself was stopped or slow.
 void Chief::on_tick() {
   step(Tick{});
   const Instant now = daemon::now();
@@ -132,9 +133,9 @@ void Chief::look_at_curves() {
   const Instant now = daemon::now();
   const std::int64_t wall = daemon::wall_nanoseconds();
   const std::optional<JobId> job = cluster_->current_or_last();
-  // The curves of a job that ended under an earlier chief are complete.
+  // Skip a job that ended before this chief started, because this chief has no points of that job's curves.
   if (!job || (curves_.job() != job && cluster_->has_ended(*job))) return;
-  // The last look at the job before, to see how it ended.
+  // The current job has changed. Look at the previous job for the last time, so that its curves reach its end.
   if (const auto last = curves_.job(); last && last != job && cluster_->find(std::to_string(last->value)) == last)
     curves_.look(now, wall, cluster_->status(*last, now));
   curves_.look(now, wall, cluster_->status(*job, now));
@@ -145,8 +146,8 @@ void Chief::change(const ClusterConfig& cluster) {
   config_ = cluster;
   if (!is_other_timeout) return;
   log_.info(
-      "heartbeat.timeout has changed: tasks get it with the answers to their heartbeats; between each other, the "
-      "tasks of a running job keep the old one");
+      "heartbeat.timeout has changed: each task gets the new timeout with the answer to its next heartbeat; the tasks "
+      "of a running job keep the old timeout for the connections between them");
   step(Reconfigured{cluster.heartbeat.timeout});
 }
 
@@ -154,7 +155,7 @@ daemon::ServiceState Chief::state() const {
   daemon::ServiceState state;
   state.is_ready = listener_ != nullptr;
   if (!state.is_ready) {
-    state.status = "is writing its term to the journal";
+    state.status = "the chief is writing its new term to its journal";
     return state;
   }
   const Instant now = daemon::now();
@@ -162,7 +163,7 @@ daemon::ServiceState Chief::state() const {
   const std::vector<TaskStatus> tasks = cluster_->tasks(now);
   for (const TaskStatus& task : tasks)
     there += task.state == TaskState::kReady || task.state == TaskState::kRunning ? 1 : 0;
-  state.status = std::to_string(there) + " of " + std::to_string(tasks.size()) + " tasks are there";
+  state.status = std::to_string(there) + " of " + std::to_string(tasks.size()) + " tasks are up";
   const std::optional<JobId> id = cluster_->current_or_last();
   if (!id) return state;
   const JobStatus job = cluster_->status(*id, now);
@@ -186,16 +187,19 @@ void Chief::take_own_lines() {
 std::optional<Refused> Chief::refusal_of(const Hello& hello) const {
   if (hello.oldest_version > kProtocolVersion || hello.newest_version < kProtocolVersion)
     return Refused{ErrorCode::kConfig, "the peer speaks protocol versions " + std::to_string(hello.oldest_version) +
-                                           " to " + std::to_string(hello.newest_version) + ", the chief speaks " +
-                                           std::to_string(kProtocolVersion) + ": install the same version everywhere"};
+                                           " to " + std::to_string(hello.newest_version) +
+                                           ", but the chief speaks version " + std::to_string(kProtocolVersion) +
+                                           ": install the same version of disttrain everywhere"};
   const bool is_task = std::holds_alternative<TaskHello>(hello.who);
   const bool is_client = std::holds_alternative<ClientHello>(hello.who);
-  // A client with --chief HOST:PORT doesn't know the cluster's name.
+  // A client that was started with --chief HOST:PORT doesn't know the cluster's name, and sends an empty name.
   if (hello.cluster != config_.name && !(is_client && hello.cluster.empty()))
-    return Refused{ErrorCode::kConfig, "this is the chief of cluster \"" + config_.name + "\", the peer belongs to \"" +
-                                           hello.cluster + "\": give it the right cluster file"};
+    return Refused{ErrorCode::kConfig, "this is the chief of cluster \"" + config_.name +
+                                           "\", but the peer belongs to cluster \"" + hello.cluster +
+                                           "\": give the peer the right cluster file"};
   if (!is_task && !is_client)
-    return Refused{ErrorCode::kConfig, "this is a chief, which has no shards: check the addresses in the cluster file"};
+    return Refused{ErrorCode::kConfig,
+                   "the peer asked for a shard, but this is a chief: check the addresses in the cluster file"};
   return std::nullopt;
 }
 
@@ -260,7 +264,8 @@ void Chief::join_task(transport::Arrival& arrival, const Hello& hello) {
   joining_ = nullptr;
 }
 
-// Closes the peer now, and destroys it once none of its handlers runs any more.
+// Closes the peer's connection now. Destroys the peer in a later turn of the loop, because one of the peer's own
+// handlers may have called this.
 void Chief::drop(PeerId id) {
   auto peer = peers_.extract(id);
   if (peer.empty()) return;
@@ -312,7 +317,7 @@ void Chief::take(Peer& peer, const wire::ControlMessage& message) {
       },
       message);
   if (outcome_ == metrics::RpcCode::kError)
-    log_.warn(to_string(from.task) + " sent a message that isn't for a chief: " + wire::name_of(message));
+    log_.warn(to_string(from.task) + " sent a message that a chief doesn't accept: " + wire::name_of(message));
 }
 
 // ---- what the core decides
@@ -327,13 +332,13 @@ Status Chief::listen() {
   return {};
 }
 
-// Blocking is safe here: nobody is connected yet.
+// Blocking is safe here, because no peer is connected yet.
 void Chief::act(const Listen&) {
   if (Status listens = daemon::try_patiently([this] { return listen(); }); !listens) return on_failed_(listens.error());
   log_.write(
       daemon::Level::kInfo,
       daemon::banner(config_, TaskId{Role::kChief, 0}, listener_->address(), transport_.name(), metrics_address_) +
-          "; term " + std::to_string(cluster_->term().value) + ", expects " + std::to_string(config_.ps.size()) +
+          "; term " + std::to_string(cluster_->term().value) + ", waits for " + std::to_string(config_.ps.size()) +
           " ps and " + std::to_string(config_.workers.size()) + " workers",
       {.kind = "chief_started"});
   if (on_listening_) on_listening_(listener_->address());
@@ -373,7 +378,7 @@ void Chief::act(const Send& action) {
   const Member member = *peer.member;
   drop(peer.id());
   asio::post(loop_, [this, member, alive = std::weak_ptr<bool>(is_alive_)] {
-    // The task may have said hello again meanwhile.
+    // The task may have connected again before this call runs. Then its connection isn't lost.
     if (!alive.expired() && task_peers_.count(member.task) == 0)
       step(ConnectionLost{member, "it doesn't read its messages"});
   });
@@ -423,7 +428,7 @@ void Chief::act(const AnswerClient& action) {
 void Chief::act(const JobEnded& action) {
   take_own_lines();
   look_at_curves();
-  // A line logged before the end may arrive a little after it: 1 s.
+  // Add 1 s to the job's end, because a line that a task logged before the end may have a slightly later time.
   spans_[action.job].end = daemon::wall_nanoseconds() + 1'000'000'000;
   while (spans_.size() > kMaxEndedJobs) spans_.erase(spans_.begin());
   std::vector<PeerId> clients;

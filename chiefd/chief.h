@@ -1,9 +1,11 @@
-// The chief's shell: it reports what happens (connections, messages, time, the disk) to the core and carries out what
-// the core decides. The shell itself only decides who may talk to it.
+// The chief's shell. It turns connections, messages, ticks of the clock and finished disk work into events for the
+// core, and carries out the core's actions. The shell itself decides only two things: whether a hello has the right
+// protocol version and cluster name, and which clients (command lines) may stay connected.
 //
-// One loop owns all of it. Other threads write the journal, read job files, work on checkpoint folders and write event
-// files. Bounded: connections, queued bytes of each (a peer that doesn't read is dropped), waiting clients, jobs to be
-// read, log lines.
+// One event loop owns the state of this class. Other threads write the journal, read job files, work on checkpoint
+// folders and write TensorBoard's event files. The chief limits the number of connections, the queued bytes of each
+// connection (it drops a peer that doesn't read), the clients that wait for a job's end, the submitted jobs that wait
+// to be read, and the log lines that it keeps.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -41,27 +43,29 @@ class Chief {
  public:
   struct Setup {
     ClusterConfig cluster;
-    std::string listen_address;     // as in the cluster file, or a socket that was passed
-    std::string metrics_address{};  // where the chief serves metrics; "" = nowhere
+    // The address in the cluster file, or the socket that systemd has opened for the chief ("fd:3").
+    std::string listen_address;
+    // The address of the chief's /metrics page. "": the chief serves none.
+    std::string metrics_address{};
     JournalFile::Opened journal;
     std::uint64_t seed = 0;     // random
     Incarnation incarnation{};  // of this process
-    // Called once the chief listens, with its address.
+    // Called with the chief's address as soon as the chief listens.
     std::function<void(const std::string&)> on_listening;
-    // Called when the chief can't go on: port in use, disk full.
+    // Called when the chief can't go on, for example because its port is in use or its disk has failed.
     std::function<void(const Error&)> on_failed;
   };
-  // The loop, the transport and the log outlive the chief. Starts at once.
+  // The loop, the transport and the log must outlive the chief. The constructor starts the chief.
   Chief(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, Setup setup);
   ~Chief();
 
   // For systemd.
   daemon::ServiceState state() const;
-  // The text of status.json, for the status page.
+  // The text of status.json, which the status page loads.
   std::string page_json() const;
-  // Takes the parts of a new cluster file that may change while the chief runs.
+  // Applies a changed cluster file. Only the settings that may change while the chief runs take effect.
   void change(const ClusterConfig& cluster);
-  // Why the chief isn't ready; "": its journal is open and it listens.
+  // What the chief waits for before it is ready. "": the chief is ready, because it listens.
   std::string waits_for() const;
   void collect(metrics::Page& page) const;
 
@@ -118,7 +122,7 @@ class Chief {
   void act(const JobEnded& action);
   void act(const Note& action);
 
-  // In chief_clients.cc: which command lines are admitted, and their requests.
+  // These functions are in chief_clients.cc. They admit clients (command lines) and answer their requests.
   void admit_client(transport::Arrival& arrival, const ClientHello& hello);
   void answer(PeerId client, const wire::ControlMessage& message);
   void look_at_clients(Instant now);
@@ -147,7 +151,8 @@ class Chief {
   const std::string metrics_address_;
   const std::function<void(const std::string&)> on_listening_;
   const std::function<void(const Error&)> on_failed_;
-  const std::shared_ptr<bool> is_alive_;  // shared with what other threads and dials post to the loop
+  // Calls that were posted to the loop hold a weak pointer to this flag, and do nothing once the chief is destroyed.
+  const std::shared_ptr<bool> is_alive_;
 
   ClusterConfig config_;
   std::unique_ptr<Cluster> cluster_;
@@ -158,14 +163,20 @@ class Chief {
   asio::steady_timer timer_;
   std::map<PeerId, std::unique_ptr<Peer>> peers_;
   std::map<TaskId, PeerId> task_peers_;
-  std::map<TaskId, std::unique_ptr<TaskProbe>> probes_;  // running, the newest of each task
+  std::map<TaskId, std::unique_ptr<TaskProbe>> probes_;  // the newest running probe of each task
   PeerId last_peer_;
-  Peer* joining_ = nullptr;  // while TaskJoined is being stepped
+  // The peer whose hello the core is handling (TaskJoined). Null at all other times.
+  Peer* joining_ = nullptr;
   std::uint64_t joining_hash_ = 0;
-  PeerId speaker_;                           // whose message is being handled
-  std::optional<metrics::RpcCode> outcome_;  // of the message that is being handled; none: the answer comes later
-  metrics::RpcCode hello_outcome_ = metrics::RpcCode::kOk;  // of the hello that is being answered
-  Instant next_look_;                                       // when the job's use of its time is sampled next
+  // The peer whose message the chief is handling now.
+  PeerId speaker_;
+  // The outcome of the message that the chief is handling now, for the metrics. None: the chief answers the message
+  // later.
+  std::optional<metrics::RpcCode> outcome_;
+  // The outcome of the hello that the chief is answering now, for the metrics.
+  metrics::RpcCode hello_outcome_ = metrics::RpcCode::kOk;
+  // When the chief next measures how the job uses its time (core/goodput.h).
+  Instant next_look_;
   ClientAdmission admission_;
   std::unique_ptr<JobReader> reader_;
   std::vector<Waiter> waiters_;
@@ -174,7 +185,8 @@ class Chief {
   std::deque<EventRecord> events_;  // the newest kMaxEvents
   LogStore logs_;
   Curves curves_;
-  std::map<JobId, Span> spans_;  // each job's time by the wall clock, to select its log lines
+  // The begin and end of each job by the wall clock. `logs` uses these to select the log lines of a job.
+  std::map<JobId, Span> spans_;
 };
 
 }  // namespace disttrain::chiefd

@@ -1,4 +1,4 @@
-// Answers the requests of command lines. See chief.h.
+// The part of Chief that admits clients (command lines) and answers their requests. See chief.h.
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,21 +13,25 @@
 namespace disttrain::chiefd {
 namespace {
 
-// A client's largest message holds a job file.
+// The largest message of a client holds a job file.
 constexpr std::uint64_t kMaxClientBlob = kMaxJobTomlBytes + 4096;
-// A client with more queued bytes isn't reading, and is dropped.
+// The most bytes that may be queued for one client. Beyond this limit the chief drops the client, because the client
+// doesn't read its answers.
 constexpr std::size_t kMaxQueuedToClient = std::size_t{80} << 20;
-// Limit for all clients together; beyond it the client with the most queued bytes is dropped.
+// The most queued bytes of all clients together. Beyond this limit the chief drops the client with the most queued
+// bytes.
 constexpr std::size_t kMaxQueuedToClients = std::size_t{256} << 20;
-// A client that sends a request with more than kMaxUnread unread bytes is dropped, and so is one that has read nothing
-// for kMaxUnreadTime.
+// The chief drops a client that sends a request while more than kMaxUnread bytes of earlier answers are still queued.
+// It also drops a client that has queued bytes and has read none of them for kMaxUnreadTime.
 constexpr std::size_t kMaxUnread = std::size_t{1} << 20;
 constexpr Duration kMaxUnreadTime = std::chrono::seconds(10);
 constexpr std::size_t kMaxWaiters = 1024;
-// A client that wants to wait longer has to ask again.
+// The longest time that the chief lets a client wait for a job's end. It then answers with the current status, and the
+// client may ask again.
 constexpr Duration kLongestWait = std::chrono::hours(1);
 
-// A client of this host may also come from the address that the chief listens on.
+// A client runs on the chief's host if it connects from a loopback address, or from the address on which the chief
+// listens.
 bool is_of_this_host(const std::string& peer, const std::string& own) {
   const std::string host = peer.substr(0, peer.rfind(':'));
   return host.starts_with("127.") || host == "[::1]" || host.starts_with("[::ffff:127.") ||
@@ -54,12 +58,12 @@ void Chief::admit_client(transport::Arrival& arrival, const ClientHello& hello) 
   const ClientAdmission::Verdict verdict =
       admission_.find_place(is_local, daemon::now(), [this](PeerId id) { return use_of(id); });
   if (!verdict.is_free)
-    return refuse(arrival, Refused{ErrorCode::kTemporary, "the chief has " + std::to_string(kMaxClients) +
-                                                              " clients already: try again later"});
+    return refuse(arrival, Refused{ErrorCode::kTemporary, "the chief already serves " + std::to_string(kMaxClients) +
+                                                              " clients, the most that it allows: try again later"});
   if (verdict.leaves) {
-    answer(*verdict.leaves,
-           Refused{ErrorCode::kTemporary, "the chief has " + std::to_string(kMaxClients) +
-                                              " clients, and gave this place to another: try again later"});
+    answer(*verdict.leaves, Refused{ErrorCode::kTemporary,
+                                    "the chief has dropped this client to make room for another, because it serves " +
+                                        std::to_string(kMaxClients) + " clients at most: try again later"});
     drop(*verdict.leaves);
   }
   Peer& peer = adopt(arrival, kMaxClientBlob);
@@ -80,7 +84,7 @@ void Chief::answer(PeerId client, const wire::ControlMessage& message) {
   if (peer.queued_bytes() != 0) bound_queues();
 }
 
-// Drops the client with the most queued bytes if all together have too many.
+// If all clients together have too many queued bytes, drops the client with the most.
 void Chief::bound_queues() {
   std::size_t total = 0;
   const Peer* worst = nullptr;
@@ -92,7 +96,7 @@ void Chief::bound_queues() {
   if (total > kMaxQueuedToClients) drop(worst->id());
 }
 
-// Whether the client has read nothing for too long.
+// Whether the chief must drop this client because it has queued bytes and has read none of them for kMaxUnreadTime.
 bool Chief::drops_for_unread(PeerId client, Instant now) {
   Peer& peer = *peers_.at(client);
   const std::size_t queued = peer.queued_bytes();
@@ -112,7 +116,8 @@ void Chief::look_at_clients(Instant now) {
 
 void Chief::on_request(Peer& client, const wire::ControlMessage& message) {
   if (client.queued_bytes() > kMaxUnread) return drop(client.id());
-  // One request per turn of the loop, so that a client that asks without end delays neither tasks nor other clients.
+  // The chief takes one request of a client per turn of the loop. So a client that sends requests without pause delays
+  // neither the tasks nor other clients.
   client.pause();
   asio::post(loop_, [this, id = client.id(), alive = std::weak_ptr<bool>(is_alive_)] {
     if (alive.expired()) return;
@@ -139,9 +144,9 @@ void Chief::submit(Peer& client, const SubmitJob& request) {
     });
   };
   if (!reader_->give(request.job_toml, done))
-    return answer(client.id(),
-                  Refused{ErrorCode::kTemporary,
-                          std::to_string(kMaxJobsToRead) + " submitted jobs are waiting to be read: try again later"});
+    return answer(client.id(), Refused{ErrorCode::kTemporary,
+                                       std::to_string(kMaxJobsToRead) +
+                                           " submitted jobs already wait for the chief to read them: try again later"});
   outcome_.reset();
 }
 
@@ -173,7 +178,7 @@ void Chief::give_status(Peer& client, const StatusRequest& request) {
   if (waiters_.size() >= kMaxWaiters)
     return answer(client.id(),
                   Refused{ErrorCode::kTemporary,
-                          std::to_string(kMaxWaiters) + " clients wait for the end of a job already: try again later"});
+                          std::to_string(kMaxWaiters) + " clients already wait for the end of a job: try again later"});
   waiters_.push_back(Waiter{client.id(), *job, daemon::now() + std::min(request.wait_for_end, kLongestWait)});
 }
 
@@ -199,7 +204,7 @@ void Chief::give_logs(Peer& client, const LogsRequest& request) {
     }
   }
   answer(client.id(), LogLines{logs_.find(filter), 0});
-  // One stream per client: a second request replaces the first.
+  // A client has at most one stream of log lines, so a second request replaces the first.
   std::erase_if(followers_, [&client](const Follower& follower) { return follower.client == client.id(); });
   if (request.follow && peers_.count(client.id()) != 0) followers_.push_back(Follower{client.id(), filter});
 }
@@ -254,10 +259,11 @@ nlohmann::json Chief::status_of(std::optional<JobId> job) const {
 
 namespace {
 
-// Beyond this the tasks of older jobs are left out, so that the answer fits into one message.
+// The most bytes of a status of all jobs. Once the answer would be longer, older jobs appear without their tasks, so
+// that the answer fits into one message.
 constexpr std::size_t kMaxAllStatusBytes = std::size_t{32} << 20;
 
-// Reasons and log lines may hold any bytes; JSON holds UTF-8.
+// Replaces bytes that aren't UTF-8: reasons and log lines may hold any bytes, but JSON allows only UTF-8.
 std::string as_text(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

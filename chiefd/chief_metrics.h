@@ -1,5 +1,5 @@
-// The chief's metrics for Prometheus: the core's status, read at each scrape, and what only the shell counts. Belongs
-// to the loop.
+// The chief's metrics for Prometheus. Each scrape reads the core's status and adds the figures that the shell counts,
+// such as requests by kind. Only the chief's loop may use this class.
 #pragma once
 
 #include <map>
@@ -17,16 +17,18 @@ namespace disttrain::chiefd {
 
 class ChiefMetrics {
  public:
-  // Both outlive this.
+  // `config` and `cluster` must outlive this object.
   ChiefMetrics(const ClusterConfig& config, const Cluster& cluster);
 
-  // Samples what the job's time is used for. Call this once per heartbeat interval.
+  // Adds the time since the previous call to the uses of the job's time (goodput.h). Call this once per heartbeat
+  // interval.
   void look(Instant now);
-  // A task joined, and its hello said this hash of its cluster file.
+  // Notes the hash of the task's cluster file, which the task has sent with its hello.
   void joined(TaskId task, std::uint64_t cluster_hash) { hashes_[task] = cluster_hash; }
-  // Counts jobs by their end. It is told of each event, because a next job may start between two scrapes.
+  // Counts ended jobs by their final state. Call this for each event, because a job may end, and the next one start,
+  // between two scrapes.
   void hear(const EventRecord& event);
-  // `name`: "Hello", or the message's wire::name_of().
+  // The figures of one kind of request. `name` is "Hello", or the name of the message (wire::name_of()).
   metrics::RpcFigures& requests(const std::string& name) { return requests_.of(name); }
 
   void collect(Instant now, std::int64_t wall_nanoseconds, metrics::Page& page) const;
@@ -40,8 +42,8 @@ class ChiefMetrics {
   const Cluster& cluster_;
   std::map<TaskId, std::uint64_t> hashes_;
   metrics::RpcBook requests_;
-  std::map<std::string, std::uint64_t> ended_;  // jobs, by their last state
-  std::optional<JobId> job_;                    // the job that goodput_ belongs to
+  std::map<std::string, std::uint64_t> ended_;  // the number of ended jobs, by final state
+  std::optional<JobId> job_;                    // the job whose time goodput_ measures
   Goodput goodput_;
 };
 

@@ -5,7 +5,6 @@
 
 namespace disttrain::chiefd {
 
-// The client that has had this use for longest.
 std::optional<PeerId> ClientAdmission::longest(Use use, bool is_local, Instant latest, const UseOf& use_of) const {
   std::optional<PeerId> found;
   for (const auto& [id, client] : clients_)

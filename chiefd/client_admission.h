@@ -1,13 +1,18 @@
-// Decides which command lines may stay connected. Pure.
+// Decides which clients (command lines) may stay connected to the chief. Does no I/O.
 //
-// Where all places are taken, one client makes room for a new one. Candidates are tried in this order; among equals a
-// client of another host, and the one whose last request or answer is longest ago:
-// 1. A client that has asked nothing for 2 s (kMinClientIdle).
-// 2. A client that follows log lines or waits for a job's end: it may stay for hours.
-// 3. A client that has only just come, or was just answered.
-// A client that waits for an answer keeps its place, and one of this host gives its place only to another of this host.
-// Where no candidate is left, the new client is refused. The last 16 places (kLocalClients) are for clients of this
-// host, so that an operator always gets in. A client that asks nothing for 1 min has to leave anyway.
+// The chief serves at most 256 clients (kMaxClients). The last 16 places (kLocalClients) are for clients of the chief's
+// own host, so that an operator can always connect: for a client of another host the chief is full at 240 clients.
+//
+// If the chief is full for a new client, it drops another client to make room. It tries these groups in turn:
+// 1. Clients that have been idle for 2 s (kMinClientIdle). A client is idle if it waits for nothing and follows
+// nothing.
+// 2. Clients that follow log lines or events, or wait for a job's end. Such a client may stay for hours.
+// 3. Clients that have been idle for less than 2 s.
+// Within a group it first tries clients of other hosts, and of these the client with the oldest request or answer.
+//
+// The chief never drops a client that waits for an answer. It drops a client of its own host only for another client of
+// its own host. If it finds no client to drop, it refuses the new client. The chief also drops every client that has
+// been idle for 1 min (kMaxClientIdle).
 #pragma once
 
 #include <cstddef>
@@ -24,19 +29,20 @@ namespace disttrain::chiefd {
 inline constexpr std::size_t kMaxClients = 256;
 inline constexpr std::size_t kLocalClients = 16;  // of these
 inline constexpr Duration kMaxClientIdle = std::chrono::minutes(1);
-inline constexpr Duration kMinClientIdle =
-    std::chrono::seconds(2);  // a pause between two requests, or before the first, may be this long
+// A client may pause this long before its first request, and between two requests, before the chief drops it for
+// another.
+inline constexpr Duration kMinClientIdle = std::chrono::seconds(2);
 
 class ClientAdmission {
  public:
   enum class Use {
     kIdle,
-    kStays,  // it follows lines or events, or waits for a job's end
-    kAsks,   // its answer comes within seconds
+    kStays,  // the client follows log lines or events, or waits for a job's end
+    kAsks,   // the client waits for an answer, which it gets within seconds
   };
   using UseOf = std::function<Use(PeerId)>;
 
-  // Finds a place for one more client. `leaves`: the client that has to go for it.
+  // Whether one more client may connect. `leaves`: the client that the chief must drop for it.
   struct Verdict {
     bool is_free = false;
     std::optional<PeerId> leaves;
@@ -45,17 +51,18 @@ class ClientAdmission {
 
   void take(PeerId client, bool is_local, Instant now) { clients_[client] = {is_local, now}; }
   void leave(PeerId client) { clients_.erase(client); }
-  // The client asks, was answered, or was sent a line.
+  // Call this when the client has sent a request, or the chief has sent it an answer, a log line or an event.
   void stir(PeerId client, Instant now);
-  // Clients that have asked nothing for kMaxClientIdle.
+  // The clients that have been idle for kMaxClientIdle. The chief drops them.
   std::vector<PeerId> idle(Instant now, const UseOf& use_of) const;
 
  private:
   struct Client {
     bool is_local = false;
-    Instant stirred;
+    Instant stirred;  // when stir() was last called
   };
-  // Only among those that were stirred no later than `latest`.
+  // Of the clients that have this use, and that run on this host (`is_local`) or on other hosts, the client whose last
+  // stir() is the oldest. Ignores clients whose last stir() is later than `latest`.
   std::optional<PeerId> longest(Use use, bool is_local, Instant latest, const UseOf& use_of) const;
 
   std::map<PeerId, Client> clients_;

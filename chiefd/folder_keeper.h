@@ -14,9 +14,9 @@ namespace disttrain::chiefd {
 
 class FolderKeeper {
  public:
-  // `done` is called on the thread, so it must post to the loop.
+  // The thread calls `done`, so `done` must post to the chief's loop.
   explicit FolderKeeper(std::function<void(FolderDone)> done);
-  // Waits for the operation at hand; drops the others.
+  // Waits until the current operation is done, and drops the operations that haven't begun.
   ~FolderKeeper();
   FolderKeeper(const FolderKeeper&) = delete;
 

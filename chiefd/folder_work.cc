@@ -66,8 +66,9 @@ RestorePoint restore_point(const checkpoint::OpenCheckpoint& open) {
 
 }  // namespace
 
-// Where a checkpoint was committed, a folder that holds none, not even a damaged one, may be a mount point without its
-// file system. The job must not start over because of that, and nothing may be written into the folder.
+// Fails if a checkpoint was committed to this folder, but the folder holds no checkpoint now, not even a damaged one.
+// The folder may then be a mount point whose file system isn't mounted. The job must not start over in it, and the
+// chief must not write into it.
 Status JobFolder::check_mounted(const std::string& folder, const std::string& committed) const {
   if (committed.empty()) return {};
   const auto found = checkpoint::list_checkpoints(files_, folder);
@@ -82,7 +83,7 @@ Status JobFolder::check_mounted(const std::string& folder, const std::string& co
 
 Status JobFolder::mark(std::uint64_t token) const {
   if (Status written = checkpoint::write_token(files_, path_, token); !written) return written;
-  // A commit is only as durable as the folder that holds it.
+  // Make the name of the job's folder durable, because a crash that loses this folder also loses the checkpoints in it.
   return files_.sync_directory(directory_);
 }
 
@@ -133,7 +134,8 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
                                           " has checkpoints, but checkpoint.restore is \"none\": set it to \"newest\" "
                                           "to continue from them, or give the job another name");
   }
-  // A new job fails at once if no checkpoints can be taken. One with checkpoints can still be restored.
+  // A job that has no committed checkpoint yet fails at once if the chief can't write to the folder. A job that has one
+  // goes on, because it can still be restored from that checkpoint.
   if (work.committed.empty()) {
     if (Status marked = mark(work.mark); !marked) return tl::unexpected(marked.error());
     return find(work.mark, work.committed);
@@ -151,7 +153,7 @@ Result<FolderAnswer> JobFolder::carry_out(const FindNewest& work) {
 Result<FolderAnswer> JobFolder::carry_out(const FindInit& work) {
   FolderAnswer answer;
   answer.path = work.path;
-  // Links are followed once, here: a link could change between two shards that read it.
+  // Follow symbolic links here, once for all shards. Otherwise a link could change between the reads of two shards.
   const Result<std::string> path = files_.follow_links(work.path);
   if (path) answer.path = *path;
   auto named = checkpoint::open_named(files_, answer.path);

@@ -1,5 +1,5 @@
-// The chief's work on a job's checkpoint folder, one operation at a time. Has no thread of its own: the shell runs it
-// on one, the simulator inline.
+// The chief's work on a job's checkpoint folder, one operation at a time. This class has no thread of its own: the
+// shell calls it on the thread of FolderKeeper, and the simulator calls it directly.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,12 @@ namespace disttrain::chiefd {
 
 class JobFolder {
  public:
-  // `files` outlives this. `wall_seconds`: Unix time, for manifests.
+  // `files` must outlive this object. `wall_seconds` returns the Unix time, which goes into manifests.
   JobFolder(checkpoint::Files& files, std::int64_t (*wall_seconds)()) : files_(files), wall_seconds_(wall_seconds) {}
 
-  // OpenFolder, FindNewest and SetAside: an answer without `newest` names in `broken` every checkpoint that the folder
-  // has had and that can't be used, even if it was set aside long ago. If `broken` is empty too, there never was a
-  // checkpoint.
+  // OpenFolder, FindNewest and SetAside also look for the newest checkpoint that can be used. If there is none,
+  // `newest` of the answer is empty, and `broken` names checkpoints that the folder has had but that can't be used,
+  // even if they were set aside long ago. If `broken` is empty as well, the folder has never had a checkpoint.
   Result<FolderAnswer> carry_out(const OpenFolder& work);
   Result<FolderAnswer> carry_out(const FindNewest& work);
   Result<FolderAnswer> carry_out(const FindInit& work);
@@ -28,10 +28,11 @@ class JobFolder {
   Result<FolderAnswer> carry_out(const CommitAttempt& work);
 
  private:
-  // Prepares the folder for commits. By `token` in it, the ps tasks recognise the folder as the chief's.
+  // Prepares the folder for commits, and writes `token` into it. A ps that finds this token knows that it sees the same
+  // folder as the chief.
   Status mark(std::uint64_t token) const;
-  // As mark(), but a folder that can only be read is no error: a restore still works, and attempts at checkpoints
-  // report what is wrong. Returns the token that is in the folder.
+  // Like mark(), but a folder that the chief can only read is no error: the job can still be restored from it, and each
+  // attempt to take a checkpoint reports what is wrong. Returns the token that the folder holds.
   Result<std::uint64_t> mark_or_read(std::uint64_t token) const;
   Result<FolderAnswer> find(std::uint64_t mark, const std::string& committed) const;
   Status check_mounted(const std::string& folder, const std::string& committed) const;
@@ -41,8 +42,10 @@ class JobFolder {
   std::string directory_;
   std::string path_;
   std::unique_ptr<checkpoint::InputFile> lock_;
-  std::unique_ptr<checkpoint::InputFile> init_lock_;  // of the checkpoint that checkpoint.init_from names
-  std::set<std::string> damaged_;                     // couldn't be set aside, because the folder can't be written
+  // While this lock is held, retention doesn't remove the checkpoint that checkpoint.init_from names.
+  std::unique_ptr<checkpoint::InputFile> init_lock_;
+  // Damaged checkpoints that the chief couldn't set aside, because it may not write to the folder.
+  std::set<std::string> damaged_;
 };
 
 }  // namespace disttrain::chiefd

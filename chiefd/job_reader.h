@@ -1,5 +1,5 @@
-// The thread that reads the files of submitted jobs. How long that takes is up to whoever wrote the file, and the
-// chief's loop must go on hearing heartbeats.
+// The thread that parses the files of submitted jobs. A file may take long to parse, and meanwhile the chief's loop
+// must go on receiving heartbeats.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -14,17 +14,18 @@
 
 namespace disttrain::chiefd {
 
-// Files that may wait to be read; more are refused.
+// The most files that may wait for the thread. The chief refuses to take more.
 inline constexpr int kMaxJobsToRead = 64;
 
 class JobReader {
  public:
   JobReader();
-  // Finishes the file at hand; drops those that wait.
+  // Finishes the current file, and drops the files that wait.
   ~JobReader();
   JobReader(const JobReader&) = delete;
 
-  // `done` is called on the thread, so it must post to the loop. False: too many files wait already.
+  // The thread calls `done` with the parsed file, so `done` must post to the chief's loop. Returns false if too many
+  // files wait already.
   bool give(std::string job_toml, std::function<void(Result<JobConfig>)> done);
 
  private:

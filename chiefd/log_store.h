@@ -1,5 +1,5 @@
-// The newest log lines of each task. The chief keeps them, so that `logs` and root causes work after a task was killed.
-// Belongs to the loop.
+// The newest log lines of each task. The chief keeps them, so that `disttrain logs` and the root cause of a failed job
+// can show the lines of a task that was killed. Only the chief's loop uses this class.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,15 @@ struct LogFilter {
 
 class LogStore {
  public:
-  // Adds lines of `task`, whatever task they name themselves. Each is cut to kMaxTextBytes.
+  // Adds lines that `task` has sent. Each line is stored under this task, even if the line names another, and its text
+  // is cut to kMaxTextBytes.
   void add(TaskId task, LogLines lines);
 
-  // The newest lines that pass, within both bounds of an answer, ordered by time.
+  // The newest lines that pass the filter, in order of time. At most kMaxAnswerLines lines, with at most
+  // kMaxAnswerBytes of text.
   std::vector<LogLine> find(const LogFilter& filter) const;
 
-  // The task's newest lines, oldest first.
+  // The newest `count` lines of the task, oldest first.
   std::vector<std::string> tail(TaskId task, std::size_t count) const;
 
  private:

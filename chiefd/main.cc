@@ -1,5 +1,5 @@
-// chiefd: the chief of a cluster. main() builds, in order: the options and the cluster file, the journal, the loop, the
-// chief.
+// chiefd: the chief of a cluster. main() reads the options and the cluster file, opens the journal, and then runs the
+// chief's loop until the chief is told to end.
 #include <asio/io_context.hpp>
 #include <iostream>
 #include <memory>
@@ -26,7 +26,8 @@ using namespace disttrain;
 
 namespace {
 
-// chiefd --salvage: saves what is whole in a damaged journal, and says what is lost.
+// chiefd --salvage: replaces a damaged journal by a journal with the records before the damage, and prints how many
+// records are lost.
 int salvage(const std::string& directory) {
   const char* const program = "chiefd";
   Result<std::unique_ptr<chiefd::JournalDisk>> disk = chiefd::open_journal_disk(directory);
@@ -40,10 +41,11 @@ int salvage(const std::string& directory) {
   }
   std::cout << done->damage << '\n';
   for (const std::string& path : done->set_aside) std::cout << "kept " << path << '\n';
-  std::cout << "the journal starts over with " << done->kept << " records; "
-            << (done->lost ? std::to_string(*done->lost) : "an unknown number of") << " later records are lost\n"
-            << "now start the chief: jobs that ran go back to their newest checkpoint; submit again the jobs that "
-            << "`disttrain status --all` doesn't list\n";
+  std::cout
+      << "the new journal has the " << done->kept << " records before the damage; "
+      << (done->lost ? std::to_string(*done->lost) : "an unknown number of") << " later records are lost\n"
+      << "now start the chief: jobs that were running go back to their newest checkpoint. Then submit again each job "
+      << "that `disttrain status --all` doesn't list\n";
   return 0;
 }
 
@@ -62,7 +64,7 @@ int main(int argc, char** argv) {
   if (!made) return daemon::report(log, made.error());
   transport::Transport& transport = **made;
 
-  // Retries without end, because a full disk may have room again soon.
+  // Retry without end, because a full disk may have room again soon.
   Result<chiefd::JournalFile::Opened> journal = fail(ErrorCode::kSoftware, "");
   const Status opened = daemon::try_patiently(
       [&]() -> Status {
@@ -78,7 +80,9 @@ int main(int argc, char** argv) {
   if (!http) return daemon::report(log, http.error());
   metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), cluster.hash,
                                   daemon::wall_nanoseconds());
-  std::optional<daemon::EndDeadline> deadline;  // declared before the objects whose destructors it bounds
+  // Limits the time that the destructors of the objects below may take. It is destroyed after them, because it is
+  // declared before them.
+  std::optional<daemon::EndDeadline> deadline;
   chiefd::Chief chief(loop, transport, log,
                       chiefd::Chief::Setup{.cluster = cluster,
                                            .listen_address = startup->listen_address,
@@ -106,7 +110,7 @@ int main(int argc, char** argv) {
     chief.change(changed);
     process.reloaded(changed.hash, daemon::wall_nanoseconds());
   });
-  // The chief can stop at any time: its journal has all that matters.
+  // The chief can stop at any time, because its journal holds all that the next chief needs.
   const daemon::StopSignals signals(loop, [&loop, &log, &service](int) {
     log.info("told to end");
     service.stopping();
@@ -114,6 +118,6 @@ int main(int argc, char** argv) {
   });
   loop.run();
   deadline.emplace(log, daemon::kEndPatience, exit_code);
-  http->reset();  // before the objects that its pages use
+  http->reset();  // destroys the pages before the objects that they use
   return exit_code;
 }

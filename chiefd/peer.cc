@@ -30,7 +30,8 @@ void Peer::refuse(const Refused& refused) {
 void Peer::send(const wire::ControlMessage& message) {
   const Result<wire::EncodedControl> encoded = wire::encode(message);
   if (encoded) return send_frame(encoded->type, encoded->control(), encoded->payload());
-  // The message is too big for a frame. Without a refusal the peer would wait in vain.
+  // The message is too big for a frame. Send a refusal instead, so that the peer doesn't wait for an answer that never
+  // comes.
   const Result<wire::EncodedControl> refusal =
       wire::encode(wire::ControlMessage(Refused{encoded.error().code, encoded.error().message}));
   if (refusal) send_frame(refusal->type, refusal->control(), refusal->payload());
@@ -38,19 +39,19 @@ void Peer::send(const wire::ControlMessage& message) {
 
 Result<transport::MutableBytes> Peer::payload_landing(const wire::FrameHeader& header, transport::Bytes) {
   if (header.type != wire::FrameType::kBlob || header.payload_bytes > max_blob_bytes_)
-    return fail(ErrorCode::kData, "a message of " + std::to_string(header.payload_bytes) + " bytes; expected at most " +
-                                      std::to_string(max_blob_bytes_));
+    return fail(ErrorCode::kData, "it sent a message of " + std::to_string(header.payload_bytes) +
+                                      " bytes; the chief accepts at most " + std::to_string(max_blob_bytes_));
   landing_ = std::make_unique_for_overwrite<std::byte[]>(header.payload_bytes);
   return transport::MutableBytes(landing_.get(), header.payload_bytes);
 }
 
 void Peer::on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) {
-  // Frame types of a later version are ignored.
+  // Ignore frame types that only a later protocol version knows.
   if (header.type != wire::FrameType::kControl && header.type != wire::FrameType::kBlob) return;
   const Result<wire::ControlMessage> message = wire::decode_control(header.type, control, payload);
   landing_.reset();
   if (message) return handlers_.on_message(id_, *message);
-  if (message.error().code == ErrorCode::kConfig) return;  // a message of a later version is ignored too
+  if (message.error().code == ErrorCode::kConfig) return;  // ignore messages that only a later version knows
   connection_->close();
   handlers_.on_closed(id_, message.error());
 }

@@ -1,4 +1,5 @@
-// One control connection to the chief, of a task or of a command line: messages in and out. Belongs to the loop.
+// One control connection to the chief, from a task or from a client (a command line). Sends and receives messages. Only
+// the chief's loop uses this class.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ class Peer final : private transport::ConnectionHandler {
     std::function<void(PeerId, const wire::ControlMessage&)> on_message;
     std::function<void(PeerId, const Error&)> on_closed;  // once; not after close()
   };
-  // `max_blob_bytes`: a bigger message from the peer closes the connection.
+  // A message from the peer with a payload of more than `max_blob_bytes` closes the connection.
   Peer(PeerId id, std::unique_ptr<transport::Connection> connection, std::uint64_t max_blob_bytes, Handlers handlers);
 
   PeerId id() const { return id_; }
@@ -33,20 +34,21 @@ class Peer final : private transport::ConnectionHandler {
   void welcome(const Welcome& welcome);
   void refuse(const Refused& refused);
   void send(const wire::ControlMessage& message);
-  // Bytes that the peer hasn't taken yet.
+  // The bytes of sent messages that still wait for the peer to read them.
   std::size_t queued_bytes() const { return connection_->queued_bytes(); }
   void close() { connection_->close(); }
-  // While paused, nothing is received from the peer.
+  // After pause() the chief receives nothing from the peer until resume().
   void pause() { connection_->pause_receiving(); }
   void resume() { connection_->resume_receiving(); }
 
-  // Who the peer is, once admitted: a task (member) or a client (user).
+  // The chief sets one of these when it admits the peer: `member` for a task, `user` for a client.
   std::optional<Member> member;
   std::optional<std::string> user;
 
-  // Only of a client: it has asked and isn't answered yet.
+  // Whether the peer is a client with a request that the chief hasn't answered yet.
   bool is_asking = false;
-  // The queued bytes at the last look, and since when the client has taken none of them.
+  // For a client: the number of queued bytes when the chief last checked, and the time since when the client has read
+  // none of them.
   std::size_t unread_bytes = 0;
   Instant unread_since{};
 
@@ -63,7 +65,8 @@ class Peer final : private transport::ConnectionHandler {
   const Handlers handlers_;
 
   std::unique_ptr<transport::Connection> connection_;
-  std::unique_ptr<std::byte[]> landing_;  // not zeroed: memory is used only as bytes arrive
+  // The buffer for the payload that is arriving. It isn't zeroed, so that it takes up memory only as bytes arrive.
+  std::unique_ptr<std::byte[]> landing_;
 };
 
 }  // namespace disttrain::chiefd

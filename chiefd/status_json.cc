@@ -81,7 +81,7 @@ json tasks_json(const std::vector<TaskStatus>& tasks, const ChiefStatus& chief) 
   return list;
 }
 
-// Not every JSON reader holds 64 bits in a number.
+// Writes a 64-bit number as hexadecimal text, because many JSON readers keep only 53 bits of a number.
 std::string hexadecimal(std::uint64_t number) {
   char text[17];
   std::snprintf(text, sizeof text, "%016" PRIx64, number);
@@ -97,7 +97,7 @@ json evaluation_json(const std::optional<EvaluationStatus>& evaluation) {
           {"parameters_hash", hexadecimal(evaluation->parameters_hash)}};
 }
 
-// Where no task is named, `count` workers are waited for.
+// An entry whose task is null means that the job waits for `count` more workers, whichever they are.
 json waits_for_json(const JobStatus& status, const ChiefStatus& chief) {
   json list = json::array();
   for (const Awaited& one : status.waits_for)
@@ -112,7 +112,7 @@ json root_cause_json(const std::optional<RootCause>& cause, const LogStore& logs
   if (!cause) return nullptr;
   return {{"task", disttrain::to_string(cause->task)},
           {"reason", cause->reason},
-          {"signal", nullptr},  // `up` fills it in: only it knows how its daemons ended
+          {"signal", nullptr},  // filled in by `disttrain up`, which started the task and knows which signal killed it
           {"log", logs.tail(cause->task, kRootCauseLines)}};
 }
 

@@ -1,4 +1,4 @@
-// Status as JSON. Scripts depend on its keys: docs/json.md.
+// The status as JSON. docs/json.md describes the keys, and scripts depend on them.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 
 namespace disttrain::chiefd {
 
-// The chief's own figures: its entry among the tasks, and its clock.
+// What the status says of the chief itself: its entry in the list of tasks, and the time of its clock.
 struct ChiefStatus {
   std::uint32_t pid = 0;
   std::string address;
@@ -18,11 +18,12 @@ struct ChiefStatus {
   std::int64_t wall_nanoseconds = 0;
 };
 
-// Null also for NaN and infinity, which JSON doesn't have.
+// The value as JSON. NaN and infinity become null, because JSON has no such numbers.
 nlohmann::json number_or_null(std::optional<double> value);
 
 nlohmann::json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& logs);
-// Before the first job: the same keys, with `job` and `state` null.
+// The status of a cluster that hasn't had a job yet. It has the same keys as the status of a job; those that describe
+// the job, such as `job` and `state`, are null.
 nlohmann::json json_without_job(const std::vector<TaskStatus>& tasks, const ChiefStatus& chief);
 
 // A list in the same order.

@@ -9,7 +9,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// By then a dying process has closed its sockets, or soon will have.
+// The pause before the probe dials again. A dying process needs about this long to close its sockets.
 constexpr Duration kPause = std::chrono::milliseconds(2);
 
 }  // namespace
@@ -69,7 +69,7 @@ void TaskProbe::finish(ProbeOutcome outcome, const Member& by) {
 }
 
 Result<transport::MutableBytes> TaskProbe::payload_landing(const wire::FrameHeader&, transport::Bytes) {
-  return fail(ErrorCode::kData, "the answer to a hello has no payload");
+  return fail(ErrorCode::kData, "the answer to a hello must not have a payload");
 }
 
 void TaskProbe::on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes) {

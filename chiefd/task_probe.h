@@ -1,13 +1,14 @@
-// Finds out whether a process lives at a task's address. Only two outcomes prove something: it answers a hello, or
-// nobody listens there. An accepted connection proves nothing.
+// Finds out whether a process lives at a task's address: it dials the address and says hello. Only two outcomes prove
+// something: a process answers the hello, or nobody listens at the address. An accepted connection without an answer
+// proves nothing.
 //
 // Example of a ps that is dying:
-// 1. The kernel closes its connection to the chief, so the chief probes its address.
-// 2. Its port is still open, so the kernel accepts the probe's connection.
+// 1. The kernel closes the connection of the ps to the chief, so the chief probes the address of the ps.
+// 2. The port of the ps is still open, so the kernel accepts the probe's connection.
 // 3. The kernel closes the port, and the connection ends without an answer. The probe dials again after 2 ms.
 // 4. Nobody listens any more: the ps is dead.
 //
-// Belongs to the loop. Destroying it ends the probe; nothing is called after that.
+// Only the chief's loop uses this class. The destructor ends the probe, and `done` isn't called after that.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -25,8 +26,8 @@ namespace disttrain::chiefd {
 
 class TaskProbe final : private transport::ConnectionHandler {
  public:
-  // `done` is called once, from the loop, within `deadline`, and may destroy the probe. `by`: who answered, as far as
-  // the answer says. `hello`: the prober's, encoded.
+  // `hello` is the encoded hello that the probe sends. The loop calls `done` once, at the latest after `deadline`;
+  // `done` may destroy the probe. `by` is the process that answered, if the answer names one.
   TaskProbe(asio::io_context& loop, transport::Transport& transport, std::string address, std::vector<std::byte> hello,
             Duration deadline, std::function<void(ProbeOutcome, const Member& by)> done);
   ~TaskProbe() override;
@@ -53,7 +54,9 @@ class TaskProbe final : private transport::ConnectionHandler {
   asio::steady_timer deadline_;
   asio::steady_timer pause_;
   std::unique_ptr<transport::Connection> connection_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with handlers that the loop still holds
+  // False once the probe is destroyed. Handlers that the loop still holds share this flag, and do nothing once it is
+  // false.
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace disttrain::chiefd

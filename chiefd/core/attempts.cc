@@ -21,8 +21,8 @@ std::optional<std::string> difference(const std::map<ShardId, ShardWritten>& wri
       const auto text = [](const std::optional<Step>& step) {
         return step ? "push " + std::to_string(step->value) : std::string("no push");
       };
-      return "shard " + std::to_string(id.value) + " has " + text(here) + " of " + to_string(worker.task) + ", shard " +
-             std::to_string(first.shard.value) + " " + text(there);
+      return "shard " + std::to_string(id.value) + " has " + text(here) + " of " + to_string(worker.task) +
+             ", but shard " + std::to_string(first.shard.value) + " has " + text(there);
     }
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-// The chief's state of one attempt to take a checkpoint. job/checkpointing.h has the phases.
+// The state of one attempt to take a checkpoint, as the chief keeps it. job/checkpointing.h describes the phases.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ struct Attempt {
   enum class Phase { kBegin, kPrepare, kCut, kCommit };
   std::uint64_t number = 0;
   Phase phase = Phase::kBegin;
-  Ticket ticket;          // of the FolderWork under way
-  std::set<Member> owed;  // kPrepare: the ps tasks that haven't answered
-  std::string folder;     // the attempt's own; set from kPrepare on
-  Step at;                // sync: the step to cut at; 0: now
-  bool holds = false;     // the shards apply nothing after the cut
+  Ticket ticket;          // the ticket of the FolderWork that the attempt waits for
+  std::set<Member> owed;  // in kPrepare: the ps tasks that haven't answered yet
+  std::string folder;     // the attempt's own folder, which exists from kPrepare on
+  Step at;                // in sync: the step at which the pacer cuts; 0: at once
+  bool holds = false;     // whether the shards apply nothing after the cut
   std::map<ShardId, ShardWritten> written;
   Instant began;
   Instant commit_began;
   Instant deadline;
 };
 
-// Why the shards' copies don't make one checkpoint: all must hold the same complete pushes of every living worker (I10,
-// I17). None: they do.
+// Why the copies that the shards have written don't make one checkpoint. In a checkpoint, all copies hold the same
+// complete pushes of every living worker (I10, I17). None: the copies make one checkpoint.
 std::optional<std::string> difference(const std::map<ShardId, ShardWritten>& written,
                                       const std::vector<Member>& living);
 

@@ -1,4 +1,5 @@
-// What a job waits for, task by task. Programs read this value; the sentences of the status are made from it.
+// A task, or a number of workers, for which a job waits. The status lists these values for programs, and makes its
+// sentences for people from them.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +13,27 @@
 namespace disttrain::chiefd {
 
 enum class AwaitedFor : std::uint8_t {
-  kHello,        // the task isn't connected: a process has to say hello
+  kHello,        // the task isn't connected, and a process of it must say hello
   kHeartbeat,    // the task is silent
-  kLink,         // the task can't reach a task that it needs, or most workers can't reach it
+  kLink,         // the task can't reach another task that it needs, or most workers can't reach the task
   kDescription,  // the worker reads the data and builds the model
   kShards,       // the ps makes its shards
   kOpen,         // the worker opens the job
   kRoster,       // the pacer takes the roster
   kReport,       // the pacer reports the job's step
-  kCheckpoint,   // the ps was told to end, and its shards are saved first
-  kStepEnd,      // the job is being stopped, and the worker finishes its step
+  kCheckpoint,   // the ps was told to end, and a checkpoint is taken before it ends
+  kStepEnd,      // the job is being stopped, and the worker finishes its current step
   kEvaluation,
   kClose,
 };
-// "hello", "heartbeat", "description", ...: docs/json.md.
+// "hello", "heartbeat", "description", ... docs/json.md lists all of them.
 const char* to_string(AwaitedFor what);
 
 struct Awaited {
-  std::optional<TaskId> task;  // none: any `count` workers more
+  std::optional<TaskId> task;  // none: the job waits for any `count` more workers
   AwaitedFor what = AwaitedFor::kHello;
   Instant since;
-  std::size_t count = 1;  // of workers, if `task` is none
+  std::size_t count = 1;  // the number of workers, if `task` is none
 
   bool operator==(const Awaited&) const = default;
 };

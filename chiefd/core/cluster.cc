@@ -61,7 +61,8 @@ Actions Cluster::start(Instant now) {
   for (auto& [id, job] : jobs_) {
     if (is_final(job->state())) continue;
     if (const auto problem = unreadable_.find(id); problem != unreadable_.end()) {
-      job->fail(turn, Error{ErrorCode::kConfig, "this version can't read the job: " + problem->second}, std::nullopt);
+      job->fail(turn, Error{ErrorCode::kConfig, "this version of chiefd can't read the job's file: " + problem->second},
+                std::nullopt);
     }
   }
   if (DISTTRAIN_MUTANT(kTermNotDurable)) actions.push_back(Listen{});
@@ -86,12 +87,13 @@ std::optional<std::string> Cluster::broken_invariant() const {
   return std::nullopt;
 }
 
-// A gap of more than two intervals means that the chief slept: a tick comes at least every interval.
+// A tick comes at least every interval. So if there was no event for more than two intervals, the chief's process was
+// stopped or its host was suspended.
 Instant Cluster::awake(Instant now) {
   const Duration since = last_step_ ? now - *last_step_ : Duration::zero();
   last_step_ = now;
   if (term_ticket_)
-    slept_ += since;  // the term isn't durable yet, so no task can reach the chief
+    slept_ += since;  // no task can reach the chief before its term is durable
   else if (since > 2 * timeouts_.interval)
     slept_ += since - timeouts_.interval;
   return now - slept_;
@@ -153,10 +155,11 @@ std::string Cluster::why_disobeyed(const TaskHello& hello) const {
   const bool is_newer = hello.term > term_;
   const bool is_rival = hello.term == term_ && hello.chief != self_ && hello.chief.value != 0 && self_.value != 0;
   if (hello.journal != journal_ || (!is_newer && !is_rival)) return "";
-  return to_string(hello.member.task) + " obeys a chief of term " + std::to_string(hello.term.value) +
-         " of this journal, and this one is of term " + std::to_string(term_.value) +
-         ": its state directory is an old copy, or another chief runs on a copy. Stop this chief and start the one "
-         "with the newest state directory; if that is lost, restart all ps and workers, which then obey this one";
+  return to_string(hello.member.task) + " obeys another chief of the same journal, with term " +
+         std::to_string(hello.term.value) + ", while this chief has term " + std::to_string(term_.value) +
+         ": its state directory is an old copy, or another chief runs on a copy of it. Stop this chief, and start the "
+         "chief that has the newest state directory. If that directory is lost, restart all ps and workers; they then "
+         "obey this chief";
 }
 
 void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {
@@ -164,7 +167,7 @@ void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {
     return tasks_.turn_away(event.hello, why, actions);
   Findings findings;
   tasks_.join(now, event.hello, event.peer_host, findings, actions);
-  // The task may hold a job that this chief doesn't run any more: it must release that.
+  // If the task still holds a job that this chief doesn't run any more, tell the task to release that job.
   const bool is_admitted = tasks_.is_current(event.hello.member);
   if (is_admitted && event.hello.job.value != 0 && event.hello.job != current_)
     tasks_.send(Send{event.hello.member.task,

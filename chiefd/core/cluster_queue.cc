@@ -1,4 +1,4 @@
-// The queue of jobs, and what clients ask for them. See cluster.h.
+// The part of Cluster that keeps the queue of jobs, and carries out what clients ask for. See cluster.h.
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -14,7 +14,8 @@ bool is_same(const Submission& one, const Submission& other) {
   return one.toml == other.toml && one.warmup_steps == other.warmup_steps;
 }
 
-// "`epochs = 60` there, `epochs = 5` here": the first lines that differ.
+// The first lines in which two job files differ, such as "that job has `epochs = 60`, this file has `epochs = 5`".
+// `there` is the file of the job that exists, and `here` is the submitted file.
 std::string difference(std::string_view there, std::string_view here) {
   const auto take_line = [](std::string_view& text) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -24,7 +25,8 @@ std::string difference(std::string_view there, std::string_view here) {
   while (!there.empty() || !here.empty()) {
     const std::string_view old_line = take_line(there);
     const std::string_view new_line = take_line(here);
-    if (old_line != new_line) return "`" + std::string(old_line) + "` there, `" + std::string(new_line) + "` here";
+    if (old_line != new_line)
+      return "that job has `" + std::string(old_line) + "`, this file has `" + std::string(new_line) + "`";
   }
   return "the number of warm-up steps";
 }
@@ -39,26 +41,30 @@ const Job* Cluster::unended(const std::string& name) const {
 
 Error Cluster::name_is_taken(const Job& by, const Submit& event) const {
   const std::string is_there =
-      "job " + by.name() + " is " + to_string(by.state()) + " already, with number " + std::to_string(by.id().value);
-  if (!event.goes_on) return Error{ErrorCode::kConfig, is_there + ": wait for its end, stop it, or set job.name"};
+      "job " + by.name() + " (number " + std::to_string(by.id().value) + ") is " + to_string(by.state()) + " already";
+  if (!event.goes_on)
+    return Error{ErrorCode::kConfig,
+                 is_there + ": wait until it has ended, stop it, or give the new job another name with job.name"};
   return Error{ErrorCode::kConfig,
-               is_there + ", and differs from this one (" + difference(by.submission().toml, event.submission.toml) +
-                   "): set job.name to start a second job, or submit the former text to go on with the first. To end "
-                   "the first job, go on with it and `disttrain kill " +
-                   by.name() + "`, or remove " + config_.chief.state_directory +
-                   "/journal while no chief runs, which forgets every job of this cluster (not their checkpoints)"};
+               is_there + ", and its file differs from this one (" +
+                   difference(by.submission().toml, event.submission.toml) +
+                   "): set job.name to start a second job, or submit the unchanged file to go on with the first job. "
+                   "To end the first job, go on with it and run `disttrain kill " +
+                   by.name() + "`. Or remove " + config_.chief.state_directory +
+                   "/journal and journal.mark beside it while no chief runs: the cluster then forgets all its jobs, "
+                   "but keeps their checkpoints"};
 }
 
 Status Cluster::check_submission(const Submit& event) const {
   const Submission& submission = event.submission;
   if (const Job* namesake = unended(submission.config.job.name)) return tl::unexpected(name_is_taken(*namesake, event));
   const auto waiting = static_cast<std::ptrdiff_t>(queued());
-  // If no job runs, the first that waits is about to, so one more may wait.
+  // If no job is running, the first waiting job begins at once. So one more job may wait.
   const std::ptrdiff_t most = config_.chief.max_queued_jobs + (current_ ? 0 : 1);
   if (waiting >= most)
     return fail(
         ErrorCode::kTemporary,
-        std::to_string(waiting) + " jobs wait already, as many as chief.max_queued_jobs allows: try again later");
+        std::to_string(waiting) + " jobs already wait, and chief.max_queued_jobs allows no more: try again later");
   if (config_.ps.empty() || config_.workers.empty())
     return fail(ErrorCode::kConfig, "the cluster file lists no ps or no worker: a job needs at least one of each");
   if (submission.config.job.min_workers > config_.workers.size() && !config_.allow_unlisted_workers)
@@ -114,12 +120,13 @@ void Cluster::on(Instant now, const chiefd::Stop& event, Actions& actions) {
     job.kill(turn, event.user);
   else
     job.stop(turn, event.user);
-  // Answer once the stop is durable: a restarted chief must not go on with a job whose end was promised.
+  // Answer the client only when the stop is durable. Otherwise a restarted chief could go on with the job, although the
+  // client was told that the job ends.
   const AnswerClient answer{event.client, RequestDone{}};
   const auto last = std::find_if(actions.rbegin(), actions.rend(),
                                  [](const Action& action) { return std::holds_alternative<Persist>(action); });
   if (last != actions.rend()) stop_ticket_ = std::get<Persist>(*last).ticket;
-  // A second client that stops the job waits for the record of the first stop.
+  // If a second client stops the same job, its answer waits for the record of the first stop.
   if (last != actions.rend() || answers_.count(stop_ticket_) != 0)
     answers_.emplace(stop_ticket_, answer);
   else
@@ -147,7 +154,7 @@ void Cluster::advance_queue(Instant now, Actions& actions) {
       current_.reset();
     }
     if (term_ticket_) return;
-    // A job begins only once its submission is durable.
+    // A job begins only when the record of its submission is durable.
     const auto next = std::find_if(jobs_.begin(), jobs_.end(), [this](const auto& entry) {
       return entry.second->state() == JobState::kQueued && !ticket_of(entry.first);
     });
@@ -197,7 +204,7 @@ std::optional<JobId> Cluster::find(const std::string& job) const {
   if (job.empty()) return current_or_last();
   std::optional<JobId> found;
   for (const auto& [id, entry] : jobs_) {
-    // Numbers come first: a number belongs to one job only, while a name may be all digits.
+    // A number takes precedence over a name that consists of digits, because a number belongs to one job only.
     if (std::to_string(id.value) == job) return id;
     if (entry->name() == job) found = id;
   }

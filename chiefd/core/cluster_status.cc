@@ -1,4 +1,4 @@
-// Cluster's status: jobs, tasks and their figures. The contract stands in cluster.h.
+// The part of Cluster that reports the status of jobs and tasks, with their figures. See cluster.h.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -19,7 +19,8 @@ TaskStatus Cluster::presence(const Task& task, Instant now) const {
   status.reason = task.reason;
   status.losses = task.losses;
   if (task.member.incarnation.value == 0) return status;
-  status.heartbeat_age = std::max(now - task.last_heard, Duration::zero());  // forgiven: ahead
+  // Tasks::tick() may have moved last_heard ahead of the current time.
+  status.heartbeat_age = std::max(now - task.last_heard, Duration::zero());
   if (task.state == TaskState::kReady || task.state == TaskState::kSilent) {
     status.phase = task.heartbeat.phase;
     status.in_phase = task.heartbeat.in_phase;
@@ -31,12 +32,13 @@ TaskFigures Cluster::figures(const Task& task, const Job& job, bool is_at_work) 
   TaskFigures figures;
   const bool is_worker = task.member.task.role == Role::kWorker;
   if (task.heartbeat.job == job.id()) {
-    // The pacer counts the job's steps. The chief may hear of the last steps before the pacer's heartbeat.
+    // The pacer counts the job's steps. The chief may know of the newest steps before the pacer's next heartbeat, so
+    // use the number of steps that the chief knows of.
     figures.step = task.heartbeat.pacer ? job.reached().value : task.heartbeat.steps;
     figures.phase_times = job.measured_times(task.member, task.heartbeat.phase_times);
     figures.shards = task.heartbeat.shards;
   }
-  // A short job may end between two heartbeats, so the worker's report at its end may be newer.
+  // A short job may end between two heartbeats. Then the worker's final report is newer than its last heartbeat.
   if (is_worker) figures.step = std::max(figures.step, job.steps_of(task.member));
   if (is_worker && is_at_work) {
     figures.examples_per_second = task.rate.per_second();
@@ -81,7 +83,8 @@ std::vector<TaskStatus> Cluster::tasks_in_current_job(Instant now) const {
   return statuses;
 }
 
-// For a job that isn't running: the current state of the tasks, with their figures at the job's end.
+// The tasks in the status of a job that isn't running. They have their current state, and the figures that they had at
+// the end of this job.
 std::vector<TaskStatus> Cluster::tasks_beside(JobId id, Instant now) const {
   std::vector<TaskStatus> statuses = tasks(now);
   const auto frozen = frozen_.find(id);
@@ -107,7 +110,7 @@ JobStatus Cluster::status(JobId id, Instant now) const {
   return status;
 }
 
-// The tasks forget the job's figures when they close it. The chief keeps them for later queries.
+// Keeps the tasks' figures in the current job for later queries, because the tasks forget them when they close the job.
 void Cluster::freeze_figures(Instant now) {
   if (frozen_.count(*current_) != 0) return;
   auto& frozen = frozen_[*current_];

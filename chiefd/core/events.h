@@ -1,6 +1,6 @@
-// The inputs and outputs of the chief's core. Events say what has happened; actions say what to do, in order. A slow
-// action (Persist) carries a ticket and comes back as an event (Persisted). The core issues actions that depend on it
-// only then.
+// The inputs and outputs of the chief's core. An event says what has happened. Actions say what the shell must do, in
+// order. A slow action, such as Persist, carries a ticket, and its result comes back as an event with the same ticket,
+// such as Persisted. The core returns actions that depend on this result only after that event.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace disttrain::chiefd {
 
-// A connected client, such as the command line; the shell gives the numbers.
+// A connected client, such as a command line. The shell gives each client a number.
 using ClientId = StrongId<struct ClientIdTag, std::uint64_t>;
 using Ticket = StrongId<struct TicketTag, std::uint64_t>;
 
@@ -31,19 +31,21 @@ using ToTask = std::variant<DescribeJob, CreateShards, OpenJob, StartJob, SetRos
                             SetEvaluator, Evaluate, CloseJob, HeartbeatAnswer, PauseJob, PrepareCheckpoint, TakeCut,
                             MarkChannels, AbandonCheckpoint, LeaveGranted>;
 
-// A job as it was submitted: its text, and the parsed configuration.
+// A job as a client has submitted it: the text of the job file, and the configuration that was parsed from the text.
 struct Submission {
   std::string toml;
   JobConfig config;
   std::uint64_t warmup_steps = 0;
-  std::uint32_t awaited_workers = 0;  // the job doesn't begin with fewer; later only job.min_workers counts
+  // The job doesn't begin before this many workers are ready. After its begin, only job.min_workers counts.
+  std::uint32_t awaited_workers = 0;
 };
 
 // ---- events
 
 struct TaskJoined {
   TaskHello hello;
-  std::string peer_host{};  // where its connection comes from: "10.0.0.2", "[::1]"; "": not known
+  // The host from which the task has connected, such as "10.0.0.2" or "[::1]". "": not known.
+  std::string peer_host{};
 };
 struct ConnectionLost {
   Member member;
@@ -53,21 +55,21 @@ struct TaskMessage {
   Member from;
   FromTask message;
 };
-// kRefused proves that no process listens there. kNoAnswer proves nothing.
+// The outcome of a probe. kRefused proves that no process listens at the address. kNoAnswer proves nothing.
 enum class ProbeOutcome { kAnswered, kRefused, kNoAnswer };
 struct ProbeDone {
   Member member;
   ProbeOutcome outcome = ProbeOutcome::kNoAnswer;
-  Member answered_by{};  // kAnswered: the process there; incarnation 0: it didn't say
+  Member answered_by{};  // the process that answered (kAnswered). Incarnation 0: the answer didn't name the process
 };
 struct Submit {
   ClientId client;
   Submission submission;
-  bool goes_on = false;  // if the same job is unended, this means that job
+  bool goes_on = false;  // if a job with the same file hasn't ended yet, go on with that job and start no other
 };
 struct Stop {
   ClientId client;
-  std::string job;  // number or name, "" = the current one
+  std::string job;  // the job's number or name. "": the current job
   bool kill = false;
   std::string user;
 };
@@ -80,24 +82,30 @@ struct Save {
   std::string job;
 };
 
-// A checkpoint that the shards can begin with.
+// A checkpoint from which the shards can be restored.
 struct RestorePoint {
   std::string path;
   Generation generation;
   Step step;
   PacerReport pacer;
-  std::uint64_t records = 0;             // in an epoch; 0: not known
-  std::map<TaskId, Step> worker_clocks;  // own steps that each worker had done
+  std::uint64_t records = 0;             // the number of records in an epoch. 0: not known
+  std::map<TaskId, Step> worker_clocks;  // the number of steps that each worker itself had done
   std::uint64_t bytes = 0;               // of its shards' files
 };
 // The result of FolderWork.
 struct FolderAnswer {
-  std::optional<RestorePoint> newest;  // OpenFolder, FindNewest
-  Generation newest_generation;        // of all checkpoints there, readable or not
-  std::uint64_t mark = 0;              // the number in the folder; a ps that finds it sees the same folder
-  std::vector<std::string> broken;     // what was set aside or is gone, and why
-  std::string path;                    // BeginAttempt: its folder; CommitAttempt, FindInit: the checkpoint
-  std::string warning;                 // the work is done, except for this
+  // After OpenFolder, FindNewest and SetAside: the newest checkpoint that can be used.
+  std::optional<RestorePoint> newest;
+  // The highest generation of the checkpoints in the folder, whether they can be used or not.
+  Generation newest_generation;
+  // The number that the folder holds. A ps that finds this number knows that it sees the same folder as the chief.
+  std::uint64_t mark = 0;
+  // The checkpoints that can't be used or are gone, each with the reason.
+  std::vector<std::string> broken;
+  // After BeginAttempt: the folder of the attempt. After CommitAttempt and FindInit: the path of the checkpoint.
+  std::string path;
+  // Which part of the work has failed, although the rest is done. "": nothing has failed.
+  std::string warning;
 };
 struct FolderDone {
   JobId job;
@@ -108,7 +116,7 @@ struct FolderDone {
 struct Reconfigured {
   Duration heartbeat_timeout{};
 };
-// At least every Timeouts::interval.
+// Some time has passed. The shell sends a tick at least every Timeouts::interval.
 struct Tick {};
 
 using Event = std::variant<TaskJoined, ConnectionLost, TaskMessage, ProbeDone, Submit, chiefd::Stop, Save, Persisted,
@@ -116,9 +124,9 @@ using Event = std::variant<TaskJoined, ConnectionLost, TaskMessage, ProbeDone, S
 
 // ---- actions
 
-// The chief's term is durable: the shell may accept connections.
+// The chief's term is durable, so the shell may accept connections.
 struct Listen {};
-// Answers TaskJoined: the connection is this member's from now on.
+// An answer to TaskJoined: the chief accepts the task, and the new connection belongs to this member from now on.
 struct Admit {
   Member member;
 };
@@ -126,7 +134,7 @@ struct RefuseTask {
   Member member;
   Refused refused;
 };
-// Close this member's connection, if there is one.
+// Closes the connection of this member, if there is one.
 struct Disconnect {
   Member member;
 };
@@ -142,24 +150,33 @@ struct Persist {
   Ticket ticket;
   Record record;
 };
-// FolderWork: slow work on a job's checkpoint folder. The shell does one at a time and answers with FolderDone.
-struct OpenFolder {  // takes its lock; kConfig: another live job holds it, or it isn't empty but must be
+// The structs from here to FolderWork describe slow work on a job's checkpoint folder. The shell does one piece of work
+// at a time, and reports the result of each with FolderDone.
+//
+// OpenFolder takes the lock of the job's folder. It fails with kConfig if another live job holds the lock, or if the
+// folder must be empty and isn't.
+struct OpenFolder {
   std::string directory;
   std::string name;
   bool must_be_empty = false;
-  std::uint64_t mark = 0;  // written into the folder, for the ps tasks to find; no secret
-  std::string committed;   // the newest that is known of; kFailed, and nothing is made: there is none at all
+  // A number to write into the folder, so that a ps can check that it sees the same folder. It isn't secret.
+  std::uint64_t mark = 0;
+  // The newest checkpoint that the chief knows of. If this is set, but the folder has no checkpoint at all, the work
+  // fails with kFailed and changes nothing.
+  std::string committed;
 };
 struct FindNewest {
   std::uint64_t mark = 0;
   std::string committed;
 };
-// Finds the first parameters. If the path is a job's folder: its newest checkpoint, which is then protected from
-// removal. A path that names no checkpoint, or that the chief can't see, is left to the ps tasks.
+// Finds the checkpoint with the initial parameters. If `path` is the folder of a job, this is the newest checkpoint in
+// it. The checkpoint is then protected from removal. If `path` names no checkpoint, or the chief can't see it, the
+// answer has the path itself, and the ps tasks read it.
 struct FindInit {
   std::string path;
 };
-struct SetAside {  // sets a damaged checkpoint aside; then like FindNewest
+// Sets a damaged checkpoint aside, and then does the same as FindNewest.
+struct SetAside {
   std::string path;
   std::uint64_t mark = 0;
 };
@@ -167,7 +184,8 @@ struct BeginAttempt {
   Generation generation;
   std::uint64_t attempt = 0;
 };
-struct CommitAttempt {  // then removes old checkpoints
+// Commits the checkpoint, and then removes the old checkpoints that retention doesn't keep.
+struct CommitAttempt {
   JobConfig config;
   std::string job_toml;
   Layout layout;
@@ -181,7 +199,7 @@ struct FolderWork {
   Ticket ticket;
   std::variant<OpenFolder, FindNewest, FindInit, SetAside, BeginAttempt, CommitAttempt> work;
 };
-// Drops the folder's lock. No answer.
+// Releases the folder's lock. The shell doesn't answer this.
 struct CloseFolder {
   JobId job;
 };
@@ -190,7 +208,7 @@ struct AnswerClient {
   ClientId client;
   std::variant<JobSubmitted, RequestDone, Refused, CheckpointSaved> answer;
 };
-// The job's end is durable: clients that wait for it may be told.
+// The job's end is durable, so the shell may tell the clients that wait for it.
 struct JobEnded {
   JobId job;
 };
@@ -198,7 +216,7 @@ struct JobEnded {
 struct Note {
   std::uint8_t level = 2;
   std::string text;
-  std::string kind{};                   // of an event, as in EventRecord; "": none
+  std::string kind{};                   // the kind of the event that the line reports. "": the line reports no event
   std::string job{};                    // its name; "": of no job
   std::optional<std::uint64_t> step{};  // of that job
 };

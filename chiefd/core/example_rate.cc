@@ -8,7 +8,8 @@ void ExampleRate::hear(Instant now, std::uint64_t examples) {
   if (!examples_ || examples < *examples_) {
     grown_.clear();
   } else if (examples > *examples_) {
-    // The end of a pause isn't known, so the next measurement begins at the first growth after it.
+    // After a pause of the worker, start the measurement over at the first new example, because the chief doesn't know
+    // when the pause ended.
     if (grown_.size() > 1 && stands_still()) grown_.clear();
     if (grown_.size() > 2 && now - grown_[grown_.size() - 2].at < kGrain) grown_.pop_back();
     grown_.push_back(Point{now, examples});

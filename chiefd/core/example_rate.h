@@ -1,12 +1,14 @@
-// The examples per second of a worker, computed from its last heartbeats. A value, for one task in one generation of a
-// job.
+// Computes the examples per second of one worker in one generation of a job. Each heartbeat has the number of examples
+// that the worker has processed so far.
 //
-// The rate is measured between heartbeats at which the count had grown: over the last kWindow, or over the last step if
-// steps take longer. So a slow worker doesn't look like one that stops and goes.
+// The rate is measured between two heartbeats that each had a higher number than the heartbeat before. These two are
+// about kWindow apart, or one step apart if a step takes longer than kWindow. So a worker with long steps also gets a
+// steady rate. For example:
 //
 //   1. A worker makes a step of 32 examples every 5 s and sends a heartbeat every 0.5 s.
-//   2. Within kWindow (2 s) the count grows by 0 or by 32: 0 or 16 examples per second, which is wrong.
-//   3. Between the last two heartbeats with growth it grew by 32 in 5 s: 6.4 examples per second.
+//   2. Within kWindow (2 s) the number grows by 0 or by 32. That would be 0 or 16 examples per second, which is wrong.
+//   3. Between the last two heartbeats in which the number has grown, it grew by 32 within 5 s. That is 6.4 examples
+//      per second, which is right.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +23,11 @@ class ExampleRate {
  public:
   static constexpr Duration kWindow = std::chrono::seconds(2);
 
-  // `examples`: the worker's total. If it is smaller than before, the measurement begins anew.
+  // Notes a heartbeat. `examples` is the number of examples so far. If it is smaller than before, the measurement
+  // starts over.
   void hear(Instant now, std::uint64_t examples);
-  // The rate at the last heartbeat. 0: the count has stood still for longer than kWindow and than twice the time of the
-  // last steps. None: the count hasn't grown twice yet.
+  // The rate at the last heartbeat. 0: the worker has paused, because its number of examples hasn't grown for a while
+  // (longer than kWindow, and longer than twice the measured time). None: the number hasn't grown twice yet.
   std::optional<double> per_second() const;
 
  private:
@@ -35,7 +38,8 @@ class ExampleRate {
 
   bool stands_still() const;
 
-  static constexpr Duration kGrain = std::chrono::milliseconds(50);  // the least distance of two points in a window
+  // The least time between two heartbeats that are kept for the measurement.
+  static constexpr Duration kGrain = std::chrono::milliseconds(50);
   std::deque<Point> grown_;
   std::optional<std::uint64_t> examples_;
   Instant heard_;

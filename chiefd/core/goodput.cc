@@ -7,7 +7,7 @@ namespace disttrain::chiefd {
 
 namespace {
 
-// A worker computes, reads or evaluates, so a long step isn't a stall.
+// Whether a worker computes, reads data or evaluates. Then the job isn't stalled, even if a step takes long.
 bool any_works(const JobStatus& status) {
   return std::any_of(status.tasks.begin(), status.tasks.end(), [](const TaskStatus& task) {
     const bool works = task.phase == Phase::kCompute || task.phase == Phase::kInput || task.phase == Phase::kEvaluate;
@@ -15,7 +15,7 @@ bool any_works(const JobStatus& status) {
   });
 }
 
-// None: the job isn't doing anything. kTrain stands for train, input and sync.
+// What the job uses its time for now. kTrain stands for train, input and sync together. None: the job does nothing.
 std::optional<Use> use_of(const JobStatus& status, bool is_late) {
   switch (status.part) {
     case JobPart::kNone:
@@ -46,7 +46,8 @@ void Goodput::look(Instant now, const JobStatus& status, Duration patience) {
   const Duration elapsed = last_ ? now - *last_ : Duration::zero();
   last_ = now;
   if (!worked_ || any_works(status)) worked_ = now;
-  // `patience` begins anew when the work ends: after long work an exchange may take as long as any other.
+  // Count `patience` only from the end of the workers' last work, because the exchange after a long computation may
+  // take as long as the exchange after a short one.
   const bool is_late = status.progress_age && *status.progress_age > patience && now - *worked_ > patience;
   const Shares shares = shares_since(status);
   const std::optional<Use> use = use_of(status, is_late);
@@ -55,10 +56,12 @@ void Goodput::look(Instant now, const JobStatus& status, Duration patience) {
   else if (use)
     at(*use) += elapsed;
   divide(shares);
-  if (!use) at(Use::kTrain) += std::exchange(undivided_, Duration::zero());  // no report will cover this time
+  // The job has ended, so no other report will come. Count the rest as train.
+  if (!use) at(Use::kTrain) += std::exchange(undivided_, Duration::zero());
 }
 
-// A worker's times begin anew with its process, and with each generation.
+// The time that the workers have spent on each use since the previous call. A worker's phase times start at 0 again
+// with each process and with each generation, so a time that is smaller than before counts as 0.
 Goodput::Shares Goodput::shares_since(const JobStatus& status) {
   Shares shares;
   for (const TaskStatus& task : status.tasks) {

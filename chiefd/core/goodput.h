@@ -1,16 +1,19 @@
-// What a job's time is used for. Each look() assigns the time since the previous one to what the job is doing:
+// Measures what a job's time is used for. Each call of look() assigns the time since the previous call to one of these
+// uses:
 //
-//   init         until its first step
-//   restore      from a loss, or another chief's start, to the first step after it
-//   checkpoint   the last checkpoint and the one before a ps leaves, which all wait for; the others are cut while it
-//                trains: what workers wait for them is sync
-//   stall        paused; or for longer than `patience` neither a step nor a worker that computes, reads or evaluates
+//   init         The job hasn't made its first step yet.
+//   restore      The job has had a loss, or another chief has started, and no step has followed yet.
+//   checkpoint   All workers wait for a checkpoint: the last one of the job, or the one before a ps leaves. Other
+//                checkpoints are taken while the job trains. The time that workers wait for those counts as sync.
+//   stall        The job is paused. Or for longer than `patience` there was no step, and no worker computed, read data
+//                or evaluated.
 //   train, input, sync
-//                the rest, in the proportion of what its workers spent since: of all their time together, compute and
-//                evaluate are train; input is input; pull, push and wait are sync. The final evaluation is train.
+//                All other time is divided into these three, in proportion to the time that all workers together have
+//                spent in their phases. The phases compute and evaluate count as train, input as input, and pull, push
+//                and wait as sync. The final evaluation counts as train.
 //
-// The uses add up to the time from the job's begin to its end. Workers report their phases with heartbeats. Training
-// time that no report covers yet is kept, and divided at the next report.
+// The uses add up to the time from the job's begin to its end. Workers report the times of their phases with
+// heartbeats. So look() keeps the time of training until the next report, and divides it then.
 #pragma once
 
 #include <array>
@@ -30,12 +33,12 @@ const char* to_string(Use use);
 // The uses of one job's time.
 class Goodput {
  public:
-  // Call in order of time. `patience`: [heartbeat] timeout.
+  // Call this in the order of time. `patience` is the heartbeat timeout.
   void look(Instant now, const JobStatus& status, Duration patience);
   Duration of(Use use) const { return times_[static_cast<std::size_t>(use)]; }
 
  private:
-  // The workers' time since the previous look, by use.
+  // The time that all workers together have spent on each use since the previous look().
   struct Shares {
     Duration train{};
     Duration input{};
@@ -47,8 +50,9 @@ class Goodput {
 
   std::array<Duration, kUses> times_{};
   std::optional<Instant> last_;
-  std::optional<Instant> worked_;  // when a worker was last seen to compute, read or evaluate, or the first look
-  Duration undivided_{};
+  // When look() last saw a worker compute, read data or evaluate. Before that, the time of the first look().
+  std::optional<Instant> worked_;
+  Duration undivided_{};  // the time of training that isn't divided yet
   std::map<TaskId, PhaseTimes> before_;
 };
 

@@ -90,7 +90,8 @@ void Job::restore(const JournaledJob& journaled) {
   parts.rollbacks.set_count(journaled.generation.recoveries);
   parts.folder.set_newest(journaled.checkpoint);
   if (journaled.ended) {
-    parts.condition.begin();  // no end is written for a job that leaves the queue
+    // A job with an end record has begun, because a job that ends in the queue gets no end record.
+    parts.condition.begin();
     parts.restart.recall_end(*journaled.ended);
   }
   if (journaled.state == JobState::kQueued) return;
@@ -186,17 +187,19 @@ void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
     on_heartbeat_of_stranger(turn, from, message);
 }
 
-// The task was given up, or holds a generation that is over, and doesn't know it yet.
+// Handles a heartbeat of a task that the job doesn't use. If the job has removed the task, or the task holds an old
+// generation, tells the task to close the job.
 void Job::on_heartbeat_of_stranger(Turn& turn, const Member& from, const FromTask& message) {
   const auto* heartbeat = std::get_if<Heartbeat>(&message);
   if (heartbeat == nullptr || heartbeat->job != id() || parts_->stage.is(Stage::kReclaim)) return;
   const bool is_old = heartbeat->generation.value != 0 && heartbeat->generation < parts_->generation.number();
   if (parts_->workers.is_lost(from) || is_old || parts_->members.was_removed_before(turn.tasks, from))
-    turn.send(from.task,
-              CloseJob{id(), heartbeat->generation, "the job goes on without this task: it was silent too long", true});
+    turn.send(from.task, CloseJob{id(), heartbeat->generation,
+                                  "the job goes on without this task, because the task was silent for too long", true});
 }
 
-// A switch over messages. A message from another generation, or at a stage that doesn't wait for it, changes nothing.
+// Passes a message to the part that handles it. A message changes nothing if it is from another generation, or if the
+// job's stage doesn't wait for it.
 void Job::on_message_of_member(Turn& turn, const Member& from, const FromTask& message) {
   JobParts& parts = *parts_;
   const auto is_mine = [&parts](const auto& m) {
@@ -253,7 +256,8 @@ void Job::on_opened(Turn& turn, const Member& from) {
   JobParts& parts = *parts_;
   const bool trains = parts.stage.is(Stage::kTrain) || parts.stage.is(Stage::kReclaim);
   parts.candidates.note_prepared(from);
-  // A worker that a former chief asked to join may have been told to start before it could, so it is told again.
+  // The worker may have been told to start before it had opened the job, for example if a former chief asked it to
+  // join. So tell it again.
   if (parts.workers.has_joined(from) || (trains && parts.workers.is_unfinished(from)))
     return parts.requests.repeat_in_training(turn, from);
   if (parts.stage.is(Stage::kOpen) && parts.stage.answered(from)) parts.launch.set_roster(turn);
@@ -278,7 +282,7 @@ void Job::on_finding(Turn& turn, const Finding& finding) {
   if (member.task.role == Role::kWorker && !parts.members.uses(member)) parts.invitations.invite(turn, member);
 }
 
-// The order matters: a part that may end or roll back the job comes before those that go on with it.
+// The order matters. The parts that may end the job or roll it back come before the parts that go on with it.
 void Job::on_tick(Turn& turn) {
   JobParts& parts = *parts_;
   if (parts.stage.is(Stage::kQueued) || parts.stage.is(Stage::kReleased)) return;

@@ -1,39 +1,52 @@
-// The life of one job, from the queue to its end. A state machine: Cluster gives it events, and it issues actions.
+// The life of one job, from the queue to its end. Job is a state machine: Cluster passes it events, and it returns
+// actions. A job goes through these states, and in a state through these stages:
 //
-//   queued
-//   starting    gather (tasks are there) -> describe (one worker) -> folder (of its checkpoints) -> init (the first
-//               parameters) -> generation (is written) -> create (every ps that owns a shard) -> open (every worker)
-//               -> roster (pacer)
-//   running     until every worker has finished; workers leave and join on the way
-//   paused      a ps is silent, or workers are too few; or a ps is lost: regather (a ps is back, or the others take its
-//               shards) -> find (the newest checkpoint) -> generation -> ... as at the start
-//   evaluating  settle (a last report of the pacer) -> final cut -> evaluate (one worker) -> close (everybody)
+//   queued                  The job waits for its turn.
+//   starting    gather      The chief waits for the tasks to say hello.
+//               describe    One worker describes the model and the data.
+//               folder      The chief opens the job's checkpoint folder.
+//               init        The chief looks for the initial parameters.
+//               generation  The chief writes the new generation to its journal.
+//               create      Every ps that owns a shard creates its shards.
+//               open        Every worker opens the job.
+//               roster      The pacer takes the first roster.
+//   running     train       The workers train until all have finished. Workers may leave and join.
+//   paused                  A ps is silent, or there are too few workers, so all workers wait.
+//               regather    A ps was lost. The chief waits until it is back, or gives its shards to other ps tasks.
+//               find        The chief looks for the newest checkpoint, and goes on with the stage `generation`.
+//   evaluating  settle      The pacer sends its last report.
+//               final cut   The last checkpoint is taken.
+//               evaluate    One worker evaluates.
+//               close       All tasks release the job.
 //   finished
 //
-// A restarted chief that finds a training job in its journal goes on with it: reclaim (each task says hello with the
-// generation that it holds), then train.
+// A restarted chief that finds a training job in its journal goes on with the job. In the stage `reclaim` it waits
+// until each task has said hello with the generation that it holds. Then the job goes on to train.
 //
-// A job can fail or be stopped in any of these states. Its tasks are then told to close. The next job may start when
-// they have closed, or were left behind after Timeouts::close. Every wait has a deadline. An action that needs a
-// durable record is held until Persisted.
+// A job can fail or be stopped in any of these states. The chief then tells the job's tasks to close the job. The next
+// job starts when all of them have closed it, at the latest after Timeouts::close. Every wait has a deadline. Job holds
+// back an action that depends on a durable record until the event Persisted for that record.
 //
-// Cluster talks only to Job. Job hands each event to its parts, which own the state and decide:
+// Cluster calls only Job. Job passes each event to its parts, which are in chiefd/core/job/. Each part has its own
+// state and makes its own decisions:
 //
-//   what happens                                    decided in chiefd/core/job/
-//   the job begins: tasks, model, placement         gathering, launch
-//   steps, reports, the end of the data             training_run, loans, progress, stall
-//   a worker is lost, comes back, joins             membership, invitations, worker_losses, fences, quorum
-//   a ps is silent or lost                          task_losses, recovery, regathering, pausing
-//   tasks can't reach each other                    link_failures, reachability
-//   a task fails, and who is to blame               suspicions
-//   a stage takes too long, the chief's disk too    deadlines, late_disk
-//   checkpoints                                     checkpoint_schedule, checkpointing, checkpoint_folder, savers
-//   a task is told to end                           leaving
-//   the end                                         ending, final_checkpoint, closing
-//   the chief was restarted                         restart, reclaim
-//   a task has a new connection                     requests
+//   gathering, launch                      begin the job with its tasks, its model and its placement.
+//   training_run, loans, progress, stall   handle steps, reports and the end of the data.
+//   membership, invitations, worker_losses, fences, quorum
+//                                          decide when a worker is lost, comes back or joins.
+//   task_losses, recovery, regathering, pausing
+//                                          decide when a ps is silent or lost.
+//   link_failures, reachability            decide when tasks can't reach each other.
+//   suspicions                             decides which task is to blame for a failure.
+//   deadlines, late_disk                   decide when a stage or the chief's own disk takes too long.
+//   checkpoint_schedule, checkpointing, checkpoint_folder, savers
+//                                          take the checkpoints.
+//   leaving                                decides when a task that was told to end may leave.
+//   ending, final_checkpoint, closing      end the job.
+//   restart, reclaim                       take over the job after a restart of the chief.
+//   requests                               repeats requests to a task that has a new connection.
 //
-// parts.h wires the parts; invariants.h has the invariants between them.
+// parts.h connects the parts. invariants.h has the invariants that hold between them.
 #pragma once
 
 #include <deque>
@@ -60,39 +73,41 @@ class Job {
   ~Job();
   Job(const Job&) = delete;
 
-  // A job that a former chief knew: queued, or ended.
+  // Restores a job of the journal that is queued or has ended.
   void restore(const JournaledJob& journaled);
   // See Restart::recall(). Call before take_up().
   void recall(Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks);
-  // Takes over a job that a former chief ran.
+  // Takes over a job that was running under a former chief.
   void take_up(Turn& turn, const JournaledJob& journaled);
 
   JobId id() const;
   const std::string& name() const;
   const Submission& submission() const;
   JobState state() const;
-  // The job has ended, and its end is durable: clients may be told.
+  // Whether the job has ended and its end is durable, so that clients may hear of it.
   bool is_end_durable() const;
-  // The tasks were told to release the job.
+  // Whether the tasks were told to release the job.
   bool has_told_to_close() const;
-  // The job has ended, and no task holds anything of it.
+  // Whether the job has ended and no task holds anything of it any more.
   bool is_released() const;
-  // The job has left the queue, under this or a former chief.
+  // Whether the job has left the queue, under this chief or under a former one.
   bool has_begun() const;
-  // Without the state of the tasks: Cluster adds that.
+  // The job's status without the state of the tasks, which Cluster adds.
   JobStatus status(Instant now) const;
-  // What the job waits for. Empty if it works, or waits for its turn or for the chief's own disk.
+  // The tasks for which the job waits. Empty if the job does its work, waits for its turn, or waits for the chief's own
+  // disk.
   std::vector<Awaited> waits_for(const Tasks& tasks, Instant now) const;
-  // The worker's own steps, as it last reported; 0 before the first report.
+  // The number of steps that the worker itself has done, by its last report. 0 before its first report.
   std::uint64_t steps_of(const Member& worker) const;
-  // How far the member has come in this generation, by its last heartbeat: a worker's own steps, or the newest version
-  // of a ps's shards. None: the member isn't in the generation, or hasn't stepped.
+  // How far the member has come in this generation, by its last heartbeat. For a worker this is the number of its own
+  // steps, and for a ps the newest version of its shards. None: the member isn't in the generation, or hasn't made a
+  // step.
   std::optional<std::uint64_t> reached_by(const Member& member, const Heartbeat& heartbeat) const;
-  // The part of a worker's phase times since the end of warm-up.
+  // The part of a worker's phase times that it has spent since the end of warm-up.
   PhaseTimes measured_times(const Member& worker, PhaseTimes times) const;
-  // Why a connected worker is kept out of the job: "isn't taken back: ...". "": it may take part.
+  // Why a connected worker may not take part in the job, such as "isn't taken back: ...". "": the worker may take part.
   std::string why_kept_out(TaskId task, Instant now) const;
-  // The tasks that the job uses. Known after its end, too, for the status.
+  // The tasks that the job uses. After the job's end, the tasks that it used last, for the status.
   std::vector<Member> members() const;
   // See EventLog::reached().
   Step reached() const;
@@ -101,23 +116,24 @@ class Job {
   void stop(Turn& turn, const std::string& user);
   void kill(Turn& turn, const std::string& user);
   void fail(Turn& turn, Error error, std::optional<TaskId> root);
-  // Takes a checkpoint now. The client is answered when it is taken.
+  // Takes a checkpoint now. The client gets its answer when the checkpoint is committed.
   void save(Turn& turn, ClientId client);
 
   void on_message(Turn& turn, const Member& from, const FromTask& message);
-  // A known member has a new connection: repeats the requests that it hasn't answered. Requests and answers may arrive
-  // twice by this; the second one changes nothing.
+  // A known task has connected again. Repeats the requests that the task hasn't answered. So a request or an answer may
+  // arrive twice, and the second one changes nothing.
   void on_reconnect(Turn& turn, const TaskHello& hello);
   void on_finding(Turn& turn, const Finding& finding);
   void on_persisted(Turn& turn, Ticket ticket);
   void on_folder(Turn& turn, const FolderDone& done);
   void on_tick(Turn& turn);
 
-  // The job doesn't need this task (any more), so it may end.
+  // Whether the task may end, because the job doesn't need it, or doesn't need it any more.
   bool may_go(const Member& member) const;
-  // Prepares the end of tasks that were told to end: see Leaving::advance().
+  // Prepares the job for the end of the tasks that were told to end. See Leaving::advance().
   void advance_leavers(Turn& turn);
-  // "J4: ...": a broken invariant between the parts, which is a bug. None: all hold. See invariants.h.
+  // A broken invariant between the parts, such as "J4: ...", which is a bug. None: all invariants hold. See
+  // invariants.h.
   std::optional<std::string> broken_invariant() const;
 
  private:

@@ -81,7 +81,7 @@ class Applier {
     state.jobs[record.job].submitted = record;
   }
   void operator()(const StateRecord& record) const {
-    // Also counts jobs that are forgotten: their numbers aren't used again.
+    // Also note the number of a job that the chief has forgotten, so that no other job gets this number.
     state.last_job = std::max(state.last_job, record.job);
     const auto job = state.jobs.find(record.job);
     if (job == state.jobs.end()) return;
@@ -185,7 +185,7 @@ JournalState salvaged(JournalState state, std::optional<std::uint64_t> lost, Ter
     job.grants.clear();
     if (job.ended || !has_begun) continue;
     add_event(state.events,
-              EventRecord{0, id, kRollsBack, "", 0, "it goes back to its newest checkpoint: " + why, why});
+              EventRecord{0, id, kRollsBack, "", 0, "the job goes back to its newest checkpoint: " + why, why});
   }
   return state;
 }

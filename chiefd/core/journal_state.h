@@ -1,5 +1,5 @@
-// The chief's journal: its records, in the order of the decisions, and the state that they add up to. It never holds
-// per-step data. chiefd/journal/file.h keeps it on a disk.
+// The chief's journal: records of the chief's decisions in their order, and the state that results from these records.
+// No record is about a single training step. chiefd/journal/file.h keeps the records on a disk.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ const char* to_string(JobState state);
 // finished, failed or stopped.
 bool is_final(JobState state);
 
-// A chief has started: `journal` is drawn once, when the journal is made.
+// A chief has started. `journal` is the random id of the journal, which is drawn once, when the journal is made.
 struct TermRecord {
   JournalId journal;
   Term term;
@@ -62,7 +62,7 @@ struct DescribedRecord {
   bool operator==(const DescribedRecord&) const = default;
 };
 
-// The totals that a job's rates are computed from.
+// The totals from which the chief computes a job's rates.
 struct Training {
   Duration time{};
   std::uint64_t steps = 0;
@@ -70,30 +70,31 @@ struct Training {
   bool operator==(const Training&) const = default;
 };
 
-// A generation begins: the owner of each shard, the roster, and what the shards begin with.
+// A generation begins. The record has the owner of each shard, the roster, and the checkpoint or the initial values
+// from which the shards start.
 struct GenerationRecord {
   JobId job;
   Generation generation;
-  std::uint64_t mark = 0;  // the number in the job's checkpoint folder
+  std::uint64_t mark = 0;  // the number in the job's checkpoint folder by which a ps recognises the folder
   std::vector<Owner> owners;
   Roster roster;
   std::string restore_path;  // "": initial values
   Step restore_step;
-  std::uint32_t recoveries = 0;  // rollbacks that the job has had so far
-  Training before{};             // in earlier generations
-  std::string init_path{};       // the path of the initial values; "": drawn at random
-  std::uint32_t places = 0;      // workers that the shards have memory for; 0: not known
+  std::uint32_t recoveries = 0;  // the number of rollbacks that the job has had so far
+  Training before{};             // the totals of earlier generations
+  std::string init_path{};       // the path of the initial values. "": they are drawn at random
+  std::uint32_t places = 0;      // for how many workers the shards have memory. 0: not known
   bool operator==(const GenerationRecord&) const = default;
 };
 
-// The generation trains. A restarted chief that finds this record goes on with the generation.
+// The generation has begun to train. A restarted chief that finds this record goes on with the generation.
 struct TrainingRecord {
   JobId job;
   Generation generation;
   bool operator==(const TrainingRecord&) const = default;
 };
 
-// Workers join or leave. Durable before the pacer hears of it.
+// Workers join or leave. This record is durable before the pacer hears of the new roster.
 struct RosterRecord {
   JobId job;
   Generation generation;
@@ -101,7 +102,7 @@ struct RosterRecord {
   bool operator==(const RosterRecord&) const = default;
 };
 
-// `borrowers`: one worker (async, ssp) or the roster in rank order (sync).
+// A lease was granted. `borrowers` is one worker in async and ssp, and the roster in rank order in sync.
 struct GrantRecord {
   JobId job;
   Generation generation;
@@ -110,8 +111,8 @@ struct GrantRecord {
   bool operator==(const GrantRecord&) const = default;
 };
 
-// All leases of the generation except these are used up. Written after each 1000 grants, so that they don't pile up,
-// and after a fence.
+// Lists the leases of the generation that aren't used up. All leases that it doesn't list are used up. The chief writes
+// this record after every 1000 grants, so that records of grants don't pile up, and after a worker was fenced.
 struct OpenGrantsRecord {
   JobId job;
   Generation generation;
@@ -125,13 +126,13 @@ struct EvaluationStatus {
   std::optional<double> accuracy;
   std::uint64_t examples = 0;
   bool final = false;
-  std::uint64_t parameters_hash = 0;  // equal if the parameters are equal bit for bit
+  std::uint64_t parameters_hash = 0;  // two evaluations of bit-for-bit equal parameters have the same hash
   bool operator==(const EvaluationStatus&) const = default;
 };
 
-// Why a job recovers. `reason` doesn't name the task.
+// Why a job has to recover. `reason` doesn't contain the name of the task.
 struct Cause {
-  std::optional<TaskId> task;  // none: not a single task
+  std::optional<TaskId> task;  // none: no single task is the cause
   std::string reason;
   bool operator==(const Cause&) const = default;
 };
@@ -145,8 +146,8 @@ struct RootCause {
   bool operator==(const RootCause&) const = default;
 };
 
-// How a job ended, and its figures at that time. For later queries, and for a restarted chief that finds tasks which
-// have closed the job.
+// How a job ended, and its figures at that time. The chief keeps them for later queries. A restarted chief also needs
+// them, because tasks that have closed the job don't report its figures any more.
 struct EndRecord {
   JobId job;
   JobState state = JobState::kFinished;
@@ -167,7 +168,8 @@ struct EndRecord {
   bool operator==(const EndRecord&) const = default;
 };
 
-// A checkpoint was committed. The folder is authoritative; this record is for status and events.
+// A checkpoint was committed. The checkpoint folder itself decides which checkpoints exist. This record is for the
+// status and for events, and with it the chief detects a folder that has lost its checkpoints.
 struct CheckpointRecord {
   JobId job;
   Generation generation;
@@ -176,33 +178,36 @@ struct CheckpointRecord {
   bool operator==(const CheckpointRecord&) const = default;
 };
 
-// An event for `disttrain events`: which task died, how that was noticed, what was restored, how long it took.
+// An event, as `disttrain events` prints it. For example: which task died, how the chief noticed that, which checkpoint
+// was restored, and how long that took.
 struct EventRecord {
-  std::int64_t wall_nanoseconds = 0;  // Unix time; the writer of the journal fills it in
+  std::int64_t wall_nanoseconds = 0;  // Unix time, which the shell fills in
   JobId job;                          // 0: of no job
-  std::string kind;                   // "task_lost", "rolled_back", ...: docs/json.md has them all
+  std::string kind;                   // such as "task_lost" or "rolled_back"; docs/json.md lists all kinds
   std::string task;                   // "ps/1", or ""
-  std::uint64_t step = 0;             // global step, if the job had one
+  std::uint64_t step = 0;             // the global step, if the job had one
   std::string text;                   // a sentence
-  std::string cause{};                // for a loss and its consequences: Cause::reason; `task` is Cause::task
-  // Time since the host booted, suspended time included. Filled in with wall_nanoseconds. 0: not known.
+  // For a loss, and for an event that follows from a loss: Cause::reason. `task` is then Cause::task.
+  std::string cause{};
+  // The time since the host booted, including the time for which it was suspended. The shell fills it in together with
+  // wall_nanoseconds. 0: not known.
   std::int64_t uptime_nanoseconds{};
   bool operator==(const EventRecord&) const = default;
 };
 
-// The current values of the two clocks of events.
+// The current time of the two clocks with which events are stamped.
 struct EventClocks {
   std::int64_t wall_nanoseconds = 0;
   std::int64_t uptime_nanoseconds = 0;
 };
-// How long ago the event happened. The wall clock may have been set meanwhile; the time since the boot can't be set,
-// and gives a lower bound, whichever boot the event happened in. None: the wall clock was set back, and the event has
-// no time since the boot.
+// How long ago the event happened. Somebody may have set the wall clock since then. Nobody can set the time since the
+// host's boot, so it gives a lower bound of the event's age, even if the host has booted again since. None: the wall
+// clock was set back, and the event has no usable time since the boot.
 std::optional<Duration> age_of(const EventRecord& event, const EventClocks& now);
 
-// The kinds of events that a restarted chief evaluates.
-inline constexpr char kLossCounted[] = "loss_counted";   // the job rolls back for it
-inline constexpr char kLostAtStart[] = "lost_at_start";  // nothing was placed yet
+// The kinds of events from which a restarted chief learns what has happened to its job.
+inline constexpr char kLossCounted[] = "loss_counted";   // the job rolls back because of this loss
+inline constexpr char kLostAtStart[] = "lost_at_start";  // a task was lost before the job had any shards
 inline constexpr char kWorkerLost[] = "worker_lost";
 inline constexpr char kRolledBack[] = "rolled_back";
 inline constexpr char kTakenUp[] = "taken_up";
@@ -211,7 +216,8 @@ inline constexpr char kCheckpointTaken[] = "checkpoint";
 inline constexpr char kWorkerLeft[] = "worker_left";
 inline constexpr char kTaskLeaves[] = "task_leaves";
 inline constexpr char kTaskJoined[] = "task_joined";
-inline constexpr char kRollsBack[] = "rolls_back";  // for a task that was told to end, or for a link: no loss
+// The job rolls back without a loss, for example because a task was told to end or a link is broken.
+inline constexpr char kRollsBack[] = "rolls_back";
 
 using Record = std::variant<TermRecord, SubmittedRecord, StateRecord, GenerationRecord, GrantRecord, DescribedRecord,
                             TrainingRecord, RosterRecord, OpenGrantsRecord, CheckpointRecord, EventRecord, EndRecord>;
@@ -221,53 +227,56 @@ struct JournaledJob {
   JobState state = JobState::kQueued;
   std::string reason;
   std::optional<JobDescribed> described;
-  GenerationRecord generation;            // the newest; number 0: none yet
-  Roster roster;                          // of that generation
-  bool is_training = false;               // that generation has begun to train
-  std::map<LeaseId, GrantRecord> grants;  // of that generation, not known to be used up
+  GenerationRecord generation;            // the newest generation. Its number is 0 if the job has none yet
+  Roster roster;                          // the newest roster of that generation
+  bool is_training = false;               // whether that generation has begun to train
+  std::map<LeaseId, GrantRecord> grants;  // the leases of that generation that may not be used up yet
   std::optional<CheckpointRecord> checkpoint;
   std::optional<EndRecord> ended;
 
   bool operator==(const JournaledJob&) const = default;
 };
 
-// The most ended jobs and events that are kept.
+// The most ended jobs, and the most events, that the chief keeps.
 inline constexpr std::size_t kMaxEndedJobs = 100;
 inline constexpr std::size_t kMaxEvents = 2000;
-// The most kept events of checkpoints. These are so frequent that they would push out the events of losses.
+// The most events about checkpoints that the chief keeps. Without this limit they would push out the events about
+// losses, because they are so frequent.
 inline constexpr std::size_t kMaxCheckpointEvents = 500;
 
-// Appends the event, and drops the oldest events beyond these limits. The order is oldest first.
+// Appends the event to `events`, whose first event is the oldest. Drops the oldest events beyond the limits above.
 void add_event(std::deque<EventRecord>& events, const EventRecord& event);
 
 struct JournalState {
   JournalId journal;  // 0: nothing has been written yet
   Term term;
-  std::map<Term, Incarnation> chiefs;  // of the newest kMaxFormerChiefs terms
-  JobId last_job;                      // the highest number ever given
+  std::map<Term, Incarnation> chiefs;  // the chiefs of the newest kMaxFormerChiefs terms
+  JobId last_job;                      // the highest number that a job has ever had
   std::map<JobId, JournaledJob> jobs;
   std::deque<EventRecord> events;  // oldest first
 
   bool operator==(const JournalState&) const = default;
 };
 
-// A record of an unknown job changes nothing: the job was forgotten.
+// Changes the state as the record says. A record of an unknown job changes nothing, because the chief has forgotten the
+// job.
 void apply(JournalState& state, const Record& record);
 
-// The shortest list of records that adds up to `state`. The journal is rewritten with these at each start, and when it
-// has grown to several times their size.
+// The shortest list of records that results in `state`. The chief rewrites the journal with this list at each start,
+// and when the journal has grown to several times the size of the list.
 std::vector<Record> compacted(const JournalState& state);
 
-// The state that a chief may begin with if the journal has lost its last `lost` records; none: the number isn't known.
+// The state from which a chief may start if the journal has lost its last `lost` records (none: the number isn't
+// known). It differs from `state` in three ways:
 //
-//   1. Numbers that lost records may have used are skipped.
-//   2. Jobs that ran go back to their newest checkpoint.
-//   3. The journal gets a new id (`anew`), so that tasks drop what they hold by lost records.
+//   1. The chief skips the numbers of terms, jobs and generations that lost records may have used.
+//   2. Jobs that were running go back to their newest checkpoint. `why` is the reason in the events that say so.
+//   3. The journal gets the new id `anew`, so that each task drops the job that it holds.
 //
-// `newest`: the newest known term.
+// `newest` is the newest known term.
 JournalState salvaged(JournalState state, std::optional<std::uint64_t> lost, Term newest, JournalId anew,
                       const std::string& why);
-// How many numbers are skipped if the number of lost records isn't known.
+// How many numbers the chief skips if the number of lost records isn't known.
 inline constexpr std::uint32_t kUnknownLoss = 1000;
 
 }  // namespace disttrain::chiefd

@@ -67,7 +67,7 @@ Lending::Loans Lending::lend(const std::vector<Member>& roster, std::size_t work
     if (grants.last && grants.leases.empty()) loans.left_without = roster;
   }
   if (!leases_) return loans;
-  // A worker that gets nothing now keeps waiting for records that a lost worker may leave.
+  // If no records are free now, a worker keeps waiting, because the records of a lost worker may become free later.
   const bool is_end = is_over_ || leases_->complete();
   for (auto it = waiting_.begin(); it != waiting_.end() && workers > 0;) {
     const auto& [worker, rate] = *it;

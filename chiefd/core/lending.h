@@ -1,6 +1,6 @@
-// What a job lends to its workers. In async and ssp each worker gets records of its own, in sync the whole roster gets
-// blocks of steps. With sharding = "none" nothing is lent. Lending only decides; the job makes each loan durable and
-// sends it. Pure.
+// Decides which records a job lends to its workers. In async and ssp each worker gets leases of its own. In sync the
+// whole roster gets the same leases, and each lease is a block of steps. With sharding = "none" nothing is lent. This
+// class does no I/O: the job makes each loan durable and sends it.
 #pragma once
 
 #include <map>
@@ -21,13 +21,15 @@ class Lending {
   struct Loan {
     std::vector<Member> to;  // for a block: by rank
     Lease lease;
-    bool last = false;  // no lease follows for any of them
+    bool last = false;  // whether these workers get no other lease after this one
   };
   struct Loans {
-    std::vector<Loan> loans;           // in the order in which they are to be sent
-    std::vector<Member> left_without;  // no lease follows for these, and none is granted that could say so
+    // The new leases, in the order in which the job must send them.
+    std::vector<Loan> loans;
+    // Workers that get no lease now and none later. The job must tell them so in a message of its own.
+    std::vector<Member> left_without;
   };
-  // What one worker was lent and may not have used up yet, oldest first.
+  // The leases that one worker has and may not have used up yet, oldest first. `last`: the worker gets no other lease.
   struct Held {
     std::vector<Lease> leases;
     bool last = false;
@@ -35,30 +37,32 @@ class Lending {
 
   // Lends nothing.
   Lending() = default;
-  // Goes on from the pacer's ledger. `granted`: in async and ssp, the leases of this generation that workers hold.
-  // Leases get numbers above `last_id`.
+  // Lends the records that aren't in the pacer's ledger. In async and ssp, `granted` has the leases of this generation
+  // that workers already hold. New leases get numbers above `last_id`.
   Lending(const JobConfig& job, std::uint64_t records, const Roster& roster, const PacerReport& ledger,
           LeaseId last_id = {}, const std::map<LeaseId, GrantRecord>& granted = {});
 
-  // In sync: the roster changed. It holds from the step after the report's; blocks of the old roster are void.
+  // In sync: the roster has changed. The new roster holds from the step after the step of the report. The blocks of the
+  // old roster are void.
   void change_roster(const Roster& roster, const PacerReport& ledger);
 
-  // In async and ssp: this worker runs out of records, and reads so many per second (0: unknown).
+  // In async and ssp: the worker asks for records. It reads `records_per_second` (0: unknown).
   void request(const Member& worker, double records_per_second);
-  // The worker has finished or is lost: drops its request.
+  // Drops the request of a worker that has finished or is lost.
   void forget(const Member& worker);
   void note_pacer(const PacerReport& report);
-  // A lost worker's records, as far as the ledger lacks them, can be lent again: all shards have fenced it.
+  // Takes back the records of a lost worker that aren't in the ledger, so that they can be lent again. Call this only
+  // after all shards have fenced the worker.
   void give_back(const Member& worker);
 
-  // Lends to every worker that waits, as far as there are records. `workers`: the number of unfinished workers, at
-  // least 1.
+  // Grants leases to the workers that wait for one, as long as there are records. `workers` is the number of unfinished
+  // workers, at least 1.
   Loans lend(const std::vector<Member>& roster, std::size_t workers);
   Held held_by(const Member& worker, Rank rank) const;
 
-  // In async and ssp: the leases that aren't used up.
+  // In async and ssp: the leases that aren't used up yet.
   std::vector<LeaseId> open_leases() const;
-  // Every record that the job has to visit is visited.
+  // Whether the job needs no more records, because it has visited all of them or train.steps is reached.
   bool is_complete() const;
 
  private:
@@ -67,7 +71,7 @@ class Lending {
   LeaseId last_block_;  // before blocks_
   std::unique_ptr<RecordLeases> leases_;
   std::unique_ptr<StepBlocks> blocks_;
-  std::map<Member, double> waiting_;  // workers that wait for a lease, and their rates
+  std::map<Member, double> waiting_;  // the workers that wait for a lease, and how many records each reads per second
   std::set<Member> told_last_;
   bool is_over_ = false;  // train.steps is reached
 };

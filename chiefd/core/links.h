@@ -1,5 +1,5 @@
-// The links between two tasks that are broken now, as the tasks report. The chief itself hears both ends. The job
-// decides what happens to them (job/link_failures.h). A value.
+// The links between tasks that are broken now. A link is broken if a task reports that it can't reach a ps, although
+// the chief hears from both. The job decides what to do about a broken link (job/link_failures.h).
 #pragma once
 
 #include <map>
@@ -21,14 +21,15 @@ class Links {
   struct Outage {
     Instant since;         // when `from` last heard `to`
     Instant told;          // when the newest complaint came
-    bool is_told = false;  // an event has told the operator
+    bool is_told = false;  // whether an event has told the operator of the outage
   };
 
-  // A complaint. The first complaint of an outage sets its begin; later ones can only make it earlier.
+  // Notes a complaint that the link has been broken for the time `lasts`. The first complaint of an outage sets the
+  // begin of the outage. Later complaints can only make the begin earlier.
   void accuse(Instant now, const Link& link, Duration lasts);
-  // Returns the outage that is over; empty: the link wasn't broken.
+  // Notes that the link works again. Returns the outage that is over. Empty: the link wasn't broken.
   std::map<Link, Outage>::node_type mend(const Link& link) { return broken_.extract(link); }
-  // The task is gone or is another process: forgets all its links.
+  // Forgets all links of a task that is gone, or that is another process now.
   void forget(TaskId task);
   // Forgets the links between ps tasks.
   void forget_peers();
@@ -36,7 +37,7 @@ class Links {
 
   bool is_broken(const Link& link) const { return broken_.count(link) != 0; }
   const std::map<Link, Outage>& broken() const { return broken_; }
-  // "worker/0 can't reach ps/0 (no answer for 3.2 s)". The link must be broken.
+  // Describes a broken link, such as "worker/0 can't reach ps/0 (no answer for 3.2 s)". The link must be broken.
   std::string text(Instant now, const Link& link) const;
 
  private:

@@ -22,7 +22,7 @@ MemoryFit::MemoryFit(const Layout& layout, const std::vector<TaskId>& owners, co
     Share& share = shares_[owners[s]];
     const auto offered = memory.find(owners[s]);
     share.offered = offered == memory.end() ? 0 : offered->second;
-    // The sum is linear in the workers.
+    // Each worker adds the same number of bytes.
     const std::uint64_t without = bytes_per_shard(layout, ShardId(s), job, slots, 0, credits).total();
     share.fixed += without;
     share.worker += bytes_per_shard(layout, ShardId(s), job, slots, 1, credits).total() - without;
@@ -45,7 +45,7 @@ std::string MemoryFit::why_not(std::uint32_t workers) const {
     if (share.offered == 0 || needed <= share.offered) continue;
     return "with " + std::to_string(workers) + (workers == 1 ? " worker" : " workers") + " the job needs " +
            mebibytes(needed) + " at " + to_string(ps) + ", which may use " + mebibytes(share.offered) +
-           ": add ps tasks, or raise memory in its [[ps]] (`disttrain plan` prints the sum)";
+           ": add ps tasks, or raise memory in its [[ps]] (`disttrain plan` prints how much memory a job needs)";
   }
   return "";
 }

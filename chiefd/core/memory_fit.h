@@ -1,5 +1,5 @@
-// The number of workers that the ps tasks have memory for. Admission of a job, allocation of its shards, joins and
-// `disttrain plan` all use this one number. Pure.
+// Computes for how many workers the ps tasks have memory. The chief uses this number when it admits a job, when it
+// creates shards, and when a worker wants to join. `disttrain plan` uses it too.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,15 @@ namespace disttrain::chiefd {
 
 class MemoryFit {
  public:
-  // `owners`: the ps of each shard. `memory`: the bytes that each ps may use; 0 or missing: not known, so that
-  // everything fits.
+  // `owners` has the ps of each shard. `memory` has the number of bytes that each ps may use. If this number is 0 or
+  // missing, it isn't known, and the ps counts as large enough.
   MemoryFit(const Layout& layout, const std::vector<TaskId>& owners, const JobConfig& job, std::uint32_t credits,
             const std::map<TaskId, std::uint64_t>& memory);
 
-  // The most workers, up to `wanted`, for which every ps has the memory. 0: not even one.
+  // The largest number of workers, up to `wanted`, for which every ps has enough memory. 0: not enough for one worker.
   std::uint32_t most_workers(std::uint32_t wanted) const;
-  // "with 7 workers the job needs 812 MiB at ps/0, which may use 700 MiB: add ps tasks, or ...". "": they fit.
+  // Why a ps doesn't have enough memory for this many workers, such as "with 7 workers the job needs 812 MiB at ps/0,
+  // which may use 700 MiB: add ps tasks, or ...". "": every ps has enough.
   std::string why_not(std::uint32_t workers) const;
 
  private:
@@ -34,8 +35,8 @@ class MemoryFit {
   std::map<TaskId, Share> shares_;
 };
 
-// The number of workers to make memory for: all that the cluster file lists, and some more if unlisted workers may join
-// while the job trains. At least `roster`, the number of current workers.
+// For how many workers the shards should have memory. These are the workers that the cluster file lists, or the
+// `roster` workers that the job has now if those are more. If unlisted workers may join, some more are added.
 std::uint32_t wanted_places(std::uint32_t roster, std::uint32_t listed, bool takes_unlisted);
 
 }  // namespace disttrain::chiefd

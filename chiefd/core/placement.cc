@@ -11,14 +11,15 @@
 namespace disttrain::chiefd {
 namespace {
 
-// Elements of one variable that belong together, in flat order.
+// A whole variable, or a part of its rows. Lists of pieces are in the order of the flat array of parameters.
 struct Piece {
   std::uint32_t variable = 0;
   std::uint64_t elements = 0;
   std::uint32_t shard = 0;
 };
 
-// Boundaries of buckets are moved by at most half of kWholeElements to either side.
+// The intended size of a bucket. cut() may move each end of a bucket by up to half of kWholeElements, so a bucket never
+// exceeds kMaxBucketElements.
 constexpr std::uint64_t kTargetElements = kMaxBucketElements - kWholeElements;
 
 std::uint64_t ceil_quotient(std::uint64_t a, std::uint64_t b) {
@@ -31,8 +32,9 @@ std::uint64_t sum_of(const std::vector<Piece>& pieces) {
   return total;
 }
 
-// The end of each bucket when consecutive pieces are cut into about `count` parts of like size: the equal cut, moved to
-// the nearer edge where it falls into a piece that stays whole. Fewer than `count` where such cuts meet.
+// Cuts consecutive pieces into about `count` buckets of similar size, and returns the end of each bucket. If a cut
+// falls into a small piece that must stay whole, the cut moves to the nearer edge of that piece. If two cuts then fall
+// on the same edge, there is one bucket less.
 std::vector<std::uint64_t> cut(const std::vector<Piece>& pieces, std::uint64_t count) {
   const std::uint64_t total = sum_of(pieces);
   std::vector<std::uint64_t> ends;
@@ -48,7 +50,7 @@ std::vector<std::uint64_t> cut(const std::vector<Piece>& pieces, std::uint64_t c
   return ends;
 }
 
-// Appends the buckets of consecutive pieces whose ends are given; `owner` says the shard of the i-th.
+// Appends buckets with the given ends to the layout. `owner` returns the shard of the i-th bucket.
 template <typename OwnerOf>
 void append_buckets(Layout& layout, const std::vector<std::uint64_t>& ends, std::vector<std::uint64_t>& shard_ends,
                     OwnerOf owner) {
@@ -95,8 +97,8 @@ std::vector<Piece> greedy(const ModelSpec& model, std::uint32_t shards) {
   return pieces;
 }
 
-// Places variables that stay whole first: the size of each decides which shard the next one goes to. Variables that are
-// cut come after, since they add equally much to every shard.
+// Goes through the variables in gradient order. A large variable is cut into one part for each shard. A small variable
+// goes to one shard, which has few elements so far.
 std::vector<Piece> partitioned(const ModelSpec& model, std::uint32_t shards) {
   std::vector<Piece> pieces;
   std::vector<std::uint64_t> load(shards, 0);
@@ -104,7 +106,8 @@ std::vector<Piece> partitioned(const ModelSpec& model, std::uint32_t shards) {
     const auto& shape = model.variables[variable.variable].shape;
     const std::uint64_t rows = shape.empty() ? 1 : shape[0];
     if (variable.elements < kWholeElements || rows < shards) {
-      // A neighbour on the same shard shares its bucket, so a run of small variables stays together.
+      // Neighbours on the same shard share a bucket. So a small variable goes to the shard of the small variable before
+      // it, as long as that shard hasn't got many more elements than the emptiest one.
       const bool joins = !pieces.empty() && pieces.back().elements < kWholeElements &&
                          load[pieces.back().shard] < load[emptiest(load)] + kWholeElements;
       const std::uint32_t shard = joins ? pieces.back().shard : emptiest(load);
@@ -122,7 +125,7 @@ std::vector<Piece> partitioned(const ModelSpec& model, std::uint32_t shards) {
   return pieces;
 }
 
-// Flat position of each variable: where its first piece stands.
+// Sets the position of each variable in the flat array, which is the position of its first piece.
 void set_variable_begins(Layout& layout, const std::vector<Piece>& pieces) {
   layout.variable_begins.assign(layout.model.variables.size(), 0);
   std::optional<std::uint32_t> current;
@@ -137,14 +140,15 @@ void set_variable_begins(Layout& layout, const std::vector<Piece>& pieces) {
 void place_balanced(Layout& layout, std::uint32_t shards) {
   const std::vector<Piece> pieces = gradient_order(layout.model);
   set_variable_begins(layout, pieces);
-  // Equally many buckets on each shard: a shard with one more would be the slowest.
+  // Make the same number of buckets for each shard, because a shard with one bucket more would be the slowest.
   const std::uint64_t count = shards * ceil_quotient(sum_of(pieces), shards * kTargetElements);
   std::vector<std::uint64_t> shard_ends(shards, 0);
   append_buckets(layout, cut(pieces, count), shard_ends,
                  [shards](std::size_t i) { return static_cast<std::uint32_t>(i % shards); });
 }
 
-// Pieces that know their shard: neighbours of one shard make a run, and a run is cut into as few buckets as hold it.
+// Makes the buckets of pieces whose shard is already set. Neighbouring pieces on the same shard make a run, and each
+// run is cut into as few buckets as possible.
 void place_runs(Layout& layout, std::uint32_t shards, const std::vector<Piece>& pieces) {
   set_variable_begins(layout, pieces);
   std::vector<std::uint64_t> shard_ends(shards, 0);
@@ -189,8 +193,8 @@ std::uint32_t shards_with_buckets(const Layout& layout) {
   return static_cast<std::uint32_t>(std::count(has.begin(), has.end(), true));
 }
 
-// The largest number of shards, below the one asked for, of which each gets a piece. A small search: `shards` is
-// bounded by what a cluster offers, and one shard always does.
+// The largest number below `shards` for which every shard gets a piece. The search is short, because a cluster offers a
+// limited number of shards. It always finds a number, because one shard is always possible.
 std::uint32_t largest_below(const ModelSpec& model, Placement placement, std::uint32_t shards) {
   while (shards > 1) {
     --shards;
@@ -211,12 +215,12 @@ Status check_model(const ModelSpec& model) {
   return {};
 }
 
-// Checks the limits of the wire.
+// Checks that the layout doesn't have more buckets than the wire allows.
 Result<Layout> with_few_buckets(Layout layout) {
   if (layout.buckets.size() <= kMaxBuckets) return layout;
   return fail(ErrorCode::kConfig, "the model falls into " + std::to_string(layout.buckets.size()) +
                                       " buckets; expected at most " + std::to_string(kMaxBuckets) +
-                                      ": set job.placement to \"balanced\", or job.shards to fewer");
+                                      ": set job.placement to \"balanced\", or set job.shards to a smaller number");
 }
 
 std::string plural(std::uint32_t count) {
@@ -230,9 +234,9 @@ Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t 
   if (Status status = check_model(model); !status) return tl::unexpected(status.error());
   Layout layout = place_unchecked(model, placement, shards);
   if (shards_with_buckets(layout) == shards) return with_few_buckets(std::move(layout));
-  return fail(ErrorCode::kConfig, "the model doesn't have a piece for each of " + plural(shards) + " (" +
-                                      std::to_string(model.variables.size()) + " variables, " +
-                                      std::to_string(element_count(model)) + " elements): set job.shards to " +
+  return fail(ErrorCode::kConfig, "the model can't be divided among " + plural(shards) + " (it has " +
+                                      std::to_string(model.variables.size()) + " variables, with " +
+                                      std::to_string(element_count(model)) + " elements in all): set job.shards to " +
                                       std::to_string(largest_below(model, placement, shards)) +
                                       " or fewer, or to \"auto\"");
 }

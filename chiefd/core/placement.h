@@ -1,15 +1,17 @@
-// Placement: which shard owns which part of a model, and which ps owns which shard. Pure. The chief uses it for each
-// new placement, and `disttrain plan` prints it.
+// Placement: decides which shard owns which part of a model, and which ps owns which shard. These functions do no I/O.
+// The chief calls them for each new placement, and `disttrain plan` prints their result. A bucket is a contiguous range
+// of parameters that belongs to one shard. There are four ways to place a model:
 //
-// balanced     the model in the order in which gradients appear, cut into buckets of like size that are dealt to the
-//              shards in turn: contiguous equal ranges would make all workers flood one shard at a time.
-// round_robin  variable v whole on shard v mod shards.
-// greedy       variables whole, the largest first, each to the emptiest shard.
-// partitioned  rows (first dimension) of each variable in as many equal parts as there are shards; variables that
-//              aren't cut go whole to the emptiest shard.
+//   balanced     Cuts the whole model into buckets of similar size, and deals the buckets to the shards in turn. The
+//                model is in the order in which a worker computes the gradients, with the last layer first. If each
+//                shard had one large range instead, all workers would send to the same shard at the same time.
+//   round_robin  Puts the whole variable number v on shard number (v mod shards).
+//   greedy       Puts each whole variable on the shard with the fewest elements so far. Starts with the largest one.
+//   partitioned  Cuts the rows (first dimension) of each variable into as many equal parts as there are shards, one
+//                part for each shard. A variable that is too small for this goes to one shard with few elements.
 //
-// Whatever the placement, a variable is contiguous in a worker's flat array. For placements by variable a shard's
-// variables stand together there, last layer first, so that few buckets result.
+// With every placement, a variable is contiguous in a worker's flat array of parameters. With round_robin and greedy,
+// the variables of one shard are neighbours in this array, last layer first, so that few buckets result.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +21,34 @@
 
 namespace disttrain::chiefd {
 
-// A variable with fewer elements (64 KiB of float32) isn't cut: its parts wouldn't pay for their frames. A variable
-// that is placed whole but is larger than a bucket is still cut into buckets, all on one shard.
+// A variable with fewer elements than this (64 KiB of float32) isn't cut, because each part would need a frame of its
+// own, which costs more than the cut gains. A larger variable that goes to one shard may still fall into several
+// buckets, all on this shard.
 inline constexpr std::uint64_t kWholeElements = 16 * 1024;
 
-// A layout that passes validate(). kConfig when the model has no variables, a shape can't be placed, or there are more
-// shards than pieces to place: the message says how many shards would do.
+// Returns a layout that passes validate(). Fails with kConfig if the model has no variables, has a variable without
+// elements, is too large, or can't be divided among so many shards. In the last case the message says how many shards
+// are possible.
 Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t shards);
 
-// job.shards = "auto": clamp(ceil(bytes / 1 MiB), 1, offered); offered >= 1. A small model on many shards pays more for
-// the exchanges than it gains: 318 KB take 100, 145 and 155 us a step on 1, 2 and 4 shards, 4 MB 1600, 1180 and 780.
+// The number of shards for job.shards = "auto": clamp(ceil(bytes / 1 MiB), 1, offered). `offered` must be at least 1. A
+// small model on many shards loses more time with exchanges than it gains. For example, a step takes 100, 145 and 155
+// us on 1, 2 and 4 shards with a model of 318 KB, but 1600, 1180 and 780 us with a model of 4 MB.
 std::uint32_t auto_shards(std::uint64_t parameter_bytes, std::uint32_t offered);
 
-// place() for `asked` shards, or with asked = 0 for auto_shards(), fewer where the model has fewer pieces. `offered` is
-// the sum of what the ps processes offer. Also kConfig when more are asked for than offered.
+// Calls place() for `asked` shards. If `asked` is 0, the number of shards is auto_shards(), or less if the model can't
+// be divided among so many. `offered` is the number of shards that all ps tasks together offer. Also fails with kConfig
+// if `asked` is more than `offered`.
 Result<Layout> place_on(const ModelSpec& model, Placement placement, std::uint32_t asked, std::uint32_t offered);
 
-// The shard threads that one ps offers.
+// How many shard threads a ps offers.
 struct Offer {
   TaskId ps;
   std::uint32_t threads = 0;
 };
 
-// The ps of each shard: each ps gets one before any gets a second. The offers must sum up to at least `shards`.
+// Chooses a ps for each shard. Every ps gets its first shard before any ps gets a second one. All ps tasks together
+// must offer at least `shards` threads.
 std::vector<TaskId> assign_owners(const std::vector<Offer>& offers, std::uint32_t shards);
 
 }  // namespace disttrain::chiefd

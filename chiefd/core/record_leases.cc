@@ -8,16 +8,17 @@
 namespace disttrain::chiefd {
 namespace {
 
-// The most incomplete epochs that records are lent from. This bounds the ledger when a worker is slow.
+// Records are lent from at most this many incomplete epochs. This limits the size of the ledger if a worker is slow.
 constexpr std::uint32_t kMaxOpenEpochs = 8;
-// A lease travels in a control message of at most 64 KiB.
+// The most intervals of a lease. With so many, a lease still fits into a control message of 64 KiB.
 constexpr std::size_t kMaxIntervals = 1000;
 constexpr double kLongestSeconds = 60.0;
 constexpr double kShortestSeconds = 0.25;
-// While the rate isn't known.
+// The longest lease, in batches, while the rate of a worker isn't known.
 constexpr std::uint64_t kFirstBatches = 1000;
 
-// Removes the first `count` positions of `set`; fewer if those would take more than kMaxIntervals intervals.
+// Removes the first `count` positions of `set`, and returns them as intervals. Removes fewer positions if they would
+// make more than kMaxIntervals intervals.
 std::vector<Interval> take_front(IntervalSet& set, std::uint64_t count) {
   std::vector<Interval> taken;
   for (Interval first : set.to_vector()) {
@@ -29,7 +30,7 @@ std::vector<Interval> take_front(IntervalSet& set, std::uint64_t count) {
   return taken;
 }
 
-// Positions that the ledger lacks.
+// The positions that aren't visited yet.
 IntervalSet lacking(const std::vector<Interval>& positions, const IntervalSet& visited) {
   IntervalSet rest;
   for (const Interval& interval : positions)
@@ -106,7 +107,7 @@ std::optional<Lease> RecordLeases::lend(const Member& to, double rate, std::uint
 }
 
 void RecordLeases::note_ledger(std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger) {
-  // Positions that were never lent can't be visited: a report that says so is wrong, and is ignored.
+  // Ignore a wrong report that calls an epoch complete before any of its records was lent.
   complete_epochs_ = std::max(complete_epochs_, std::min(complete_epochs, next_epoch_));
   std::erase_if(epochs_open_, [this](const auto& entry) { return entry.first < complete_epochs_; });
   for (const EpochLedger& entry : ledger) {

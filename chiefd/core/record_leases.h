@@ -1,12 +1,14 @@
-// Leases of async and ssp: each worker borrows records of its own. The pacer's ledger says which records were visited.
-// Pure.
+// The leases of async and ssp. Each worker borrows records of its own. The pacer's ledger says which records the job
+// has visited. This class does no I/O.
 //
-// Within an epoch, positions that are lent and not given back are disjoint, and only positions that the ledger lacks
-// are lent again. So each record is visited exactly once an epoch, whichever tasks die.
+// A lease lists positions in an epoch, and each position stands for one record. A position is never lent to two workers
+// at the same time, and a position that is in the ledger is never lent again. So each record is visited exactly once in
+// an epoch, whichever tasks die. For example:
 //
-//   1. worker/1 holds positions 0 to 99. The ledger has 0 to 39 when worker/1 dies.
-//   2. A push with 40 to 49 may still be on its way, so nothing is lent again until all shards have fenced worker/1.
-//   3. The ledger as of then has 0 to 49: positions 50 to 99 are lent again.
+//   1. worker/1 holds the positions 0 to 99. The ledger has the positions 0 to 39 when worker/1 dies.
+//   2. A push with the positions 40 to 49 may still be on its way. So the chief lends nothing again until all shards
+//      have fenced worker/1.
+//   3. After the fence, the ledger has the positions 0 to 49. The chief lends the positions 50 to 99 again.
 #pragma once
 
 #include <cstdint>
@@ -21,36 +23,38 @@ namespace disttrain::chiefd {
 
 class RecordLeases {
  public:
-  // epochs = 0: no limit. records and batch_size are at least 1.
-  // Leases get numbers above `last_id`.
+  // With `epochs` = 0 the number of epochs has no limit. `records` and `batch_size` must be at least 1. New leases get
+  // numbers above `last_id`.
   RecordLeases(std::uint64_t records, std::uint32_t batch_size, std::uint64_t epochs, LeaseId last_id = {});
 
-  // Restore the visited positions of a ledger, then the leases that workers hold. Call these before anything else.
+  // Call these before any other function: restore() with the ledger, and then hold() for each lease that a worker
+  // already holds.
   void restore(std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger);
   void hold(LeaseId id, const Member& borrower, const Lease& lease);
 
-  // A lease for one of `workers` workers; this one reads `rate` records per second (0: unknown). None: no records are
-  // free now, see complete().
+  // Grants a lease to the worker `to`, which is one of `workers` workers and reads `rate` records per second (0:
+  // unknown). None: no records are free now. See complete().
   //
-  // Size: min(60 s at the rate, what is left of the epoch / (4 x workers)), but at least a quarter of a second's worth
-  // while everyone can still get as much, so that short epochs don't cost a durable grant every few steps. A multiple
-  // of batch_size, but for the epoch's end.
+  // The lease has a quarter of the worker's equal share of the free records of the epoch, but not more records than the
+  // worker reads in 60 s. It has at least as many records as the worker reads in 0.25 s, if the free records suffice
+  // for as many for each worker. Otherwise a short epoch would need a durable grant every few steps. The size is a
+  // multiple of batch_size, except at the end of the epoch.
   std::optional<Lease> lend(const Member& to, double rate, std::uint32_t workers);
 
-  // Takes a report of the pacer. A report that is older than the newest does no harm: a ledger only grows.
+  // Notes the ledger of a report of the pacer. An older report than before does no harm, because a ledger only grows.
   void note_ledger(std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger);
 
-  // Frees the positions of the worker's leases that the ledger lacks. Call only after all shards have fenced the worker
-  // and the ledger as of then was noted.
+  // Takes back the positions of the worker's leases that aren't in the ledger. Call this only after all shards have
+  // fenced the worker, and after note_ledger() with the ledger as it was then.
   void give_back(const Member& from);
 
-  // The worker's leases that aren't wholly visited, oldest first.
+  // The leases of this worker that have unvisited positions, oldest first.
   std::vector<Lease> held_by(const Member& borrower) const;
 
-  // All leases that aren't wholly visited.
+  // All leases that have unvisited positions.
   std::vector<LeaseId> open() const;
 
-  // Every record of every epoch is visited. Always false with epochs = 0.
+  // Whether every record of every epoch is visited. Always false with `epochs` = 0.
   bool complete() const;
 
  private:
@@ -72,7 +76,7 @@ class RecordLeases {
   const std::uint64_t epochs_;
 
   std::uint32_t complete_epochs_ = 0;
-  std::uint32_t next_epoch_ = 0;                // the first that isn't open yet
+  std::uint32_t next_epoch_ = 0;                // the first epoch from which nothing has been lent yet
   std::map<std::uint32_t, Epoch> epochs_open_;  // not complete
   std::map<LeaseId, Held> held_;
   LeaseId last_id_;

@@ -1,4 +1,4 @@
-// Counts restarts within a window of time, so that an endless loop of restarts can be ended.
+// Counts the restarts within a window of time, so that the chief can end an endless loop of restarts.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace disttrain::chiefd {
 
 class Restarts {
  public:
-  // Notes a restart. Returns the restarts within the window that ends now, this one included.
+  // Notes a restart. Returns the number of restarts within the window that ends now, including this one.
   std::size_t note(Instant now, Duration window) {
     times_.push_back(now);
     while (times_.front() + window < now) times_.pop_front();
     return times_.size();
   }
-  // The restarts within the window that ends now.
+  // The number of restarts within the window that ends now.
   std::size_t count(Instant now, Duration window) const {
     std::size_t count = 0;
     for (const Instant time : times_) count += time + window >= now ? 1 : 0;
@@ -27,7 +27,8 @@ class Restarts {
   std::deque<Instant> times_;
 };
 
-// The pause before the n-th try in a row without success: none before the first, then 200 ms, doubling up to 10 s.
+// The pause before the next try, after `failures` failed tries in a row. The pause is 0 after no failure and 200 ms
+// after the first. It doubles with each other failure, up to 10 s.
 constexpr Duration back_off(std::uint32_t failures) {
   constexpr Duration kFirst = std::chrono::milliseconds(200);
   constexpr Duration kLongest = std::chrono::seconds(10);

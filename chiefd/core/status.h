@@ -1,4 +1,4 @@
-// The core's status, read only. The shell renders it as JSON (chiefd/status_json.h) and in its log.
+// The core's status as plain values. The shell writes it as JSON (chiefd/status_json.h).
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@
 
 namespace disttrain::chiefd {
 
-// kWaiting: no process has said hello yet. kRunning: ready, and used by the current job. kLeft: it went while in no
-// job, or in good order.
+// The state of a task. kWaiting: no process has said hello yet. kRunning: the task is ready, and the current job uses
+// it. kLeft: the process went away while it was in no job, or it left in good order.
 enum class TaskState : std::uint8_t { kWaiting, kReady, kRunning, kSilent, kDead, kLeft };
 const char* to_string(TaskState state);
 
-// Lost processes of a task, by how they were lost.
+// How many processes of a task were lost in each way.
 struct Losses {
-  std::uint64_t crash = 0;     // gone while in a job
-  std::uint64_t silent = 0;    // silent before it was gone
-  std::uint64_t left = 0;      // gone while in no job, or told to end
-  std::uint64_t replaced = 0;  // another process took its place
+  std::uint64_t crash = 0;     // the process went away while it was in a job
+  std::uint64_t silent = 0;    // the process was silent before it went away
+  std::uint64_t left = 0;      // the process went away while it was in no job, or because it was told to end
+  std::uint64_t replaced = 0;  // another process took the place
 };
 
 // Figures of one task in one job.
@@ -36,9 +36,10 @@ struct TaskFigures {
   PhaseTimes phase_times;                     // workers
   std::vector<ShardLoad> shards;              // ps
   std::optional<double> examples_per_second;  // a worker's, see ExampleRate
-  std::optional<double> loss;                 // of a worker's last batch; none before the first
-  // How far the task is behind the furthest task of its role in this generation, by their last heartbeats: a worker in
-  // own steps, a ps in versions. None: the task isn't in the generation, or hasn't stepped.
+  std::optional<double> loss;                 // the loss of a worker's last batch. None before its first batch
+  // How far the task is behind the furthest task of its role in this generation, by their last heartbeats. For a worker
+  // this is a number of its own steps, and for a ps a number of versions. None: the task isn't in the generation, or
+  // hasn't made a step.
   std::optional<std::uint64_t> lag;
 };
 
@@ -51,33 +52,35 @@ struct TaskStatus {
   std::string metrics;  // host:port; "": none
   TaskState state = TaskState::kWaiting;
   std::string reason;
-  std::optional<Duration> heartbeat_age;  // none: never heard of
+  std::optional<Duration> heartbeat_age;  // none: the task has never sent anything
   Phase phase = Phase::kIdle;             // of the last heartbeat
   Duration in_phase{};
-  Losses losses;        // as far as this chief knows
-  TaskFigures figures;  // of a job that ended: those of its end
+  Losses losses;        // the losses that this chief knows of
+  TaskFigures figures;  // in the status of an ended job: the figures at the end of that job
 };
 
-// What a job is doing; Goodput divides its time by this.
+// What a job is doing now. Goodput accounts for the job's time by these values.
 enum class JobPart : std::uint8_t {
-  kNone,        // waits for its turn, or ends
-  kInit,        // until its first step
-  kTrain,       // until the last
-  kCheckpoint,  // takes the last checkpoint, or the one before a ps leaves
-  kRestore,     // from a loss, or another chief's start, to the first step after it
+  kNone,        // the job waits for its turn, or is ending
+  kInit,        // the job hasn't made its first step yet
+  kTrain,       // the job makes steps
+  kCheckpoint,  // all workers wait for the last checkpoint, or for the checkpoint before a ps leaves
+  kRestore,     // the job had a loss, or another chief has started, and no step has followed yet
   kEvaluate,    // the final evaluation
 };
 
-// Figures of a job's checkpoints since this chief started. Seconds are those of the slowest shard.
+// Figures of a job's checkpoints since this chief started. Each time is that of the slowest shard.
 struct CheckpointFigures {
   SecondsHistogram cut;
   SecondsHistogram park;
   SecondsHistogram write;
   SecondsHistogram commit;
-  SecondsHistogram restore;       // until all shards are made from a checkpoint
-  std::uint64_t bytes = 0;        // of the newest
-  std::uint64_t failures = 0;     // failed attempts, without those that a lost task or the job's end cut short
-  std::optional<Duration> age{};  // since the last one was committed
+  SecondsHistogram restore;  // the time until all shards were restored from a checkpoint
+  std::uint64_t bytes = 0;   // the size of the newest checkpoint
+  // The number of failed attempts. An attempt that ended because a task was lost, or because the job ended, doesn't
+  // count.
+  std::uint64_t failures = 0;
+  std::optional<Duration> age{};  // the time since the last checkpoint was committed
 };
 
 struct JobStatus {
@@ -93,24 +96,28 @@ struct JobStatus {
   std::string checkpoint;  // path of the newest; "": none
   std::uint64_t global_step = 0;
   std::uint64_t steps_target = 0;  // 0 = none
-  double seconds = 0.0;            // from the first applied step (or the last of warm-up) to the last, no evaluations
+  // The time from the first applied step (or the last step of warm-up) to the last applied step, without evaluations.
+  double seconds = 0.0;
   double steps_per_second = 0.0;
   double examples_per_second = 0.0;
   std::uint64_t examples = 0;
-  std::optional<double> loss;           // none: no step since the job began
-  std::optional<double> learning_rate;  // of the next update; none: the pacer hasn't reported it
-  std::uint32_t epoch = 0;              // complete ones
+  std::optional<double> loss;           // none: the job hasn't made a step yet
+  std::optional<double> learning_rate;  // the rate of the next update. None: the pacer hasn't reported it
+  std::uint32_t epoch = 0;              // the number of complete epochs
   std::uint64_t late = 0;
   std::uint64_t skipped = 0;
   double staleness = 0.0;
   std::optional<EvaluationStatus> evaluation;  // the newest
-  std::optional<ErrorCode> code;               // failed before it opened
+  std::optional<ErrorCode> code;               // the error code of a job that failed before it had opened
   std::optional<RootCause> root_cause;
   std::vector<std::string> warnings;
   JobPart part = JobPart::kNone;
-  std::optional<Duration> progress_age;  // since this chief heard of the newest step; none: no step yet
-  std::uint64_t steps_lost = 0;          // by rollbacks, as far as this chief knows
-  std::uint64_t examples_heard = 0;      // applied since this chief took the job over, even if rolled back later
+  // The time since this chief heard of the newest step. None: this chief hasn't heard of a step.
+  std::optional<Duration> progress_age;
+  // The number of steps that rollbacks have undone, as far as this chief knows.
+  std::uint64_t steps_lost = 0;
+  // The number of examples that were applied since this chief took the job over, even if a rollback has undone them.
+  std::uint64_t examples_heard = 0;
   CheckpointFigures checkpoints;
   std::string checkpoint_directory;  // "": none are taken
   Duration checkpoint_every{};       // 0: not by time

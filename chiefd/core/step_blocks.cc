@@ -8,8 +8,8 @@
 namespace disttrain::chiefd {
 namespace {
 
-// Blocks are granted ahead: the current block and the next. With short epochs these may be few steps, and the pacer
-// reports only with its heartbeats: then blocks are granted for kStepsAhead steps, but at most kMaxBlocks blocks.
+// The chief grants the current block and the next one. If epochs are short, the workers could use up both before the
+// pacer's next heartbeat. So the chief then grants blocks for kStepsAhead steps, but at most kMaxBlocks blocks.
 constexpr std::uint64_t kStepsAhead = 5000;
 constexpr std::size_t kMaxBlocks = 64;
 
@@ -104,7 +104,8 @@ void StepBlocks::note_ledger(Step global_step, std::uint32_t complete_epochs, co
     const auto epoch = open_.find(entry.epoch);
     if (epoch != open_.end()) epoch->second.visited = IntervalSet(entry.visited);
   }
-  // Epochs that end out of order (holes of an older one are still open) are complete by their intervals.
+  // An epoch may complete before an older epoch that still has unvisited records. It is complete when its visited
+  // intervals cover all records.
   std::erase_if(open_, [this](const auto& entry) { return entry.second.visited.size() == options_.records; });
   std::erase_if(blocks_, [this](const Lease& block) { return last_step_of(block) <= global_step_; });
 }

@@ -1,8 +1,9 @@
-// Leases of sync: blocks of steps, each lent to a whole roster at once. The block, the step and the rank determine
-// which records a worker reads. Pure.
+// The leases of sync. A lease is a block of steps, which the chief lends to the whole roster at once. From the block,
+// the step and its own rank, a worker knows which records to read. This class does no I/O.
 //
-// Blocks are granted ahead, so that no worker waits for the chief at the end of an epoch. A dropped (late) gradient
-// leaves records unvisited. They go into a further block of the same epoch, once all its blocks are committed.
+// The chief grants blocks in advance, so that no worker waits for the chief at the end of an epoch. When a gradient
+// comes too late and is dropped, its records stay unvisited. They go into another block of the same epoch, after all
+// earlier blocks of this epoch are committed.
 #pragma once
 
 #include <cstdint>
@@ -23,30 +24,30 @@ class StepBlocks {
     std::uint64_t epochs = 0;      // 0 = no limit
     std::uint32_t ranks = 0;       // members of the roster, at least 1
     RosterVersion roster;
-    bool may_be_late = false;  // backup workers: gradients can be dropped
+    bool may_be_late = false;  // whether late gradients are dropped, because the job has backup workers
   };
-  // Where to begin: after `step`, with the records that the ledger lacks.
+  // Where to begin: after `step`, with the records that aren't in the ledger.
   struct Begin {
     Step step;
     std::uint32_t complete_epochs = 0;
     std::vector<EpochLedger> ledger;
-    LeaseId last_id;  // of leases that were given out before
+    LeaseId last_id;  // the number of the last lease that was granted before
   };
   StepBlocks(const Options& options, const Begin& begin);
   explicit StepBlocks(const Options& options) : StepBlocks(options, Begin()) {}
 
   struct Grants {
-    std::vector<Lease> leases;  // for each member of the roster, `rank` left to be set
-    bool last = false;          // no block will ever follow; set once
+    std::vector<Lease> leases;  // each lease goes to all members of the roster; the caller sets the `rank` of each
+    bool last = false;          // whether no other block will follow; next() says so only once
   };
   // The blocks to grant now.
   Grants next();
 
-  // Granted and not wholly committed, oldest first; `rank` left to be set.
+  // The granted blocks that have uncommitted steps, oldest first. The caller sets `rank`.
   std::vector<Lease> open_blocks() const { return std::vector<Lease>(blocks_.begin(), blocks_.end()); }
   bool is_last_told() const { return last_told_; }
   LeaseId last_id() const { return last_id_; }
-  // Every record of every epoch is visited.
+  // Whether every record of every epoch is visited.
   bool is_complete() const { return options_.epochs != 0 && complete_epochs_ >= options_.epochs; }
 
   // Takes a report of the pacer.
@@ -60,7 +61,8 @@ class StepBlocks {
 
   bool enough_ahead() const;
   Lease make_block(std::uint32_t epoch, std::vector<Interval> positions);
-  // Appends a block of the records that an epoch lacks after all its blocks are committed.
+  // If an epoch has unvisited records although all its blocks are committed, appends a block of these records to
+  // `leases` and returns true.
   bool append_holes(std::vector<Lease>& leases);
 
   const Options options_;
@@ -69,9 +71,9 @@ class StepBlocks {
   std::uint32_t complete_epochs_ = 0;
   std::uint32_t next_epoch_ = 0;
   Step next_step_{1};
-  std::map<std::uint32_t, Epoch> open_;   // granted and not known to be complete
-  std::deque<Lease> blocks_;              // that aren't committed yet
-  std::deque<std::uint32_t> unfinished_;  // epochs of the ledger that lack records and have no block yet
+  std::map<std::uint32_t, Epoch> open_;   // the epochs that have blocks, and that may still have unvisited records
+  std::deque<Lease> blocks_;              // the granted blocks that aren't committed yet
+  std::deque<std::uint32_t> unfinished_;  // the epochs that the ledger shows as incomplete, and that have no block yet
   LeaseId last_id_;
   bool last_told_ = false;
 };

@@ -14,12 +14,13 @@ constexpr std::size_t kMaxSuperseded = 8;
 std::string silence_of(const Task& task, Instant now) {
   const auto oldest = std::min_element(task.turned.begin(), task.turned.end());
   if (oldest != task.turned.end() && *oldest < task.last_heartbeat)
-    return "it heartbeats, but its shard thread " + std::to_string(oldest - task.turned.begin()) +
+    return "it sends heartbeats, but its shard thread " + std::to_string(oldest - task.turned.begin()) +
            " has stood still for " + format_duration(now - *oldest);
   return "no heartbeat for " + format_duration(now - task.last_heard);
 }
 
-// A process that was removed comes back as another incarnation.
+// Whether two hellos come from the same process. A process that was removed comes back with another incarnation, so an
+// equal process number on the same host is enough.
 bool is_same_process(const TaskHello& a, const TaskHello& b) {
   return a.member.incarnation == b.member.incarnation || (a.pid != 0 && a.pid == b.pid && a.host == b.host);
 }
@@ -31,7 +32,7 @@ bool was_superseded(const Task& task, const TaskHello& hello) {
 
 std::string place_taken(const TaskHello& before, const TaskHello& now) {
   const std::string process = "pid " + std::to_string(now.pid) + " on " + now.host;
-  if (is_same_process(before, now)) return "it begins anew (" + process + ")";
+  if (is_same_process(before, now)) return "it has started over (" + process + ")";
   return "another process (" + process + ") took its place";
 }
 
@@ -129,8 +130,10 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
   const bool was_silent = task.state == TaskState::kSilent;
   const std::string address = dialled_address(task, hello, peer_host);
   if (is_new && !hello.address.empty() && hello.address != address)
-    actions.push_back(Note{2, name + " says that it is at " + hello.address + "; it is dialled at " + address +
-                                  (task.is_listed ? ", as the cluster file lists it" : ", where it calls from")});
+    actions.push_back(Note{
+        2,
+        name + " says that its address is " + hello.address + ", but others dial it at " + address +
+            (task.is_listed ? ", its address in the cluster file" : ", because its connection comes from that host")});
   task.member = hello.member;
   task.hello = hello;
   task.hello.address = address;
@@ -147,8 +150,9 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
     findings.push_back({Finding::What::kReturned, hello.member, "said hello again", false});
 }
 
-// A process that lost its place to the process at the task's address may live on elsewhere, and may say hello first.
-// Without this rule the two would take the place from each other for ever.
+// Whether the place is kept for the process that answered at the task's address, while `hello` comes from a former
+// holder of the place. Such a former holder may live on elsewhere, and may say hello first. Without this rule, the two
+// processes would take the place from each other for ever.
 bool Tasks::is_kept_for_another(Instant now, const Task& task, const TaskHello& hello) const {
   const bool is_kept = task.heir && is_given_up(task.state) && now < task.kept_until;
   if (!is_kept || *task.heir == hello.member) return false;
@@ -180,10 +184,11 @@ void Tasks::contest(Task& task, const TaskHello& claim, Actions& actions) {
   }
   task.claim = claim;
   task.keeps_place = false;
-  // The answer to a probe that is under way may be older than the claim.
+  // If a probe is under way already, its answer may be older than the claim. Then wait for the next probe.
   if (!task.probing) task.probed_for_claim = true;
   probe(task, actions);
-  refuse(taken + ", which the chief probes: try again", ErrorCode::kTemporary, false);
+  refuse(taken + ", and the chief is checking whether that process still lives: try again", ErrorCode::kTemporary,
+         false);
 }
 
 namespace {
@@ -209,7 +214,7 @@ void Tasks::lose_connection(Instant, const Member& member, const std::string& wh
   if (!is_current(member)) return;
   Task& task = tasks_[member.task];
   task.connected = false;
-  task.reason = "its control connection closed (" + why + "), probing";
+  task.reason = "its control connection closed (" + why + "), and the chief probes its address";
   probe(task, actions);
 }
 
@@ -260,8 +265,8 @@ void Tasks::finish_probe(const ProbeDone& done, Findings& findings, Actions& act
   Task& task = tasks_[done.member.task];
   task.probing = false;
   const bool is_for_claim = std::exchange(task.probed_for_claim, false) && task.claim;
-  // A task that is heard keeps its place. A task that doesn't answer may only be slow, so the heartbeat timeout
-  // decides.
+  // A task keeps its place while the chief hears from it. A task that doesn't answer the probe may only be slow, so
+  // only the heartbeat timeout makes it silent.
   const bool is_heard = task.connected && task.state != TaskState::kSilent;
   const bool is_known = done.outcome == ProbeOutcome::kAnswered && done.answered_by.task == done.member.task;
   if (is_known && done.answered_by == done.member) {
@@ -274,7 +279,7 @@ void Tasks::finish_probe(const ProbeDone& done, Findings& findings, Actions& act
     task.kept_until = last_tick_ + timeouts_.silent + timeouts_.dial + timeouts_.reconnect_longest;
     return lose(task, &Losses::replaced,
                 is_claim ? place_taken(task.hello, *task.claim)
-                         : "it began anew, or another process lives at " + task.hello.address,
+                         : "it has started over, or another process lives at " + task.hello.address,
                 findings, actions);
   }
   if (is_heard) return;
@@ -320,8 +325,8 @@ void Tasks::let_go(const Member& member, Findings& findings, Actions& actions) {
   findings.push_back({Finding::What::kLeft, member, task.reason, true});
 }
 
-// A task learns the new timeout from the answer to its next heartbeat, when its timer for the heartbeat after that is
-// already set. The same holds for the shard threads of a ps.
+// A task learns the new timeout from the answer to its next heartbeat. At that time it has already set its timer for
+// the heartbeat after that. So it takes up to three intervals until the task and its shard threads use the new timeout.
 void Tasks::forgive_change(Instant now, const Timeouts& before) {
   forgiven_ = now + 3 * before.interval;
 }
@@ -347,7 +352,7 @@ void Tasks::tick(Instant now, Findings& findings, Actions& actions) {
   for (Task* task : late) {
     if (task->state == TaskState::kSilent) continue;
     if (suspects_itself && now - task->last_heard <= timeouts_.silent_ps) {
-      task->reason = "silent, as most tasks are or were: the chief suspects its own host";
+      task->reason = "silent, but most tasks are or were silent too: the chief suspects its own host";
       continue;
     }
     task->state = TaskState::kSilent;

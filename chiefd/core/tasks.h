@@ -1,6 +1,7 @@
-// Which tasks are alive: the tasks of the cluster file, and unlisted workers, each with its current process. A task is
-// silent after the heartbeat timeout. It is dead only by proof: no process listens at its address, or another process
-// took its place. Pure; stepped by Cluster.
+// Knows which tasks are alive. These are the tasks of the cluster file and the unlisted workers, each with its current
+// process. A task that hasn't sent a heartbeat for the heartbeat timeout is silent. A task is dead only if there is
+// proof: no process listens at its address, or another process has taken its place. This class does no I/O; Cluster
+// passes it the events.
 #pragma once
 
 #include <deque>
@@ -18,35 +19,38 @@
 namespace disttrain::chiefd {
 
 struct Task {
-  Member member;          // incarnation 0: no process said hello yet
+  Member member;          // its incarnation is 0 before a process has said hello
   bool is_listed = true;  // in the cluster file
   TaskState state = TaskState::kWaiting;
   std::string reason;
   TaskHello hello;
   bool connected = false;
   bool probing = false;
-  bool leaving = false;  // the task was told to end, and waits to be let go
+  bool leaving = false;  // whether the task was told to end, and waits for permission to leave
   Instant joined;        // when this process joined
-  Instant last_heard;    // with all its shard threads moving
+  Instant last_heard;    // when the task last sent something while all its shard threads moved
   Instant silent_since;
-  Instant probe_after;  // no probe before, while the task is away or silent
+  Instant probe_after;  // the earliest time of the next probe, while the task is away or silent
   Heartbeat heartbeat;  // the last one
-  ExampleRate rate;     // in the job and generation of `heartbeat`
+  ExampleRate rate;     // the worker's rate in the job and generation of `heartbeat`
   Instant last_heartbeat;
-  Instant worked;               // when Heartbeat::work was last seen to grow, in the job and generation of `heartbeat`
-  std::vector<Instant> turned;  // ps: when each shard thread was last seen to have moved
+  Instant worked;               // when Heartbeat::work last grew in the job and generation of `heartbeat`
+  std::vector<Instant> turned;  // of a ps: when each of its shard threads last moved
   Losses losses;
-  std::deque<TaskHello> superseded;  // of the last few processes whose place another one took
-  // The newest process that claims this task's place; whether the current process is probed for it, and has answered.
+  std::deque<TaskHello> superseded;  // the last few processes that lost this place to another process
+  // The newest process that claims this task's place.
   std::optional<TaskHello> claim;
+  // Whether the chief probes the current process because of this claim.
   bool probed_for_claim = false;
+  // Whether the current process has answered that probe.
   bool keeps_place = false;
-  // The process that answered at the address when this one lost its place. It is expected to join until `kept_until`.
+  // The process that answered at the task's address, so that the current process lost its place. The chief expects it
+  // to join, and keeps the place for it until `kept_until`.
   std::optional<Member> heir;
   Instant kept_until;
 
   bool is_there() const { return state == TaskState::kReady; }
-  // The task may be given new work.
+  // Whether the chief may give new work to the task.
   bool takes_work() const { return is_there() && connected && !leaving; }
 };
 
@@ -56,64 +60,74 @@ struct Finding {
   What what = What::kJoined;
   Member member;
   std::string why;
-  bool was_told_to_end = false;  // let go or not: such a loss doesn't count
+  bool was_told_to_end = false;  // such a process isn't counted as lost, even if it left without permission
 };
 using Findings = std::vector<Finding>;
 
 class Tasks {
  public:
-  // Both must outlive this object; `timeouts` may change.
+  // `cluster` and `timeouts` must outlive this object. `timeouts` may change.
   Tasks(const ClusterConfig& cluster, const Timeouts& timeouts);
 
   const std::map<TaskId, Task>& all() const { return tasks_; }
-  // Nothing if the file doesn't name it.
+  // Null if the task isn't in the cluster file and has never joined as an unlisted worker.
   const Task* find(TaskId id) const;
-  // The member is the current process of its task, and isn't given up.
+  // Whether the member is the current process of its task, and the chief hasn't given it up.
   bool is_current(const Member& member) const;
-  // The process hears the chief, and the chief hears it. A task without a connection is asked again when it reconnects.
-  // A task that only doesn't hear the chief drops its connection within JobSetup::answer_limit().
+  // Whether the process and the chief hear each other. If a task has no connection, the chief repeats its requests when
+  // the task reconnects. If the chief hears a task that doesn't hear the chief, the task drops its connection within
+  // JobSetup::answer_limit().
   bool hears_both_ways(const Member& member) const;
 
   // The functions below append their findings and actions.
   //
-  // A taken place goes to another process only when its holder was lost (I29):
-  //   1. A process claims the place. The chief probes the holder, and asks the claimant to retry (kTemporary).
-  //   2. The holder answers: the claim is refused for good. A claimant that was displaced before ends with kTemporary,
-  //      to be started again; a claimant with a wrong index ends with kConfig.
-  //   3. The holder is proven lost, or is silent and doesn't answer: the claimant gets the place at its next hello.
-  // A process that lost its place to the process at the task's address, and says hello before that process does, ends
-  // with kTemporary, too.
+  // Handles a hello. If a process holds the task's place, another process gets this place only when the holder is lost
+  // (I29):
+  //   1. A process claims the place with a hello. The chief probes the holder, and asks the claimant to retry
+  //      (kTemporary).
+  //   2. If the holder answers the probe, the chief refuses the claimant for good. A claimant that held the place
+  //      before must end with kTemporary, so that it is started again. Any other claimant has a wrong index, and must
+  //      end with kConfig.
+  //   3. If the holder is proven lost, or is silent and doesn't answer the probe, the claimant gets the place at its
+  //      next hello.
+  // When a process has lost its place because another process answers at the task's address, the place is kept for that
+  // other process. If the former holder says hello first, it must end with kTemporary.
   //
-  // The chief and the tasks dial the addresses of the cluster file. An unlisted worker is dialled at `peer_host`, where
-  // its connection comes from: a hello doesn't choose which host the chief dials.
+  // The chief and the tasks dial the addresses in the cluster file. They dial an unlisted worker at `peer_host`, the
+  // host from which it has connected. So a hello can't choose the host that the chief dials.
   void join(Instant now, const TaskHello& hello, const std::string& peer_host, Findings& findings, Actions& actions);
-  // The task obeys another chief: refuses it, and leaves its place unchanged.
+  // Refuses a task that obeys another chief. The task's place stays unchanged.
   void turn_away(const TaskHello& hello, const std::string& why, Actions& actions);
   void lose_connection(Instant now, const Member& member, const std::string& why, Findings& findings, Actions& actions);
-  // A ps counts as heard only while all its shard threads move: a daemon with only its main loop alive does no work.
+  // Notes a heartbeat. The heartbeat of a ps counts only if all its shard threads move, because a ps whose shard
+  // threads stand still does no work.
   void hear(Instant now, const Member& member, const Heartbeat& heartbeat, Findings& findings);
   void accuse(TaskId accused, Actions& actions);
-  // If another process of that task answers at the address, the holder of the place is gone. If no process listens
-  // there, a task is dead only if it isn't heard otherwise: the address may be wrong. If nothing answers, a silent task
-  // loses its place to a process that claims it.
+  // Handles the result of a probe. If another process of the task answers at the address, the holder of the place is
+  // gone. If no process listens at the address, the task is dead, unless the chief still hears from it: then the
+  // address may be wrong. If there is no answer, a silent task loses its place to a process that claims the place.
   void finish_probe(const ProbeDone& done, Findings& findings, Actions& actions);
-  // Detects silence. A chief that missed its own ticks gives the tasks as much more time. If most tasks fall silent at
-  // once, the chief suspects itself and removes none before Timeouts::silent_ps. When most are back, the others get one
-  // timeout more, because they don't all come back at the same moment.
-  // A silent task, or one without a connection, is probed at each interval, and after Timeouts::silent_ps less often.
-  // One probe isn't enough: it may have met a dying process whose port was still open, or may have been too slow.
+  // Detects silent tasks. If ticks of the chief itself came late, all tasks get that much more time. If most tasks fall
+  // silent at once, the chief suspects its own host, and calls none of them silent before Timeouts::silent_ps. When
+  // most tasks are back, the others get another heartbeat timeout, because not all tasks come back at the same moment.
+  //
+  // Probes each task that is silent or has no connection, first at each interval, and less often after
+  // Timeouts::silent_ps. One probe isn't enough, because the task may have been dying with its port still open, or may
+  // have been too slow to answer.
   void tick(Instant now, Findings& findings, Actions& actions);
 
-  // The task was told to end. False: that was known. leaving() lists the tasks that wait to be let go; let_go() ends
-  // that.
+  // Notes that the task was told to end. Returns false if the chief knew this already. leaving() lists the tasks that
+  // wait for permission to leave, and let_go() gives it to one of them.
   bool begin_leave(const Member& member);
   std::vector<Member> leaving() const;
   void let_go(const Member& member, Findings& findings, Actions& actions);
-  // The timeouts were `before` until now. Tasks still go by those for a few heartbeats, so no task falls silent for
-  // three intervals. Tasks that are silent or gone stay so.
+  // The timeouts have changed from `before` to their current values. Tasks use the former values for a few more
+  // heartbeats, so no task becomes silent during the next three heartbeat intervals. A task that is silent or gone
+  // stays so.
   void forgive_change(Instant now, const Timeouts& before);
 
-  // Sends nothing to a task without a connection: the sender repeats the request when the task is back.
+  // Sends the message if the task has a connection. Otherwise drops it, because the sender repeats its request when the
+  // task is back.
   void send(Send message, Actions& actions) const;
 
  private:
@@ -131,7 +145,7 @@ class Tasks {
   Instant last_tick_;
   bool ticked_ = false;
   std::optional<Instant> suspected_;  // when the chief last suspected itself
-  Instant forgiven_;                  // no task falls silent before this
+  Instant forgiven_;                  // no task becomes silent within one timeout after this
 };
 
 }  // namespace disttrain::chiefd

@@ -35,9 +35,10 @@ void drop_after(std::vector<Point>& points, std::uint64_t step) {
 void Curves::look(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status) {
   if (job_ != status.job) begin(now, status);
   next_ = now + std::clamp<Duration>((now - began_) / 100, kShortestInterval, kLongestInterval);
-  // Until the job trains, its step is the one that it will begin with, or the newest that this chief knows of.
+  // Take no point while the job doesn't train. Its status then shows the step that it will begin with, or the newest
+  // step that this chief knows of.
   if (status.part == JobPart::kInit || status.part == JobPart::kRestore) return;
-  // A rollback shows in the step too, where no event reported it.
+  // A lower step than before means that the job has rolled back, even if no event said so.
   if (status.global_step < recorded_) take_back(wall_nanoseconds, status.global_step);
   if (status.global_step > recorded_) add_point(now, wall_nanoseconds, status);
   last_ = Seen{now, status.global_step, status.examples};
@@ -117,7 +118,7 @@ void Curves::take_back(std::int64_t wall_nanoseconds, std::uint64_t step) {
 
 void Curves::record(std::int64_t wall_nanoseconds, std::uint64_t step, const std::vector<Scalar>& scalars) {
   if (folder_.empty()) return;
-  // What an earlier run or chief recorded from this step on is void.
+  // Tell TensorBoard to ignore the records of an earlier run or chief from this step on.
   if (!is_recording_) write(wall_nanoseconds, restart_record(wall_nanoseconds, step));
   write(wall_nanoseconds, scalars_record(wall_nanoseconds, step, scalars));
 }

@@ -1,8 +1,9 @@
-// The current job's curves so far, for the status page and for TensorBoard's event files in the job's checkpoint
-// folder. Belongs to the chief's loop. Depends only on what it is shown; the writer has a thread of its own.
+// The curves of the current job: its loss, learning rate and speed by step. The status page shows them, and
+// TensorBoard's event files in the job's checkpoint folder record them. Only the chief's loop uses this class. A thread
+// of its own writes the event files (tensorboard_writer.h).
 //
-// Bounded by kMaxPoints. A point is taken every 0.1 s in a job's first seconds, later every second; when there are too
-// many, every other point is dropped. Event files keep all points.
+// Keeps at most kMaxPoints points. It takes a point every 0.1 s in the first seconds of a job, and later one every
+// second. When there are too many, it drops every other point. The event files keep all points.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct CurvePoint {
   std::int64_t wall_nanoseconds = 0;
   double loss = std::numeric_limits<double>::quiet_NaN();  // NaN: unknown
   double learning_rate = std::numeric_limits<double>::quiet_NaN();
-  std::optional<double> steps_per_second{};  // since the last look
+  std::optional<double> steps_per_second{};  // since the previous look()
   std::optional<double> examples_per_second{};
 };
 
@@ -33,12 +34,13 @@ class Curves {
 
   explicit Curves(std::function<void(const std::string&)> on_failed) : writer_(std::move(on_failed)) {}
 
-  // Whether it is time for another look.
+  // Whether it is time to call look() again.
   bool is_due(Instant now) const { return now >= next_; }
-  // Takes a point of the current job, or of the last. A job that doesn't train yet, also after a loss or a restart of
-  // the chief, gives none.
+  // Takes a point of the job with this status. Takes none before the job's first step, nor before its first step after
+  // a loss or a restart of the chief.
   void look(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status);
-  // A rollback, or a checkpoint that the job begins with, drops the points after its step.
+  // Notes an event. If the event says that a job rolled back to a checkpoint, or began with one, drops the points after
+  // the checkpoint's step.
   void hear(const EventRecord& event);
 
   std::optional<JobId> job() const { return job_; }
@@ -63,13 +65,15 @@ class Curves {
   TensorBoardWriter writer_;
   std::optional<JobId> job_;
   std::string folder_;          // "": no event files
-  bool is_recording_ = false;   // a record of this job was written
-  bool is_file_open_ = false;   // and its file hasn't been closed since
-  std::uint64_t recorded_ = 0;  // only later steps give points
+  bool is_recording_ = false;   // whether a record of this job was written
+  bool is_file_open_ = false;   // whether the file of this job's records is still open
+  std::uint64_t recorded_ = 0;  // the step of the newest point
   Instant began_;
   Instant next_;
-  std::optional<EventRecord> early_;  // a rollback of a job before its first look()
-  std::optional<Seen> last_;          // none: the speed up to now is unknown
+  // A rollback of a job, or its start from a checkpoint, that came before the job's first look().
+  std::optional<EventRecord> early_;
+  // The job at the previous look(). None: the speed since then isn't known.
+  std::optional<Seen> last_;
   std::vector<CurvePoint> points_;
   std::vector<EvaluationStatus> evaluations_;  // by step
 };

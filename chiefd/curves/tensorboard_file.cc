@@ -16,7 +16,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// Field numbers in tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto.
+// These field numbers come from tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto.
 namespace event {
 constexpr protozero::pbf_tag_type kWallTime = 1;
 constexpr protozero::pbf_tag_type kStep = 2;
@@ -99,7 +99,8 @@ std::string restart_record(std::int64_t wall_nanoseconds, std::uint64_t step) {
 
 Result<TensorBoardFile> TensorBoardFile::create(const std::string& folder, std::int64_t wall_nanoseconds) {
   if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) return cannot("make the folder", folder);
-  // TensorBoard reads a run's files in the order of their names, and only those with "tfevents" in the name.
+  // TensorBoard reads only files with "tfevents" in their names, and reads the files of a run in the order of the
+  // names.
   const std::string begin = folder + "/events.out.tfevents." + std::to_string(wall_nanoseconds / 1'000'000'000) + "." +
                             daemon::host_name() + "." + std::to_string(::getpid()) + ".";
   int fd = -1;

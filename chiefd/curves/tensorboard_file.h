@@ -1,5 +1,6 @@
-// A TensorBoard event file: records of tensorflow's Event message (core/util/event.proto), framed as in TFRecord:
-// length as u64, masked CRC-32C of the length, the record, masked CRC-32C of the record, all little-endian.
+// A TensorBoard event file. Each record is an Event message of TensorFlow (core/util/event.proto), framed as in a
+// TFRecord file: the length as u64, the masked CRC-32C of the length, the record, and the masked CRC-32C of the record.
+// All numbers are little-endian.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +13,28 @@
 namespace disttrain::chiefd {
 
 struct Scalar {
-  std::string tag;  // "train/loss": TensorBoard groups by the part before the slash
+  std::string tag;  // such as "train/loss"; TensorBoard groups curves by the part before the slash
   double value = 0.0;
 };
 
-// Each returns one framed record. `wall_nanoseconds`: Unix time.
+// Each of these functions returns one framed record. `wall_nanoseconds` is Unix time.
 std::string version_record(std::int64_t wall_nanoseconds);  // the first of each file
 std::string scalars_record(std::int64_t wall_nanoseconds, std::uint64_t step, const std::vector<Scalar>& scalars);
-// The run starts over at this step: TensorBoard then hides earlier records of this step and of later ones.
+// This record says that the run starts over at `step`. TensorBoard then hides the earlier records of this step and of
+// all later steps.
 std::string restart_record(std::int64_t wall_nanoseconds, std::uint64_t step);
 
-// Appends without syncing; readers follow the file while it grows. After an error drop this object: the file may end in
-// half a record, where readers stop and go on with the next file.
+// Appends records to a file, without syncing it to the disk. TensorBoard may read the file while it grows. Drop this
+// object after an error, because the file may end in half a record. A reader stops there and goes on with the next file
+// of the folder.
 class TensorBoardFile {
  public:
-  // Makes a new file with its version record. The folder is made if needed, but its parent must exist. All files of a
-  // folder are one run. An error leaves no file.
+  // Creates a file that begins with a version record. Creates the folder if it is missing; the folder's parent must
+  // exist. TensorBoard shows all files of a folder as one run. If this fails, it leaves no file.
   static Result<TensorBoardFile> create(const std::string& folder, std::int64_t wall_nanoseconds);
 
   Status append(const std::string& record);
-  // Whether the file is still at its path: nobody has removed it or moved its folder.
+  // Whether the file is still at its path. False if somebody has removed the file or moved its folder.
   bool is_there() const;
 
  private:

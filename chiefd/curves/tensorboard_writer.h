@@ -1,5 +1,5 @@
-// The thread that writes event files. So the chief's loop never waits for a file system, and an error there costs only
-// points of a curve.
+// The thread that writes event files, so that the chief's loop never waits for a file system. If a write fails, only
+// points of a curve are lost.
 #pragma once
 
 #include <condition_variable>
@@ -17,20 +17,23 @@ namespace disttrain::chiefd {
 
 class TensorBoardWriter {
  public:
-  // Records that wait; one more drops the oldest.
+  // The most records that wait for the thread. When there is one more, the oldest is dropped.
   static constexpr std::size_t kMaxWaiting = 10'000;
 
-  // `on_failed`, called on the thread, says why writing fails: once per run of failures.
+  // When a write fails, the thread calls `on_failed` with the reason. It then ignores further failures until a write
+  // succeeds.
   explicit TensorBoardWriter(std::function<void(const std::string&)> on_failed);
-  // First writes what was given, if possible. Waits for the file system.
+  // Waits until the thread has written the waiting records. If a write fails, drops the rest.
   ~TensorBoardWriter();
   TensorBoardWriter(const TensorBoardWriter&) = delete;
 
-  // Appends `record` to the newest file of `folder`, "<checkpoint.directory>/<job>/events". A folder without a parent
-  // isn't made: its file system may not be mounted. Another folder than the last one starts a new file. A failed write
-  // is retried after growing pauses, and given up once there is a record for another folder.
+  // Appends `record` to the current file of `folder`, which is "<checkpoint.directory>/<job>/events". Creates the
+  // folder if it is missing, but not the folder's parent, because its file system may not be mounted. A record for
+  // another folder than before goes into a new file. The thread retries a failed write after growing pauses. When a
+  // record for another folder arrives, it gives up the failed folder and drops that folder's records.
   void write(std::string folder, std::int64_t wall_nanoseconds, std::string record);
-  // Closes the file, as nothing follows for now, so that its file system can be unmounted.
+  // Closes the folder's current file, so that an operator can unmount its file system. A later record goes into a new
+  // file.
   void close(std::string folder) { write(std::move(folder), 0, ""); }
 
  private:

@@ -19,9 +19,10 @@ using wire::write;
 using wire::write_bytes;
 using wire::write_enum;
 
-// The overloads below are static and not in an unnamed namespace: there they would hide those of the wire.
+// The overloads of read() and write() below are static functions. In an unnamed namespace they would hide the overloads
+// of transport/wire.
 
-// --- Texts and times. The writer refuses what the reader would.
+// --- Texts and times. The write functions refuse every value that the read functions would refuse.
 
 static capnp::Text::Reader write_text(const std::string& text, const char* what) {
   return write_bytes(text, kMaxJournalTextBytes, what);
@@ -293,7 +294,7 @@ struct WriteBody {
   void operator()(const EndRecord& record) { write(record, b.initEnd()); }
 };
 
-// Long because it is a table of the records.
+// This function is long, because it lists all kinds of records.
 Record read_body(schema::Record::Reader r) {
   using Which = schema::Record::Which;
   switch (r.which()) {
@@ -325,7 +326,7 @@ Record read_body(schema::Record::Reader r) {
       return read(r.getEnd());
   }
   throw wire::Malformed{
-      "it is of kind " + std::to_string(static_cast<unsigned>(r.which())) + ", which this version doesn't know",
+      "the record is of kind " + std::to_string(static_cast<unsigned>(r.which())) + ", which this version doesn't know",
       ErrorCode::kConfig};
 }
 

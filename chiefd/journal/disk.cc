@@ -17,23 +17,24 @@
 namespace disttrain::chiefd {
 namespace {
 
-// What the operator can do about the error.
+// The end of an error's message, which says what the operator can do.
 const char* advice(int error) {
   switch (error) {
     case ENOSPC:
     case EDQUOT:
-      return ": free space on that disk, and the chief goes on where it was";
+      return ": free space on that disk; the chief then goes on where it was";
     case EFBIG:
-      return ": raise this user's limit on the size of files (`ulimit -f`, LimitFSIZE of the unit)";
+      return ": raise the user's limit on the size of files (`ulimit -f`, or LimitFSIZE in the systemd unit)";
     case EACCES:
     case EPERM:
-      return ": give this user the right, or set chief.state_directory";
+      return ": give the chief's user access to it, or set chief.state_directory to another folder";
     case EROFS:
-      return ": mount it for writing (the kernel's log says whether the disk fails), or set chief.state_directory";
+      return ": mount its file system for writing (the kernel's log says whether the disk has failed), or set "
+             "chief.state_directory to another folder";
     case EIO:
       return ": the disk has failed; see the kernel's log (dmesg)";
     case EISDIR:
-      return ": a folder stands where the chief's file belongs; move it away";
+      return ": this is a folder, but the chief needs a file there; move the folder away";
     default:
       return "";
   }
@@ -66,7 +67,7 @@ Status sync_folder(const std::string& path) {
   return {};
 }
 
-// Makes the folder and its missing parents; their names are durable.
+// Makes the folder and its missing parents, and makes their names durable.
 Status make_folder(const std::string& directory) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::path(directory).lexically_normal();
@@ -95,7 +96,8 @@ class LocalDisk final : public JournalDisk {
     struct stat about {};
     if (::fstat(fd.get(), &about) != 0) return failed("look at", path);
     if (!S_ISREG(about.st_mode))
-      return fail(ErrorCode::kConfig, path + " isn't a file: move it away, or set chief.state_directory");
+      return fail(ErrorCode::kConfig,
+                  path + " isn't a regular file: move it away, or set chief.state_directory to another folder");
     std::vector<std::byte> bytes;
     std::array<std::byte, 65536> chunk;
     while (true) {
@@ -153,7 +155,7 @@ class LocalDisk final : public JournalDisk {
   std::map<std::string, Descriptor> files_;  // open for writing
 };
 
-// The process that holds the lock has written its number into the file.
+// Names the chief that holds the lock. That chief has written its process number into the lock file.
 std::string holder_of(int lock) {
   std::array<char, 32> text{};
   const ssize_t got = ::pread(lock, text.data(), text.size() - 1, 0);
@@ -168,10 +170,11 @@ Result<Descriptor> lock(const std::string& directory) {
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return failed("lock", path);
     return fail(ErrorCode::kConfig, holder_of(fd.get()) + " keeps its journal in " + directory +
-                                        ": stop it, or give this one another chief.state_directory");
+                                        ": stop that chief, or set another chief.state_directory for this one");
   }
   const std::string number = std::to_string(::getpid()) + "\n";
-  // The number is only for messages, so a failure to write it is ignored: a full disk can still be locked.
+  // Ignore a failure to write the number, because the number is only for messages. So a chief can take the lock even if
+  // its disk is full.
   if (::ftruncate(fd.get(), 0) == 0) (void)!::pwrite(fd.get(), number.data(), number.size(), 0);
   return fd;
 }

@@ -1,10 +1,11 @@
-// The folder of the chief's journal. The interface has few operations, so that a test can let each one fail and build
-// every state that a crash could leave (tests/chiefd/journal/memory_disk.h).
+// The folder of the chief's journal, as an interface. The interface has few operations, so that a test can let each one
+// fail and build every state of the folder that a crash could leave (tests/chiefd/journal/memory_disk.h).
 //
-// Names are of files in the folder. Content is durable when an operation returns; a name (created, renamed, removed) is
-// durable after sync_names(). After an error of write() the file must not be written any more: a failed sync may have
-// dropped data, and a second sync would still succeed. Errors name the path, what was being done and what to do:
-// kNoPermission, kUnavailable. Blocking; one owner, any one thread at a time.
+// A `name` is the name of a file in the folder. When an operation returns, the bytes that it wrote are durable. The
+// names that it created, changed or removed become durable only with sync_names(). After an error of write(), don't
+// write to the file any more: the failed sync may have dropped data, and yet a second sync would succeed. An error
+// names the path, the operation and what to do. It has the code kNoPermission or kUnavailable. All operations block.
+// Only one thread may use the object at a time.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +29,14 @@ struct Piece {
 class JournalDisk {
  public:
   virtual ~JournalDisk() = default;
-  // None: there is no such file.
+  // The content of the file. None: there is no file of this name.
   virtual Result<std::optional<std::vector<std::byte>>> read(const std::string& name) = 0;
-  // Makes an empty file and replaces one of this name. The name isn't durable yet.
+  // Creates a file with these bytes, in place of any file of this name. The name isn't durable yet.
   virtual Status create(const std::string& name, std::span<const std::byte> bytes) = 0;
-  // Writes to a file that create() made here. The pieces reach the disk in any order.
+  // Writes to a file that this object has created. The pieces may reach the disk in any order.
   virtual Status write(const std::string& name, std::span<const Piece> pieces) = 0;
-  // Replaces the file `to`, if there is one. A crash leaves either the old or the new file.
+  // Renames the file `from`, in place of any file named `to`. After a crash, `to` is either the old file or the new
+  // one.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   // No error if the file doesn't exist.
   virtual void remove(const std::string& name) = 0;
@@ -43,8 +45,9 @@ class JournalDisk {
   virtual std::string path_of(const std::string& name) const = 0;
 };
 
-// A folder of this host's file system, made if it is missing. Holds the folder's lock until it is destroyed. kConfig:
-// another chief holds the lock; the message has its process number.
+// Opens a folder of this host's file system, and makes the folder if it is missing. The returned object holds the
+// folder's lock until it is destroyed. Fails with kConfig if another chief holds the lock; the message has the process
+// number of that chief.
 Result<std::unique_ptr<JournalDisk>> open_journal_disk(const std::string& directory);
 
 }  // namespace disttrain::chiefd

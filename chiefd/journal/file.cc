@@ -25,16 +25,17 @@ struct Found {
   std::string records() const { return std::to_string(reading.records); }
 };
 
-// Acknowledged records are missing, though the file may be whole in itself.
+// How the journal contradicts the mark file beside it. Acknowledged records are then missing, even if the journal
+// itself can be read to its end. None: the two files agree.
 std::optional<std::string> harm_beside(const Found& found) {
   if (!found.mark || DISTTRAIN_MUTANT(kJournalMarkUnread)) return std::nullopt;
   const JournalState& state = found.reading.state;
-  if (!found.journal) return "it is missing, and it was there in term " + std::to_string(found.mark->term.value);
+  if (!found.journal) return "the file is missing, but it was there in term " + std::to_string(found.mark->term.value);
   if (state.journal != found.mark->journal && found.reading.records > 0)
-    return "it is the journal of another chief: its id isn't that of the folder's mark";
+    return std::string("it is the journal of another chief, because its id isn't the id in ") + kMark + " beside it";
   if (state.term >= found.mark->term) return std::nullopt;
-  return "it ends in term " + std::to_string(state.term.value) + ", and the folder's mark has seen term " +
-         std::to_string(found.mark->term.value) + ": an older copy of it was put in its place, or its end is lost";
+  return "it ends in term " + std::to_string(state.term.value) + ", but " + kMark + " beside it has seen term " +
+         std::to_string(found.mark->term.value) + ": the file is an older copy of the journal, or its end is lost";
 }
 
 Result<Found> look(JournalDisk& disk) {
@@ -51,7 +52,7 @@ Result<Found> look(JournalDisk& disk) {
     if (!reading) return tl::unexpected(reading.error());
     found.reading = std::move(*reading);
   } else if (found.mark_bytes && !found.mark) {
-    found.reading.harm = "it is missing, and " + disk.path_of(kMark) + " beside it is damaged";
+    found.reading.harm = "the file is missing, and " + disk.path_of(kMark) + " beside it is damaged";
   }
   if (!found.reading.harm) found.reading.harm = harm_beside(found);
   return found;
@@ -61,19 +62,20 @@ Error damage_of(const Found& found, const JournalDisk& disk) {
   return Error{
       ErrorCode::kData,
       disk.path_of(kJournal) + " is damaged: " + *found.reading.harm +
-          ". The chief has acknowledged what is lost, so it doesn't begin without it; nothing was changed. Put "
-          "the file back from a copy that has its end, or run chiefd --salvage as the chief's user: it keeps "
-          "the damaged file beside the journal and begins with the " +
+          ". The chief doesn't start, because acknowledged records are lost; nothing was changed. Put back a copy of "
+          "the file that has the newest records, or run chiefd --salvage as the chief's user: it keeps the damaged "
+          "file beside the journal, and makes a new journal with the " +
           found.records() + " records that can be read"};
 }
 
 struct Written {
   JournalEnd end;
-  std::optional<Error> put_off;  // nothing has changed
+  std::optional<Error> put_off;  // why the new file couldn't be made; then nothing has changed
 };
 
-// Writes a new journal beside the old one, then renames it over the old one. A crash before that leaves the old one,
-// which holds the same state. An error after the rename is final: it isn't known which of the two a crash would leave.
+// Writes a new journal beside the old one, and renames it over the old one. A crash before the rename leaves the old
+// journal, which holds the same state. If this fails after the rename, don't use the journal any more, because nobody
+// knows which of the two files a crash would leave.
 Result<Written> rewrite(JournalDisk& disk, const JournalState& state, std::uint64_t records) {
   const std::string beside = std::string(kJournal) + ".new";
   Result<NewJournal> anew = make_journal(state, records);
@@ -81,7 +83,7 @@ Result<Written> rewrite(JournalDisk& disk, const JournalState& state, std::uint6
   Status made = disk.create(beside, anew->bytes);
   if (made) made = disk.rename(beside, kJournal);
   if (!made) {
-    disk.remove(beside);  // the unfinished file would take up the room that is missing
+    disk.remove(beside);  // the disk may be full, so free the space of the unfinished file
     return Written{{}, made.error()};
   }
   if (DISTTRAIN_MUTANT(kJournalNameNotSynced)) return Written{anew->end, std::nullopt};
@@ -113,9 +115,11 @@ Result<JournalFile::Opened> JournalFile::open(std::unique_ptr<JournalDisk> disk,
   JournalFile& file = opened.file;
   const std::string path = file.disk_->path_of(kJournal);
   if (reading.torn_bytes != 0)
-    opened.told.push_back("cut " + std::to_string(reading.torn_bytes) +
-                          " bytes off the journal: a write that was torn, and acknowledged to nobody");
-  if (reading.is_mended) opened.told.push_back("mended the end of " + path + " from its copy: no record is lost");
+    opened.told.push_back(
+        "cut the last " + std::to_string(reading.torn_bytes) +
+        " bytes off the journal: a crash interrupted their write, so the chief never acknowledged them");
+  if (reading.is_mended)
+    opened.told.push_back("mended the end of " + path + " from the copy in that file: no record is lost");
   Result<Written> written = rewrite(*file.disk_, reading.state, reading.records);
   if (!written) return tl::unexpected(written.error());
   if (written->put_off) return tl::unexpected(*written->put_off);
@@ -124,8 +128,9 @@ Result<JournalFile::Opened> JournalFile::open(std::unique_ptr<JournalDisk> disk,
   file.bytes_when_written_ = file.end_.bytes - kJournalHeadBytes;
   file.mark_ = found->mark.value_or(JournalMark());
   if (found->mark_bytes && !found->mark)
-    opened.told.push_back(file.disk_->path_of(kMark) + " was damaged and is written anew: the journal itself is whole");
-  // The mark is missing, damaged or of the former term.
+    opened.told.push_back(file.disk_->path_of(kMark) +
+                          " was damaged, and the chief writes it again; the journal itself isn't damaged");
+  // Write the mark if it is missing, damaged or of an earlier term.
   const JournalMark mark{reading.state.journal, reading.state.term};
   if (mark.term.value == 0 || mark == file.mark_) return opened;
   if (Status marked = write_mark(*file.disk_, mark); !marked) return tl::unexpected(marked.error());
@@ -158,8 +163,9 @@ Result<JournalFile::Salvaged> JournalFile::salvage(std::unique_ptr<JournalDisk> 
   }
   if (Status synced = disk->sync_names(); !synced) return tl::unexpected(synced.error());
   const JournalState state = salvaged(reading.state, reading.lost, found->mark ? found->mark->term : Term(), anew,
-                                      "the journal was damaged, and salvaged");
-  // Until both files are written the folder still counts as damaged: the mark and the journal have different ids.
+                                      "the chief's journal was damaged and has lost records");
+  // After a crash between these two writes the folder still counts as damaged, because the mark and the journal then
+  // have different ids.
   if (Status marked = write_mark(*disk, JournalMark{anew, state.term}); !marked) return tl::unexpected(marked.error());
   Result<Written> written = rewrite(*disk, state, reading.records + reading.lost.value_or(kUnknownLoss));
   if (!written) return tl::unexpected(written.error());

@@ -16,16 +16,24 @@ using Span = std::span<const std::byte>;
 
 constexpr std::array<char, 8> kMagic = {'D', 'T', 'R', 'N', 'J', 'R', 'N', 'L'};
 constexpr std::array<char, 8> kMarkMagic = {'D', 'T', 'R', 'N', 'M', 'A', 'R', 'K'};
-constexpr std::size_t kVersionEnd = 12;      // the end of magic and version, in any version
-constexpr std::size_t kHeadBytes = 32;       // magic, u32 version, u32 crc32c, u64 records, u64 bytes of the snapshot
-constexpr std::size_t kBatchHeadBytes = 16;  // u32 length, u32 crc32c, u64 number of the last record
-constexpr std::size_t kCopyHeadBytes = 24;   // u32 length, u32 crc32c, u64 number, u64 offset of the batch
-constexpr std::size_t kMarkBytes = 32;       // magic, u32 version, u32 crc32c, u64 journal, u64 term
-constexpr std::size_t kFirstCopy = 4096;     // apart from the head: a torn write costs one sector
+// Files of every version begin with magic bytes and the version number, which end at this offset.
+constexpr std::size_t kVersionEnd = 12;
+// A head is: magic, u32 version, u32 crc32c, u64 number of the snapshot's last record, u64 length of the snapshot.
+constexpr std::size_t kHeadBytes = 32;
+// A batch begins with: u32 length, u32 crc32c, u64 number of the last record.
+constexpr std::size_t kBatchHeadBytes = 16;
+// A copy begins with: u32 length, u32 crc32c, u64 number of the last record, u64 offset of the batch.
+constexpr std::size_t kCopyHeadBytes = 24;
+// A mark is: magic, u32 version, u32 crc32c, u64 id of the journal, u64 term.
+constexpr std::size_t kMarkBytes = 32;
+// The first copy isn't in the head's sector, so that an interrupted write of a copy can't damage the head.
+constexpr std::size_t kFirstCopy = 4096;
 constexpr std::size_t kCopyRoom = kCopyHeadBytes + kMaxCopiedBytes;
 constexpr std::size_t kSnapshot = kFirstCopy + 2 * kCopyRoom;
 static_assert(kSnapshot == kJournalHeadBytes);
-constexpr std::size_t kNumberAt = 8;  // the checksum of a batch or copy covers its length and all from here on
+// The offset of the record number in a batch or copy. The checksum covers the length, and all bytes from this offset
+// on.
+constexpr std::size_t kNumberAt = 8;
 
 template <typename Integer>
 void put(JournalBytes& out, Integer value) {
@@ -60,12 +68,12 @@ std::size_t copy_offset(unsigned copy) {
   return kFirstCopy + copy * kCopyRoom;
 }
 
-// The checksum of a head or mark: of all bytes but its own, which follow the version.
+// The checksum of a head or mark. It covers all bytes except its own 4 bytes, which come after the version.
 std::uint32_t sum_of_head(Span head) {
   return wire::crc32c(head.subspan(16), wire::crc32c(head.first(12)));
 }
 
-// The checksum of a batch or copy. It follows the length at the begin of either.
+// The checksum of a batch or copy. It covers all bytes except its own 4 bytes, which come after the length.
 std::uint32_t sum_of(Span whole, std::uint32_t seed) {
   return wire::crc32c(whole.subspan(kNumberAt), wire::crc32c(whole.first(4), seed));
 }
@@ -74,7 +82,7 @@ std::uint32_t sum_of(Span whole, std::uint32_t seed) {
 
 struct Batches {
   JournalBytes bytes;
-  std::size_t last = 0;  // where the last one begins
+  std::size_t last = 0;  // where the last batch begins
   std::size_t count = 0;
 };
 
@@ -85,7 +93,8 @@ void seal(Batches& batches, std::uint64_t number, std::uint32_t seed) {
   set(batches.bytes, batches.last + 4, sum_of(Span(batches.bytes).subspan(batches.last), seed));
 }
 
-// `counts`: the records get the numbers after `records`. The records of a snapshot all have the number `records`.
+// Packs records into batches. With `counts`, the first record gets the number after `number`, and so on. Without it, as
+// in a snapshot, every record gets the number `number`.
 Result<Batches> make_batches(std::span<const Record> records, std::uint64_t number, bool counts, std::uint32_t seed) {
   Batches batches;
   for (const Record& record : records) {
@@ -93,8 +102,8 @@ Result<Batches> make_batches(std::span<const Record> records, std::uint64_t numb
     if (!bytes) return tl::unexpected(bytes.error());
     if (bytes->size() > kMaxRecordBytes)
       return fail(ErrorCode::kSoftware, "a record of the journal has " + std::to_string(bytes->size()) +
-                                            " bytes, expected at most " + std::to_string(kMaxRecordBytes) +
-                                            ": it couldn't be read back");
+                                            " bytes, but a chief can read only records of at most " +
+                                            std::to_string(kMaxRecordBytes) + " bytes");
     const std::size_t held = batches.count == 0 ? 0 : batches.bytes.size() - batches.last - kBatchHeadBytes;
     if (batches.count == 0 || (held > 0 && held + 4 + bytes->size() > kBatchBytes)) {
       if (batches.count > 0) seal(batches, number, seed);
@@ -119,8 +128,8 @@ Result<NewJournal> make_journal(const JournalState& state, std::uint64_t records
   put(head, kJournalVersion);
   put(head, std::uint32_t{0});
   put(head, records);
-  // The seed can't be the head's checksum: that covers the snapshot's length, which is known only once the snapshot is
-  // written with the seed.
+  // The seed is a checksum of the head so far. The head's final checksum can't be the seed, because it also covers the
+  // snapshot's length. That length is known only after the snapshot was made with the seed.
   const std::uint32_t seed = wire::crc32c(head);
   Result<Batches> batches = make_batches(snapshot, records, false, seed);
   if (!batches) return tl::unexpected(batches.error());
@@ -156,7 +165,7 @@ Result<JournalAppend> make_append(const JournalEnd& end, std::span<const Record>
 
 namespace {
 
-// Reads the first batch. None: it is incomplete or has a wrong checksum.
+// The batch at the begin of `bytes`. None: the batch is incomplete or has a wrong checksum.
 std::optional<Span> first_batch(Span bytes, std::uint32_t seed) {
   if (bytes.size() < kBatchHeadBytes) return std::nullopt;
   const auto length = get<std::uint32_t>(bytes, 0);
@@ -169,19 +178,22 @@ std::optional<Span> first_batch(Span bytes, std::uint32_t seed) {
 Status apply_record(JournalState& state, Span bytes, const std::string& path) {
   const Result<Record> record = decode_record(bytes);
   if (!record)
-    return fail(record.error().code,
-                path + ": " + record.error().message + "; if a newer chiefd wrote it, install that version again");
+    return fail(record.error().code, path + ": " + record.error().message +
+                                         "; if a newer chiefd wrote this journal, install that version again");
   chiefd::apply(state, *record);
   return {};
 }
 
-// Bytes that passed the checksum but make no sense are of a newer version.
+// Splits the content of a batch into records. The content has passed its checksum. If it makes no sense all the same, a
+// newer version of chiefd wrote it.
 Result<std::vector<Span>> records_of(Span content, const std::string& path) {
   std::vector<Span> records;
   while (!content.empty()) {
     const std::size_t length = content.size() < 4 ? SIZE_MAX : get<std::uint32_t>(content, 0);
     if (length > content.size() || content.size() - 4 < length)
-      return fail(ErrorCode::kData, path + ": a record is longer than its batch; a newer chiefd may have written it");
+      return fail(ErrorCode::kData, path +
+                                        ": a record is longer than the batch that holds it; if a newer chiefd wrote "
+                                        "this journal, install that version again");
     records.push_back(content.subspan(4, length));
     content = content.subspan(4 + length);
   }
@@ -211,7 +223,8 @@ std::optional<Copy> read_copy(Span bytes, unsigned which, std::uint32_t seed) {
   return copy;
 }
 
-// Puts copied batches back in their places. Returns the number of the newest record that a copy knows of.
+// Replaces each bad batch that has a good copy by that copy. Returns the number of the newest record that a copy
+// mentions.
 std::uint64_t mend(JournalBytes& bytes, std::uint64_t least, std::uint32_t seed, bool& is_mended) {
   std::array<std::optional<Copy>, 2> copies = {read_copy(bytes, 0, seed), read_copy(bytes, 1, seed)};
   if (copies[0] && copies[1] && copies[0]->number > copies[1]->number) std::swap(copies[0], copies[1]);
@@ -238,7 +251,7 @@ Result<JournalReading> read_batches(JournalBytes bytes, const std::string& path)
     reading.harm = what;
     return std::move(reading);
   };
-  if (bytes.size() < kSnapshot) return harmed("it ends " + at_byte(bytes.size()) + ", before its first record");
+  if (bytes.size() < kSnapshot) return harmed("the file ends " + at_byte(bytes.size()) + ", before its first record");
   const Span head = Span(bytes).first(kHeadBytes);
   if (get<std::uint32_t>(head, 12) != sum_of_head(head)) return harmed("its head has a wrong checksum");
   const auto records = get<std::uint64_t>(head, 16);
@@ -264,13 +277,14 @@ Result<JournalReading> read_batches(JournalBytes bytes, const std::string& path)
   if (reading.records < promised) {
     reading.lost = promised - reading.records;
     return harmed("the record " + at_byte(at) + " has a wrong checksum, and " + std::to_string(*reading.lost) +
-                  " acknowledged records stood there and behind it");
+                  " acknowledged records from there on are lost");
   }
   reading.torn_bytes = bytes.size() - at;
   return reading;
 }
 
-// A bit has flipped in the version: no other version of chiefd can help.
+// Whether the head's checksum would be right with the version number of this chiefd. Then only the version number in
+// the file is damaged, and no other version of chiefd could read the file.
 bool is_right_with_this_version(Span bytes) {
   if (bytes.size() < kHeadBytes) return false;
   JournalBytes head(bytes.begin(), bytes.begin() + kHeadBytes);
@@ -281,8 +295,9 @@ bool is_right_with_this_version(Span bytes) {
 // The error for a file whose version isn't kJournalVersion.
 Error other_version(std::uint32_t version, const std::string& path) {
   const bool is_newer = version > kJournalVersion;
-  std::string message = path + " was written by " + (is_newer ? "a newer" : "an older") + " chiefd (journal version " +
-                        std::to_string(version) + ", this one reads version " + std::to_string(kJournalVersion) +
+  std::string message = path + " was written by " + (is_newer ? "a newer" : "an older") +
+                        " chiefd (the file has journal version " + std::to_string(version) +
+                        ", but this chiefd reads version " + std::to_string(kJournalVersion) +
                         "): install that version again";
   if (!is_newer) message += ", or move this file and " + path + ".mark away to begin without its jobs";
   return Error{ErrorCode::kConfig, std::move(message)};
@@ -297,11 +312,12 @@ Result<JournalReading> read_journal(JournalBytes bytes, const std::string& path)
     return reading;
   };
   if (bytes.size() < kVersionEnd) return harmed("it has " + std::to_string(bytes.size()) + " bytes");
-  if (!has_magic(bytes, kMagic)) return harmed("it doesn't begin as a journal of chiefd does");
+  if (!has_magic(bytes, kMagic)) return harmed("it doesn't begin with the magic bytes of a journal");
   const auto version = get<std::uint32_t>(bytes, kMagic.size());
   if (version == kJournalVersion) return read_batches(std::move(bytes), path);
   if (is_right_with_this_version(bytes))
-    return harmed("its version " + std::to_string(version) + " isn't the one that its head has a checksum for");
+    return harmed("its head says version " + std::to_string(version) +
+                  ", but the head's checksum is right only for version " + std::to_string(kJournalVersion));
   return tl::unexpected(other_version(version, path));
 }
 

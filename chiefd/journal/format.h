@@ -1,21 +1,25 @@
-// The journal's file as bytes: a head, two copies of its end, a snapshot, and batches of records behind it.
+// The bytes of the journal's file. A file has a head, two copies of batches, a snapshot, and batches of records.
 //
-//   0      head: magic, version, checksum, number of records that the snapshot adds up, bytes of the snapshot
-//   4096   copy 0 and copy 1, 16 KiB each: the newest batch and the one before it, as they stand below
-//   36864  the snapshot: batches that add up to the state when the file was written
-//          batches that were appended since
+//   0           Here begins the head. It has magic bytes, the version, a checksum, the number of the snapshot's last
+//               record, and the length of the snapshot.
+//   4096        Here begin copy 0 and copy 1, of 16 KiB each. They hold the newest batch and the batch before it.
+//   36864       Here begins the snapshot. Its batches hold the state at the time when the file was written.
+//   after that  Here follow the batches that the chief has appended since.
 //
-// Each batch has its length, its checksum and the number of its last record. Records are counted since the journal was
-// first made. A batch and its copy are written at once and synced together, and its records are acknowledged only then.
-// A reader that finds a bad batch decides:
+// A batch begins with its length, its checksum and the number of its last record. The first record of a journal has the
+// number 1, and a rewrite of the file doesn't change the numbers. The chief writes a new batch and its copy at the same
+// time, and syncs both with one sync. Only then does it acknowledge the records. When a reader finds a bad batch, it
+// decides:
 //
-//   1. Its copy is good: the batch is mended from the copy.
-//   2. It is the newest and its copy is bad, too: the write was torn before it was acknowledged. The batch is cut.
-//   3. It isn't the newest: the file is damaged.
+//   1. The copy of the batch is good: the reader takes the batch from the copy.
+//   2. The batch is the newest one, and its copy is bad too: a crash interrupted the write, and the chief never
+//      acknowledged its records. The reader cuts the batch off.
+//   3. The batch isn't the newest one: the file is damaged.
 //
-// A batch that is too large for a copy is synced first; its copy then holds only its number.
+// If a batch is too large for a copy, the chief syncs the batch first. It then writes a copy that holds only the
+// batch's number.
 //
-// Pure. Reading trusts nothing.
+// These functions do no I/O. Those that read accept any bytes, and check all of them.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +34,7 @@
 
 namespace disttrain::chiefd {
 
-// Of a file without records.
+// The length of a file without records.
 inline constexpr std::size_t kJournalHeadBytes = 36864;
 
 using JournalBytes = std::vector<std::byte>;
@@ -39,43 +43,49 @@ using JournalBytes = std::vector<std::byte>;
 struct JournalEnd {
   std::uint64_t bytes = 0;
   std::uint64_t records = 0;  // the number of the last record
-  std::uint32_t seed = 0;     // of the checksums: batches of another file don't pass for this one's
-  unsigned copy = 0;          // the copy that is written next
+  std::uint32_t seed = 0;     // seed of the checksums, so that a batch of another file has a wrong checksum here
+  unsigned copy = 0;          // which copy (0 or 1) the next append writes
 };
 
 struct NewJournal {
   JournalBytes bytes;
   JournalEnd end;
 };
-// A whole file with a snapshot that adds up to `state`. kSoftware: a record can't be written (kMaxRecordBytes).
+// Makes a whole file whose snapshot holds `state`. `records` is the number of the last record that led to this state.
+// Fails with kSoftware if a record is too long (kMaxRecordBytes).
 Result<NewJournal> make_journal(const JournalState& state, std::uint64_t records);
 
-// The bytes of an append: the batches go to `offset`, then, or at the same time, the copy to its own place.
+// The bytes of an append. `batches` goes to `offset`, and `copy` to `copy_offset`.
 struct JournalAppend {
   std::uint64_t offset = 0;
   JournalBytes batches;
   std::uint64_t copy_offset = 0;
   JournalBytes copy;
-  bool is_copied = false;  // else the batches must be durable before the copy is written
-  JournalEnd end;          // after the append
+  // True: write `batches` and `copy` at the same time. False: the batches are too large for a copy, so they must be
+  // durable before `copy` is written.
+  bool is_copied = false;
+  JournalEnd end;  // after the append
 };
-// kSoftware: a record can't be written. `records` isn't empty.
+// `records` must not be empty. Fails with kSoftware if a record is too long.
 Result<JournalAppend> make_append(const JournalEnd& end, std::span<const Record> records);
 
 struct JournalReading {
-  JournalState state;                 // from all records before the first unreadable one
-  std::uint64_t records = 0;          // the number of the last readable one
-  std::uint64_t torn_bytes = 0;       // of a torn write behind it, never acknowledged
-  bool is_mended = false;             // a batch was taken from its copy
-  std::optional<std::string> harm;    // acknowledged records are lost: what is wrong with the file
-  std::optional<std::uint64_t> lost;  // how many of them; none: not known
+  JournalState state;            // the state after all records before the first unreadable one
+  std::uint64_t records = 0;     // the number of the last readable record
+  std::uint64_t torn_bytes = 0;  // the length of an interrupted write at the end, which was never acknowledged
+  bool is_mended = false;        // whether a batch was taken from its copy
+  // What is wrong with the file, if acknowledged records are lost. None: all acknowledged records are there.
+  std::optional<std::string> harm;
+  // The number of lost acknowledged records. None: not known.
+  std::optional<std::uint64_t> lost;
 };
-// kConfig, kData: another version wrote it. `path` is for messages.
+// Reads a whole file. Fails with kConfig or kData if another version of chiefd wrote it. `path` is for messages.
 Result<JournalReading> read_journal(JournalBytes bytes, const std::string& path);
 
-// The mark is a file beside the journal with the journal's id and the newest term. By the mark a chief detects that a
-// journal is missing rather than new, and that it is an old copy from an earlier term. A copy from the same term isn't
-// detected: a number of records in the mark would cost a second sync for each append.
+// The mark is a file beside the journal. It holds the journal's id and the newest term. If the journal is missing, but
+// its mark is there, the chief knows that the journal was lost. If the journal's term is older than that of the mark,
+// the chief knows that the journal is an old copy. The chief doesn't detect an old copy from the same term. For that
+// the mark would have to hold the number of records, which would cost a second sync for each append.
 struct JournalMark {
   JournalId journal;
   Term term;

@@ -1,4 +1,4 @@
-// The limits of the journal's parts. A write that couldn't be read back is refused.
+// The limits of the parts of a journal. The chief refuses to write a part that is too long to be read back.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,26 @@
 
 namespace disttrain::chiefd {
 
-// The largest record describes a model. The wire bounds the model; 1 MiB is for the rest of the record.
+// The most bytes of a record. The longest records describe a model. The wire limits the description of a model, and 1
+// MiB is for the rest of the record.
 inline constexpr std::size_t kMaxRecordBytes = wire::kMaxBlobBytes + (1 << 20);
-// A batch takes records up to this size. A larger record has a batch of its own.
+// A batch takes several records only up to this size. A longer record gets a batch of its own.
 inline constexpr std::size_t kBatchBytes = 1 << 20;
-// The longest batch. A larger length is damage.
+// The longest batch. A reader takes a larger length for damage.
 inline constexpr std::size_t kMaxBatchBytes = kMaxRecordBytes + 4;
-// The longest text except a job's file: names, paths, and reasons and sentences of peers and people. bounded() cuts
-// reasons and sentences to this size.
+// The longest text of a record, except for a job file. Such texts are names, paths, reasons, and the sentences of
+// events. bounded() cuts reasons and sentences to this length.
 inline constexpr std::size_t kMaxJournalTextBytes = 4096;
-// The largest job file. The wire's limit is smaller (kMaxJobTomlBytes).
+// The longest job file that a record can hold. A submitted job file is shorter, because the wire accepts at most
+// kMaxJobTomlBytes.
 inline constexpr std::size_t kMaxJournalTomlBytes = wire::kMaxBlobBytes;
-// The most leases of one generation that aren't used up.
+// The most leases that one record can list as not used up.
 inline constexpr std::size_t kMaxOpenGrants = 1 << 20;
-// A batch up to this size is written twice in one write.
+// The longest batch that fits into a copy.
 inline constexpr std::size_t kMaxCopiedBytes = (16 << 10) - 24;
 
-// Cuts long texts of a record that a peer or person wrote, and notes the cut in the text. A job's file and paths are
-// never cut: that would make it another job.
+// Cuts the reasons and sentences of a record that are too long, and says so at the end of the text. Never cuts a job
+// file or a path, because a job with a shortened file or path would be another job.
 Record bounded(Record record);
 
 }  // namespace disttrain::chiefd

@@ -1,9 +1,9 @@
-# The journal's book: every record of the chief's journal. The C++ values of the same names are in
-# chiefd/core/journal_state.h; codec.h turns one into the other and checks ranges.
+# The schema of all records of the chief's journal. The matching C++ values are in chiefd/core/journal_state.h, which
+# also says what the records mean. codec.h converts between the two and checks ranges.
 #
-# Versions: fields and records are added at the end, never renumbered or reused. A reader skips a field that it doesn't
-# know, and refuses a record that it doesn't know. Raise kJournalVersion (codec.h) for a field that an older chief must
-# not skip.
+# Versions: new fields and records go to the end, and no number is ever changed or reused. A reader skips a field that
+# it doesn't know, and refuses a record that it doesn't know. If you add a field that an older chief must not skip,
+# raise kJournalVersion (codec.h).
 @0xb7c3f2a94d1e6058;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -12,7 +12,7 @@ $Cxx.namespace("disttrain::chiefd::schema");
 
 struct Record {
   union {
-    none @0 :Void;  # Zeros alone read as this. Refused.
+    none @0 :Void;  # A message whose bytes are all 0 reads as this kind, so readers refuse it.
     term @1 :Term;
     submitted @2 :Submitted;
     state @3 :State;
@@ -51,7 +51,7 @@ struct State {
   reason @2 :Text;
 }
 
-# What a job's rates are made of.
+# The totals from which the chief computes a job's rates.
 struct Training {
   time @0 :Int64;  # nanoseconds
   steps @1 :UInt64;

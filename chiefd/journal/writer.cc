@@ -31,9 +31,10 @@ void JournalWriter::write(Ticket ticket, Record record) {
       if (std::exchange(has_overflowed_, true)) return;
       asio::post(loop_, [handlers = handlers_] {
         if (handlers->on_failed)
-          handlers->on_failed(Error{ErrorCode::kFailed, "the disk hangs: a record of the journal isn't written, and " +
-                                                            std::to_string(kMaxWaiting) +
-                                                            " more wait; check the disk of chief.state_directory"});
+          handlers->on_failed(
+              Error{ErrorCode::kFailed, "the disk of the chief's journal hangs: " + std::to_string(kMaxWaiting) +
+                                            " records wait for a write that doesn't finish; check the "
+                                            "disk of chief.state_directory"});
       });
       return;
     }

@@ -1,5 +1,5 @@
-// The thread that waits for the disk, so that the loop never does. Records that arrive during a write go together into
-// the next write.
+// The thread that writes the journal, so that the chief's loop never waits for the disk. Records that arrive during a
+// write go into the next write together.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -19,16 +19,17 @@ class JournalWriter {
  public:
   struct Handlers {
     std::function<void(Ticket)> on_persisted;     // in order
-    std::function<void(const Error&)> on_failed;  // at most once; nothing is persisted after it
-    // The journal couldn't be rewritten for lack of room; the writer goes on with the current file.
+    std::function<void(const Error&)> on_failed;  // at most once; no record becomes durable after it
+    // Called when the journal couldn't be rewritten, for example because the disk is full. The writer keeps appending
+    // to the current file.
     std::function<void(const Error&)> on_put_off{};
   };
-  // Handlers are called on `loop`, which must outlive this object. The destructor returns when all given records are
-  // written; no handler is called after it.
+  // `loop` calls the handlers, and must outlive this object. The destructor waits until all given records are written,
+  // or a write has failed. No handler is called after that.
   JournalWriter(asio::io_context& loop, JournalFile file, Handlers handlers);
   ~JournalWriter();
 
-  // The most records that wait for a slow disk; one more is a failure.
+  // The most records that may wait for a slow disk. When there is one more, on_failed is called.
   static constexpr std::size_t kMaxWaiting = 100'000;
   void write(Ticket ticket, Record record);
 
@@ -38,7 +39,8 @@ class JournalWriter {
 
   // Constant after construction.
   asio::io_context& loop_;
-  // Shared: a call posted to the loop may outlive this object, and then finds the handlers empty.
+  // Calls that were posted to the loop share the handlers, because they may run after this object is destroyed. The
+  // destructor empties the handlers, so that such a call does nothing.
   const std::shared_ptr<Handlers> handlers_;
 
   // Owned by the thread.

@@ -1,5 +1,5 @@
-// A page for people that shows the cluster as it is now, on the chief's HTTP address. It is read-only, and one file
-// (page.html) that loads nothing from elsewhere and asks for status.json each second.
+// A read-only web page, on the chief's HTTP address, that shows the current state of the cluster. The page is one file
+// (page.html). It loads nothing from other hosts, and fetches status.json each second.
 #pragma once
 
 #include <deque>
@@ -15,13 +15,13 @@ namespace disttrain::chiefd {
 
 extern const char kStatusPage[];
 
-// What the page shows: the job's status as in docs/json.md (before the first job with the same keys), its curve, its
-// evaluations, and the newest events of all jobs. Only the page reads it, so its form may change with the page.
+// The content of status.json: the job's status as docs/json.md describes it, the job's curve and evaluations, and the
+// newest events of all jobs. Only the page reads status.json, so its form may change whenever the page does.
 nlohmann::json page_state(const std::string& cluster, nlohmann::json job, const Curves& curves,
                           const std::deque<EventRecord>& events);
 
-// Adds "/" and "/status.json". Call it before serve(). `state` is called on the loop and returns the text of
-// status.json.
+// Adds the pages "/" and "/status.json" to `http`. Call this before serve(). The chief's loop calls `state`, which
+// returns the text of status.json.
 void add_status_page(daemon::HttpEndpoint& http, std::function<std::string()> state);
 
 }  // namespace disttrain::chiefd
