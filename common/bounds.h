@@ -1,6 +1,6 @@
-// Every bound on what a peer may send, on one page. transport/wire checks them: an encoder refuses to write more
-// (sentences are truncated instead), a decoder refuses to read more. So no peer chooses what its message costs (I27).
-// The sizes of frames are in transport/wire/frame.h.
+// All bounds on the messages that a peer may send. transport/wire checks them. A decoder refuses a message that exceeds
+// a bound. An encoder refuses to write such a message, except that it truncates free text (errors, log lines). So no
+// peer decides how much memory or time its messages cost (I27). The bounds on frames are in transport/wire/frame.h.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,9 @@ namespace disttrain {
 
 // --- Texts, in bytes.
 
-inline constexpr std::size_t kMaxTextBytes = 4096;           // a name, an address, a path, a sentence, a log line
-inline constexpr std::size_t kMaxProblemsBytes = 16 * 1024;  // a refusal: it may list many problems of one file
+inline constexpr std::size_t kMaxTextBytes = 4096;  // a name, an address, a path, an error text or a log line
+// the text of a refusal, which may list many problems of a file
+inline constexpr std::size_t kMaxProblemsBytes = 16 * 1024;
 inline constexpr std::size_t kMaxJobTomlBytes = 256 * 1024;
 inline constexpr std::size_t kMaxJsonBytes = 64 * 1024 * 1024;  // an answer of the chief
 
@@ -36,12 +37,14 @@ inline constexpr std::size_t kMaxChunks = 4 * 1024 * 1024;  // of a checkpoint's
 
 // --- Numbers.
 
-inline constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 37;        // of a model; its buckets hold fewer
-inline constexpr std::uint64_t kMaxRecords = std::uint64_t{1} << 48;         // of a data set
-inline constexpr Duration kMaxDuration = std::chrono::hours(10 * 365 * 24);  // a sum of several doesn't overflow
+inline constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 37;  // of a model
+inline constexpr std::uint64_t kMaxRecords = std::uint64_t{1} << 48;   // of a data set
+// the longest duration in a message; a sum of several of them doesn't overflow
+inline constexpr Duration kMaxDuration = std::chrono::hours(10 * 365 * 24);
 
-// --- What a message may cost to read. The reader may follow its pointers for as many words as the message has, so that
-// pointers to one shared target can't turn a small message into a large value. Our own messages share no target.
+// --- Cost of reading a message. Cap'n Proto counts the words that a reader visits through pointers. We limit this
+// count to the size of the message. Without the limit, many pointers to the same object could make a small message
+// decode to a huge value. Our own messages never point to an object twice.
 
 inline constexpr std::size_t kTraversalSlackWords = 64;
 inline constexpr int kMaxNesting = 16;

@@ -54,7 +54,7 @@ Result<ModelSpec> mlp(const ModelSection& model) {
     if (in <= kMaxModelElements / out) elements += in * out + out;
     if (in > kMaxModelElements / out || elements > kMaxModelElements)
       return fail(ErrorCode::kConfig, "model.layers makes more than " + std::to_string(kMaxModelElements) +
-                                          " parameters; that is more than this version can place");
+                                          " parameters; use smaller layers");
     add_dense(spec, i, in, out, model.initializer);
   }
   spec.input_elements = model.layers.front();
@@ -76,7 +76,8 @@ Result<ModelSpec> cnn(const ModelSection& model) {
 }  // namespace
 
 std::uint64_t output_elements(const ModelSpec& model) {
-  return model.variables.empty() ? 0 : element_count(model.variables.back());  // the last bias: one value per output
+  // size of the last bias, which has one value per output
+  return model.variables.empty() ? 0 : element_count(model.variables.back());
 }
 
 Result<ModelSpec> builtin_model(const ModelSection& model) {

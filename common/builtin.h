@@ -1,5 +1,5 @@
-// The builtin models, as everyone except their engine sees them. A pure function of [model]: the command line plans
-// with it, and the engine builds exactly these variables.
+// The variables of the builtin models. They follow from the [model] section of a job file alone. The command line uses
+// them to plan memory, and the engine builds exactly these variables.
 #pragma once
 
 #include "common/config/job_config.h"
@@ -8,22 +8,27 @@
 
 namespace disttrain {
 
-// mlp: layers[0] inputs. Layer i maps layers[i] to layers[i + 1] with "layer<i>/weight" [in, out] and "layer<i>/bias"
-// [out]. The activation stands between layers, not after the last.
+// mlp: a network of dense layers. layers[0] is the number of inputs. Layer i has layers[i] inputs and layers[i + 1]
+// outputs. Its variables are "layer<i>/weight" [inputs, outputs] and "layer<i>/bias" [outputs]. The activation follows
+// every layer except the last.
 //
-// cnn: 1 x 28 x 28 inputs, 10 classes. "layer0": 32 convolutions 5 x 5, weight [32, 1, 5, 5]; "layer1": 64
-// convolutions 5 x 5, weight [64, 32, 5, 5], each without padding and followed by a 2 x 2 maximum and the activation
-// (28 - 24 - 12 - 8 - 4); "layer2": dense [1024, 512] with the activation and dropout; "layer3": dense [512, 10].
-// (LeCun et al. 1998, wider. With padding and 1024 hidden units, as in the classic tutorials, it costs three times as
-// much and recognises MNIST no better.)
+// cnn: inputs of 1 x 28 x 28, and 10 classes.
+// - "layer0": 32 convolutions of 5 x 5; weight [32, 1, 5, 5].
+// - "layer1": 64 convolutions of 5 x 5; weight [64, 32, 5, 5].
+// - "layer2": a dense layer [1024, 512] with the activation and dropout.
+// - "layer3": a dense layer [512, 10].
 //
-// Weights begin as model.initializer says, biases at 0. With softmax_cross_entropy, classes = outputs; the other losses
-// compare with values, and classes = 0.
+// Neither convolution pads. A 2 x 2 maximum and the activation follow each, so the side of the image shrinks from 28 to
+// 24, 12, 8 and 4. The network is that of LeCun et al. 1998 with more channels. Classic tutorials use padding and 1024
+// hidden units; that costs three times as much and recognises MNIST no better.
 //
-// Errors: kConfig for an unknown builtin, layers that an mlp can't have, or a model that is too large.
+// model.initializer gives the initial weights. Biases start at 0. `classes` is the number of outputs with
+// softmax_cross_entropy, and 0 with the other losses.
+//
+// Fails with kConfig if the builtin is unknown, an mlp can't have these layers, or the model is too large.
 Result<ModelSpec> builtin_model(const ModelSection& model);
 
-// Number of values that the model gives per record: the classes, or the length of a target.
+// The number of values that the model outputs per record.
 std::uint64_t output_elements(const ModelSpec& model);
 
 }  // namespace disttrain

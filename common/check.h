@@ -1,5 +1,6 @@
-// DISTTRAIN_CHECK: always on. A failed check is a bug of ours and ends the process with both values on stderr. Never
-// use it for what a peer, a file or an operator can cause: return a Result.
+// DISTTRAIN_CHECK works in every build type. A failed check means a bug in this program: the check writes the condition
+// and the compared values to stderr and aborts the process. Never check a condition that a peer, a file or an operator
+// can break; return a Result instead.
 #pragma once
 
 #include <sstream>
@@ -7,10 +8,10 @@
 
 namespace disttrain::internal {
 
-// Called with the failed check's sentence before the process aborts; by default writes it to stderr.
+// Called with the message of a failed check, before the process aborts. The default writes the message to stderr.
 extern void (*on_failed_check)(const char* sentence);
 
-// Says "file:line: check failed: what" and aborts.
+// Reports "file:line: check failed: what" and aborts.
 [[noreturn]] void check_failed(const char* file, int line, const std::string& what);
 
 template <typename A, typename B>

@@ -1,5 +1,5 @@
-// A queue that keeps its memory: push_back() allocates nothing unless the queue is longer than ever before. std::deque
-// frees and allocates blocks as it moves through them.
+// A queue that keeps its memory. push_back() allocates only if the queue becomes longer than ever before. std::deque,
+// in contrast, frees and allocates blocks as elements come and go.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace disttrain {
 
-// T has a default value. Use it from one thread. An element stays alive in its slot until another takes the slot.
+// T must have a default constructor. Use the queue from one thread. A removed element stays in its slot, and keeps its
+// memory, until a new element takes the slot.
 template <typename T>
 class Fifo {
  public:
@@ -26,7 +27,7 @@ class Fifo {
   const T& operator[](std::size_t i) const { return slots_[(begin_ + i) % slots_.size()]; }
 
   void push_back(T value) { push_slot() = std::move(value); }
-  // Appends a used slot with its old content, so that its memory is reused.
+  // Appends a slot with the content of a removed element, so that the caller can reuse that element's memory.
   T& push_slot() {
     if (size_ == slots_.size()) grow();
     ++size_;
@@ -36,7 +37,7 @@ class Fifo {
     begin_ = (begin_ + 1) % slots_.size();
     --size_;
   }
-  // i < size(); later elements move up.
+  // i < size(); the elements behind it move forward.
   void erase(std::size_t i) {
     for (; i + 1 < size_; ++i) std::swap((*this)[i], (*this)[i + 1]);
     --size_;

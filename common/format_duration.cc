@@ -6,7 +6,7 @@ namespace disttrain {
 namespace {
 
 struct Unit {
-  std::uint64_t least;  // of a duration that is written in it, in nanoseconds
+  std::uint64_t least;  // the shortest duration that is written in this unit, in nanoseconds
   std::uint64_t size;   // in nanoseconds
   const char* name;
 };
@@ -23,7 +23,8 @@ constexpr Unit kUnits[] = {{7200 * kSecond, 3600 * kSecond, " h"},
 std::string format_duration(Duration duration) {
   const bool is_negative = duration < Duration::zero();
   const auto count = static_cast<std::uint64_t>(duration.count());
-  const std::uint64_t nanoseconds = is_negative ? 0 - count : count;  // the shortest duration has no positive twin
+  // negated as unsigned, because the lowest duration has no positive counterpart
+  const std::uint64_t nanoseconds = is_negative ? 0 - count : count;
   for (const Unit& unit : kUnits) {
     if (nanoseconds < unit.least) continue;
     const std::uint64_t whole = nanoseconds / unit.size;

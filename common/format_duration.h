@@ -1,4 +1,4 @@
-// Durations as people read them, in log lines, reasons and tables.
+// Formats durations for people, in log lines, reasons and tables.
 #pragma once
 
 #include <string>
@@ -7,12 +7,13 @@
 
 namespace disttrain {
 
-// "0 s", "450 us", "3.25 ms", "850 ms", "1 s", "1.5 s", "12.3 s", "120 s", "10 min", "2.5 h", "-3 s": with up to three
-// digits, without zeros behind the point, in the largest unit of us, ms, s, min and h of which it has at least one;
-// minutes begin at ten of them, hours at two. Rounded towards zero, so nothing lasts longer than it did. Below 1 us: "0
-// s".
+// Examples: "0 s", "450 us", "3.25 ms", "850 ms", "1 s", "1.5 s", "12.3 s", "120 s", "10 min", "2.5 h", "-3 s". The
+// unit is the largest of us, ms, s, min and h of which the duration has at least 1; min needs at least 10 and h at
+// least 2. The number has up to three digits and no trailing zeros after the point. It is rounded towards zero, so a
+// text never names more time than has passed. Less than 1 us is "0 s".
 //
-// Not for files: config's toml_duration() writes what can be read back exactly.
+// Don't use this for files. toml_duration() (common/config/reader/schema.h) writes durations that can be read back
+// exactly.
 std::string format_duration(Duration duration);
 
 }  // namespace disttrain

@@ -1,4 +1,4 @@
-// Counts values between given bounds: a plain value of one thread, copied to readers.
+// A histogram: counts values in ranges with fixed bounds. Use it from one thread; readers get a copy.
 #pragma once
 
 #include <array>
@@ -7,7 +7,8 @@
 
 namespace disttrain {
 
-// kBounds: an array of ascending upper bounds, each included in its bucket; a last bucket takes larger values.
+// kBounds is an array of ascending upper bounds. A bucket counts the values up to and including its bound. One more
+// bucket counts the values above the last bound.
 template <const auto& kBounds>
 class Histogram {
  public:
@@ -26,7 +27,7 @@ class Histogram {
   }
 
   static constexpr const auto& bounds() { return kBounds; }
-  // The count of each bucket, not cumulative.
+  // The number of values in each bucket alone, without those of lower buckets.
   const std::array<std::uint64_t, kBuckets>& counts() const { return counts_; }
   double sum() const { return sum_; }
 

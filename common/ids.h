@@ -1,5 +1,5 @@
-// The numbers of the protocol, each with one purpose ("Numbers" in ARCHITECTURE.md). Each has a type of its own, so
-// that two of them are never mixed up unnoticed.
+// The numbers of the protocol ("Numbers" in ARCHITECTURE.md). Each has its own type, so that the compiler refuses to
+// mix two of them.
 #pragma once
 
 #include <compare>
@@ -11,7 +11,7 @@
 
 namespace disttrain {
 
-// An integer with a name. Compared and printed; arithmetic goes through `value`.
+// An integer with a type of its own. It can be compared and printed. For arithmetic, use `value`.
 template <typename Tag, typename Integer>
 struct StrongId {
   Integer value = 0;
@@ -23,36 +23,38 @@ struct StrongId {
   friend std::ostream& operator<<(std::ostream& out, StrongId id) { return out << id.value; }
 };
 
-// Given by the chief, durable, never reused; 0 is no job.
+// The number of a job. The chief assigns it, writes it to its journal, and never reuses it. 0 means no job.
 using JobId = StrongId<struct JobIdTag, std::uint32_t>;
-// The chief's: grows with each start, and is durable before any task hears of it.
+// The term of a chief. It grows with each start of the chief, and is in the journal before any task learns it.
 using Term = StrongId<struct TermTag, std::uint64_t>;
-// A job's: grows when shard owners, layout or history change.
+// The generation of a job. It grows when the owners of shards, the layout or the history change.
 using Generation = StrongId<struct GenerationTag, std::uint64_t>;
-// A job's: version of the list of workers, grows with each join and leave.
+// The version of a job's roster (its list of workers). It grows when a worker joins or leaves.
 using RosterVersion = StrongId<struct RosterVersionTag, std::uint64_t>;
-// Random 64 bits that a process draws at start; 0 is none.
+// 64 random bits that a process draws when it starts, and again when it rejoins after a removal. 0 means none.
 using Incarnation = StrongId<struct IncarnationTag, std::uint64_t>;
-// A shard of a job, 0 <= value < number of shards; shard 0 is the pacer.
+// The number of a shard in its job, from 0. Shard 0 is the pacer.
 using ShardId = StrongId<struct ShardIdTag, std::uint32_t>;
-// Place in a roster, 0 <= value < members.
+// The place of a worker in a roster, from 0.
 using Rank = StrongId<struct RankTag, std::uint32_t>;
-// Number of updates applied: a shard's version; at the pacer, the global step. The first push makes 1.
+// A number of applied updates. The version of a shard is such a number; the pacer's version is the global step. The
+// first push makes it 1.
 using Step = StrongId<struct StepTag, std::uint64_t>;
-// Frames of a channel, from 1, for the life of the worker's incarnation.
+// The number of a frame on a channel. It counts from 1 and continues as long as the worker's incarnation lives.
 using Sequence = StrongId<struct SequenceTag, std::uint64_t>;
-// Index into Layout::buckets.
+// An index into Layout::buckets.
 using BucketId = StrongId<struct BucketIdTag, std::uint32_t>;
-// A lease of training records; 0 is none.
+// The number of a lease of training records. 0 means none.
 using LeaseId = StrongId<struct LeaseIdTag, std::uint64_t>;
-// Identity of a chief's journal, random. A task that meets another journal drops its job state.
+// A random number that identifies a chief's journal. A task that connects to a chief with another journal drops its
+// job.
 using JournalId = StrongId<struct JournalIdTag, std::uint64_t>;
-// Hash of a model spec and its placement.
+// A hash of a model and of the placement of its variables.
 using LayoutHash = StrongId<struct LayoutHashTag, std::uint64_t>;
 
 enum class Role : std::uint8_t { kChief = 0, kPs = 1, kWorker = 2 };
 
-// A place in the cluster: chief/0, ps/1, worker/2.
+// A place for a process in the cluster, such as chief/0, ps/1 or worker/2.
 struct TaskId {
   Role role = Role::kChief;
   std::uint32_t index = 0;
@@ -64,13 +66,13 @@ struct TaskId {
 std::string to_string(Role role);
 // "ps/1".
 std::string to_string(TaskId task);
-// The task with this name; none: not a task's name.
+// Returns the task with this name, or none if the text isn't a task's name.
 std::optional<TaskId> parse_task_id(const std::string& text);
 inline std::ostream& operator<<(std::ostream& out, TaskId task) {
   return out << to_string(task);
 }
 
-// One process in its place. Another process in the same place has another incarnation.
+// A process of a task. A later process of the same task has another incarnation.
 struct Member {
   TaskId task;
   Incarnation incarnation;

@@ -10,7 +10,8 @@
 namespace disttrain {
 namespace {
 
-// out[j] = value(block of element i = first + j)[i % 4]: one Philox block gives four elements.
+// Sets out[j] for element i = first + j. `values` turns a block of random bits into four elements, and element i is
+// number i % 4 of block i / 4.
 template <typename Values>
 void fill_from_blocks(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::span<float> out,
                       const Values& values) {
@@ -50,8 +51,8 @@ void initialize(const VariableSpec& variable, std::uint64_t job_seed, std::uint6
           std::sqrt(6.0 / (static_cast<double>(variable.fan_in) + static_cast<double>(variable.fan_out)));
       fill_from_blocks(job_seed, stream, first_element, out, [limit](const PhiloxBlock& block) {
         std::array<double, 4> four;
-        for (std::size_t lane = 0; lane < 4; ++lane)  // (bits + 1/2): symmetric, and never the limit itself
-          four[lane] = limit * (2.0 * ((block[lane] + 0.5) * 0x1p-32) - 1.0);
+        // adding 0.5 makes the values symmetric around 0, and no value reaches the limit
+        for (std::size_t lane = 0; lane < 4; ++lane) four[lane] = limit * (2.0 * ((block[lane] + 0.5) * 0x1p-32) - 1.0);
         return four;
       });
       return;

@@ -1,5 +1,5 @@
-// Initial values of variables: element i of variable v is a function of (job seed, v's name, i). So any number of
-// shards makes the same model, and a return to step 0 needs no file.
+// Initial values of variables. Each value depends only on the job's seed, the variable's name and the element's index.
+// So the model is the same for any number of shards, and a job can return to step 0 without a file.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace disttrain {
 
-// Fills `out` with elements [first_element, first_element + out.size()) of the variable, which must exist. The
-// distributions are those of Initializer (common/config/job_config.h); a value is computed in double and rounded to
-// float once. Costs about 30 ns per normal element, 6 ns per uniform one.
+// Fills `out` with the elements of the variable from first_element on; these elements must exist. Initializer
+// (common/config/job_config.h) describes the distributions. A value is computed in double and rounded to float at the
+// end. A normal value costs about 30 ns and a uniform value 6 ns.
 void initialize(const VariableSpec& variable, std::uint64_t job_seed, std::uint64_t first_element,
                 std::span<float> out);
 

@@ -4,7 +4,8 @@
 
 namespace disttrain {
 
-// Half-open range of positions in an epoch's permutation of the records.
+// Positions from `begin` up to, but not including, `end`. A position is an index into an epoch's permutation of the
+// records.
 struct Interval {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;

@@ -18,7 +18,8 @@ IntervalSet::Ends::const_iterator IntervalSet::first_ending_after(std::uint64_t 
 std::uint64_t IntervalSet::insert(Interval interval) {
   if (interval.end <= interval.begin) return 0;
   auto at = ends_.lower_bound(interval.begin);
-  // Usually an interval follows the one visited before it: that interval grows, without new memory.
+  // A worker usually visits intervals in order, so the new interval often touches the one before it. The earlier
+  // interval then grows without new memory.
   if (at != ends_.begin() && std::prev(at)->second == interval.begin &&
       (at == ends_.end() || at->first > interval.end)) {
     std::prev(at)->second = interval.end;

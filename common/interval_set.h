@@ -1,5 +1,6 @@
-// A set of positions, kept as disjoint half-open intervals: the ledger of visited records, the pool of records to lend.
-// A value. Operations cost the logarithm of the number of intervals, plus the intervals that they merge or remove.
+// A set of positions, stored as disjoint half-open intervals. Examples are the records that an epoch has visited, and
+// the records that can be lent. Copies are independent. An operation takes time logarithmic in the number of intervals,
+// plus the time for the intervals that it merges or removes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace disttrain {
 
-// An interval with end <= begin is empty: adds nothing, removes nothing, and is contained in every set.
+// An interval with end <= begin is empty. Inserting or erasing it changes nothing, and every set contains it.
 class IntervalSet {
  public:
   IntervalSet() = default;
@@ -25,11 +26,11 @@ class IntervalSet {
   bool contains(Interval interval) const;
   bool contains(std::uint64_t position) const;
 
-  // The part of `range` that isn't in the set: ascending, disjoint, non-empty intervals that don't touch.
+  // Returns the part of `range` that isn't in the set, as ascending, non-empty intervals with gaps between them.
   std::vector<Interval> complement(Interval range) const;
-  // The part of `range` that is in the set, in the same form.
+  // Returns the part of `range` that is in the set, in the same form.
   std::vector<Interval> intersection(Interval range) const;
-  // The whole set, in the same form.
+  // Returns the whole set in the same form.
   std::vector<Interval> to_vector() const;
 
   // Number of positions.
@@ -42,10 +43,10 @@ class IntervalSet {
  private:
   using Ends = std::map<std::uint64_t, std::uint64_t>;
 
-  // First interval that ends after `position`.
+  // Returns the first interval that ends after `position`.
   Ends::const_iterator first_ending_after(std::uint64_t position) const;
 
-  Ends ends_;  // begin -> end; no two intervals touch
+  Ends ends_;  // begin -> end; there is a gap between two intervals
   std::uint64_t size_ = 0;
 };
 

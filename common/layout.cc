@@ -25,7 +25,7 @@ Status refuse(const std::string& what) {
   return fail(ErrorCode::kData, "layout refused: " + what);
 }
 
-// product(shape) without overflow; 0 if it overflows or a dimension is 0.
+// Returns the product of the dimensions, or 0 if it is too large or a dimension is 0.
 std::uint64_t checked_element_count(const VariableSpec& variable) {
   std::uint64_t elements = 1;
   for (std::uint64_t dimension : variable.shape) {
@@ -42,12 +42,12 @@ Status validate(const Layout& layout) {
   const auto& variables = layout.model.variables;
   if (layout.shards == 0) return refuse("it has no shards; expected at least 1");
   if (layout.variable_begins.size() != variables.size())
-    return refuse("it places " + std::to_string(layout.variable_begins.size()) + " variables of " +
+    return refuse("it has places for " + std::to_string(layout.variable_begins.size()) + " variables; the model has " +
                   std::to_string(variables.size()));
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;  // begin, elements
   for (std::size_t v = 0; v < variables.size(); ++v) {
     const std::uint64_t elements = checked_element_count(variables[v]);
-    if (elements == 0) return refuse("variable " + variables[v].name + " has an empty or an immense shape");
+    if (elements == 0) return refuse("variable " + variables[v].name + " has an empty or a too large shape");
     ranges.emplace_back(layout.variable_begins[v], elements);
   }
   std::sort(ranges.begin(), ranges.end());
@@ -61,7 +61,7 @@ Status validate(const Layout& layout) {
   std::vector<std::uint64_t> shard_end(layout.shards, 0);
   for (const Bucket& bucket : layout.buckets) {
     if (bucket.shard.value >= layout.shards)
-      return refuse("a bucket names shard " + std::to_string(bucket.shard.value) + " of " +
+      return refuse("a bucket belongs to shard " + std::to_string(bucket.shard.value) + "; the number of shards is " +
                     std::to_string(layout.shards));
     if (bucket.elements == 0 || bucket.elements > kMaxBucketElements)
       return refuse("a bucket has " + std::to_string(bucket.elements) + " elements; expected 1 to " +
@@ -71,7 +71,9 @@ Status validate(const Layout& layout) {
     flat += bucket.elements;
     shard_end[bucket.shard.value] += bucket.elements;
   }
-  if (flat != end) return refuse("buckets cover " + std::to_string(flat) + " elements of " + std::to_string(end));
+  if (flat != end)
+    return refuse("the buckets have " + std::to_string(flat) + " elements in all; the model has " +
+                  std::to_string(end));
   for (std::uint32_t shard = 0; shard < layout.shards; ++shard)
     if (shard_end[shard] == 0) return refuse("shard " + std::to_string(shard) + " has no bucket");
   return {};

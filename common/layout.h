@@ -1,8 +1,10 @@
-// Layout: where each element of each variable lives, fixed for a generation; so frames carry bytes only.
+// A layout says where each element of each variable is stored. It doesn't change within a generation. So frames need no
+// description of their content.
 //
-// A worker keeps all parameters in one flat float32 array and all gradients in another, both in layout order. A shard
-// keeps its own buckets one after the other. A bucket is contiguous in both, so it moves with one copy or none. Buckets
-// are in the order in which gradients appear (the last layer first): bucket 0 is ready first.
+// A worker keeps all parameters in one flat float32 array, and all gradients in another, both in the layout's order. A
+// shard keeps its own buckets in an array, one after the other. A bucket is contiguous in the arrays of both, so moving
+// it takes one copy or none. Buckets are in the order in which a backward pass produces gradients, from the last layer
+// to the first; the gradient of bucket 0 is ready first.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +20,14 @@ inline constexpr std::uint64_t kMaxBucketElements = 256 * 1024;  // 1 MiB of flo
 
 struct Bucket {
   ShardId shard;
-  std::uint64_t flat_begin = 0;   // first element in a worker's flat array
-  std::uint64_t shard_begin = 0;  // first element in the shard's array
+  std::uint64_t flat_begin = 0;   // index of its first element in a worker's flat arrays
+  std::uint64_t shard_begin = 0;  // index of its first element in the shard's array
   std::uint64_t elements = 0;     // 1 .. kMaxBucketElements
 
   bool operator==(const Bucket&) const = default;
 };
 
-// A contiguous run of elements of one variable inside one bucket.
+// A contiguous run of elements that belongs to one variable and one bucket.
 struct Slice {
   std::uint32_t variable = 0;        // index into ModelSpec::variables
   std::uint64_t variable_begin = 0;  // first element within the variable
@@ -35,25 +37,26 @@ struct Slice {
 
 struct Layout {
   ModelSpec model;
-  std::uint32_t shards = 0;                    // number of shards, >= 1
-  std::vector<std::uint64_t> variable_begins;  // flat position of each variable's first element; each is contiguous
-  std::vector<Bucket> buckets;                 // ascending in flat_begin, without gaps
+  std::uint32_t shards = 0;  // number of shards, >= 1
+  // for each variable, the index of its first element in the flat array; the others follow it
+  std::vector<std::uint64_t> variable_begins;
+  std::vector<Bucket> buckets;  // ascending by flat_begin, without gaps
 
   bool operator==(const Layout&) const = default;
 };
 
-// Checks for every problem that a peer's layout can have: gaps, overlaps, sizes, shards out of range. A layout that
-// passes is safe to index with.
+// Checks a layout that a peer sent for every possible error: gaps, overlaps, bad sizes, shards that don't exist. All
+// numbers of a valid layout are safe to use as indices.
 Status validate(const Layout& layout);
 
 LayoutHash hash_of(const Layout& layout);
 
 std::uint64_t shard_elements(const Layout& layout, ShardId shard);
 
-// Ids of the shard's buckets, ascending.
+// Returns the ids of the shard's buckets in ascending order.
 std::vector<BucketId> buckets_of(const Layout& layout, ShardId shard);
 
-// The slices of one bucket, in order; they cover the bucket exactly.
+// Returns the slices of a bucket in order. Together they are exactly the bucket.
 std::vector<Slice> slices_of(const Layout& layout, BucketId bucket);
 
 }  // namespace disttrain

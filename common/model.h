@@ -1,4 +1,4 @@
-// A model as everyone except its engine sees it: named variables and the shape of the input.
+// What all code except the engine needs to know about a model: its named variables and the shape of its input.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,13 @@
 
 namespace disttrain {
 
-// Trainable variables have gradients and slots. State (batch-norm statistics) is pushed as a value and averaged.
+// A trainable variable has a gradient and optimizer slots. A state variable (a batch-norm statistic) has neither:
+// workers push its value, and the ps averages the values.
 enum class VariableKind : std::uint8_t { kTrainable, kState };
 
-// A named float32 parameter. `shape` is row-major; its product, at least 1, is the number of elements. fan_in and
-// fan_out, for glorot and he: the number of inputs and outputs of one unit.
+// A named array of float32 parameters. The product of `shape` is the number of elements; it is at least 1, and elements
+// are stored row by row. The initializers glorot and he need fan_in and fan_out, the numbers of inputs and outputs of a
+// unit.
 struct VariableSpec {
   std::string name;
   std::vector<std::uint64_t> shape;
@@ -27,10 +29,10 @@ struct VariableSpec {
 
 std::uint64_t element_count(const VariableSpec& variable);
 
-// Variables in the order of a forward pass; gradients appear in reverse order.
+// The variables are in the order of a forward pass. A backward pass produces the gradients in reverse order.
 struct ModelSpec {
   std::vector<VariableSpec> variables;
-  std::uint64_t input_elements = 0;  // float32 values per record
+  std::uint64_t input_elements = 0;  // number of float32 values in a record
   std::uint64_t classes = 0;         // labels are 0 .. classes - 1; 0: labels are values
 
   bool operator==(const ModelSpec&) const = default;

@@ -1,6 +1,6 @@
-// Bugs planted on purpose, to show that the simulator's laws catch them (tests/sim/mutants.cc describes them). They
-// exist only in code compiled with DISTTRAIN_MUTANTS, a second time and only for that test: elsewhere the condition is
-// the constant false.
+// Mutants are bugs that are planted on purpose, to prove that the simulator finds them. tests/sim/mutants.cc describes
+// each mutant. They exist only in a second build of the code, with DISTTRAIN_MUTANTS, which only that test uses. In all
+// other builds DISTTRAIN_MUTANT(...) is the constant false.
 #pragma once
 
 #ifdef DISTTRAIN_MUTANTS

@@ -4,8 +4,8 @@
 
 namespace disttrain {
 
-// Insertions, deletions and changes that turn one word into the other (Levenshtein 1966); a swap of neighbours counts
-// as one (Damerau 1964).
+// Counts insertions, deletions and changes of a letter (Levenshtein 1966), and swaps of two neighbouring letters
+// (Damerau 1964).
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
@@ -20,7 +20,8 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 }
 
 std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates) {
-  constexpr std::size_t kLongestWord = 128;  // longer ones are not worth the quadratic comparison
+  // comparing longer words would take too long, because the time is quadratic
+  constexpr std::size_t kLongestWord = 128;
   if (word.size() > kLongestWord) return "";
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;

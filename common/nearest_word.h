@@ -1,4 +1,4 @@
-// The known word that a user probably meant, for messages that ask "did you mean".
+// Finds the known word that a user probably meant, for messages that ask "did you mean".
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,12 @@
 
 namespace disttrain {
 
-// Letters to insert, remove, change, or swap with their neighbour to turn one word into the other. Quadratic.
+// Returns how many letters must be inserted, removed, changed, or swapped with a neighbour to turn one word into the
+// other. Takes quadratic time.
 std::size_t edit_distance(const std::string& a, const std::string& b);
 
-// The nearest candidate of which at most a third of the letters differ; "" = none. Words of more than 128 letters
-// aren't compared.
+// Returns the nearest candidate, or "" if none is near. Up to a third of the word's letters may differ, and always up
+// to two. Words of more than 128 letters aren't compared.
 std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace disttrain

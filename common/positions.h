@@ -1,5 +1,5 @@
-// The intervals of one batch. Most batches have one interval, a batch at the end of a lease two. Up to two need no
-// allocation, so that a step allocates nothing for them.
+// The intervals of one batch. Most batches have one interval. A batch has two if an interval of its lease ends inside
+// the batch. Up to two intervals need no allocation, so a usual step allocates nothing for them.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 
 namespace disttrain {
 
-// A value: a list with the parts of std::vector's interface that are needed.
+// A list of intervals with the part of std::vector's interface that the code uses.
 class Positions {
  public:
   using value_type = Interval;
   using const_iterator = const Interval*;
   using iterator = Interval*;
 
-  static constexpr std::size_t kInline = 2;  // more are kept in allocated memory
+  static constexpr std::size_t kInline = 2;  // more than this many are stored on the heap
 
   Positions() = default;
   Positions(std::initializer_list<Interval> intervals) : Positions(std::span(intervals.begin(), intervals.size())) {}
@@ -59,7 +59,7 @@ class Positions {
 
  private:
   std::array<Interval, kInline> few_{};
-  std::vector<Interval> many_;  // all of them, if more than kInline
+  std::vector<Interval> many_;  // if there are more than kInline intervals, all of them are here
   std::size_t size_ = 0;
 };
 

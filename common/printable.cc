@@ -6,7 +6,7 @@
 namespace disttrain {
 namespace {
 
-// The first character of `text` and its length in bytes; length 0: not UTF-8.
+// The first character of a text, and its length in bytes. The length is 0 if the text doesn't begin with valid UTF-8.
 struct Character {
   std::uint32_t code = 0;
   std::size_t bytes = 0;
@@ -31,8 +31,8 @@ Character first_of(std::string_view text) {
   return {code, bytes};
 }
 
-// Characters that make a text look other than it is, and are shown as escapes: line and paragraph separators, direction
-// marks and overrides, the byte order mark.
+// Whether a character makes a text look different from what it is: line and paragraph separators, marks that change the
+// writing direction, and the byte order mark. These are shown as escapes.
 bool misleads(std::uint32_t code) {
   return code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
          code == 0xfeff;

@@ -1,5 +1,5 @@
-// Makes foreign text safe for a terminal, a log line, an event: the result can't control a terminal, reorder what is
-// shown, or begin a line of its own. Pure.
+// Makes a text from a stranger safe to show on a terminal, in a log or in an event. The result can't control the
+// terminal, change the order in which text is shown, or begin a line of its own.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,18 @@ namespace disttrain {
 
 enum class Lines { kOne, kMany };
 
-// Shows control characters (C0, DEL, C1), bytes that aren't UTF-8 and characters that change the writing direction as
-// \xNN or \uNNNN. Shows a newline as \n, or keeps it with kMany. Turns a tab into a space.
+// Shows control characters (C0, DEL, C1) and bytes that aren't UTF-8 as \xNN. Shows characters that change the writing
+// direction, line separators and the byte order mark as \uNNNN. Shows a newline as \n, or keeps it with Lines::kMany.
+// Turns a tab into a space.
 std::string printable(std::string_view text, Lines lines = Lines::kOne);
 
-// Whether printable() would leave the text as it is.
+// Whether printable(text) returns the text unchanged.
 bool is_printable(std::string_view text);
 
-// The first `most` bytes at most, without a partial character at the end.
+// Returns the first `most` bytes, or less so as not to end inside a character.
 std::string_view cut_text(std::string_view text, std::size_t most);
 
-// Indents the lines after the first by `blanks`, so that none looks like the beginning of another entry.
+// Indents all lines after the first by `blanks`, so that no line looks like the beginning of another log entry.
 std::string indented(std::string_view text, std::size_t blanks = 4);
 
 }  // namespace disttrain

@@ -6,7 +6,8 @@
 namespace disttrain {
 namespace {
 
-// Coefficients of the series, highest power first. Constants, because divisions are slow.
+// The coefficients of a series, with that of the highest power first. They are computed at compile time, because
+// divisions are slow.
 template <std::size_t kTerms, typename Denominator>
 constexpr std::array<double, kTerms> reciprocals(Denominator denominator) {
   std::array<double, kTerms> values{};
@@ -17,8 +18,9 @@ constexpr auto kLogarithm = reciprocals<11>([](std::size_t k) { return 2.0 * k +
 constexpr auto kSine = reciprocals<8>([](std::size_t k) { return (2.0 * k + 2.0) * (2.0 * k + 3.0); });    // .. 1/6
 constexpr auto kCosine = reciprocals<8>([](std::size_t k) { return (2.0 * k + 1.0) * (2.0 * k + 2.0); });  // .. 1/2
 
-// ln(x) for a normal x > 0: x = m * 2^e with m in [sqrt(1/2), sqrt(2)), ln m = 2 artanh((m - 1) / (m + 1)). The
-// argument of artanh is at most 0.172, so the series' next term, s^23 / 23, is below 1e-18.
+// Returns ln(x) for a normal number x > 0. It writes x as m * 2^e with m in [sqrt(1/2), sqrt(2)), and uses ln m = 2
+// artanh((m - 1) / (m + 1)). The argument s of artanh is at most 0.172, so the first term that the series leaves out,
+// s^23 / 23, is below 1e-18.
 double natural_logarithm(double x) {
   const auto bits = std::bit_cast<std::uint64_t>(x);
   auto exponent = static_cast<double>(static_cast<std::int64_t>(bits >> 52) - 1023);
@@ -39,7 +41,8 @@ struct SineCosine {
   double cosine;
 };
 
-// Sine and cosine of 2 pi u, 0 <= u < 1: Taylor series within an eighth of a turn, then quarter turns.
+// Returns the sine and cosine of 2 pi u, for 0 <= u < 1. It uses Taylor series for angles of up to an eighth of a turn,
+// and then turns the result by quarters.
 SineCosine sine_cosine_of_turn(double u) {
   const int quarters = static_cast<int>(4.0 * u + 0.5);  // nearest; 4 is a whole turn
   const double x = 6.283185307179586 * (u - 0.25 * quarters);

@@ -1,6 +1,7 @@
-// Randomness as a function: the same seed, stream and position give the same bits on every machine, in any order, for
-// any split of the work. Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3"
-// (SC 2011). No libm: floating point here is +, -, *, / and sqrt only, which IEEE 754 rounds the same everywhere.
+// Random numbers as a function of a seed, a stream and a position. The result has the same bits on every machine, in
+// whatever order the numbers are computed and however the work is split. The generator is Philox4x32-10: Salmon,
+// Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011). This code doesn't use libm, whose
+// results differ between systems. It uses only +, -, *, / and sqrt, which IEEE 754 rounds the same everywhere.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@ namespace disttrain {
 
 using PhiloxBlock = std::array<std::uint32_t, 4>;
 
-// Ten rounds of Philox on one counter.
+// Applies the ten rounds of Philox to a counter.
 constexpr PhiloxBlock philox4x32_10(PhiloxBlock counter, std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product0 = std::uint64_t{0xD2511F53} * counter[0];
@@ -25,15 +26,15 @@ constexpr PhiloxBlock philox4x32_10(PhiloxBlock counter, std::array<std::uint32_
   return counter;
 }
 
-// Block `index` of a stream: the seed is the key; index and stream are the counter.
+// Returns block `index` of a stream. The seed is Philox's key; index and stream form its counter.
 constexpr PhiloxBlock random_block(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   return philox4x32_10({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
                         static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)},
                        {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
 }
 
-// The number of a stream: FNV-1a (64 bits) of its purpose and number. Each use has its own purpose, as in
-// stream_of("shuffle", epoch), so that no two uses see the same bits.
+// Returns the number of a stream, which is the 64-bit FNV-1a hash of a purpose and a number. Each use has its own
+// purpose, such as stream_of("shuffle", epoch), so that no two uses get the same bits.
 constexpr std::uint64_t stream_of(std::string_view purpose, std::uint64_t number = 0) {
   std::uint64_t hash = 14695981039346656037u;
   const auto add = [&hash](std::uint8_t byte) { hash = (hash ^ byte) * 1099511628211u; };
@@ -47,12 +48,13 @@ constexpr double uniform_of(std::uint32_t bits) {
   return bits * 0x1p-32;
 }
 
-// Four independent values of the standard normal distribution, by Box & Muller (1958): pairs (cos, sin) of words 0, 1
-// and of words 2, 3. Their magnitude is below 6.8. Accurate to a few units of 1e-16.
+// Returns four independent values of the standard normal distribution by the method of Box & Muller (1958). Words 0 and
+// 1 give one pair (cosine, sine), and words 2 and 3 give the other. Each magnitude is below 6.8. The error is a few
+// units of 1e-16.
 std::array<double, 4> normals_of(const PhiloxBlock& block);
 
-// Reads a stream word by word, for values drawn in order (shuffles, retries, tests). A value: a copy continues at the
-// same position. Usable as a generator of the standard library.
+// Reads a stream word by word, for numbers that are drawn one after the other (shuffles, retries, tests). A copy
+// continues at the same position. The standard library accepts it as a generator.
 class Random {
  public:
   using result_type = std::uint32_t;
@@ -78,7 +80,8 @@ class Random {
   // In [0, 1), a multiple of 2^-53.
   constexpr double uniform() { return static_cast<double>(bits64() >> 11) * 0x1p-53; }
 
-  // In [0, bound), each equally likely; bound >= 1. Redraws values that would favour small results.
+  // Returns a number from 0 to bound - 1, all with the same probability. `bound` must be at least 1. Draws again if a
+  // draw would make small results more probable.
   constexpr std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t unfair = (0 - bound) % bound;  // 2^64 mod bound
     std::uint64_t bits = bits64();

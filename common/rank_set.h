@@ -1,5 +1,5 @@
-// A set of ranks of one roster, as bits: the members of a synchronous step. A value without allocated memory. It has a
-// meaning only together with the roster's version.
+// A set of ranks as bits, for example the workers of a synchronous step. It needs no allocated memory. Ranks have a
+// meaning only in a version of the roster, so keep that version beside the set.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace disttrain {
 
-// The most workers of one job.
+// The most workers that a job can have.
 inline constexpr std::size_t kMaxRoster = 1024;
 
 class RankSet {
@@ -32,7 +32,7 @@ class RankSet {
   bool empty() const { return *this == RankSet(); }
   bool is_part_of(const RankSet& other) const { return (*this & other) == *this; }
 
-  // Calls `visit(Rank)` in ascending order.
+  // Calls `visit(Rank)` for each rank in ascending order.
   template <typename Visit>
   void each(Visit visit) const {
     for (std::size_t i = 0; i < words_.size(); ++i)
@@ -47,7 +47,8 @@ class RankSet {
   }
   bool operator==(const RankSet&) const = default;
 
-  // For the codec: the words up to the last nonzero one. The first word holds ranks 0 to 63.
+  // For the codec: the words of bits, and how many of them are needed up to the last nonzero word. The first word holds
+  // ranks 0 to 63.
   Words& words() { return words_; }
   const Words& words() const { return words_; }
   std::size_t used_words() const {

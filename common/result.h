@@ -1,6 +1,6 @@
-// Result: the value of an operation that may fail in ordinary ways (peer gone, file missing, bad input).
-// A bug is a DISTTRAIN_CHECK instead; a decision ("not yet") is a value with its reason. See "Errors" in
-// ARCHITECTURE.md.
+// Result: the value of an operation, or an error if the operation fails in an ordinary way (a peer is gone, a file is
+// missing, the input is bad). A bug fails a DISTTRAIN_CHECK instead. A decision, such as "not yet", isn't an error but
+// a value with its reason. See "Errors" in ARCHITECTURE.md.
 #pragma once
 
 #include <optional>
@@ -10,21 +10,21 @@
 
 namespace disttrain {
 
-// The kind of a failure, numbered as the exit codes of <sysexits.h>. A program that ends because of it exits with this
-// code.
+// The kind of an error. The numbers are the exit codes of <sysexits.h>, and a program that ends because of an error
+// exits with its number.
 enum class ErrorCode : int {
   kFailed = 1,         // a job that ran and failed
   kUsage = 64,         // wrong command line
   kData = 65,          // corrupt or mislabelled data
   kNoInput = 66,       // a file is missing
-  kUnavailable = 69,   // port in use, peer or chief unreachable
-  kSoftware = 70,      // a bug of ours
+  kUnavailable = 69,   // a port is in use, or a peer or the chief is unreachable
+  kSoftware = 70,      // a bug in this program
   kTemporary = 75,     // try again: queue full
   kNoPermission = 77,  // file or port not allowed
-  kConfig = 78,        // cluster or job file wrong or unfit, wrong cluster, wrong version
+  kConfig = 78,        // a bad cluster or job file, another cluster, or another version
 };
 
-// Says what was being done, to what, what was found, what was expected and what to do, in one or more full lines.
+// The message says what failed, on what, what was found, what was expected and what to do, in one or more whole lines.
 struct Error {
   ErrorCode code = ErrorCode::kSoftware;
   std::string message;
@@ -32,15 +32,16 @@ struct Error {
 
 namespace internal {
 template <typename T>
-inline constexpr bool kIsTruthful = false;  // true for bool-like types: a test of their Result reads like theirs
+inline constexpr bool kIsTruthful = false;  // true for types that are used as conditions themselves
 template <>
 inline constexpr bool kIsTruthful<bool> = true;
 template <typename T>
 inline constexpr bool kIsTruthful<std::optional<T>> = true;
 }  // namespace internal
 
-// `if (result)` asks whether there is a value. For a Result<bool> or a Result<std::optional<T>> it doesn't compile,
-// because it reads as a test of the value. Write result.has_value() and *result there.
+// `if (result)` asks whether the operation succeeded. It doesn't compile for a Result<bool> or a
+// Result<std::optional<T>>, because readers would take it for a test of the value. Write result.has_value() and *result
+// for these.
 template <typename T>
 class [[nodiscard]] Result : public tl::expected<T, Error> {
  public:

@@ -1,5 +1,5 @@
-// Time as the cores see it: an argument, never a clock. The shells read it once per turn of their loop from the
-// monotonic clock (common/daemon/clock.h); the simulator invents it.
+// Time as the cores see it. A core gets the time as an argument and never reads a clock. The shells read the monotonic
+// clock (common/daemon/clock.h) once per turn of their loop. The simulator makes up the time.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,8 @@ namespace disttrain {
 
 using Duration = std::chrono::nanoseconds;
 
-// Not a real clock: a tag that keeps instants of a monotonic clock apart from other times.
+// A tag type for std::chrono, so that the compiler doesn't mix times of the monotonic clock with other times. It isn't
+// a clock that can be read.
 struct Monotonic {
   using rep = Duration::rep;
   using period = Duration::period;

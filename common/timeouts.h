@@ -1,5 +1,5 @@
-// Every time limit of the control plane, derived from the operator's one number ([heartbeat] timeout) so that the
-// limits nest: a shorter wait always ends before the longer one that contains it.
+// All time limits of the control plane. They derive from one number, which the operator sets ([heartbeat] timeout), so
+// that a shorter wait always ends before the longer one that contains it.
 #pragma once
 
 #include "common/time.h"
@@ -7,21 +7,34 @@
 namespace disttrain {
 
 struct Timeouts {
-  Duration silent;             // a task without heartbeats is silent                       = timeout
-  Duration interval;           // between heartbeats                                        = timeout / 10
-  Duration probe;              // one reconnect attempt that proves a task dead             = timeout / 4
-  Duration unreachable;        // two tasks can't reach each other for this
-                               // long: one is removed                                     = 3 * timeout
-  Duration relink;             // a worker that couldn't reach a ps retries after           = 2 * timeout
-  Duration silent_ps;          // a silent ps is waited for at least this                   = 5 * timeout
-  Duration reconnect_first;    // first pause between attempts to reach the chief           = timeout / 20
-  Duration reconnect_longest;  // the pauses double up to this                              = timeout
-  Duration dial;               // one connection attempt, hello answered                    = 2 * timeout
-  Duration setup;              // a stage of a job's start without progress                 = 120 * timeout
-  Duration close;              // tasks release a closed job; then the chief goes on        = 5 * timeout
-  Duration leave;              // a worker that was told to end waits for the grant         = 60 * timeout
-  Duration leave_ps;           // the same for a ps, which may wait for a checkpoint attempt; the
-                               // chief gives that up after 600 * timeout                   = 660 * timeout
+  // timeout: a task is silent when the chief hasn't heard from it for so long.
+  Duration silent;
+  // timeout / 10: the time between two heartbeats.
+  Duration interval;
+  // timeout / 4: how long the chief tries to find out whether a process still lives at a task's address.
+  Duration probe;
+  // 3 * timeout: when two tasks haven't reached each other for so long, the chief decides which of them to go on
+  // without.
+  Duration unreachable;
+  // 2 * timeout: how often the chief asks a worker outside the job again whether it reaches the ps tasks now.
+  Duration relink;
+  // 5 * timeout: the least time for which a job waits for a silent ps.
+  Duration silent_ps;
+  // timeout / 20: the first pause before a task retries to connect to the chief. The pauses then double.
+  Duration reconnect_first;
+  // timeout: the longest of these pauses.
+  Duration reconnect_longest;
+  // 2 * timeout: one attempt to connect, including the answer to the hello.
+  Duration dial;
+  // 120 * timeout: how long a stage of a job's start may go on without progress.
+  Duration setup;
+  // 5 * timeout: how long the chief waits for tasks to release a closed job, before it goes on without their answers.
+  Duration close;
+  // 60 * timeout: how long a worker that was told to end waits for the chief's permission to leave.
+  Duration leave;
+  // 660 * timeout: the same for a ps. It may have to wait for a checkpoint attempt, which the chief abandons after
+  // 600 * timeout.
+  Duration leave_ps;
 };
 
 constexpr Timeouts derive_timeouts(Duration heartbeat_timeout) {

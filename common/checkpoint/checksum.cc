@@ -2,7 +2,7 @@
 
 #include <xxhash.h>
 #ifdef __x86_64__
-#include <xxh_x86dispatch.h>  // replaces XXH3_64bits by the version with the CPU's widest vectors
+#include <xxh_x86dispatch.h>  // makes XXH3_64bits use the widest vectors that the CPU has
 #endif
 
 namespace disttrain::checkpoint {

@@ -9,7 +9,7 @@
 namespace disttrain::checkpoint {
 
 std::uint64_t checksum_of(Bytes bytes);
-// The checksum of a whole file from those of its chunks (FileEntry::checksum).
+// Computes the checksum of a whole file (FileEntry::checksum) from the checksums of its chunks.
 std::uint64_t checksum_of(const std::vector<std::uint64_t>& chunks);
 
 }  // namespace disttrain::checkpoint

@@ -21,7 +21,7 @@
 namespace disttrain::checkpoint {
 namespace {
 
-// What to do about the error.
+// Returns advice for the user about this errno.
 const char* advice(int error) {
   switch (error) {
     case ENOSPC:
@@ -32,10 +32,10 @@ const char* advice(int error) {
     case EACCES:
     case EPERM:
     case EROFS:
-      return ": let this program's user in, or choose another folder (checkpoint.directory)";
+      return ": give the user of this program access, or choose another folder (checkpoint.directory)";
     case ENOENT:
     case ENOTDIR:
-      return ": is it there, and mounted on this host?";
+      return ": check that it exists and is mounted on this host";
     case EIO:
       return ": the disk has failed; see the kernel's log (dmesg)";
     default:
@@ -53,12 +53,12 @@ tl::unexpected<Error> failed(const std::string& doing, const std::string& path, 
   return fail(code_of(error), "can't " + doing + " " + path + ": " + std::strerror(error) + advice(error));
 }
 
-// Writes past the page cache begin and end at multiples of this, in memory and on the disk.
+// Direct I/O (O_DIRECT) needs addresses, offsets and sizes that are multiples of this number.
 constexpr std::size_t kAlignment = 4096;
 constexpr std::size_t kBufferBytes = 4 << 20;
 
-// Writes past the page cache if the file system can. A checkpoint isn't read soon, and filling the page cache with it
-// would slow the training on this host by a sixth.
+// Writes with direct I/O if the file system can, so that the data bypasses the page cache. A checkpoint isn't read
+// soon, and filling the page cache with it would slow the training on this host by a sixth.
 class DiskOutput final : public OutputFile {
  public:
   DiskOutput(std::string path, Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
@@ -93,7 +93,7 @@ class DiskOutput final : public OutputFile {
   }
   Status sync() override {
     if (buffered_ > 0) {
-      // The unaligned end is written through the page cache.
+      // Direct I/O can't write the unaligned rest, so turn direct I/O off.
       ::fcntl(fd_.get(), F_SETFL, O_WRONLY);
       if (Status written = write_buffer(); !written) return written;
     }
@@ -106,7 +106,7 @@ class DiskOutput final : public OutputFile {
     void operator()(std::byte* bytes) const { std::free(bytes); }
   };
 
-  // Whether the bytes can be written without a copy, after those in the buffer.
+  // Whether `bytes` can be written directly from the caller's memory, without a copy into the buffer.
   bool can_go_straight(Bytes bytes) const {
     return bytes.size() >= kBufferBytes / 4 && buffered_ % kAlignment == 0 &&
            reinterpret_cast<std::uintptr_t>(bytes.data()) % kAlignment == 0;
@@ -114,7 +114,8 @@ class DiskOutput final : public OutputFile {
   void begin_buffer() {
     buffer_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, kBufferBytes)));
     if (buffer_ == nullptr) throw std::bad_alloc();
-    // Only at the file's beginning. On a file system that can't do it, fcntl() fails and changes nothing.
+    // Turns on direct I/O, but only if nothing is written yet. If the file system doesn't support direct I/O, fcntl()
+    // fails and changes nothing.
     if (::lseek(fd_.get(), 0, SEEK_CUR) == 0) ::fcntl(fd_.get(), F_SETFL, O_WRONLY | O_DIRECT);
   }
   Status write_buffer() { return write_all(Bytes(buffer_.get(), std::exchange(buffered_, 0))); }
@@ -122,7 +123,7 @@ class DiskOutput final : public OutputFile {
     while (!bytes.empty()) {
       const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
       if (written < 0 && errno == EINTR) continue;
-      // Some file systems accept the flag and refuse the write.
+      // Some file systems accept O_DIRECT but then refuse the write. Retry without O_DIRECT.
       if (written < 0 && errno == EINVAL && (::fcntl(fd_.get(), F_GETFL) & O_DIRECT) != 0 &&
           ::fcntl(fd_.get(), F_SETFL, O_WRONLY) == 0)
         continue;
@@ -151,14 +152,15 @@ class DiskInput final : public InputFile {
       if (got < 0) return failed("read", path_, errno);
       if (got == 0)
         return fail(ErrorCode::kData, path_ + " ends at byte " + std::to_string(offset) + "; expected " +
-                                          std::to_string(out.size()) + " bytes more: it was cut off");
+                                          std::to_string(out.size()) + " bytes more: the file is truncated");
       offset += static_cast<std::uint64_t>(got);
       out = out.subspan(static_cast<std::size_t>(got));
     }
     return {};
   }
-  // NFS gives an exclusive lock only if the file is open for writing (flock(2)). A file that can't be written may be on
-  // a file system without this rule.
+  // NFS gives an exclusive lock only on a file that is open for writing (flock(2)), so this function re-opens the file
+  // for writing. If that fails, the function tries the lock on the file as it is, because other file systems don't have
+  // this rule.
   Result<bool> try_lock(LockKind kind) override {
     const bool is_shared = kind == LockKind::kShared;
     if (!is_shared && !writable_) {
@@ -179,7 +181,7 @@ class DiskInput final : public InputFile {
   const std::string path_;
   const Descriptor fd_;
   const std::uint64_t size_;
-  std::unique_ptr<Descriptor> writable_;  // holds the exclusive lock, if the file can be written
+  std::unique_ptr<Descriptor> writable_;  // second descriptor of the file, open for writing; holds the exclusive lock
 };
 
 }  // namespace
@@ -222,7 +224,7 @@ Result<std::vector<std::string>> DiskFiles::list(const std::string& path) {
 }
 
 Status DiskFiles::rename(const std::string& from, const std::string& to) {
-  // rename(2) would replace an existing empty folder.
+  // Check first, because rename(2) would replace an existing empty folder.
   if (::access(to.c_str(), F_OK) == 0) return failed("rename " + from + " to", to, EEXIST);
   return replace(from, to);
 }

@@ -16,7 +16,7 @@ Result<std::string> read_text(Files& files, const std::string& path, std::uint64
   const std::uint64_t size = (*file)->size();
   if (size > max_bytes)
     return fail(ErrorCode::kData, path + " has " + std::to_string(size) + " bytes; expected at most " +
-                                      std::to_string(max_bytes) + ": it isn't one of ours");
+                                      std::to_string(max_bytes) + ": disttrain never writes such a large file");
   std::string text(size, '\0');
   if (Status read = (*file)->read_at(0, std::as_writable_bytes(std::span(text))); !read)
     return tl::unexpected(read.error());

@@ -1,8 +1,10 @@
-// The file system for checkpoints: few operations, so that a test can record each, make any of them fail, and build
-// every state that a crash could leave (tests/common/checkpoint/memory_files.h).
+// The interface through which checkpoint code uses the file system. It has few operations, so that a test can record
+// each operation, make any of them fail, and build every state that a crash could leave
+// (tests/common/checkpoint/memory_files.h).
 //
-// Paths are absolute. After a crash, only synced data is there: a file's content after its sync(), a name (created,
-// renamed, removed) after sync_directory() of its folder. Errors name the path, what was being done and what to do.
+// Paths are absolute. Only synced data survives a crash: the content of a file survives after its sync(); its creation,
+// renaming or removal survives after sync_directory() of its folder. An error says which operation failed, on which
+// path, and what to do.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +21,12 @@ namespace disttrain::checkpoint {
 
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
-// Long reads and writes ask it between pieces of a few MiB; true ends them with kTemporary. May be empty: never
-// cancelled.
+// Asks whether the caller has cancelled a long read or write. Reads and writes call it after every few MiB, and fail
+// with kTemporary if it returns true. An empty function means that the operation can't be cancelled.
 using IsCancelled = std::function<bool()>;
 
-// A file that is being written. Dropping it closes it without a sync. After an error don't use it any more: a failed
-// sync may have lost data that a second sync would report as safe.
+// A file that is being written. Destroying it closes the file without a sync. Don't use it after an error, because a
+// failed sync may have lost data, and a second sync would still report success.
 class OutputFile {
  public:
   virtual ~OutputFile() = default;
@@ -41,9 +43,9 @@ class InputFile {
  public:
   virtual ~InputFile() = default;
   virtual std::uint64_t size() const = 0;
-  // Fills `out`. kData if the file ends before.
+  // Fills `out`. Fails with kData if the file ends too early.
   virtual Status read_at(std::uint64_t offset, MutableBytes out) = 0;
-  // The lock is held until the file is dropped. False: another process holds it.
+  // Returns false if another process holds the lock. Destroying this object releases the lock.
   virtual Result<bool> try_lock(LockKind kind) = 0;
 };
 
@@ -51,34 +53,35 @@ class InputFile {
 class Files {
  public:
   virtual ~Files() = default;
-  // Creates an empty file; an existing one is an error.
+  // Creates an empty file. Fails if the file exists.
   virtual Result<std::unique_ptr<OutputFile>> create(const std::string& path) = 0;
-  // kNoInput: the file doesn't exist.
+  // Fails with kNoInput if the file doesn't exist.
   virtual Result<std::unique_ptr<InputFile>> open(const std::string& path) = 0;
-  // An existing folder is no error. Its parent must exist.
+  // Succeeds if the folder exists already. Its parent folder must exist.
   virtual Status make_directory(const std::string& path) = 0;
-  // Names of the files and folders in it, sorted. kNoInput: the folder doesn't exist.
+  // Returns the sorted names of the files and folders in a folder. Fails with kNoInput if the folder doesn't exist.
   virtual Result<std::vector<std::string>> list(const std::string& path) = 0;
   // Within one file system. `to` must not exist.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
-  // Renames a file and replaces `to` if it exists: a crash leaves one of the two.
+  // Renames a file and replaces `to` if it exists. After a crash, `to` is either the old or the new file.
   virtual Status replace(const std::string& from, const std::string& to) = 0;
   virtual Status remove_file(const std::string& path) = 0;
   // The folder must be empty.
   virtual Status remove_directory(const std::string& path) = 0;
   virtual Status sync_directory(const std::string& path) = 0;
-  // The target of `path` if it is a symbolic link. Links in its parent folders stay: another host may reach the same
-  // files through other links. kNoInput, kFailed.
+  // Returns the target if `path` is a symbolic link, otherwise `path`. Doesn't resolve links in the parent folders,
+  // because another host may reach the same files through other links.
   virtual Result<std::string> follow_links(const std::string& path) = 0;
 };
 
-// Removes a folder and the files in it. It must hold no folders.
+// Removes a folder and the files in it. The folder must not contain folders.
 Status remove_all(Files& files, const std::string& path);
 
-// The whole file, at most `max_bytes` (kData: it is larger).
+// Reads a whole file. Fails with kData if it has more than `max_bytes`.
 Result<std::string> read_text(Files& files, const std::string& path, std::uint64_t max_bytes);
 
-// Creates the file with this content and syncs it; its name isn't durable yet.
+// Creates a file with this content and syncs it. The caller must sync the folder to make the file's name survive a
+// crash.
 Status write_text(Files& files, const std::string& path, const std::string& text);
 
 }  // namespace disttrain::checkpoint

@@ -11,7 +11,7 @@ constexpr std::uint32_t kLeastNormal = 0x38800000;  // 2^-14, of F16
 constexpr std::uint32_t kTooLarge = 0x47800000;     // 2^16
 constexpr std::uint32_t kBias = std::uint32_t{127 - 15} << 23;
 
-// Drops this many low bits, rounded to nearest even.
+// Drops this many low bits of `bits`, and rounds to nearest, ties to even.
 std::uint32_t rounded(std::uint32_t bits, int dropped) {
   const std::uint32_t half = (std::uint32_t{1} << (dropped - 1)) - 1;
   return (bits + half + ((bits >> dropped) & 1)) >> dropped;

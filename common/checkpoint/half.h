@@ -1,4 +1,4 @@
-// 16-bit numbers in safetensors: F16 is IEEE 754 binary16, BF16 the upper half of a float32.
+// Conversion of the 16-bit floats of safetensors: F16 is IEEE 754 binary16, and BF16 is the upper half of a float32.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace disttrain::checkpoint {
 float from_f16(std::uint16_t bits);
 float from_bf16(std::uint16_t bits);
 
-// Rounds to the nearest, ties to even; too large a value becomes infinite. A NaN stays a NaN.
+// Round to nearest, ties to even. A value that is too large becomes infinite. A NaN stays a NaN.
 std::uint16_t to_f16(float value);
 std::uint16_t to_bf16(float value);
 

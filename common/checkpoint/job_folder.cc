@@ -34,7 +34,7 @@ std::optional<std::uint64_t> number_of(const std::string& text) {
   return value;
 }
 
-// Accepts only names made by checkpoint_name().
+// Accepts only names that checkpoint_name() makes.
 std::optional<Found> parse_name(const std::string& name) {
   const std::string begin = "gen-";
   const std::string middle = "-step-";
@@ -57,7 +57,8 @@ Status clear_leftovers(Files& files, const std::string& job_folder) {
   return {};
 }
 
-// If no variable is cut, readers of sharded safetensors find each by the usual index.
+// Returns the index of variables to files that readers of sharded safetensors use. Returns none if a variable is spread
+// over several files, because the index can name only one file per variable.
 std::optional<std::string> index_of(const Manifest& manifest) {
   nlohmann::ordered_json map = nlohmann::ordered_json::object();
   std::uint64_t bytes = 0;
@@ -94,7 +95,7 @@ bool has_its_sizes(Files& files, const std::string& path) {
   });
 }
 
-// False: a process is reading the checkpoint.
+// Returns false while a process reads the checkpoint.
 Result<bool> remove_checkpoint(Files& files, const std::string& path) {
   const std::string going = parent_of(path) + "/" + kGoing + name_in(path);
   // A checkpoint without a manifest has no readers.
@@ -105,7 +106,8 @@ Result<bool> remove_checkpoint(Files& files, const std::string& path) {
     if (!*locked) return false;
   }
   if (Status renamed = files.rename(path, going); !renamed) return tl::unexpected(renamed.error());
-  // Synced before any of its files is removed: otherwise a crash could bring back an incomplete checkpoint.
+  // Sync the new name before removing any file. Otherwise a crash could bring back an incomplete checkpoint under the
+  // old name.
   if (Status synced = files.sync_directory(parent_of(path)); !synced) return tl::unexpected(synced.error());
   if (Status removed = remove_all(files, going); !removed) return tl::unexpected(removed.error());
   return true;
@@ -133,7 +135,7 @@ Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::stri
   if (!locked.has_value()) return tl::unexpected(locked.error());
   if (!*locked)
     return fail(ErrorCode::kConfig, folder +
-                                        " is in use by another job that runs: give this one another job.name or "
+                                        " is in use by another running job: give this job another job.name or "
                                         "checkpoint.directory");
   return lock;
 }
@@ -150,10 +152,10 @@ Status check_token(Files& files, const std::string& job_folder, std::uint64_t to
   const Result<std::string> found = read_text(files, job_folder + "/" + kToken, 32);
   if (found && *found == std::to_string(token)) return {};
   if (!found && found.error().code == ErrorCode::kFailed) return tl::unexpected(found.error());
-  return fail(ErrorCode::kConfig, "checkpoint.directory: " + job_folder +
-                                      " isn't the folder that the chief sees under this name (" +
-                                      (found ? "another mark is in it" : found.error().message) +
-                                      "): it must be on a file system that the chief and every ps share");
+  return fail(ErrorCode::kConfig,
+              "checkpoint.directory: " + job_folder + " isn't the folder that the chief sees under this name (" +
+                  (found ? "its " + std::string(kToken) + " holds another number" : found.error().message) +
+                  "): put it on a file system that the chief and every ps share");
 }
 
 Result<std::uint64_t> read_token(Files& files, const std::string& job_folder) {
@@ -204,14 +206,15 @@ Result<OpenCheckpoint> open_named(Files& files, const std::string& path) {
   if (!found) return tl::unexpected(found.error());
   for (const Found& newest : *found) {
     Result<OpenCheckpoint> open = open_checkpoint(files, newest.path);
-    // Gone since it was listed: retention removed it, so a newer one or one as good exists.
+    // Retention has removed this checkpoint since the listing. Retention never removes the last checkpoint that
+    // verifies, so try the next one.
     if (!open && open.error().code == ErrorCode::kNoInput && !files.list(newest.path)) continue;
     return open;
   }
   Result<OpenCheckpoint> open = open_checkpoint(files, path);
   if (!open && open.error().code == ErrorCode::kNoInput)
-    return fail(ErrorCode::kNoInput, "no checkpoint in " + path + ": expected the folder of one, with its " +
-                                         kManifestName + ", or a job's folder of them");
+    return fail(ErrorCode::kNoInput, "no checkpoint in " + path + ": expected a checkpoint's folder, with its " +
+                                         kManifestName + ", or a job's folder of checkpoints");
   return open;
 }
 
@@ -228,7 +231,7 @@ Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::strin
       return tl::unexpected(open.error());
     broken.push_back(open.error().message);
     const Status aside = set_aside(files, checkpoint.path);
-    // If nothing can be written there, the checkpoint stays and is skipped.
+    // On a read-only file system the checkpoint keeps its name. The loop skips it.
     if (!aside && aside.error().code != ErrorCode::kNoPermission) return tl::unexpected(aside.error());
   }
   return std::optional<OpenCheckpoint>();
@@ -238,7 +241,7 @@ Status set_aside(Files& files, const std::string& path) {
   const std::string folder = parent_of(path);
   const Result<std::vector<std::string>> there = list_set_aside(files, folder);
   if (!there) return tl::unexpected(there.error());
-  // A job that begins anew uses the same names again.
+  // The name may be taken: a job that starts again from step 0 reuses the names of its checkpoints.
   std::string aside = folder + "/" + kBroken + name_in(path);
   for (int n = 2; std::find(there->begin(), there->end(), aside) != there->end(); ++n)
     aside = folder + "/" + kBroken + name_in(path) + "-" + std::to_string(n);
@@ -297,7 +300,8 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
   const Result<std::vector<Found>> found = list_checkpoints(files, job_folder);
   if (!found) return tl::unexpected(found.error());
   std::vector<bool> keep(found->size(), false);
-  // Newest first. The oldest is compared with step 0: no older checkpoint can have passed its multiple.
+  // Whether checkpoint i is the first at or after a multiple of keep_every_steps. `found` has the newest first, so i +
+  // 1 is the checkpoint before i. The oldest checkpoint is compared with step 0.
   const auto passes_a_multiple = [&](std::size_t i) {
     const std::uint64_t every = retention.keep_every_steps;
     if (every == 0) return false;
@@ -308,7 +312,8 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
   if (DISTTRAIN_MUTANT(kLastOneRemoved)) keep[0] = false;
   std::vector<std::string> removed;
   if (std::find(keep.begin(), keep.end(), false) == keep.end()) return removed;
-  // One of the kept checkpoints must verify; if none does, the newest that verifies stays too.
+  // At least one of the checkpoints that stay must verify. If none of them does, also keep the newest other one that
+  // verifies.
   std::size_t good = 0;
   const auto is_good = [&](const std::string& path) {
     return path == retention.just_committed ? has_its_sizes(files, path) : verifies(files, path);

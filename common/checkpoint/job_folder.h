@@ -1,12 +1,16 @@
-// The checkpoints of one job: a folder <checkpoint.directory>/<job> with one folder for each, "gen-G-step-S". The
-// folder is the truth: everything with such a name was committed by one rename and is whole.
+// The checkpoints of one job. The job has the folder <checkpoint.directory>/<job>, and each checkpoint is a folder
+// "gen-G-step-S" in it. There is no other list of the checkpoints. A folder with such a name is complete, because
+// commit() gives it this name after all its files are synced.
 //
-//   begin_attempt(files, folder, generation, 7);                        the chief; then on every ps:
-//     write_shard(files, attempt_path(folder, generation, 7), ...); files.sync_directory(attempt_path(...));
-//   commit(files, folder, manifest);                                    the chief, with what the ps tasks reported
-//   retain(files, folder, policy);
+// The order of calls, for attempt 7 of a generation:
 //
-// No call waits for a lock. The next attempt removes what a crash leaves behind (".tmp-", ".del-").
+//   begin_attempt(files, folder, generation, 7);                        // the chief
+//     write_shard(files, attempt_path(folder, generation, 7), ...);     // every ps
+//     files.sync_directory(attempt_path(folder, generation, 7));        // every ps
+//   commit(files, folder, manifest);                                    // the chief, with the reports of the ps tasks
+//   retain(files, folder, policy);                                      // the chief
+//
+// No call waits for a lock. A crash may leave folders ".tmp-..." and ".del-..."; the next attempt removes them.
 #pragma once
 
 #include <cstdint>
@@ -33,72 +37,77 @@ struct Found {
 // "gen-3-step-00000000000000012000".
 std::string checkpoint_name(Generation generation, Step step);
 
-// Creates the folder if it is missing, and locks it: a second job on it is an error (kConfig) until the lock is
-// dropped. Writes nothing if the job has had the folder before.
+// Creates the job's folder if it is missing, and locks it. Fails with kConfig if another running job has locked it.
+// Destroying the result releases the lock. Writes nothing if the folder has a lock file already.
 Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job);
 
-// The chief and every ps must see the same folder. The chief writes a random number into it; each ps checks that the
-// number is there (kConfig: it isn't; kFailed: it can't be read). Until the new number is written, and after a crash
-// meanwhile, the old one is there. If the folder has become read-only, the chief reads the old number, and each ps
-// looks for that.
+// These functions check that the chief and every ps see the same folder. The chief writes a random number (the token)
+// into the folder. Each ps then checks that the token is there. check_token() fails with kConfig if another number or
+// none is there, and with kFailed if reading fails. write_token() replaces the old token atomically. If the folder has
+// become read-only, the chief reads the old token, and each ps checks for that one.
 Status write_token(Files& files, const std::string& job_folder, std::uint64_t token);
 Result<std::uint64_t> read_token(Files& files, const std::string& job_folder);
 Status check_token(Files& files, const std::string& job_folder, std::uint64_t token);
 
-// Newest first: by generation, then by step, so that a branch that was rolled back never wins. Empty if the folder is
-// missing.
+// Lists the newest checkpoint first: a higher generation is newer, and within a generation a higher step is. So a
+// checkpoint of steps that were rolled back is never the newest. The list is empty if the folder is missing.
 Result<std::vector<Found>> list_checkpoints(Files& files, const std::string& job_folder);
 
-// A manifest that was read, and the lock that keeps retention from removing its checkpoint meanwhile.
+// An open checkpoint: its manifest, and a lock that keeps retain() from removing the checkpoint.
 struct OpenCheckpoint {
   std::string path;
   Manifest manifest;
   std::unique_ptr<InputFile> lock;
 };
-// kNoInput: the checkpoint is gone or being removed. kData, kConfig: parse_manifest().
+// Fails with kNoInput if the checkpoint is gone or is being removed, and with the errors of parse_manifest().
 Result<OpenCheckpoint> open_checkpoint(Files& files, const std::string& path);
 
-// The checkpoint that `path` names: its own folder, or a job's folder for the newest in it. Changes nothing: if the
-// newest manifest can't be read, that is an error, and the checkpoint stays. kNoInput: there is none.
+// Opens the checkpoint that a user named by `path`. The path is a checkpoint's folder, or a job's folder, which stands
+// for the newest checkpoint in it. Changes nothing on disk, and fails if the manifest of the newest checkpoint can't be
+// read. Fails with kNoInput if there is no checkpoint.
 Result<OpenCheckpoint> open_named(Files& files, const std::string& path);
 
-// The newest checkpoint with a readable manifest. Newer ones without are named in `broken` and set aside, if the folder
-// can be written. Skips the paths of `damaged`. None: there is no checkpoint. kConfig: the newest has a newer format;
-// it isn't skipped.
+// Opens the newest checkpoint with a readable manifest. A newer checkpoint whose manifest is unreadable is set aside if
+// the folder is writable, and its error is added to `broken`. Skips the checkpoints whose paths are in `damaged`.
+// Returns none if no checkpoint is left. Fails with kConfig if the newest has a newer format, instead of skipping it.
 Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::string& job_folder,
                                                   std::vector<std::string>& broken,
                                                   const std::set<std::string>& damaged = {});
 
-// Renames a checkpoint that doesn't verify, so that it no longer counts as one. Only a person removes it: it may show
-// what went wrong with the disk.
+// Renames a damaged checkpoint, so that it no longer counts as a checkpoint. The program never removes it, because it
+// may help a person to find out what is wrong with the disk.
 Status set_aside(Files& files, const std::string& path);
-// Paths of the checkpoints that were renamed because they didn't verify (set_aside()). Empty if the folder is missing.
+// Returns the paths of the checkpoints that set_aside() has renamed. The list is empty if the folder is missing.
 Result<std::vector<std::string>> list_set_aside(Files& files, const std::string& job_folder);
 bool is_set_aside(Files& files, const std::string& path);
 
 std::string attempt_path(const std::string& job_folder, Generation generation, std::uint64_t attempt);
-// Removes what older attempts left, and makes the attempt's folder.
+// Removes what older attempts left behind, and creates the folder of this attempt.
 Status begin_attempt(Files& files, const std::string& job_folder, Generation generation, std::uint64_t attempt);
-// Writes the index and the manifest, syncs, and renames the attempt's folder: this is the commit. Returns the
-// checkpoint's path. If a checkpoint of this generation and step exists already and verifies, it stays and the attempt
-// is removed; if it doesn't verify, it is set aside.
+// Writes the index and the manifest, syncs them, and renames the attempt's folder. The rename is the commit. Returns
+// the path of the checkpoint. If a checkpoint of this generation and step exists already and verifies, it stays and the
+// attempt is removed. If it doesn't verify, it is set aside.
 //
-// Example, a crash at each point of a commit to gen-3-step-40:
-// 1. Before the rename: only ".tmp-..." is there; restore takes the checkpoint before, and the next attempt removes the
-//    folder.
-// 2. After the rename, before its sync: after the crash either name may be there. Both hold the same whole files.
-// 3. After the sync of the parent folder: gen-3-step-40 is there for good.
+// Example: what a crash leaves of a commit to gen-3-step-40.
+// - A crash before the rename leaves only ".tmp-...". A restore uses the previous checkpoint, and the next attempt
+//   removes the folder.
+// - A crash between the rename and the sync of the parent folder leaves one of the two names. The files are complete
+//   under either name.
+// - A crash after the sync of the parent folder leaves gen-3-step-40.
 Result<std::string> commit(Files& files, const std::string& job_folder, Manifest manifest);
 
 struct Retention {
-  std::uint32_t keep = 1;              // number of newest ones to keep, at least 1
-  std::uint64_t keep_every_steps = 0;  // keep for ever the first at or after each multiple; 0: none
-  // Path of the checkpoint that was committed a moment ago, written with checksums and synced. It counts as good if its
-  // files have their sizes: reading it again would cost training as much as a tenth of writing it.
+  std::uint32_t keep = 1;  // how many of the newest checkpoints are kept; at least 1
+  // the first checkpoint at or after each multiple of this step is kept for ever; 0: none
+  std::uint64_t keep_every_steps = 0;
+  // Path of the checkpoint that was just committed. It counts as intact if its files have the right sizes, because it
+  // was just written with checksums and synced. Reading it again would cost the training up to a tenth of the time that
+  // writing it costs.
   std::string just_committed;
 };
-// Removes checkpoints that needn't be kept, but never one that is being read, and never the last that verifies; for
-// that it reads the newest ones whole. Returns the removed paths.
+// Removes the checkpoints that the policy doesn't keep. Never removes a checkpoint that a process reads, and never the
+// last one that verifies. To know which one verifies, it reads the newest checkpoints completely. Returns the removed
+// paths.
 Result<std::vector<std::string>> retain(Files& files, const std::string& job_folder, const Retention& retention);
 
 }  // namespace disttrain::checkpoint

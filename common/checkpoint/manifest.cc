@@ -13,7 +13,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Other readers take 64-bit numbers as floating point and lose digits, so they are written as hexadecimal text.
+// Writes 64-bit numbers as hexadecimal text, because many JSON parsers read numbers as floating point and would lose
+// digits.
 std::string hex(std::uint64_t value) {
   char text[17];
   std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));
@@ -35,7 +36,8 @@ std::string hex_of(const std::vector<std::uint64_t>& values) {
 }
 
 std::vector<std::uint64_t> from_hex_list(const std::string& text) {
-  if (text.size() % 16 != 0) throw std::invalid_argument("checksums aren't of 16 hexadecimal digits each");
+  if (text.size() % 16 != 0)
+    throw std::invalid_argument("the length of chunks_xxh3 isn't a multiple of 16 hexadecimal digits");
   std::vector<std::uint64_t> values;
   for (std::size_t at = 0; at < text.size(); at += 16) values.push_back(from_hex(text.substr(at, 16)));
   return values;
@@ -149,7 +151,7 @@ void expect(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
-// Checks everything that is used as an index or a size later.
+// Checks every number that is used as an index or a size later.
 void check(const Manifest& manifest) {
   expect(!manifest.shards.empty(), "it has no shards");
   expect(manifest.files.size() >= manifest.shards.size(), "it has fewer files than shards");
@@ -166,7 +168,7 @@ void check(const Manifest& manifest) {
       expect(slice.shard < manifest.shards.size(), "a slice of " + variable.name + " names a shard that doesn't exist");
       const std::uint64_t room = manifest.shards[slice.shard].elements;
       expect(slice.offset <= room && slice.elements <= room - slice.offset,
-             "a slice of " + variable.name + " is beyond its shard");
+             "a slice of " + variable.name + " ends beyond its shard");
       at += slice.elements;
       elements[slice.shard] += slice.elements;
     }
@@ -178,17 +180,17 @@ void check(const Manifest& manifest) {
     expect(!__builtin_mul_overflow(bytes, manifest.shards[s].elements, &bytes), file.name + " is too large");
     expect(elements[s] == manifest.shards[s].elements, "shard " + std::to_string(s) + " isn't covered by slices");
     expect(file.data_begin <= file.bytes && file.bytes - file.data_begin == bytes,
-           file.name + " isn't of its shard's size");
+           file.name + " doesn't have the size of its shard");
   }
   for (const FileEntry& file : manifest.files) {
     expect(file.chunks.size() == (file.bytes + kChunkBytes - 1) / kChunkBytes,
-           file.name + " has another number of checksums than of chunks");
+           file.name + " doesn't have one checksum per chunk");
     expect(!file.name.empty() && file.name.find('/') == std::string::npos && file.name != kManifestName,
            "\"" + file.name + "\" isn't a file name");
   }
 }
 
-// The text that follows the checksummed part.
+// A manifest ends with this text and the checksum of everything before it.
 constexpr std::string_view kChecksumBegins = ",\n \"manifest_xxh3\": ";
 
 std::string end_of(const std::string& text) {
@@ -275,12 +277,14 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
   if (!json.is_object()) return fail(ErrorCode::kData, path + " isn't JSON: it is damaged");
   const std::size_t end = text.rfind(kChecksumBegins);
   if (end != std::string::npos && text.substr(end) != end_of(text.substr(0, end)))
-    return fail(ErrorCode::kData, path + ": its bytes aren't those that were written (XXH3 differs): it is damaged");
+    return fail(ErrorCode::kData,
+                path + ": its content changed after it was written (its XXH3 differs): it is damaged");
   try {
     const std::uint64_t format = number(json, "format");
     if (format > kFormat)
-      return fail(ErrorCode::kConfig, path + " is of format " + std::to_string(format) + "; this version reads up to " +
-                                          std::to_string(kFormat) + ": use the version that wrote it, or a newer one");
+      return fail(ErrorCode::kConfig, path + " has format " + std::to_string(format) +
+                                          "; this version reads formats up to " + std::to_string(kFormat) +
+                                          ": use the version that wrote it, or a newer one");
     expect(format <= 1 || end != std::string::npos, "it lacks its checksum");
     Manifest manifest;
     manifest.job = text_of(json, "job");
@@ -299,7 +303,8 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
     manifest.job_toml = text_of(json, "job_toml");
     check(manifest);
     return manifest;
-  } catch (const std::exception& error) {  // nlohmann's exceptions, and ours: a file may hold anything
+    // Catches the exceptions of nlohmann's library and of the functions above. The file may contain anything.
+  } catch (const std::exception& error) {
     return fail(ErrorCode::kData, path + " isn't a valid manifest: " + error.what());
   }
 }

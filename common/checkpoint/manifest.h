@@ -1,10 +1,12 @@
-// MANIFEST.json: what a checkpoint is and holds. It is written last; a folder without one is no checkpoint.
+// MANIFEST.json describes a checkpoint and its files. It is written last, so a folder without a manifest isn't a
+// complete checkpoint.
 //
-// A shard's file holds its parameters in the shard's order (Layout: its buckets one after the other), then each slot in
-// the same order. So a slice's place in the file is a sum.
+// The file of a shard holds the parameters in the order of the shard's array (bucket after bucket, see
+// common/layout.h), and then each slot array in the same order. So the place of a slice in the file can be computed
+// from its place in the shard.
 //
-// Its last line is the XXH3 of all text before it: without it, a flipped bit in a ledger wouldn't be noticed. Manifests
-// of format 1 have no such line.
+// The last line of a manifest is the XXH3 checksum of all text before that line. It reveals errors that JSON can't
+// show, such as a flipped bit in a number of the ledger. Manifests of format 1 have no such line.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +23,17 @@ namespace disttrain::checkpoint {
 
 // The manifest format. A newer one is refused.
 inline constexpr std::uint32_t kFormat = 2;
-// Files are verified in chunks of this size from the file's beginning; the last may be shorter.
+// Each file is verified in chunks of this size. The last chunk may be shorter.
 inline constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 inline constexpr const char* kManifestName = "MANIFEST.json";
-// The index of variables to files, under the name that Hugging Face's readers expect.
+// The file that maps variables to files. Hugging Face's readers expect it under this name.
 inline constexpr const char* kIndexName = "model.safetensors.index.json";
 
 using disttrain::FileEntry;
 using disttrain::ShardEntry;
 using disttrain::WorkerEntry;
 
-// A contiguous run of a variable's elements and its place.
+// A contiguous run of elements of a variable, and its place in a shard.
 struct SliceEntry {
   std::uint64_t begin = 0;  // within the variable
   std::uint64_t elements = 0;
@@ -50,7 +52,7 @@ struct VariableEntry {
   bool operator==(const VariableEntry&) const = default;
 };
 
-// The part that only the pacer knows.
+// The pacer's part of a checkpoint.
 struct PacerEntry {
   std::uint64_t examples = 0;
   std::uint64_t late = 0;
@@ -72,11 +74,11 @@ struct Manifest {
   std::uint32_t slots = 0;               // per parameter
   std::vector<VariableEntry> variables;  // in the model's order
   std::vector<ShardEntry> shards;
-  std::vector<FileEntry> files;  // of each shard in order, then other files
+  std::vector<FileEntry> files;  // the file of each shard in order, then the other files
   PacerEntry pacer;
 };
 
-// The pacer's state to continue from.
+// The pacer's state, from which a job continues after a restore.
 PacerReport report_of(const Manifest& manifest);
 
 // "shard-0-of-2.safetensors".
@@ -85,12 +87,13 @@ std::string shard_file_name(std::uint32_t shard, std::uint32_t shards);
 // "[7, 3]".
 std::string shape_text(const std::vector<std::uint64_t>& shape);
 
-// The slices of each variable under a layout; adjacent slices are merged.
+// Returns the slices of each variable in a layout. Adjacent slices are merged.
 std::vector<VariableEntry> variables_of(const Layout& layout);
 
 std::string to_json(const Manifest& manifest);
-// Checks for every fault that a manifest can have: not JSON, a newer format, sizes that don't add up. kData; kConfig: a
-// newer format. A manifest that passes is safe to index with. `path` is for messages.
+// Checks everything in a manifest that later code relies on. Fails with kConfig if the manifest has a newer format, and
+// with kData if it isn't JSON, its checksum is wrong or its sizes are inconsistent. All numbers of an accepted manifest
+// are safe to use as indices. `path` is used only in messages.
 Result<Manifest> parse_manifest(const std::string& text, const std::string& path);
 
 }  // namespace disttrain::checkpoint

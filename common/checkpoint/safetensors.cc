@@ -14,7 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-static_assert(std::endian::native == std::endian::little, "safetensors are little-endian, and so are our copies");
+static_assert(std::endian::native == std::endian::little,
+              "safetensors are little-endian, and this program copies them without swapping bytes");
 
 constexpr const char* kMetadata = "__metadata__";
 
@@ -38,7 +39,7 @@ const DTypeEntry& entry_of(DType dtype) {
   return *found;
 }
 
-// Accepts whole numbers only; -1 and 1.5 aren't sizes.
+// Accepts only non-negative integers.
 bool read_sizes(const Json& json, std::vector<std::uint64_t>& sizes) {
   if (!json.is_array()) return false;
   for (const Json& entry : json) {
@@ -48,14 +49,14 @@ bool read_sizes(const Json& json, std::vector<std::uint64_t>& sizes) {
   return true;
 }
 
-// False if the product exceeds 64 bits.
+// Returns false if the product exceeds 64 bits.
 bool product_of(const std::vector<std::uint64_t>& sizes, std::uint64_t& product) {
   for (const std::uint64_t size : sizes)
     if (__builtin_mul_overflow(product, size, &product)) return false;
   return true;
 }
 
-// The format forbids equal keys; nlohmann's parser would keep the last.
+// Finds a repeated key. The format forbids repeated keys, but nlohmann's parser accepts them and keeps the last.
 class DuplicateFinder {
  public:
   bool operator()(int, Json::parse_event_t event, Json& parsed) {
@@ -99,8 +100,8 @@ class Parser {
       at = tensor.end;
     }
     if (at != data_bytes)
-      return bad("its tensors end at byte " + std::to_string(at) + ", its data at " + std::to_string(data_bytes) +
-                 ": it was cut off or something was added");
+      return bad("its tensors end at byte " + std::to_string(at) + ", its data ends at byte " +
+                 std::to_string(data_bytes) + ": it is truncated, or something was appended");
     return table;
   }
 
@@ -125,12 +126,12 @@ class Parser {
     if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry["dtype"].is_string() ||
         !entry.contains("shape") || !read_sizes(entry["shape"], tensor.shape) || !entry.contains("data_offsets") ||
         !read_sizes(entry["data_offsets"], offsets) || offsets.size() != 2)
-      return bad("tensor " + name + " must have exactly dtype, shape and two data_offsets");
+      return bad("tensor " + name + " must have dtype, shape, two data_offsets and nothing else");
     const std::string dtype = entry["dtype"].get<std::string>();
     const auto known = std::find_if(std::begin(kDTypes), std::end(kDTypes),
                                     [&dtype](const DTypeEntry& one) { return one.name == dtype; });
     if (known == std::end(kDTypes))
-      return bad("tensor " + name + " is of dtype " + dtype + ", which isn't known; F32, F16 and BF16 can be read",
+      return bad("tensor " + name + " has the unknown dtype " + dtype + "; F32, F16 and BF16 can be read",
                  ErrorCode::kConfig);
     tensor.dtype = known->dtype;
     tensor.begin = offsets[0];
@@ -138,7 +139,7 @@ class Parser {
     std::uint64_t bytes = bytes_of(tensor.dtype);
     if (!product_of(tensor.shape, bytes) || tensor.end < tensor.begin || tensor.end - tensor.begin != bytes)
       return bad("tensor " + name + " has bytes [" + std::to_string(tensor.begin) + ", " + std::to_string(tensor.end) +
-                 "), which isn't the size of its shape");
+                 "), but its shape needs another number of bytes");
     table.tensors.push_back(std::move(tensor));
     return {};
   }
@@ -156,7 +157,8 @@ const char* name_of(DType dtype) {
   return entry_of(dtype).name;
 }
 
-// Written by hand, because keys are in the order of the data, and there may be many.
+// Builds the JSON text by hand, because the keys must be in the order of the data. nlohmann::json would sort the keys,
+// and its ordered variant takes quadratic time.
 std::string encode_header(const std::vector<Tensor>& tensors, const std::map<std::string, std::string>& metadata) {
   std::string text = "{";
   if (!metadata.empty()) text += "\"" + std::string(kMetadata) + "\":" + Json(metadata).dump();
@@ -182,13 +184,14 @@ Result<TensorTable> read_header(InputFile& file, const std::string& path) {
   std::uint64_t length = 0;
   if (file.size() < sizeof(length))
     return fail(ErrorCode::kData,
-                path + " has " + std::to_string(file.size()) + " bytes; no safetensors file is so short");
+                path + " has " + std::to_string(file.size()) + " bytes; it is too short for a safetensors file");
   if (Status read = file.read_at(0, std::as_writable_bytes(std::span(&length, 1))); !read)
     return tl::unexpected(read.error());
   if (length > kMaxHeaderBytes || length > file.size() - sizeof(length))
     return fail(ErrorCode::kData, path + " says that its header has " + std::to_string(length) +
-                                      " bytes; the file has " + std::to_string(file.size()) + " and a header at most " +
-                                      std::to_string(kMaxHeaderBytes) + ": it was cut off or isn't safetensors");
+                                      " bytes, but the file has " + std::to_string(file.size()) +
+                                      " bytes and a header has at most " + std::to_string(kMaxHeaderBytes) +
+                                      " bytes: it is truncated or isn't a safetensors file");
   std::string text(length, '\0');
   if (Status read = file.read_at(sizeof(length), std::as_writable_bytes(std::span(text))); !read)
     return tl::unexpected(read.error());

@@ -1,6 +1,6 @@
-// The header of safetensors files (https://github.com/huggingface/safetensors): 8 bytes of little-endian header length
-// N, N bytes of JSON, then the tensors' bytes. Any reader accepts what this writes; this reads only files that keep all
-// rules.
+// Reads and writes the header of safetensors files (https://github.com/huggingface/safetensors). Such a file has the
+// length N of its header (8 bytes, little-endian), N bytes of JSON, and then the bytes of the tensors. Any safetensors
+// reader accepts the files that this code writes. This code refuses files that break a rule of the format.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace disttrain::checkpoint {
 
 inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 
-// All types that a file may hold, so that a file which also holds counters can be read. Values are read only from kF32,
-// kF16 and kBF16.
+// All types that the format has. A file with tensors of any of these types can be opened, but only the values of kF32,
+// kF16 and kBF16 tensors can be read.
 enum class DType {
   kF32,
   kF16,
@@ -41,7 +41,7 @@ struct Tensor {
   std::string name;
   DType dtype = DType::kF32;
   std::vector<std::uint64_t> shape;  // row-major; empty: one element
-  std::uint64_t begin = 0;           // of its bytes, from the start of the data
+  std::uint64_t begin = 0;           // position of the tensor's first byte, counted from the start of the data
   std::uint64_t end = 0;
 
   bool operator==(const Tensor&) const = default;
@@ -58,15 +58,16 @@ std::uint64_t bytes_of(DType dtype);
 // "BF16".
 const char* name_of(DType dtype);
 
-// The page size of a file system, so that data laid out in memory as in the file is written without a copy.
+// The page size of a file system. If the data in memory and in the file have this alignment, the data is written
+// without a copy.
 inline constexpr std::uint64_t kDataAlignment = 4096;
 
-// The first bytes of the file, up to the data, which begins at a multiple of kDataAlignment. `tensors` follow each
-// other from 0 and have different names.
+// Returns the bytes of a file up to the data. The data then begins at a multiple of kDataAlignment. The offsets of
+// `tensors` must begin at 0 and leave no gaps; their names must differ.
 std::string encode_header(const std::vector<Tensor>& tensors, const std::map<std::string, std::string>& metadata);
 
-// Reads and checks a file's header. kData: a rule is broken, or the file is longer or shorter than its header says.
-// kConfig: an unknown dtype.
+// Reads and checks the header of a file. Fails with kData if it breaks a rule, or if the file is longer or shorter than
+// the header says. Fails with kConfig if a dtype is unknown.
 Result<TensorTable> read_header(InputFile& file, const std::string& path);
 
 }  // namespace disttrain::checkpoint

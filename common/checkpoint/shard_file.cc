@@ -12,8 +12,8 @@
 namespace disttrain::checkpoint {
 namespace {
 
-// The tensors of a shard's file in the order of its bytes. A whole variable keeps its name and shape; for a part of a
-// variable the range is in the name.
+// Returns the tensors of a shard's file in the order of their bytes. A variable that is completely in this shard keeps
+// its name and shape. For a part of a variable, the range of its elements is appended to the name: "w[0:100]".
 std::vector<Tensor> tensors_of(const Layout& layout, ShardId shard, std::uint32_t slots) {
   struct Piece {
     SliceEntry slice;
@@ -46,7 +46,8 @@ std::vector<Tensor> tensors_of(const Layout& layout, ShardId shard, std::uint32_
   return tensors;
 }
 
-// Cuts the given data into chunks; whole chunks are written straight from their memory, several at once.
+// Cuts the data into chunks and computes their checksums. Whole chunks are written directly from the caller's memory,
+// up to four in one write.
 class ChunkWriter {
  public:
   ChunkWriter(OutputFile& file, const IsCancelled& is_cancelled, FileEntry& entry)
@@ -93,7 +94,7 @@ class ChunkWriter {
   std::vector<std::byte> rest_;
 };
 
-// A run that is contiguous both in a source file and in the target shard.
+// A run of elements that is contiguous both in a source file and in the target shard.
 struct Run {
   std::uint32_t source = 0;         // shard of the checkpoint
   std::uint64_t source_offset = 0;  // elements
@@ -116,18 +117,18 @@ void append_overlaps(const std::vector<SliceEntry>& sources, const SliceEntry& w
 Status check_same_variables(const Manifest& manifest, const Layout& target, const std::string& folder) {
   const auto differ = [&folder](const std::string& what) {
     return fail(ErrorCode::kConfig,
-                folder + " is of another model: " + what +
-                    ": give the job another name or checkpoint.directory, or the model that it had");
+                folder + " holds another model: " + what +
+                    ": give the job another name or checkpoint.directory, or change the model back");
   };
   if (manifest.variables.size() != target.model.variables.size())
-    return differ("it has " + std::to_string(manifest.variables.size()) + " variables, the job " +
+    return differ("it has " + std::to_string(manifest.variables.size()) + " variables, the job has " +
                   std::to_string(target.model.variables.size()));
   for (std::size_t v = 0; v < manifest.variables.size(); ++v) {
     const VariableEntry& had = manifest.variables[v];
     const VariableSpec& want = target.model.variables[v];
     if (had.name != want.name || had.shape != want.shape || had.kind != want.kind)
       return differ("its variable " + std::to_string(v) + " is " + had.name + " " + shape_text(had.shape) +
-                    ", the job's " + want.name + " " + shape_text(want.shape));
+                    ", the job's is " + want.name + " " + shape_text(want.shape));
   }
   return {};
 }
@@ -186,7 +187,7 @@ Status read_shard(Files& files, const std::string& folder, const Manifest& manif
   for (std::size_t v = 0; v < wanted.size(); ++v)
     for (const SliceEntry& slice : wanted[v].slices)
       if (slice.shard == shard.value) append_overlaps(manifest.variables[v].slices, slice, runs);
-  // In the order of the files; merges runs that are adjacent at both ends.
+  // Read each file in ascending order. Merge runs that are adjacent both in the file and in the shard.
   std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
     return std::tie(a.source, a.source_offset) < std::tie(b.source, b.source_offset);
   });

@@ -1,4 +1,5 @@
-// One shard's file: written from the copy that a cut made, read into any layout.
+// Writes the file of one shard from the copy that a checkpoint's cut made. Reads checkpoint files into a shard of any
+// layout.
 #pragma once
 
 #include <functional>
@@ -20,16 +21,16 @@ struct ShardContent {
   std::vector<std::span<const float>> slots;
 };
 
-// <folder>/shard-i-of-N.safetensors. Its space is reserved before the content exists, so that a full disk is noticed
-// before anything waits for it.
+// Writes <folder>/shard-i-of-N.safetensors. reserve() takes the disk space before the content exists, so that a full
+// disk is noticed before the training waits for the checkpoint.
 class ShardWriter {
  public:
   // The layout must outlive the writer.
   static Result<ShardWriter> reserve(Files& files, const std::string& folder, const Layout& layout, ShardId shard,
                                      std::uint32_t slots, const std::map<std::string, std::string>& metadata);
 
-  // Call once. Writes and syncs the file; its name is durable once the folder is synced. Takes one chunk of memory
-  // beside the content.
+  // Writes and syncs the file. Call it once. The file's name survives a crash only after a sync of the folder. Uses
+  // memory for one chunk.
   Result<FileEntry> write(const ShardContent& content, const IsCancelled& is_cancelled = {});
 
  private:
@@ -53,19 +54,20 @@ Result<FileEntry> write_shard(Files& files, const std::string& folder, const Lay
                               const ShardContent& content, const std::map<std::string, std::string>& metadata,
                               const IsCancelled& is_cancelled = {});
 
-// Fills one shard of `target` from a checkpoint in `folder` that was written with any layout, and verifies the bytes it
-// reads. `parameters`: shard_elements(target, shard). `slots`: manifest.slots spans of the same length, or none for the
-// parameters alone. kConfig: the variables aren't the target's. kData: a file is damaged; the content of the spans is
-// undefined. kTemporary: it was cancelled.
+// Fills one shard of `target` from the checkpoint in `folder`, and verifies the bytes that it reads. The checkpoint may
+// have been written with another layout. `parameters` has shard_elements(target, shard) elements. `slots` has
+// manifest.slots spans of the same size, or is empty if only parameters are wanted. Fails with kConfig if the
+// checkpoint's variables differ from those of `target`, with kData if a file is damaged (the spans then have undefined
+// content), and with kTemporary if it was cancelled.
 Status read_shard(Files& files, const std::string& folder, const Manifest& manifest, const Layout& target,
                   ShardId shard, std::span<float> parameters, std::span<const std::span<float>> slots,
                   const IsCancelled& is_cancelled = {});
 
-// Verifies every chunk of the file. kData: a checksum or the size differs; kNoInput: the file doesn't exist.
+// Verifies every chunk of a file. Fails with kData if the file is missing, or its size or a checksum is wrong.
 Status verify_file(Files& files, const std::string& folder, const FileEntry& entry,
                    const IsCancelled& is_cancelled = {});
 
-// The same for all files of a checkpoint; returns the first error.
+// Verifies all files of a checkpoint and returns the first error.
 Status verify_files(Files& files, const std::string& folder, const Manifest& manifest,
                     const IsCancelled& is_cancelled = {});
 

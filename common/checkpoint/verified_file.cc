@@ -18,11 +18,11 @@ Result<VerifiedFile> VerifiedFile::open(Files& files, const std::string& folder,
   const std::string path = folder + "/" + entry.name;
   Result<std::unique_ptr<InputFile>> file = files.open(path);
   if (!file && file.error().code == ErrorCode::kNoInput)
-    return fail(ErrorCode::kData, path + " isn't there; its manifest names it: the checkpoint is damaged");
+    return fail(ErrorCode::kData, path + " is missing, although the manifest lists it: the checkpoint is damaged");
   if (!file) return tl::unexpected(file.error());
   if ((*file)->size() != entry.bytes)
-    return fail(ErrorCode::kData, path + " has " + std::to_string((*file)->size()) + " bytes; its manifest says " +
-                                      std::to_string(entry.bytes) + ": it is damaged");
+    return fail(ErrorCode::kData, path + " has " + std::to_string((*file)->size()) + " bytes; the manifest says " +
+                                      std::to_string(entry.bytes) + ": the file is damaged");
   return VerifiedFile(path, std::move(*file), entry, is_cancelled);
 }
 
@@ -55,8 +55,8 @@ Status VerifiedFile::load(std::uint64_t chunk, MutableBytes out) {
   if (is_cancelled_ && is_cancelled_()) return fail(ErrorCode::kTemporary, path_ + ": reading it was cancelled");
   if (Status read = file_->read_at(chunk * kChunkBytes, out); !read) return read;
   if (checksum_of(Bytes(out)) == entry_->chunks[chunk] || DISTTRAIN_MUTANT(kDamageUnseen)) return {};
-  return fail(ErrorCode::kData, path_ + ": the bytes from " + std::to_string(chunk * kChunkBytes) +
-                                    " on aren't those that were written (XXH3 differs): the file is damaged");
+  return fail(ErrorCode::kData, path_ + ": the chunk at byte " + std::to_string(chunk * kChunkBytes) +
+                                    " changed after it was written (its XXH3 differs): the file is damaged");
 }
 
 }  // namespace disttrain::checkpoint

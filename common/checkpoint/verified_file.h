@@ -1,4 +1,4 @@
-// Reads any range of a checkpoint's file and verifies each chunk it reads.
+// Reads any range of a checkpoint's file and verifies each chunk that it reads.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@
 
 namespace disttrain::checkpoint {
 
-// Keeps the last chunk that was only partly wanted, so that adjacent ranges read it once. It needs no other memory. One
-// thread at a time.
+// Reads a file in whole chunks. If a read needs only a part of a chunk, the object keeps that chunk, so that the next
+// read of an adjacent range doesn't read it again. It needs no other memory. Use it from one thread at a time.
 class VerifiedFile {
  public:
-  // `entry` outlives the file. kData: the file's size isn't the entry's.
+  // `entry` must outlive the result. Fails with kData if the file is missing or doesn't have the size that `entry`
+  // says.
   static Result<VerifiedFile> open(Files& files, const std::string& folder, const FileEntry& entry,
                                    const IsCancelled& is_cancelled = {});
 
-  // Fills `out` from `offset` on; the range is within the entry's bytes. kData: a chunk differs from what was written.
-  // kTemporary: it was cancelled.
+  // Fills `out` with the bytes from `offset` on. The range must lie within the file. Fails with kData if a chunk's
+  // checksum is wrong, and with kTemporary if it was cancelled.
   Status read(std::uint64_t offset, MutableBytes out);
 
  private:
@@ -32,7 +33,7 @@ class VerifiedFile {
   std::unique_ptr<InputFile> file_;
   const FileEntry* entry_;
   IsCancelled is_cancelled_;
-  std::uint64_t held_ = 0;         // number of the chunk in the buffer
+  std::uint64_t held_ = 0;         // number of the chunk that the buffer holds
   std::vector<std::byte> buffer_;  // empty: none
 };
 

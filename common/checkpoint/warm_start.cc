@@ -27,7 +27,8 @@ std::string first_of(const std::vector<std::string>& names) {
   return names.empty() ? "nothing" : text;
 }
 
-// Finds their variable for each of ours, and collects every problem.
+// Finds the source variable in the weights file for each variable of the model, and collects every problem. "theirs"
+// are the names in the weights file; "ours" are the names of the model.
 class Matching {
  public:
   Matching(const Weights& weights, const ModelSpec& model) : weights_(weights), model_(model) {
@@ -35,7 +36,7 @@ class Matching {
     for (const VariableSpec& variable : model.variables) ours_.push_back(variable.name);
   }
 
-  // For each variable of the model, its index in `weights`.
+  // Returns, for each variable of the model, the index of its source in `weights`.
   Result<std::vector<std::size_t>> match(const std::map<std::string, std::string>& init_map) {
     const std::map<std::string, std::string> sources = turn(init_map);
     std::vector<std::size_t> matched;
@@ -43,7 +44,7 @@ class Matching {
       const auto source = sources.find(variable.name);
       const std::string& name = source == sources.end() ? variable.name : source->second;
       if (const auto given = init_map.find(name); given != init_map.end() && given->second != variable.name) {
-        say("checkpoint.init_map gives its " + name + " to " + given->second + ", and nothing to " + variable.name);
+        say("checkpoint.init_map maps " + name + " to " + given->second + ", so " + variable.name + " has no source");
         continue;
       }
       const std::optional<std::size_t> found = weights_.find(name);
@@ -56,12 +57,13 @@ class Matching {
     if (problems_ == 0) return matched;
     if (problems_ > kMostSaid) said_ += "\n  and " + std::to_string(problems_ - kMostSaid) + " more like these";
     if (is_missing_)
-      said_ += "\n  it has " + first_of(theirs_) + "; checkpoint.init_map = { \"theirs\" = \"ours\" } matches names";
+      said_ += "\n  it has " + first_of(theirs_) +
+               "; map names with checkpoint.init_map = { \"NAME IN THE FILE\" = \"NAME IN THE MODEL\" }";
     return fail(ErrorCode::kConfig, "can't take the first parameters from " + weights_.path() + ":" + said_);
   }
 
  private:
-  // Adds a problem. Suggests the name in `known` nearest to `name`.
+  // Adds a problem, and suggests the name in `known` that is nearest to `name`.
   bool say(const std::string& what, const std::string& name = "", const std::vector<std::string>& known = {}) {
     if (++problems_ <= kMostSaid) said_ += "\n  " + what + guess(name, known);
     return true;
@@ -72,10 +74,10 @@ class Matching {
     std::map<std::string, std::string> sources;
     for (const auto& [theirs, ours] : init_map) {
       if (!weights_.find(theirs))
-        is_missing_ = say("checkpoint.init_map names \"" + theirs + "\", which it lacks", theirs, theirs_);
+        is_missing_ = say("checkpoint.init_map names \"" + theirs + "\", which isn't in the file", theirs, theirs_);
       if (std::find(ours_.begin(), ours_.end(), ours) == ours_.end())
-        say("checkpoint.init_map names \"" + ours + "\", which the model lacks (it has " + first_of(ours_) + ")", ours,
-            ours_);
+        say("checkpoint.init_map names \"" + ours + "\", which isn't in the model (it has " + first_of(ours_) + ")",
+            ours, ours_);
       if (!sources.emplace(ours, theirs).second)
         say("checkpoint.init_map gives \"" + ours + "\" two sources, \"" + sources[ours] + "\" and \"" + theirs + "\"");
     }
@@ -85,9 +87,10 @@ class Matching {
   void compare(const VariableSpec& ours, const Weights::Variable& theirs) {
     const std::string name = theirs.name + (theirs.name == ours.name ? "" : " (for " + ours.name + ")");
     if (theirs.shape != ours.shape)
-      say("its " + name + " is of shape " + shape_text(theirs.shape) + "; the model's is " + shape_text(ours.shape));
+      say("the file's " + name + " has shape " + shape_text(theirs.shape) + "; the model expects " +
+          shape_text(ours.shape));
     else if (theirs.dtype != DType::kF32 && theirs.dtype != DType::kF16 && theirs.dtype != DType::kBF16)
-      say("its " + name + " is of dtype " + name_of(theirs.dtype) + "; expected F32, F16 or BF16");
+      say("the file's " + name + " has dtype " + name_of(theirs.dtype) + "; expected F32, F16 or BF16");
   }
 
   const Weights& weights_;

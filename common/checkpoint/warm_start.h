@@ -1,4 +1,4 @@
-// A warm start: a job's first parameters from a checkpoint or a foreign model.
+// Warm start: a job takes its first parameters from a checkpoint or from a model file of another program.
 #pragma once
 
 #include <functional>
@@ -12,18 +12,19 @@
 
 namespace disttrain::checkpoint {
 
-// Fills one shard of `target` from `path` (Weights::open), reading only what the shard owns. `init_map` maps their
-// names to ours; other names are the same. Takes every variable of the model, also state, but no optimizer slots;
-// ignores everything else in `path`. `parameters`: shard_elements(target, shard).
+// Fills one shard of `target` from the weights at `path` (see Weights::open), and reads only the elements of this
+// shard. `init_map` maps variable names in the file to names in the model; a variable that isn't in the map has the
+// same name in both. Every variable of the model must be in the file. State variables are read too. Optimizer slots and
+// all other variables of the file are ignored. `parameters` has shard_elements(target, shard) elements.
 //
-// kConfig: a missing variable, a different shape, an unknown name in the map, a dtype that isn't a float of 16 or 32
-// bits; all of them in one message, the same for every shard. After an error the content of `parameters` is undefined.
-// kTemporary: it was cancelled.
+// Fails with kConfig if a variable is missing or has another shape, if the map has an unknown name, or if a dtype isn't
+// F32, F16 or BF16. One message lists all these problems, and it is the same for every shard. Fails with kTemporary if
+// it was cancelled. After an error the content of `parameters` is undefined.
 Status read_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,
                        const Layout& target, ShardId shard, std::span<float> parameters,
                        const IsCancelled& is_cancelled = {});
 
-// The errors of read_parameters() about names, shapes and dtypes, without reading values.
+// Finds the errors that read_parameters() would find about names, shapes and dtypes, without reading any values.
 Status check_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,
                         const ModelSpec& model);
 

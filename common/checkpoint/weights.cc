@@ -20,7 +20,7 @@ std::uint64_t product_of(const std::vector<std::uint64_t>& shape) {
   return elements;
 }
 
-// Names by file from a Hugging Face index: {"weight_map": {NAME: FILE}}.
+// Reads a Hugging Face index, {"weight_map": {NAME: FILE}}. Returns the names of the variables in each file.
 Result<std::map<std::string, std::set<std::string>>> read_index(Files& files, const std::string& path) {
   const Result<std::string> text = read_text(files, path, kMaxIndexBytes);
   if (!text) return tl::unexpected(text.error());
@@ -29,11 +29,11 @@ Result<std::map<std::string, std::set<std::string>>> read_index(Files& files, co
   };
   const nlohmann::json json = nlohmann::json::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
-    return bad("it has no object weight_map");
+    return bad("it has no object \"weight_map\"");
   std::map<std::string, std::set<std::string>> names;
   for (const auto& [name, file] : json["weight_map"].items()) {
     if (!file.is_string() || file.get<std::string>().empty() || file.get<std::string>().find('/') != std::string::npos)
-      return bad("weight_map gives " + name + " no name of a file beside it");
+      return bad("weight_map must give " + name + " the name of a file in the same folder");
     names[file.get<std::string>()].insert(name);
   }
   return names;
@@ -51,8 +51,8 @@ Status Weights::read(std::size_t variable, std::uint64_t begin, std::span<float>
   DISTTRAIN_CHECK_LE(begin, about.elements);
   DISTTRAIN_CHECK_LE(out.size(), about.elements - begin);
   if (about.dtype != DType::kF32 && about.dtype != DType::kF16 && about.dtype != DType::kBF16)
-    return fail(ErrorCode::kConfig, path_ + ": " + about.name + " is of dtype " + name_of(about.dtype) +
-                                        "; F32, F16 and BF16 can be read as float32");
+    return fail(ErrorCode::kConfig, path_ + ": " + about.name + " has dtype " + name_of(about.dtype) +
+                                        "; only F32, F16 and BF16 can be read as float32");
   const std::vector<Piece>& pieces = pieces_[variable];
   auto piece = std::upper_bound(pieces.begin(), pieces.end(), begin,
                                 [](std::uint64_t at, const Piece& one) { return at < one.begin; });
@@ -106,7 +106,7 @@ Result<Weights> Weights::open(Files& files, const std::string& path) {
   if (checkpoint.error().code != ErrorCode::kNoInput) return tl::unexpected(checkpoint.error());
   return fail(ErrorCode::kNoInput, "no weights in " + path + ": expected a checkpoint (" + kManifestName +
                                        "), a job's folder of checkpoints, " + kSingleName + " or " + kIndexName +
-                                       "; another safetensors file is named itself");
+                                       "; to use another safetensors file, give the path of the file");
 }
 
 Result<Weights> Weights::of_checkpoint(Files& files, OpenCheckpoint checkpoint, Slots slots) {

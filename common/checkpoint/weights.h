@@ -1,4 +1,4 @@
-// Named values as float32, in any ranges, from a checkpoint of ours or from foreign safetensors files.
+// Reads ranges of named variables as float32, from a checkpoint or from safetensors files of other programs.
 //
 //   Result<Weights> weights = Weights::open(files, "/models/mlp");
 //   weights->read(*weights->find("fc1.weight"), 0, values);
@@ -21,8 +21,8 @@
 
 namespace disttrain::checkpoint {
 
-// Keeps its files open, and a checkpoint's lock. Takes one chunk of memory for each shard file, none for other files.
-// One thread at a time. `files` outlives it.
+// Keeps its files open, and keeps a checkpoint locked so that retention doesn't remove it. For each shard file of a
+// checkpoint it takes the memory of one chunk. Use it from one thread at a time. `files` must outlive it.
 class Weights {
  public:
   struct Variable {
@@ -32,24 +32,26 @@ class Weights {
     std::uint64_t elements = 0;
   };
 
-  // `path`: the folder of a checkpoint or of a job (its newest); a safetensors file; a folder with model.safetensors or
-  // model.safetensors.index.json. kNoInput: none of these is there; kData: it is damaged; kConfig: it has a newer
-  // format.
+  // `path` is the folder of a checkpoint, the folder of a job (opens the newest checkpoint in it), a safetensors file,
+  // or a folder with model.safetensors or model.safetensors.index.json. Fails with kNoInput if none of these is there,
+  // with kData if the file is damaged, and with kConfig if its format is newer.
   static Result<Weights> open(Files& files, const std::string& path);
 
   enum class Slots { kNone, kToo };
-  // Parameters and state of a checkpoint; with kToo also the optimizer's slots, as "slot0/NAME".
+  // Opens the parameters and state variables of a checkpoint. Slots::kToo adds the optimizer's slots as variables
+  // "slot0/NAME", "slot1/NAME" and so on.
   static Result<Weights> of_checkpoint(Files& files, OpenCheckpoint checkpoint, Slots slots = Slots::kNone);
 
-  // The actual path: for a job's folder, that of the checkpoint in it.
+  // The path of what was opened. If open() got a job's folder, this is the path of the checkpoint in it.
   const std::string& path() const { return path_; }
-  // In the model's order, or in the order of the bytes.
+  // A checkpoint has its variables in the model's order. A safetensors file has them in the order of their bytes.
   const std::vector<Variable>& variables() const { return variables_; }
   // Index into variables().
   std::optional<std::size_t> find(const std::string& name) const;
 
-  // Fills `out` with the variable's elements from `begin` on, all within it. Verifies bytes of a checkpoint. kConfig:
-  // the dtype isn't F32, F16 or BF16; kData: the file is damaged.
+  // Fills `out` with the elements of the variable from `begin` on. The range must lie within the variable. Verifies the
+  // bytes if they are from a checkpoint. Fails with kConfig if the dtype isn't F32, F16 or BF16, and with kData if the
+  // file is damaged.
   Status read(std::size_t variable, std::uint64_t begin, std::span<float> out);
 
  private:
@@ -66,7 +68,8 @@ class Weights {
   };
 
   explicit Weights(std::string path) : path_(std::move(path)) {}
-  // `wanted`: names of tensors that must be in the file, others are ignored; null: all.
+  // `wanted` names the tensors to read, all of which must be in the file. A null `wanted` means all tensors of the
+  // file.
   Status add_file(Files& files, const std::string& path, const std::set<std::string>* wanted);
   static Result<Weights> of_index(Files& files, const std::string& folder);
   void add(Variable variable, std::vector<Piece> pieces);
@@ -74,9 +77,10 @@ class Weights {
 
   std::string path_;
   std::vector<Variable> variables_;
-  std::vector<std::vector<Piece>> pieces_;  // of each variable; ascending, without gaps
+  std::vector<std::vector<Piece>> pieces_;  // the pieces of each variable, ascending and without gaps
   std::map<std::string, std::size_t> by_name_;
-  std::unique_ptr<OpenCheckpoint> checkpoint_;  // verified files refer to its manifest's entries
+  // on the heap, so that pointers to its manifest stay valid when this object moves
+  std::unique_ptr<OpenCheckpoint> checkpoint_;
   std::vector<std::variant<PlainFile, VerifiedFile>> files_;
 };
 

@@ -1,4 +1,4 @@
-// Writes whole variables as a safetensors file that any reader accepts.
+// Writes whole variables to a safetensors file that any safetensors reader accepts.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace disttrain::checkpoint {
 
-// Bytes of a variable in a file of this dtype.
+// The size in bytes of a variable that is stored with this dtype.
 std::uint64_t stored_bytes(const Weights::Variable& variable, DType dtype);
 
-// Creates the file with these variables (indices into weights.variables()) in this order, as `dtype` (F32, F16 or BF16;
-// rounded to the nearest), with Hugging Face's metadata, and syncs it. The name isn't durable yet. Takes one chunk of
-// memory. After an error the incomplete file stays.
+// Creates a safetensors file, writes the variables with these indices (of weights.variables()) in this order, and syncs
+// the file. Converts the values to `dtype` (F32, F16 or BF16) with rounding to nearest. Adds the metadata that Hugging
+// Face's readers expect. The caller must sync the folder to make the file's name survive a crash. Uses memory for one
+// chunk. After an error the incomplete file stays.
 Status write_weights(Files& files, const std::string& path, Weights& weights, const std::vector<std::size_t>& variables,
                      DType dtype, const IsCancelled& is_cancelled = {});
 

@@ -1,5 +1,5 @@
-// cluster.toml as plain values with their defaults. common/config/reader/reader.h fills it and reports every problem.
-// etc/cluster.toml shows each key; a test keeps the two equal.
+// The settings of cluster.toml with their defaults. The reader (common/config/reader/reader.h) fills them from the
+// file. etc/cluster.toml shows each key, and a test checks that its values equal the defaults here.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace disttrain {
 
-// The most members of a roster on the wire (transport/wire/codec.h: kMaxMembers).
+// The most members that a roster can have. The wire format has the same limit (kMaxMembers in common/bounds.h).
 inline constexpr std::size_t kMaxWorkers = 1024;
 
-// A task's metrics port minus its own port.
+// A task's metrics port is its own port plus this number.
 inline constexpr std::uint16_t kMetricsPortDistance = 1000;
 
 struct ChiefConfig {
@@ -24,9 +24,9 @@ struct ChiefConfig {
 };
 
 struct PsConfig {
-  std::string address;             // host:port; required: the defaults 127.0.0.1:7110+i are only in examples
-  std::uint32_t shards = 0;        // threads it offers; 0 = one per core given
-  std::uint64_t memory_bytes = 0;  // memory that it may use; 0 = "auto"
+  std::string address;             // host:port; required in the file
+  std::uint32_t shards = 0;        // number of shard threads; 0 = one per core that the ps may use
+  std::uint64_t memory_bytes = 0;  // the most memory that the ps may use; 0 = "auto"
   std::vector<std::uint32_t> cores;
 };
 
@@ -42,28 +42,29 @@ struct TransportConfig {
   std::uint32_t credits = 4;  // 1..64 frames outstanding per channel
   std::uint32_t max_connections = 1024;
   Duration hello_timeout = std::chrono::seconds(2);
-  std::string congestion_control;  // "" = the system's choice; between tasks of one host cubic, if allowed
+  // TCP congestion control; "" = the system's choice, but cubic between tasks of one host if the kernel allows it
+  std::string congestion_control;
 };
 
 struct HeartbeatConfig {
-  Duration timeout = std::chrono::seconds(1);  // 100 ms .. 1 h; everything else is derived, see common/timeouts.h
+  Duration timeout = std::chrono::seconds(1);  // 100 ms to 1 h; common/timeouts.h derives all other time limits
 };
 
 struct MetricsConfig {
-  // Where a daemon serves its metrics, at the port kMetricsPortDistance above its own; "host:0": any free port; "": not
-  // served.
+  // The address where a daemon serves its metrics. "HOST": that host, at the daemon's own port plus
+  // kMetricsPortDistance. "HOST:0": any free port. "": the daemon serves no metrics.
   std::string listen = "127.0.0.1";
 };
 
 struct LogConfig {
   std::string level = "info";   // debug | info | warn | error
   std::string format = "auto";  // auto | text | json | journal
-  std::uint32_t rate = 100;     // lines per second and place
+  std::uint32_t rate = 100;     // the most log lines per second from one place in the code
 };
 
 struct ClusterConfig {
   std::string name = "disttrain";
-  bool allow_unlisted_workers = false;  // elastic: workers that the file doesn't name may join
+  bool allow_unlisted_workers = false;  // true: workers that the file doesn't name may join
   ChiefConfig chief;
   std::vector<PsConfig> ps;
   std::vector<WorkerConfig> workers;
@@ -71,13 +72,13 @@ struct ClusterConfig {
   HeartbeatConfig heartbeat;
   MetricsConfig metrics;
   LogConfig log;
-  std::size_t unlisted = 0;  // workers at the end that the file doesn't name; known to this process only, not hashed
-  // FNV-1a of the file's meaning (not of its comments or order of keys). Tasks of one cluster with different hashes get
-  // a warning.
+  // the last `unlisted` workers aren't in the file; only this process knows them, and `hash` ignores them
+  std::size_t unlisted = 0;
+  // FNV-1a hash of the settings; comments and the order of keys don't count. The chief warns if a task's hash differs.
   std::uint64_t hash = 0;
 };
 
-// The address of a task; the task must be in the file.
+// The address of a task. The task must be in the file.
 const std::string& address_of(const ClusterConfig& cluster, TaskId task);
 
 }  // namespace disttrain

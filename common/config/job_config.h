@@ -1,5 +1,5 @@
-// job.toml as plain values with their defaults. common/config/reader/reader.h fills it and reports every problem.
-// Ranges stand beside each field; the reader enforces them.
+// The settings of job.toml with their defaults. The reader (common/config/reader/reader.h) fills them from the file and
+// enforces the ranges that the comments here give.
 #pragma once
 
 #include <array>
@@ -32,9 +32,9 @@ enum class OnWorkerLoss : std::uint8_t { kShrink, kWait };
 enum class Restore : std::uint8_t { kNewest, kNone };
 enum class ShuffleKind : std::uint8_t { kEpoch, kBuffer, kNone };
 
-// How a variable begins. `scale` is the standard deviation of normal(), unused by the others.
-// glorot: uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010, eq. 16).
-// he: normal with standard deviation sqrt(2 / fan_in) (He et al. 2015, eq. 10).
+// The distribution of a variable's initial values. `scale` is the standard deviation for kNormal; the other kinds don't
+// use it. kGlorot: uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010, eq. 16). kHe: normal with standard
+// deviation sqrt(2 / fan_in) (He et al. 2015, eq. 10).
 enum class InitializerKind : std::uint8_t { kZeros, kNormal, kGlorot, kHe };
 struct Initializer {
   InitializerKind kind = InitializerKind::kGlorot;
@@ -47,98 +47,106 @@ struct JobSection {
   std::uint64_t seed = 1;    // 0 .. 2^63 - 1
   std::uint32_t shards = 0;  // 0 = "auto"
   Placement placement = Placement::kBalanced;
-  std::uint32_t min_workers = 1;  // with fewer it doesn't start, or pauses
-  // kWait (sync): the steps wait for a successor in the lost worker's rank, so that the run is bitwise one without
-  // loss.
+  // the fewest workers with which the job runs; with fewer it waits, or pauses if it has begun
+  std::uint32_t min_workers = 1;
+  // kWait (sync only): after a worker's loss the steps wait until another worker takes its rank. So the result is
+  // bitwise the same as without the loss.
   OnWorkerLoss on_worker_loss = OnWorkerLoss::kShrink;
-  std::uint32_t max_restarts = 10;  // recoveries within restart_window; one more fails the job
+  std::uint32_t max_restarts = 10;  // the most rollbacks within restart_window; one more fails the job
   Duration restart_window = std::chrono::minutes(10);
   Duration stall_timeout = std::chrono::seconds(60);
 };
 
 struct ModelSection {
-  std::string builtin;                // "mlp" | "cnn", required
-  std::vector<std::uint32_t> layers;  // mlp: inputs, hidden..., outputs; at least 2; cnn: not allowed
+  std::string builtin;  // "mlp" or "cnn"; required
+  // mlp: number of inputs, of units in each hidden layer, and of outputs; at least 2 numbers. Not allowed for cnn
+  std::vector<std::uint32_t> layers;
   Activation activation = Activation::kRelu;
-  Initializer initializer;  // of weights; biases begin at 0
-  double dropout = 0.5;     // cnn, before the last layer; 0 <= dropout < 1
+  Initializer initializer;  // initial weights; biases begin at 0
+  double dropout = 0.5;     // cnn: share of the values that is dropped before the last layer; 0 <= dropout < 1
   Loss loss = Loss::kSoftmaxCrossEntropy;
 };
 
 struct DataSection {
   DataFormat format = DataFormat::kIdx;
-  std::string path;                               // folder, absolute once read
-  std::string files;                              // glob in path, required
-  std::string labels;                             // glob in path; "" = found by the format's convention
+  std::string path;    // folder; the reader makes it absolute
+  std::string files;   // pattern of file names in `path`; required
+  std::string labels;  // pattern of file names in `path`; "" = the usual names of the format's label files
   std::array<std::uint64_t, 2> records = {0, 0};  // [begin, end), {0, 0} = all
   Sharding sharding = Sharding::kLease;
   ShuffleKind shuffle = ShuffleKind::kEpoch;
   std::uint64_t shuffle_buffer = 0;  // records, for kBuffer
-  double scale = 1.0;                // values are multiplied by it
+  double scale = 1.0;                // each value of a record is multiplied by this
   std::uint32_t prefetch = 2;        // batches, 1..1024; see batches_ahead()
 };
 
 struct OptimizerConfig {
   Rule rule = Rule::kSgd;
   double learning_rate = 0.01;  // > 0
-  double weight_decay = 0.0;    // >= 0; L2 added to the gradient, decoupled in adamw
-  double momentum = 0.9;        // momentum, nesterov; rmsprop: 0
-  double beta1 = 0.9;           // adam, adamw
-  double beta2 = 0.999;         // adam, adamw
-  double rho = 0.9;             // rmsprop
-  double epsilon = 1e-8;        // adagrad 1e-10, others 1e-8
+  // weight of the L2 term that is added to the gradient; adamw shrinks the parameter itself instead; >= 0
+  double weight_decay = 0.0;
+  double momentum = 0.9;  // momentum, nesterov; rmsprop: 0
+  double beta1 = 0.9;     // adam, adamw
+  double beta2 = 0.999;   // adam, adamw
+  double rho = 0.9;       // rmsprop
+  double epsilon = 1e-8;  // adagrad 1e-10, others 1e-8
 };
 
-// The factor on the learning rate at step t (the shard's own count from 0). Formulas: common/update/schedule.h.
+// The schedule multiplies the learning rate by a factor that depends on the step t. Each shard counts its own steps,
+// from 0. common/update/schedule.h has the formulas.
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::kConstant;
-  std::uint64_t warmup_steps = 0;  // linear from 0 over so many steps
+  std::uint64_t warmup_steps = 0;  // the factor grows linearly from 0 during so many steps
   std::uint64_t every_steps = 0;   // step, exponential: period, > 0
-  double factor = 0.1;             // step, exponential: multiplied once per period
+  double factor = 0.1;             // step, exponential: each period multiplies the rate by this
   std::uint64_t decay_steps = 0;   // polynomial, cosine: length, > 0
   double power = 1.0;              // polynomial
-  double end_factor = 0.0;         // polynomial, cosine: what is left at the end
+  double end_factor = 0.0;         // polynomial, cosine: the share of the rate that is left at the end
 };
 
 struct ClipConfig {
   ClipKind kind = ClipKind::kNone;
-  double value = 0.0;  // > 0 unless none
+  double value = 0.0;  // > 0, except with kNone
 };
 
 struct NonfiniteConfig {
   NonfiniteAction action = NonfiniteAction::kSkip;
-  std::uint32_t limit = 10;  // so many skipped steps in a row fail the job; 0 = never
+  std::uint32_t limit = 10;  // the job fails after so many skipped steps in a row; 0 = it never fails for them
 };
 
 struct TrainSection {
   Mode mode = Mode::kAsync;
-  std::uint32_t aggregate = 0;   // sync: gradients that make a step, 0 = all workers
-  std::uint32_t staleness = 8;   // ssp: fastest minus slowest clock, at most
-  std::uint32_t pipeline = 0;    // 1: the exchange of a step overlaps the next computation
-  std::uint32_t batch_size = 0;  // per worker, required
-  std::uint64_t epochs = 0;      // 0 = no limit; steps and epochs can't both be 0
+  // sync: number of gradients that a step waits for; it drops later ones; 0 = those of all workers
+  std::uint32_t aggregate = 0;
+  std::uint32_t staleness = 8;   // ssp: how many steps the fastest worker may be ahead of the slowest
+  std::uint32_t pipeline = 0;    // 1: a worker computes the next step while it exchanges this one with the ps
+  std::uint32_t batch_size = 0;  // records that a worker uses in a step; required
+  std::uint64_t epochs = 0;      // passes over the data; 0 = no limit. Steps and epochs can't both be 0
   std::uint64_t steps = 0;       // global steps, 0 = no limit
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
-  bool scale_learning_rate_linear = false;  // times the number of workers in the roster
+  bool scale_learning_rate_linear = false;  // multiplies the rate by the number of workers
   ClipConfig clip;
   NonfiniteConfig nonfinite;
 };
 
 struct CheckpointSection {
-  std::string directory;               // "" = no checkpoints; absolute once read, and seen by the chief and every ps
-  std::uint64_t every_steps = 0;       // 0 = not by steps
-  Duration every{};                    // 0 = not by time
-  std::uint32_t keep = 3;              // newest ones, at least 1
-  std::uint64_t keep_every_steps = 0;  // the first at or after each multiple stays for ever; 0 = none
+  // folder for checkpoints, which the chief and every ps must see; "" = no checkpoints. The reader makes it absolute
+  std::string directory;
+  std::uint64_t every_steps = 0;  // 0 = steps don't trigger any
+  Duration every{};               // 0 = time doesn't trigger any
+  std::uint32_t keep = 3;         // how many of the newest checkpoints are kept; at least 1
+  // the first checkpoint at or after each multiple of this step is kept for ever; 0 = none
+  std::uint64_t keep_every_steps = 0;
   bool at_end = true;
-  Restore restore = Restore::kNewest;           // kNone: the job's folder must be empty
-  std::string init_from;                        // parameters to begin with; "" = initial values. Absolute once read
-  std::map<std::string, std::string> init_map;  // their names to ours
+  Restore restore = Restore::kNewest;  // kNone: the job's folder of checkpoints must be empty
+  // a checkpoint or safetensors file with the initial parameters; "" = drawn at random. The reader makes it absolute
+  std::string init_from;
+  std::map<std::string, std::string> init_map;  // names of variables in init_from -> their names in the model
 };
 
 struct EvaluateSection {
-  std::string path;   // "" = data.path; absolute once read
+  std::string path;   // folder of the evaluation data; "" = data.path. The reader makes it absolute
   std::string files;  // "" = no evaluation
   std::string labels;
   std::uint64_t every_steps = 0;  // 0 = at the end only
@@ -153,7 +161,8 @@ struct JobConfig {
   EvaluateSection evaluate;
 };
 
-// Of a job that the chief has resolved: shared, for messages are copied. Never null.
+// The settings of a job, with all defaults filled in by the chief. Shared, because messages that carry it are copied.
+// Never null.
 using SharedJobConfig = std::shared_ptr<const JobConfig>;
 
 }  // namespace disttrain

@@ -1,4 +1,4 @@
-// The only place that reads the time. A loop reads it once per turn and passes it to its core.
+// The only code that reads the time. A loop reads the time once per turn and passes it to its core.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,22 @@
 
 namespace disttrain::daemon {
 
-// Monotonic: only differences have a meaning, and only on this host since it booted.
+// The monotonic clock. Only differences between its values have a meaning, and only on this host until it reboots.
 inline Instant now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return Instant(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
 }
 
-// Unix time, for people: it may jump, so no rule depends on it.
+// Unix time, for people only. No rule depends on it, because it may jump.
 inline std::int64_t wall_nanoseconds() {
   timespec time{};
   clock_gettime(CLOCK_REALTIME, &time);
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Time since the host booted, including suspensions; 0 at boot. Nobody can set it, and it is the same for all
-// processes.
+// Time since this host booted, including the time it was suspended. Nobody can set this clock, and all processes see
+// the same value.
 inline std::int64_t uptime_nanoseconds() {
   timespec time{};
   clock_gettime(CLOCK_BOOTTIME, &time);

@@ -33,12 +33,13 @@ constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 constexpr int kMostFrames = 64;
 constexpr std::size_t kMostBytes = 32 * 1024;
 
-// All of it is prepared before anything goes wrong.
+// A crash may leave no memory to allocate, so everything here is allocated at the start.
 struct Report {
   std::array<char, 32> task{};
   LogForm form = LogForm::kText;
   JournalSocket journal;
-  std::array<char, 1024> why{};  // set by an exception or a failed check before it aborts
+  // the reason for the crash; an uncaught exception or a failed check writes it before it aborts
+  std::array<char, 1024> why{};
   std::atomic_flag has_why;
   std::array<char, 40> id{};        // MESSAGE_ID
   std::atomic<pid_t> reporter = 0;  // the thread that reports
@@ -87,8 +88,9 @@ const char* name_of(int signal) {
   }
 }
 
-// "crashed: SIGSEGV at address 0x10, thread shard-0". A signal from outside, such as systemd's watchdog sends, reaches
-// any thread that doesn't block it.
+// Writes a line such as "crashed: SIGSEGV at address 0x10, thread shard-0". If another process sent the signal
+// (systemd's watchdog does), the kernel delivers it to any thread that doesn't block it. The line then says that this
+// thread may not be at fault.
 void add_headline(CrashText& text, int signal, const siginfo_t& info) {
   text.add("crashed: ");
   text.add(name_of(signal));
@@ -104,13 +106,14 @@ void add_headline(CrashText& text, int signal, const siginfo_t& info) {
   ::prctl(PR_GET_NAME, thread);
   text.add(is_sent ? ", taken by the thread " : ", thread ");
   text.add(thread);
-  if (is_sent) text.add(", which need not be the one at fault");
+  if (is_sent) text.add("; another thread may be at fault");
   if (crash_report.why[0] == '\0') return;
   text.add(": ");
   text.add(crash_report.why.data());
 }
 
-// One per line. glibc writes them only to a file.
+// Returns the stack frames, one per line. They go through a file, because glibc can't write them to memory without
+// allocating.
 std::string_view stack_frames() {
   void* addresses[kMostFrames];
   const int count = ::backtrace(addresses, kMostFrames);
@@ -122,7 +125,7 @@ std::string_view stack_frames() {
   return {crash_report.frames.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
-// Passes each line to `take`, without its end.
+// Calls `take` for each line, without the line feed.
 template <typename Take>
 void for_each_line(std::string_view text, Take take) {
   while (!text.empty()) {
@@ -154,7 +157,7 @@ void tell_stderr(std::string_view headline) {
                       event);
     static_cast<void>(!::write(STDERR_FILENO, text.view().data(), text.view().size()));
   };
-  write_line("error", headline, kCrashed);  // before anything that could fail in a crashed process
+  write_line("error", headline, kCrashed);  // write this line first, because the rest could fail in a crashed process
   for_each_line(stack_frames(), [&write_line](std::string_view frame) { write_line("info", frame, ""); });
 }
 
@@ -171,7 +174,8 @@ void on_signal(int signal, siginfo_t* info, void*) {
   if (crash_report.reporter.compare_exchange_strong(first, self))
     tell(signal, *info);
   else
-    while (first != self) ::pause();  // another thread ends the process; a thread that failed to report goes on
+    // If another thread reports, wait until it ends the process. If this thread crashed while it reported, go on.
+    while (first != self) ::pause();
   std::signal(signal, SIG_DFL);
   ::raise(signal);  // delivered when this handler returns
 }

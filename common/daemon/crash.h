@@ -1,5 +1,6 @@
-// When a bug ends the process, it logs the reason and the place. Then it ends by the same signal as without this, so
-// that its parent and a core dump see no difference. Exhaustion is no bug: see exhaustion.h.
+// When a bug ends the process, the process first logs the reason and the stack. Then it dies by the same signal as it
+// would without this code, so its parent and a core dump see no difference. Running out of memory, threads or
+// descriptors isn't a bug; exhaustion.h handles that.
 #pragma once
 
 #include "common/daemon/log/log_entry.h"
@@ -8,11 +9,12 @@ namespace disttrain::daemon {
 
 enum class LogForm : std::uint8_t;
 
-// From now on SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT (so also uncaught exceptions and failed checks) write a line
-// of level error, then the thread's stack frames, as lines in the log's form; in the journal one entry with all of it.
-// Frames look like "psd(_ZN9disttrain...+0x1f)" or "psd(+0x1234)"; c++filt and addr2line -Cfie resolve them. Signals
-// that already have a handler (a sanitizer's) keep it. Only glibc's backtrace() allocates or locks. A thread other than
-// the caller that runs out of stack ends without a report. Call it once per process, at its start.
+// Installs handlers for SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT. This covers uncaught exceptions and failed checks,
+// which abort. A handler logs a line of level error and then the stack frames of the thread: on stderr one line each,
+// in the form of the log; in the journal one entry with everything. Frames look like "psd(_ZN9disttrain...+0x1f)" or
+// "psd(+0x1234)"; c++filt and addr2line -Cfie resolve them. A signal that already has a handler, such as a sanitizer's,
+// keeps it. The handlers allocate and lock nothing, except in glibc's backtrace(). If a thread other than the caller
+// runs out of stack, the process ends without a report. Call this once, at the start of the process.
 void report_crashes(TaskId task, LogForm form);
 
 }  // namespace disttrain::daemon

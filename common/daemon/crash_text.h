@@ -1,5 +1,5 @@
-// Text in preallocated memory, for signal handlers: no allocation, no lock, no locale. Text that doesn't fit is
-// dropped.
+// Builds text in memory that was allocated before, for use in signal handlers. It needs no allocation, lock or locale.
+// Text that doesn't fit is dropped.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class CrashText {
     add({text, length});
   }
 
-  // Writes a line as to_text() and to_json() of log_entry.h do, with its end.
+  // Writes a log line in the form of to_text() or to_json() in log_entry.h, with its line feed.
   void add_log_line(bool is_json, std::int64_t wall_nanoseconds, std::string_view level, std::string_view task,
                     std::string_view text, std::string_view event = "") {
     if (is_json) add("{\"time\":\"");

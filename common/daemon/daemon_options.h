@@ -1,4 +1,4 @@
-// A daemon's command line options. Manual pages and the completion are generated from them.
+// The command line options of a daemon. Manual pages and the shell completion are generated from them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,9 +11,9 @@
 namespace disttrain::daemon {
 
 struct DaemonOptions {
-  std::string cluster_file;  // its present value is the default
+  std::string cluster_file;  // its value before the options are parsed is the default
   std::optional<std::uint32_t> index;
-  std::string address;  // of a worker that the file doesn't name
+  std::string address;  // only for a worker that the file doesn't name
   bool is_check = false;
   bool is_salvage = false;  // chief only
 };

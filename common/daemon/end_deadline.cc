@@ -23,8 +23,8 @@ EndDeadline::EndDeadline(Log& log, Duration patience, int exit_code)
         if (changed_.wait_for(lock, patience, [this] { return has_ended_; })) return;
         lock.unlock();
         const std::string line = "a thread hasn't ended within " + format_duration(patience) +
-                                 ", because it reads or computes: ending without it";
-        // Writing the log may be what hangs.
+                                 ", because it still reads or computes: ending the process without it";
+        // Log on another thread, because writing the log may be what blocks.
         auto said = std::make_shared<std::promise<void>>();
         std::thread([&log, line, said] {
           log.warn(line);

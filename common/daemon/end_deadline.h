@@ -1,5 +1,5 @@
-// A deadline for the end of a process: a thread that reads from a dead file server or computes for minutes can't be
-// told to end.
+// A deadline for the end of a process. It is needed because a thread that reads from a dead file server, or computes
+// for minutes, can't be interrupted.
 #pragma once
 
 #include <condition_variable>
@@ -11,8 +11,9 @@
 
 namespace disttrain::daemon {
 
-// From its construction the process has `patience` to end, that is, to destroy this object. Then the process ends at
-// once with `exit_code`, as if killed: only data that isn't on the disk yet is lost. `log` outlives it.
+// Construct this object when the process begins to end, and destroy it when all threads have ended. If it isn't
+// destroyed within `patience`, it logs a warning and ends the process at once with `exit_code`. As after a kill, only
+// data that isn't on the disk yet is lost. `log` must outlive this object.
 class EndDeadline {
  public:
   EndDeadline(Log& log, Duration patience, int exit_code);
@@ -26,7 +27,7 @@ class EndDeadline {
   std::thread thread_;
 };
 
-// Well within the 90 s that systemd waits.
+// much less than the 90 s after which systemd kills a process that should end
 inline constexpr Duration kEndPatience = std::chrono::seconds(10);
 
 }  // namespace disttrain::daemon

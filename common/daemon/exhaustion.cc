@@ -26,17 +26,17 @@ const char* words_for(int error) {
     case EMFILE:
       return "out of file descriptors: raise `ulimit -n`, or LimitNOFILE of the unit";
     case ENFILE:
-      return "this host is out of file descriptors: close others' files, or raise fs.file-max";
+      return "this host is out of file descriptors: end other programs, or raise fs.file-max";
     case EAGAIN:
       return "can't start a thread: raise `ulimit -u` and `ulimit -v`, or TasksMax of the unit";
     case ENOMEM:
-      return "out of memory: raise `ulimit -v` or MemoryMax of the unit, or use a host with more";
+      return "out of memory: raise `ulimit -v` or MemoryMax of the unit, or use a host with more memory";
     default:
       return nullptr;
   }
 }
 
-// The words for the exception being handled; null: it isn't one of exhaustion.
+// Returns the message for the exception that is being handled, or null if the exception doesn't mean exhaustion.
 const char* words_for_current() {
   try {
     throw;
@@ -53,7 +53,7 @@ void say(const char* text) {
   static_cast<void>(!::write(STDERR_FILENO, text, std::strlen(text)));
 }
 
-// The exception shows a bug of ours, and its text is the best clue.
+// An exception that doesn't mean exhaustion is a bug in this program. Its text is the best clue, so print it.
 void tell_exception() {
   try {
     if (std::current_exception() != nullptr) throw;
@@ -72,7 +72,7 @@ void tell_and_abort() {
   std::abort();
 }
 
-// Raises the soft limit to `wanted` or as far as allowed. Returns the limit then.
+// Raises the soft limit to `wanted`, or as far as the hard limit allows. Returns the new soft limit.
 rlim_t raise_limit(int resource, rlim_t wanted) {
   rlimit limit{};
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return RLIM_INFINITY;
@@ -83,7 +83,8 @@ rlim_t raise_limit(int resource, rlim_t wanted) {
   return limit.rlim_cur;
 }
 
-// New threads get the stack size that was the main thread's limit when the process began.
+// By default, a new thread's stack is as large as the stack limit was at the start of the process. So raising that
+// limit isn't enough: this raises the default for new threads.
 void raise_stack_of_threads() {
   pthread_attr_t attributes;
   if (::pthread_getattr_default_np(&attributes) != 0) return;

@@ -1,5 +1,5 @@
-// What a process does when the system gives it no more memory, threads or descriptors, or too few from the start. That
-// is no bug: the process ends with a sentence that says which limit to raise, and without a core dump.
+// Handles exhaustion: the system refuses memory, a thread or a file descriptor, or a limit is too low at the start.
+// Exhaustion isn't a bug, so the process ends without a core dump, with an error that says which limit to raise.
 #pragma once
 
 #include <exception>
@@ -9,22 +9,25 @@
 
 namespace disttrain::daemon {
 
-// The fewest descriptors for a daemon to start: listener, log, loop, HTTP threads, a peer or two.
+// The fewest descriptors with which a daemon starts: for the listener, the log, the loop, the HTTP threads and a few
+// peers.
 inline constexpr std::size_t kLeastDescriptors = 64;
 
-// Call first in main. From now on an uncaught exception of exhaustion, in any thread, writes "PROGRAM: out of ..." to
-// stderr and ends the process with 75 (kTemporary). Other exceptions end it as before.
+// Call this first in main. Afterwards, an uncaught exception that means exhaustion, in any thread, writes "PROGRAM: out
+// of ..." to stderr and ends the process with exit code 75 (kTemporary). Any other uncaught exception aborts the
+// process as before.
 void end_when_exhausted(const char* program);
 
-// The error for such an exception; none for any other exception.
+// Returns the error for an exception that means exhaustion, and none for any other exception.
 std::optional<Error> exhaustion_in(const std::exception_ptr& exception);
 
-// For a handler of std::terminate: if exhaustion ended the process, it doesn't return. Allocates nothing.
+// For a handler of std::terminate. If the exception being handled means exhaustion, ends the process with a message and
+// doesn't return. Allocates nothing.
 void end_if_exhausted() noexcept;
 
-// Raises the soft limits as far as allowed: open files up to `descriptors`, the stack to 8 MiB, for threads to come
-// too. kConfig if the limits stay below kLeastDescriptors (not checked if `descriptors` is 0) or below 256 KiB of
-// stack.
+// Raises the soft limits as far as the hard limits allow: open files up to `descriptors`, and the stack to 8 MiB, also
+// for new threads. Fails with kConfig if the limit on open files stays below kLeastDescriptors or the stack limit below
+// 256 KiB. If `descriptors` is 0, leaves the limit on open files alone.
 Status raise_limits(std::size_t descriptors);
 
 }  // namespace disttrain::daemon

@@ -12,8 +12,8 @@ namespace disttrain::daemon {
 
 namespace {
 
-// A socket can be bound only to this host's own addresses. Unlike listing the interfaces, this needs no netlink, which
-// our daemons' units forbid.
+// Finds out whether an address belongs to this host by binding a socket to it. Listing the network interfaces would
+// need netlink, which the daemons' systemd units forbid.
 bool can_bind(const addrinfo& address) {
   const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
@@ -72,12 +72,13 @@ Result<TaskId> find_own_task(const ClusterConfig& cluster, Role role, std::optio
   if (index) {
     if (*index < count) return TaskId{role, *index};
     return fail(ErrorCode::kConfig, "--index " + std::to_string(*index) + ": the cluster file has " +
-                                        std::to_string(count) + " " + section + "; expected 0 to " +
+                                        std::to_string(count) + " " + section + " sections; expected 0 to " +
                                         std::to_string(count - 1));
   }
   if (role == Role::kChief) return TaskId{role, 0};
   std::vector<std::uint32_t> own;
-  std::optional<Error> unresolved;  // of an unresolved name: one worth another try, else the first
+  // error of a name that can't be resolved; an error that a retry may fix is preferred
+  std::optional<Error> unresolved;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Result<bool> is_own = is_own_address(address_of(cluster, TaskId{role, i}));
     if (is_own.has_value() && *is_own) own.push_back(i);
@@ -87,14 +88,15 @@ Result<TaskId> find_own_task(const ClusterConfig& cluster, Role role, std::optio
   if (own.empty())
     return fail(unresolved ? unresolved->code : ErrorCode::kConfig,
                 "none of the " + std::to_string(count) + " " + section +
-                    " of the cluster file has an address of this host (" + host_name() + ")" +
+                    " sections of the cluster file has an address of this host (" + host_name() + ")" +
                     (unresolved ? "; " + unresolved->message : "") +
                     "; correct the addresses, or say which task this is with --index N");
   std::string indices;
   for (std::uint32_t i : own) indices += (indices.empty() ? "" : ", ") + std::to_string(i);
-  return fail(ErrorCode::kConfig, "several " + section + " of the cluster file have an address of this host (" +
-                                      indices + "); say which task this is with --index N, or start " +
-                                      daemon_of(role) + "@N with systemd, one for each");
+  return fail(ErrorCode::kConfig, "several " + section +
+                                      " sections of the cluster file have an address of this host (" + indices +
+                                      "); say which task this is with --index N, or start " + daemon_of(role) +
+                                      "@N with systemd, one for each");
 }
 
 std::optional<std::string> inherited_listener() {

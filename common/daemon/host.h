@@ -13,24 +13,27 @@ namespace disttrain::daemon {
 
 std::string host_name();
 
-// Bytes that a program may use if no limit is configured: three quarters of the host's memory. The rest is for the
-// system and sockets.
+// The bytes that a program may use if no limit is configured: three quarters of the host's memory. The rest is for the
+// system and the sockets' buffers.
 std::uint64_t memory_given();
 
 // "127.0.0.1:7110" -> "127.0.0.1", "[::1]:7110" -> "::1".
 std::string host_part(const std::string& address);
 
-// Whether the host part is, or resolves to, an address of this host. May wait for the resolver, so only for start-up.
-// If the name can't be resolved: kUnavailable if it may be later (no name server answers), else kConfig.
+// Whether the host part of `address` is an address of this host, or a name for one. It may wait for the resolver, so
+// call it only at start-up. If a name can't be resolved, fails with kUnavailable if a retry may help (no name server
+// answered), else with kConfig.
 Result<bool> is_own_address(const std::string& address);
 
-// This process's place in the cluster. `index`: from --index; must be in the file (else kConfig). Without it: the only
-// task of the role whose address is this host's. If none or several are: kConfig, with what to do. If none is, but some
-// names may be resolved later: kUnavailable. The chief is always chief/0.
+// Finds this process's place in the cluster. If --index is given, that is the place; it must be in the file (else
+// kConfig). Otherwise the place is the only task of this role with an address of this host. Fails with kConfig if there
+// are several such tasks, or none. Fails with kUnavailable instead if there is none yet, but the name of one may be
+// resolvable later. The chief is always chief/0.
 Result<TaskId> find_own_task(const ClusterConfig& cluster, Role role, std::optional<std::uint32_t> index);
 
-// The listening socket that systemd or `disttrain up` passed to this process (LISTEN_FDS, LISTEN_PID): "fd:3", an
-// address for Transport::listen. Clears the variables, so that child processes don't use them.
+// If systemd or `disttrain up` passed a listening socket to this process (LISTEN_FDS, LISTEN_PID), returns "fd:3",
+// which is an address for Transport::listen. Removes the two variables from the environment, so that child processes
+// don't use them.
 std::optional<std::string> inherited_listener();
 
 }  // namespace disttrain::daemon

@@ -1,5 +1,5 @@
-// The only source of true randomness: incarnations, journal ids and tokens, which must be unique and unguessable. All
-// other randomness is seeded by the job.
+// The only source of real random numbers. Incarnations, ids of journals and tokens come from here, because they must be
+// unique and impossible to guess. All other randomness follows from the job's seed.
 #pragma once
 
 #include <cstdint>

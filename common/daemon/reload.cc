@@ -12,7 +12,8 @@ namespace disttrain::daemon {
 
 namespace {
 
-using Values = std::vector<std::pair<std::string, std::string>>;  // "ps[1].address" and its value as TOML
+// pairs of a key, such as "ps[1].address", and its value as TOML
+using Values = std::vector<std::pair<std::string, std::string>>;
 
 void add_values(const config::TomlValue& value, const std::string& path, Values& values) {
   if (const auto* table = value.as<config::TomlValue::Table>()) {
@@ -27,7 +28,7 @@ void add_values(const config::TomlValue& value, const std::string& path, Values&
 }
 
 Values values_of(const ClusterConfig& cluster) {
-  ClusterConfig copy = cluster;  // a copy, because rows are bound to variables that reading would overwrite
+  ClusterConfig copy = cluster;  // a copy, because the rows need variables that they can write to
   config::TomlValue document;
   document.value = config::write_table(config::cluster_keys(copy));
   Values values;
@@ -41,7 +42,7 @@ std::string value_of(const Values& values, const std::string& key) {
   return found == values.end() ? "nothing" : found->second;
 }
 
-// "log.level is "debug" now, was "info"", in the order of the file.
+// Returns a line such as "log.level is "debug" now, was "info"" for each change, in the order of the file.
 std::vector<std::string> differences(const ClusterConfig& before, const ClusterConfig& after) {
   const Values was = values_of(before);
   const Values is = values_of(after);
@@ -96,18 +97,18 @@ void ReloadSignal::wait() {
 void ReloadSignal::reload() {
   const Result<ClusterConfig> file = read_file_();
   if (!file)
-    return log_.write(Level::kError, "the cluster file was read again and changes nothing: " + file.error().message,
+    return log_.write(Level::kError,
+                      "re-read the cluster file, but ignored it because of errors: " + file.error().message,
                       {.kind = kReloadRefused});
   Reload reload = compare(running_, *file);
   running_ = reload.cluster;
   log_.change(running_.log);
   take_(running_);
-  log_.write(
-      Level::kInfo,
-      "the cluster file was read again: " + (reload.taken.empty() ? "no setting that may change at run time has changed"
-                                                                  : "took: " + joined(reload.taken)),
-      {.kind = kReloaded});
-  if (!reload.waiting.empty()) log_.warn("needs a restart of this daemon: " + joined(reload.waiting));
+  log_.write(Level::kInfo,
+             "re-read the cluster file: " + (reload.taken.empty() ? "no setting changed that can change at run time"
+                                                                  : "applied these changes: " + joined(reload.taken)),
+             {.kind = kReloaded});
+  if (!reload.waiting.empty()) log_.warn("these changes need a restart of this daemon: " + joined(reload.waiting));
 }
 
 }  // namespace disttrain::daemon

@@ -1,4 +1,4 @@
-// A cluster file that changed while the daemon runs: which changes apply at once, and which need a restart.
+// Handles a change of the cluster file while the daemon runs. Some changes apply at once, and others need a restart.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -15,21 +15,21 @@
 namespace disttrain::daemon {
 
 struct Reload {
-  ClusterConfig cluster;             // what applies from now on; has its own hash
-  std::vector<std::string> taken;    // "log.level is \"debug\" now, was \"info\""
-  std::vector<std::string> waiting;  // changes that need a restart, in the same form
+  ClusterConfig cluster;             // the settings from now on, with their own hash
+  std::vector<std::string> taken;    // the applied changes, such as "log.level is \"debug\" now, was \"info\""
+  std::vector<std::string> waiting;  // the changes that need a restart, in the same form
 };
 
-// Takes log.level, log.rate and heartbeat.timeout (from which all other times are derived) from `file`, everything else
-// from `running`.
+// Takes log.level, log.rate and heartbeat.timeout from `file`, and everything else from `running`. All other time
+// limits derive from heartbeat.timeout.
 Reload compare(const ClusterConfig& running, const ClusterConfig& file);
 
-// On SIGHUP: reads the cluster file again, applies what may change, and logs what it applied and what needs a restart.
-// A file that `--check` refuses changes nothing, and its problems are logged. Belongs to the loop; all references
+// On SIGHUP, reads the cluster file again, applies the changes that may apply at once, and logs all changes. If the
+// file has errors, nothing changes, and the errors are logged. This object belongs to the loop. All references must
 // outlive it.
 class ReloadSignal {
  public:
-  // `take`: applies the daemon's own part (heartbeat timeout, hash); the log's part is applied here.
+  // This class changes the log's settings itself. `take` must apply the others (heartbeat timeout and hash).
   ReloadSignal(asio::io_context& loop, const Startup& startup, Log& log, Service& service,
                std::function<void(const ClusterConfig&)> take);
 

@@ -28,9 +28,9 @@ using std::chrono::seconds;
 constexpr std::size_t kMaxStatusBytes = 400;
 constexpr Duration kAskEvery = seconds(1);
 constexpr Duration kAskEveryUntilReady = milliseconds(50);
-// Sent again each time the daemon is asked.
+// While a daemon is busy, it asks systemd for this much more time, once a second.
 constexpr Duration kBusyExtension = seconds(15);
-constexpr Duration kLongestTry = seconds(60);  // at start-up: a resolver may not answer
+constexpr Duration kLongestTry = seconds(60);  // a try may take so long, for example if no resolver answers
 
 std::string microseconds(Duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(duration).count());
@@ -42,8 +42,8 @@ std::string one_line(const std::string& text) {
   return line;
 }
 
-// False: not sent now. Like sd_notify, but never waits when systemd's queue is full: a systemd that hangs must not
-// block a loop and with it the training.
+// Sends a report to systemd. Returns false if it wasn't sent. Unlike sd_notify(), it never waits when systemd's queue
+// is full, because a systemd that hangs must not block a loop, and with it the training.
 bool notify(const std::string& state) {
   const char* const path = std::getenv("NOTIFY_SOCKET");
   sockaddr_un address{};
@@ -61,14 +61,15 @@ bool notify(const std::string& state) {
   return sent == static_cast<ssize_t>(state.size());
 }
 
-// For warnings before there is a Log.
+// Logs a warning before there is a Log.
 void warn_early(const std::string& text) {
   const bool is_told = stderr_is_journal() &&
                        send_to_journal({{"MESSAGE", text}, {"PRIORITY", std::to_string(priority_of(Level::kWarn))}});
   if (!is_told) std::cerr << text << '\n';
 }
 
-// Loops are checked often enough that a watchdog hears of all of them at least twice in its time.
+// Returns how often to check the loops: four times per period of the watchdog. So at least two reports reach the
+// watchdog in each period, even if a loop answers a check late.
 Duration check_interval() {
   std::uint64_t watchdog = 0;
   if (sd_watchdog_enabled(0, &watchdog) <= 0) return Duration::zero();
@@ -90,9 +91,9 @@ Status try_patiently(const std::function<Status()>& what, int tries) {
   for (int tried = 1;; ++tried, pause *= 2) {
     Status done = what();
     if (done || done.error().code != ErrorCode::kUnavailable || !is_service() || tried == tries) return done;
-    if (tried == 1) warn_early(done.error().message + "; tries again, up to " + std::to_string(tries) + " times");
-    tell_status(done.error().message + "; tries again in " + format_duration(pause) + ", for the time number " +
-                std::to_string(tried + 1) + " of " + std::to_string(tries));
+    if (tried == 1) warn_early(done.error().message + "; will try up to " + std::to_string(tries) + " times");
+    tell_status(done.error().message + "; tries again in " + format_duration(pause) + " (try " +
+                std::to_string(tried + 1) + " of " + std::to_string(tries) + ")");
     notify("EXTEND_TIMEOUT_USEC=" + microseconds(pause + kLongestTry));
     std::this_thread::sleep_for(pause);
   }
@@ -117,7 +118,7 @@ void Service::ask_state() {
   std::string message;
   if (state.is_ready && !is_ready_) message += "READY=1\n";
   if (status_ != status) message += "STATUS=" + status + "\n";
-  // It would postpone the watchdog too, so it isn't sent while a thread hangs.
+  // Don't ask for more time while a thread hangs, because that would also postpone the watchdog.
   if (state.is_busy && are_well_) message += "EXTEND_TIMEOUT_USEC=" + microseconds(kBusyExtension) + "\n";
   if (!message.empty() && notify(message)) {  // otherwise sent the next time
     is_ready_ = is_ready_ || state.is_ready;
@@ -129,7 +130,8 @@ void Service::ask_state() {
   });
 }
 
-// Counted in checks, not in time: a time for which the whole process slept is no loop's fault.
+// Returns whether the loop has run since the last check. The caller counts checks instead of time. So if the whole
+// process was suspended for a while, no loop is blamed.
 bool Service::has_moved(Watched& watched) const {
   const std::uint64_t answers = watched.answers->load();
   const std::uint64_t turns = watched.loop.turns ? watched.loop.turns() : 0;
@@ -149,8 +151,8 @@ void Service::check_loops() {
     const Duration patience = std::max(watched.loop.patience, 2 * check_every_);
     const bool is_hung = watched.still * check_every_ >= patience;
     if (is_hung && !watched.is_hung)
-      log_.error("the thread " + watched.loop.name + " hasn't turned for " +
-                 format_duration(watched.still * check_every_) + ": no more reports to systemd's watchdog");
+      log_.error("the loop of thread " + watched.loop.name + " hasn't run for " +
+                 format_duration(watched.still * check_every_) + ": systemd's watchdog gets no more reports");
     watched.is_hung = is_hung;
     are_well_ = are_well_ && !is_hung;
   }
@@ -166,7 +168,7 @@ void Service::reloading() {
 }
 
 void Service::reloaded() {
-  if (!is_ready_) return;  // the next READY=1 ends the reload
+  if (!is_ready_) return;  // the first READY=1 will also end the reload
   is_ready_ = notify("READY=1\nSTATUS=" + status_);
 }
 

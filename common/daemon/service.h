@@ -1,8 +1,8 @@
-// A daemon's reports to systemd (sd_notify(3)): ready, its status, all loops alive, reloading, ending. Without systemd
-// (no NOTIFY_SOCKET) it does nothing.
+// A daemon's reports to systemd (sd_notify(3)): it is ready, its status, all its loops run, it reloads, it stops.
+// Without systemd (no NOTIFY_SOCKET) the class does nothing.
 //
-// Belongs to the main loop, which never waits for systemd: a report that doesn't fit the queue is sent later. Bounded:
-// the daemon's status is read once a second and sent only if it changed.
+// Belongs to the main loop, which never waits for systemd. If a report doesn't fit into systemd's queue, it is sent
+// later. The daemon's status is read once a second and sent only if it changed, so the number of reports is bounded.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -23,40 +23,42 @@ namespace disttrain::daemon {
 
 // The daemon's present state.
 struct ServiceState {
-  std::string status;     // one line, for `systemctl status`
-  bool is_ready = false;  // joined, or waits for a chief that isn't there yet; the chief: listens
-  bool is_busy = false;   // restores, saves or leaves, which takes longer than systemd would wait
+  std::string status;  // one line, for `systemctl status`
+  bool is_ready =
+      false;  // the daemon has joined, or waits for a chief that isn't up; the chief is ready once it listens
+  bool is_busy = false;  // the daemon restores, saves or leaves, which may take longer than systemd waits
 };
 
-// A thread's loop that must turn for the process to be healthy. The main loop is always watched.
+// A thread whose loop must keep running, or the process counts as hung. The main loop is always watched too.
 struct WatchedLoop {
   std::string name;  // the thread's name
   // Runs a task on that loop.
   std::function<void(std::function<void()>)> post;
-  // Must also grow during one long task; may be empty. Any thread.
+  // Returns a counter that grows with each turn of the loop, and also during one long task. May be empty. Any thread
+  // may call it.
   std::function<std::uint64_t()> turns;
-  // How long the loop may stand still; zero: half of systemd's watchdog time.
+  // how long the loop may stand still; zero means half of systemd's watchdog time
   Duration patience{};
 };
 
 class Service {
  public:
-  // `state` is called on the loop, from its next turn on. All references outlive the service.
+  // The loop calls `state` from its next turn on. All references must outlive the service.
   Service(asio::io_context& loop, Log& log, std::vector<WatchedLoop> loops, std::function<ServiceState()> state);
 
-  // Reports that a new configuration is being read. Call reloaded() when that is over, with any result.
+  // Reports that the daemon reads a new configuration. Call reloaded() afterwards, whether that succeeded or not.
   void reloading();
   void reloaded();
-  // The process ends soon; `state` says what it still waits for.
+  // Reports that the process will end soon. `state` then says what it still waits for.
   void stopping();
 
  private:
   struct Watched {
     WatchedLoop loop;
-    std::shared_ptr<std::atomic<std::uint64_t>> answers;  // shared with tasks that the loop still has to run
+    std::shared_ptr<std::atomic<std::uint64_t>> answers;  // shared with tasks that wait in the loop
     std::uint64_t asked = 0;
     std::uint64_t turns = 0;
-    std::int64_t still = 0;  // consecutive checks in which the loop hadn't moved
+    std::int64_t still = 0;  // number of checks in a row in which the loop hadn't run
     bool is_hung = false;
   };
 
@@ -75,18 +77,20 @@ class Service {
   asio::steady_timer watchdog_timer_;
 };
 
-// Whether systemd started this process, or a program that listens as systemd does.
+// Whether systemd started this process, or another program that receives such reports.
 bool is_service();
 
-// Sets the status that `systemctl status` shows, before there is a Service and at its end. Only the first line is used,
-// and at most a few hundred bytes.
+// Sets the status that `systemctl status` shows. For use before there is a Service and after its end. Uses only the
+// first line of `text`, and at most a few hundred bytes of it.
 void tell_status(const std::string& text);
 
-// As a service, retries an attempt that fails with kUnavailable (a port that another process has), with pauses that
-// double from 0.2 s and a status that says so: systemd itself would restart the daemon at once and soon give up.
-// Otherwise tries once. Blocks, so only for start-up.
+// Calls `what`. If the process is a service, retries while `what` fails with kUnavailable (for example, because another
+// process has the port), up to `tries` calls in all. The pauses double from 0.2 s, and the status says that the daemon
+// retries. Without these retries systemd would restart the daemon at once, and soon give up. If the process isn't a
+// service, it tries only once. Blocks, so use it only at start-up.
 Status try_patiently(const std::function<Status()>& what, int tries = 5);
-// 50 s of pauses: longer than the period of the units' start limit, so that systemd restarts the daemon for ever.
+// The pauses of this many tries add up to 50 s. That is longer than the period of the units' start limit, so systemd
+// never gives up restarting the daemon.
 inline constexpr int kTriesWithoutEnd = 9;
 
 }  // namespace disttrain::daemon

@@ -18,7 +18,7 @@ void StopSignals::wait() {
   signals_.async_wait([this](const asio::error_code& error, int signal) {
     if (error) return;  // this object is destroyed
     wait();
-    on_signal_(signal);  // last, because it may destroy this object's owner
+    on_signal_(signal);  // call it last, because it may destroy this object
   });
 }
 

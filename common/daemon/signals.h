@@ -1,4 +1,4 @@
-// Signals as events of a loop: none of our code runs in a signal handler.
+// Turns signals into events of a loop. So none of this program's code runs in a signal handler, except for crashes.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -7,12 +7,12 @@
 
 namespace disttrain::daemon {
 
-// Makes a write to a closed socket or past the file size limit an error of that write, not the end of the process. Call
-// at the start of main.
+// After this call, a write to a closed socket, or beyond the limit on a file's size, fails with an error instead of
+// killing the process. Call it at the start of main.
 void ignore_write_signals();
 
-// Reports each TERM and INT: the first asks for an end in good order, the second for an end at once. Belongs to the
-// loop.
+// Calls `on_signal` for each SIGTERM and SIGINT. The first signal asks for an orderly end, and the second for an
+// immediate end. Belongs to the loop.
 class StopSignals {
  public:
   StopSignals(asio::io_context& loop, std::function<void(int signal)> on_signal);

@@ -1,10 +1,11 @@
-// Stdin, stdout and stderr for a process that was started without them.
+// For a process that was started without stdin, stdout or stderr.
 #pragma once
 
 namespace disttrain::daemon {
 
-// Opens the numbers 0 to 2 if they are closed: otherwise the next opened file gets one of them, and output for stderr
-// is written into it. Reading and writing them fails as if they were closed. Call first in main.
+// Opens each of the descriptors 0 to 2 that is closed. Otherwise the next file that the process opens would get that
+// descriptor, and messages for stderr would be written into the file. Reading or writing the new descriptors fails, as
+// on closed ones. Call this first in main.
 void open_standard_streams();
 
 }  // namespace disttrain::daemon

@@ -45,23 +45,23 @@ std::optional<DaemonOptions> parse(Role role, int argc, char** argv, int& exit_c
   return options;
 }
 
-// Adds this worker to its own process's view of a cluster file that doesn't name it.
+// Adds this worker to the process's own copy of the cluster file, which doesn't name it.
 Status add_unlisted(ClusterConfig& cluster, const DaemonOptions& options) {
   if (options.address.empty()) return {};
   const std::string what = "--address " + options.address + ": ";
   if (!config::is_address(options.address))
-    return fail(ErrorCode::kUsage, what + "expected HOST:PORT, the port from 1 to 65535");
+    return fail(ErrorCode::kUsage, what + "expected HOST:PORT with a port from 1 to 65535");
   if (!cluster.allow_unlisted_workers)
-    return fail(ErrorCode::kConfig,
-                what + options.cluster_file +
-                    " doesn't allow it: set cluster.allow_unlisted_workers, or name the worker there");
+    return fail(ErrorCode::kConfig, what + options.cluster_file +
+                                        " doesn't allow workers that it doesn't name: set "
+                                        "cluster.allow_unlisted_workers, or add a [[worker]] section");
   if (!options.index || *options.index < cluster.workers.size())
-    return fail(ErrorCode::kUsage, what + "expected an --index that the file doesn't name, from " +
-                                       std::to_string(cluster.workers.size()) + " on");
+    return fail(ErrorCode::kUsage, what + "a worker that isn't in the cluster file needs an --index of " +
+                                       std::to_string(cluster.workers.size()) + " or more");
   constexpr std::uint32_t kMostWorkers = 4096;
   if (*options.index >= kMostWorkers)
-    return fail(ErrorCode::kUsage,
-                "--index " + std::to_string(*options.index) + ": expected less than " + std::to_string(kMostWorkers));
+    return fail(ErrorCode::kUsage, "--index " + std::to_string(*options.index) + ": expected a number below " +
+                                       std::to_string(kMostWorkers));
   cluster.unlisted = *options.index + 1 - cluster.workers.size();
   cluster.workers.resize(*options.index + 1);
   cluster.workers.back().address = options.address;
@@ -90,13 +90,13 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
   std::signal(SIGHUP, SIG_IGN);  // ignored until a ReloadSignal handles it
   const auto options = parse(role, argc, argv, exit_code);
   if (!options) return std::nullopt;
-  // These runs must not report to systemd for the daemon that runs.
+  // Such a run must not report to systemd, because systemd would take the report for that of the running daemon.
   if (options->is_check || options->is_salvage) unsetenv("NOTIFY_SOCKET");
   if (Status limits = raise_limits(kMostDescriptors); !limits) {
     exit_code = report(program_of(role), limits.error());
     return std::nullopt;
   }
-  // A host may be up before its name server.
+  // Retries, because a host may be up before its name server.
   Result<Startup> startup = fail(ErrorCode::kSoftware, "");
   (void)try_patiently(
       [&]() -> Status {
@@ -104,7 +104,7 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
         return startup ? Status() : tl::unexpected(startup.error());
       },
       kTriesWithoutEnd);
-  if (!startup && options->is_check) {  // a check isn't the end of a daemon
+  if (!startup && options->is_check) {  // report() would log that a daemon has ended
     std::cerr << program_of(role) << ": " << startup.error().message << '\n';
     exit_code = static_cast<int>(startup.error().code);
     return std::nullopt;
@@ -120,7 +120,8 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
     return std::nullopt;
   }
   if (auto inherited = inherited_listener()) startup->listen_address = *inherited;
-  // Without asking the resolver again, which could block the loop: this task's identity doesn't change.
+  // Read the file later with this task's index. Finding the task by its address could block the loop, because it asks
+  // the resolver.
   DaemonOptions known = *options;
   if (role != Role::kChief) known.index = startup->task.index;
   startup->read_file = [role, options = std::move(known)]() -> Result<ClusterConfig> {

@@ -1,4 +1,4 @@
-// The start of every daemon: options, the cluster file, the task's place in it.
+// The start of every daemon: it reads the options and the cluster file and finds its task in the file.
 #pragma once
 
 #include <functional>
@@ -19,28 +19,29 @@ struct Startup {
   ClusterConfig cluster;
   TaskId task;
   Incarnation incarnation;
-  std::string address;            // its address for others, as in the cluster file
-  std::string listen_address;     // the address to listen on: the same, or an inherited socket ("fd:3")
-  std::string metrics_address{};  // where it serves its metrics, for others; "" = not served; main fills it in
+  std::string address;            // the task's address in the cluster file, for other tasks
+  std::string listen_address;     // address to listen on: the same, or an inherited socket ("fd:3")
+  std::string metrics_address{};  // address of the daemon's metrics, for other hosts; "" = none; main sets it
   bool is_salvage = false;        // chief only: --salvage
-  // Reads the cluster file as it is now, or returns what --check says of it.
+  // Reads the cluster file again. Returns the same errors as --check.
   std::function<Result<ClusterConfig>()> read_file = {};
 };
 
-// `--cluster FILE` (else $DISTTRAIN_CLUSTER, else /etc/disttrain/cluster.toml), `--index N` (not for the chief),
-// `--check`, `--version`, `--help`. Ignores SIGPIPE. None: end the process with `exit_code`; all messages have been
-// written.
+// Handles the options `--cluster FILE` (default: $DISTTRAIN_CLUSTER, else /etc/disttrain/cluster.toml), `--index N`
+// (not for the chief), `--check`, `--version` and `--help`. Ignores SIGPIPE. If it returns none, all messages have been
+// written, and the process should end with `exit_code`.
 std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_code);
 
-// A daemon's first log line, once it listens at `address`: its version, task, address and settings. The hash of the
-// configuration is that of its metric config_info. `metrics_address`: "" = not served.
+// Returns a daemon's first log line, for when it listens at `address`: its version, task, address and settings. The
+// line has the same hash of the configuration as the metric config_info. An empty `metrics_address` means that no
+// metrics are served.
 std::string banner(const ClusterConfig& cluster, TaskId task, const std::string& address, const std::string& transport,
                    const std::string& metrics_address);
 
-// Writes "psd: message" to stderr (or an entry, if stderr is the journal) and to systemd as the status. Returns the
-// exit code for the error.
+// Writes "psd: message" to stderr, or an entry to the journal if stderr is the journal. Also makes the message the
+// status at systemd. Returns the exit code for the error.
 int report(const char* program, const Error& error);
-// The same once there is a log, as its last line.
+// Does the same with a log: the message becomes the log's last line.
 int report(Log& log, const Error& error);
 
 }  // namespace disttrain::daemon

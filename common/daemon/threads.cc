@@ -21,12 +21,13 @@ Status pin_thread(const std::vector<std::uint32_t>& cores) {
   CPU_ZERO(&wanted);
   for (std::uint32_t core : cores) {
     if (core >= CPU_SETSIZE || !CPU_ISSET(core, &given))
-      return fail(ErrorCode::kConfig, "cores names core " + std::to_string(core) +
+      return fail(ErrorCode::kConfig, "the cluster file's `cores` has core " + std::to_string(core) +
                                           ", which this host doesn't have or doesn't give to this process");
     CPU_SET(core, &wanted);
   }
   if (const int error = pthread_setaffinity_np(pthread_self(), sizeof(wanted), &wanted); error != 0)
-    return fail(ErrorCode::kConfig, std::string("can't pin to the cores of the cluster file: ") + std::strerror(error));
+    return fail(ErrorCode::kConfig,
+                std::string("can't pin a thread to the cores in the cluster file: ") + std::strerror(error));
   return {};
 }
 

@@ -1,4 +1,4 @@
-// Names of threads, and the cores they run on.
+// Names threads, and pins them to cores.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace disttrain::daemon {
 
-// Names the calling thread, as top and gdb show it; cut to 15 bytes.
+// Sets the calling thread's name, which top and gdb show. Cuts it to 15 bytes.
 void name_thread(const std::string& name);
 
-// The calling thread and the threads that it starts later run only on these cores; empty: no change. kConfig if a core
-// doesn't exist or isn't given to this process.
+// Lets the calling thread, and the threads that it will start, run only on these cores. Does nothing if `cores` is
+// empty. Fails with kConfig if a core doesn't exist or this process may not use it.
 Status pin_thread(const std::vector<std::uint32_t>& cores);
 
-// Cores that this process may run on, at least 1.
+// The number of cores that this process may run on; at least 1.
 std::uint32_t cores_given();
 
 }  // namespace disttrain::daemon

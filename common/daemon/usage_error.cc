@@ -10,7 +10,7 @@ namespace disttrain::daemon {
 
 namespace {
 
-// A verb that ends something is suggested only for a word that is nearly the same.
+// Suggests a verb that ends something (stop, kill) only if at most one letter is wrong.
 bool may_be_meant(const std::string& word, const std::string& known) {
   const bool ends_something = known == "stop" || known == "kill";
   constexpr std::size_t kLongest = 8;  // longer words mean something else
@@ -23,7 +23,7 @@ std::string expected_one_of(const std::vector<std::string>& known) {
   return "expected one of " + list;
 }
 
-// "there is no verb 'stauts'; did you mean 'status'?"
+// Returns a message such as "there is no verb 'stauts'; did you mean 'status'?".
 std::string no_such(const std::string& what, const std::string& word, const std::vector<std::string>& known) {
   std::vector<std::string> likely;
   for (const std::string& one : known)
@@ -51,7 +51,7 @@ std::vector<std::string> verbs_of(const CLI::App& app) {
 
 }  // namespace
 
-// An unknown word is reported first: the library would report what is missing without it.
+// Reports an unknown word first. The library would instead report an option that is missing because of the wrong word.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* innermost = &app;
   std::string path = app.get_name();
@@ -61,7 +61,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   }
   const bool wants_verb = innermost->get_require_subcommand_min() != 0;
   std::vector<std::string> words = app.remaining(true);
-  std::erase(words, "--");  // the words after it are no options
+  std::erase(words, "--");  // the words after "--" aren't options
   if (words.empty() && wants_verb && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
     return path + ": there is no verb; " + expected_one_of(verbs_of(*innermost));
   if (words.empty()) return path + ": " + error.what();

@@ -1,4 +1,5 @@
-// Errors of a command line. A message names the program and its verb, what was found and what was expected.
+// Error messages for a wrong command line. A message names the program and its verb, the word that was found, and the
+// words that were expected.
 #pragma once
 
 #include <string>
@@ -10,11 +11,11 @@ class ParseError;
 
 namespace disttrain::daemon {
 
-// One line for an error of `app` (not for help or version).
+// Returns a message of one line for an error of `app`. Don't call it for help or version.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 
-// Refuses empty values of all options of `app` and its verbs: an empty value comes from an unset variable of a script,
-// and would mean "any". Call it after all options are added.
+// Makes all options of `app` and its verbs refuse empty values. An empty value usually comes from an unset variable of
+// a script, and would be taken to mean "any". Call this after all options are added.
 void refuse_empty_values(CLI::App& app);
 
 }  // namespace disttrain::daemon

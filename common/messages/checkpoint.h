@@ -1,9 +1,10 @@
-// Checkpoints between the chief and the tasks. One attempt at a time; its number grows within a generation.
+// Messages between the chief and the tasks about checkpoints. There is one attempt at a time. Attempts are numbered
+// within a generation.
 //
-//   chief -> every ps        PrepareCheckpoint   -> CheckpointPrepared | CheckpointFailed   (room on the disk)
-//   chief -> pacer's ps      TakeCut             sync: the pacer cuts and tells the other shards where
-//   chief -> every worker    MarkChannels        async, ssp: a mark on every channel, between two pushes
-//   ps -> chief              ShardWritten        of each shard, once its file is synced | CheckpointFailed
+//   chief -> every ps        PrepareCheckpoint   -> CheckpointPrepared | CheckpointFailed   (reserves disk space)
+//   chief -> pacer's ps      TakeCut             sync: the pacer cuts, and tells the others at which step
+//   chief -> every worker    MarkChannels        async, ssp: a worker then sends marks between two pushes
+//   ps -> chief              ShardWritten        for each shard, when its file is synced; or CheckpointFailed
 //   chief -> every ps        AbandonCheckpoint   ends this attempt and all before it, and releases marked workers. A
 //                                                new chief abandons the attempts of its predecessor
 //
@@ -26,14 +27,14 @@ namespace disttrain {
 struct FileEntry {
   std::string name;
   std::uint64_t bytes = 0;
-  std::uint64_t data_begin = 0;       // of the parameters; the header is before them
-  std::uint64_t checksum = 0;         // XXH3 of the chunks' checksums, as little-endian 64-bit numbers
+  std::uint64_t data_begin = 0;       // offset of the parameters; the header is before them
+  std::uint64_t checksum = 0;         // XXH3 of the chunks' checksums, taken as little-endian 64-bit numbers
   std::vector<std::uint64_t> chunks;  // XXH3 of each chunk
 
   bool operator==(const FileEntry&) const = default;
 };
 
-// The last whole push of a worker that a shard has applied.
+// The last complete push of a worker that the shard had applied at its cut.
 struct WorkerEntry {
   Member worker;
   Sequence last;
@@ -42,7 +43,7 @@ struct WorkerEntry {
   bool operator==(const WorkerEntry&) const = default;
 };
 
-// What a shard had applied at its cut.
+// The updates that a shard had applied at its cut.
 struct ShardEntry {
   Step version;
   std::uint64_t elements = 0;
@@ -55,8 +56,9 @@ struct PrepareCheckpoint {
   JobId job;
   Generation generation;
   std::uint64_t attempt = 0;
-  std::string folder;  // the attempt's own
-  bool holds = false;  // nothing is applied after the cut, until the attempt is abandoned: a rollback loses no step
+  std::string folder;  // the folder of this attempt
+  // the shards apply nothing after the cut until the attempt is abandoned, so that a later rollback loses no step
+  bool holds = false;
 };
 
 struct CheckpointPrepared {
@@ -69,7 +71,7 @@ struct TakeCut {
   JobId job;
   Generation generation;
   std::uint64_t attempt = 0;
-  Step at;  // at this step, or at once if the pacer has passed it
+  Step at;  // the step to cut at; if the pacer is past it, the pacer cuts at once
 };
 
 struct MarkChannels {
@@ -92,9 +94,9 @@ struct ShardWritten {
   ShardEntry entry;
   FileEntry file;
   std::optional<PacerReport> pacer;  // shard 0
-  Duration cut{};                    // longest time that the copy blocked the shard's loop
-  Duration parked{};                 // from the first mark to the cut; async, ssp
-  Duration writing{};                // from the cut until the file is synced
+  Duration cut{};                    // the longest time for which the copy blocked the shard's loop
+  Duration parked{};                 // async, ssp: time from the first mark to the cut
+  Duration writing{};                // time from the cut until the file is synced
 };
 
 struct CheckpointFailed {

@@ -1,4 +1,5 @@
-// Messages between the command line and the chief. A request gets its answer or Refused.
+// Messages between the command line and the chief. The chief answers a request with the matching answer, or
+// with Refused.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +11,27 @@
 namespace disttrain {
 
 struct SubmitJob {
-  std::string job_toml;               // whole, with absolute paths; --set already applied
-  std::uint64_t warmup_steps = 0;     // bench: steps not to measure
-  bool goes_on = false;               // `up`: if the same job hasn't ended, continue that job
-  std::uint32_t awaited_workers = 0;  // `up`: the job begins once this many are there, since `up` starts them
+  std::string job_toml;               // the whole job file with absolute paths and with every --set applied
+  std::uint64_t warmup_steps = 0;     // `bench`: the first steps, which aren't measured
+  bool goes_on = false;               // `up`: if the same job is still queued or running, continue that job
+  std::uint32_t awaited_workers = 0;  // `up` starts this many workers: the job waits for them before it begins
 };
 
 struct JobSubmitted {
   JobId job;
-  std::uint32_t ahead = 0;  // jobs that run or wait before it
-  bool was_there = false;   // the job was there already and goes on
+  std::uint32_t ahead = 0;  // number of jobs that run or wait before this one
+  bool was_there = false;   // the job already existed and continues
 };
 
-// `job`: number or name; "" = the running job, else the last one.
+// `job` is a job's number or name. "" means the running job or, if none runs, the last one.
 struct StatusRequest {
   std::string job;
   bool all = false;
-  // The answer comes when the job has ended, at the latest after this time; zero: at once.
+  // The chief answers when the job has ended, but at the latest after this time. Zero means at once.
   Duration wait_for_end{};
 };
 
-// JSON as `disttrain status --json` prints it: docs/json.md.
+// JSON as `disttrain status --json` prints it; see docs/json.md.
 struct StatusAnswer {
   std::string json;
 };
@@ -42,7 +43,7 @@ struct StopRequest {
 
 struct RequestDone {};
 
-// Answered by LogLines; with `follow`, by more of them as lines are written.
+// The chief answers with LogLines. With `follow`, it sends further LogLines as lines are written.
 struct LogsRequest {
   std::string job;
   std::vector<TaskId> tasks;  // empty = all
@@ -51,7 +52,7 @@ struct LogsRequest {
   bool follow = false;
 };
 
-// Take a checkpoint now. Answered when it is committed.
+// Asks for a checkpoint now. The chief answers when the checkpoint is committed.
 struct SaveRequest {
   std::string job;
 };
@@ -61,15 +62,16 @@ struct CheckpointSaved {
   Step step;
 };
 
-// Answered by EventsAnswer; with `follow`, by more of them as events happen.
+// The chief answers with EventsAnswer. With `follow`, it sends further ones as events happen.
 struct EventsRequest {
-  std::string job;  // "" = the running job, else the last one; `all`: events of every job and of no job
+  // "" = the running job or, if none runs, the last one. `all` means the events of every job and of no job
+  std::string job;
   bool all = false;
   bool follow = false;
-  std::uint32_t most = 0;  // the newest events that the chief remembers, at most this many; 0 = all
+  std::uint32_t most = 0;  // at most this many of the newest events; 0 = all that the chief remembers
 };
 
-// A JSON list as `disttrain events --json` prints it: docs/json.md.
+// A JSON list as `disttrain events --json` prints it; see docs/json.md.
 struct EventsAnswer {
   std::string json;
 };

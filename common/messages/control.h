@@ -1,4 +1,5 @@
-// Between the chief and the tasks, over the control connection that each task opens. Order of a job's life:
+// Messages between the chief and the tasks. Each task opens a control connection to the chief for them. Their order in
+// a job's life is:
 //
 //   chief -> one worker   DescribeJob          -> JobDescribed | TaskFailed
 //   chief -> every ps     CreateShards         -> ShardsCreated | TaskFailed
@@ -6,13 +7,14 @@
 //   chief -> pacer's ps   SetRoster            -> RosterApplied
 //   chief -> every worker StartJob
 //   worker -> chief       LeaseRequest         -> LeaseGrant ... with last = true on the last of the job
-//   worker -> chief       WorkerFinished       (each, at a push boundary: end of data or steps, or StopJob)
+//   worker -> chief       WorkerFinished       (after its last push, or after StopJob)
 //   chief -> one worker   Evaluate             -> Evaluated
 //   chief -> every worker PauseJob             (while a ps is away, or workers are too few)
 //   chief -> all          CloseJob             -> JobClosed
-//   any task -> chief     LeaveRequest         -> LeaveGranted (it was told to end)
+//   any task -> chief     LeaveRequest         -> LeaveGranted (the task was told to end)
 //
-// Every message names the job and its generation; another generation than the receiver's is ignored and counted (I3).
+// Every message about a job names the job and its generation. A receiver ignores and counts messages of a generation
+// that isn't its own (I3).
 #pragma once
 
 #include <cstdint>
@@ -36,18 +38,19 @@ struct Roster {
   bool operator==(const Roster&) const = default;
 };
 
-// Who owns a shard and where it is reached.
+// The process that owns a shard, and its address.
 struct Owner {
   Member ps;
   std::string address;
   bool operator==(const Owner&) const = default;
 };
 
-// `config`, here and below: the job's settings as the chief read and resolved them; no other task reads job.toml.
+// `config`, in this message and the others, has the job's settings with all defaults filled in by the chief. Only the
+// chief reads job.toml.
 //
-// A worker reads the data's shape and builds the model once, to tell what the job needs. Any problem of the data or of
-// the model with the data is found here and comes back as TaskFailed. Then it dials each ps of `reach`: only a worker
-// that reaches all of them may take part.
+// The chief sends this message to learn what the job needs. The worker reads the shape of the data and builds the model
+// once. If the data is unusable or doesn't fit the model, the worker answers with TaskFailed. The worker also connects
+// to each ps in `reach`. A worker may join the job only if it reaches all of them.
 struct DescribeJob {
   JobId job;
   SharedJobConfig config = std::make_shared<const JobConfig>();
@@ -57,9 +60,9 @@ struct DescribeJob {
 struct JobDescribed {
   JobId job;
   ModelSpec model;
-  std::uint64_t train_records = 0;       // after data.records
+  std::uint64_t train_records = 0;       // number of records for training, after data.records is applied
   std::uint64_t evaluation_records = 0;  // 0 without [evaluate]
-  std::vector<Member> unreachable{};     // of DescribeJob::reach
+  std::vector<Member> unreachable{};     // the owners in DescribeJob::reach that the worker can't reach
 
   bool operator==(const JobDescribed&) const = default;
 };
@@ -67,18 +70,19 @@ struct JobDescribed {
 struct CreateShards {
   JobId job;
   Generation generation;
-  std::uint64_t token = 0;  // channels and shard peers show it
+  std::uint64_t token = 0;  // a secret of the job: workers and other shards must show it when they connect to a shard
   SharedJobConfig config = std::make_shared<const JobConfig>();
   Layout layout;
-  std::vector<Owner> owners;          // of each shard in turn; the receiver makes those whose ps is itself
-  Roster roster;                      // expected workers: memory is made for them
-  std::uint64_t warmup_steps = 0;     // PacerReport::training is counted from this global step on
-  std::uint64_t train_records = 0;    // length of an epoch, for the ledger
-  std::uint32_t places = 0;           // workers that memory is made for, at least the roster's
-  std::string checkpoint_folder;      // the job's; "": it takes none
-  std::uint64_t checkpoint_mark = 0;  // the number that is in that folder, if it is the one that the chief sees
-  std::string restore_path;           // a checkpoint; "": initial values
-  std::string init_path;              // then: where their parameters are read; "": they are drawn
+  std::vector<Owner> owners;        // the owner of each shard, in order; the receiver makes the shards that it owns
+  Roster roster;                    // the workers that are expected
+  std::uint64_t warmup_steps = 0;   // PacerReport::training begins after this global step
+  std::uint64_t train_records = 0;  // number of records in an epoch
+  std::uint32_t places = 0;  // number of workers for which the shards allocate memory; at least the size of `roster`
+  std::string checkpoint_folder;  // the job's folder of checkpoints; "" = the job takes no checkpoints
+  // the number that the chief wrote into that folder; a ps that doesn't find it there sees another folder
+  std::uint64_t checkpoint_mark = 0;
+  std::string restore_path;  // path of the checkpoint to restore; "" = see init_path
+  std::string init_path;     // path of the initial parameters, if no checkpoint is restored; "" = draw them at random
 };
 
 struct ShardsCreated {
@@ -95,8 +99,8 @@ struct OpenJob {
   std::vector<Owner> owners;
   Roster roster;
   std::uint64_t train_records = 0;
-  bool evaluates = false;  // this worker does the evaluations of mid-run
-  Step clock;              // steps of its own that the worker has done before, in an earlier generation
+  bool evaluates = false;  // this worker does the evaluations during the training
+  Step clock;              // the number of steps of its own that the worker counts as done when it begins
 };
 
 struct JobOpened {
@@ -109,7 +113,7 @@ struct StartJob {
   Generation generation;
 };
 
-// Workers stop at their next step, or go on. A pause isn't a stall.
+// Tells workers to pause at their next step, or to go on. While the job is paused, the chief reports no stall.
 struct PauseJob {
   JobId job;
   Generation generation;
@@ -117,15 +121,16 @@ struct PauseJob {
   std::string reason;
 };
 
-// Workers join or leave. The pacer passes it on to all shards in the stream of its commits, so that all change at the
-// same step, and tells the chief at which.
+// Workers have joined or left. The pacer tells all shards. In sync it does so in its stream of commits, so that all
+// shards change the roster at the same step. Then it tells the chief that step.
 struct SetRoster {
   JobId job;
   Generation generation;
   Roster roster;
 };
 
-// No frame of this incarnation changes state after the answer. Sent to every ps; each shard answers.
+// The chief sends this message to every ps, and each shard answers. After a shard has answered, no frame of this
+// incarnation changes the shard's state.
 struct FenceWorker {
   JobId job;
   Generation generation;
@@ -137,64 +142,68 @@ struct WorkerFenced {
   Generation generation;
   ShardId shard;
   Member worker;
-  Sequence last_sequence;  // last frame applied or staged
-  Step last_clock;         // worker's step of the last whole push taken, 0 = none
+  Sequence last_sequence;  // the last frame of the worker that the shard has applied or staged
+  Step last_clock;         // the worker's step of its last complete push; 0 = none
 };
 
-// A worker asks before it runs dry. At most one request is outstanding.
+// A worker asks for the next lease before it has used up its leases. It has at most one request without an answer.
 struct LeaseRequest {
   JobId job;
   Generation generation;
-  double records_per_second = 0.0;  // measured, 0 = unknown
+  double records_per_second = 0.0;  // measured by the worker; 0 = unknown
 };
 
-// Records lent to one worker (async, ssp), or the same block of steps lent to a whole roster (sync).
+// Records that the chief lends to workers.
 //
-// async, ssp: `positions` are the worker's own, taken in order, `batch_size` at a time; a batch doesn't cross leases.
-// sync: item i of the concatenated `positions`; in step first_step + n, rank r takes the items
-// [(n * ranks + r) * batch_size, + batch_size), fewer or none at the end (a push of 0 examples).
+// async, ssp: a lease is for one worker. The worker takes `positions` in order, `batch_size` at a time. A batch has
+// positions of one lease only.
+//
+// sync: a lease is a block of steps for all workers of a roster. All of them get the same `positions`. In step
+// first_step + n, the worker with rank r takes `batch_size` of these positions, from index (n * ranks + r) * batch_size
+// on. Near the end fewer may be left, or none; then the worker pushes 0 examples.
 struct Lease {
   LeaseId id;
   std::uint32_t epoch = 0;
   std::vector<Interval> positions;
   Step first_step;          // sync
   std::uint64_t steps = 0;  // sync
-  std::uint32_t ranks = 0;  // sync: members of the roster it is for
-  RosterVersion roster;     // sync: void under any other roster
-  Rank rank;                // sync: the receiver's place in that roster
+  std::uint32_t ranks = 0;  // sync: number of workers in the roster
+  RosterVersion roster;     // sync: the roster that the lease is for; under any other roster the lease is void
+  Rank rank;                // sync: the receiver's rank in that roster
   bool operator==(const Lease&) const = default;
 };
 
 struct LeaseGrant {
   JobId job;
   Generation generation;
-  std::optional<Lease> lease;  // none: with last, there is nothing left for this worker
-  bool last = false;           // nothing follows: when its leases are used up, the worker is finished
-  RosterVersion roster{};      // sync: `last` is said for this one
+  std::optional<Lease> lease;  // none: the message only says that `last` is true
+  bool last = false;           // no further lease follows; a worker that has used up its leases is finished
+  RosterVersion roster{};      // sync: the roster for which `last` is true; a newer roster may get more leases
 };
 
-// sharding = "none" needs no lease: worker with rank r goes through the whole set `epochs` times in its own order.
+// With data.sharding = "none" there are no leases. Each worker goes through all records `epochs` times, in an order of
+// its own that depends on its rank.
 
-// The worker has no more to do and all its pushes are answered.
+// The worker has nothing left to do, and the shards have answered all its pushes.
 struct WorkerFinished {
   JobId job;
   Generation generation;
   std::uint64_t steps = 0;
 };
 
-// Workers stop at the next push boundary and say WorkerFinished.
+// Tells the workers to stop after their current push, and to answer with WorkerFinished.
 struct StopJob {
   JobId job;
   Generation generation;
 };
 
-// The worker now does the evaluations of mid-run (its predecessor was lost).
+// From now on this worker does the evaluations during the training, because the worker that did them was lost.
 struct SetEvaluator {
   JobId job;
   Generation generation;
 };
 
-// The final evaluation: a plain pull, then the whole test set.
+// Asks for the final evaluation: the worker pulls the parameters once and evaluates them on all evaluation records.
 struct Evaluate {
   JobId job;
   Generation generation;
@@ -203,127 +212,133 @@ struct Evaluate {
 struct Evaluated {
   JobId job;
   Generation generation;
-  Step step;  // the pacer's version of the parameters
+  Step step;  // the version of the pacer's parameters that were evaluated
   bool final = false;
   double loss = 0.0;
-  std::optional<double> accuracy;  // none where labels are values
+  std::optional<double> accuracy;  // none if the labels are values instead of classes
   std::uint64_t examples = 0;
   Duration took{};
-  bool stalled_training = false;      // sync: all waited for it; left out of `seconds`
-  std::uint64_t parameters_hash = 0;  // XXH3 of the parameters, variable by variable in the model's order
+  // sync: all workers waited for this evaluation, so `seconds` in the job's status doesn't count its time
+  bool stalled_training = false;
+  std::uint64_t parameters_hash = 0;  // XXH3 of the parameters, variable after variable in the model's order
 };
 
-// Everything of the job is released. A task that doesn't know the job answers all the same.
+// Tells a task to release everything of the job. A task that doesn't know the job answers too.
 struct CloseJob {
   JobId job;
   Generation generation;
   std::string reason;
-  bool removed = false;  // the job goes on without this worker: it may come back as another incarnation
+  bool removed = false;  // the job continues without this worker; the worker may come back as another incarnation
 };
 
 struct JobClosed {
   JobId job;
 };
 
-// The job can't go on at this task; the task itself is well.
+// This task can't go on with the job, but the task itself is healthy.
 struct TaskFailed {
   JobId job;
-  Generation generation;  // 0: it couldn't do what DescribeJob asks for
+  Generation generation;  // 0: the task failed at DescribeJob
   ErrorCode code = ErrorCode::kFailed;
   std::string reason;
 };
 
-// "I can't reach it": makes the chief probe at once. Repeated while the link is away: from Timeouts::unreachable on the
-// chief decides which of the two goes on without the other.
+// A task says that it can't reach another task, the accused. The chief then probes the accused at once. The sender
+// repeats the message while the link is broken. When the link has been broken for Timeouts::unreachable, the chief
+// decides which of the two tasks the job goes on without.
 struct Accusation {
   JobId job;
   Generation generation;
   TaskId accused;
   std::string reason;
-  Duration lasts{};        // since the accused was heard last
-  bool withdrawn = false;  // the link is back
+  Duration lasts{};        // time since the sender last heard the accused
+  bool withdrawn = false;  // true: the link works again
 };
 
 enum class Phase : std::uint8_t { kIdle, kInput, kPull, kCompute, kPush, kWait, kEvaluate };
 inline constexpr int kPhases = 7;
 const char* to_string(Phase phase);
 
-// Time spent in each phase since the job's start (or since warm-up), by index of Phase.
+// The time spent in each phase since the job's start (or since its warm-up). The index is a Phase.
 using PhaseTimes = std::vector<Duration>;
 
-// Visited positions of an epoch that isn't complete yet. Epochs before the first entry are complete; those after the
-// last are untouched.
+// The positions that have been visited in an incomplete epoch. In a list of these, all epochs before the first entry
+// are complete, and no position of an epoch after the last entry has been visited.
 struct EpochLedger {
   std::uint32_t epoch = 0;
-  std::vector<Interval> visited;  // ascending, disjoint, not touching
+  std::vector<Interval> visited;  // ascending, with gaps between them
 };
 
-// What only the pacer knows of a job.
+// The figures of a job that only its pacer knows.
 struct PacerReport {
   Step global_step;
-  std::uint64_t examples = 0;           // applied
-  Duration training{};                  // from the first applied step (or the last of warm-up) to the last
+  std::uint64_t examples = 0;  // number of examples in the applied updates
+  Duration training{};  // time from the first applied step (or the last step of the warm-up) to the newest applied step
   std::uint64_t measured_steps = 0;     // steps within `training`
   std::uint64_t measured_examples = 0;  // examples within `training`
-  double loss = 0.0;                    // mean over the last steps, NaN before the first
-  std::uint64_t late = 0;               // sync: gradients dropped because their step was committed without them
-  std::uint64_t skipped = 0;            // steps not applied because of a non-finite loss or gradient
+  double loss = 0.0;                    // mean over the newest steps; NaN before the first step
+  std::uint64_t late = 0;  // sync: number of gradients that were dropped because their step was committed without them
+  std::uint64_t skipped = 0;  // number of steps that weren't applied because a loss or gradient wasn't finite
   std::uint32_t skipped_in_row = 0;
   std::uint32_t complete_epochs = 0;
   std::vector<EpochLedger> ledger;
   bool finished = false;       // train.steps is reached
-  double staleness = 0.0;      // steps between a gradient's pull and its use; mean over the last steps
-  Step slowest_clock;          // ssp: of the workers at work; who joins begins there
-  double learning_rate = 0.0;  // of the next update, with the schedule and the roster in force; 0: none is told yet
+  double staleness = 0.0;      // number of steps between a gradient's pull and its use; mean over the newest steps
+  Step slowest_clock;          // ssp: the lowest step number among the active workers; a worker that joins begins there
+  double learning_rate = 0.0;  // learning rate of the next update; 0 = not known yet
 };
 
-// pacer -> chief, answers SetRoster.
+// The pacer's answer to SetRoster.
 struct RosterApplied {
   JobId job;
   Generation generation;
   RosterVersion version;
-  Step step;          // the roster holds from step + 1 on
-  PacerReport pacer;  // as of that step: its ledger is what new leases are cut from
+  Step step;          // the roster holds for all steps after this one
+  PacerReport pacer;  // the pacer's figures at that step; the chief makes new leases from the ledger in it
 };
 
-// How much a shard has had to do since it was made: what it says of two moments tells how busy it was between them.
+// How much work a shard has done since it was made. The difference between two such reports shows how busy the shard
+// was between them.
 struct ShardLoad {
   ShardId shard;
-  Duration lived{};     // since it was made
-  Duration busy{};      // processor time of its thread since then; shards of one thread share it
-  Duration applying{};  // on the clock, in summing and applying gradients
+  Duration lived{};     // time since the shard was made
+  Duration busy{};      // CPU time of its thread since then; several shards may share a thread
+  Duration applying{};  // wall time spent in summing and applying gradients
   bool operator==(const ShardLoad&) const = default;
 };
 
-// Both clocks: that it comes says the task lives, what it says shows whether it progresses.
+// A task sends this message regularly. Its arrival shows that the task lives, and its content shows whether the task
+// makes progress.
 struct Heartbeat {
   JobId job;  // 0 = idle
   Generation generation;
   Phase phase = Phase::kIdle;
   Duration in_phase{};
-  std::uint64_t steps = 0;  // worker: its own
+  std::uint64_t steps = 0;  // worker: number of its own steps
   std::uint64_t examples = 0;
   double loss = 0.0;
   PhaseTimes phase_times;            // worker
-  std::vector<std::uint64_t> turns;  // ps: turn counter of each shard thread; one that stands still isn't alive
-  std::optional<PacerReport> pacer;  // ps that owns shard 0; also sent at once when an epoch is complete or finished
-  std::vector<ShardLoad> shards;     // ps: of those that it holds and has heard from
-  // Pieces of long work done for this job and generation: bytes restored, data read, files written. Only its growth
-  // means anything: work that grows extends the chief's deadline for it, work that stands still times out.
+  std::vector<std::uint64_t> turns;  // ps: a counter for each shard thread; if a counter stands still, the thread hangs
+  // from the ps that owns shard 0; also sent at once when an epoch is complete or the job finished
+  std::optional<PacerReport> pacer;
+  std::vector<ShardLoad> shards;  // ps: its shards that have reported so far
+  // A counter of long work for this job and generation: bytes restored, data read, files written. Only its growth has a
+  // meaning. While it grows, the chief extends the deadline of the work. If it stands still, the work times out.
   std::uint64_t work = 0;
 };
 
 struct HeartbeatAnswer {
   Term term;
-  Duration heartbeat_timeout{};  // the chief's, which holds for all; it may change
+  Duration heartbeat_timeout{};  // the chief's timeout, which applies to all tasks; it may change
 };
 
-// The task was told to end, and waits for LeaveGranted, though not for ever: a worker stops at its next push boundary
-// and its records are lent again; of a ps's shards a checkpoint is taken where the job takes any, and nothing is
-// applied after it. Said again to each chief.
+// The task was told to end (SIGTERM), and asks the chief for permission to leave. It waits for LeaveGranted, but only
+// for a limited time. A worker stops after its current push, and the chief lends its unvisited records to others. If a
+// ps leaves and the job takes checkpoints, one is taken, and no push is applied after it. The task repeats the request
+// to each new chief.
 struct LeaveRequest {};
 
-// Nothing hangs on the task any more.
+// The chief's answer to LeaveRequest: no job needs the task any more.
 struct LeaveGranted {};
 
 struct LogLine {
@@ -335,7 +350,7 @@ struct LogLine {
 
 struct LogLines {
   std::vector<LogLine> lines;
-  std::uint64_t dropped = 0;  // lines that the rate limit left out before these
+  std::uint64_t dropped = 0;  // number of lines dropped before these, by the rate limit or because too many waited
 };
 
 }  // namespace disttrain

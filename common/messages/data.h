@@ -1,5 +1,5 @@
-// Messages between workers and shards (channels) and between shards and their pacer. A frame's tensor bytes are its
-// payload and are not part of these; job, generation and sequence are in the frame's header.
+// Messages on channels (between a worker and a shard) and between a shard and its pacer. The values of tensors aren't
+// in these messages; they are the payload of a frame. The job, generation and sequence are in the frame's header.
 #pragma once
 
 #include <cstdint>
@@ -14,90 +14,98 @@
 
 namespace disttrain {
 
-// What a push frame asks for. kBucket streams large models: each bucket is sent back as soon as it is applied.
+// The answer that a push frame asks for: no parameters, only its own bucket, or all buckets of the shard. kBucket is
+// for large models, because the shard can send each bucket as soon as it has applied it.
 enum class Want : std::uint8_t { kNothing, kBucket, kAll };
 
-// worker -> shard: one bucket of gradients; payload = its elements as float32, or nothing if `skipped`.
-// A push is all frames of one step on one channel; its last frame has `last`. The fields from `examples` on are valid
-// on the last frame only.
+// Worker -> shard: the gradient of one bucket. The payload is its elements as float32, or nothing if `skipped`. A push
+// is all frames of one step on one channel. `last` marks its last frame, and the fields from `examples` on are valid
+// only there.
 struct Push {
   BucketId bucket;
-  Step clock;         // the worker's step, from 1; sync: the step that this gradient is for
-  Step pull_version;  // the shard's version in the parameters that the gradient was computed from
+  Step clock;         // number of the worker's own step, from 1; sync: the step that this gradient is for
+  Step pull_version;  // version of the shard's parameters from which the gradient was computed
   Want want = Want::kNothing;
   bool last = false;
-  bool skipped = false;  // the loss wasn't finite: nothing is applied, but the step counts and its records are visited
+  // the loss wasn't finite: the shard applies nothing, but the step counts and its records count as visited
+  bool skipped = false;
   std::uint32_t examples = 0;
   float loss = std::numeric_limits<float>::quiet_NaN();
   LeaseId lease;  // 0 with sharding = "none"
   std::uint32_t epoch = 0;
-  Positions visited;     // positions of the epoch, at most a batch's worth
-  RosterVersion roster;  // sync with leases: the roster to which the records were lent; void under any other
-  // Last frame: the worker pushes no more, so ssp no longer waits for it. A worker that learns too late that it has
-  // pushed for the last time sends an empty push: no payload, examples 0, last and final. A worker that waits for a
-  // lease does so too; it is active again when it next begins (Pull::begins).
+  Positions visited;  // positions of the batch in the epoch
+  // sync with leases: the roster to which the records were lent; under any other roster the push is void
+  RosterVersion roster;
+  // The worker pushes nothing after this frame, so in ssp the others no longer wait for it. If the worker learns too
+  // late that its last push was the final one, it sends an empty push: no payload, 0 examples, `last` and `final`. In
+  // ssp a worker also sends such an empty push before it waits for a lease. It becomes active again with Pull::begins.
   bool final = false;
 };
 
-// worker -> shard: asks for parameters without a push: first step, joining workers, evaluation.
+// Worker -> shard: asks for parameters without a push. Used before the first step, when a worker joins, and for an
+// evaluation.
 struct Pull {
-  std::uint64_t id = 0;  // repeated in the answer
-  bool begins = false;   // ssp: the worker will push what it computes from the answer: the others wait for it now
-  Step clock{};          // begins: clock of its last push
+  std::uint64_t id = 0;  // the answer repeats this number
+  // ssp: the worker will push a gradient computed from the answer, so the others wait for it from now on
+  bool begins = false;
+  Step clock{};  // with `begins`: the number of the worker's last pushed step
 };
 
 enum class PushOutcome : std::uint8_t {
-  kNone,       // answers a pull
-  kApplied,    // or, in sync, part of the committed step
-  kSkipped,    // not finite in this worker's push
-  kLate,       // sync: the step was committed without it, or its roster is gone; dropped
-  kDuplicate,  // the frame was taken before
-  kFinished,   // the job has done all its steps: not applied
-  kVetoed,     // sync: part of a skipped step, because of a non-finite value at another shard or worker
+  kNone,       // there was no push; this answers a pull
+  kApplied,    // the push was applied; in sync, as part of the committed step
+  kSkipped,    // a value in this worker's push wasn't finite
+  kLate,       // sync: dropped, because the step was committed without this push or the push's roster is gone
+  kDuplicate,  // the shard has taken this frame before
+  kFinished,   // not applied, because the job has done all its steps
+  kVetoed,     // sync: a value at another shard or worker wasn't finite, so the whole step was skipped
 };
 
-// shard -> worker: one bucket of parameters, all of one version; payload = its elements as float32.
+// Shard -> worker: one bucket of parameters. The payload is its elements as float32, all of one version.
 struct Parameters {
   BucketId bucket;
-  Step version;  // the shard's version; at shard 0 the global step
+  Step version;  // version of the shard; the version of shard 0 is the global step
   PushOutcome outcome = PushOutcome::kNone;
   bool last = false;      // last frame of this answer
-  bool finished = false;  // train.steps is reached: stop after this answer
-  RosterVersion roster;   // in force for the next step: sync leases of another roster are void
+  bool finished = false;  // the job has done all its steps: the worker stops after this answer
+  RosterVersion roster;   // the roster in force for the next step; sync: leases for any other roster are void
   std::uint64_t pull_id = 0;
-  Sequence acknowledged;  // cumulative: frames up to here are applied or staged, and their credits are returned
-  Step clock;  // answers a pull that begins: the worker's clock from now on, at least the slowest of the others
+  Sequence acknowledged;  // the shard has applied or staged all frames up to this one, and gives their credits back
+  // answer to a pull with `begins`: the worker's step number from now on; at least the lowest one of the other workers
+  Step clock;
 };
 
-// shard -> worker: returns credits without parameters.
+// Shard -> worker: gives credits back without sending parameters.
 struct Acknowledge {
   Sequence acknowledged;
-  PushOutcome outcome = PushOutcome::kNone;  // outcome of the push whose last frame it acknowledges
+  // if the acknowledged frame is the last of a push: the outcome of that push
+  PushOutcome outcome = PushOutcome::kNone;
   bool finished = false;
 };
 
-// shard -> pacer, sync: the set staged for a step covers the roster or has at least `aggregate` members.
+// Shard -> pacer, sync: the pushes that the shard has staged for a step cover the whole roster, or there are at least
+// `aggregate` of them.
 struct Staged {
   ShardId shard;
   Step step;
-  RankSet members;  // ranks of `roster`
+  RankSet members;  // the ranks, in `roster`, of the workers whose pushes are staged
   bool nonfinite = false;
-  RosterVersion roster;  // in force at the shard
-  double norm2 = 0.0;    // only with clip = global_norm: squared norm of the weighted mean gradient over `members`
+  RosterVersion roster;  // the roster in force at the shard
+  double norm2 = 0.0;  // only with clip = global_norm: the squared norm of the weighted mean of the members' gradients
 };
 
-// pacer -> shards, sync: commit step `step` as the mean over `members`, in rank order. The shard has got the roster
-// before, with the order that made it or in PacerNews on this connection.
+// Pacer -> shards, sync: commit this step with the mean of the members' gradients, summed in rank order. The shard
+// knows the roster already: it got the roster in CreateShards, or in PacerNews on this connection.
 struct Commit {
   Step step;
-  RosterVersion roster;  // the roster of the ranks in `members`
+  RosterVersion roster;  // the roster to which the ranks in `members` refer
   RankSet members;
-  double scale = 1.0;  // factor on the mean gradient, from clipping the global norm
-  bool skip = false;   // not finite: count the step and apply nothing
+  double scale = 1.0;  // factor on the mean gradient, from clipping by the global norm
+  bool skip = false;   // a value wasn't finite: count the step and apply nothing
 };
 
-// pacer -> shards: the roster changed, all steps are done (async, ssp), or the shard has just connected. In sync this
-// message is in the stream of commits, so that all shards change the roster at the same step.
+// Pacer -> shards: the roster has changed, or all steps are done (async, ssp), or the shard has just connected. In sync
+// this message is in the stream of commits, so that all shards change the roster at the same step.
 struct PacerNews {
   Roster roster;
   Step slowest_clock;  // ssp
@@ -105,18 +113,18 @@ struct PacerNews {
   bool finished = false;
 };
 
-// worker -> shard, async and ssp: the pushes before the mark are in the checkpoint, later ones aren't. The worker sends
-// nothing more on this channel until it gets MarkTaken.
+// Worker -> shard, async and ssp: the checkpoint contains the worker's pushes before the mark, and none after it. The
+// worker sends nothing more on this channel until it gets MarkTaken.
 struct Mark {
   std::uint64_t attempt = 0;
 };
 
-// shard -> worker: the cut is taken, or the attempt is abandoned.
+// Shard -> worker: the shard has taken the cut, or the attempt was abandoned.
 struct MarkTaken {
   std::uint64_t attempt = 0;
 };
 
-// pacer -> shards, sync: cut now, between two commits of this stream.
+// Pacer -> shards, sync: take the cut now. This message comes between two commits in the stream of commits.
 struct Cut {
   std::uint64_t attempt = 0;
 };

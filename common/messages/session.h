@@ -1,5 +1,5 @@
-// The first message of a connection, and its answer. transport/wire/protocol.capnp describes each message; these are
-// the same messages as plain values for cores and shells. transport/wire/codec.h converts between the two.
+// The hello, which is the first message of a connection, and its answer. These structs are for cores and shells.
+// transport/wire/protocol.capnp has the same messages on the wire, and transport/wire/codec.h converts between the two.
 #pragma once
 
 #include <cstdint>
@@ -15,42 +15,42 @@ namespace disttrain {
 
 inline constexpr std::uint16_t kProtocolVersion = 1;
 
-// A ps or a worker opens its control connection to the chief.
+// A ps or a worker sends this hello when it opens its control connection to the chief.
 struct TaskHello {
   Member member;
-  std::string address;  // host:port for others
-  std::string host;     // its host's name, for logs and to tell local from remote
+  std::string address;  // host:port at which others reach the task
+  std::string host;     // name of the task's host, for logs and to tell local tasks from remote ones
   std::uint32_t pid = 0;
-  std::uint32_t shards = 0;        // ps: threads it offers
-  std::uint64_t memory_bytes = 0;  // ps: memory that it may use
+  std::uint32_t shards = 0;        // ps: number of its shard threads
+  std::uint64_t memory_bytes = 0;  // ps: the most memory that it may use
   std::uint32_t threads = 0;       // worker: compute threads
   std::string device;              // worker
-  JournalId journal;               // of the chief it last obeyed, 0 = none
-  Term term{};                     // term of that chief
-  Incarnation chief{};             // incarnation of that chief
-  JobId job;                       // the job that it holds, 0 = none
+  JournalId journal;               // the journal of the chief that the task last obeyed; 0 = none
+  Term term{};                     // the term of that chief
+  Incarnation chief{};             // the incarnation of that chief
+  JobId job;                       // the job that the task has; 0 = none
   Generation generation;
-  std::string metrics{};  // host:port of its metrics, "" = none
-  // ps: CreateShards::token of that generation, 0 = none. It is on no disk: a restarted chief learns it from the ps
-  // tasks that hold the job.
+  std::string metrics{};  // host:port of its metrics; "" = none
+  // ps: the job's secret (CreateShards::token); 0 = none. The chief doesn't write it to disk. So after a restart the
+  // chief learns it from the ps tasks that have the job.
   std::uint64_t token = 0;
 };
 
-// A command line opens a connection to the chief.
+// A command line sends this hello when it connects to the chief.
 struct ClientHello {
   std::string user;
 };
 
-// A worker opens a channel to one shard.
+// A worker sends this hello when it opens a channel to a shard.
 struct ChannelHello {
   JobId job;
   Generation generation;
   ShardId shard;
   Member worker;
-  std::uint64_t token = 0;  // from OpenJob: shows that the chief allowed it
+  std::uint64_t token = 0;  // the job's secret from OpenJob; it proves that the chief lets this worker connect
 };
 
-// A shard opens its connection to the pacer of its job.
+// A shard sends this hello when it connects to the pacer of its job.
 struct ShardPeerHello {
   JobId job;
   Generation generation;
@@ -62,8 +62,8 @@ struct ShardPeerHello {
 struct Hello {
   std::uint16_t oldest_version = kProtocolVersion;
   std::uint16_t newest_version = kProtocolVersion;
-  std::string cluster;             // name; a hello of another cluster is refused
-  std::uint64_t cluster_hash = 0;  // another hash gets a warning
+  std::string cluster;             // name of the cluster; a hello that names another cluster is refused
+  std::uint64_t cluster_hash = 0;  // hash of the sender's cluster file; a different hash causes a warning
   std::variant<TaskHello, ClientHello, ChannelHello, ShardPeerHello> who;
 };
 
@@ -72,21 +72,22 @@ struct Welcome {
   Term term;                     // control connections
   JournalId journal;             // control connections
   Duration heartbeat_timeout{};  // control connections: the chief's timeout, which applies to all tasks
-  Sequence last_sequence;        // channels: last frame taken from this incarnation, 0 = none
+  Sequence last_sequence;        // channels: the last frame that the shard took from this incarnation; 0 = none
   std::vector<std::string> warnings;
-  Incarnation chief{};                // control connections: the chief's incarnation; 0 = an older version
-  std::vector<Incarnation> former{};  // control connections: of earlier terms, newest first; kMaxFormerChiefs
+  Incarnation chief{};  // control connections: the chief's incarnation; 0 = the chief has an older version
+  // control connections: the chief's incarnations of earlier terms, newest first; at most kMaxFormerChiefs
+  std::vector<Incarnation> former{};
 };
-// A task that was away for more terms starts anew.
+// A task that was away for more terms than this doesn't recognise the chief, and drops its job.
 inline constexpr std::size_t kMaxFormerChiefs = 64;
 
-// The answer to a hello or a request that isn't granted. Nothing was changed.
+// The answer to a hello or a request that is refused. The refusal has changed nothing.
 struct Refused {
   ErrorCode code = ErrorCode::kConfig;
   std::string reason;
-  bool ends = false;  // another attempt is useless: the process ends with the code, even if the code is temporary
-  // The task that refuses, so that a chief that probes an address knows which process lives there. Incarnation 0: a
-  // chief, or unknown.
+  bool ends = false;  // a retry is useless: the process ends with `code`, even if `code` is a temporary error
+  // The task that refuses. A chief that probes an address learns from this which process lives there. An incarnation of
+  // 0 means a chief, or unknown.
   Member by{};
 };
 

@@ -28,7 +28,7 @@ struct Disks::Shared {
   void ask(const std::vector<std::string>& paths, Asked& asked);
 
   const DiskQuestion question;
-  std::mutex mutex;  // guards is_asking and the Asked
+  std::mutex mutex;  // guards is_asking and the members of Asked
   std::condition_variable changed;
   bool is_asking = false;
 };
@@ -60,7 +60,7 @@ std::vector<std::optional<DiskSize>> Disks::ask(const std::vector<std::string>& 
   try {
     std::thread([all = shared_, paths, asked] { all->ask(paths, *asked); }).detach();
   } catch (const std::system_error&) {
-    return asked->answers;  // no thread can be started: unknown
+    return asked->answers;  // without a thread the answer stays unknown
   }
   shared.is_asking = true;
   shared.changed.wait_until(lock, end, [&asked] { return asked->is_done; });

@@ -1,5 +1,5 @@
-// Free space of file systems. A file system that hangs (NFS without its server) blocks only a thread of its own: there
-// is at most one such thread, and a scrape waits at most kPatience for it.
+// Finds out the free space of file systems. Asking a file system may block for ever, for example if the NFS server is
+// gone. So a thread of its own asks. There is at most one such thread, and a scrape waits for it at most kPatience.
 #pragma once
 
 #include <functional>
@@ -17,29 +17,29 @@ struct DiskSize {
   double size_bytes;
 };
 
-// None: the file system can't be read. May hang.
+// Returns none if the file system can't be read. May block for ever.
 using DiskQuestion = std::function<std::optional<DiskSize>(const std::string& path)>;
 
-// The file system of the path, or of its nearest existing parent.
+// Asks the file system of the path. If the path doesn't exist, asks that of the nearest parent that exists.
 std::optional<DiskSize> ask_disk(const std::string& path);
 
 class Disks {
  public:
   static constexpr Duration kPatience = std::chrono::seconds(1);
 
-  // The question may still run after the end of Disks, on the thread that hangs in it.
+  // `question` may still be running, on a thread that is blocked in it, after this object is destroyed.
   explicit Disks(DiskQuestion question = ask_disk);
   ~Disks();
   Disks(const Disks&) = delete;
 
-  // Any thread. One answer per path, in their order. None: it can't be read, or neither it nor one asked before it has
-  // answered in time.
+  // Returns one answer per path, in the order of the paths. An answer is none if the file system can't be read, or if
+  // it, or one asked before it, hasn't answered in time. Any thread may call this.
   std::vector<std::optional<DiskSize>> ask(const std::vector<std::string>& paths) const;
 
  private:
   struct Shared;
 
-  const std::shared_ptr<Shared> shared_;  // shared with the asking thread, which nobody can end
+  const std::shared_ptr<Shared> shared_;  // shared with the asking thread, which may be blocked and can't be ended
 };
 
 }  // namespace disttrain::metrics

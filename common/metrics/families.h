@@ -1,6 +1,7 @@
-// Every family that a daemon exports: name, labels, meaning. A family exists from the start, at 0; one with `job`
-// exists from the daemon's first job on and changes with the job. `task` is the exporting daemon, except in the chief's
-// task_* and restarts_total, where it is the task described.
+// Every metric family that a daemon exports, with its labels and meaning. A family without the label `job` exists from
+// the daemon's start, with the value 0. A family with `job` exists from the daemon's first job on, and then describes
+// the newest job. The label `task` names the exporting daemon. Only in the chief's task_* and restarts_total, `task`
+// names the task that the value describes.
 #pragma once
 
 #include "common/metrics/page.h"
@@ -61,7 +62,7 @@ inline constexpr Family<2> kRestarts{
     {"task", "reason"},
     "Lost processes that have or need a successor: crash: gone while in a "
     "job; silent: silent before; left: gone while in no job, or told to end; replaced: by another process"};
-// The chief: the running or last job.
+// Exported by the chief, about the running or last job.
 inline constexpr Family<1> kGlobalStep{"global_step", Kind::kGauge, {"job"}, "Steps applied"};
 inline constexpr Family<1> kStepsTarget{"steps_target", Kind::kGauge, {"job"}, "Steps to be made; 0: no limit"};
 inline constexpr Family<1> kGeneration{"generation",
@@ -107,7 +108,7 @@ inline constexpr Family<1> kCheckpointFailures{
 inline constexpr Family<1> kCheckpointInterval{
     "checkpoint_expected_interval_seconds", Kind::kGauge, {"job"}, "checkpoint.every; 0: none are taken by time"};
 
-// The chief and ps, once the folder is known.
+// Exported by the chief and the ps tasks once they know the folder.
 inline constexpr Family<2> kDiskFreeBytes{
     "disk_free_bytes", Kind::kGauge, {"task", "folder"}, "Free space for it on the file system of this folder"};
 inline constexpr Family<2> kDiskSizeBytes{

@@ -12,7 +12,7 @@
 namespace disttrain::metrics {
 
 struct Page::Families {
-  std::vector<prometheus::MetricFamily> list;  // in the order in which each got its first series
+  std::vector<prometheus::MetricFamily> list;  // in the order in which the families got their first series
   std::map<std::string, std::size_t> places;
 
   prometheus::ClientMetric& add(const Described& family, const std::string* values, std::size_t labels);

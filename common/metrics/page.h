@@ -1,5 +1,6 @@
-// One scrape: every series with its present value, as text for Prometheus. Each scrape makes a page from what the
-// daemon's parts count for themselves, so that counting shares, locks and looks up nothing.
+// The answer to one scrape: every series with its current value, as text for Prometheus. Each scrape builds a new page
+// from plain counters that the parts of the daemon keep. So a part that counts something shares no memory, takes no
+// lock and looks nothing up.
 #pragma once
 
 #include <array>
@@ -15,7 +16,7 @@ namespace disttrain::metrics {
 
 enum class Kind { kCounter, kGauge, kHistogram };
 
-// A name with the labels of its series. families.h has all families.
+// A metric family: a name and the labels that each of its series has. families.h lists all families.
 template <std::size_t kLabels>
 struct Family {
   const char* name;  // without the prefix "disttrain_"
@@ -31,7 +32,7 @@ class Page {
   Page(Page&&) noexcept;
   Page& operator=(Page&&) noexcept;
 
-  // Adds a series of a counter or a gauge; `values` of its labels in their order.
+  // Adds a series of a counter or a gauge. `values` are the values of the labels, in the order of the labels.
   template <std::size_t kLabels>
   void set(const Family<kLabels>& family, const std::string (&values)[kLabels], double value) {
     add(Described{family.name, family.kind, family.help, family.labels.data()}, values, kLabels, value);
@@ -44,10 +45,11 @@ class Page {
     add(Described{family.name, family.kind, family.help, family.labels.data()}, values, kLabels, kBounds.data(),
         histogram.counts().data(), kBounds.size(), histogram.sum());
   }
-  // Asks for disk_free_bytes and disk_size_bytes of the file system of `path`.
+  // Remembers a folder for ask_folders(), which adds disk_free_bytes and disk_size_bytes of the file system of `path`.
   void add_folder(const std::string& task, const std::string& folder, const std::string& path);
-  // Adds those series for all folders so far whose file system answers. A folder without an answer gets no series: an
-  // old value would hide that it is unknown. Takes up to Disks::kPatience, so never call it on a loop.
+  // Asks the file systems of all remembered folders and adds their series. A folder whose file system doesn't answer
+  // gets no series, because an old value would look as if it were current. This takes up to Disks::kPatience, so never
+  // call it on a loop.
   void ask_folders(const Disks& disks);
 
   // Prometheus' text format, version 0.0.4.

@@ -1,4 +1,4 @@
-// Every daemon's metrics of its own process.
+// The metrics that every daemon exports about its own process.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace disttrain::metrics {
 
-// Values counted elsewhere, at this moment.
+// The current values of counters that other classes keep.
 struct ProcessCounts {
   std::array<std::uint64_t, 4> log_messages{};  // debug, info, warn, error
   std::uint64_t bytes_received = 0;
@@ -23,7 +23,7 @@ class ProcessMetrics {
   ProcessMetrics(std::string task, std::string version, std::string transport, std::uint64_t config_hash,
                  std::int64_t wall_nanoseconds);
 
-  // The daemon has read its cluster file again.
+  // Call this when the daemon has read its cluster file again.
   void reloaded(std::uint64_t config_hash, std::int64_t wall_nanoseconds);
 
   void collect(Page& page, const ProcessCounts& counts) const;
@@ -37,7 +37,7 @@ class ProcessMetrics {
   double reloaded_;
 };
 
-// 16 hexadecimal digits, as in config_info and task_config_info.
+// Returns 16 hexadecimal digits, as config_info and task_config_info show them.
 std::string hash_text(std::uint64_t hash);
 
 }  // namespace disttrain::metrics

@@ -1,4 +1,5 @@
-// Messages that a daemon received, by name: how many, their outcome, their duration. Of one thread.
+// Counts the messages that a daemon receives. For each kind of message it counts the outcomes and measures how long the
+// handling takes. Use it from one thread.
 #pragma once
 
 #include <array>
@@ -13,11 +14,11 @@
 
 namespace disttrain::metrics {
 
-// kError: malformed, or not for this daemon; dropped.
+// kError: the message was malformed, or wasn't meant for this daemon, and was dropped.
 enum class RpcCode : std::uint8_t { kOk, kRefused, kError };
 inline constexpr std::size_t kRpcCodes = 3;
 
-// Figures of one kind of message.
+// The counts and times of one kind of message.
 class RpcFigures {
  public:
   void note(RpcCode code, Duration took) {
@@ -32,11 +33,11 @@ class RpcFigures {
   SecondsHistogram seconds_;
 };
 
-// For rare messages: control connections.
+// For the messages of control connections, which are rare.
 class RpcBook {
  public:
-  // The messages that the daemon takes, in names such as "CreateShards", shown as "create_shards". Others count as
-  // "other".
+  // `names` are the messages that the daemon accepts, such as "CreateShards", which is exported as "create_shards".
+  // All other messages count as "other".
   explicit RpcBook(const std::vector<std::string>& names);
 
   RpcFigures& of(const std::string& name);

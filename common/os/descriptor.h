@@ -22,7 +22,7 @@ class Descriptor {
   }
 
   int get() const { return fd_; }
-  // Gives the descriptor to the caller, who closes it.
+  // Gives the descriptor to the caller, and the caller must close it.
   int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
 

@@ -10,12 +10,13 @@ namespace {
 
 DISTTRAIN_INLINE_BODY float prepared(GradientTerms terms, float gradient, float parameter) {
   float g = terms.scale * gradient;
-  g = g < -terms.limit ? -terms.limit : g;  // in this form a NaN stays a NaN
+  g = g < -terms.limit ? -terms.limit : g;  // a NaN stays a NaN, because both conditions are false
   g = g > terms.limit ? terms.limit : g;
   return g + terms.decay * parameter;
 }
 
-// Loops over 0, 1 and 2 slots. `Element` has the rule's formula: element(p, g, slots...).
+// Loops of rules with 0, 1 and 2 slots. An `Element` computes one element by the rule's formula: element(p, g,
+// slots...).
 template <typename Element>
 struct Loop0 {
   GradientTerms terms;

@@ -1,8 +1,9 @@
-// The update rules, one function each: new parameters p from a gradient and the rule's slots, all elementwise in
-// float32, one pass over memory. Slots begin at 0. UpdateRule (update_rule.h) picks the function and its numbers.
+// The update rules, with one function for each. A function computes new parameters p from a gradient and from the
+// rule's slots. It works element by element in float32, in one pass over memory. Slots begin at 0. UpdateRule
+// (update_rule.h) chooses the function and computes the numbers that it needs.
 //
-// All spans of a call have one size and don't overlap. Any size and alignment will do; updating a span in pieces gives
-// the same bits as updating it whole, at any vector width.
+// All spans of a call must have the same size and must not overlap. Any size and alignment is allowed. Updating a span
+// in pieces gives the same bits as updating it whole, at any vector width.
 #pragma once
 
 #include <limits>
@@ -12,11 +13,11 @@
 
 namespace disttrain::update {
 
-// What happens to a gradient before its rule uses it, in the same pass:
+// A gradient becomes the g of the formulas below like this, in the same pass over memory:
 //   g = min(max(scale * gradient, -limit), limit) + decay * p
 // A NaN stays a NaN.
 struct GradientTerms {
-  float scale = 1.0F;                                    // turns a sum into a mean, and clips the global norm
+  float scale = 1.0F;                                    // turns a sum into a mean, and clips by the global norm
   float limit = std::numeric_limits<float>::infinity();  // clip by value, > 0
   float decay = 0.0F;                                    // L2 weight decay, >= 0
 };
@@ -48,7 +49,8 @@ struct RmspropNumbers {
 void rmsprop(GradientTerms terms, RmspropNumbers numbers, std::span<float> parameters, std::span<const float> gradient,
              std::span<float> squares, VectorWidth width);
 
-// s as above;  v = momentum * v + g / (sqrt(s) + epsilon);  p -= rate * v   Graves 2013, without his centring
+// s = rho * s + (1 - rho) * g^2;  v = momentum * v + g / (sqrt(s) + epsilon);  p -= rate * v
+//                                                                   Graves 2013, without his centring
 void rmsprop_with_momentum(GradientTerms terms, RmspropNumbers numbers, std::span<float> parameters,
                            std::span<const float> gradient, std::span<float> squares, std::span<float> velocity,
                            VectorWidth width);

@@ -9,7 +9,7 @@
 namespace disttrain::update {
 namespace {
 
-// The fraction of the decay that is done, 0 to 1.
+// Returns which share of the decay is over, from 0 to 1.
 double decayed(std::uint64_t steps, std::uint64_t decay_steps) {
   DISTTRAIN_CHECK_GE(decay_steps, 1u);
   return static_cast<double>(std::min(steps, decay_steps)) / static_cast<double>(decay_steps);

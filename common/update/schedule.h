@@ -1,4 +1,5 @@
-// How the learning rate changes with the steps: a factor in double, so that only the rule rounds it to float32.
+// The factor by which the learning rate changes with the steps. It is a double, so that a value is rounded to float32
+// only once, in the update rule.
 #pragma once
 
 #include <cstdint>
@@ -7,24 +8,26 @@
 
 namespace disttrain::update {
 
-// The factor on the learning rate of the update after `t` updates (t = 0: the first one).
+// Returns the factor on the learning rate for the update that follows `t` updates; t = 0 is the first update.
 //
-//   warm-up (w = warmup_steps, t < w):  (t + 1) / w: rises from 0 and is 1 at its last step, never 0 at its first
-//   then, with s = t - w, d = min(s, decay_steps) / decay_steps, e = end_factor:
+// During the warm-up (t < w, where w = warmup_steps) the factor is (t + 1) / w. So it isn't 0 at the first update, and
+// it is 1 at the last update of the warm-up (Goyal et al. 2017, section 2.2). Afterwards the factor is as
+// follows, with s = t - w, e = end_factor and d = min(s, decay_steps) / decay_steps:
 //   constant     1
 //   step         factor ^ floor(s / every_steps)
 //   exponential  factor ^ (s / every_steps)
 //   polynomial   e + (1 - e) * (1 - d) ^ power
 //   cosine       e + (1 - e) * (1 + cos(pi d)) / 2          Loshchilov & Hutter 2017 (SGDR), eq. 5, one period
 //
-// Warm-up: Goyal et al. 2017, section 2.2. every_steps, decay_steps and factor must be > 0 where they are used.
+// every_steps, decay_steps and factor must be above 0 where a formula uses them.
 double schedule_factor(const ScheduleConfig& schedule, std::uint64_t t);
 
-// The learning rate of the update after `t` updates of this shard: the optimizer's, times the schedule's factor, times
-// the number of workers in the roster with scale_learning_rate = "linear" (Goyal et al. 2017, section 2.1).
+// Returns the learning rate for the update of this shard that follows `t` updates. It is the optimizer's learning rate
+// times the schedule's factor. With scale_learning_rate = "linear" it is also multiplied by the number of workers in
+// the roster (Goyal et al. 2017, section 2.1).
 double learning_rate(const TrainSection& train, std::uint64_t t, std::uint64_t workers);
 
-// base^exponent by repeated squaring: the same bits with every libm.
+// Returns base^exponent by repeated squaring, so that the bits don't depend on the system's libm.
 double integer_power(double base, std::uint64_t exponent);
 
 }  // namespace disttrain::update

@@ -10,7 +10,7 @@
 namespace disttrain::update {
 namespace {
 
-// apply_sum works in blocks of this size: sum and parameters of a block stay in the L1 cache.
+// apply_sum works in blocks of this many elements, so that the sum and the parameters of a block stay in the L1 cache.
 constexpr std::size_t kBlock = 2048;
 
 float clip_limit(const ClipConfig& clip) {

@@ -1,5 +1,5 @@
-// An update rule as a job configures it: picks the function of rules.h and computes its numbers. A value without state;
-// the caller owns parameters and slots.
+// The update rule of a job: chooses a function of rules.h and computes the numbers that the function needs. The class
+// has no state; the caller keeps the parameters and the slots.
 //
 //   UpdateRule rule(job.train);
 //   std::vector<std::vector<float>> slots(rule.slots(), std::vector<float>(elements, 0.0F));
@@ -19,32 +19,36 @@ namespace disttrain::update {
 
 inline constexpr std::size_t kMaxSlots = 2;
 
-// The inputs that differ for each update.
+// The inputs that are different for each update.
 struct UpdateStep {
-  double learning_rate = 0.0;   // of this update: learning_rate() in schedule.h
-  std::uint64_t t = 0;          // updates before this one; Adam's t is one more
-  double gradient_scale = 1.0;  // factor on the gradient: 1 / total weight, times the clip factor of the global norm
+  double learning_rate = 0.0;   // learning rate of this update; see learning_rate() in schedule.h
+  std::uint64_t t = 0;          // number of updates before this one; the t in Adam's formula is one more
+  double gradient_scale = 1.0;  // factor on the gradient: 1 / total weight, times the factor that clips the global norm
 };
 
-// The slots of the elements to update, each as long as the parameters; those beyond UpdateRule::slots() are empty.
+// The slots of the elements to update. Each slot is as long as the parameters. Entries from UpdateRule::slots() on are
+// empty.
 using SlotSpans = std::array<std::span<float>, kMaxSlots>;
 
 class UpdateRule {
  public:
-  // clip = "value" is applied here, to the scaled gradient, before L2 decay; "global_norm" comes as gradient_scale.
+  // The rule clips by value itself (clip = "value"), after the scaling and before the L2 decay. To clip by the global
+  // norm, the caller passes a gradient_scale.
   UpdateRule(const OptimizerConfig& optimizer, const ClipConfig& clip, VectorWidth width = best_vector_width());
   explicit UpdateRule(const TrainSection& train) : UpdateRule(train.optimizer, train.clip) {}
 
-  // Slots per parameter: 0 sgd; 1 momentum, nesterov, adagrad, rmsprop; 2 adam, adamw, rmsprop with momentum > 0.
-  // They begin at 0.
+  // The number of slots per parameter: 0 for sgd; 1 for momentum, nesterov, adagrad and rmsprop; 2 for adam, adamw and
+  // rmsprop with momentum > 0. Slots begin at 0.
   std::size_t slots() const;
 
-  // One pass. Elementwise: a span may be updated in pieces, in any order.
+  // Updates the parameters in one pass over memory. It works element by element, so a span may be updated in pieces, in
+  // any order.
   void apply(const UpdateStep& step, std::span<float> parameters, std::span<const float> gradient,
              const SlotSpans& slots) const;
 
-  // The same with the weighted sum of several gradients, each as long as the parameters, added in their order; still
-  // one pass over memory. With one gradient of weight 1 it equals apply().
+  // Does the same with the weighted sum of several gradients, also in one pass over memory. Each gradient is as long as
+  // the parameters. The gradients are added in the order of the span. A single gradient of weight 1 gives the same
+  // result as apply().
   void apply_sum(const UpdateStep& step, std::span<float> parameters, std::span<const WeightedGradient> gradients,
                  const SlotSpans& slots) const;
 

@@ -8,7 +8,7 @@
 namespace disttrain::update {
 namespace {
 
-// 16 KiB of float32: half of an L1 cache.
+// 4096 float32 values are 16 KiB, which is half of an L1 cache.
 constexpr std::size_t kSpanBlock = 4096;
 
 struct AddWeighted {
@@ -25,7 +25,8 @@ struct Scale {
   }
 };
 
-// The largest magnitude, as bits: infinities and NaNs have larger bits than all numbers.
+// Finds the largest magnitude by comparing the bits of the magnitudes as integers. Infinities and NaNs have larger bits
+// than all other values.
 struct LargestBits {
   DISTTRAIN_INLINE_BODY void operator()(const float* __restrict values, std::size_t n,
                                         std::uint32_t* __restrict largest) const {

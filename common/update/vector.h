@@ -1,5 +1,5 @@
-// Sums, checks and norms over spans of float32 gradients. One pass over memory each. The spans of a call have one size
-// and don't overlap.
+// Sums, checks and norms of float32 gradients. Each function makes one pass over memory. All spans of a call must have
+// the same size and must not overlap.
 #pragma once
 
 #include <array>
@@ -11,7 +11,8 @@
 
 namespace disttrain::update {
 
-// A worker's gradient and its weight in the mean: 1 each when all batches are equal, else its examples.
+// The gradient of a worker, with its weight in the mean. The weight is 1 if all batches are equally large, else the
+// number of examples.
 struct WeightedGradient {
   std::span<const float> values;
   float weight = 1.0F;
@@ -21,21 +22,22 @@ struct WeightedGradient {
 void add_weighted(std::span<float> sum, std::span<const float> gradient, float weight,
                   VectorWidth width = best_vector_width());
 
-// out[i] = sum over the gradients, in their order, of weight * values[first + i], rounded to float32 after each one.
-// The bits equal those of filling `out` with weight * values of the first gradient and then calling add_weighted for
-// each other one. At least one gradient. Written in blocks that stay in the L1 cache.
+// Sets out[i] to the weighted sum of element first + i over all gradients. The gradients are added in the order of the
+// span, and each addition rounds to float32. So the result has the same bits as writing weight * values of the first
+// gradient to `out` and then calling add_weighted() for each other gradient. At least one gradient is needed. The work
+// is done in blocks that stay in the L1 cache.
 void weighted_sum(std::span<float> out, std::span<const WeightedGradient> gradients, std::size_t first = 0,
                   VectorWidth width = best_vector_width());
 
 // No NaN and no infinity.
 bool all_finite(std::span<const float> values, VectorWidth width = best_vector_width());
 
-// The squared Euclidean norm of the added values, in double, and whether all were finite: squares of finite floats are
-// exact in double and their sum can't overflow, so the norm is finite if and only if all values are.
+// Computes the squared Euclidean norm of the values that are added, in double. The norm is finite if and only if all
+// values are finite. The reason is that in double the square of a finite float is exact and the sum can't overflow.
 //
-// The order of the sum is fixed, so the bits don't depend on the vector width or on how the values are cut into calls
-// of add(): the value at position i (counted over all calls) goes to partial sum i mod 16, in ascending order, and the
-// 16 partial sums are added pairwise: j and j + 8, then j and j + 4, j + 2, j + 1.
+// The order of the additions is fixed. So the bits don't depend on the vector width or on how the values are split into
+// calls of add(). Value i, counted over all calls, is added to partial sum i mod 16. At the end the 16 partial sums are
+// added in pairs: j and j + 8, then j and j + 4, then j and j + 2, then j and j + 1.
 class SquaredNorm {
  public:
   static constexpr std::size_t kLanes = 16;
@@ -53,9 +55,9 @@ class SquaredNorm {
 
 double squared_norm(std::span<const float> values, VectorWidth width = best_vector_width());
 
-// The squared norm of scale * weighted_sum(gradients): `clip = global_norm` needs it before a step is committed. The
-// scale is applied to the norm, in double. Also writes weighted_sum(gradients) to `sums` for the step itself, block by
-// block, while a block is in the cache.
+// Returns the squared norm of scale * weighted_sum(gradients), which clip = "global_norm" needs before a step can be
+// committed. The scale is applied to the norm, in double. Also writes weighted_sum(gradients) to `sums`, for the step
+// itself. It works block by block, while a block is in the cache.
 double squared_norm_of_sum(std::span<const WeightedGradient> gradients, double scale, std::span<float> sums,
                            VectorWidth width = best_vector_width());
 

@@ -1,20 +1,21 @@
-// Which vector instructions this room's loops use: chosen at run time, so that one program is fast on new CPUs and runs
-// on old ones. The choice doesn't change results: see "Bits" in ARCHITECTURE.md.
+// Chooses the vector instructions for the loops of common/update when the program runs. So the same program is fast on
+// new CPUs and still runs on old ones. The choice doesn't change any result; see "Bits" in ARCHITECTURE.md.
 #pragma once
 
 #include <cstdint>
 
 namespace disttrain::update {
 
-// No AVX-512: with AVX2, sgd is already almost as fast as a plain a += b over the same memory.
+// There is no AVX-512, because with AVX2 sgd is already almost as fast as a plain a += b over the same memory.
 enum class VectorWidth : std::uint8_t { kBaseline, kAvx2 };
 
-// The widest that this CPU has. Cheap: determined once.
+// Returns the widest vectors that this CPU has. It is cheap, because the CPU is asked only once.
 VectorWidth best_vector_width();
 
-// Runs body(arguments...) compiled for the given width, which the processor must have. `body` is a struct whose
-// operator() is DISTTRAIN_INLINE_BODY: it is compiled into each of the functions below, and vectorised there.
-// Not g++'s target_clones: its resolvers run before the sanitizers' run time is up, and tests couldn't ask for a width.
+// Runs body(arguments...), compiled for the given width. The CPU must have that width. `body` is a struct whose
+// operator() is declared with DISTTRAIN_INLINE_BODY; the compiler inlines and vectorises it in each of the functions
+// below. g++'s target_clones isn't used for two reasons: its resolvers run before a sanitizer is ready, and tests
+// couldn't choose a width.
 #define DISTTRAIN_INLINE_BODY __attribute__((always_inline)) inline
 
 template <typename Body, typename... Arguments>

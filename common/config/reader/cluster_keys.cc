@@ -1,4 +1,4 @@
-// cluster.toml, row by row.
+// The keys of cluster.toml, one row each.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -28,27 +28,28 @@ Field device(std::string& to) {
 
 Keys ps_keys(PsConfig& ps) {
   return {
-      {"address", required(address(ps.address)), "host:port where it listens and others reach it"},
-      {"shards", integer(ps.shards, 0, 256), "threads it offers; 0 = one per core given"},
-      {"memory", size_or_auto(ps.memory_bytes), "memory that it may use"},
-      {"cores", integers(ps.cores, 0, kMaxCore), "pin to these; [] = the system's choice"},
+      {"address", required(address(ps.address)), "host:port where the ps listens and other tasks reach it"},
+      {"shards", integer(ps.shards, 0, 256), "number of shard threads; 0 = one per core that psd may use"},
+      {"memory", size_or_auto(ps.memory_bytes), "the most memory that the ps may use"},
+      {"cores", integers(ps.cores, 0, kMaxCore), "the cores that psd runs on; [] = the system chooses"},
   };
 }
 
 Keys worker_keys(WorkerConfig& worker) {
   return {
-      {"address", required(address(worker.address)), "host:port where it listens and others reach it"},
+      {"address", required(address(worker.address)),
+       "host:port where the worker listens; it also identifies the worker"},
       {"threads", integer(worker.threads, 1, 1024), "compute threads"},
-      {"cores", integers(worker.cores, 0, kMaxCore), "pin to these; [] = the system's choice"},
+      {"cores", integers(worker.cores, 0, kMaxCore), "the cores that workerd runs on; [] = the system chooses"},
       {"device", device(worker.device), "compute device"},
   };
 }
 
 Keys chief_keys(ChiefConfig& chief) {
   return {
-      {"address", address(chief.address), "host:port where it listens and others reach it"},
-      {"state_directory", text(chief.state_directory), "folder of its journal"},
-      {"max_queued_jobs", integer(chief.max_queued_jobs, 1, 100'000), "more are refused"},
+      {"address", address(chief.address), "host:port where the chief listens and all other tasks connect"},
+      {"state_directory", text(chief.state_directory), "folder of the chief's journal"},
+      {"max_queued_jobs", integer(chief.max_queued_jobs, 1, 100'000), "the most jobs that may wait in the queue"},
   };
 }
 
@@ -56,20 +57,22 @@ Keys transport_keys(TransportConfig& transport) {
   return {
       {"kind", choice<std::string>(transport.kind, {{"auto", "auto"}, {"tcp", "tcp"}}, {"shm", "rdma"}),
        "how tensors travel"},
-      {"credits", integer(transport.credits, 1, 64), "frames outstanding per channel"},
-      {"max_connections", integer(transport.max_connections, 1, 1'000'000), "per task; more are closed at once"},
-      {"hello_timeout", duration(transport.hello_timeout, 10ms, 1h), "a peer that sends no hello is closed after this"},
+      {"credits", integer(transport.credits, 1, 64), "the most unanswered frames of a channel"},
+      {"max_connections", integer(transport.max_connections, 1, 1'000'000),
+       "the most connections that a task accepts; it closes further ones"},
+      {"hello_timeout", duration(transport.hello_timeout, 10ms, 1h),
+       "a new connection is closed if its hello doesn't come within this time"},
       {"congestion_control", text(transport.congestion_control),
-       "of TCP; \"\" = the system's, between tasks of one host cubic"},
+       "TCP congestion control; \"\" = the system's choice, but cubic between tasks of one host"},
   };
 }
 
 Keys heartbeat_keys(HeartbeatConfig& heartbeat) {
-  return {
-      {"timeout", duration(heartbeat.timeout, 100ms, 1h), "a task is silent after this; all other times are derived"}};
+  return {{"timeout", duration(heartbeat.timeout, 100ms, 1h),
+           "a task is silent when it has sent nothing for so long; all other time limits derive from this one"}};
 }
 
-// A host or "", or "host:0" and "[::1]:0" for any free port.
+// Accepts "" (no metrics), a host, and "HOST:0" or "[::1]:0" for any free port.
 bool is_metrics_listen(const std::string& listen) {
   if (listen.empty()) return true;
   const bool is_bracketed = listen.front() == '[';
@@ -85,13 +88,14 @@ bool is_metrics_listen(const std::string& listen) {
 Keys metrics_keys(MetricsConfig& metrics) {
   return {
       {"listen",
-       text_of(metrics.listen,
-               "a host such as \"127.0.0.1\" (the port is the task's + 1000), one with \":0\" (any free port), or \"\"",
-               is_metrics_listen),
-       "where each daemon serves its metrics; \"\" = nowhere"}};
+       text_of(
+           metrics.listen,
+           "\"\", a host such as \"127.0.0.1\" (at the task's port + 1000), or a host with \":0\" (at any free port)",
+           is_metrics_listen),
+       "where each daemon serves its metrics; \"\" = the daemons serve no metrics"}};
 }
 
-// Metrics port of the task with this address.
+// The metrics port of the task with this address.
 int metrics_port(const std::string& address) {
   return std::stoi(address.substr(address.rfind(':') + 1)) + kMetricsPortDistance;
 }
@@ -107,16 +111,17 @@ Keys log_keys(LogConfig& log) {
        "lowest level that is written"},
       {"format",
        choice<std::string>(log.format, {{"auto", "auto"}, {"text", "text"}, {"json", "json"}, {"journal", "journal"}}),
-       "auto: the journal where stderr goes there, else text"},
-      {"rate", integer(log.rate, 1, kAnyRate), "lines per second and place"},
+       "auto: journal if stderr is systemd's journal, else text"},
+      {"rate", integer(log.rate, 1, kAnyRate), "the most lines per second from one place in the code"},
   };
 }
 
 Keys identity_keys(ClusterConfig& cluster) {
   return {
-      {"name", text_of(cluster.name, "a name of letters, digits, \"-\", \"_\" and \".\", at most 64", is_cluster_name),
-       "tasks of another one are refused"},
-      {"allow_unlisted_workers", boolean(cluster.allow_unlisted_workers), "elastic: others may join as workers"},
+      {"name", text_of(cluster.name, "a name of at most 64 letters, digits, \"-\", \"_\" and \".\"", is_cluster_name),
+       "the chief refuses tasks and commands that name another cluster"},
+      {"allow_unlisted_workers", boolean(cluster.allow_unlisted_workers),
+       "true: workers that the file doesn't name may join"},
   };
 }
 
@@ -137,22 +142,23 @@ Keys cluster_keys(ClusterConfig& cluster) {
 }
 
 void check_cluster_rules(const ClusterConfig& cluster, Reading& reading) {
-  if (cluster.ps.empty()) reading.refuse("ps", "there is no [[ps]]; expected at least one, each with its address");
+  if (cluster.ps.empty())
+    reading.refuse("ps", "there is no [[ps]] section; expected at least one, each with its address");
   if (cluster.workers.empty())
-    reading.refuse("worker", "there is no [[worker]]; expected at least one, each with its address");
+    reading.refuse("worker", "there is no [[worker]] section; expected at least one, each with its address");
   if (cluster.workers.size() > kMaxWorkers)
-    reading.refuse("worker", "there are " + std::to_string(cluster.workers.size()) + " [[worker]]; expected at most " +
-                                 std::to_string(kMaxWorkers));
+    reading.refuse("worker", "there are " + std::to_string(cluster.workers.size()) +
+                                 " [[worker]] sections; expected at most " + std::to_string(kMaxWorkers));
   if (cluster.ps.size() > kMaxPs)
-    reading.refuse(
-        "ps", "there are " + std::to_string(cluster.ps.size()) + " [[ps]]; expected at most " + std::to_string(kMaxPs));
+    reading.refuse("ps", "there are " + std::to_string(cluster.ps.size()) + " [[ps]] sections; expected at most " +
+                             std::to_string(kMaxPs));
   std::map<std::string, std::string> owners = {{cluster.chief.address, "chief"}};
   const auto claim = [&owners, &reading](const std::string& address, const std::string& key) {
     if (address.empty()) return;  // missing: already a problem
     const auto [owner, is_new] = owners.emplace(address, key);
     if (!is_new)
       reading.refuse(key + ".address", key + ".address is \"" + address + "\", which is already the address of " +
-                                           owner->second + "; expected one of its own for each task");
+                                           owner->second + "; give each task its own address");
   };
   for (std::size_t i = 0; i < cluster.ps.size(); ++i) claim(cluster.ps[i].address, "ps[" + std::to_string(i) + "]");
   for (std::size_t i = 0; i < cluster.workers.size(); ++i)
@@ -160,16 +166,16 @@ void check_cluster_rules(const ClusterConfig& cluster, Reading& reading) {
   if (cluster.metrics.listen.empty() || cluster.metrics.listen.ends_with(":0")) return;
   for (const auto& [address, key] : owners) {
     if (metrics_port(address) > kMaxPort)
-      reading.refuse(key + ".address", key + ".address is \"" + address + "\", so that its metrics are at port " +
+      reading.refuse(key + ".address", key + ".address is \"" + address + "\", so its metrics port would be " +
                                            std::to_string(metrics_port(address)) +
-                                           " (its own + 1000), which doesn't exist; expected a port of at most " +
+                                           " (its own port + 1000), which doesn't exist; expected a port of at most " +
                                            std::to_string(kMaxPort - kMetricsPortDistance) +
                                            ", or metrics.listen = \"\"");
     const auto owner = owners.find(metrics_place(address));
     if (owner != owners.end())
       reading.refuse(owner->second + ".address", owner->second + ".address is \"" + owner->first + "\", where " + key +
-                                                     " serves its metrics (at its own port + 1000); expected a port "
-                                                     "that no other task needs");
+                                                     " serves its metrics (at its own port + 1000); choose a port "
+                                                     "that no other task uses");
   }
 }
 

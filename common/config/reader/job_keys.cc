@@ -1,4 +1,4 @@
-// job.toml, row by row. The rules between keys are in job_rules.cc.
+// The keys of job.toml, one row each. The rules between keys are in job_rules.cc.
 #include <limits>
 
 #include "common/config/reader/keys.h"
@@ -102,26 +102,30 @@ Field records(std::array<std::uint64_t, 2>& to) {
 Keys identity_keys(JobSection& job) {
   return {
       {"name",
-       required(
-           text_of(job.name, "a name of a-z, 0-9 and \"-\", at most " + std::to_string(kMaxJobNameBytes), is_job_name)),
-       "unique among queued and running jobs"},
-      {"seed", integer(job.seed, 0, kAnySize), "of initial values, shuffling and dropout"},
+       required(text_of(job.name,
+                        "a name of at most " + std::to_string(kMaxJobNameBytes) + " letters a-z, digits and \"-\"",
+                        is_job_name)),
+       "no other queued or running job may have this name"},
+      {"seed", integer(job.seed, 0, kAnySize), "seed of the random initial values, shuffling and dropout"},
       {"exchange", not_in_this_version("ps"), "how gradients travel"},
-      {"shards", integer_or("auto", job.shards, 1, 4096), "parts of the parameters"},
+      {"shards", integer_or("auto", job.shards, 1, 4096), "number of shards"},
       {"placement",
        choice<Placement>(job.placement, {{"balanced", Placement::kBalanced},
                                          {"round_robin", Placement::kRoundRobin},
                                          {"greedy", Placement::kGreedy},
                                          {"partitioned", Placement::kPartitioned}}),
-       "which shard gets which part"},
-      {"min_workers", integer(job.min_workers, 1, kAnyCount), "the job doesn't start, or pauses, with fewer"},
+       "how variables are assigned to shards"},
+      {"min_workers", integer(job.min_workers, 1, kAnyCount),
+       "the fewest workers with which the job runs; with fewer it waits, or pauses if it has begun"},
       {"on_worker_loss",
        choice<OnWorkerLoss>(job.on_worker_loss, {{"shrink", OnWorkerLoss::kShrink}, {"wait", OnWorkerLoss::kWait}}),
-       "shrink: go on without a lost worker; wait: for its successor"},
+       "shrink: go on without a lost worker; wait: wait for another in its place"},
       {"max_restarts", integer(job.max_restarts, 0, kAnyCount),
-       "recoveries within the window; one more fails the job. A worker lost more often isn't taken back"},
+       "the most rollbacks within restart_window; one more fails the job. A worker that is lost more often can't "
+       "rejoin"},
       {"restart_window", duration(job.restart_window, 1s, 720h), "see max_restarts"},
-      {"stall_timeout", duration(job.stall_timeout, 1s, 24h), "after this long without a step the chief reports why"},
+      {"stall_timeout", duration(job.stall_timeout, 1s, 24h),
+       "when no step has been made for so long, the chief reports why"},
   };
 }
 
@@ -138,9 +142,10 @@ Keys model_keys(ModelSection& model) {
                                              {"relu", Activation::kRelu},
                                              {"tanh", Activation::kTanh},
                                              {"gelu", Activation::kGelu}}),
-       "between layers"},
-      {"initializer", initializer(model.initializer), "of weights; biases begin at 0"},
-      {"dropout", real(model.dropout, {0.0, true, 1.0, false}), "cnn: share dropped before the last layer"},
+       "the function between two layers"},
+      {"initializer", initializer(model.initializer), "initial weights; biases begin at 0"},
+      {"dropout", real(model.dropout, {0.0, true, 1.0, false}),
+       "cnn: share of the values that is dropped before the last layer"},
       {"loss",
        choice<Loss>(model.loss, {{"softmax_cross_entropy", Loss::kSoftmaxCrossEntropy},
                                  {"mse", Loss::kMse},
@@ -158,13 +163,13 @@ Keys data_keys(DataSection& data) {
        "of the files"},
       {"path", required(text_of(data.path, "a folder", is_not_empty)), "folder of the files"},
       {"files", required(text_of(data.files, "a pattern of file names in data.path", is_not_empty)), "the records"},
-      {"labels", text(data.labels), "pattern of file names; \"\" = found by the format's naming convention"},
+      {"labels", text(data.labels), "pattern of the names of the label files; \"\" = the usual names for the format"},
       {"records", records(data.records), "part of the records"},
       {"sharding", choice<Sharding>(data.sharding, {{"lease", Sharding::kLease}, {"none", Sharding::kNone}}),
-       "lease: each record once an epoch; none: each worker goes through all"},
+       "lease: an epoch visits each record once; none: each worker visits all records"},
       {"shuffle", shuffle(data), "order of the records"},
-      {"scale", real(data.scale, {-kNoLimit, true, kNoLimit, true}), "values are multiplied by it"},
-      {"prefetch", integer(data.prefetch, 1, 1024), "batches read ahead, at least; of small ones up to 8 within 4 MiB"},
+      {"scale", real(data.scale, {-kNoLimit, true, kNoLimit, true}), "each value of a record is multiplied by this"},
+      {"prefetch", integer(data.prefetch, 1, 1024), "number of batches to read ahead; up to 8 if these fit into 4 MiB"},
   };
 }
 
@@ -182,7 +187,8 @@ Keys optimizer_keys(OptimizerConfig& optimizer) {
                     {"lamb", "ftrl"}),
        "update rule"},
       {"learning_rate", real(optimizer.learning_rate, above(0.0)), "step size"},
-      {"weight_decay", real(optimizer.weight_decay, at_least(0.0)), "added to the gradient; decoupled in adamw"},
+      {"weight_decay", real(optimizer.weight_decay, at_least(0.0)),
+       "weight of the L2 term that is added to the gradient; adamw shrinks the parameter itself instead"},
       {"momentum", real(optimizer.momentum, {0.0, true, 1.0, false}), "momentum, nesterov, rmsprop"},
       {"beta1", real(optimizer.beta1, {0.0, true, 1.0, false}), "adam, adamw"},
       {"beta2", real(optimizer.beta2, {0.0, true, 1.0, false}), "adam, adamw"},
@@ -200,12 +206,15 @@ Keys schedule_keys(ScheduleConfig& schedule) {
                                             {"polynomial", ScheduleKind::kPolynomial},
                                             {"cosine", ScheduleKind::kCosine}}),
        "how the learning rate changes"},
-      {"warmup_steps", integer(schedule.warmup_steps, 0, kAnySize), "linear from 0 over so many steps"},
-      {"every_steps", integer(schedule.every_steps, 0, kAnySize), "step, exponential: period"},
-      {"factor", real(schedule.factor, above(0.0)), "step, exponential: multiplied once per period"},
-      {"decay_steps", integer(schedule.decay_steps, 0, kAnySize), "polynomial, cosine: length"},
+      {"warmup_steps", integer(schedule.warmup_steps, 0, kAnySize),
+       "the learning rate grows linearly from 0 during so many steps"},
+      {"every_steps", integer(schedule.every_steps, 0, kAnySize), "step, exponential: the period in steps"},
+      {"factor", real(schedule.factor, above(0.0)), "step, exponential: each period multiplies the rate by this"},
+      {"decay_steps", integer(schedule.decay_steps, 0, kAnySize),
+       "polynomial, cosine: steps until the rate stops changing"},
       {"power", real(schedule.power, above(0.0)), "polynomial"},
-      {"end_factor", real(schedule.end_factor, {0.0, true, 1.0, true}), "polynomial, cosine: left at the end"},
+      {"end_factor", real(schedule.end_factor, {0.0, true, 1.0, true}),
+       "polynomial, cosine: the share of the rate that is left at the end"},
   };
 }
 
@@ -215,7 +224,7 @@ Keys clip_keys(ClipConfig& clip) {
        choice<ClipKind>(
            clip.kind, {{"none", ClipKind::kNone}, {"global_norm", ClipKind::kGlobalNorm}, {"value", ClipKind::kValue}}),
        "of gradients"},
-      {"value", real(clip.value, at_least(0.0)), "the largest norm, or the largest element"},
+      {"value", real(clip.value, at_least(0.0)), "the largest norm, or the largest absolute element"},
   };
 }
 
@@ -223,44 +232,51 @@ Keys nonfinite_keys(NonfiniteConfig& nonfinite) {
   return {
       {"action",
        choice<NonfiniteAction>(nonfinite.action, {{"skip", NonfiniteAction::kSkip}, {"fail", NonfiniteAction::kFail}}),
-       "when a loss or gradient isn't finite"},
-      {"limit", integer(nonfinite.limit, 0, kAnyCount), "skipped steps in a row that fail the job; 0 = never"},
+       "what to do with a step whose loss or gradient isn't finite"},
+      {"limit", integer(nonfinite.limit, 0, kAnyCount),
+       "the job fails after so many skipped steps in a row; 0 = it never fails for them"},
   };
 }
 
 Keys train_keys(TrainSection& train) {
   return {
       {"mode", choice<Mode>(train.mode, {{"async", Mode::kAsync}, {"sync", Mode::kSync}, {"ssp", Mode::kSsp}}),
-       "how workers wait for each other"},
-      {"aggregate", integer(train.aggregate, 0, kAnyCount), "sync: gradients that make a step; 0 = of all workers"},
-      {"staleness", integer(train.staleness, 0, kAnyCount), "ssp: fastest minus slowest clock, at most"},
-      {"pipeline", integer(train.pipeline, 0, 1), "1: the exchange of a step overlaps the next computation"},
+       "whether and how workers wait for each other"},
+      {"aggregate", integer(train.aggregate, 0, kAnyCount),
+       "sync: number of gradients that a step waits for; it drops later ones; 0 = those of all workers"},
+      {"staleness", integer(train.staleness, 0, kAnyCount),
+       "ssp: how many steps the fastest worker may be ahead of the slowest"},
+      {"pipeline", integer(train.pipeline, 0, 1),
+       "1: a worker computes the next step while it exchanges this one with the ps"},
       {"batch_size", required(integer(train.batch_size, 1, 1 << 24)), "records per worker and step"},
       {"epochs", integer(train.epochs, 0, kAnySize), "0 = no limit"},
       {"steps", integer(train.steps, 0, kAnySize), "global steps; 0 = no limit"},
       {"optimizer", section(optimizer_keys(train.optimizer)), ""},
       {"schedule", section(schedule_keys(train.schedule)), ""},
       {"scale_learning_rate", choice<bool>(train.scale_learning_rate_linear, {{"none", false}, {"linear", true}}),
-       "linear: learning rate times the number of workers"},
+       "linear: the learning rate is multiplied by the number of workers"},
       {"clip", section(clip_keys(train.clip)), ""},
       {"nonfinite", section(nonfinite_keys(train.nonfinite)), ""},
-      {"sum_order", not_in_this_version("rank"), "in sync, the order \"rank\" gives the same bits in each run"},
+      {"sum_order", not_in_this_version("rank"),
+       "order in which sync sums gradients; \"rank\" gives the same bits in each run"},
   };
 }
 
 Keys checkpoint_keys(CheckpointSection& checkpoint) {
   return {
-      {"directory", text(checkpoint.directory), "seen by the chief and every ps; \"\" = no checkpoints"},
+      {"directory", text(checkpoint.directory),
+       "folder that the chief and every ps can write to; \"\" = no checkpoints"},
       {"every_steps", integer(checkpoint.every_steps, 0, kAnySize), "0 = not by steps"},
       {"every", duration(checkpoint.every, 0s, 720h), "\"0s\" = not by time"},
-      {"keep", integer(checkpoint.keep, 1, kAnyCount), "newest ones that stay"},
+      {"keep", integer(checkpoint.keep, 1, kAnyCount), "how many of the newest checkpoints are kept"},
       {"keep_every_steps", integer(checkpoint.keep_every_steps, 0, kAnySize),
-       "the first at or after each multiple stays for ever; 0 = none"},
-      {"at_end", boolean(checkpoint.at_end), "one after the last step"},
+       "the first checkpoint at or after each multiple of this is kept for ever; 0 = none"},
+      {"at_end", boolean(checkpoint.at_end), "take a checkpoint after the last step"},
       {"restore", choice<Restore>(checkpoint.restore, {{"newest", Restore::kNewest}, {"none", Restore::kNone}}),
-       "none: refuses a folder that isn't empty"},
-      {"init_from", text(checkpoint.init_from), "parameters to begin with: a checkpoint or safetensors; \"\" = none"},
-      {"init_map", text_map(checkpoint.init_map), "their names to ours, for init_from"},
+       "newest: go on from the newest checkpoint; none: fail if the folder has any"},
+      {"init_from", text(checkpoint.init_from),
+       "initial parameters: a checkpoint or a safetensors file; \"\" = see model.initializer"},
+      {"init_map", text_map(checkpoint.init_map), "{ \"NAME IN init_from\" = \"NAME IN THE MODEL\" }"},
   };
 }
 
@@ -268,7 +284,7 @@ Keys evaluate_keys(EvaluateSection& evaluate) {
   return {
       {"path", text(evaluate.path), "\"\" = data.path"},
       {"files", text(evaluate.files), "\"\" = no evaluation"},
-      {"labels", text(evaluate.labels), "\"\" = found by the format's naming convention"},
+      {"labels", text(evaluate.labels), "as data.labels"},
       {"every_steps", integer(evaluate.every_steps, 0, kAnySize), "0 = at the end only"},
   };
 }

@@ -1,4 +1,4 @@
-// The rules between keys of job.toml, all in one place.
+// All rules between two or more keys of job.toml.
 #include <string>
 #include <vector>
 
@@ -9,7 +9,7 @@ namespace disttrain::config {
 
 namespace {
 
-// Refuses keys that are set but would not be used.
+// Refuses a key of `keys` that the file sets but the job wouldn't use.
 void only_with(Reading& reading, bool applies, const std::string& section, const std::vector<std::string>& keys,
                const std::string& with) {
   if (applies) return;
@@ -56,19 +56,21 @@ void check_schedule(const ScheduleConfig& schedule, Reading& reading) {
   only_with(reading, is_decay, section, {"decay_steps", "end_factor"}, "kind = \"polynomial\" or \"cosine\"");
   only_with(reading, kind == ScheduleKind::kPolynomial, section, {"power"}, "kind = \"polynomial\"");
   if (is_periodic && schedule.every_steps == 0)
-    reading.refuse(section + "every_steps",
-                   "train.schedule.every_steps must be above 0 with kind = \"step\" and \"exponential\": the period");
+    reading.refuse(
+        section + "every_steps",
+        "train.schedule.every_steps is the period; it must be above 0 with kind = \"step\" and \"exponential\"");
   if (is_decay && schedule.decay_steps == 0)
     reading.refuse(section + "decay_steps",
-                   "train.schedule.decay_steps must be above 0 with kind = \"polynomial\" and \"cosine\": the length");
+                   "train.schedule.decay_steps is the number of steps until the rate stops changing; it must be above "
+                   "0 with kind = \"polynomial\" and \"cosine\"");
 }
 
 void check_train(const TrainSection& train, Reading& reading) {
   if (train.steps == 0 && train.epochs == 0 && !reading.is_refused("train.steps") &&
       !reading.is_refused("train.epochs"))
     reading.refuse("train",
-                   "train.steps and train.epochs are both 0 (or left out), so that training would never end; "
-                   "expected one of them above 0");
+                   "train.steps and train.epochs are both 0 (or left out), so the training would never end; "
+                   "set at least one of them");
   only_with(reading, train.mode == Mode::kSync || train.aggregate == 0, "train.", {"aggregate"}, "mode = \"sync\"");
   only_with(reading, train.mode == Mode::kSsp, "train.", {"staleness"}, "mode = \"ssp\"");
   check_optimizer(train.optimizer, reading);
@@ -76,12 +78,13 @@ void check_train(const TrainSection& train, Reading& reading) {
   if (train.clip.kind != ClipKind::kNone && train.clip.value <= 0.0)
     reading.refuse("train.clip.value", "train.clip.value must be above 0 with a kind other than \"none\"");
   if (train.clip.kind == ClipKind::kNone && train.clip.value != 0.0)
-    reading.refuse("train.clip.value",
-                   "train.clip.value has a meaning only with kind = \"global_norm\" or \"value\"; leave it out or 0");
+    reading.refuse(
+        "train.clip.value",
+        "train.clip.value has a meaning only with kind = \"global_norm\" or \"value\"; set it to 0 or leave it out");
 }
 
 void check_checkpoint(const CheckpointSection& checkpoint, Reading& reading) {
-  // directory = "" turns checkpoints off; the other keys may stay.
+  // A directory of "" turns checkpoints off. The file may still set the other keys of the section.
   only_with(reading, reading.has("checkpoint.directory"), "checkpoint.",
             {"every_steps", "every", "keep", "keep_every_steps", "at_end", "restore"},
             "checkpoint.directory, where checkpoints go");
@@ -99,13 +102,13 @@ void check_job_rules(const JobConfig& job, Reading& reading) {
   check_model(job.model, reading);
   if (reading.has("train")) check_train(job.train, reading);
   if (job.data.scale == 0.0)
-    reading.refuse("data.scale", "data.scale is 0, which would make all values 0; expected another number");
+    reading.refuse("data.scale", "data.scale is 0, which would make all values 0; set another number");
   check_checkpoint(job.checkpoint, reading);
   if (job.job.on_worker_loss == OnWorkerLoss::kWait && (job.train.mode != Mode::kSync || job.train.aggregate != 0))
     reading.refuse("job.on_worker_loss",
                    "job.on_worker_loss = \"wait\" has a meaning only with train.mode = \"sync\" and without "
-                   "train.aggregate: only there does a step need every worker; expected \"shrink\"");
-  // files = "" turns evaluation off; the other keys may stay.
+                   "train.aggregate, because otherwise a step doesn't need every worker; set it to \"shrink\"");
+  // Empty `files` turn evaluation off. The file may still set the other keys of the section.
   only_with(reading, reading.has("evaluate.files"), "evaluate.", {"path", "labels", "every_steps"},
             "evaluate.files, the files to evaluate on");
 }

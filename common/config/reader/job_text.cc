@@ -31,8 +31,8 @@ void set_source(TomlValue& value, const TomlPosition& at) {
     }
 }
 
-// The text as a TOML value if it is one, else as a string. Text with a newline is a string: it could carry further
-// keys.
+// Reads the text as a TOML value if it is one, else as a string. A text with a newline could add more keys, so it
+// counts as a string.
 TomlValue value_of(const std::string& text, const TomlPosition& at) {
   TomlValue value{text, at};
   auto parsed = parse_toml(std::make_shared<const TomlSource>(TomlSource{"--set", "value = " + text}));
@@ -62,7 +62,7 @@ Status apply_set(TomlValue& document, const std::string& set) {
     auto* table = here->as<TomlValue::Table>();
     if (table == nullptr)
       return tl::unexpected<Error>(to_error({Problem{
-          at, "", "", "", "", "the part before ." + part + " isn't a table, so that it has no such key", false}}));
+          at, "", "", "", "", "the part before ." + part + " isn't a table, so it can't have this key", false}}));
     TomlEntry* entry = find(*table, part);
     if (entry == nullptr) {
       table->push_back(TomlEntry{part, at, TomlValue{TomlValue::Table{}, at}});

@@ -1,5 +1,4 @@
-// What the command line changes in a parsed job file before the reader checks it: it applies --set and makes paths
-// absolute.
+// Applies --set and makes paths absolute in a parsed job file, before the reader checks it.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +9,12 @@
 
 namespace disttrain::config {
 
-// "train.optimizer.rule=adam": sets, adds or replaces this key. kUsage if it isn't section.key=value, kConfig if its
-// path goes through a value that isn't a table.
+// Sets, adds or replaces a key; `set` is, for example, "train.optimizer.rule=adam". Fails with kUsage if `set` isn't
+// section.key=value, and with kConfig if a part of the path before the last isn't a table.
 Status apply_set(TomlValue& document, const std::string& set);
 
-// Makes relative data.path, evaluate.path and the checkpoint paths absolute, from `folder`.
+// Makes data.path, evaluate.path, checkpoint.directory and checkpoint.init_from absolute. A relative path starts at
+// `folder`.
 void make_paths_absolute(TomlValue& document, const std::filesystem::path& folder);
 
 }  // namespace disttrain::config

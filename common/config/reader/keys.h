@@ -1,4 +1,4 @@
-// The rows of both files, bound to the values that they fill, and the rules between keys.
+// The rows for the keys of cluster.toml and job.toml (see schema.h), and the rules between keys.
 #pragma once
 
 #include "common/config/cluster_config.h"
@@ -11,7 +11,7 @@ Keys cluster_keys(ClusterConfig& cluster);
 void check_cluster_rules(const ClusterConfig& cluster, Reading& reading);
 
 Keys job_keys(JobConfig& job);
-// Sets defaults that depend on another key. Call it between two readings of the file.
+// Sets the defaults that depend on the value of another key. Read the file once before this call and once after it.
 void set_dependent_defaults(JobConfig& job);
 void check_job_rules(const JobConfig& job, Reading& reading);
 

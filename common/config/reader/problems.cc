@@ -18,7 +18,7 @@ std::string line_of_text(const std::string& text, std::uint32_t line) {
   return result;
 }
 
-// Text of a user's file, made safe for a terminal.
+// Makes a text from a user's file safe to print on a terminal.
 std::string shown(const std::string& text, std::size_t most) {
   return printable(cut_text(text, most)) + (text.size() > most ? "..." : "");
 }
@@ -42,7 +42,7 @@ std::string sentence(const Problem& problem) {
   return shown(text, kLongestSentence);
 }
 
-// The line at this position with a caret below. A tab is shown as one space.
+// Returns the line at this position, with a caret under the column. A tab is shown as one space.
 std::string excerpt(const TomlPosition& at) {
   if (!at.source || at.line == 0) return "";
   constexpr std::size_t kLongestExcerpt = 160;

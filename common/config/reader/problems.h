@@ -1,4 +1,4 @@
-// The problems of a configuration file, all at once, each with its place, a caret and what to do.
+// The problems of a configuration file. All of them are reported at once, each with its place and what to do.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace disttrain::config {
 
 struct Problem {
   TomlPosition at;
-  std::string key;       // "train.batch_size", "ps[1].address"; "" = the file as a whole
-  std::string found;     // value as written, "" = nothing there
+  std::string key;       // "train.batch_size", "ps[1].address"; "" = the problem concerns the whole file
+  std::string found;     // the value as it is written; "" = the file doesn't have the key
   std::string expected;  // "an integer from 1 to 16777216"
-  std::string nearest;   // nearest known key or word; "" = none is near
-  std::string said;      // instead of found and expected: a whole sentence
+  std::string nearest;   // the nearest known key or word; "" = none is near
+  std::string said;      // the whole message, if it doesn't have the form "KEY is FOUND; expected EXPECTED"
   bool is_unknown = false;
 };
 
@@ -25,10 +25,11 @@ struct Problem {
 //         |        ^
 std::string to_string(const Problem& problem);
 
-// The most problems shown for one file; the others are counted.
+// An error shows at most this many problems of a file, and the number of the others.
 inline constexpr std::size_t kMaxProblemsTold = 20;
 
-// The first problems in the order of the file, with kConfig. `left_out`: problems that were found but not kept.
+// Makes one error (kConfig) of the problems, in the order of the file. `left_out` is the number of further problems
+// that were found but not stored.
 Error to_error(std::vector<Problem> problems, std::size_t left_out = 0);
 
 }  // namespace disttrain::config

@@ -22,7 +22,8 @@ Result<TomlValue> parse(const std::string& text, const std::string& name) {
   return tl::unexpected<Error>(to_error({Problem{tree.error().at, "", "", "", "", tree.error().what, false}}));
 }
 
-// No text of ours has control characters. A NUL would end a path early, others would reach logs and terminals.
+// Refuses control characters, which no valid setting needs. A NUL would end a path early, and the others could reach
+// logs and terminals.
 void refuse_control_characters(const TomlValue& value, const std::string& path, Reading& reading) {
   const auto refuse_in = [&reading](const std::string& text, const TomlPosition& at, const std::string& key) {
     std::size_t i = 0;
@@ -49,12 +50,12 @@ tl::unexpected<Error> all_problems(Reading reading) {
   return tl::unexpected<Error>(to_error(std::move(reading.problems), reading.left_out));
 }
 
-// What is submitted must pass the bounds of those who read it.
+// A job is submitted as TOML text. The chief refuses a text that exceeds its bounds, so check them here first.
 Result<JobFile> job_file(JobConfig config, const TomlValue& tree) {
   JobFile file{std::move(config), to_toml_document(*tree.as<TomlValue::Table>())};
   if (file.toml.size() > kMaxJobTomlBytes)
     return fail(ErrorCode::kConfig, "the job has " + std::to_string(file.toml.size()) +
-                                        " bytes, as it is submitted; expected at most " +
+                                        " bytes of TOML when it is submitted; expected at most " +
                                         std::to_string(kMaxJobTomlBytes));
   if (const auto excess = find_excess(file.toml))
     return fail(ErrorCode::kConfig, "the job can't be submitted: " + excess->what);
@@ -78,7 +79,7 @@ Result<ClusterConfig> cluster_of(const TomlValue& tree) {
 Result<JobConfig> job_of(const TomlValue& tree) {
   JobConfig job;
   const Keys keys = job_keys(job);
-  Reading first;  // tells what the dependent defaults depend on; its problems come again
+  Reading first;  // finds the keys on which other defaults depend; the second reading reports the problems
   read_table(keys, tree, "", first);
   set_dependent_defaults(job);
   Reading reading;
@@ -123,7 +124,7 @@ Result<JobFile> read_job_file(const std::string& path, const std::vector<std::st
   make_paths_absolute(*tree, std::filesystem::absolute(path).parent_path());
   for (const std::string& set : sets) {
     if (Status applied = apply_set(*tree, set); !applied) return tl::unexpected<Error>(std::move(applied.error()));
-    make_paths_absolute(*tree, std::filesystem::current_path());  // only what this --set brought is still relative
+    make_paths_absolute(*tree, std::filesystem::current_path());  // only paths from this --set are still relative
   }
   auto config = job_of(*tree);
   if (!config) return tl::unexpected<Error>(std::move(config.error()));
@@ -138,7 +139,8 @@ Status check_ranges(const JobConfig& job) {
   Reading reading;
   read_table(job_keys(read), tree, "", reading);
   refuse_control_characters(tree, "", reading);
-  // Nothing is given by a file here, so that no key is told to be left out.
+  // A key counts as given if `given` has it. List only [train] here. Otherwise check_job_rules() would refuse keys that
+  // merely have their default value and aren't used.
   reading.given = {{"train", {}}};
   check_job_rules(job, reading);
   if (!reading.problems.empty()) return all_problems(std::move(reading));
@@ -181,12 +183,12 @@ Result<FileKind> kind_of_file(const std::string& path) {
   if (of_cluster != of_job) return of_cluster > of_job ? FileKind::kCluster : FileKind::kJob;
   return fail(ErrorCode::kConfig,
               path +
-                  ": is neither a cluster file ([cluster], [chief], [[ps]], [[worker]], ...) nor a job file ([job], "
-                  "[model], [data], [train], ...) by its sections");
+                  " has neither the sections of a cluster file ([cluster], [chief], [[ps]], [[worker]], ...) nor those "
+                  "of a job file ([job], [model], [data], [train], ...)");
 }
 
 std::string cluster_toml(const ClusterConfig& cluster) {
-  ClusterConfig copy = cluster;  // rows are bound to what they could also read into
+  ClusterConfig copy = cluster;  // a copy, because the rows need variables that they can write to
   return to_toml_document(write_table(cluster_keys(copy)));
 }
 

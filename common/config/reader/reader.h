@@ -1,10 +1,10 @@
-// The one door for configuration: cluster.toml and job.toml become plain values, or one error that names the problems
-// of the file: file:line:column, key, what was found, what was expected, the nearest known key, and a caret. The text
-// is anybody's: its bounds stand in toml_bounds.h, those of the message in problems.h; the time it takes grows with the
-// size of the text, no faster.
+// Reads cluster.toml and job.toml into structs. An error lists all problems of a file. Each problem has its file, line
+// and column, the key, the value that was found, what was expected, the nearest known key, and a caret under the place.
+// The text may come from anybody: toml_bounds.h bounds the text and problems.h bounds the error. The reading time grows
+// at most linearly with the size of the text.
 //
-// Errors: kConfig (78) for what the file says, kNoInput (66) or kNoPermission (77) when it can't be read, kUsage (64)
-// for a --set that isn't section.key=value. Loading never changes a value that the file gives.
+// Fails with kConfig (78) if the content of a file is wrong, with kNoInput (66) or kNoPermission (77) if the file can't
+// be read, and with kUsage (64) if a --set isn't section.key=value. Reading never changes a value that the file gives.
 #pragma once
 
 #include <cstdint>
@@ -19,42 +19,44 @@ namespace disttrain::config {
 
 Result<ClusterConfig> read_cluster(const std::string& path);
 
-// The same from text; `name` stands for the file in messages. `sets` as in merge_job.
+// Reads a cluster from text. Messages use `name` as the name of the file. `sets` are as in read_job_file().
 Result<ClusterConfig> parse_cluster(const std::string& text, const std::string& name,
                                     const std::vector<std::string>& sets = {});
 
-// Text that travelled: whole, with absolute paths. evaluate.path is filled in from data.path where it is empty and
-// there is an evaluation.
+// Reads a job from text that another process sent. All its paths must be absolute. If the job has an evaluation but no
+// evaluate.path, evaluate.path becomes data.path.
 Result<JobConfig> read_job(const std::string& toml, const std::string& name = "job.toml");
 
 struct JobFile {
   JobConfig config;
-  std::string toml;  // the same as TOML text, which read_job() reads; this is what is submitted
+  std::string toml;  // the config as TOML text for read_job(), with every --set applied; this text is submitted
 };
 
-// A job file with `--set section.key=value` applied in turn (each string without the --set): the value is parsed as
-// TOML, else taken as a string; deeper keys reach into tables: train.optimizer.rule=adam. data.path and evaluate.path
-// are made absolute: those of the file from its folder, those of a --set from the current folder.
+// Reads a job file and then applies each of `sets` in order. A set is "section.key=value", without the "--set". The
+// value is parsed as TOML if possible, else it is a string. A longer key reaches into a table:
+// train.optimizer.rule=adam. Relative paths in the file start at the file's folder; relative paths in a set start at
+// the current folder.
 Result<JobFile> read_job_file(const std::string& path, const std::vector<std::string>& sets);
 
-// Settings that came from another process: each value is within the range that its key has, and they go together.
-// kConfig otherwise, with the problems.
+// Checks a job's settings that came from another process: each value must be in the range of its key, and the rules
+// between keys must hold. Fails with kConfig and lists the problems.
 Status check_ranges(const JobConfig& job);
 
-// What can only be told with both: aggregate, min_workers and shards against what the cluster has. kConfig.
+// Checks a job against the cluster: train.aggregate and job.min_workers can't exceed the number of workers. Fails with
+// kConfig.
 Status check_job_fits(const JobConfig& job, const ClusterConfig& cluster);
 
-// True where the section of `set` ("transport.credits=8") is one of cluster.toml.
+// Whether the section of `set` (such as "transport.credits=8") is a section of cluster.toml.
 bool is_cluster_key(const std::string& set);
 
-// What a file is, told by its sections; kConfig when they are of neither or of both.
+// Tells by its sections whether a file is a cluster file or a job file. Fails with kConfig if it can't tell.
 enum class FileKind { kCluster, kJob };
 Result<FileKind> kind_of_file(const std::string& path);
 
-// All keys with their values, as a document: equal for equal meaning. A job's says more than a job file may: the keys
-// that its rule, kind or mode doesn't use are there too.
+// Returns all keys with their values as a TOML document. Configurations with the same meaning give the same document.
+// The document of a job also has keys that its rule, kind or mode doesn't use; a job file may not set those.
 std::string cluster_toml(const ClusterConfig& cluster);
-// ClusterConfig::hash of that document.
+// The hash of cluster_toml(), for ClusterConfig::hash.
 std::uint64_t hash_of(const ClusterConfig& cluster);
 std::string job_toml(const JobConfig& job);
 

@@ -23,7 +23,8 @@ constexpr Unit kSizes[] = {{"TiB", std::uint64_t{1} << 40},
 constexpr Unit kTimes[] = {{"h", 3'600'000'000'000}, {"m", 60'000'000'000}, {"s", 1'000'000'000},
                            {"ms", 1'000'000},        {"us", 1'000},         {"ns", 1}};
 
-// "1.5s" in the smallest unit; none unless it is a number of at most 15 digits with one of the units.
+// Parses a text such as "1.5s" and returns the number in the smallest unit (bytes or nanoseconds). Returns none if the
+// text isn't a number of at most 15 digits followed by one of the units.
 template <std::size_t N>
 std::optional<std::uint64_t> parse_with_unit(const std::string& text, const Unit (&units)[N]) {
   const std::size_t digits = text.find_first_not_of("0123456789.");
@@ -62,7 +63,7 @@ std::string range_text(Range range) {
          (range.high_included ? " to " : ", below ") + number_text(range.high);
 }
 
-// The update rules, schedules and input compute in float32, where 1e308 is infinite and 1e-300 is 0.
+// Update rules, schedules and input compute in float32, where 1e308 would become infinite and 1e-300 would become 0.
 bool fits_float(double value) {
   const auto size = static_cast<float>(std::abs(value));
   return std::isfinite(size) && (size >= std::numeric_limits<float>::min() || value == 0.0);
@@ -196,7 +197,7 @@ Field boolean(bool& to) {
 }
 
 Field text_map(std::map<std::string, std::string>& to) {
-  const std::string expected = "a table of names such as { \"theirs\" = \"ours\" }";
+  const std::string expected = "a table of names such as { \"NAME IN THE FILE\" = \"NAME IN THE MODEL\" }";
   return Field{expected,
                [&to, expected](const TomlValue& value, const std::string& path, Reading& reading) {
                  const auto* entries = value.as<TomlValue::Table>();
@@ -219,11 +220,11 @@ Field text_map(std::map<std::string, std::string>& to) {
 }
 
 Field address(std::string& to) {
-  return text_of(to, "an address as \"host:port\", the port from 1 to 65535", is_address);
+  return text_of(to, "an address \"host:port\" with a port from 1 to 65535", is_address);
 }
 
 Field size_or_auto(std::uint64_t& to) {
-  const std::string expected = "\"auto\" or a size with its unit such as \"8GiB\" (B, KiB, MiB, GiB, TiB)";
+  const std::string expected = "\"auto\", or a size with a unit (B, KiB, MiB, GiB, TiB) such as \"8GiB\"";
   return Field{expected,
                [&to, expected](const TomlValue& value, const std::string& path, Reading& reading) {
                  const auto* found = value.as<std::string>();
@@ -239,8 +240,8 @@ Field size_or_auto(std::uint64_t& to) {
 }
 
 Field duration(Duration& to, Duration least, Duration most) {
-  const std::string expected = "a duration with its unit from " + quoted(toml_duration(least)) + " to " +
-                               quoted(toml_duration(most)) + " (ms, s, m, h)";
+  const std::string expected = "a duration from " + quoted(toml_duration(least)) + " to " +
+                               quoted(toml_duration(most)) + ", with a unit (ms, s, m, h)";
   return Field{expected,
                [&to, expected, least, most](const TomlValue& value, const std::string& path, Reading& reading) {
                  const auto* found = value.as<std::string>();
@@ -262,7 +263,8 @@ Field real(double& to, Range range) {
                                                              : std::nan("");
                  if (!is_in(number, range)) return refuse_value(value, path, expected, reading);
                  if (!fits_float(number))
-                   return refuse_value(value, path, expected + " that a 32-bit float holds: 0, or 1.2e-38 to 3.4e+38",
+                   return refuse_value(value, path,
+                                       expected + " that fits a 32-bit float (0, or a size from 1.2e-38 to 3.4e+38)",
                                        reading);
                  to = number;
                },
@@ -313,7 +315,7 @@ std::vector<std::string> names_of(const Keys& keys) {
 
 Field section(Keys keys) {
   std::vector<KeyDoc> below = describe(keys);
-  auto shared = std::make_shared<const Keys>(std::move(keys));  // shared, because both functions use the rows
+  auto shared = std::make_shared<const Keys>(std::move(keys));  // both functions below use the rows
   return Field{"a table",
                [shared](const TomlValue& value, const std::string& path, Reading& reading) {
                  if (value.as<TomlValue::Table>() == nullptr) return refuse_value(value, path, "a table", reading);
@@ -334,7 +336,7 @@ Field not_in_this_version(std::optional<std::string> fixed) {
                  if (fixed && word != nullptr && *word == *fixed) return;
                  reading.refuse(value.at, path,
                                 fixed ? path + " = " + to_toml(value) + " is not in this version; expected " +
-                                            config::quoted(*fixed) + " or nothing"
+                                            config::quoted(*fixed) + ", or leave it out"
                                       : path + " is not in this version; leave it out");
                },
                [] { return std::optional<TomlValue>(); }, false, false};

@@ -1,6 +1,7 @@
-// Tables of keys. A row holds a key's name, type and range, the variable it fills (its present value is the default)
-// and its meaning. One walk over a table reads a file into the variables and collects every problem; another walk
-// writes the values back. The rows are in cluster_keys.cc and job_keys.cc.
+// Tables that describe the keys of a configuration file. Each row has the key's name, its type and range, the variable
+// that it fills, and a short description. The present value of the variable is the key's default. read_table() uses the
+// rows to read a file into the variables and to collect every problem. write_table() uses them to write the values
+// back. The rows are in cluster_keys.cc and job_keys.cc.
 #pragma once
 
 #include <functional>
@@ -19,24 +20,26 @@ namespace disttrain::config {
 
 // The state of reading a file.
 struct Reading {
-  // A file can have as many problems as bytes. Problems beyond this number are only counted.
+  // At most this many problems are stored. Further ones are only counted, because a file can have as many problems as
+  // bytes.
   static constexpr std::size_t kMaxProblems = 100;
 
   std::vector<Problem> problems;
   std::size_t left_out = 0;
-  std::map<std::string, TomlPosition> given;  // "train.batch_size" -> the place of its value, for all keys in the file
+  // place of the value of each key in the file, by the key's full name ("train.batch_size")
+  std::map<std::string, TomlPosition> given;
 
   bool has(const std::string& key) const { return given.count(key) != 0; }
-  // The key's value was refused, so its variable still has the default.
+  // Whether the value of this key was refused. Its variable then still has the default.
   bool is_refused(const std::string& key) const;
-  // False: don't add the problem; it was counted.
+  // Returns false, and counts a problem as left out, if no further problem may be stored.
   bool has_room();
-  // Adds a problem with a whole sentence, at the key's place (or its section's, or the file's).
+  // Adds a problem with this message. The place is that of the key, else of its section, else of the file.
   void refuse(const std::string& key, const std::string& sentence);
   void refuse(const TomlPosition& at, const std::string& key, const std::string& sentence);
 };
 
-// A row without the variable it is bound to.
+// The description of a row, without its variable.
 struct KeyDoc {
   std::string name;  // "train.optimizer.rule"
   std::string expected;
@@ -45,15 +48,15 @@ struct KeyDoc {
   bool is_table;
 };
 
-// A type with its range, bound to the variable that it fills. Bound references must outlive the field.
+// The type and range of a key, with a reference to the variable that it fills. The variable must outlive the field.
 struct Field {
   std::string expected;  // "an integer from 1 to 64"
-  // Stores the value, or adds a problem and stores nothing.
+  // Stores the value in the variable. If the value is bad, adds a problem and stores nothing.
   std::function<void(const TomlValue& value, const std::string& path, Reading& reading)> read;
-  std::function<std::optional<TomlValue>()> write;  // none: nothing to write
+  std::function<std::optional<TomlValue>()> write;  // this function returns none if there is nothing to write
   bool is_required = false;
   bool is_in_this_version = true;
-  std::vector<KeyDoc> below = {};  // tables: their keys and those below them
+  std::vector<KeyDoc> below = {};  // for a table: all keys in it, at any depth
 };
 
 struct Key {
@@ -63,22 +66,23 @@ struct Key {
 };
 using Keys = std::vector<Key>;
 
-// Reads `table` by `keys`; unknown and missing keys are problems too. `path` is "" or ends with a dot.
+// Reads `table` into the variables of `keys`. Unknown keys and missing required keys are problems too. `path` is "" or
+// ends with a dot.
 void read_table(const Keys& keys, const TomlValue& table, const std::string& path, Reading& reading);
 TomlValue::Table write_table(const Keys& keys);
 
-// Every row and those below it, in order, without keys that aren't in this version.
+// Describes all keys, at any depth and in order. Leaves out keys that this version doesn't support.
 std::vector<KeyDoc> describe(const Keys& keys);
-// "name", and "section.name" for keys below.
+// Returns the full names of all keys, such as "name" and "section.name".
 std::vector<std::string> names_of(const Keys& keys);
-// For an unknown key that exists in another section, names that section.
+// If an unknown key exists in another section, suggests that section's key.
 void suggest_other_sections(const std::vector<std::string>& all_names, Reading& reading);
 
 // The types.
 
 Field text(std::string& to);
 Field text_of(std::string& to, std::string expected, std::function<bool(const std::string&)> fits);
-Field address(std::string& to);         // host:port, port 1 to 65535; IPv6 as [::1]:7100
+Field address(std::string& to);         // host:port with a port from 1 to 65535; an IPv6 host as in [::1]:7100
 Field size_or_auto(std::uint64_t& to);  // "auto" = 0, or "8GiB"
 Field duration(Duration& to, Duration least, Duration most);
 
@@ -95,7 +99,7 @@ constexpr Range above(double low) {
 constexpr Range at_least(double low) {
   return {low, true, kNoLimit, true};
 }
-Field real(double& to, Range range);  // must fit float32, in which the rules compute
+Field real(double& to, Range range);  // the value must fit float32, in which the update rules compute
 
 // T: any unsigned integer.
 template <typename T>
@@ -108,33 +112,33 @@ Field boolean(bool& to);
 Field text_map(std::map<std::string, std::string>& to);
 Field integers(std::vector<std::uint32_t>& to, std::int64_t least, std::int64_t most);
 
-// `later`: words that are refused as not in this version.
+// `later` has words that a later version will support. They are refused with a message that says so.
 template <typename E>
 Field choice(E& to, std::vector<std::pair<std::string, E>> words, std::vector<std::string> later = {});
 
 // A section or an inline table.
 Field section(Keys keys);
-// [[name]]: one element of `to` for each section.
+// A list of sections [[name]]. `to` gets one element for each section.
 template <typename T>
 Field sections(std::vector<T>& to, std::function<Keys(T&)> keys_of);
 
-// A key or section that this version doesn't support. It may be given only with the value `fixed`, which names what
-// this version does anyway; any other value is a problem.
+// A key or section that this version doesn't support. The file may leave it out, or set it to `fixed`, which is what
+// this version does anyway.
 Field not_in_this_version(std::optional<std::string> fixed = std::nullopt);
 
 Field required(Field field);
 
-// For fields that need code of their own.
+// For fields that need code of their own: adds the problem that this value isn't `expected`.
 void refuse_value(const TomlValue& value, const std::string& path, const std::string& expected, Reading& reading,
                   const std::string& nearest = "");
-// "256GiB", "100ms" and so on; none for other text.
+// Parse texts such as "256GiB" and "100ms". Return none for any other text.
 std::optional<std::uint64_t> parse_size(const std::string& text);
 std::optional<Duration> parse_duration(const std::string& text);
 std::optional<double> parse_number(const std::string& text);  // must fit float32
-// host:port with a host, and a port from 1 to 65535.
+// Whether the text is host:port with a port from 1 to 65535.
 bool is_address(const std::string& text);
-// "1h", "90s", "100ms": as a file has it. Exact, so that parse_duration() gives the same; format_duration() is for
-// people.
+// Writes a duration as a file has it: "1h", "90s", "100ms". The result is exact, so parse_duration() returns the same
+// duration. For messages to people, use format_duration().
 std::string toml_duration(Duration duration);
 TomlValue toml(std::string value);
 TomlValue toml(std::int64_t value);

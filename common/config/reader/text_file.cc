@@ -44,8 +44,8 @@ Result<std::string> read_text_file(const std::string& path, std::size_t most_byt
     size += static_cast<std::size_t>(got);
   }
   if (size > most_bytes)
-    return fail(ErrorCode::kConfig, path + ": is larger than " + std::to_string(most_bytes) + " bytes; expected " +
-                                        expected + " of at most that");
+    return fail(ErrorCode::kConfig, path + " is larger than " + std::to_string(most_bytes) + " bytes; expected " +
+                                        expected + " of at most this size");
   text.resize(size);
   text.shrink_to_fit();
   return text;

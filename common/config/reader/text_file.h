@@ -1,4 +1,4 @@
-// Reads small text files named by a user: configuration.
+// Reads small text files that a user names, such as configuration files.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,9 @@
 
 namespace disttrain::config {
 
-// The whole file. Never blocks: refuses what isn't a regular file, because a pipe would wait for its writer. `expected`
-// ends the message: "a TOML file". Errors: kNoInput, kNoPermission; kConfig if the file has more than `most_bytes`.
+// Reads the whole file. Refuses anything that isn't a regular file, because reading a pipe could block. `expected` says
+// what the file should be, for the error message: "a TOML file". Fails with kNoInput or kNoPermission if the file can't
+// be read, and with kConfig if it has more than `most_bytes`.
 Result<std::string> read_text_file(const std::string& path, std::size_t most_bytes, const std::string& expected);
 
 }  // namespace disttrain::config

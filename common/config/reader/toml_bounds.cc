@@ -4,8 +4,8 @@ namespace disttrain::config {
 
 namespace {
 
-// Walks over the text and skips strings and comments as TOML delimits them. In text that isn't TOML it may read the
-// rest differently than the library, which stops at the error.
+// Counts keys, elements and nesting in a text, and skips strings and comments by TOML's rules. If the text isn't valid
+// TOML, the counts after the first error may be wrong. That does no harm, because the library stops at that error.
 class Scan {
  public:
   explicit Scan(const std::string& text) : text_(text) {}
@@ -64,7 +64,7 @@ class Scan {
     return excess("the text has more than " + std::to_string(kMaxTomlItems) + " keys and elements");
   }
 
-  // `at_` is at the opening quote before, and after the closing one afterwards.
+  // Moves `at_` from the opening quote to the character after the closing quote.
   void skip_string(char quote) {
     const bool has_escapes = quote == '"';
     const bool is_long = text_.compare(at_, 3, std::string(3, quote)) == 0;

@@ -1,5 +1,6 @@
-// Bounds on a TOML document, checked before the TOML library parses it. The library makes a table for each part of a
-// dotted key and frees them recursively: 60,000 parts in one key crash the process.
+// Bounds on a TOML document. They are checked before the TOML library parses it, because the library makes a nested
+// table for each part of a dotted key and frees these tables recursively. A key of 60,000 parts would crash the
+// process.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +11,19 @@
 namespace disttrain::config {
 
 inline constexpr std::size_t kMaxTomlBytes = 1 << 20;
-inline constexpr std::size_t kMaxTomlKeyParts = 16;    // of one key or [section]: "train.optimizer.rule" has 3
-inline constexpr std::size_t kMaxTomlNesting = 16;     // of arrays and inline tables in each other
-inline constexpr std::size_t kMaxTomlItems = 1 << 16;  // keys, sections and elements of arrays
+// number of parts of a key or [section]; "train.optimizer.rule" has 3
+inline constexpr std::size_t kMaxTomlKeyParts = 16;
+inline constexpr std::size_t kMaxTomlNesting = 16;     // depth of arrays and inline tables inside each other
+inline constexpr std::size_t kMaxTomlItems = 1 << 16;  // number of keys, sections and elements of arrays
 
-// Where a document exceeds a bound. Line and column count from 1; 0: the document as a whole.
+// The place where a document exceeds a bound. Lines and columns count from 1. A line of 0 means the whole document.
 struct TomlExcess {
   std::string what;  // "a key has more than 16 parts"
   std::uint32_t line = 0;
   std::uint32_t column = 0;
 };
 
-// The first excess. One pass without recursion, over any text.
+// Returns the first place where the text exceeds a bound, or none. Works in one pass without recursion, on any text.
 std::optional<TomlExcess> find_excess(const std::string& text);
 
 }  // namespace disttrain::config

@@ -61,7 +61,7 @@ std::string line_of(const TomlEntry& entry) {
   return key_text(entry.key) + " = " + to_toml(entry.value);
 }
 
-// Whether the value is written as [[sections]]: a list of tables only, and not empty.
+// Whether the value is written as [[sections]]: it is a list of tables and not empty.
 bool is_list_of_tables(const TomlValue& value) {
   const auto* array = value.as<TomlValue::Array>();
   return array != nullptr && !array->empty() && std::all_of(array->begin(), array->end(), [](const TomlValue& item) {
@@ -126,7 +126,7 @@ std::string to_toml(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   char buffer[64];
-  // shortest text that parses to the same value
+  // the shortest text that parses to the same value
   const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
   std::string text(buffer, end);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";

@@ -1,4 +1,5 @@
-// A TOML document as a plain tree with positions. Only toml_tree.cc uses the TOML library and catches its exceptions.
+// A TOML document as a tree of values with their positions. Only toml_tree.cc uses the TOML library, and it catches the
+// library's exceptions.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +12,21 @@
 
 namespace disttrain::config {
 
-// The source of a text: a file, or one --set of the command line.
+// Where a text comes from: a file, or a --set of the command line.
 struct TomlSource {
-  std::string name;  // path as the user wrote it, or "--set train.mode=sync"
-  std::string text;  // for showing the line
+  std::string name;  // the path as the user wrote it, or the whole "--set train.mode=sync"
+  std::string text;  // needed to show a line in an error
 };
 
-// Line and column count from 1; 0: unknown (the source as a whole).
+// Lines and columns count from 1. A line of 0 means the whole source.
 struct TomlPosition {
-  std::shared_ptr<const TomlSource> source;  // shared: a merged tree has several sources and outlives their readers
+  std::shared_ptr<const TomlSource> source;  // shared, because a tree can have values from several sources
   std::uint32_t line = 0;
   std::uint32_t column = 0;
 };
 
 struct TomlEntry;
-struct TomlDate {};  // a date or time; no key takes one
+struct TomlDate {};  // a date or time; no key accepts one
 
 struct TomlValue {
   using Array = std::vector<TomlValue>;
@@ -50,29 +51,30 @@ struct TomlEntry {
   TomlValue value;
 };
 
-// The entry with that key, or null.
+// Returns the entry with this key, or null.
 const TomlEntry* find(const TomlValue::Table& table, const std::string& key);
 TomlEntry* find(TomlValue::Table& table, const std::string& key);
 
 struct TomlSyntaxError {
-  std::string what;  // "isn't TOML: ..." or what bound the text exceeds (toml_bounds.h)
+  std::string what;  // "isn't TOML: ...", or the bound of toml_bounds.h that the text exceeds
   TomlPosition at;
 };
 
-// Parses the whole document into a table. toml_bounds.h bounds its depth.
+// Parses a whole document into a table. Checks the bounds of toml_bounds.h first.
 tl::expected<TomlValue, TomlSyntaxError> parse_toml(std::shared_ptr<const TomlSource> source);
 
-// The value as TOML on one line: "a string", [1, 2], { key = 1 }. Parses to the same value.
+// Writes a value as TOML on one line: "a string", [1, 2], { key = 1 }. The result parses to the same value.
 std::string to_toml(const TomlValue& value);
 
-// The table as a document: plain keys first, then [sections] and [[lists of sections]]; tables within those are inline.
+// Writes a table as a document: first the plain keys, then the [sections] and [[lists of sections]]. Tables inside
+// the sections are written inline.
 std::string to_toml_document(const TomlValue::Table& table);
 
-// Length in bytes of the control character that begins at text[i], 0 if none does: terminals and paths interpret such
-// characters. Text is UTF-8.
+// If a control character begins at text[i], returns its length in bytes, else 0. Terminals and file systems interpret
+// such characters. The text is UTF-8.
 std::size_t control_character_at(const std::string& text, std::size_t i);
 
-// The text as a TOML string, with control characters escaped.
+// Writes a text as a TOML string, with control characters escaped.
 std::string quoted(const std::string& text);
 std::string to_toml(double value);
 

@@ -33,9 +33,10 @@ std::optional<HttpRequest> HttpDoor::next() {
   return std::nullopt;
 }
 
-// False: the endpoint has ended.
+// Waits until a connection or data arrives, or a client's time is over. Returns false if the endpoint has ended.
 bool HttpDoor::wait_for_news() const {
-  constexpr Duration kPause = std::chrono::milliseconds(100);  // accepting failed and would fail again at once
+  // pause after a failed accept(), because the next accept() would fail too
+  constexpr Duration kPause = std::chrono::milliseconds(100);
   constexpr Duration kRest = std::chrono::hours(1);
   std::vector<pollfd> polled{{ended_.get(), POLLIN, 0},
                              {listener_.get(), static_cast<short>(can_accept_ ? POLLIN : 0), 0}};
@@ -47,7 +48,7 @@ bool HttpDoor::wait_for_news() const {
   return polled.front().revents == 0;
 }
 
-// False: a connection waits, but no descriptor or memory is left for it.
+// Returns false if a connection waits, but no descriptor or memory is left for it.
 bool HttpDoor::accept_one() {
   Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!socket) return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;

@@ -1,5 +1,5 @@
-// Inside http_endpoint: accepts connections and holds them until their request is there. A client that sends nothing,
-// or only part of a request, occupies no thread: one thread at a time watches all of them.
+// Part of HttpEndpoint: accepts connections, and keeps each until its request has arrived. A single thread at a time
+// watches all connections, so a client that sends nothing, or only part of a request, occupies no thread.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@
 
 namespace disttrain::daemon {
 
-// A client with its request line and headers; they are incomplete if longer than kMaxRequestBytes.
+// A client's connection and what it has sent: the request line and the headers. A head of more than kMaxRequestBytes is
+// incomplete.
 struct HttpRequest {
   Descriptor socket;  // non-blocking
   std::string head;   // may also hold the beginning of a body
@@ -21,15 +22,16 @@ struct HttpRequest {
 
 class HttpDoor {
  public:
-  static constexpr std::size_t kMaxRequestBytes = 8192;  // a browser sends about 1 KiB plus its cookies of this host
-  static constexpr std::size_t kMaxWaiting = 64;         // one more closes the oldest
+  static constexpr std::size_t kMaxRequestBytes = 8192;  // a browser sends about 1 KiB plus this host's cookies
+  static constexpr std::size_t kMaxWaiting = 64;         // if one more client connects, the oldest is closed
   static constexpr Duration kPatience = std::chrono::seconds(2);
 
-  // Closes a client whose request isn't there within `patience`. `listener`, a non-blocking listening socket, and
-  // `ended` outlive it.
+  // Closes a client whose request hasn't arrived within `patience`. `listener` is a non-blocking listening socket.
+  // `ended` becomes readable when the endpoint ends. Both descriptors must outlive this object.
   HttpDoor(const Descriptor& listener, const Descriptor& ended, Duration patience = kPatience);
 
-  // The next request. Any thread; several wait in turn. None: `ended` is readable.
+  // Waits for the next request and returns it. Returns none once `ended` is readable. Any thread may call this; the
+  // callers take turns.
   std::optional<HttpRequest> next();
 
  private:
@@ -46,9 +48,10 @@ class HttpDoor {
   const Descriptor& listener_;
   const Descriptor& ended_;
   const Duration patience_;
-  std::mutex mutex_;              // guards the rest; held by the thread that watches the clients
+  std::mutex mutex_;              // guards the members below; the thread that watches the clients holds it
   std::vector<Waiting> waiting_;  // oldest first
-  bool can_accept_ = true;        // false for a moment when descriptors or memory have run out
+  // false for a short time after descriptors or memory ran out, so that accept() isn't retried at once
+  bool can_accept_ = true;
 };
 
 }  // namespace disttrain::daemon

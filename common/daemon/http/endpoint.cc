@@ -24,15 +24,16 @@ namespace disttrain::daemon {
 
 namespace {
 
-// httplib's parser and responses. Connections and threads are our own, with bounds.
+// Gives access to httplib's parser and responses. This file does connections and threads itself, to bound them.
 class Parser final : public httplib::Server {
  public:
   using httplib::Server::process_request;
 };
 
-// Questions that wait for the loop. Shared with tasks posted there, which may run after the endpoint's end.
+// The state of the questions that wait for the loop. The tasks posted to the loop share it, because they may run after
+// the endpoint's end.
 struct Waits {
-  std::mutex mutex;  // guards `closed` and each wait's `done`
+  std::mutex mutex;  // guards `closed` and the state of each question
   std::condition_variable changed;
   bool closed = false;
 };
@@ -53,7 +54,7 @@ Result<HostAndPort> place_of(const std::string& listen, const std::string& task_
   const int port = std::stoi(task_port) + kMetricsPortDistance;
   if (port > 65535)
     return fail(ErrorCode::kConfig, "can't serve metrics at port " + std::to_string(port) +
-                                        ", the task's port + 1000: it isn't a port; choose one below 64536 for the "
+                                        ", the task's port + 1000: ports end at 65535; choose one below 64536 for the "
                                         "task, or set metrics.listen to \"" +
                                         host + ":0\" (any free port) or \"\" (none)");
   return HostAndPort{host, std::to_string(port)};
@@ -65,13 +66,14 @@ tl::unexpected<Error> cannot_listen(const HostAndPort& place, int error) {
     case EADDRINUSE:
       return fail(ErrorCode::kUnavailable,
                   what +
-                      "the port is in use by another process (it is the task's port + 1000); stop that one, give "
+                      "the port is in use by another process (it is the task's port + 1000); stop that process, give "
                       "the task another port, or set metrics.listen to \"\" for no metrics");
     case EACCES:
     case EPERM:
-      return fail(ErrorCode::kNoPermission, what + "no permission for this port; choose a task's port from 24 on");
+      return fail(ErrorCode::kNoPermission,
+                  what + "no permission for a port below 1024; give the task port 24 or higher");
     case EADDRNOTAVAIL:
-      return fail(ErrorCode::kConfig, what + "metrics.listen is not an address of this host");
+      return fail(ErrorCode::kConfig, what + "metrics.listen isn't an address of this host");
     default:
       return fail(ErrorCode::kUnavailable, what + std::strerror(error));
   }
@@ -85,12 +87,13 @@ Result<Descriptor> bind_to(const HostAndPort& place) {
   if (const int error = ::getaddrinfo(place.host.c_str(), place.port.c_str(), &hints, &found); error != 0)
     return fail(error == EAI_AGAIN ? ErrorCode::kUnavailable : ErrorCode::kConfig,
                 "can't serve metrics at " + place.host + ": " + ::gai_strerror(error) +
-                    "; expected metrics.listen to be an address of this host");
+                    "; set metrics.listen to an address of this host");
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> freed(found, ::freeaddrinfo);
   Descriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return cannot_listen(place, errno);
   const int on = 1;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // frees the port of a process that just ended
+  // so that a restarted daemon can bind the port at once
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       ::listen(socket.get(), HttpEndpoint::kBacklog) != 0)
     return cannot_listen(place, errno);
@@ -123,7 +126,7 @@ struct HttpEndpoint::State {
   std::map<std::string, std::function<HttpAnswer()>> pages;
   Parser parser;
   const std::shared_ptr<Waits> waits = std::make_shared<Waits>();
-  Descriptor ended{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  // readable once the threads should end
+  Descriptor ended{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  // becomes readable when the threads should end
   HttpDoor door{socket, ended};
   std::vector<std::thread> threads;
 };
@@ -189,7 +192,7 @@ HttpAnswer HttpEndpoint::State::answer_to(const std::string& method, const std::
     return none;
   }
   if (method != "GET" && method != "HEAD")
-    return HttpAnswer{405, HttpAnswer().content_type, path + " is read-only: GET or HEAD\n"};
+    return HttpAnswer{405, HttpAnswer().content_type, path + " is read-only: use GET or HEAD\n"};
   return page->second();
 }
 
@@ -205,7 +208,7 @@ void HttpEndpoint::State::answer_all() {
 bool HttpEndpoint::run_on_loop(std::function<void()> work) const {
   struct Asked {
     bool is_done = false;
-    bool is_given_up = false;  // a loop that was blocked skips a question whose asker has gone
+    bool is_given_up = false;  // the asker has stopped waiting, so the loop skips the question
   };
   const auto asked = std::make_shared<Asked>();
   asio::post(state_->loop, [waits = state_->waits, asked, work = std::move(work)] {

@@ -1,9 +1,10 @@
-// The daemon's own HTTP address, for monitoring: each GET makes its page anew. Read-only. It keeps no state of a
-// client; each connection is one request.
+// A daemon's HTTP address, for monitoring. It is read-only and keeps no state of a client. Each connection has one
+// request, and each GET builds its page anew.
 //
-// At most kThreads threads of its own answer, and an answer that takes longer than kDeadline is cut off. Clients whose
-// request isn't there yet occupy no thread; HttpDoor bounds them; kBacklog wait in the kernel. A page reads the
-// daemon's state with ask(). GET and HEAD; another method is answered 405, another path 404.
+// kThreads threads answer requests, and an answer that takes longer than kDeadline is aborted. HttpDoor holds a limited
+// number of clients whose request hasn't arrived yet; they occupy no thread. Up to kBacklog more clients wait in the
+// kernel. A page gets the daemon's state by ask(). Methods other than GET and HEAD are answered with 405, and unknown
+// paths with 404.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -33,25 +34,27 @@ class HttpEndpoint {
   static constexpr Duration kDeadline = std::chrono::seconds(10);
   static constexpr Duration kLoopPatience = std::chrono::seconds(2);
 
-  // Binds the port, so that clients wait until serve(). `listen` as [metrics] listen: a host, with the port
-  // kMetricsPortDistance above that of `task_address`; "host:0": any free port; "": no endpoint, and the calls below do
-  // nothing. The daemon's loop outlives it. Errors: kUnavailable (the port is in use), kNoPermission, kConfig (no such
-  // address on this host, or no such port).
+  // Binds the port; clients then wait in the kernel until serve(). `listen` is the value of [metrics] listen. A host
+  // means the port kMetricsPortDistance above that of `task_address`. "HOST:0" means any free port. "" means no
+  // endpoint, and all other calls then do nothing. The daemon's loop must outlive the endpoint. Fails with kUnavailable
+  // if the port is in use, with kNoPermission if this process may not use the port, and with kConfig if the host isn't
+  // an address of this host or the port doesn't exist.
   static Result<std::unique_ptr<HttpEndpoint>> open(asio::io_context& loop, const std::string& listen,
                                                     const std::string& task_address);
-  // Ends questions and answers under way. Don't call it on the loop while the loop runs.
+  // Cancels questions and answers in progress. Don't call it on the loop while the loop runs.
   ~HttpEndpoint();
   HttpEndpoint(const HttpEndpoint&) = delete;
 
   // "127.0.0.1:8110"; "" without an endpoint.
   const std::string& address() const;
 
-  // Call before serve(). `page` is called on the endpoint's threads, several at a time.
+  // Adds a page. Call this before serve(). The endpoint's threads call `page`, several at a time.
   void add(const std::string& path, std::function<HttpAnswer()> page);
   void serve();
 
-  // For a page: runs `question` on the loop and returns its result. None: the loop hasn't turned within kLoopPatience,
-  // or the endpoint ends. Then `question` may still run, so it must not refer to anything of the page.
+  // For a page: runs `question` on the daemon's loop and returns its result. Returns none if the loop doesn't run it
+  // within kLoopPatience, or if the endpoint ends. `question` may then still run later, so it must not hold references
+  // to the page's variables.
   template <typename Question>
   auto ask(Question question) const -> std::optional<std::invoke_result_t<Question>> {
     auto answer = std::make_shared<std::optional<std::invoke_result_t<Question>>>();

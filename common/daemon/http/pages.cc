@@ -15,7 +15,7 @@ HttpAnswer text_answer(int status, const std::string& text) {
 }
 
 HttpAnswer loop_stands_still() {
-  return text_answer(503, "the daemon's loop hasn't turned for " + format_duration(HttpEndpoint::kLoopPatience));
+  return text_answer(503, "the daemon's main loop hasn't run for " + format_duration(HttpEndpoint::kLoopPatience));
 }
 
 }  // namespace

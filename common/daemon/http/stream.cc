@@ -20,9 +20,9 @@ namespace {
 constexpr Duration kLinger = std::chrono::milliseconds(500);
 constexpr int kLingerReads = 64;
 
-// The head without its Range headers, which a server may ignore (RFC 9110, 14.2). httplib would answer each of
-// thousands of ranges with another copy of the page. It also parses them with a regular expression that recurses: 8 KiB
-// of ranges need more than the 2 MiB of stack that a thread has without a stack limit.
+// Returns the head of a request without its Range headers, which a server may ignore (RFC 9110, 14.2). httplib would
+// answer each of thousands of ranges with another copy of the page. It would also parse them with a recursive regular
+// expression: 8 KiB of ranges would need more than the 2 MiB of stack that threads can have.
 std::string without_ranges(const std::string& head) {
   constexpr std::string_view kName = "Range:";
   std::string kept;

@@ -1,5 +1,5 @@
-// Inside http_endpoint: one connection as httplib reads and writes it. The request is there; the answer is bounded by a
-// deadline and by the daemon's end.
+// Part of HttpEndpoint: a connection in the form in which httplib reads and writes it. The request has already arrived.
+// The answer ends at a deadline, or when the daemon ends.
 #pragma once
 
 #include <httplib.h>
@@ -14,18 +14,18 @@ namespace disttrain::daemon {
 
 class HttpStream final : public httplib::Stream {
  public:
-  // `deadline` counts from now. The stream ends at once when `ended`, which outlives it, becomes readable.
+  // `deadline` is counted from now. All waiting ends when `ended` becomes readable. `ended` must outlive the stream.
   HttpStream(HttpRequest request, Duration deadline, const Descriptor& ended);
 
-  // Call after the last write. Reads for a moment what the peer still sends: closing at once would discard data that
-  // the peer hasn't read yet.
+  // Ends the connection. Call this after the last write. It first reads for a moment what the peer still sends, because
+  // closing at once would discard data that the peer hasn't read yet.
   void finish();
 
   bool is_readable() const override { return true; }
   bool is_writable() const override { return true; }
-  // -1 after the head.
+  // Returns -1 after the end of the head.
   ssize_t read(char* to, std::size_t size) override;
-  // -1 after the deadline, or if the peer is gone.
+  // Returns -1 after the deadline, or if the peer is gone.
   ssize_t write(const char* from, std::size_t size) override;
   // Not used.
   void get_remote_ip_and_port(std::string&, int&) const override {}

@@ -16,7 +16,8 @@ void JournalSocket::open() {
 
 bool JournalSocket::send(std::initializer_list<std::pair<std::string_view, std::string_view>> fields) const {
   constexpr std::size_t kMostFields = 8;
-  constexpr std::size_t kPartsOfField = 5;  // name, line feed, length as 64 bits little-endian, value, line feed
+  // name, line feed, length of the value as a 64-bit little-endian number, value, line feed
+  constexpr std::size_t kPartsOfField = 5;
   if (fd_ < 0 || fields.size() > kMostFields) return false;
   char line_feed = '\n';
   std::uint64_t lengths[kMostFields];

@@ -1,4 +1,5 @@
-// The journal's own protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL), for signal handlers, which may not call libsystemd.
+// Writes to systemd's journal by its native protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL). For signal handlers, which
+// must not call libsystemd.
 #pragma once
 
 #include <initializer_list>
@@ -7,12 +8,12 @@
 
 namespace disttrain::daemon {
 
-// Stays open for the rest of the process.
+// The socket stays open until the process ends.
 class JournalSocket {
  public:
   void open();
 
-  // Sends one entry. Allocates nothing, locks nothing and doesn't wait. False: the journal didn't take it.
+  // Sends one entry without allocating, locking or waiting. Returns false if the journal didn't accept it.
   bool send(std::initializer_list<std::pair<std::string_view, std::string_view>> fields) const;
 
  private:

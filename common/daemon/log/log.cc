@@ -31,7 +31,7 @@ LogForm form_of(const std::string& format) {
   return wants_journal && journal_is_there() ? LogForm::kJournal : LogForm::kText;
 }
 
-// Drops lines when one place writes too many in a second.
+// Drops lines if one place in the code writes too many in a second.
 class RateLimit {
  public:
   explicit RateLimit(std::uint32_t lines_per_second) : lines_per_second_(lines_per_second) {}
@@ -40,7 +40,7 @@ class RateLimit {
 
   struct Verdict {
     bool passes = false;
-    std::uint64_t left_out_before = 0;  // lines of this place dropped since its last written line
+    std::uint64_t left_out_before = 0;  // number of lines of this place that were dropped since its last written line
   };
   Verdict pass(const std::source_location& where, const std::string& kind, Instant time) {
     Place& place = places_[{where.file_name(), where.line(), kind}];
@@ -63,7 +63,7 @@ class RateLimit {
     std::uint64_t left_out = 0;
   };
   std::uint32_t lines_per_second_;
-  // Bounded by the number of log calls in the program and of the kinds of events that each writes.
+  // The map can't grow without limit: it has one entry per log call in the code and kind of event.
   std::map<std::tuple<const char*, std::uint_least32_t, std::string>, Place> places_;
 };
 
@@ -82,7 +82,7 @@ struct Log::State {
   spdlog::sinks::stderr_sink_mt sink;
   std::array<std::atomic<std::uint64_t>, 4> counts{};
 
-  std::mutex mutex;  // guards what follows; never held while writing or calling `wake`
+  std::mutex mutex;  // guards the members below; never held while writing a line or calling `wake`
   RateLimit limit;
   std::string job;
   std::deque<LogLine> waiting;
@@ -122,7 +122,7 @@ void Log::write(Level level, const std::string& text, LogFields fields, std::sou
   LogEntry entry{{wall_nanoseconds(), state_->task, static_cast<std::uint8_t>(level), text}, std::move(fields), place};
   LogLine& line = entry.line;
   if (line.text.size() > kMaxLogLineBytes - 128) {
-    // The cut text and its suffixes fit a text on the wire.
+    // Leave room for the suffixes: the whole text must not exceed kMaxTextBytes, the wire's limit.
     line.text = cut_text(line.text, kMaxLogLineBytes - 128);
     line.text += "... (cut)";
   }
@@ -135,7 +135,7 @@ void Log::write(Level level, const std::string& text, LogFields fields, std::sou
       return;
     }
     if (verdict.left_out_before != 0)
-      line.text += " (" + std::to_string(verdict.left_out_before) + " such lines before it were left out)";
+      line.text += " (" + std::to_string(verdict.left_out_before) + " such lines before this one were dropped)";
     if (entry.fields.job.empty() && !state_->job.empty()) {
       entry.fields.job = state_->job;
       entry.fields.step = state_->step.load(std::memory_order_relaxed);

@@ -1,7 +1,8 @@
-// A daemon's log: lines to stderr as text or JSON, or entries of the journal. Keeps the last lines for the chief.
+// A daemon's log. It writes lines to stderr as text or JSON, or entries to systemd's journal. It also keeps the last
+// lines until they are sent to the chief.
 //
-// One Log per process, made by main and passed to each part. Any thread may write. Writing never waits for a network;
-// it may wait for stderr or the journal.
+// main makes one Log per process and passes it to each part. Any thread may write. Writing never waits for a network,
+// but it may wait for stderr or the journal.
 #pragma once
 
 #include <array>
@@ -19,32 +20,33 @@
 namespace disttrain::daemon {
 
 inline constexpr std::size_t kKeptLogLines = 1000;
-inline constexpr std::size_t kMaxLogLineBytes = 4096;  // longer lines are cut, with a note
+inline constexpr std::size_t kMaxLogLineBytes = 4096;  // a longer line is cut and ends with a note
 
 enum class LogForm : std::uint8_t { kText, kJson, kJournal };
 
 class Log {
  public:
-  // config.format "auto" is the journal if stderr goes there, else text; on a host without a journal, "journal" is text
-  // too. Lines below config.level are dropped. From one place (file and line of the call, and kind of event) more than
-  // config.rate lines in a second are dropped and counted; its next line gives their number.
+  // config.format "auto" means the journal if stderr goes to it, else text. "journal" means text if the host has no
+  // journal. Lines below config.level are dropped. If one place writes more than config.rate lines in a second, further
+  // lines are dropped and counted, and the next line of this place says how many. A place is a log call in the code
+  // together with a kind of event.
   Log(TaskId task, const LogConfig& config);
   ~Log();
 
   LogForm form() const;
 
-  // Sets the job of later lines; "": no job. Any thread.
+  // Sets the job that later lines belong to; "" means no job. Any thread may call this.
   void set_job(const std::string& name);
-  // Cheap: call it as often as you like.
+  // Sets the job's step for later lines. It is cheap, so call it at every step.
   void set_step(std::uint64_t step);
 
-  // Takes level and rate; the format stays. Any thread.
+  // Applies a new level and rate. The format stays. Any thread may call this.
   void change(const LogConfig& config);
 
   void write(Level level, const std::string& text, std::source_location place = std::source_location::current()) {
     write(level, text, LogFields(), place);
   }
-  // `fields` overrides set_job() and set_step().
+  // The job and step in `fields` take precedence over set_job() and set_step().
   void write(Level level, const std::string& text, LogFields fields,
              std::source_location place = std::source_location::current());
   void debug(const std::string& text, std::source_location place = std::source_location::current()) {
@@ -60,14 +62,15 @@ class Log {
     write(Level::kError, text, place);
   }
 
-  // For the control connection. When lines begin to wait, the writing thread calls `wake`, which should post to the
-  // loop that calls take(). An empty function ends this. While nobody takes lines, the last kKeptLogLines are kept.
+  // Connects the log to the code that sends lines to the chief. Lines wait until that code calls take(). When a line
+  // begins to wait, the writing thread calls `wake`, which should post a call of take() to the loop. An empty function
+  // disconnects. At most kKeptLogLines lines wait; a newer line then drops the oldest.
   void set_listener(std::function<void()> wake);
-  // The oldest waiting lines, at most `most`, and the number dropped since the last call. Call it until it returns
-  // none: only then does the next line call `wake`.
+  // Returns up to `most` waiting lines, the oldest first, and the number of lines dropped since the last call. Call it
+  // until it returns no lines, because `wake` isn't called while lines wait.
   LogLines take(std::size_t most);
-  // Lines of each level (debug to error) since the start that weren't below config.level, including those dropped by
-  // the rate. Any thread.
+  // Returns how many lines of each level (debug to error) were written since the start. Counts lines that the rate
+  // dropped, but not lines below config.level. Any thread may call this.
   std::array<std::uint64_t, 4> counts() const;
 
  private:

@@ -21,7 +21,7 @@ std::string time_text(std::int64_t wall_nanoseconds, char between, int digits) {
   return std::string(text, length) + "." + fraction.substr(1, static_cast<std::size_t>(digits));
 }
 
-// The path from the top of the source tree, for any build folder.
+// Returns the path from the top of the source tree, whatever the build folder is.
 std::string file_of(const std::source_location& place) {
   std::string file = place.file_name();
   while (file.starts_with("./") || file.starts_with("../")) file.erase(0, file.find('/') + 1);

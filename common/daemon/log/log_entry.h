@@ -1,4 +1,4 @@
-// A line of a daemon's log with its context: the fields beside the text in JSON lines and the journal.
+// A line of a daemon's log, and the fields that JSON lines and journal entries have beside the text.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace disttrain::daemon {
 enum class Level : std::uint8_t { kDebug, kInfo, kWarn, kError };
 const char* to_string(Level level);
 
-// Syslog's, as the journal counts: 7 debug, 6 info, 4 warning, 3 error.
+// The syslog priority of a level, which the journal uses: 7 debug, 6 info, 4 warning, 3 error.
 int priority_of(Level level);
 
 struct LogFields {
-  std::string kind{};                   // of an event: message_ids.h, docs/json.md; "": an ordinary line
+  std::string kind{};                   // kind of event (message_ids.h, docs/json.md); "" = an ordinary line
   std::string job{};                    // the job's name; "": no job
-  std::optional<std::uint64_t> step{};  // of that job, as far as the writer knows
+  std::optional<std::uint64_t> step{};  // step of that job, if the writer knows it
 };
 
 struct LogEntry {
@@ -30,14 +30,14 @@ struct LogEntry {
   std::source_location place;
 };
 
-// "2026-11-20 23:45:01.123 info  ps/1 text": a line on stderr and in `disttrain logs`. Bytes that a terminal would
-// interpret are shown as \xNN.
+// Formats a line as "2026-11-20 23:45:01.123 info  ps/1 text", for stderr and `disttrain logs`. Shows bytes that a
+// terminal would interpret as \xNN.
 std::string to_text(const LogLine& line);
-// {"time": "2026-11-20T23:45:01.123456Z", "level": "info", "task": "ps/1", "message": "text", "code": "psd/main.cc:28"}
-// and, if known, "job", "step" and "event".
+// Formats a line as {"time": "2026-11-20T23:45:01.123456Z", "level": "info", "task": "ps/1", "message": "text", "code":
+// "psd/main.cc:28"}, with "job", "step" and "event" if they are known.
 std::string to_json(const LogEntry& entry);
-// MESSAGE, PRIORITY, DISTTRAIN_TASK, CODE_FILE, CODE_LINE, CODE_FUNC and, if known, DISTTRAIN_JOB, DISTTRAIN_STEP,
-// DISTTRAIN_EVENT and MESSAGE_ID.
+// Returns the journal's fields: MESSAGE, PRIORITY, DISTTRAIN_TASK, CODE_FILE, CODE_LINE, CODE_FUNC. If they are known,
+// also DISTTRAIN_JOB, DISTTRAIN_STEP, DISTTRAIN_EVENT and MESSAGE_ID.
 JournalFields to_journal(const LogEntry& entry);
 
 }  // namespace disttrain::daemon

@@ -1,5 +1,5 @@
-// The journal's id for each kind of event (MESSAGE_ID of systemd.journal-fields(7)), so that `journalctl
-// MESSAGE_ID=...` finds the events whatever their text. docs/logs.md lists them for users.
+// A fixed id for each kind of event (MESSAGE_ID of systemd.journal-fields(7)). `journalctl MESSAGE_ID=...` finds events
+// by this id, whatever their text is. docs/logs.md lists the ids for users.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace disttrain::daemon {
 
-// Kinds that every daemon writes itself; the chief's events are in docs/json.md.
+// The kinds of events that every daemon logs itself. docs/json.md has the chief's events.
 inline constexpr char kCrashed[] = "crashed";
-inline constexpr char kEnded[] = "ended_with_error";  // its last line
+inline constexpr char kEnded[] = "ended_with_error";  // the process's last line
 inline constexpr char kReloaded[] = "reloaded";
 inline constexpr char kReloadRefused[] = "reload_refused";
 
@@ -18,7 +18,7 @@ struct MessageId {
   const char* id;  // 32 hexadecimal digits
 };
 
-// Never changed and never reused.
+// An id is never changed and never reused.
 std::span<const MessageId> message_ids();
 
 // "" for a kind without an id.

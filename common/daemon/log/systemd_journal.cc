@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#define SD_JOURNAL_SUPPRESS_LOCATION  // CODE_FILE and CODE_LINE come from the caller that logs
+#define SD_JOURNAL_SUPPRESS_LOCATION  // so that CODE_FILE and CODE_LINE name the log call
 #include <systemd/sd-journal.h>
 
 namespace disttrain::daemon {
@@ -28,7 +28,7 @@ bool send_to_journal(const JournalFields& fields) {
   for (const auto& [name, value] : fields) entries.push_back(name + "=" + value);
   std::vector<iovec> parts;
   for (std::string& entry : entries) parts.push_back({entry.data(), entry.size()});
-  // libsystemd reports no error if there is no journal.
+  // Check this first, because libsystemd reports no error if there is no journal.
   return journal_is_there() && ::sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) >= 0;
 }
 

@@ -1,5 +1,5 @@
-// Writes to systemd's journal by its own interface (sd_journal_send(3)), so that fields stay apart from the text:
-// docs/logs.md lists them.
+// Writes to systemd's journal with sd_journal_send(3), so that an entry has fields beside its text. docs/logs.md lists
+// the fields.
 #pragma once
 
 #include <string>
@@ -10,17 +10,18 @@ namespace disttrain::daemon {
 
 inline constexpr char kJournalSocket[] = "/run/systemd/journal/socket";
 
-// Whether stderr goes into the journal: $JOURNAL_STREAM names its device and inode (systemd.exec(5)).
+// Whether stderr goes into the journal. systemd puts the device and inode of that stream into $JOURNAL_STREAM
+// (systemd.exec(5)).
 bool stderr_is_journal();
 
-// Whether a journal takes entries on this host.
+// Whether this host has a journal that accepts entries.
 bool journal_is_there();
 
-// Names in capitals, values of any bytes.
+// Names in capital letters, and values, which may have any bytes.
 using JournalFields = std::vector<std::pair<std::string, std::string>>;
 
-// Writes one entry, with SYSLOG_IDENTIFIER, the program's name. May wait for the journal. False: the journal didn't
-// take it.
+// Writes one entry, and adds the program's name as SYSLOG_IDENTIFIER. May wait for the journal. Returns false if the
+// journal didn't accept the entry.
 bool send_to_journal(const JournalFields& fields);
 
 }  // namespace disttrain::daemon
