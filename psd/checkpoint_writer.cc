@@ -18,13 +18,15 @@ Duration cpu_time_of_thread() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// Keeps the thread at a fifteenth of a CPU, so that training beside it keeps nine tenths of its speed on two CPUs. The
-// limit counts CPU time, not elapsed time: a thread that waits for a slow disk takes nothing from training.
+// Limits the thread to a fifteenth of a CPU. So on a host with two CPUs, training keeps nine tenths of its speed while
+// a checkpoint is written. Only the thread's CPU time counts, because a thread that waits for a slow disk doesn't slow
+// training down.
 class Pace {
  public:
   void rest() const {
     constexpr int kShare = 15;
-    constexpr Duration kLongest = std::chrono::milliseconds(50);  // so that a cancelled writer ends soon
+    // The longest sleep; short, so that a cancelled writer ends soon.
+    constexpr Duration kLongest = std::chrono::milliseconds(50);
     const Duration due = (cpu_time_of_thread() - cpu_at_begin_) * kShare - (daemon::now() - begin_);
     if (due > Duration::zero()) std::this_thread::sleep_for(std::min(due, kLongest));
   }
@@ -80,7 +82,7 @@ Status CheckpointWriter::do_prepare(ShardJobPtr job, std::uint64_t ticket, const
   const auto slots = static_cast<std::uint32_t>(update::UpdateRule(job->config.train).slots());
   const std::map<std::string, std::string> metadata = {{"disttrain_job", job->config.job.name}};
   for (const ShardId shard : shards) {
-    if (cancelled_ >= ticket) return fail(ErrorCode::kTemporary, "the checkpoint attempt was given up");
+    if (cancelled_ >= ticket) return fail(ErrorCode::kTemporary, "the checkpoint attempt was cancelled");
     Result<checkpoint::ShardWriter> writer =
         checkpoint::ShardWriter::reserve(files_, folder, job->layout, shard, slots, metadata);
     if (!writer) return tl::unexpected(writer.error());
@@ -98,7 +100,7 @@ void CheckpointWriter::write(std::uint64_t attempt, ShardId shard, std::shared_p
   asio::post(loop_,
              [this, ticket = last_attempt_, shard, copy = std::move(copy), done = std::move(done), begin]() mutable {
                Result<FileEntry> file = do_write(ticket, shard, *copy);
-               copy.reset();  // the shard may start its next copy before the main loop hears of this file
+               copy.reset();  // frees the copy now, so that the shard can start its next copy before `done` runs
                post_([this, done, file = std::move(file), took = daemon::now() - begin]() mutable {
                  --pending_;
                  if (!file) return done(tl::unexpected(file.error()));

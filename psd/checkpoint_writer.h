@@ -1,7 +1,7 @@
-// The thread that creates and writes the checkpoint files of all shards of this ps, for one attempt at a time. No loop
-// ever waits for this thread or for its disk.
+// A thread that creates and writes the checkpoint files of all shards of this ps. It works on one checkpoint attempt at
+// a time. No event loop ever waits for this thread or for its disk.
 //
-// Make all calls on the main loop; the callbacks run there too. A cancelled call still gets its callback, with
+// Make all calls on the main loop; the callbacks run there too. The callback of a cancelled call still runs and gets
 // kTemporary.
 #pragma once
 
@@ -28,35 +28,36 @@ namespace disttrain::psd {
 
 struct WrittenShard {
   FileEntry file;
-  Duration took{};  // from the call until the file is synced
+  Duration took{};  // time from the call of write() until the file is synced
 };
 
 class CheckpointWriter {
  public:
-  // `post` runs a task on the main loop, unless that has ended. `files` outlives the writer.
+  // `post` runs a task on the main loop, or drops the task if the main loop has ended. `files` must outlive the writer.
   CheckpointWriter(checkpoint::Files& files, std::function<void(std::function<void()>)> post);
-  // Waits for the disk operation that is under way.
+  // Waits until the disk operation that the thread is doing has ended.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
 
-  // A file is being created or written.
+  // True while a file is being created or written.
   bool is_busy() const { return pending_ > 0; }
 
-  // Creates the shards' files in `folder` and reserves their space. Drops the files of an earlier attempt.
+  // Creates the shards' files in `folder` and reserves disk space for them. First cancels the earlier attempt.
   void prepare(ShardJobPtr job, std::uint64_t attempt, const std::string& folder, std::vector<ShardId> shards,
                std::function<void(Status)> done);
-  // Writes a shard's prepared file, then syncs the file and its folder.
+  // Writes a copy of the shard to the file that prepare() made, then syncs the file and its folder.
   void write(std::uint64_t attempt, ShardId shard, std::shared_ptr<const ShardCopy> copy,
              std::function<void(Result<WrittenShard>)> done);
-  // Ends what is under way soon, with an error, and closes the files: an open file keeps its disk space reserved even
-  // after its name is removed.
+  // Cancels the running prepare() and write() calls: each soon ends with an error. Also closes the attempt's files,
+  // because an open file keeps its disk space even after the file is deleted.
   void cancel();
-  // Grows while files are being written. Any thread.
+  // Number of pieces that were written to files so far. It only grows, and heartbeats report it as progress. Any thread
+  // may call this.
   std::uint64_t pieces() const { return pieces_.load(std::memory_order_relaxed); }
 
  private:
   struct Attempt {
-    ShardJobPtr job;  // the writers keep references to its layout
+    ShardJobPtr job;  // keeps the job alive, because the writers in `shards` refer to its layout
     std::uint64_t number = 0;
     std::string folder;
     std::map<ShardId, checkpoint::ShardWriter> shards;
@@ -72,10 +73,11 @@ class CheckpointWriter {
 
   // Owned by the main loop.
   int pending_ = 0;
-  std::uint64_t last_attempt_ = 0;  // counted here, because the chief's attempt numbers restart with each generation
-  std::uint64_t last_number_ = 0;   // the chief's number of last_attempt_
+  // The newest attempt. The writer counts attempts itself, because the chief counts from 1 again in each generation.
+  std::uint64_t last_attempt_ = 0;
+  std::uint64_t last_number_ = 0;  // the number that the chief gave to the newest attempt
 
-  std::atomic<std::uint64_t> cancelled_{0};  // this attempt and all earlier ones
+  std::atomic<std::uint64_t> cancelled_{0};  // the attempt with this number is cancelled, and all earlier ones too
   std::atomic<std::uint64_t> pieces_{0};
 
   // Owned by the thread.

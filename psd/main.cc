@@ -36,7 +36,8 @@ int main(int argc, char** argv) {
   startup->metrics_address = daemon::reachable_address(**http, startup->address);
   metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), startup->cluster.hash,
                                   daemon::wall_nanoseconds());
-  std::optional<daemon::EndDeadline> deadline;  // objects that follow join their threads before it ends
+  // The deadline must outlive the objects below, because they join their threads when they are destroyed.
+  std::optional<daemon::EndDeadline> deadline;
   checkpoint::DiskFiles files;
   psd::PsDaemon ps(loop, transport, files, *startup, log);
   if (Status started = daemon::try_patiently([&ps] { return ps.start(); }); !started)
@@ -62,6 +63,6 @@ int main(int argc, char** argv) {
   loop.run();
   exit_code = ps.exit_code();
   deadline.emplace(log, daemon::kEndPatience, exit_code);
-  http->reset();  // its pages read the daemon's state, so it ends first
+  http->reset();  // the endpoint must end before `ps`, because its pages read the state of `ps`
   return exit_code;
 }

@@ -15,7 +15,8 @@ using wire::FrameType;
 
 namespace {
 
-// News carry the pacer's whole state, and the pacer sends them again on each new link.
+// Whether a message of this type is lost for good if the link breaks. PacerNews isn't: it has everything that the other
+// shard must know, and the pacer sends it on each new link.
 bool is_said_once(FrameType type) {
   return type != FrameType::kPacerNews && type != FrameType::kAlive;
 }
@@ -35,11 +36,11 @@ struct PeerLink::Dialler {
   const ShardId self;
   asio::io_context& loop;
   transport::Transport& transport;
-  asio::steady_timer timer;                // waits for the hello's answer, or for the next attempt
-  asio::steady_timer::time_point give_up;  // unless the pacer's ps answers before
+  asio::steady_timer timer;                // limits the wait for the hello's answer, or ends the pause between attempts
+  asio::steady_timer::time_point give_up;  // when the link stops dialling; each answer of the pacer's ps postpones this
   Duration pause;
-  std::uint64_t attempt = 0;  // callbacks of an earlier attempt carry an older number and do nothing
-  Instant answered_at;  // last answer of the pacer's ps, even a refusal; before the first one, when dialling began
+  std::uint64_t attempt = 0;  // number of this attempt to dial; callbacks of earlier attempts do nothing
+  Instant answered_at;        // when the pacer's ps last answered, even with a refusal; at first, when dialling began
   bool has_complained = false;
 };
 
@@ -87,7 +88,8 @@ void PeerLink::send(FrameType type, Bytes control) {
   transmit(type, control);
 }
 
-// Right after a pause of its own loop the link doesn't judge the peer: its bytes may lie unread in the socket.
+// If this shard's own loop has just been paused, bytes of the peer may lie unread in the socket. So right after such a
+// pause the link doesn't count the peer as silent.
 void PeerLink::keep_alive(Instant now) {
   const bool was_away = now - kept_at_ > job_->timeouts.silent / 2;
   kept_at_ = now;
@@ -138,17 +140,20 @@ void PeerLink::drop_connection() {
   if (!connection_) return;
   connection_->close();
   if (!dialler_) return;
-  // This connection may be calling us, so it is destroyed from the loop, after the call has returned.
+  // We may be inside a call from this connection. So the loop destroys the connection later, after the call has
+  // returned.
   asio::post(dialler_->loop, [dead = std::shared_ptr<transport::Connection>(std::move(connection_))] {});
 }
 
-// The pacer may not exist yet: each ps makes its shards at its own pace. `answered`: the pacer's ps answered.
+// Dials again after a pause. The pacer may not exist yet, because another ps makes it. `answered`: that ps has
+// answered, for example with a refusal.
 void PeerLink::dial_later(const std::string& why, bool answered) {
   drop_connection();
   ++dialler_->attempt;
   const Instant now = daemon::now();
   if (answered) {
-    // The ps is there. Only the chief limits how long it may take: it sees whether the ps makes progress.
+    // The pacer's ps lives but hasn't made the pacer yet. The link sets no limit for that, because the chief watches
+    // the progress of that ps.
     dialler_->answered_at = now;
     dialler_->give_up = asio::steady_timer::clock_type::now() + job_->timeouts.setup;
     if (std::exchange(dialler_->has_complained, false)) owner_.on_peer_reached(peer_);
@@ -166,7 +171,8 @@ void PeerLink::dial_later(const std::string& why, bool answered) {
 }
 
 Result<MutableBytes> PeerLink::payload_landing(const FrameHeader&, Bytes) {
-  return fail(ErrorCode::kData, "a shard's peer sent a payload; its messages have none");
+  return fail(ErrorCode::kData, "shard " + std::to_string(peer_.value) +
+                                    " sent a frame with a payload; messages between shards have no payload");
 }
 
 void PeerLink::on_frame(const FrameHeader& frame_header, Bytes control, Bytes) {

@@ -1,7 +1,11 @@
-// The connection between a shard and its pacer, at either end: small messages in order. The shard that isn't the pacer
-// dials until the pacer answers. A link that has carried messages and is lost isn't opened again: some of them may be
-// lost, and the chief decides what happens to the job. A link that has carried only the pacer's news is dialled again:
-// the pacer sends its news on each new link. Belongs to the loop of its shard.
+// One end of the connection between the pacer and another shard of the job. The connection carries small messages, in
+// order. The other shard dials the pacer, and retries until the pacer answers.
+//
+// If the connection breaks, messages may be lost. So the link isn't re-opened, and the chief decides what happens to
+// the job. There is one exception: if the link has carried nothing but the pacer's news (PacerNews), the other shard
+// dials again, because the pacer sends its news on each new link.
+//
+// A PeerLink belongs to the loop of its shard.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -23,26 +27,28 @@ class PeerOwner {
   virtual ~PeerOwner() = default;
   virtual void on_peer_open(ShardId peer) = 0;
   virtual void on_peer_frame(ShardId peer, const wire::FrameHeader& header, transport::Bytes control) = 0;
-  // First: the peer has been dialled without an answer for `lasts`. Second: after that, the peer answered.
+  // on_peer_unreachable: the link has dialled the peer for the time `lasts` without an answer. on_peer_reached: after
+  // that, the peer answered.
   virtual void on_peer_unreachable(ShardId peer, Duration lasts, const std::string& why) = 0;
   virtual void on_peer_reached(ShardId peer) = 0;
-  // The last call for this link; destroy the link only after the call has returned to the loop. `carried`: the link
-  // carried messages, and some may be lost; otherwise the peer dials again. `lasts`: time since the peer was last
-  // heard.
+  // The link has ended and makes no call after this one. Destroy the link only after the call has returned to the loop.
+  // `carried`: messages may be lost; if false, nothing is lost and the peer dials again. `lasts`: the time since the
+  // link last heard from the peer.
   virtual void on_peer_lost(ShardId peer, bool carried, Duration lasts, const std::string& why) = 0;
 };
 
 class PeerLink final : public transport::ConnectionHandler {
  public:
-  // The pacer's end: `peer`'s hello was accepted. Answers the hello with Welcome.
+  // Makes the pacer's end of the link, after the hello of the shard `peer` was accepted. Answers the hello with
+  // Welcome.
   PeerLink(PeerOwner& owner, ShardJobPtr job, ShardId peer, std::unique_ptr<transport::Connection> connection);
-  // The other end. All references outlive the link.
+  // Makes the other end, which dials the pacer. All references must outlive the link.
   PeerLink(PeerOwner& owner, ShardJobPtr job, ShardId self, asio::io_context& loop, transport::Transport& transport);
   ~PeerLink() override;
 
   void send(wire::FrameType type, transport::Bytes control);
-  // Call it at least once within each Timeouts::interval: it shows the peer that the link works, and gives up a peer
-  // that has sent nothing for Timeouts::silent.
+  // Call it at least once within each Timeouts::interval. It shows the peer that the link works, and ends the link if
+  // the peer has sent nothing for Timeouts::silent.
   void keep_alive(Instant now);
   bool has_carried() const { return carried_; }
 
@@ -67,12 +73,13 @@ class PeerLink final : public transport::ConnectionHandler {
   std::unique_ptr<Dialler> dialler_;
   std::unique_ptr<transport::Connection> connection_;
   bool open_ = false;
-  bool carried_ = false;     // whether the link carried messages that aren't repeated, in either direction
-  bool has_sent_ = false;    // since keep_alive()
-  std::uint64_t heard_ = 0;  // bytes received until heard_at_
+  bool carried_ = false;     // whether a message was sent or received that a new link wouldn't repeat
+  bool has_sent_ = false;    // whether a frame was sent since the last keep_alive()
+  std::uint64_t heard_ = 0;  // number of bytes that had arrived at heard_at_
   Instant heard_at_;
-  Instant kept_at_;                                             // the last keep_alive()
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with callbacks that may outlive the link
+  Instant kept_at_;  // time of the last keep_alive()
+  // False once the link is destroyed. Callbacks share it, because they may run after that.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace disttrain::psd

@@ -1,5 +1,5 @@
-// Hellos that a ps gets: from workers' channels, from shards of other ps tasks, and from peers at the wrong address.
-// See ps_daemon.h.
+// How a ps answers hellos. They come from workers that open channels, from shards of other ps tasks, and from peers
+// that dialled the wrong address. See ps_daemon.h.
 #include "common/daemon/clock.h"
 #include "psd/ps_daemon.h"
 #include "transport/control_link.h"

@@ -1,14 +1,16 @@
-// The chief's orders for a checkpoint, and the answers of the shards and the writer. See ps_daemon.h.
+// How a ps handles the chief's orders for a checkpoint, and the answers of its shards and of the checkpoint writer. See
+// ps_daemon.h.
 #include "psd/ps_daemon.h"
 
 namespace disttrain::psd {
 
-// Whether this attempt is the current one.
+// Whether this attempt is the current one and isn't abandoned.
 bool PsDaemon::is_at(JobId job, Generation generation, std::uint64_t attempt) const {
   return is_open(job, generation) && job_->attempt.number == attempt && !job_->attempt.is_over;
 }
 
-// Keeps the report, too: it may be lost with the connection, and the chief would wait for it in vain.
+// Sends a report to the chief, and keeps a copy. If the connection breaks, the report may be lost, so the ps sends its
+// copies again when it registers again.
 void PsDaemon::say(wire::ControlMessage report) {
   membership_.tell(report);
   job_->attempt.said.push_back(std::move(report));
@@ -20,14 +22,16 @@ void PsDaemon::fail_checkpoint(std::uint64_t attempt, const Error& error) {
   say(CheckpointFailed{job_->facts->job, job_->facts->generation, attempt, error.code, error.message});
 }
 
-// Ignores an attempt that was ordered before: its reports were sent again at the chief's welcome, or are still to come.
+// Begins an attempt. Ignores the order if the ps already has this attempt: the attempt's reports will follow, or the ps
+// has already sent them again when it registered.
 void PsDaemon::take(const PrepareCheckpoint& order) {
   if (!is_open(order.job, order.generation) || order.attempt <= job_->attempt.number) return;
   job_->attempt = Attempt{.number = order.attempt};
   if (writer_.is_busy())
-    return fail_checkpoint(order.attempt, Error{ErrorCode::kTemporary, to_string(startup_.task) +
-                                                                           " is still writing an earlier checkpoint: "
-                                                                           "its disk is slower than they are taken"});
+    return fail_checkpoint(
+        order.attempt,
+        Error{ErrorCode::kTemporary, to_string(startup_.task) + " is still writing an earlier checkpoint: its "
+                                                                "disk is too slow for such frequent checkpoints"});
   std::vector<ShardId> shards;
   for (const auto& [shard, thread] : job_->threads) shards.push_back(shard);
   writer_.prepare(job_->facts, order.attempt, order.folder, shards, [this, order](Status prepared) {
@@ -42,8 +46,9 @@ void PsDaemon::take(const PrepareCheckpoint& order) {
   });
 }
 
-// Reports to the chief only when all shards are prepared. A mark that came before would be answered as one of an
-// unknown attempt, and workers whose marks come later would wait for it.
+// Reports to the chief only when all shards of this ps are prepared. Until then no worker sends a mark. Suppose that a
+// mark came before its shard was prepared. The shard wouldn't know the attempt and would answer the mark at once. Then
+// the workers whose marks come later would wait for this mark in vain.
 void PsDaemon::hear(const ShardPrepared& prepared) {
   if (!is_at(job_->facts->job, job_->facts->generation, prepared.attempt)) return;
   Attempt& attempt = job_->attempt;
@@ -51,8 +56,8 @@ void PsDaemon::hear(const ShardPrepared& prepared) {
   say(CheckpointPrepared{job_->facts->job, job_->facts->generation, prepared.attempt});
 }
 
-// The chief repeats this order when it can't know whether the ps got it. An order older than the current attempt leaves
-// that attempt alone.
+// The chief repeats this order when it doesn't know whether the ps got it. An order to abandon an older attempt doesn't
+// end the current one.
 void PsDaemon::take(const AbandonCheckpoint& order) {
   if (!is_open(order.job, order.generation)) return;
   if (order.attempt >= job_->attempt.number) {
@@ -72,7 +77,7 @@ void PsDaemon::hear(const ShardCopied& copied) {
   if (!is_at(job_->facts->job, job_->facts->generation, copied.attempt)) return;
   if (!copied.copy)
     return fail_checkpoint(copied.attempt, Error{ErrorCode::kTemporary, "shard " + std::to_string(copied.shard.value) +
-                                                                            "'s last copy is still being written"});
+                                                                            "'s previous copy is still being written"});
   ShardWritten written;
   written.job = job_->facts->job;
   written.generation = job_->facts->generation;

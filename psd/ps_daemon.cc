@@ -82,7 +82,7 @@ task::Handlers PsDaemon::membership_handlers() {
           .on_order = [this](const auto& message) { std::visit([this](const auto& order) { take(order); }, message); },
           .on_other_journal =
               [this] {
-                log_.warn("the chief has another journal: what was open is dropped");
+                log_.warn("the chief has another journal and doesn't know this ps's job: dropping the job");
                 next_.reset();
                 drop_job();
               },
@@ -133,7 +133,8 @@ void PsDaemon::take(const CreateShards& order) {
   drop_job();
 }
 
-// Of two orders for one job the one of the newer generation counts, in whatever order they come.
+// Whether this order is newer than what the ps is making or has made. Orders for one job may arrive in any order; the
+// one with the higher generation counts.
 bool PsDaemon::is_newer(const CreateShards& order) const {
   if (next_ && next_->job == order.job) return order.generation >= next_->generation;
   return !job_ || dropping_ || job_->facts->job != order.job || order.generation > job_->facts->generation;
@@ -228,7 +229,7 @@ void PsDaemon::take(const CloseJob& order) {
   membership_.tell(JobClosed{order.job});
 }
 
-// The last report leaves before the shard does.
+// Ends the job's shards. Each shard sends its last report before it ends.
 void PsDaemon::drop_job() {
   if (!job_) return after_drop();
   if (dropping_) return;
@@ -296,7 +297,7 @@ void PsDaemon::hear(const ShardSays& says) {
   if (says.at_once && says.pacer) membership_.beat_now();
 }
 
-// --- The end, and what systemd is told
+// --- Leaving, and the state for systemd
 
 void PsDaemon::leave() {
   const bool may_save = job_ && !job_->facts->checkpoint_folder.empty();
@@ -340,7 +341,7 @@ void PsDaemon::change(const ClusterConfig& cluster) {
 
 // --- Heartbeats
 
-// The chief's timeouts hold, and may change.
+// The chief sets the heartbeat interval and may change it. Then the shard threads change their ticks, too.
 void PsDaemon::before_heartbeat() {
   const Duration interval = membership_.timeouts().interval;
   if (std::exchange(interval_, interval) != interval)

@@ -1,5 +1,5 @@
-// The main thread of a ps: its membership, the listener and the open job. It passes hellos and the chief's orders to
-// the shard threads, and never waits for them.
+// The main thread of a ps. It keeps the connection to the chief, the listener and the job that is open. It passes
+// hellos and the chief's orders on to the shard threads, and never waits for these threads.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -27,56 +27,57 @@ namespace disttrain::psd {
 
 class PsDaemon {
  public:
-  // All references outlive the daemon. `files`: where checkpoints are.
+  // All references must outlive the daemon. `files`: the files of checkpoints.
   PsDaemon(asio::io_context& loop, transport::Transport& transport, checkpoint::Files& files, daemon::Startup startup,
            daemon::Log& log);
   ~PsDaemon();
   PsDaemon(const PsDaemon&) = delete;
 
-  // Listens and begins to dial the chief. kUnavailable: the port is in use.
+  // Opens the listener and begins to dial the chief. kUnavailable: the port is in use.
   Status start();
-  // Ends the loop; exit_code() gives the result.
+  // Ends the loop. exit_code() then returns the exit code of the process.
   void stop() { loop_.stop(); }
-  // Ends the daemon in good order, when the chief grants it; a job that takes checkpoints takes one first. Ends it
-  // without the grant after Timeouts::leave_ps without progress, at once if no chief is there, and at once on a second
-  // call.
+  // Asks the chief for leave, and ends the daemon when the chief grants it. If the job takes checkpoints, the chief
+  // orders one first. The daemon doesn't wait for the grant if no chief is connected, if nothing progresses for
+  // Timeouts::leave_ps, or if leave() is called a second time.
   void leave();
 
   // For systemd.
   std::vector<daemon::WatchedLoop> loops();
   daemon::ServiceState state() const;
-  // Takes the settings that may change at run time.
+  // Applies the settings of a reloaded cluster.toml that may change at run time.
   void change(const ClusterConfig& cluster);
   int exit_code() const { return exit_code_; }
 
-  // What the daemon waits for before it is ready; "": it is registered with the chief.
+  // What the daemon waits for before it is ready; "" once it is registered with the chief.
   std::string waits_for() const { return membership_.waits_for(); }
   void collect(metrics::Page& page) const { metrics_.collect(page); }
 
-  // The address it listens on, with the real port.
+  // The address on which the ps listens, with the real port number.
   const std::string& address() const { return startup_.address; }
 
  private:
   // The checkpoint attempt that the chief ordered last.
   struct Attempt {
-    std::uint64_t number = 0;                  // 0 = none yet
-    bool is_over = false;                      // abandoned
-    std::set<ShardId> unprepared{};            // shards that haven't prepared yet
-    std::vector<wire::ControlMessage> said{};  // its reports; repeated at the chief's welcome, in case it missed one
+    std::uint64_t number = 0;        // 0 = none yet
+    bool is_over = false;            // abandoned
+    std::set<ShardId> unprepared{};  // shards that haven't prepared yet
+    // Reports to the chief; the ps sends all of them again whenever it registers.
+    std::vector<wire::ControlMessage> said{};
   };
-  // A job whose shards are here.
+  // The job whose shards are on this ps.
   struct OpenJob {
     ShardJobPtr facts;
     std::shared_ptr<ShardSetup> setup;
-    std::map<ShardId, std::size_t> threads;  // of the shards on this ps
+    std::map<ShardId, std::size_t> threads;  // for each shard on this ps, the index of its thread
     std::set<ShardId> ready;
     std::map<ShardId, Step> versions;
     std::map<ShardId, ShardLoad> loads;
     std::shared_ptr<const PacerReport> pacer;  // the pacer's last report, if the pacer is on this ps
     Instant ordered{};                         // when the chief's order came
-    bool created = false;                      // reported to the chief
+    bool created = false;                      // whether ShardsCreated was sent to the chief
     Attempt attempt;
-    std::optional<TaskFailed> failed;  // repeated to each chief: the one that got it may be gone
+    std::optional<TaskFailed> failed;  // the failure of the job; the ps reports it again whenever it registers
   };
 
   task::Handlers membership_handlers();
@@ -96,14 +97,14 @@ class PsDaemon {
   void take(const Other&) {}  // other messages aren't for a ps
   void create(const CreateShards& order);
   bool is_newer(const CreateShards& order) const;
-  // Ends the job's shards, then calls after_drop(); without a job at once. Shards that are still being made are
-  // abandoned.
+  // Ends the job's shards, also those that are still being made, and then calls after_drop(). If there is no job, calls
+  // after_drop() at once.
   void drop_job();
   void after_drop();
   bool is_open(JobId job, Generation generation) const;
   void fail_job(JobId job, Generation generation, const Error& error);
 
-  // News from the shards; on the main loop.
+  // Functions that handle news from the shards. They run on the main loop.
   void on_news(const ShardNews& news);
   void hear(const ShardReady& ready);
   void hear(const ShardSays& says);
@@ -119,16 +120,16 @@ class PsDaemon {
   void say(wire::ControlMessage report);
   void fail_checkpoint(std::uint64_t attempt, const Error& error);
 
-  // Peers that say hello (ps_arrivals.cc).
+  // Answers to peers that say hello (ps_arrivals.cc).
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
   void answer_hello(std::unique_ptr<transport::Arrival> arrival, const Hello& hello);
   void admit(std::unique_ptr<transport::Arrival> arrival, const ChannelHello& hello);
   void admit(std::unique_ptr<transport::Arrival> arrival, const ShardPeerHello& hello);
   void refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason);
-  // Why a hello for a job's shard can't be granted now; none if it can.
+  // Why the ps must refuse a hello for this shard now; none if it may accept the hello.
   std::optional<Refused> check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const;
 
-  // Runs `task` on the shard's thread, or drops it if the shard has ended.
+  // Runs `task` on the shard's thread, or drops `task` if the shard has ended.
   template <typename Task>
   void on_shard(ShardId shard, Task task) {
     threads_[job_->threads.at(shard)]->run([shard, work = std::move(task)](ShardThread& on) mutable {
@@ -136,7 +137,7 @@ class PsDaemon {
       if (service != on.services().end()) work(*service->second);
     });
   }
-  // Runs `task` on the main loop, unless the daemon has ended by then. Any thread.
+  // Runs `task` on the main loop, or drops `task` if the daemon has ended by then. Any thread may call this.
   template <typename Task>
   void post(Task task);
 
@@ -146,22 +147,24 @@ class PsDaemon {
   checkpoint::Files& files_;
   daemon::Log& log_;
 
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with what other threads post
+  // False once the daemon has ended. Tasks that other threads post share it, because they may run after that.
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   // Owned by the main loop.
   daemon::Startup startup_;
   int exit_code_ = 0;
   PsMetrics metrics_;
-  metrics::RpcCode outcome_ = metrics::RpcCode::kOk;  // outcome of the hello being answered
+  metrics::RpcCode outcome_ = metrics::RpcCode::kOk;  // how the current hello is answered, for the metrics
   std::optional<OpenJob> job_;
   bool dropping_ = false;
-  std::optional<CreateShards> next_;  // newest order; carried out once the job is dropped
-  std::set<JobId> closing_;           // the chief ordered them closed; still being dropped
-  Duration interval_{};               // heartbeat interval that the threads use
+  std::optional<CreateShards> next_;  // the newest order; carried out once the old job is dropped
+  std::set<JobId> closing_;           // jobs that the chief ordered to close and that aren't dropped yet
+  Duration interval_{};               // the heartbeat interval that the threads use
   task::Membership membership_;
   std::unique_ptr<transport::Listener> listener_;
   CheckpointWriter writer_;
-  std::vector<std::unique_ptr<ShardThread>> threads_;  // they end before everything that they use
+  // The last member: the threads must end before the members that they use.
+  std::vector<std::unique_ptr<ShardThread>> threads_;
 };
 
 }  // namespace disttrain::psd

@@ -1,5 +1,5 @@
-// A ps's metrics for Prometheus: the last figures of its shards, and the messages of its main loop. A job's figures
-// stay after its end, until another job comes. Belongs to the main loop.
+// A ps's metrics for Prometheus: the last figures of its shards, and counts of the messages that its main loop handled.
+// The figures of a job stay after the job's end, until another job begins. Belongs to the main loop.
 #pragma once
 
 #include <map>
@@ -17,10 +17,10 @@ class PsMetrics {
  public:
   explicit PsMetrics(TaskId task);
 
-  // A job's shards will be made on this ps. Drops the figures of another job or an earlier generation.
+  // The ps begins to make these shards of a job. Drops the figures of an earlier job or generation.
   void begin(const std::string& job, const std::string& checkpoint_folder, const std::vector<ShardId>& shards);
   void heard(ShardId shard, const ShardFigures& figures) { shards_[shard] = figures; }
-  // Names are "Hello" and those of wire::name_of().
+  // Counts of handled messages by name. The names are "Hello" and the names that wire::name_of() returns.
   metrics::RpcBook& requests() { return requests_; }
 
   void collect(metrics::Page& page) const;
@@ -33,7 +33,7 @@ class PsMetrics {
   std::string job_;  // "": none yet
   std::string checkpoint_folder_;
   std::map<ShardId, ShardFigures> shards_;
-  ShardFigures before_;  // figures of ended shards, for counters that aren't per job
+  ShardFigures before_;  // sums over the shards that have ended, for counters that aren't per job
 };
 
 }  // namespace disttrain::psd

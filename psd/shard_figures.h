@@ -1,5 +1,5 @@
-// What a shard has counted for its metrics. A value: the shard's thread keeps one, and sends a copy of it with each
-// report.
+// The numbers that a shard counts for its metrics. The shard's thread keeps one ShardFigures and sends a copy of it
+// with each report.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct ShardFigures {
 
   // Current values.
   std::uint64_t parameters_bytes = 0;
-  std::uint64_t queue_depth = 0;  // answers that wait for the rules of the mode or for room in a socket
+  std::uint64_t queue_depth = 0;  // number of answers that are parked or wait for room in a socket
   Step version;
   Duration lived{};
-  Duration busy{};  // CPU time of the shard's thread since the shard was made
+  Duration busy{};  // CPU time that the shard's thread has used since the shard was made
 
   // Of the pacer only.
-  std::uint64_t late = 0;  // since the shard was made; what came before is in the checkpoint's count
+  std::uint64_t late = 0;  // number of late pushes since the shard was made, without those before a restored checkpoint
   StepsHistogram staleness;
 };
 

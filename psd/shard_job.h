@@ -1,4 +1,4 @@
-// What every shard of one job knows of the job, as the chief sent it. Never changes once made.
+// The chief's description of a job, which all shards of the job on this ps share. It never changes.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct ShardJob {
   std::uint64_t checkpoint_mark = 0;
   std::string restore_path;    // "": none
   std::string init_path;       // "": none
-  std::string visited_folder;  // see VisitedLog; "": none is kept
+  std::string visited_folder;  // the folder of VisitedLog; "": the job keeps no such log
 
   // This ps.
   Member self;
@@ -39,7 +39,7 @@ struct ShardJob {
   Timeouts timeouts;
 };
 
-// Shared by the main thread and the threads of the shards, which end at different times.
+// The main thread and the shard threads share the job, because any of them may be the last one that uses it.
 using ShardJobPtr = std::shared_ptr<const ShardJob>;
 
 }  // namespace disttrain::psd

@@ -14,24 +14,28 @@ Status check_fits(const checkpoint::Manifest& manifest, const std::string& path,
   const update::UpdateRule rule(job.config.train);
   if (manifest.slots != rule.slots())
     return fail(ErrorCode::kConfig,
-                path + " was made with the rule " + manifest.rule + ", which keeps " + std::to_string(manifest.slots) +
-                    " slots; the job's rule keeps " + std::to_string(rule.slots()) +
-                    ": give the job the rule that it had, or another name and this as checkpoint.init_from");
+                path + " was made with the update rule " + manifest.rule + ", which keeps " +
+                    std::to_string(manifest.slots) + " slots; the job's rule keeps " + std::to_string(rule.slots()) +
+                    ". Use the old rule again, or submit the job under another name with checkpoint.init_from set to "
+                    "this checkpoint");
   return {};
 }
 
-// "The newest checkpoint" may change between two shards. So the chief resolves it, if the chief sees the folder.
+// Refuses a path to a folder of several checkpoints. The shards would look for the newest one at different times, and
+// so could find different ones. If the chief sees the folder, the chief has already chosen one checkpoint for all
+// shards.
 Status check_init(checkpoint::Files& files, const std::string& path) {
   const auto found = checkpoint::list_checkpoints(files, path);
   if (!found || found->empty()) return {};
   return fail(ErrorCode::kConfig, "checkpoint.init_from = \"" + path +
-                                      "\" is the folder of a job's checkpoints, and the chief doesn't see it: name one "
-                                      "of the checkpoints in it, such as " +
+                                      "\" is the folder of a job's checkpoints, and the chief doesn't see this folder; "
+                                      "name one of the checkpoints in it, such as " +
                                       found->front().path);
 }
 
-// If the job's folder went away meanwhile, a read error doesn't prove damage: the checkpoint may not be set aside for
-// it.
+// Returns the error to report when a checkpoint can't be read. If the job's checkpoint folder has gone away meanwhile,
+// the checkpoint may be undamaged. Then the error says that the folder is gone, so that the chief doesn't count the
+// checkpoint as damaged.
 Error judged(checkpoint::Files& files, const ShardJob& job, Error error) {
   if (error.code != ErrorCode::kData || job.checkpoint_folder.empty()) return error;
   const Status shared = checkpoint::check_token(files, job.checkpoint_folder, job.checkpoint_mark);
@@ -48,12 +52,14 @@ Result<ShardOrigin> ShardOrigin::open(checkpoint::Files& files, const ShardJob& 
   if (job.restore_path.empty()) {
     if (job.init_path.empty()) return origin;
     if (Status one = check_init(files, job.init_path); !one) return tl::unexpected(one.error());
-    // Only checkpoints are removed by retention, so other files need no lock.
+    // Locks a checkpoint, so that retention doesn't remove it. Other files need no lock, because retention removes only
+    // checkpoints.
     if (auto init = checkpoint::open_checkpoint(files, job.init_path)) origin.init_lock_ = std::move(init->lock);
     return origin;
   }
   Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files, job.restore_path);
-  // A checkpoint that the chief found and that is gone now counts as damaged: the one before it is tried next.
+  // If the checkpoint that the chief found is gone now, it counts as damaged, so that the chief tries the one before
+  // it.
   if (!open && open.error().code == ErrorCode::kNoInput) open.error().code = ErrorCode::kData;
   if (!open) return tl::unexpected(judged(files, job, open.error()));
   if (Status fits = check_fits(open->manifest, job.restore_path, job); !fits) return tl::unexpected(fits.error());

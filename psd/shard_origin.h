@@ -1,5 +1,6 @@
-// What the shards of a job begin with: a checkpoint, or initial values (and the parameters that checkpoint.init_from
-// names). Reads files, so call it from the thread of a shard that isn't in service yet.
+// Where the first parameters of a job's shards come from: a checkpoint that is restored, the file or checkpoint that
+// checkpoint.init_from names, or the model's initial values. It reads files, which takes time. So only the thread of a
+// shard that isn't in service yet may call it.
 #pragma once
 
 #include <memory>
@@ -16,18 +17,18 @@ namespace disttrain::psd {
 
 class ShardOrigin {
  public:
-  // Also checks that the job's checkpoint folder is the one that the chief sees. kConfig: it isn't, or the checkpoint
-  // is of another model or rule. kData: the checkpoint is damaged, and the folder is there.
+  // Opens the checkpoint, and checks that this ps and the chief see the same checkpoint folder. kConfig: they don't, or
+  // the checkpoint is of another model or update rule. kData: they do, but the checkpoint is damaged.
   static Result<ShardOrigin> open(checkpoint::Files& files, const ShardJob& job);
 
-  // State of the restored checkpoint; without one, the state at step 0.
+  // The pacer's report in the restored checkpoint; without a checkpoint, the report at step 0.
   PacerReport report() const;
-  // Whether the checkpoint brings all values, so that no initial values need to be drawn.
+  // Whether fill() sets all values from a checkpoint. Then the store needn't draw initial values.
   bool fills() const { return checkpoint_.has_value(); }
-  // The lock of the checkpoint that the first parameters are from. Hold it as long as the shard lives: the next
-  // generation may need that checkpoint.
+  // The lock on the checkpoint that checkpoint.init_from names; null if it names none. Keep it as long as the shard
+  // lives, because the next generation may need that checkpoint again.
   std::unique_ptr<checkpoint::InputFile> take_init_lock() { return std::move(init_lock_); }
-  // Reads the shard's values. Errors are those of open(); kTemporary: reading was cancelled.
+  // Reads the shard's values into `store`. Returns the errors of open(), or kTemporary if `is_cancelled` returned true.
   Status fill(checkpoint::Files& files, const ShardJob& job, ShardId shard, ShardStore& store,
               const checkpoint::IsCancelled& is_cancelled) const;
 

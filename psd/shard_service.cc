@@ -41,7 +41,7 @@ StoreOptions store_options(const ShardJob& job, bool is_empty) {
   return options;
 }
 
-// Destroys `dead` from the loop: it may be the object that is calling us.
+// Lets the loop destroy `dead` later, because we may be inside a call from this object.
 template <typename T>
 void bury(asio::io_context& loop, std::unique_ptr<T> dead) {
   asio::post(loop, [grave = std::move(dead)] {});
@@ -55,7 +55,9 @@ Result<std::unique_ptr<ShardService>> ShardService::make(const ShardPlace& place
     place.turns.fetch_add(1, std::memory_order_relaxed);
     return setup.note_piece();
   };
-  const auto abandoned = [] { return fail(ErrorCode::kTemporary, "a newer order or the end of the job cancelled it"); };
+  const auto abandoned = [] {
+    return fail(ErrorCode::kTemporary, "the shard was abandoned for a newer order or the job's end");
+  };
   if (setup.is_abandoned()) return abandoned();
   Result<ShardOrigin> origin = ShardOrigin::open(place.files, *job);
   if (!origin) return tl::unexpected(origin.error());
@@ -135,7 +137,7 @@ std::span<const float> ShardService::parameters(BucketId bucket) {
   return values;
 }
 
-// Reads the clock once before and once after `work`.
+// Runs `work` and counts it as one request with its duration.
 template <typename Work>
 void ShardService::timed(metrics::RpcFigures& figures, Work work) {
   place_.turns.fetch_add(1, std::memory_order_relaxed);
@@ -215,7 +217,7 @@ void ShardService::act_on(const SendAcknowledge& action) {
 // --- The pacer and the others
 
 void ShardService::adopt_peer(transport::Arrival& arrival, ShardId from) {
-  // The peer lost its link before this shard noticed: messages on the old link may be lost.
+  // The old link broke, and the peer noticed this before this shard did. Messages on the old link may be lost.
   if (const auto before = peers_.find(from); before != peers_.end()) {
     if (before->second->has_carried()) on_peer_lost(from, true, Duration::zero(), "it opened another link");
     bury_peer(from);
@@ -270,15 +272,15 @@ void ShardService::on_peer_reached(ShardId peer) {
   tell(wire::ControlMessage(Accusation{job_->job, job_->generation, other, "", Duration::zero(), true}));
 }
 
-// The chief knows best which of the two tasks is gone, so it is asked first. If it has done nothing after
-// Timeouts::silent, the job fails rather than hangs. A link that carried nothing has lost nothing, and its peer dials
-// again.
+// Accuses the peer's task, and then waits for the chief to act, because the chief can find out which of the two tasks
+// is gone. If nothing has happened after Timeouts::silent, the shard fails the job, so that the job doesn't hang. If
+// `carried` is false, nothing is lost, and the peer dials again.
 void ShardService::on_peer_lost(ShardId peer, bool carried, Duration lasts, const std::string& why) {
   bury_peer(peer);
   const TaskId other = job_->owners.at(peer.value).ps.task;
   const std::string reason =
       name() + " lost shard " + std::to_string(peer.value) + " at " + to_string(other) + ": " + why;
-  if (!carried) return place_.log.info(reason + "; no message was lost, and the link is dialled again");
+  if (!carried) return place_.log.info(reason + "; no message was lost, and the shard dials again");
   place_.log.warn(reason);
   tell(wire::ControlMessage(Accusation{job_->job, job_->generation, other, reason, lasts}));
   verdict_.expires_after(job_->timeouts.silent);
@@ -319,11 +321,11 @@ void ShardService::report(bool at_once) {
   keep_links();
 }
 
-// Shows workers and peers that this shard lives and the link works, if nothing else is being sent.
+// Shows workers and peers that this shard lives and that their connections work. Also ends the links of silent peers.
 void ShardService::keep_links() {
   for (const auto& channel : channels_) channel->keep_alive();
   const Instant now = daemon::now();
-  std::vector<PeerLink*> links;  // a copy: a link that is given up leaves peers_
+  std::vector<PeerLink*> links;  // a copy, because keep_alive() may remove a link from peers_
   for (const auto& [shard, link] : peers_) links.push_back(link.get());
   for (PeerLink* link : links) link->keep_alive(now);
 }
@@ -348,7 +350,7 @@ void ShardService::give_up_marks() {
   handle(MarksAwaited{longest_park()});
 }
 
-// How long workers that have sent their marks wait at most.
+// The longest time for which workers that have sent their marks wait for the marks of other workers.
 Duration ShardService::longest_park() const {
   return job_->config.job.stall_timeout / 4;
 }
@@ -416,7 +418,8 @@ void ShardService::act_on(const CopyForCheckpoint& action) {
   copy_on(std::move(news));
 }
 
-// Bucket by bucket, with the loop's other work in between. The store makes sure that the copy is of one moment.
+// Copies one bucket and posts itself for the next one, so that the loop can do other work in between. The store makes
+// sure that the whole copy is of one moment.
 void ShardService::copy_on(std::shared_ptr<ShardCopied> news) {
   const Instant begin = daemon::now();
   news->copy = shard_.store().copy_bucket();

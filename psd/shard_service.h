@@ -1,5 +1,6 @@
-// One shard of one job on its thread: its connections, and between them its rules and bytes (Shard). Make all calls on
-// the thread's loop; only `upward` goes to the main thread, by itself.
+// The shell of one shard. It connects the shard's rules and bytes (class Shard) with the workers, the other shards and
+// the main thread. Make all calls on the loop of the shard's thread. News for the main thread goes through
+// ShardPlace::upward.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -28,54 +29,58 @@
 
 namespace disttrain::psd {
 
-// What a shard tells the main thread.
+// The structs down to ShardNews are news from a shard to the main thread. ShardReady: the shard is made and linked to
+// the pacer.
 struct ShardReady {
   ShardId shard;
 };
 struct ShardSays {
   ShardId shard;
   Step version;
-  std::shared_ptr<const PacerReport> pacer;  // the pacer's report, else null; shared, because its ledger may be long
-  bool at_once = false;                      // forward to the chief now
+  // The pacer's report; null from another shard; not copied, as its ledger may be long.
+  std::shared_ptr<const PacerReport> pacer;
+  bool at_once = false;  // whether the main thread must send a heartbeat with this report at once
   ShardFigures figures{};
 };
-// The shard knows of a checkpoint attempt: marks and cuts of it may come.
+// The shard is prepared for a checkpoint attempt, so marks and orders to cut may come.
 struct ShardPrepared {
   std::uint64_t attempt = 0;
   ShardId shard;
 };
-// A checkpoint's copy is taken; null if the last copy is still being written.
+// The shard has taken its copy for a checkpoint. `copy` is null if the shard couldn't, because its previous copy is
+// still being written.
 struct ShardCopied {
   std::uint64_t attempt = 0;
   ShardId shard;
   ShardEntry entry;
   std::optional<PacerReport> pacer;
   std::shared_ptr<const ShardCopy> copy;
-  Duration cut{};     // longest time that the copy blocked the loop
-  Duration parked{};  // since the first mark
+  Duration cut{};     // the longest time for which the copying blocked the loop
+  Duration parked{};  // the time from the first mark to the cut
 };
-// Carries the job and generation of its shard: news of a dropped shard may still arrive.
+// Any of the news above. By the job and generation the main thread recognizes late news of a dropped shard, and ignores
+// it.
 struct ShardNews {
   JobId job;
   Generation generation;
   std::variant<ShardReady, ShardSays, ShardPrepared, ShardCopied, wire::ControlMessage> what;
 };
 
-// What a shard uses of its thread and process.
+// The parts of its thread and process that a shard uses.
 struct ShardPlace {
   asio::io_context& loop;
   transport::Transport& transport;
   checkpoint::Files& files;
   daemon::Log& log;
-  std::atomic<std::uint64_t>& turns;             // incremented as long as the shard makes progress
-  std::function<void(const ShardNews&)> upward;  // any thread; posts
+  std::atomic<std::uint64_t>& turns;             // the shard increments this number whenever it makes progress
+  std::function<void(const ShardNews&)> upward;  // posts news to the main thread; any thread may call it
 };
 
 class ShardService final : private ChannelOwner, private PeerOwner, private Outside {
  public:
-  // Makes the shard with its memory and its first values, which takes time. Throws std::bad_alloc. ShardReady follows
-  // when the shard is linked to its pacer. Errors are those of ShardOrigin and VisitedLog; kTemporary: `setup` was
-  // abandoned.
+  // Makes the shard with its memory and its first values, which takes time. The shard sends ShardReady when it is
+  // linked to the pacer. Returns the errors of ShardOrigin and VisitedLog, or kTemporary if `setup` was abandoned.
+  // Throws std::bad_alloc.
   static Result<std::unique_ptr<ShardService>> make(const ShardPlace& place, ShardJobPtr job, ShardId shard,
                                                     ShardSetup& setup);
   ~ShardService() override;
@@ -150,7 +155,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void act_on(const ReportNow& action);
   void act_on(const StepCounted& action);
   void act_on(const FailJob& action);
-  // The store carries these out.
+  // The store carries out these three actions.
   void act_on(const Apply&) {}
   void act_on(const SumAndApply&) {}
   void act_on(const MeasureNorm&) {}
@@ -165,23 +170,24 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   const ShardPlace place_;
   const ShardJobPtr job_;
   const ShardId id_;
-  const std::uint64_t late_before_;  // late gradients before this generation
+  const std::uint64_t late_before_;  // number of late pushes before this generation
   const Instant made_ = daemon::now();
   const Duration thread_time_before_ = daemon::thread_time();
 
   // Owned by the loop.
   Shard shard_;
-  std::optional<VisitedLog> visited_;  // pacer, where one is kept
+  std::optional<VisitedLog> visited_;  // only at the pacer, and only if the job keeps this log
   std::unique_ptr<checkpoint::InputFile> init_lock_;
   std::unique_ptr<wire::ScratchBuffer> scratch_;
   std::vector<std::unique_ptr<WorkerChannel>> channels_;  // ascending by number
-  std::map<ShardId, std::unique_ptr<PeerLink>> peers_;    // at the pacer: links to all others; else: the link to the
-                                                          // pacer
+  // At the pacer: the links to all other shards. At another shard: its link to the pacer.
+  std::map<ShardId, std::unique_ptr<PeerLink>> peers_;
   std::uint64_t next_channel_ = 1;
   ShardFigures figures_;
   Instant update_began_;
-  asio::steady_timer verdict_;                                  // runs while the chief decides about a lost peer
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with the timer's handler, which may outlive it
+  asio::steady_timer verdict_;  // limits how long the shard waits for the chief to act after a peer was lost
+  // False once the shard is destroyed. Handlers on the loop share it, because they may run after that.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace disttrain::psd

@@ -1,5 +1,6 @@
-// Shared by the main loop and the shard threads while they make a job's shards: the progress, and whether the shards
-// are still wanted. Restoring 40 GB takes minutes; a newer order, or the job's end, mustn't wait for that.
+// State that the main loop and the shard threads share while the threads make a job's shards: how much is done, and
+// whether the shards are still needed. To restore 40 GB takes minutes. So when a newer order comes or the job ends, the
+// main loop abandons the shards, and the threads stop early.
 #pragma once
 
 #include <atomic>
@@ -7,15 +8,16 @@
 
 namespace disttrain::psd {
 
-// All calls from any thread.
+// Any thread may make all calls.
 class ShardSetup {
  public:
-  // A shard's thread has done a piece. True: the shards were abandoned, and the thread should stop.
+  // Counts a piece of work that a shard's thread has done. Returns true if the shards were abandoned; then the thread
+  // should stop.
   bool note_piece() {
     pieces_.fetch_add(1, std::memory_order_relaxed);
     return is_abandoned();
   }
-  // Pieces done for all shards; only grows.
+  // The number of pieces that are done, for all shards together. It only grows.
   std::uint64_t pieces() const { return pieces_.load(std::memory_order_relaxed); }
 
   void abandon() { is_abandoned_.store(true, std::memory_order_relaxed); }

@@ -1,5 +1,5 @@
-// A thread with its own loop and the shards that live on it: one shard of each job at most, and today one job. Other
-// threads reach it only through run().
+// A thread with its own loop, and the shards that live on it. Normally it has one shard, because the chief gives a ps
+// no more shards of a job than the ps has threads. Other threads reach the shards only through run().
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -21,11 +21,11 @@ namespace disttrain::psd {
 
 class ShardThread {
  public:
-  // By shard; only shards of the open job.
+  // The shards on this thread, by shard number. They all belong to the open job.
   using Services = std::map<ShardId, std::unique_ptr<ShardService>>;
 
-  // cores: CPUs to run on; empty = the system's choice. tick: how often an idle thread shows that it is alive; any
-  // thread may change it.
+  // `cores`: the CPUs on which the thread may run; empty: all. `tick`: how often an idle thread increments turns(), to
+  // show that it is alive; set_tick() changes it.
   ShardThread(std::uint32_t index, const std::vector<std::uint32_t>& cores, Duration tick,
               transport::Transport& transport, checkpoint::Files& files, daemon::Log& log,
               std::function<void(const ShardNews&)> upward);
@@ -33,7 +33,7 @@ class ShardThread {
   ~ShardThread();
   ShardThread(const ShardThread&) = delete;
 
-  // Any thread: runs `task(*this)` on this thread, after all earlier tasks.
+  // Runs `task(*this)` on this thread, after all earlier tasks. Any thread may call this.
   template <typename Task>
   void run(Task task) {
     asio::post(loop_, [this, work = std::move(task)]() mutable { work(*this); });
@@ -46,7 +46,7 @@ class ShardThread {
     });
   }
 
-  // Any thread. Stops growing when the thread hangs.
+  // A count that grows while the thread is alive; it stops growing if the thread hangs. Any thread may call this.
   std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
 
   // On this thread.
@@ -56,7 +56,7 @@ class ShardThread {
  private:
   void tick_again();
 
-  Duration tick_;  // used by the thread only
+  Duration tick_;  // only the thread itself uses it
   std::atomic<std::uint64_t> turns_{0};
   asio::io_context loop_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;

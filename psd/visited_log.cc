@@ -20,7 +20,7 @@ Result<VisitedLog> VisitedLog::begin(const std::string& folder, JobId job, Gener
   const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (file < 0)
     return fail(ErrorCode::kConfig, "can't open " + path + " for the log of visited records: " + std::strerror(errno) +
-                                        ": DISTTRAIN_VISITED_LOG must name a folder");
+                                        "; DISTTRAIN_VISITED_LOG must name a folder that exists");
   VisitedLog log(path, file, generation);
   if (Status written = log.write("{\"generation\": " + std::to_string(generation.value) +
                                  ", \"begins_after\": " + std::to_string(begins_after.value) + "}\n");

@@ -1,14 +1,18 @@
-// A debug mode: logs which records each step of a job visited, for tests that prove "each record once an epoch" while
-// daemons are killed. It is on if the environment of psd has DISTTRAIN_VISITED_LOG=<folder>, which must exist. Off, it
-// costs nothing.
+// A debug mode for tests: logs which records each step of a job visited. The tests kill daemons, and prove from the log
+// that each record was visited once per epoch. The mode is on if psd's environment variable DISTTRAIN_VISITED_LOG names
+// an existing folder. If it is off, it costs nothing.
 //
-// <folder>/job-<id>.jsonl is appended to by the pacer of each generation of the job, one JSON object per line:
-//   {"generation": 2, "begins_after": 500}    the generation goes on from this step (0: the initial values)
+// The pacer appends to the file <folder>/job-<id>.jsonl, one JSON object per line. The first line of each generation
+// names the step from which the generation goes on (0: the initial values), and each later line a step:
+//   {"generation": 2, "begins_after": 500}
 //   {"generation": 2, "step": 501, "visits": [{"worker": "worker/0", "epoch": 0, "positions": [[50, 100]]}]}
-// Positions are half-open intervals of the epoch's permutation. Each line is one write(2), so that a SIGKILL loses
-// none. A step's line is written before any answer, report or checkpoint that includes it. So only a step that nobody
-// heard of can lack its line, and that step is lost with the process. The job's history is, of each generation, the
-// steps up to the smallest `begins_after` of all later generations.
+// Positions are half-open intervals of the epoch's order. The pacer writes each line with one write(2), so that a
+// SIGKILL can't cut a line in two. It writes a step's line before it sends any answer, report or checkpoint that
+// includes the step. So if a step's line is missing, the process died before anybody heard of the step, and the step is
+// lost too.
+//
+// A rollback undoes steps that are in the log. So of each generation only the steps up to the smallest `begins_after`
+// of all later generations count.
 #pragma once
 
 #include <string>
@@ -22,7 +26,7 @@ namespace disttrain::psd {
 // The log of one generation. Movable; not thread-safe.
 class VisitedLog {
  public:
-  // The folder that the environment names; "": no log is wanted.
+  // The folder that the environment variable names; "" if it isn't set.
   static std::string folder();
 
   // Opens the job's file and writes the generation's first line. kConfig: the file can't be opened.
@@ -31,7 +35,7 @@ class VisitedLog {
   VisitedLog& operator=(VisitedLog&&) = delete;
   ~VisitedLog();
 
-  // kUnavailable: the line is missing or incomplete, so the log no longer proves anything.
+  // Appends the line of a step. kUnavailable: the line is missing or incomplete, so the log no longer proves anything.
   Status add(const StepCounted& counted);
 
  private:
@@ -42,7 +46,7 @@ class VisitedLog {
   const std::string path_;
   int file_;  // -1 after a move
   const Generation generation_;
-  std::string line_;  // kept so that its memory is reused
+  std::string line_;  // the line that is being made; a member so that its memory is reused
 };
 
 }  // namespace disttrain::psd

@@ -14,7 +14,7 @@ using wire::FrameType;
 
 namespace {
 
-constexpr std::uint64_t kRoom = 1;  // cookie of the frame whose completion reports room in the socket
+constexpr std::uint64_t kRoom = 1;  // cookie of an acknowledgement; on_sent(kRoom) means that the socket has room again
 
 }  // namespace
 
@@ -76,8 +76,8 @@ void WorkerChannel::send_parameters(const Parameters& message) {
   frame.lifetime = Payload::kCopied;
   connection_->send(frame);
   if (full_ || connection_->queued_bytes() == 0) return;
-  // The socket is full. A frozen frame at the end of the queue reports when there is room again. An acknowledgement
-  // serves: it repeats what is true.
+  // The socket is full. To learn when it has room again, the channel queues one more frame, with a cookie for
+  // on_sent(). This frame is an acknowledgement, because it only repeats what the worker was already told.
   full_ = true;
   send_acknowledge(Acknowledge{message.acknowledged, PushOutcome::kNone, message.finished}, Payload::kFrozenUntilSent);
 }
@@ -118,7 +118,7 @@ void WorkerChannel::send_waiting() {
 }
 
 void WorkerChannel::settle(BucketId bucket) {
-  std::size_t leaving = waiting_.size();  // entries up to the last one of this bucket
+  std::size_t leaving = waiting_.size();  // number of waiting answers up to the last one with this bucket
   while (leaving > 0 && waiting_[leaving - 1].bucket != bucket) --leaving;
   for (; leaving > 0; --leaving) {
     const Parameters message = waiting_.front();
@@ -139,7 +139,7 @@ Result<MutableBytes> WorkerChannel::payload_landing(const FrameHeader& header, B
 }
 
 void WorkerChannel::on_frame(const FrameHeader& header, Bytes control, Bytes payload) {
-  if (!belongs(header)) return;  // frames of another generation change nothing
+  if (!belongs(header)) return;  // drops a frame of another generation
   if (header.type == FrameType::kPush) {
     if (payload.empty())
       if (Status read = wire::decode_push(control, arriving_.push); !read) return give_up(read.error().message);
@@ -156,7 +156,7 @@ void WorkerChannel::on_frame(const FrameHeader& header, Bytes control, Bytes pay
     if (!mark) return give_up(mark.error().message);
     owner_.on_mark(MarkArrived{id_, *mark});
   }
-  // Other frame types are of a later version.
+  // Drops other types of frames, which come from a later version.
 }
 
 void WorkerChannel::give_up(const std::string& why) {

@@ -1,5 +1,5 @@
-// The shell of one channel: receives a worker's frames where the store wants them, and sends answers as fast as the
-// socket takes them. Belongs to the loop of its shard.
+// The shell of one channel. It receives a worker's frames into the store's memory, and sends the shard's answers as
+// fast as the socket takes them. Belongs to the loop of its shard.
 #pragma once
 
 #include <memory>
@@ -22,15 +22,16 @@ class ChannelOwner {
   virtual ~ChannelOwner() = default;
   virtual Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push,
                                            std::uint64_t payload_bytes) = 0;
-  // `event`: the channel's own, whose memory is reused; payload: where landing() said.
+  // `event` is a member of the channel, so that its memory is reused. `payload` is in the memory that landing()
+  // returned.
   virtual void on_push(PushArrived& event, std::span<const float> payload) = 0;
   virtual void on_pull(const PullArrived& event) = 0;
   virtual void on_mark(const MarkArrived& event) = 0;
-  // The last call for this channel; destroy it only after the call has returned to the loop.
+  // The channel has ended and makes no call after this one. Destroy it only after the call has returned to the loop.
   virtual void on_channel_lost(ChannelId channel, const std::string& why) = 0;
-  // Current values, to be sent to a worker.
+  // The bucket's current values, which the channel sends to its worker.
   virtual std::span<const float> parameters(BucketId bucket) = 0;
-  // For encoding; one per thread.
+  // Memory for encoding messages. All channels of a shard share it.
   virtual wire::ScratchBuffer& scratch() = 0;
 };
 
@@ -50,15 +51,17 @@ class WorkerChannel final : public transport::ConnectionHandler {
   void refuse(const Refused& refused);
   void close() { connection_->close(); }
 
-  // One bucket of parameters: sent now if the socket has room, else later with the values of that moment.
+  // Sends one bucket of parameters. If the socket is full, the channel sends the bucket later, with the values that the
+  // bucket has then.
   void answer(const Parameters& message);
   void acknowledge(const Acknowledge& message);
   void let_go(const MarkTaken& message);
-  // Call it at least once within each Timeouts::interval: shows the worker that the channel works, if nothing else was
-  // sent.
+  // Call it at least once within each Timeouts::interval. If nothing else was sent since the last call, it sends a
+  // frame that shows the worker that the channel works.
   void keep_alive();
 
-  // The bucket is about to change to another step's values: sends by copy now what waits with the present ones.
+  // Call it before the bucket changes to another step's values. If answers with this bucket wait for room in the
+  // socket, the channel copies the present values now and sends the copies.
   void settle(BucketId bucket);
 
   // ConnectionHandler
@@ -83,11 +86,11 @@ class WorkerChannel final : public transport::ConnectionHandler {
 
   // Owned by the loop.
   std::unique_ptr<transport::Connection> connection_;
-  PushArrived arriving_;      // frame being received
-  Fifo<Parameters> waiting_;  // answers that wait for room in the socket: at most one push's and one pull's
-  bool full_ = false;         // on_sent will come
-  bool is_welcome_ = false;   // the hello is answered
-  bool has_sent_ = false;     // since keep_alive()
+  PushArrived arriving_;      // the push frame that is being received
+  Fifo<Parameters> waiting_;  // answers to at most one push and one pull that wait for room in the socket
+  bool full_ = false;         // whether the socket is full; on_sent() comes when it has room again
+  bool is_welcome_ = false;   // whether the hello is answered with Welcome
+  bool has_sent_ = false;     // whether a frame was sent since the last keep_alive()
 };
 
 }  // namespace disttrain::psd

@@ -91,7 +91,8 @@ void Membership::rejoin() {
   chief_.redial();
 }
 
-// Drops the job that the last hello named, and says hello again: the chief goes by the hello.
+// Drops the task's job. If the last hello named this job, says hello again, because the chief believes what the hello
+// says.
 void Membership::on_other_journal() {
   const bool held = handlers_.make_hello().job.value != 0;
   handlers_.on_other_journal();
@@ -118,7 +119,7 @@ void Membership::on_message(const wire::ControlMessage& message) {
   requests_.of(wire::name_of(message)).note(metrics::RpcCode::kOk, daemon::now() - begin);
 }
 
-// A leaving task ends now: only a chief takes the checkpoint, lends its records to others and grants the leave.
+// If the task is leaving, it ends now: without the chief it can get neither a last checkpoint nor the grant.
 void Membership::on_away(const std::string& why) {
   if (is_leaving_) return handlers_.end();
   if (handlers_.on_away) handlers_.on_away();
@@ -130,7 +131,7 @@ void Membership::on_away(const std::string& why) {
 
 void Membership::beat() {
   if (handlers_.before_heartbeat) handlers_.before_heartbeat();
-  if (is_leaving_) chief_.tell(LeaveRequest{});  // the first request may have found no room
+  if (is_leaving_) chief_.tell(LeaveRequest{});  // repeats the request, in case the chief didn't get it
   beat_now();
   heartbeat_timer_.expires_after(chief_.timeouts().interval);
   heartbeat_timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
@@ -150,7 +151,7 @@ void Membership::send_logs() {
   }
 }
 
-// ---- its end, and what systemd is told
+// ---- leaving, and the state for systemd
 
 void Membership::leave(Duration patience, const std::string& what) {
   if (is_leaving_ || !chief_.is_registered()) {

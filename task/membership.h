@@ -1,7 +1,8 @@
-// What psd and workerd share: it registers with the chief, sends heartbeats and log lines, passes on the chief's
-// orders, and leaves in good order. While no chief is there it dials, and the task's work goes on.
+// A task's membership of its cluster, which psd and workerd share. It registers the task with the chief, sends
+// heartbeats and log lines, passes the chief's orders to the task, and ends the task in good order. While no chief is
+// connected, it dials, and the task's work goes on.
 //
-// Belongs to the main loop, and calls its handlers only there.
+// A Membership belongs to the main loop, and calls its handlers only there.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -18,32 +19,33 @@
 
 namespace disttrain::task {
 
-// The task's own part. before_heartbeat, on_registered and on_away may be empty.
+// What the ps or the worker does itself. before_heartbeat, on_registered and on_away may be empty.
 struct Handlers {
-  // The job and shards that the task holds; Membership fills in the member and its addresses.
+  // Makes the hello with the job and shards that the task holds. Membership fills in the member and its addresses.
   std::function<TaskHello()> make_hello;
   std::function<Heartbeat()> make_heartbeat;
   // Called each time a heartbeat is due, with or without a chief.
   std::function<void()> before_heartbeat = {};
-  // The chief's orders, except LeaveGranted. May be of a later version.
+  // Gets the chief's orders, except LeaveGranted. An order may be of a type that this task doesn't handle.
   std::function<void(const wire::ControlMessage&)> on_order;
-  // The chief has another journal and knows nothing of the task's job: the task must drop it.
+  // The chief has another journal, so it knows nothing of the task's job. The task must drop the job.
   std::function<void()> on_other_journal;
-  // on_registered: after each answered hello. on_away: when the chief is gone.
+  // on_registered: the chief has welcomed the task, for the first time or again. on_away: the connection to the chief
+  // is lost, or the first attempt to dial has failed.
   std::function<void()> on_registered = {};
   std::function<void()> on_away = {};
   // The chief refuses this task for good: the process should end with the error's code.
   std::function<void(const Error&)> on_refused;
-  // What goes on while no chief is there, such as "training goes on"; "" adds nothing to the log line.
+  // Returns words for the log line that says that no chief is connected, such as "training goes on"; may be "".
   std::function<std::string()> without_chief;
-  // The task may end its loop.
+  // The task must end its loop now.
   std::function<void()> end;
 };
 
 class Membership {
  public:
-  // `requests`: counts the chief's messages, orders or not. All references outlive it; for changes of `startup` see
-  // change().
+  // The membership counts all messages of the chief in `requests`. All references must outlive the membership. Call
+  // change() before `startup` changes.
   Membership(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, const daemon::Startup& startup,
              metrics::RpcBook& requests, Handlers handlers);
   ~Membership();
@@ -51,29 +53,30 @@ class Membership {
 
   // Dials the chief and starts the heartbeats.
   void open();
-  // Closes the link, so that the chief sees the task gone. No handler is called afterwards. Queued messages that the
-  // socket takes at once are still sent.
+  // Closes the connection, so that the chief sees that the task is gone. No handler is called after that. Queued
+  // messages are sent as far as the socket takes them at once.
   void close();
 
   const Member& self() const { return self_; }
-  // Says hello as a new incarnation: the task was removed from a job or has dropped it, and may join again.
+  // Says hello with a new incarnation. Call it when the task was removed from a job or has dropped its job: as a new
+  // member it may join again.
   void rejoin();
 
-  // Sends a report: see ChiefLink::tell().
+  // Sends a message to the chief, as ChiefLink::tell() does.
   void tell(wire::ControlMessage message) { chief_.tell(std::move(message)); }
   void beat_now();
   const Timeouts& timeouts() const { return chief_.timeouts(); }
 
-  // Ends the task in good order: when the chief grants it, after `what` ("a checkpoint", "its step"; "": nothing to
-  // wait for). Ends it at once if no chief is there or the chief goes away, or on a second call; and when
-  // Heartbeat::work hasn't grown for `patience`.
+  // Asks the chief for leave, and ends the task when the chief grants it. `what` is for the log: what the chief waits
+  // for before it grants the leave, such as "a checkpoint"; may be "". The task ends without the grant if no chief is
+  // connected, if the connection breaks, if leave() is called again, or if Heartbeat::work hasn't grown for `patience`.
   void leave(Duration patience, const std::string& what);
 
-  // What the task waits for before it is ready; "": it is registered with the chief.
+  // What the task waits for before it is ready; "" once it is registered with the chief.
   std::string waits_for() const;
-  // For systemd. `job`: what the task is doing; "" without a job.
+  // The state that systemd shows. `job`: a text about the task's job; "" if it has none.
   daemon::ServiceState state(const std::string& job) const;
-  // Call it before `startup` becomes `cluster`.
+  // Applies the new settings of `cluster`. Call it before `cluster` replaces the settings in `startup`.
   void change(const ClusterConfig& cluster);
 
  private:
@@ -98,7 +101,8 @@ class Membership {
   asio::steady_timer leave_timer_;
   asio::steady_timer heartbeat_timer_;
   transport::ChiefLink chief_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with what other threads post
+  // False once the membership is closed. Tasks on the loop share it, because they may run after that.
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace disttrain::task

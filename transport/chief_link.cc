@@ -9,7 +9,8 @@
 namespace disttrain::transport {
 namespace {
 
-// The task repeats these messages anyway: an old accusation is worthless, and a worker that wants a lease asks again.
+// Whether the task repeats messages of this type by itself. If so, such a message needn't wait while no chief is
+// connected.
 bool is_said_again(const wire::ControlMessage& message) {
   return std::holds_alternative<Heartbeat>(message) || std::holds_alternative<LogLines>(message) ||
          std::holds_alternative<Accusation>(message) || std::holds_alternative<LeaseRequest>(message);
@@ -120,12 +121,13 @@ void ChiefLink::tell(wire::ControlMessage message) {
     waiting_.push_back(std::move(message));
     return;
   }
-  // Too big to be sent. Only a model can be that big, and the chief couldn't send its layout back either.
+  // send() fails only if the message is too big. Only the description of a model can be that big, and then the chief
+  // couldn't send the model's layout either.
   if (const Status sent = connection_->send(message); !sent) handlers_.on_unsent(sent.error());
 }
 
-// A process answers at the chief's address, but can't be this task's chief. The reason is logged even if the task has
-// already logged that no chief is there.
+// The process at the chief's address refused the task, or isn't a chief that the task obeys. Reports each new reason
+// with on_away, even if another failure was reported before.
 void ChiefLink::turned_away(const std::string& why) {
   if (std::exchange(said_refusal_, why) != why) said_away_ = false;
   lost(why);
@@ -147,7 +149,8 @@ void ChiefLink::drop_connection() {
   timer_.cancel();
   if (!connection_) return;
   connection_->close();
-  // This connection may be calling us, so it is destroyed from the loop, after the call has returned.
+  // We may be inside a call from this connection. So the loop destroys the connection later, after the call has
+  // returned.
   asio::post(loop_, [dead = std::shared_ptr<ControlLink>(std::move(connection_))] {});
 }
 

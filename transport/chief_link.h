@@ -1,9 +1,9 @@
-// The control connection that a ps or a worker keeps to its chief. It dials and says hello. Whenever the connection is
-// lost or the chief is silent, it dials again, with pauses that double. Training goes on while the chief is away. Which
-// chief a task obeys: obedience.h.
+// The control connection that a ps or a worker keeps to its chief. The link dials the chief and says hello. Whenever
+// the connection breaks or the chief is silent, the link dials again; the pause between two attempts doubles each time.
+// Training goes on meanwhile. obedience.h says which chief a task obeys.
 //
-// A report that was written to a connection which then broke may be lost. The chief repeats each order that it has no
-// answer to, so a task must be ready to be asked twice.
+// If the connection breaks, the last reports that the task has sent may be lost. The chief repeats each order for which
+// it has no answer, so a task may get an order twice.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -26,33 +26,35 @@ namespace disttrain::transport {
 
 class ChiefLink final : private ControlHandler {
  public:
-  // Called on the loop, never from within a call to the link.
+  // The link calls the handlers on the loop. Only make_hello and on_unsent may be called during a call to the link.
   struct Handlers {
-    std::function<Hello()> make_hello;  // called for each hello; must include obedience()
-    // Registered, for the first time or again, with a chief whose term this task obeys.
+    std::function<Hello()> make_hello;  // makes each hello; the hello must include the values of obedience()
+    // The task is registered, for the first time or again, with a chief that it obeys.
     std::function<void(const Welcome&)> on_welcome;
-    // Before on_welcome: the chief's journal isn't the one that this task knew, or has diverged from it, so the chief
-    // doesn't know what the task holds.
+    // The chief doesn't know what the task holds, because the chief's journal isn't the one that the task knew, or has
+    // diverged from that one. Called before on_welcome.
     std::function<void()> on_other_journal;
     std::function<void(wire::ControlMessage)> on_message;
-    // The chief refuses this task for good: another cluster, another version, a place that is taken. The link doesn't
-    // dial again.
+    // The chief refuses this task for good, and the link doesn't dial again. For example, the task is of another
+    // cluster or version, or another process holds its place.
     std::function<void(const Error& why)> on_refused;
-    // The connection is lost, or the first of several attempts has failed. The link dials (again).
+    // The connection is lost, or the first attempt to dial has failed. The link dials again. The handler isn't called
+    // for further failed attempts.
     std::function<void(const std::string& why)> on_away;
-    // A message too big for any frame was dropped.
+    // The link has dropped a message, because it was too big for any frame.
     std::function<void(const Error& why)> on_unsent;
   };
 
-  // Reports that wait while the chief is away; beyond this number the oldest are dropped.
+  // How many reports may wait while no chief is connected. If there are more, the link drops the oldest.
   static constexpr std::size_t kMaxWaiting = 256;
-  // Unsent bytes from which on heartbeats and logs are held back.
+  // While this many bytes are queued and unsent, the link sends no heartbeats and log lines.
   static constexpr std::size_t kMaxQueuedBytes = std::size_t{4} << 20;
-  // A chief answers every heartbeat. A chief that was silent for this many heartbeat timeouts is dialled anew.
+  // The chief answers every heartbeat. If nothing has come from it for this many heartbeat timeouts, the link dials
+  // again.
   static constexpr int kSilentTimeouts = 5;
   static constexpr std::chrono::seconds kQuietStart{5};
 
-  // `loop` and `transport` outlive the link. Belongs to the loop.
+  // `loop` and `transport` must outlive the link. The link belongs to `loop`.
   ChiefLink(asio::io_context& loop, Transport& transport, std::string address, const Timeouts& timeouts,
             Handlers handlers);
   ~ChiefLink() override;
@@ -61,7 +63,8 @@ class ChiefLink final : private ControlHandler {
     opened_ = std::chrono::steady_clock::now();
     dial();
   }
-  // No handler is called afterwards. Queued messages that the socket takes at once are still sent.
+  // Closes the connection. No handler is called after that. Queued messages are sent as far as the socket takes them at
+  // once.
   void close();
 
   // Says hello again at once, because the answer of make_hello() has changed.
@@ -69,18 +72,19 @@ class ChiefLink final : private ControlHandler {
 
   // Whether the task is registered with a chief now.
   bool is_registered() const { return open_; }
-  // No chief is there: an attempt failed, or the first attempt takes too long to wait for.
+  // Whether the task is known to have no chief: an attempt has failed, or the first attempt takes longer than
+  // kQuietStart.
   bool is_waiting() const {
     return !open_ && (said_away_ || (opened_ && std::chrono::steady_clock::now() - *opened_ > kQuietStart));
   }
-  // Registered, and there is room for messages that are only useful now.
+  // Whether the task is registered and few bytes are queued. If not, tell() drops the messages that the task repeats.
   bool has_room() const { return open_ && connection_->queued_bytes() < kMaxQueuedBytes; }
-  // Sends a message. A report waits while the chief is away. Heartbeats, log lines, accusations and requests for leases
-  // are dropped unless has_room(): the task repeats them.
+  // Sends a message. If no chief is connected, a report waits. Heartbeats, log lines, accusations and requests for
+  // leases never wait: the link drops them if has_room() is false, because the task repeats them.
   void tell(wire::ControlMessage message);
 
-  const Timeouts& timeouts() const { return timeouts_; }  // the chief's, once known
-  // The timeouts of this task's own file have changed. They apply until a chief sends its own.
+  const Timeouts& timeouts() const { return timeouts_; }  // the chief's timeouts, once the chief has sent them
+  // The timeouts in this task's own cluster.toml have changed. They apply until a chief sends its own.
   void set_own_timeouts(const Timeouts& timeouts) {
     if (!open_) timeouts_ = timeouts;
   }
@@ -105,17 +109,19 @@ class ChiefLink final : private ControlHandler {
 
   Timeouts timeouts_;
   Obedience obedience_;
-  asio::steady_timer timer_;  // waits for the hello's answer, the next attempt, or the chief's silence
+  // It times out the hello's answer, ends the pause before the next attempt, or notices that the chief is silent.
+  asio::steady_timer timer_;
   Duration pause_;
   std::chrono::steady_clock::time_point heard_;
-  std::uint64_t attempt_ = 0;  // callbacks of an earlier attempt carry an older number and do nothing
+  std::uint64_t attempt_ = 0;  // number of this attempt to dial; callbacks of earlier attempts do nothing
   std::optional<std::chrono::steady_clock::time_point> opened_;
   bool open_ = false;
   bool said_away_ = false;
   std::string said_refusal_;  // the last refusal that was logged since the task was registered
   std::deque<wire::ControlMessage> waiting_;
   std::unique_ptr<ControlLink> connection_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with callbacks that may outlive the link
+  // False once the link is closed. Callbacks share it, because they may run after that.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace disttrain::transport

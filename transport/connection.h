@@ -1,8 +1,8 @@
-// The contract of every transport: frames go from one end to the other whole, in order and once, or the connection
-// closes. tests/transport/contract_test.cc runs on each transport. Transports know nothing of training.
+// The contract of every transport: each frame arrives at the other end whole, in order and once, or the connection
+// closes. tests/transport/contract_test.cc checks the contract for each transport. Transports know nothing of training.
 //
-// Threads: a connection belongs to one loop (an asio::io_context run by one thread). All calls come from that thread
-// and all handler calls are made on it.
+// A connection belongs to one loop (an asio::io_context that one thread runs). Only that thread may call the
+// connection, and the connection calls its handler on that thread.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -25,11 +25,12 @@ namespace disttrain::transport {
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
 
-// How long the caller keeps the payload given to send() unchanged.
+// How long the caller must keep the payload of send() unchanged.
 enum class Payload {
-  // Until on_sent(cookie); with cookie 0, until an answer of the peer shows that the payload has arrived.
+  // Until on_sent(cookie). If the cookie is 0: until an answer of the peer shows that the payload has arrived.
   kFrozenUntilSent,
-  kCopied,  // only until send() returns: one write is tried straight from it, and the rest is copied
+  // Only until send() returns. send() tries one write straight from the payload, and copies the rest.
+  kCopied,
 };
 
 struct OutgoingFrame {
@@ -37,30 +38,32 @@ struct OutgoingFrame {
   Bytes control;             // copied
   Bytes payload;             // see `lifetime`
   Payload lifetime = Payload::kFrozenUntilSent;
-  std::uint64_t cookie = 0;  // passed to on_sent(); 0: no on_sent(), which saves a turn of the loop
+  std::uint64_t cookie = 0;  // the argument of on_sent(); if it is 0, on_sent() isn't called, which saves a turn
 };
 
-// What the owner of a connection does with frames that arrive. All calls are made on the connection's loop, never from
-// within send() or close().
+// The owner of a connection, which handles the frames that arrive. The connection calls it on the connection's loop,
+// and never during a call of send() or close().
 class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;
 
-  // Returns where the payload goes: exactly header.payload_bytes long and valid until on_frame or on_closed. Header and
-  // control part are verified. An error closes the connection with that error, before any payload is received. Called
-  // only for known types with a payload; the payload of an unknown type goes to the transport's own memory.
+  // Returns the memory for the payload of a frame whose header and control part have arrived and are verified. The
+  // memory must be exactly header.payload_bytes long, and valid until on_frame or on_closed. If this returns an error,
+  // the connection closes with that error before it receives any payload. It is called only for frames of a known type
+  // that have a payload; the transport receives the payload of an unknown type into memory of its own.
   virtual Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes control) = 0;
 
-  // A whole frame, its payload verified where it landed. The spans (not the landing) die when the call returns or when
-  // it closes or drops the connection, which is allowed. A type that this version doesn't know is passed on too: count
-  // it and drop it.
+  // A whole frame has arrived, and its payload is verified. `control` and `payload` are valid until this call returns.
+  // The call may close or destroy the connection; from then on they are invalid. The memory from payload_landing()
+  // belongs to the handler again. Frames of a type that this version doesn't know come here too: count and drop them.
   virtual void on_frame(const wire::FrameHeader& header, Bytes control, Bytes payload) = 0;
 
-  // The transport no longer reads the payload that was sent with this cookie. Called in order of sending. Not called
-  // for kCopied frames, for cookie 0, or after on_closed.
+  // The transport no longer reads the payload that was sent with this cookie. These calls come in the order of sending.
+  // None comes for kCopied frames, for cookie 0, or after on_closed.
   virtual void on_sent(std::uint64_t cookie) = 0;
 
-  // Closed by the peer, by an error or by malformed bytes; exactly once, and the last call. Not called after close().
+  // The connection is closed: by the peer, or because of an error or malformed bytes. This call comes exactly once, as
+  // the last one. It doesn't come after close().
   virtual void on_closed(const Error& why) = 0;
 };
 
@@ -69,54 +72,56 @@ class Connection {
   // Closes the connection.
   virtual ~Connection() = default;
 
-  // Begins to receive. The handler outlives the connection or its close(). Call once.
+  // Begins to receive. The handler must live until the connection is closed or destroyed. Call it once.
   virtual void start(ConnectionHandler& handler) = 0;
 
-  // Queues a frame and tries to write it at once. Never blocks. Frames after a close are dropped. Callers bound the
-  // queue: by their credits, or on control connections by watching queued_bytes().
+  // Queues a frame and tries to write it at once. Never blocks. Drops the frame if the connection is closed. The caller
+  // must bound the queue: with credits, or on control connections with queued_bytes().
   virtual void send(const OutgoingFrame& frame) = 0;
   virtual std::size_t queued_bytes() const = 0;
 
-  // While paused, the connection receives no more than the current frame, and makes no handler call for it.
+  // While receiving is paused, the connection receives at most the rest of the current frame, and doesn't pass this
+  // frame to the handler.
   virtual void pause_receiving() = 0;
   virtual void resume_receiving() = 0;
 
-  // After it returns no handler is called and no payload is read. Queued frames without a payload or with kCopied are
-  // still sent if the kernel takes them at once.
+  // Closes the connection. After close() has returned, the connection calls no handler and reads no payload. Queued
+  // frames that have no payload or are kCopied are still sent, as far as the kernel takes them at once.
   virtual void close() = 0;
 
-  // The peer's address for messages: "127.0.0.1:7110".
+  // The peer's address for logs and errors: "127.0.0.1:7110".
   virtual const std::string& peer() const = 0;
   virtual std::uint64_t bytes_received() const = 0;
   virtual std::uint64_t bytes_sent() const = 0;
 };
 
-// A connection on which only the hello has arrived: a value that may be handed to another loop. Dropping it closes it.
+// An accepted connection on which only the hello has arrived. It belongs to no loop yet, so it may be handed to another
+// thread. If it is destroyed before adopt(), the connection closes.
 class Arrival {
  public:
   virtual ~Arrival() = default;
-  // The hello's header. If header().version isn't kProtocolVersion, only version and type are known and hello() is
-  // empty: answer such a peer with Refused and a sentence that names both versions.
+  // The hello's header. If header().version isn't kProtocolVersion, only version and type are valid, and hello() is
+  // empty. Answer such a peer with Refused and a sentence that names both versions.
   virtual const wire::FrameHeader& header() const = 0;
   virtual Bytes hello() const = 0;  // the hello's control part, verified
   virtual const std::string& peer() const = 0;
-  // Turns into a connection that belongs to `loop`. Call once, from that loop's thread.
+  // Turns the arrival into a connection that belongs to `loop`. Call it once, from that loop's thread.
   virtual std::unique_ptr<Connection> adopt(asio::io_context& loop) = 0;
 };
 
 struct ListenerLimits {
-  // Accepted connections that are still open, adopted ones too. One more closes the oldest that hasn't said hello, or,
-  // if all have, the new one.
+  // How many accepted connections may be open at once, adopted ones too. When one more arrives, the listener closes the
+  // oldest connection whose peer hasn't said hello. If all peers have said hello, it closes the new one.
   std::uint32_t max_connections = 1024;
-  Duration hello_timeout = std::chrono::seconds(2);  // a peer that hasn't said hello by then is closed
+  Duration hello_timeout = std::chrono::seconds(2);  // the listener closes a peer that hasn't said hello in this time
 };
 
 class Listener {
  public:
-  // Stops listening. Adopted connections stay.
+  // Stops listening. Adopted connections stay open.
   virtual ~Listener() = default;
-  virtual const std::string& address() const = 0;  // with the real port if 0 was asked for
-  virtual std::uint64_t refused() const = 0;       // connections closed for limits, timeouts or malformed bytes
+  virtual const std::string& address() const = 0;  // the address with the real port, also if port 0 was asked for
+  virtual std::uint64_t refused() const = 0;       // number of connections closed for limits, timeouts, malformed bytes
 };
 
 class Transport {
@@ -124,26 +129,29 @@ class Transport {
   virtual ~Transport() = default;
   virtual const char* name() const = 0;
 
-  // Gives each peer whose hello arrived to `on_arrival` on `loop`. Errors: kUnavailable when the port is in use,
-  // kNoPermission, kConfig when the address can't be parsed or isn't one of this host.
+  // Listens at `address`. Passes each peer whose hello has arrived to `on_arrival`, on `loop`. Errors: kUnavailable if
+  // the port is in use, kNoPermission if this process may not use the port, kConfig if the address can't be parsed or
+  // isn't one of this host.
   virtual Result<std::unique_ptr<Listener>> listen(asio::io_context& loop, const std::string& address,
                                                    const ListenerLimits& limits,
                                                    std::function<void(std::unique_ptr<Arrival>)> on_arrival) = 0;
 
-  // Connects and sends the hello; calls `done` once, on `loop`, within `deadline`: with a connection that isn't started
-  // yet (the answer to the hello is its first frame), or with an error that tells a refusal from silence (kUnavailable
-  // with "connection refused" proves that nobody listens).
+  // Connects and sends the hello. Calls `done` once, on `loop`, within `deadline`. On success `done` gets a connection
+  // that isn't started yet; the first frame on it will be the answer to the hello. Otherwise `done` gets an error.
+  // proves_nobody_listens() tells whether the error means that no process listens there.
   virtual void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
                     std::function<void(Result<std::unique_ptr<Connection>>)> done) = 0;
 
-  // Any thread. Lives as long as the transport.
+  // Any thread may call this. The result is valid as long as the transport.
   virtual const Traffic& traffic() const = 0;
 };
 
-// Whether this address could be listened on now; leaves nothing open. An inherited socket ("fd:3") always could.
+// Checks whether a process could listen at this address now, and closes the listener again. For an inherited socket
+// ("fd:3") the answer is always yes.
 Status try_to_listen(asio::io_context& loop, Transport& transport, const std::string& address);
 
-// For the error of a failed dial: the host answered, and no process listens at the address. Other errors prove nothing.
+// Whether the error of a failed dial proves that no process listens at the address: the host answered and refused the
+// connection. After any other error a process may still listen there.
 bool proves_nobody_listens(const Error& error);
 
 }  // namespace disttrain::transport

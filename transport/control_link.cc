@@ -23,7 +23,7 @@ Status ControlLink::send(const wire::ControlMessage& message) {
 
 void ControlLink::send_frame(wire::FrameType type, Bytes control, Bytes payload) {
   OutgoingFrame frame;
-  frame.header.type = type;  // job and generation are in the message
+  frame.header.type = type;  // the header's job and generation stay empty, because the message has them
   frame.control = control;
   frame.payload = payload;
   frame.lifetime = Payload::kCopied;
@@ -40,7 +40,7 @@ Result<MutableBytes> ControlLink::payload_landing(const wire::FrameHeader& heade
 }
 
 void ControlLink::on_frame(const wire::FrameHeader& header, Bytes control, Bytes payload) {
-  const auto blob = std::move(blob_);  // freed at the end of the call; the handler may destroy this link
+  const auto blob = std::move(blob_);  // keeps the blob until this call ends, even if the handler destroys this link
   if (header.type == wire::FrameType::kWelcome || header.type == wire::FrameType::kRefused) {
     const auto answer = wire::decode_hello_answer(header.type, control);
     if (answer) return handler_.on_answer(*answer);

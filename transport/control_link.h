@@ -1,16 +1,16 @@
-// A control connection for its owner: messages in, messages out. Used at both ends by the chief, the tasks and the
-// command line.
+// One end of a control connection: its owner sends and receives messages instead of frames. The chief, the tasks and
+// the command line use it. The end that has dialled writes:
 //
-//   link_ = std::make_unique<ControlLink>(std::move(connection), *this);         // what dial() gave, hello sent
-//   void on_answer(const wire::HelloAnswer& answer) override { ... }             // Welcome or Refused, first of all
+//   link_ = std::make_unique<ControlLink>(std::move(connection), *this);         // the connection from dial()
+//   void on_answer(const wire::HelloAnswer& answer) override { ... }             // Welcome or Refused comes first
 //   void on_message(wire::ControlMessage message) override { std::visit(*this, std::move(message)); }
 //   void on_closed(const Error& why) override { ... }
 //   link_->send(Heartbeat{...});
 //
-// Or, for an arrival whose hello was decoded with wire::decode_hello(arrival->hello()):
+// The end that was dialled has an Arrival. It decodes the hello with wire::decode_hello(arrival->hello()), and writes:
 //
 //   auto link = std::make_unique<ControlLink>(arrival->adopt(loop_), handler);
-//   link->answer(Welcome{...});                       // or answer(Refused{...}) and drop the link
+//   link->answer(Welcome{...});                       // or link->answer(Refused{...}), and then destroy the link
 #pragma once
 
 #include <memory>
@@ -22,31 +22,34 @@
 
 namespace disttrain::transport {
 
-// Called on the connection's loop, never from within a call to the link. May drop the link.
+// The owner of a ControlLink. The link calls it on the connection's loop, and never during a call to the link. The
+// owner may destroy the link in such a call.
 class ControlHandler {
  public:
   virtual ~ControlHandler() = default;
-  // For the end that dialled: the first call.
+  // The answer to the hello. Only the end that has dialled gets this call, as its first one.
   virtual void on_answer(const wire::HelloAnswer& answer) = 0;
   virtual void on_message(wire::ControlMessage message) = 0;
-  // The last call, exactly once, but not after close(); see ConnectionHandler.
+  // The connection is closed. This is the last call and comes exactly once, but not after close(); see
+  // ConnectionHandler.
   virtual void on_closed(const Error& why) = 0;
 };
 
 class ControlLink final : private ConnectionHandler {
  public:
-  // Starts the connection. The handler outlives the link.
+  // Starts the connection. The handler must outlive the link.
   ControlLink(std::unique_ptr<Connection> connection, ControlHandler& handler);
 
   void answer(const wire::HelloAnswer& answer);
-  // An error means that the message is too big; nothing was sent. on_closed() reports a lost connection.
+  // Sends a message. An error means that the message is too big and wasn't sent. If the connection is lost, on_closed()
+  // says so.
   Status send(const wire::ControlMessage& message);
   void close() { connection_->close(); }
 
   const std::string& peer() const { return connection_->peer(); }
-  // Bytes that the peer hasn't taken. The owner must bound them, against a peer that doesn't read.
+  // Number of bytes that wait to be sent. The owner must bound it, because a peer may stop reading.
   std::size_t queued_bytes() const { return connection_->queued_bytes(); }
-  // Frames dropped because this version doesn't know them or can't decode them.
+  // Number of received frames that were dropped, because this version doesn't know or can't decode them.
   std::uint64_t dropped() const { return dropped_; }
 
  private:
@@ -59,14 +62,16 @@ class ControlLink final : private ConnectionHandler {
 
   const std::unique_ptr<Connection> connection_;
   ControlHandler& handler_;
-  std::unique_ptr<std::byte[]> blob_;  // memory for the blob being received; pages are touched only as its bytes arrive
+  // Memory for the blob that is being received. It isn't zeroed, so it takes real memory only as the bytes arrive.
+  std::unique_ptr<std::byte[]> blob_;
   std::uint64_t dropped_ = 0;
 };
 
-// Decodes an arrival's hello. kConfig, with a sentence that names both versions, for a hello of another version.
+// Decodes an arrival's hello. If the hello is of another version, returns kConfig with a sentence that names both
+// versions.
 Result<Hello> hello_of(const Arrival& arrival);
 
-// Answers a hello with `why` and closes the connection. The arrival can't be used afterwards.
+// Answers an arrival's hello with `why` and closes the connection. Don't use the arrival after that.
 void refuse(asio::io_context& loop, Arrival& arrival, const Refused& why);
 
 }  // namespace disttrain::transport

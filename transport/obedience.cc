@@ -7,15 +7,14 @@ namespace disttrain::transport {
 Obedience::Answer Obedience::hear(const Welcome& welcome) {
   const bool is_other_journal = journal_.value != 0 && journal_ != welcome.journal;
   if (!is_other_journal && welcome.term < term_)
-    return {Verdict::kRefuse, "its term " + std::to_string(welcome.term.value) + " is older than term " +
-                                  std::to_string(term_.value) +
-                                  ", which this task obeys: check whether a second chief is running"};
+    return {Verdict::kRefuse, "the chief has term " + std::to_string(welcome.term.value) +
+                                  ", but this task has obeyed a chief of term " + std::to_string(term_.value) +
+                                  "; check whether a second chief is running"};
   const bool is_known = chief_.value != 0 && welcome.chief.value != 0;
   if (!is_other_journal && is_known && welcome.term == term_ && welcome.chief != chief_ &&
       !DISTTRAIN_MUTANT(kTwoChiefsOfOneTerm))
-    return {Verdict::kRefuse, "it is of term " + std::to_string(term_.value) +
-                                  ", as the chief that this task obeys, but another process: two chiefs run on "
-                                  "copies of one journal; stop one of them and restart the other"};
+    return {Verdict::kRefuse, "this task obeys another chief process of the same term " + std::to_string(term_.value) +
+                                  ": two chiefs run on copies of one journal; stop one of them and restart the other"};
   const bool is_anew = is_other_journal || !knows_us(welcome);
   journal_ = welcome.journal;
   term_ = welcome.term;
@@ -23,7 +22,7 @@ Obedience::Answer Obedience::hear(const Welcome& welcome) {
   return {is_anew ? Verdict::kObeyAnew : Verdict::kObey, ""};
 }
 
-// Whether this chief is the one that the task obeyed, or continues that chief's journal.
+// Whether this chief is the one that the task obeyed before, or continues the journal of that one.
 bool Obedience::knows_us(const Welcome& welcome) const {
   if (journal_.value == 0 || chief_.value == 0 || welcome.chief.value == 0) return true;
   if (welcome.term == term_) return true;

@@ -1,12 +1,16 @@
-// Which chiefs a task obeys: those of the highest term that it has seen, and only one process of each term. A chief may
-// run on a copy of another chief's journal: both journals have the same id, and both chiefs may reach the same term.
+// Decides whether a task obeys a chief that welcomes it. Of the chiefs with one journal, the task never obeys one with
+// a lower term than before, and it obeys only one process of each term. The second rule is needed because somebody may
+// start a second chief on a copy of the journal. Both journals have the same id then, and both chiefs may have the same
+// term.
 //
-// Example, a task that obeys chief A of term 5:
-// 1. A restarts from its journal as chief B of term 6 and names A among its former chiefs: kObey.
-// 2. Chief C runs on a copy of the journal made at term 5 and is also of term 6: kRefuse.
-// 3. C restarts as D of term 7. D's former chiefs are C and A, not B: kObeyAnew, since D's journal has diverged.
+// Example: a task obeys chief A of term 5.
+// 1. A restarts. The new process B has term 6, and its journal names A as the chief of term 5. The task obeys: kObey.
+// 2. Chief C was started on a copy of the journal that was made in term 5, so C has term 6, too. The task refuses C,
+//    because it obeys B in term 6: kRefuse.
+// 3. C restarts as D with term 7. D's journal names C and A as the chiefs before D, but not B. So D doesn't know what B
+//    told the task: kObeyAnew.
 //
-// Pure. A value of the control connection.
+// This class is pure.
 #pragma once
 
 #include <string>
@@ -19,10 +23,13 @@ namespace disttrain::transport {
 class Obedience {
  public:
   enum class Verdict {
-    kObey,      // the chief knows what this task was told before
-    kObeyAnew,  // the chief doesn't: it has another journal, or its journal diverged from that of the chief this task
-                // obeyed
-    kRefuse,    // the task goes on as before
+    // The task obeys, and the chief knows what earlier chiefs told the task.
+    kObey,
+    // The task obeys, but the chief doesn't know what earlier chiefs told the task. It has another journal, or its
+    // journal has diverged from that of the chief that the task obeyed before.
+    kObeyAnew,
+    // The task doesn't obey this chief.
+    kRefuse,
   };
   struct Answer {
     Verdict verdict = Verdict::kObey;

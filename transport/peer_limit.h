@@ -1,4 +1,5 @@
-// How many peers a listener has: each accepted socket holds a slot until it is closed, whichever loop owns it.
+// Counts the peers of a listener. Each accepted socket holds a slot until the socket is closed, also after it has moved
+// to another loop.
 #pragma once
 
 #include <atomic>
@@ -8,14 +9,15 @@
 
 namespace disttrain::transport {
 
-// Changed by several loops. Shared by the listener and its connections, which may outlive it.
+// The number of slots that are taken. The listener and its connections share it, because they run on several loops, and
+// a connection may outlive the listener.
 struct PeerCount {
   std::atomic<std::uint32_t> taken{0};
 };
 
 class PeerSlot {
  public:
-  PeerSlot() = default;  // holds no slot: for a dialled connection
+  PeerSlot() = default;  // takes no slot, for a connection that was dialled
   explicit PeerSlot(std::shared_ptr<PeerCount> count) : count_(std::move(count)) { ++count_->taken; }
   PeerSlot(PeerSlot&& other) noexcept = default;
   PeerSlot& operator=(PeerSlot&& other) noexcept {

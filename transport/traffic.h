@@ -1,4 +1,4 @@
-// Bytes of all connections of a transport, closed ones too.
+// The number of bytes that all connections of a transport have received and sent, closed connections too.
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,8 @@
 
 namespace disttrain::transport {
 
-// Counted by the connections' threads, read by any. Two cache lines, so that receivers don't slow senders.
+// The connections' threads increment the counters, and any thread may read them. The counters are in two cache lines,
+// so that threads that receive don't slow down threads that send.
 struct Traffic {
   alignas(64) std::atomic<std::uint64_t> received = 0;
   alignas(64) std::atomic<std::uint64_t> sent = 0;

@@ -1,16 +1,18 @@
-// ssp: how far the workers may drift apart. A worker's clock is the number of its own step, carried by its pushes;
-// after push c it gets parameters, and so may compute on, only while c - slowest <= staleness (Ho et al., "More
-// Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013, section 3).
+// ssp: limits how far the workers may drift apart. A worker's clock is the number of its own step, and each push
+// carries this clock. Suppose that a worker has pushed with clock c, and that s is the lowest clock of the active
+// workers. While c - s > staleness, the shard doesn't send the worker new parameters, so the worker waits. (Ho et al.,
+// "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013, section 3.)
 //
-// A worker is active, and the bound counts its clock, from the pull that begins (see Pull) until its final push or
-// until it leaves the roster. While it loads data or waits for records it isn't active. When it begins, the shard and
-// the worker both raise its clock, so that it has no steps to catch up. A worker that lost its connection stays active:
-// it comes back, or the chief takes it out of the roster.
+// A worker becomes active with a pull that has Pull::begins. It stops being active with its final push (Push::final),
+// or when it leaves the roster. A worker that loads data or waits for records isn't active. When a worker becomes
+// active, the shard and the worker both raise its clock to s, so that the worker has no steps to catch up. A worker
+// whose connection breaks stays active, because it will reconnect, or the chief will take it out of the roster.
 //
 // Example, staleness 2:
-// 1. Workers A and B are at clocks 5 and 3. A pushes 6: 6 - 3 > 2, so A's answer waits.
-// 2. B pushes 4: 6 - 4 <= 2, and A gets its parameters.
-// 3. C begins now: enter() returns 4, the slowest clock. From 0, C would block A for four steps.
+// 1. Workers A and B are at clocks 5 and 3. A pushes with clock 6. 6 - 3 > 2, so A's answer waits.
+// 2. B pushes with clock 4. 6 - 4 <= 2, so A gets its parameters.
+// 3. Worker C becomes active. enter() returns 4, the lowest clock. With clock 0, C would block A until C had done four
+//    steps.
 #pragma once
 
 #include <algorithm>
@@ -28,20 +30,21 @@ class Clocks {
  public:
   explicit Clocks(std::uint64_t staleness) : staleness_(staleness) {}
 
-  // A worker begins, or begins again: it starts at the clock of the slowest active worker, so that it doesn't hold the
-  // others back for steps that it never did. While nobody is active it starts at the highest clock that any worker ever
-  // had: workers that come one by one would otherwise start from clocks further apart than the bound. Returns the
-  // worker's clock.
+  // Makes a worker active, for the first time or again, and returns its clock. The worker gets at least the lowest
+  // clock of the active workers, so that it doesn't block the others for steps that it never did. If no worker is
+  // active, it gets the highest clock that any worker ever had. Otherwise two workers that become active one after the
+  // other could start far apart, and one would block the other.
   Step enter(Member member, Step last_clock);
   void leave(Member member) { clocks_.erase(member); }
   void pushed(Member member, Step clock);
 
-  // None: no worker is active.
+  // The lowest clock of the active workers; none if no worker is active.
   std::optional<Step> slowest() const;
-  // The clock of a worker that begins now.
+  // The lowest clock that enter() would give to a worker now.
   Step start() const { return slowest().value_or(furthest_); }
 
-  // `slowest`: the result of slowest(), which scans all clocks.
+  // Whether a worker at `clock` may get its parameters. `slowest` is the result of slowest(); a caller that asks for
+  // several workers computes it once, because slowest() scans all clocks.
   bool may_go_on(Step clock, std::optional<Step> slowest) const;
 
   std::vector<Member> members() const;
@@ -49,7 +52,7 @@ class Clocks {
  private:
   const std::uint64_t staleness_;
   std::map<Member, Step> clocks_;
-  Step furthest_;  // highest clock that any worker ever had
+  Step furthest_;  // the highest clock that any worker ever had
 };
 
 inline Step Clocks::enter(Member member, Step last_clock) {

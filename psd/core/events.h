@@ -1,5 +1,6 @@
-// The events that a shard's core gets and the actions that it returns. Events are given in the order in which they
-// happened; actions are carried out in order, each before the next. Metadata only: tensor bytes stay in the store.
+// The events that a shard's core takes and the actions that it returns. The caller passes the events in the order in
+// which they happened, and carries out the actions in the order in which the core returned them. Events and actions
+// hold only metadata, because the tensor bytes stay in the store (psd/store).
 #pragma once
 
 #include <cstdint>
@@ -18,45 +19,48 @@
 
 namespace disttrain::psd {
 
-// One connection of one worker to this shard. The shell numbers connections from 1 and never uses a number again.
+// One connection of one worker to this shard. The shell numbers the connections 1, 2, 3 and so on, and never reuses a
+// number.
 using ChannelId = StrongId<struct ChannelIdTag, std::uint64_t>;
-// Index of the memory made for one member of the roster, 0 <= value < members expected at the job's start.
+// The number of a memory area for the pushes of one worker. A shard has a fixed number of such areas, and each worker
+// in the roster has one of them.
 using Place = StrongId<struct PlaceTag, std::uint32_t>;
 
-// Where the payload of a push frame is received.
+// The buffer that receives the payload of a push frame.
 struct Landing {
   enum class Kind : std::uint8_t {
-    kFrame,    // async, ssp: the member's frame buffer, free again when the event has been handled
-    kStaging,  // sync: the bucket's place in one of the member's pushes in flight
-    kSpare,    // sync: buffer for a frame that changes nothing (duplicate, late); its bytes are dropped
+    kFrame,    // async, ssp: the worker's frame buffer; it is free again when the core has handled the frame
+    kStaging,  // sync: the memory of this bucket in one of the worker's pushes that wait for their commit
+    kSpare,    // sync: a buffer for a frame that changes nothing (a duplicate or a late frame)
   };
   Kind kind = Kind::kFrame;
   Place place;
-  std::uint32_t push = 0;  // kStaging: which of the pushes in flight, 0 .. train.pipeline
+  std::uint32_t push = 0;  // kStaging: the index of the push among the worker's waiting pushes, 0 .. train.pipeline
 
   bool operator==(const Landing&) const = default;
 };
 
 // --- Events
 
-// A worker with the right job, generation and token asks for a channel. Answered by Admit or Refuse.
+// A worker asks for a channel. The ps has already checked the worker's job, generation and token. The core answers with
+// Admit or Refuse.
 struct ChannelOpened {
   ChannelId channel;
   Member worker;
 };
 
-// The channel was lost, or closed by the worker. Not sent for channels that the core closed.
+// The channel's connection broke, or the worker closed it. This event doesn't come for a channel that the core closed.
 struct ChannelClosed {
   ChannelId channel;
 };
 
-// A whole push frame, received where landing() said.
+// A whole push frame has arrived. Its payload is in the buffer that ShardCore::landing() chose.
 struct PushArrived {
   ChannelId channel;
   Sequence sequence;
   Push push;
   std::uint64_t payload_bytes = 0;
-  bool nonfinite = false;  // the payload has a NaN or an infinity
+  bool nonfinite = false;  // whether the payload has a NaN or an infinity
 };
 
 struct PullArrived {
@@ -64,17 +68,17 @@ struct PullArrived {
   Pull pull;
 };
 
-// Answer to MeasureNorm, in the same turn.
+// The store's answer to the action MeasureNorm. No other event comes in between.
 struct NormMeasured {
   double norm2 = 0.0;
 };
 
-// To the pacer, from the other shards.
+// Another shard tells the pacer which pushes it has staged.
 struct StagedArrived {
   Staged staged;
 };
 
-// To the other shards, from the pacer.
+// Two messages of the pacer to the other shards.
 struct CommitArrived {
   Commit commit;
 };
@@ -82,47 +86,51 @@ struct NewsArrived {
   PacerNews news;
 };
 
-// A link between the pacer and another shard is open, for the first time or after one that carried no message. The
-// pacer answers with SendNews; the other shard with SendStaged, if it has reported the open step.
+// A link between the pacer and another shard has opened, or has opened again after a break. Both ends get this event.
+// The pacer answers with SendNews. The other shard answers with SendStaged if it has already reported its staged pushes
+// for the open step (the next step to be committed).
 struct PeerOpened {
   ShardId peer;
 };
 
-// To the pacer, from the chief. Answered by RosterTaken.
+// The chief gives the pacer a new roster. The pacer answers with RosterTaken.
 struct RosterSet {
   Roster roster;
 };
 
-// From the chief. Answered by Fenced.
+// The chief orders the shard to take nothing more from this worker. The core answers with Fenced.
 struct Fence {
   Member worker;
 };
 
-// A checkpoint: the shell has made the files of this attempt, and the memory for a copy is free.
+// The ps has made the files of this checkpoint attempt, so the shard may take its copy.
 struct AttemptPrepared {
   std::uint64_t attempt = 0;
-  bool holds = false;  // after the cut nothing is applied, until the attempt is abandoned or another one is prepared
+  // Whether the shard applies nothing after the cut, until the attempt is abandoned or a newer attempt is prepared.
+  bool holds = false;
 };
-// Abandons this attempt and all earlier ones.
+// The chief abandons this checkpoint attempt and all earlier ones.
 struct AttemptAbandoned {
   std::uint64_t attempt = 0;
 };
-// To the pacer, sync: cut at this step, or now if this step has passed.
+// sync, only at the pacer: the chief orders the cut when step `at` is committed, or at once if that step is already
+// committed.
 struct CutOrdered {
   std::uint64_t attempt = 0;
   Step at;
 };
-// To the other shards, sync: from the pacer, between two commits.
+// sync, only at the other shards: the pacer orders the cut now, between two commits.
 struct CutArrived {
   Cut cut;
 };
-// async, ssp: from a worker.
+// async, ssp: a worker sends its mark. Its pushes before the mark belong to the checkpoint, later pushes don't.
 struct MarkArrived {
   ChannelId channel;
   Mark mark;
 };
-// Sent now and then. Workers that have sent their marks wait for the other workers at most this long, even while the
-// chief is away. Then the shard gives the attempt up (MarksGivenUp).
+// The shell sends this event before each heartbeat. When the first mark of an attempt is older than `longest` and other
+// workers' marks are still missing, the shard gives up the attempt (MarksGivenUp). So workers never wait for each other
+// longer than this, even while the chief is away.
 struct MarksAwaited {
   Duration longest{};
 };
@@ -135,7 +143,7 @@ using Event = std::variant<ChannelOpened, ChannelClosed, PushArrived, PullArrive
 
 struct Admit {
   ChannelId channel;
-  Sequence last_sequence;  // the worker continues with the next sequence number
+  Sequence last_sequence;  // the last frame that the shard took; the worker continues with the next number
 };
 
 struct Refuse {
@@ -144,20 +152,21 @@ struct Refuse {
   std::string reason;
 };
 
-// The peer broke a rule, was replaced or left the roster. The core takes nothing more from it.
+// Closes a channel because its worker broke a rule, opened another channel, was fenced or left the roster. The core
+// ignores later frames of this channel.
 struct CloseChannel {
   ChannelId channel;
   std::string reason;
 };
 
-// One use of the update rule.
+// The arguments of one update of parameters.
 struct UpdateAt {
-  std::uint64_t count = 0;  // updates before this one, at this shard
+  std::uint64_t count = 0;  // number of updates of this shard before this one
   double learning_rate = 0.0;
-  double state_weight = 1.0;  // variables of kind state move by this fraction towards the pushed value
+  double state_weight = 1.0;  // state (batch-norm statistics) moves by this fraction towards the pushed value
 };
 
-// Update the bucket with the gradient at `landing`.
+// Updates the bucket with the gradient in the buffer `landing`.
 struct Apply {
   Landing landing;
   BucketId bucket;
@@ -169,27 +178,28 @@ struct SumTerm {
   std::uint32_t examples = 0;  // its weight, > 0
 };
 
-// sum(examples_i * gradient_i) / sum(examples_i) in the order of `terms`, times `scale`.
+// How to compute the mean gradient of a step in sync: sum(examples_i * gradient_i) / sum(examples_i) in the order of
+// `terms`, times `scale`.
 struct SumPlan {
   std::vector<SumTerm> terms;
   double scale = 1.0;
   UpdateAt at;
-  bool is_measured = false;  // the newest MeasureNorm was of this plan, and nothing was staged in its places since
+  bool is_measured = false;  // whether the store still has this plan's sum, from the newest MeasureNorm
 };
 
-// Update the bucket with the plan's mean. The buckets of a step share one plan; the last of them releases it.
+// Updates the bucket with the plan's mean gradient. All buckets of a step share one plan.
 struct SumAndApply {
   BucketId bucket;
   std::shared_ptr<const SumPlan> plan;
 };
 
-// Answered by NormMeasured: the squared norm of the plan's mean over the shard's buckets. The store keeps the sum for
-// SumAndApply.
+// Computes the squared norm of the plan's mean gradient over all buckets of the shard. The store answers with
+// NormMeasured, and keeps the sum for SumAndApply.
 struct MeasureNorm {
   std::shared_ptr<const SumPlan> plan;
 };
 
-// One bucket of parameters as they are now.
+// Answers a worker with one bucket of parameters as they are now.
 struct Reply {
   ChannelId channel;
   Parameters message;
@@ -200,12 +210,12 @@ struct SendAcknowledge {
   Acknowledge message;
 };
 
-// To the pacer.
+// Tells the pacer which pushes this shard has staged.
 struct SendStaged {
   Staged message;
 };
 
-// From the pacer to each other shard.
+// Two messages of the pacer to each other shard.
 struct SendCommit {
   Commit message;
 };
@@ -217,20 +227,21 @@ struct SendMarkTaken {
   ChannelId channel;
   MarkTaken message;
 };
-// From the pacer to each other shard.
+// sync: the pacer orders each other shard to cut.
 struct SendCut {
   Cut message;
 };
 
-// The checkpoint consists of the parameters and slots as they are now.
+// Copies the parameters and slots as they are now: this copy is the shard's part of the checkpoint.
 struct CopyForCheckpoint {
   std::uint64_t attempt = 0;
   ShardEntry entry;
   std::optional<PacerReport> pacer;
-  Duration parked{};  // time since the first mark; async, ssp
+  Duration parked{};  // async, ssp: the time from the attempt's first mark until now
 };
 
-// Some workers' marks are missing. The shard releases the workers that have sent theirs.
+// The shard gives up the checkpoint attempt, because marks of some workers are missing. It also answers the workers
+// that have sent their marks, so that they go on.
 struct MarksGivenUp {
   std::uint64_t attempt = 0;
 };
@@ -247,11 +258,11 @@ struct RosterTaken {
   PacerReport pacer;
 };
 
-// Pacer: report to the chief at once (an epoch is complete, or the last step is done).
+// The pacer must report to the chief at once, because an epoch is complete or the last step is done.
 struct ReportNow {};
 
-// Pacer, with ShardOptions::tells_visits: a step was counted, with the records that it visited. Comes before every
-// answer, report and copy that includes the step.
+// Tells which records a counted step visited. Only the pacer returns this action, and only with
+// ShardOptions::tells_visits. It comes before every answer, report and copy that includes the step.
 struct Visit {
   TaskId worker;
   std::uint32_t epoch = 0;
@@ -262,7 +273,7 @@ struct StepCounted {
   std::vector<Visit> visits;
 };
 
-// The job can't continue at this shard. The core ignores later events.
+// The job can't continue at this shard. The core ignores all later events.
 struct FailJob {
   ErrorCode code = ErrorCode::kFailed;
   std::string reason;

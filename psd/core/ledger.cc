@@ -12,12 +12,13 @@ void Ledger::restore(std::uint32_t complete_epochs, const std::vector<EpochLedge
 Status Ledger::check(std::uint32_t epoch, std::span<const Interval> positions) const {
   if (positions.empty()) return {};
   if (epoch >= complete_ && epoch - complete_ >= kMaxOpenEpochs)
-    return fail(ErrorCode::kData, "a push names epoch " + std::to_string(epoch) + " while epoch " +
-                                      std::to_string(complete_) + " is the oldest open one");
+    return fail(ErrorCode::kData, "a push names epoch " + std::to_string(epoch) + ", too far ahead of epoch " +
+                                      std::to_string(complete_) + ", the oldest incomplete one");
   for (const Interval& interval : positions)
     if (interval.begin > interval.end || interval.end > records_)
       return fail(ErrorCode::kData, "a push names the records [" + std::to_string(interval.begin) + ", " +
-                                        std::to_string(interval.end) + ") of an epoch of " + std::to_string(records_));
+                                        std::to_string(interval.end) + ") of an epoch that has " +
+                                        std::to_string(records_) + " records");
   return {};
 }
 

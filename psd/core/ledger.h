@@ -1,4 +1,5 @@
-// Which records of each epoch have been visited. The chief lends records by this ledger (I11). Owned by the pacer.
+// The pacer's list of which records of each epoch have been visited. The chief never lends a record of this list again,
+// so that each record of an epoch counts once (I11).
 #pragma once
 
 #include <cstdint>
@@ -15,24 +16,27 @@ namespace disttrain::psd {
 
 class Ledger {
  public:
-  // Epochs that may be open at once. Workers hold leases of few epochs; a bigger number is a peer's mistake.
+  // How many epochs a push may be ahead of the oldest incomplete epoch. Workers hold leases of only a few epochs, so a
+  // push beyond this limit is an error of its worker.
   static constexpr std::uint32_t kMaxOpenEpochs = 16 * 1024;
 
-  // records: length of an epoch; 0 if the job keeps no ledger.
+  // `records`: the number of records in an epoch; 0 if the job keeps no ledger.
   explicit Ledger(std::uint64_t records) : records_(records) {}
-  // Sets the state of the checkpoint that is restored; arguments as in PacerReport.
+  // Continues from a restored checkpoint. The arguments are PacerReport::complete_epochs and PacerReport::ledger.
   void restore(std::uint32_t complete_epochs, const std::vector<EpochLedger>& open);
 
-  // kData when a position or the epoch is out of range. Changes nothing: a push is checked before it is taken.
+  // Checks the positions of a push before the shard takes the push; changes nothing. kData: the epoch or a position is
+  // out of range.
   Status check(std::uint32_t epoch, std::span<const Interval> positions) const;
 
-  // Marks positions that check() accepted. Returns whether the number of complete epochs grew.
+  // Marks the positions as visited; check() must have accepted them. Returns whether the number of complete epochs
+  // grew.
   bool visit(std::uint32_t epoch, std::span<const Interval> positions);
 
   // All epochs below this number are complete.
   std::uint32_t complete_epochs() const { return complete_; }
 
-  // Ledgers of the epochs from the first incomplete one to the last one that was visited.
+  // The ledgers of all epochs from the first incomplete one to the last visited one.
   std::vector<EpochLedger> open_epochs() const;
 
  private:

@@ -83,8 +83,8 @@ bool MemberTable::set_roster(const Roster& roster, Leavings& leavings) {
   return true;
 }
 
-// Workers that come and go for weeks must not make every search longer. A forgotten worker is still refused, because it
-// isn't in the roster.
+// Removes old entries of fenced workers that left the roster. If these entries stayed, each search would get slower as
+// workers come and go for weeks. A worker without an entry is still refused, because it isn't in the roster.
 void MemberTable::forget_the_dead() {
   const std::size_t most = taken_.size() + kMostDead;
   if (members_.size() <= most) return;

@@ -1,5 +1,6 @@
-// The workers that a shard knows: whether each may send, which frames were taken from it, and its channel. Exactly-once
-// per frame is decided here, with one entry per worker (docs/protocol.md, "Exactly once").
+// The workers that a shard knows. Each worker's entry says whether the worker may send, which of its frames the shard
+// has taken, and on which channel the worker is connected. With these entries the shard takes each frame exactly once
+// (docs/protocol.md, "Exactly once").
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,11 @@
 
 namespace disttrain::psd {
 
-// An answer that waits: in sync for the commit of `clock`, in ssp until the worker is within the bound.
+// An answer that waits. In sync it waits until step `clock` is committed. In ssp it waits while the worker is too far
+// ahead of the slowest worker (psd/core/clocks.h).
 struct ParkedReply {
   bool waiting = false;
-  bool wants_parameters = false;  // false: it gets an Acknowledge
+  bool wants_parameters = false;  // if false, the answer is an Acknowledge, without parameters
   Step clock;
   PushOutcome outcome = PushOutcome::kNone;
 };
@@ -26,56 +28,59 @@ struct ParkedReply {
 struct MemberState {
   Member member;
   Place place;
-  Rank rank;  // in the roster, while the member is in it
+  Rank rank;  // the member's index in the roster; valid while in_roster is true
   bool in_roster = false;
   bool fenced = false;
   ChannelId channel;      // 0 = none open
-  Sequence last;          // last frame taken from this incarnation
-  Sequence acknowledged;  // acknowledged to the worker, or known to it from Welcome
-  Step last_clock;        // clock of the last whole push
+  Sequence last;          // the last frame that the shard took from this incarnation
+  Sequence acknowledged;  // the last frame that an answer (or Welcome) has acknowledged to the worker
+  Step last_clock;        // the clock of the last push that arrived whole
 
-  // The push under way.
+  // The push whose frames are arriving.
   bool push_nonfinite = false;
   bool push_wants = false;
 
   ParkedReply parked;
-  std::uint64_t marked = 0;  // checkpoint attempt of the last mark that came
+  std::uint64_t marked = 0;  // the checkpoint attempt of the worker's last mark
 };
 
 class MemberTable {
  public:
-  // places: number of members that memory was made for.
+  // `places`: the number of workers that the shard has memory for.
   explicit MemberTable(std::uint32_t places) : taken_(places, false) {}
 
-  // What members that left the roster leave behind.
+  // The channels and memory areas of the members that left the roster. The caller closes the channels and clears the
+  // areas.
   struct Leavings {
     std::vector<ChannelId> channels;
     std::vector<Place> places;
   };
-  // False: the roster has more members than there is memory for; nothing has changed.
+  // Returns false and changes nothing if the roster has more members than the shard has memory for.
   bool set_roster(const Roster& roster, Leavings& leavings);
   const Roster& roster() const { return roster_; }
 
-  // Members of the roster that aren't fenced, in rank order. Valid until set_roster() or fence().
+  // The members of the roster that aren't fenced, in rank order. The result is valid until the next call of
+  // set_roster() or fence().
   const std::vector<MemberState*>& active() const { return active_; }
   const RankSet& active_ranks() const { return active_ranks_; }
-  // The member with this rank, fenced or not; null if there is none. Valid as long as active().
+  // The member with this rank, fenced or not; null if there is none. The result is valid until the next call of
+  // set_roster() or fence().
   MemberState* at(Rank rank) { return rank.value < ranked_.size() ? ranked_[rank.value] : nullptr; }
   const MemberState* at(Rank rank) const { return rank.value < ranked_.size() ? ranked_[rank.value] : nullptr; }
   bool is_active(const MemberState& member) const { return member.in_roster && !member.fenced; }
 
   MemberState* find(const Member& member);
   const MemberState* find(const Member& member) const;
-  // The member that has this open channel.
+  // The member whose open channel this is; null if there is none.
   MemberState* find(ChannelId channel);
   const MemberState* find(ChannelId channel) const;
 
-  // Sets the member's only channel. Channel numbers grow, so `channel` is above all earlier numbers.
+  // Sets the member's channel; the member must have none. `channel` must be higher than all earlier channel numbers.
   void open_channel(MemberState& member, ChannelId channel);
-  // Also drops the answer that waits for this channel.
+  // Forgets the member's channel, and drops the answer that waits to be sent on it.
   void close_channel(MemberState& member);
 
-  // From now on nothing is taken from this incarnation.
+  // From now on the shard takes nothing from this incarnation of the worker.
   MemberState& fence(const Member& member);
 
  private:

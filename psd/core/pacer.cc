@@ -20,8 +20,9 @@ double RecentMean::mean() const {
   return sum / static_cast<double>(held);
 }
 
-// Time runs from the end of step `first_measured_`: the last warm-up step, or the first step of this process. That
-// first step can't be timed, because its start wasn't seen.
+// The training time is measured from the end of step `first_measured_`. This is the last warm-up step, or the first
+// step after the job's start or restore if that comes later. The first step itself can't be measured, because the pacer
+// doesn't know when it began.
 Pacer::Pacer(const NonfiniteConfig& nonfinite, std::uint64_t warmup_steps, std::uint64_t records,
              const PacerReport& restored)
     : nonfinite_(nonfinite),

@@ -1,5 +1,5 @@
-// What the pacer counts: steps, examples, loss, training time, late and non-finite gradients. It is told of each step
-// once, in order.
+// Counts what the pacer reports to the chief: steps, examples, loss, training time, and the gradients that were late or
+// not finite. The core reports each step to it once, in order.
 #pragma once
 
 #include <array>
@@ -15,15 +15,15 @@
 
 namespace disttrain::psd {
 
-// One step as it was applied or skipped.
+// A step that was applied or skipped.
 struct StepDone {
   std::uint64_t examples = 0;
-  double loss = 0.0;       // mean over its examples; a value that isn't finite is left out of the mean
-  double staleness = 0.0;  // steps between pull and use
+  double loss = 0.0;       // mean over the step's examples; the pacer ignores a value that isn't finite
+  double staleness = 0.0;  // mean number of steps between the pull of the parameters and the use of a gradient
   bool skipped = false;
 };
 
-// Mean over the most recent values.
+// The mean over the last kValues values.
 class RecentMean {
  public:
   static constexpr std::size_t kValues = 50;
@@ -37,31 +37,32 @@ class RecentMean {
 
 class Pacer {
  public:
-  // `restored`: report of the checkpoint that the job continues from. Times and means start anew.
+  // `restored`: the report in the checkpoint that the job continues from. The counts continue from there; the training
+  // time and the recent means start empty.
   Pacer(const NonfiniteConfig& nonfinite, std::uint64_t warmup_steps, std::uint64_t records,
         const PacerReport& restored);
 
   void step_done(Instant now, const StepDone& step);
   void late() { ++late_; }
-  // Steps between the pull and the use of one gradient.
+  // `steps`: the number of steps between the pull of the parameters and the use of one gradient.
   void note_staleness(std::uint64_t steps) { gradient_staleness_.observe(static_cast<double>(steps)); }
   const StepsHistogram& gradient_staleness() const { return gradient_staleness_; }
   Ledger& ledger() { return ledger_; }
   const Ledger& ledger() const { return ledger_; }
 
-  // Why the job must fail, or none: too many steps in a row weren't finite.
+  // The reason why the job must fail, if too many steps in a row weren't finite; none if the job may continue.
   std::optional<std::string> verdict() const;
 
   PacerReport report(bool finished) const;
 
  private:
   const NonfiniteConfig nonfinite_;
-  const std::uint64_t first_measured_;  // steps after this one are measured
+  const std::uint64_t first_measured_;  // training time is measured from the end of this step
 
   Ledger ledger_;
   std::uint64_t steps_ = 0;
   std::uint64_t examples_ = 0;
-  std::uint64_t examples_before_ = 0;  // examples of the steps that aren't measured
+  std::uint64_t examples_before_ = 0;  // examples of the steps up to first_measured_
   Instant began_{};
   Instant last_{};
   RecentMean loss_;

@@ -1,6 +1,7 @@
-// async and ssp: each frame is applied when it arrives; only the answers differ. async answers at once, ssp when the
-// worker is within the bound. Pushes that are under way when the last step is done are still applied and counted:
-// shards hear of the end at different times, and all must end with the same pushes.
+// async and ssp: the shard applies each frame when it arrives. The two modes differ only in when they answer: async
+// answers at once; ssp answers when the worker is at most train.staleness steps ahead of the slowest worker. Pushes
+// that arrive after the last step are still applied and counted. Otherwise the shards would end with different pushes,
+// because they hear of the job's end at different times.
 #include "psd/core/shard_core.h"
 
 namespace disttrain::psd {
@@ -31,7 +32,7 @@ void ShardCore::push_async(Instant now, MemberState& member, const PushArrived& 
   }
 }
 
-// A whole push is one step of this shard.
+// Counts a push as one step of this shard, when its last frame has come.
 void ShardCore::count_async(Instant now, const MemberState& member, const Push& push, Actions& actions) {
   const std::uint64_t behind = version_ > push.pull_version ? version_.value - push.pull_version.value : 0;
   version_ = version_.next();
@@ -49,7 +50,7 @@ void ShardCore::answer_async(MemberState& member, const PushArrived& event, Push
   if (train_.mode == Mode::kSsp) {
     if (!push.last) return acknowledge_some(member, actions);
     member.parked = ParkedReply{true, member.push_wants, push.clock, outcome};
-    return;  // answer_within_bound() follows
+    return;  // push_async() calls answer_within_bound() next
   }
   const bool whole = push.want == Want::kAll || (push.want == Want::kBucket && event.payload_bytes == 0);
   if (whole) return answer_all(member, outcome, Pull{}, actions);
@@ -58,13 +59,14 @@ void ShardCore::answer_async(MemberState& member, const PushArrived& event, Push
   acknowledge_some(member, actions);
 }
 
-// ssp: one push can release several workers.
+// ssp: sends the waiting answers of all workers that aren't too far ahead any more. One push of the slowest worker can
+// release several answers.
 void ShardCore::answer_within_bound(Actions& actions) {
   if (train_.mode != Mode::kSsp) return;
   const std::optional<Step> slowest = clocks_.slowest();
   for (MemberState* member : members_.active()) {
     if (!member->parked.waiting) continue;
-    // A worker that only waits for an acknowledgement isn't held: it reads no parameters.
+    // An acknowledgement needn't wait for slower workers, because it brings no parameters.
     const bool free =
         !member->parked.wants_parameters || finished() || clocks_.may_go_on(member->parked.clock, slowest);
     if (free) answer_parked(*member, actions);

@@ -67,36 +67,37 @@ std::optional<std::uint32_t> ShardCore::own_index(BucketId bucket) const {
 
 Status ShardCore::check(const MemberState& member, Sequence sequence, const Push& push,
                         std::uint64_t payload_bytes) const {
-  // The text is made only after a rule was broken: check() runs twice for each frame.
+  // Composes the error text only when a rule is broken. check() must be cheap, because it runs twice for each frame.
   const auto refuse = [&member, sequence](const std::string& what) {
     return fail(ErrorCode::kData,
                 to_string(member.member.task) + ": push frame " + std::to_string(sequence.value) + what);
   };
   const auto bucket = own_index(push.bucket);
   if (!bucket)
-    return refuse(" is for bucket " + std::to_string(push.bucket.value) + ", which isn't shard " +
-                  std::to_string(shard_.value) + "'s");
+    return refuse(" is for bucket " + std::to_string(push.bucket.value) + ", which doesn't belong to shard " +
+                  std::to_string(shard_.value));
   if (payload_bytes != 0 && payload_bytes != buckets_[*bucket].bytes)
-    return refuse(" has " + std::to_string(payload_bytes) + " bytes for a bucket of " +
+    return refuse(" has a payload of " + std::to_string(payload_bytes) + " bytes; its bucket has " +
                   std::to_string(buckets_[*bucket].bytes));
-  if (sequence <= member.last) return {};  // a duplicate needn't satisfy the other rules
+  if (sequence <= member.last) return {};  // a duplicate changes nothing, so the rules below don't apply to it
   if (sequence != member.last.next())
-    return refuse(" came after frame " + std::to_string(member.last.value) + ": a gap");
+    return refuse(" came after frame " + std::to_string(member.last.value) + ": a gap, the frames between are missing");
   if (sequence.value > member.acknowledged.value + credits_)
-    return refuse(" is beyond the " + std::to_string(credits_) + " credits after frame " +
-                  std::to_string(member.acknowledged.value));
+    return refuse(" exceeds the worker's " + std::to_string(credits_) + " credits: only frames up to " +
+                  std::to_string(member.acknowledged.value) + " are acknowledged");
   if (payload_bytes == 0 && !push.skipped && !(push.last && push.examples == 0)) return refuse(" has no gradients");
   if (attempt_ != 0 && member.marked == attempt_)
-    return refuse(" came after the mark of checkpoint attempt " + std::to_string(attempt_) + " and before the cut");
+    return refuse(" came after the worker's mark for checkpoint attempt " + std::to_string(attempt_) +
+                  " and before the cut");
   if (held_ != 0 && member.marked == held_)
-    return refuse(" came after the mark of checkpoint attempt " + std::to_string(held_) +
-                  ", after which nothing is applied");
+    return refuse(" came after the worker's mark for checkpoint attempt " + std::to_string(held_) +
+                  "; nothing is applied until this attempt ends");
   if (is_void(push)) return {};
   if (push.clock <= member.last_clock)
-    return refuse(" is for step " + std::to_string(push.clock.value) + " after a whole push for step " +
+    return refuse(" is for step " + std::to_string(push.clock.value) + ", but the worker has already pushed step " +
                   std::to_string(member.last_clock.value));
   if (train_.mode == Mode::kSync && push.clock.value > version_.value + 1 + train_.pipeline)
-    return refuse(" is for step " + std::to_string(push.clock.value) + " while step " +
+    return refuse(" is for step " + std::to_string(push.clock.value) + ", too far ahead while step " +
                   std::to_string(version_.value + 1) + " is open");
   if (push.last && is_pacer() && push.lease.value != 0) return pacer_.ledger().check(push.epoch, push.visited);
   return {};
@@ -105,7 +106,8 @@ Status ShardCore::check(const MemberState& member, Sequence sequence, const Push
 Result<Landing> ShardCore::landing(ChannelId channel, Sequence sequence, const Push& push,
                                    std::uint64_t payload_bytes) const {
   const MemberState* member = members_.find(channel);
-  if (channel.value == 0 || member == nullptr) return fail(ErrorCode::kData, "push on a channel that isn't open");
+  if (channel.value == 0 || member == nullptr)
+    return fail(ErrorCode::kData, "a push frame came on a channel that isn't open");
   if (Status checked = check(*member, sequence, push, payload_bytes); !checked)
     return tl::unexpected(std::move(checked).error());
   if (train_.mode != Mode::kSync) return Landing{Landing::Kind::kFrame, member->place, 0};
@@ -163,7 +165,8 @@ void ShardCore::on(Instant now, const PushArrived& event, Actions& actions) {
   push_async(now, *member, event, actions);
 }
 
-// A frame that was taken before is answered as if it had just been taken, so that a lost answer is sent again.
+// Answers a frame that the shard has taken before, and applies nothing. The shard answers again, because its first
+// answer may be lost.
 void ShardCore::duplicate(MemberState& member, const Push& push, Actions& actions) {
   if (push.want == Want::kNothing) return acknowledge(member, PushOutcome::kDuplicate, actions);
   if (train_.mode == Mode::kAsync) {
@@ -176,7 +179,7 @@ void ShardCore::duplicate(MemberState& member, const Push& push, Actions& action
   const StagedPush* staged = staging_.find(member.place, push.clock);
   const bool waits = push.clock > version_ && staged != nullptr && staged->complete && !finished();
   if (waits) return;
-  // The roster changed, so this push is void.
+  // The shard no longer has this push, because the roster changed and so the push was void.
   if (push.clock > version_) member.parked.outcome = PushOutcome::kLate;
   answer_parked(member, actions);
 }
@@ -188,7 +191,7 @@ void ShardCore::on(Instant, const PullArrived& event, Actions& actions) {
   const bool begins = pull.begins && train_.mode == Mode::kSsp;
   pull.clock = begins ? clocks_.enter(member->member, std::max(pull.clock, member->last_clock)) : Step();
   answer_all(*member, PushOutcome::kNone, pull, actions);
-  if (begins) answer_within_bound(actions);  // a worker that begins again after a lost connection has a higher clock
+  if (begins) answer_within_bound(actions);  // enter() may have raised the lowest clock, so others may go on
 }
 
 // --- Answers
@@ -208,7 +211,8 @@ void ShardCore::answer_bucket(MemberState& member, BucketId bucket, PushOutcome 
                                                      .clock = pull.clock}});
 }
 
-// The first layer's buckets go first: they are last in the layout, and the next step needs them first.
+// Sends the buckets in reverse order. The layout has the first layer's buckets at its end, and the worker needs them
+// first for its next step.
 void ShardCore::answer_all(MemberState& member, PushOutcome outcome, const Pull& pull, Actions& actions) {
   for (std::size_t i = buckets_.size(); i-- > 0;) answer_bucket(member, buckets_[i].id, outcome, i == 0, pull, actions);
 }
@@ -219,8 +223,8 @@ void ShardCore::acknowledge(MemberState& member, PushOutcome outcome, Actions& a
   actions.push_back(SendAcknowledge{member.channel, Acknowledge{member.last, outcome, finished()}});
 }
 
-// Returns credits when half of them are used up: rarely enough to cost nothing, early enough that the sender never
-// waits.
+// Acknowledges the frames when half of the worker's credits are used up, which returns these credits. So there are few
+// acknowledgements, and yet the worker never has to wait for a credit.
 void ShardCore::acknowledge_some(MemberState& member, Actions& actions) {
   if (member.last.value - member.acknowledged.value >= std::max<std::uint64_t>(1, credits_ / 2))
     acknowledge(member, PushOutcome::kNone, actions);
@@ -243,7 +247,7 @@ bool ShardCore::take_roster(const Roster& roster, Actions& actions) {
   MemberTable::Leavings leavings;
   if (!members_.set_roster(roster, leavings)) {
     fail_job(ErrorCode::kFailed,
-             "the roster has " + std::to_string(roster.members.size()) + " workers; memory was made for fewer",
+             "the roster has " + std::to_string(roster.members.size()) + " workers; the shard has memory for fewer",
              actions);
     return false;
   }
@@ -261,8 +265,9 @@ void ShardCore::on(Instant now, const RosterSet& event, Actions& actions) {
   look_again(now, actions);
 }
 
-// Messages that were sent while the link was away are lost. The pacer repeats the roster, because commits name members
-// by their ranks in it. The other shard repeats its report of the open step.
+// Messages that were sent while the link was broken are lost, so each end repeats its last one. The pacer repeats the
+// roster, because commits name members by their ranks in the roster. The other shard repeats its report about the open
+// step.
 void ShardCore::on(Instant, const PeerOpened&, Actions& actions) {
   if (is_pacer())
     tell_news(actions);
@@ -293,7 +298,8 @@ void ShardCore::on(Instant now, const Fence& event, Actions& actions) {
   look_again(now, actions);
 }
 
-// A member left: answers that waited for it may go out.
+// Called after a change of the roster, a fence, or the job's end. Does what no longer has to wait for a member: takes
+// the cut, commits the step, or sends parked answers.
 void ShardCore::look_again(Instant now, Actions& actions) {
   cut_if_all_marked(now, actions);
   if (train_.mode == Mode::kSync) return advance_sync(now, actions);
@@ -333,7 +339,8 @@ UpdateAt ShardCore::update_at() const {
                   .state_weight = train_.mode == Mode::kSync ? 1.0 : 1.0 / static_cast<double>(workers)};
 }
 
-// For the pacer, after a step was counted.
+// Only the pacer calls this, after it has counted a step. Reports to the chief at the end of an epoch or of the job,
+// and fails the job if too many steps weren't finite.
 void ShardCore::counted(Actions& actions, bool epoch_done) {
   if (epoch_done || finished()) actions.push_back(ReportNow{});
   if (auto verdict = pacer_.verdict()) fail_job(ErrorCode::kFailed, *verdict, actions);

@@ -1,8 +1,10 @@
-// The rules of one shard of one job. Pure and stepped: same events, same actions. The core sees metadata; the store has
-// the bytes, the shell the sockets. shard_core.cc holds the rules that all modes share (channels, exactly-once,
-// rosters, fences), shard_async.cc those of async and ssp, shard_sync.cc those of sync, shard_cut.cc those of
-// checkpoints. The small state machines that they use (MemberTable, Staging, SyncDecider, Clocks, Pacer, Ledger) have
-// files of their own.
+// The rules of one shard of one job, as a pure state machine: the same events give the same actions. The core sees only
+// metadata. The store has the tensor bytes, and the shell has the sockets.
+//
+// The rules are in four files. shard_core.cc has the rules of all modes (channels, exactly-once, rosters, fences).
+// shard_async.cc has the rules of async and ssp, shard_sync.cc the rules of sync, and shard_cut.cc the rules of
+// checkpoints. They use smaller state machines, each with a file of its own: MemberTable, Staging, SyncDecider, Clocks,
+// Pacer and Ledger.
 #pragma once
 
 #include <cstdint>
@@ -25,40 +27,41 @@ namespace disttrain::psd {
 
 struct ShardOptions {
   ShardId shard;
-  TrainSection train;        // `steps` is the effective number of global steps, 0 = no limit
+  TrainSection train;        // train.steps must be the job's number of global steps, also if job.toml gives epochs
   Roster roster;             // the first roster
-  std::uint32_t places = 0;  // number of members to make memory for; 0 = the roster's size
+  std::uint32_t places = 0;  // number of workers to make memory for; 0 = the number of workers in `roster`
   std::uint32_t credits = 4;
-  bool waits_for_lost = false;      // sync: no step without the whole roster (job.on_worker_loss = "wait")
-  std::uint64_t warmup_steps = 0;   // pacer: steps that aren't measured
-  std::uint64_t train_records = 0;  // pacer: length of an epoch
-  bool tells_visits = false;        // pacer: return StepCounted for each step
-  PacerReport restored;  // state of the checkpoint that the shard begins with; all shards begin at its version
+  bool waits_for_lost = false;      // sync: each step needs the whole roster (job.on_worker_loss = "wait")
+  std::uint64_t warmup_steps = 0;   // pacer: number of first steps whose time isn't measured
+  std::uint64_t train_records = 0;  // pacer: number of records in an epoch
+  bool tells_visits = false;        // pacer: whether to return StepCounted for each step
+  PacerReport restored;             // the report in the restored checkpoint; every shard begins at its global step
 };
 
 class ShardCore {
  public:
-  // The constructor only reads the layout.
+  // The core keeps no reference to `layout`.
   ShardCore(const Layout& layout, const ShardOptions& options);
   ShardCore(const ShardCore&) = delete;
 
-  // Where a push frame's payload goes; asked before the payload is received. Changes nothing. kData: the frame breaks a
-  // rule (unknown channel, a gap, too many outstanding, a foreign bucket, a wrong length, a step too far ahead), and
-  // the caller must close its channel. The answer holds until the next event of this channel.
+  // Chooses the buffer for the payload of a push frame, before the payload is received. Changes nothing. The result is
+  // valid until the next event of this channel. kData: the frame breaks a rule, and the caller must close the channel.
+  // For example, the channel isn't open, a frame before this one is missing, the worker has no credit left, the bucket
+  // belongs to another shard or has another length, or the step is too far ahead.
   Result<Landing> landing(ChannelId channel, Sequence sequence, const Push& push, std::uint64_t payload_bytes) const;
 
-  // Appends to `actions` what follows from the event.
+  // Handles an event and appends the resulting actions to `actions`.
   void step(Instant now, const Event& event, Actions& actions);
-  // The same without a copy of the event: push frames are the most frequent ones.
+  // The same for a push frame, without copying it into an Event, because push frames are the most frequent events.
   void step(Instant now, const PushArrived& event, Actions& actions);
 
   bool is_pacer() const { return shard_.value == 0; }
-  // Updates of this shard. At the pacer this is the global step.
+  // The shard's version: the number of steps that it has counted. At the pacer this is the global step.
   Step version() const { return version_; }
   // Pacer only.
   PacerReport report() const;
   const StepsHistogram& gradient_staleness() const { return pacer_.gradient_staleness(); }
-  // Number of answers that wait for a commit or the bound.
+  // Number of answers that wait: in sync for a commit, in ssp for slower workers.
   std::size_t parked() const;
 
  private:
@@ -92,7 +95,7 @@ class ShardCore {
   void tell_news(Actions& actions) const;
   void look_again(Instant now, Actions& actions);
   void duplicate(MemberState& member, const Push& push, Actions& actions);
-  // `pull`: the pull that is answered, with the answer's clock; Pull{} for a push.
+  // `pull`: the pull that this answers; its clock is already the one for the answer. Pull{} if this answers a push.
   void answer_all(MemberState& member, PushOutcome outcome, const Pull& pull, Actions& actions);
   void answer_bucket(MemberState& member, BucketId bucket, PushOutcome outcome, bool last, const Pull& pull,
                      Actions& actions);
@@ -151,26 +154,26 @@ class ShardCore {
   const bool tells_visits_;
   const std::uint32_t places_;
   std::vector<OwnBucket> buckets_;        // ascending
-  std::vector<std::uint32_t> own_index_;  // by BucketId; kForeign: another shard's
+  std::vector<std::uint32_t> own_index_;  // by BucketId: index in buckets_; kForeign if another shard has the bucket
   static constexpr std::uint32_t kForeign = 0xffffffff;
 
   // State.
   bool failed_ = false;
-  std::uint64_t attempt_ = 0;          // prepared and not cut yet; 0 = none
-  std::optional<Instant> first_mark_;  // of attempt_
-  std::uint64_t settled_ = 0;          // newest attempt that was cut or abandoned
-  std::optional<Step> cut_at_;         // pacer, sync
-  bool holds_ = false;                 // whether attempt_ holds
-  std::uint64_t held_ = 0;             // attempt that was cut and holds; 0 = none
-  bool pacer_finished_ = false;        // async, ssp, not the pacer: the pacer said that the job is finished
+  std::uint64_t attempt_ = 0;          // the checkpoint attempt that is prepared and not cut yet; 0 = none
+  std::optional<Instant> first_mark_;  // when attempt_ got its first mark
+  std::uint64_t settled_ = 0;          // the newest checkpoint attempt that was cut or abandoned
+  std::optional<Step> cut_at_;         // pacer, sync: the shard must cut when this step is committed
+  bool holds_ = false;                 // whether nothing is applied after the cut of attempt_
+  std::uint64_t held_ = 0;             // the attempt that was cut and holds, so that nothing is applied now; 0 = none
+  bool pacer_finished_ = false;        // async, ssp, other shards: the pacer said that all steps are done
   Step version_;
   MemberTable members_;
   Clocks clocks_;                                // ssp
   Staging staging_;                              // sync
-  Staged reported_;                              // sync: the last report of the open step
-  bool measuring_ = false;                       // sync: the norm of reported_ is being measured
-  std::shared_ptr<SumPlan> measured_;            // sync: plan of reported_ if the store has measured it; else null
-  std::vector<std::shared_ptr<SumPlan>> plans_;  // sync: used again when no action refers to it
+  Staged reported_;                              // sync: the last report to the pacer about the open step
+  bool measuring_ = false;                       // sync: whether the store is measuring the norm of reported_
+  std::shared_ptr<SumPlan> measured_;            // sync: the plan of reported_, if its norm is measured; else null
+  std::vector<std::shared_ptr<SumPlan>> plans_;  // sync: all plans; a plan that no action refers to is reused
   SyncDecider decider_;                          // pacer, sync
   Pacer pacer_;                                  // pacer
 };

@@ -1,14 +1,21 @@
-// Checkpoints: when a shard takes its copy, so that the copies of all shards hold the same pushes of every living
-// worker. sync: between two commits, at a place that the pacer marks in its stream of commits. async, ssp: when every
-// worker has sent its mark; a worker sends nothing between its mark and the cut (Chandy & Lamport, "Distributed
-// Snapshots", 1985, but with held senders instead of recorded channels). After the cut of an attempt that holds, the
-// senders stay held and the pacer commits nothing until the chief abandons the attempt.
+// Checkpoints: when a shard takes its copy (the cut). The copies of all shards must hold the same pushes of every
+// living worker.
 //
-// Example, async, two workers and two shards:
+// sync: the pacer sends the order to cut between two commits, so that all shards cut after the same step.
+//
+// async, ssp: each worker sends a mark to every shard between two of its pushes, and then sends nothing until the shard
+// answers the mark. A shard cuts when it has the marks of all workers. (Chandy & Lamport describe such marks in
+// "Distributed Snapshots", 1985. They record the messages that are on a channel; here the senders wait instead.)
+//
+// Some attempts hold: after the cut nothing is applied until the chief abandons the attempt. In async and ssp the
+// shards don't answer the marks, so the workers keep waiting. In sync the pacer commits nothing.
+//
+// Example, async, workers A and B and two shards:
 // 1. Both shards have prepared attempt 7. A sends push 40 to both shards, then its mark on both channels, and waits.
-// 2. Shard 0 has A's mark but not B's: it goes on applying B's pushes.
-// 3. B sends push 52 to both shards, then its mark. Each shard copies when it has both marks: A up to 40, B up to 52.
-// 4. Each shard answers the marks it holds with MarkTaken. A and B push again.
+// 2. Shard 0 has A's mark but not B's, so it still applies B's pushes.
+// 3. B sends push 52 to both shards, then its mark on both channels, and waits.
+// 4. Each shard has both marks now and takes its copy. Both copies hold A's pushes up to 40 and B's pushes up to 52.
+// 5. Each shard answers both marks with MarkTaken, so A and B push again.
 #include <algorithm>
 
 #include "psd/core/shard_core.h"
@@ -32,7 +39,8 @@ void ShardCore::on(Instant now, const AttemptAbandoned& event, Actions& actions)
     end_hold(actions);
     if (train_.mode == Mode::kSync) advance_sync(now, actions);
   }
-  // The order to prepare this attempt may still be on its way.
+  // The order to prepare this attempt may still arrive, after this order to abandon it. settled_ makes the shard ignore
+  // that order.
   settled_ = std::max(settled_, event.attempt);
   if (attempt_ == 0 || event.attempt < attempt_) return;
   let_marked_go(attempt_, actions);
@@ -66,18 +74,19 @@ void ShardCore::on(Instant now, const MarkArrived& event, Actions& actions) {
   MemberState* member = members_.find(event.channel);
   if (event.channel.value == 0 || member == nullptr) return;
   const std::uint64_t attempt = event.mark.attempt;
-  if (held_ != 0 && attempt == held_) {  // sent again over another connection
+  if (held_ != 0 && attempt == held_) {  // the worker has reconnected and sends its mark again
     member->marked = attempt;
     return;
   }
-  // A mark of an attempt that is over or unknown is answered at once, so that the worker doesn't wait.
+  // If the attempt of this mark is over or unknown, the shard answers at once, so that the worker doesn't wait.
   if (attempt != attempt_ || attempt == 0) return actions.push_back(SendMarkTaken{member->channel, MarkTaken{attempt}});
   member->marked = attempt;
   if (!first_mark_) first_mark_ = now;
   cut_if_all_marked(now, actions);
 }
 
-// Only before the cut: after it no worker waits for another's mark, and only the chief ends a hold.
+// Gives the attempt up only before its cut. After the cut no worker waits for the marks of others. If the attempt
+// holds, only the chief lets the workers go on.
 void ShardCore::on(Instant now, const MarksAwaited& event, Actions& actions) {
   if (!first_mark_ || now - *first_mark_ < event.longest) return;
   actions.push_back(MarksGivenUp{attempt_});
@@ -108,9 +117,11 @@ void ShardCore::cut(Instant now, Actions& actions) {
   copy.entry.version = version_;
   for (const OwnBucket& bucket : buckets_) copy.entry.elements += bucket.bytes / sizeof(float);
   for (const MemberState* member : members_.active()) {
-    // sync: staged pushes aren't applied, and applied ones are the same on every shard.
+    // In sync every shard has applied the same steps, so each worker's clock is the version. last_clock may be too
+    // high, because it also counts a push that is only staged.
     Step clock = train_.mode == Mode::kSync ? version_ : member->last_clock;
-    // With the true clock the chief would notice these mutants.
+    // These mutants (bugs planted for tests) put a wrong clock here. With the true clock the chief would notice that
+    // the copies of the shards don't fit together.
     if (DISTTRAIN_MUTANT(kCutAtFirstMark) || DISTTRAIN_MUTANT(kCutBeforeCommitCounts)) clock = Step(1);
     copy.entry.workers.push_back(WorkerEntry{member->member, member->last, clock});
   }

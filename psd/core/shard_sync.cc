@@ -1,5 +1,5 @@
-// sync: frames are staged per worker; nothing is applied before the pacer has said which workers make the step. With
-// one shard the shard is its own pacer, and no message is sent.
+// sync: the shard stages the frames of each worker. It applies nothing before the pacer has decided which workers'
+// pushes make the step. If the job has only one shard, that shard is the pacer and decides without a message.
 #include <algorithm>
 
 #include "psd/core/shard_core.h"
@@ -12,7 +12,7 @@ void ShardCore::push_sync(Instant now, MemberState& member, const PushArrived& e
   const Push& push = event.push;
   member.push_wants = member.push_wants || push.want != Want::kNothing;
   if (finished()) return dropped_sync(member, push, PushOutcome::kFinished, actions);
-  if (is_void(push)) {  // the answer tells the worker of the new roster, and it does the step again
+  if (is_void(push)) {  // the answer names the new roster, and the worker does the step again with new records
     if (!push.last) return acknowledge_some(member, actions);
     member.parked = ParkedReply{true, member.push_wants, push.clock, PushOutcome::kLate};
     member.push_wants = false;
@@ -35,7 +35,7 @@ void ShardCore::push_sync(Instant now, MemberState& member, const PushArrived& e
   advance_sync(now, actions);
 }
 
-// Handles a push that came too late: its step was committed without it, or there are no more steps.
+// Handles a push that changes nothing, because its step was committed without it or the job has done all its steps.
 void ShardCore::dropped_sync(MemberState& member, const Push& push, PushOutcome outcome, Actions& actions) {
   if (!push.last) return acknowledge_some(member, actions);
   member.last_clock = push.clock;
@@ -46,15 +46,17 @@ void ShardCore::dropped_sync(MemberState& member, const Push& push, PushOutcome 
   answer_parked(member, actions);
 }
 
-// Reports what is staged for the open step. At the pacer it also decides; with pipeline = 1 the next step may be
-// complete as soon as this one is committed.
+// Reports to the pacer which pushes are staged for the open step (the next step to be committed). At the pacer it also
+// commits the step if enough pushes are staged. It loops, because with train.pipeline = 1 the pushes of the following
+// step may already be staged too.
 void ShardCore::advance_sync(Instant now, Actions& actions) {
   do {
     if (measuring_ || finished() || failed_) return;
-    // The lost worker's successor does this step too, so that the bits are those of a run without losses.
+    // With job.on_worker_loss = "wait" no step is committed without the lost worker. Its replacement does this step, so
+    // the job's result has the same bits as without the loss.
     if (waits_for_lost_ && members_.active().size() < members_.roster().members.size()) return;
     if (auto staged = staged_set()) report_staged(*staged, actions);
-    if (measuring_) return;  // NormMeasured continues here
+    if (measuring_) return;  // the event NormMeasured calls this function again
     if (DISTTRAIN_MUTANT(kParticipantsPerShard) && !is_pacer() && reported_.step == version_.next()) {
       const Commit own{reported_.step, members_.roster().version, reported_.members, 1.0, false};
       commit_sync(now, own, actions);
@@ -62,7 +64,8 @@ void ShardCore::advance_sync(Instant now, Actions& actions) {
   } while (is_pacer() && decide_sync(now, actions));
 }
 
-// None: too few members, or nothing new since the last report.
+// The members whose pushes for the open step are staged here. None: they are too few for a step, or the last report
+// named the same members.
 std::optional<Staged> ShardCore::staged_set() const {
   Staged staged;
   std::size_t count = 0;
@@ -74,7 +77,7 @@ std::optional<Staged> ShardCore::staged_set() const {
     const StagedPush* push = staging_.find(member->place, staged.step);
     if (push == nullptr || !push->complete) continue;
     if (push->roster.value != 0 && push->roster != members_.roster().version && !DISTTRAIN_MUTANT(kVoidPushesCount))
-      continue;  // the push is for a newer roster that this shard hasn't got yet
+      continue;  // the push names a newer roster, which this shard will get later
     staged.members.insert(member->rank);
     ++count;
     staged.nonfinite = staged.nonfinite || push->nonfinite;
@@ -112,7 +115,8 @@ void ShardCore::on(Instant now, const NormMeasured& event, Actions& actions) {
   advance_sync(now, actions);
 }
 
-// The link may have been away when the shard reported. Then the pacer never heard of it and would wait for ever.
+// Repeats the shard's last report. If the link was broken when the shard sent it, the pacer never got it and would wait
+// for ever.
 void ShardCore::report_staged_again(Actions& actions) const {
   if (reported_.step == version_.next() && !measuring_) actions.push_back(SendStaged{reported_});
 }
@@ -123,7 +127,8 @@ void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
   advance_sync(now, actions);
 }
 
-// For the pacer. True: a step was committed, and the next one may be ready.
+// Only the pacer calls this. Commits the open step if enough members have staged their pushes on all shards. Returns
+// true if it did and the job goes on; then the next step may be ready too.
 bool ShardCore::decide_sync(Instant now, Actions& actions) {
   if (held_ != 0) return false;
   RankSet empty;
@@ -153,7 +158,8 @@ void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
                     "shard " + std::to_string(shard_.value) + " at step " + std::to_string(version_.value) +
                         " was told to commit step " + std::to_string(commit.step.value),
                     actions);
-  // The commit's members are ranks of a roster that the pacer sent on the same connection before the commit.
+  // A commit names members by their ranks in a roster. The pacer sent that roster on this connection before the commit,
+  // so this shard must have it.
   if (commit.roster != members_.roster().version && !DISTTRAIN_MUTANT(kParticipantsPerShard))
     return fail_job(ErrorCode::kSoftware,
                     "shard " + std::to_string(shard_.value) + " has roster " +
@@ -164,12 +170,14 @@ void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
   if (commit_sync(now, commit, actions)) advance_sync(now, actions);
 }
 
-// The records of the open step were lent to a roster that is gone, so its pushes for those records are void. Workers
-// that wait for the step are told, and the new roster does it with records of its own. Pushes that name no roster stay.
+// The roster has changed: drops the staged pushes that name an older roster. Records are lent to a roster, so a push
+// for records of an older roster is void. The workers that sent such a push get the answer kLate, and do the step again
+// with records that are lent to the new roster. A push that names no roster stays staged, because its records weren't
+// leased.
 //
-// Example, step 11 open, roster 3 of A, B and C:
-// 1. A's and B's pushes for step 11 are staged. C dies, and roster 4 holds A and B.
-// 2. Both staged pushes name roster 3: they are dropped and answered with kLate.
+// Example: step 11 is open, and roster 3 consists of A, B and C.
+// 1. The pushes of A and B for step 11 are staged. C dies, and roster 4 consists of A and B.
+// 2. Both staged pushes name roster 3, so the shard drops them and answers them with kLate.
 // 3. A and B lease records under roster 4 and push step 11 again.
 void ShardCore::begin_step_anew(Actions& actions) {
   reported_ = {};
@@ -186,7 +194,7 @@ void ShardCore::begin_step_anew(Actions& actions) {
   }
 }
 
-// Applies the step and answers every worker that waits for it. False: the job failed.
+// Applies the step and answers every worker that waits for it. Returns false if the job failed.
 bool ShardCore::commit_sync(Instant now, const Commit& commit, Actions& actions) {
   std::optional<Rank> lacking;
   commit.members.each([&](Rank rank) {
@@ -220,7 +228,7 @@ const StagedPush* ShardCore::staged_push(Rank rank, Step step) const {
   return state == nullptr ? nullptr : staging_.find(state->place, step);
 }
 
-// Reuses a plan that no action refers to any more, for its memory.
+// Returns an empty plan. Reuses the memory of a plan that no action refers to any more, if there is one.
 std::shared_ptr<SumPlan> ShardCore::new_plan() {
   const auto is_free = [](const std::shared_ptr<SumPlan>& plan) { return plan.use_count() == 1; };
   const auto free = std::find_if(plans_.begin(), plans_.end(), is_free);
@@ -231,7 +239,7 @@ std::shared_ptr<SumPlan> ShardCore::new_plan() {
   return *free;
 }
 
-// The mean over the members that contribute a gradient; nullptr if none does.
+// Plans the mean over those of `members` that contribute a gradient; nullptr if none does.
 std::shared_ptr<SumPlan> ShardCore::plan_sum(const RankSet& members, Step step) {
   std::shared_ptr<SumPlan> plan = new_plan();
   plan->at = update_at();
@@ -244,7 +252,8 @@ std::shared_ptr<SumPlan> ShardCore::plan_sum(const RankSet& members, Step step) 
   return plan;
 }
 
-// The commit uses the sum that was measured, unless the pacer chose another set: so gradients are read once.
+// Plans the sum for a commit. If the pacer chose the set whose norm this shard has measured, the plan uses the sum from
+// that measurement, so that the store reads the gradients only once.
 std::shared_ptr<const SumPlan> ShardCore::plan_commit(const Commit& commit) {
   const bool is_same = measured_ != nullptr && reported_.step == commit.step && reported_.members == commit.members;
   const std::shared_ptr<SumPlan> plan = is_same ? measured_ : plan_sum(commit.members, commit.step);
@@ -255,7 +264,7 @@ std::shared_ptr<const SumPlan> ShardCore::plan_commit(const Commit& commit) {
   return plan;
 }
 
-// Sets the outcome that each worker with a whole push for the step will get.
+// Sets the PushOutcome in the answer to each worker that has pushed this step.
 void ShardCore::settle_outcomes(const Commit& commit) {
   for (MemberState* member : members_.active()) {
     if (!member->parked.waiting || member->parked.clock != commit.step) continue;
@@ -268,7 +277,8 @@ void ShardCore::settle_outcomes(const Commit& commit) {
   }
 }
 
-// Bucket by bucket, the first layer's first: each bucket is sent while it is still in the cache.
+// Updates one bucket and sends it before it updates the next one, so that each bucket is sent while it is still in the
+// cache. It begins with the first layer's buckets, because the workers need them first.
 void ShardCore::apply_and_answer(const std::shared_ptr<const SumPlan>& plan, Actions& actions) {
   const auto waits = [this](const MemberState& member) {
     return member.parked.waiting && member.parked.clock <= version_;
@@ -295,7 +305,7 @@ void ShardCore::tell_visits(const Commit& commit, Actions& actions) const {
   actions.push_back(std::move(counted));
 }
 
-// Counts the step while its pushes are still staged.
+// Counts the step. The step's pushes must still be staged.
 void ShardCore::count_sync(Instant now, const Commit& commit, Actions& actions) {
   StepDone done;
   done.skipped = commit.skip;
@@ -311,7 +321,7 @@ void ShardCore::count_sync(Instant now, const Commit& commit, Actions& actions) 
     pacer_.note_staleness(commit.step.value - 1 - std::min(commit.step.value - 1, last.pull_version.value));
     if (last.lease.value != 0) epoch_done = pacer_.ledger().visit(last.epoch, last.visited) || epoch_done;
   });
-  done.loss /= static_cast<double>(done.examples);  // NaN if no member had examples
+  done.loss /= static_cast<double>(done.examples);  // the loss is NaN if no member had examples
   done.staleness = std::max(0.0, behind / static_cast<double>(count));
   pacer_.step_done(now, done);
   counted(actions, epoch_done);

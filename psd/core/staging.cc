@@ -20,11 +20,11 @@ Status Staging::add(Place place, const Push& push, std::uint32_t bucket, bool ha
   };
   if (staged.clock != push.clock) {
     if (staged.clock.value != 0)
-      return refuse(" came before the one for step " + std::to_string(staged.clock.value) + " was answered");
+      return refuse(" came before the push for step " + std::to_string(staged.clock.value) + " was answered");
     staged.clock = push.clock;
     staged.roster = push.roster;
   }
-  if (staged.complete) return refuse(" goes on after its last frame");
+  if (staged.complete) return refuse(" has another frame after its last one");
   if (has_payload) {
     if (staged.has[bucket]) return refuse(" has bucket " + std::to_string(bucket) + " twice");
     staged.has[bucket] = true;
@@ -33,7 +33,8 @@ Status Staging::add(Place place, const Push& push, std::uint32_t bucket, bool ha
   staged.nonfinite = staged.nonfinite || nonfinite || push.skipped;
   if (!push.last) return {};
   if (staged.buckets != buckets_ && !push.skipped && push.examples > 0)
-    return refuse(" ended after " + std::to_string(staged.buckets) + " of " + std::to_string(buckets_) + " buckets");
+    return refuse(" ended after " + std::to_string(staged.buckets) + " of the shard's " + std::to_string(buckets_) +
+                  " buckets");
   staged.complete = true;
   staged.last = push;
   return {};

@@ -1,5 +1,6 @@
-// sync: which buckets of which worker's pushes are staged here. One record per (place, push in flight). The store keeps
-// the bytes, in the same order.
+// sync: notes which buckets of the workers' pushes have arrived and wait for a commit. For the memory area (Place) of
+// each worker there are 1 + train.pipeline records (StagedPush). The store keeps the bytes of the pushes in the same
+// order.
 #pragma once
 
 #include <cstdint>
@@ -12,38 +13,39 @@
 
 namespace disttrain::psd {
 
-// What has arrived of one worker's push.
+// The part of one worker's push that has arrived.
 struct StagedPush {
   Step clock;  // 0 = empty
   RosterVersion roster;
   bool complete = false;
   bool nonfinite = false;
   std::uint32_t buckets = 0;  // received
-  std::vector<bool> has;      // by the bucket's number within the shard
-  Push last;                  // the push's last frame, once complete
-  // The worker had no records for this step. False for a push that wasn't finite: its worker had records.
+  std::vector<bool> has;      // whether a bucket has arrived, by the bucket's number within the shard
+  Push last;                  // the push's last frame; valid once `complete` is true
+  // Whether the worker had no records for this step. A push with a non-finite loss or gradient isn't empty, because its
+  // worker had records.
   bool is_empty() const { return complete && !nonfinite && last.examples == 0 && !last.skipped; }
   bool contributes() const { return complete && !nonfinite && last.examples > 0; }
 };
 
 class Staging {
  public:
-  // pushes: in flight per worker, 1 + train.pipeline. buckets: buckets of the shard.
+  // `pushes`: how many pushes of a worker may wait for a commit, 1 + train.pipeline. `buckets`: the shard's buckets.
   Staging(std::uint32_t places, std::uint32_t pushes, std::uint32_t buckets);
 
   Landing landing(Place place, Step clock) const;
 
-  // A frame for a step that isn't committed. kData: the frame contradicts what is staged (a bucket came twice, or the
-  // last frame came before all buckets).
+  // Notes a frame of a push whose step isn't committed yet. kData: the frame contradicts earlier frames. For example, a
+  // bucket came twice, or the last frame came before all buckets.
   Status add(Place place, const Push& push, std::uint32_t bucket, bool has_payload, bool nonfinite);
 
-  // What has arrived of the push for this step; nullptr if nothing has.
+  // The worker's push for step `clock`; nullptr if no frame of it has arrived.
   const StagedPush* find(Place place, Step clock) const;
 
-  // Forgets the push: it was committed, or came too late.
+  // Forgets the worker's push for step `clock`, because the step is committed or the push is invalid.
   void drop(Place place, Step clock);
   void drop_all(Place place);
-  // Drops the pushes that name a roster before this one. True: there was one.
+  // Drops the worker's pushes that name an older roster than `roster`. Returns whether there was such a push.
   bool drop_older(Place place, RosterVersion roster);
 
  private:

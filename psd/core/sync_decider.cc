@@ -49,7 +49,8 @@ std::optional<Commit> SyncDecider::decide(Step open, RosterVersion roster, const
     commit->members = active;
     for (const auto& report : newest_) {
       commit->members = commit->members & report->members;
-      // A shard's flag covers its whole set, so a non-finite member outside S also vetoes. That is rare and safe.
+      // A shard reports one flag `nonfinite` for all members that it has staged. So for a non-finite gradient the pacer
+      // skips the step, even if the gradient's member isn't among the committed members. This is rare and safe.
       commit->skip = commit->skip || report->nonfinite;
     }
     if (!enough(commit->members, active, empty)) commit.reset();
@@ -69,7 +70,7 @@ std::optional<Commit> SyncDecider::decide_with_norm(const RankSet& active, const
     Commit commit;
     commit.members = candidate.members;
     commit.skip = candidate.nonfinite;
-    double norm2 = 0.0;  // summed in the order of the shards, not of their reports
+    double norm2 = 0.0;  // summed in the order of the shards, because the order of their reports may vary
     for (const std::optional<double>& of_shard : candidate.norm2) norm2 += *of_shard;
     if (DISTTRAIN_MUTANT(kClipPerShard)) norm2 = *candidate.norm2.front();
     const double norm = std::sqrt(norm2);

@@ -1,5 +1,6 @@
-// The pacer's decision in sync: which members make the step (docs/protocol.md, "A step, sync"). It gets the staged sets
-// of all shards for the open step, its own set too. Sets are ranks of the roster in force.
+// sync: how the pacer decides which members' pushes make a step (docs/protocol.md, "A step, sync"). Each shard, the
+// pacer too, reports the set of members whose pushes it has staged for the open step (the next step to be committed). A
+// set holds ranks of the current roster.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +16,36 @@ namespace disttrain::psd {
 
 struct SyncRules {
   std::uint32_t shards = 1;
-  std::uint32_t aggregate = 0;  // gradients that make a step, 0 = the whole roster
-  double clip_norm = 0.0;       // global norm, 0 = no clipping
+  std::uint32_t aggregate = 0;  // how many gradients are enough for a step; 0 = those of the whole roster
+  double clip_norm = 0.0;       // the limit of the global norm; 0 = no clipping
 };
 
-// Whether `staged` members make a step: all of `roster`, or at least `aggregate` members with examples. A member
-// without examples doesn't count towards `aggregate`: members whose records are used up would otherwise make one empty
-// step after another while the rest still compute.
+// Whether enough pushes are staged to commit a step. `roster`: the number of members in the roster. `staged`: how many
+// of these have a staged push. `empty`: how many of the staged pushes have no examples. The pushes of all members are
+// enough, and so are `aggregate` pushes with examples. Empty pushes don't count for `aggregate`. Otherwise members
+// whose records are used up could make one empty step after another while the other members still compute.
 bool enough_members(std::size_t staged, std::size_t empty, std::size_t roster, std::uint32_t aggregate);
 
 class SyncDecider {
  public:
   explicit SyncDecider(const SyncRules& rules) : rules_(rules), newest_(rules.shards) {}
 
-  // Takes a shard's report. Ignores one for a step other than `open`, or for a roster other than the one in force: it
-  // is old.
+  // Takes a shard's report. Ignores a report for another step than `open` or another roster than `roster`, because such
+  // a report is old.
   void staged(const Staged& report, Step open, RosterVersion roster);
 
-  // S = the members of `active` that are staged on all shards, if they are enough. With clipping, S must be a set whose
-  // norm every shard has reported. `empty`: members whose push brings no examples. Cost: one look at each shard's
-  // newest report; with clipping, one at each reported set.
+  // Returns a commit of the members of `active` whose pushes are staged on all shards, or none if these members aren't
+  // enough. With clipping, it commits a set only if every shard has reported the norm of exactly this set. `empty`: the
+  // members whose push has no examples. It reads each shard's newest report once; with clipping, each reported set
+  // once.
   std::optional<Commit> decide(Step open, RosterVersion roster, const RankSet& active, const RankSet& empty) const;
 
-  // The step is committed, or starts again with another roster: forgets its reports.
+  // Forgets all reports, because the step is committed or starts again with another roster.
   void forget();
 
  private:
-  // One set that shards have reported, with each shard's squared norm.
+  // With clipping: a set of members that shards have reported, and the squared norm that each shard has reported for
+  // it.
   struct Candidate {
     RankSet members;
     std::vector<std::optional<double>> norm2;  // by shard
@@ -55,8 +59,8 @@ class SyncDecider {
 
   const SyncRules rules_;
   std::vector<std::optional<Staged>> newest_;  // by shard
-  std::uint32_t reporting_ = 0;                // shards that have reported
-  Fifo<Candidate> candidates_;                 // with clipping; in order of their first report
+  std::uint32_t reporting_ = 0;                // number of shards that have reported
+  Fifo<Candidate> candidates_;                 // with clipping: all reported sets, in order of their first report
 };
 
 }  // namespace disttrain::psd

@@ -33,7 +33,8 @@ MemoryBlock::MemoryBlock(std::uint64_t bytes) : bytes_(bytes) {
     ::munmap(reinterpret_cast<void*>(aligned + wanted), begin + asked - aligned - wanted);
   address_ = reinterpret_cast<void*>(aligned);
   mapped_ = wanted;
-  // Whole huge pages only: a partly used last one would take memory that the plan doesn't count.
+  // Asks for huge pages only for the part of the memory that fills whole huge pages. A partly used last huge page would
+  // take more memory than the chief counts for this shard.
   if (huge) ::madvise(address_, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
 }
 

@@ -1,5 +1,5 @@
-// Memory for tensors, zeroed, aligned for huge pages and advised to use them. It isn't touched before it is used: pages
-// that nobody writes cost nothing. A resource: neither copied nor moved.
+// Memory for tensors. It is zero at first, and a large block uses huge pages. The constructor doesn't touch the memory,
+// so pages that nobody writes cost nothing. A block can't be copied or moved.
 #pragma once
 
 #include <cstddef>

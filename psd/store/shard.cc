@@ -23,7 +23,7 @@ void Shard::handle(Instant now, const Event& event, Outside& outside) {
 
 template <typename AnyEvent>
 void Shard::step(Instant now, const AnyEvent& event, Outside& outside) {
-  // A nested call would lose the outer event's actions, replies among them.
+  // `outside` must not call handle(): the nested call would clear actions_ and so lose answers of the outer event.
   DISTTRAIN_CHECK(!is_handling_);
   is_handling_ = true;
   actions_.clear();

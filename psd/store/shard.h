@@ -1,5 +1,5 @@
-// A whole shard: its rules and its bytes. The owner of the network (the shell or the simulator) tells it what happened
-// and carries out the remaining actions, those that concern connections.
+// A whole shard: its rules (ShardCore) and its bytes (ShardStore). The shell or the simulator passes events in. The
+// shard changes its bytes itself; the shell or the simulator carries out all other actions, which concern connections.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace disttrain::psd {
 
-// Takes the actions that remain, in order. A Reply's parameters are Shard::parameters(bucket) at that moment: they must
-// be copied or sent before `act` returns.
+// Carries out, in order, the actions that the store doesn't. For a Reply, `act` must copy or send the values of
+// Shard::parameters(bucket) before it returns, because a later action may change them.
 class Outside {
  public:
   virtual ~Outside() = default;
   virtual void act(const Action& action) = 0;
-  // sync: the bucket is about to change to the next step's values. Answers that still wait to send the present values
-  // must copy them now. In a long step the call also shows that the shard is alive.
+  // sync: the bucket is about to change to the next step's values. If an answer with the present values isn't sent yet,
+  // copy the values now. In a long step, the call also shows that the shard is alive.
   virtual void before_update(BucketId bucket) = 0;
   // The store updates a bucket between these two calls.
   virtual void update_begins() = 0;
@@ -29,23 +29,23 @@ class Outside {
 
 class Shard {
  public:
-  // `is_cancelled` as of ShardStore. Throws std::bad_alloc.
+  // `is_cancelled` goes to the constructor of ShardStore. Throws std::bad_alloc.
   Shard(const Layout& layout, const ShardOptions& options, const StoreOptions& memory,
         const std::function<bool()>& is_cancelled)
       : core_(layout, options), store_(layout, options.shard, memory, is_cancelled) {}
 
-  // Where a push frame's payload goes, or why its channel is to be closed: ShardCore::landing.
+  // The memory for a push frame's payload, or the error for which its channel must be closed. See ShardCore::landing.
   Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push, std::uint64_t payload_bytes);
 
   // `outside` may not call handle().
   void handle(Instant now, const Event& event, Outside& outside);
-  // The same for a push frame, without a copy of the event. Reads the payload, which lies where landing() said, and
-  // sets event.nonfinite.
+  // The same for a push frame, without copying the event. `payload` is in the memory that landing() returned. Sets
+  // event.nonfinite if the payload has a NaN or an infinity.
   void handle_push(Instant now, PushArrived& event, std::span<const float> payload, Outside& outside);
 
   std::span<const float> parameters(BucketId bucket) const { return store_.parameters(bucket); }
   const ShardCore& core() const { return core_; }
-  // May be filled before the first event; after it, only copied.
+  // Before the first event the caller may fill the store with values. After it, the caller may only take copies.
   ShardStore& store() { return store_; }
   std::uint64_t bytes() const { return store_.bytes(); }
 
@@ -55,7 +55,7 @@ class Shard {
 
   ShardCore core_;
   ShardStore store_;
-  Actions actions_;  // of the event being handled; kept so that its memory is reused
+  Actions actions_;  // the actions of the event that is being handled; a member so that its memory is reused
   bool is_handling_ = false;
 };
 

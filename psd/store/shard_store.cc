@@ -57,7 +57,7 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& 
   if (!options.is_empty) initialize_all(layout, options.seed, is_cancelled);
   if (!options.has_copy) return;
   copy_ = std::make_shared<ShardCopy>(elements_, rule_.slots());
-  // Touched now, so that a cut doesn't wait for page faults.
+  // Touches the copy's memory now, so that a cut doesn't wait for page faults.
   constexpr std::size_t kTurn = std::size_t{4} << 20;
   for (std::size_t at = 0; at < copy_->all().size(); at += kTurn) {
     std::fill_n(copy_->all().begin() + static_cast<std::ptrdiff_t>(at), std::min(kTurn, copy_->all().size() - at),
@@ -137,7 +137,8 @@ void ShardStore::apply(const Apply& action) {
   update(action.bucket, action.at, 1.0, false);
 }
 
-// With equal batches the mean is sum(g) / n; otherwise sum(n_i g_i) / sum(n_i).
+// Sets the weights of the gradients g_i. If all batches are equal, the mean is sum(g_i) / n; otherwise it is sum(n_i
+// g_i) / sum(n_i), where n_i is the number of examples of g_i.
 void ShardStore::weigh(const SumPlan& plan, BucketId bucket) {
   const std::uint32_t first = plan.terms.front().examples;
   const bool equal =
@@ -156,7 +157,7 @@ void ShardStore::sum_and_apply(const SumAndApply& action) {
   update(action.bucket, action.plan->at, action.plan->scale, action.plan->is_measured);
 }
 
-// This run's part of each gradient of the current action.
+// The parts of the current action's gradients that belong to this run (a part of a bucket).
 std::span<const update::WeightedGradient> ShardStore::part_of(const Run& run) {
   part_.clear();
   for (const update::WeightedGradient& gradient : gradients_)
@@ -199,7 +200,8 @@ void ShardStore::update(BucketId id, const UpdateAt& at, double scale, bool is_m
   }
 }
 
-// State is a value, not a gradient: values += weight * (mean - values). With weight 1 the result is exactly the mean.
+// Workers push state (batch-norm statistics) as values, not as gradients: values += weight * (mean - values). With
+// weight 1 the result is exactly the mean.
 void ShardStore::mix_state(std::span<const update::WeightedGradient> pushed, float weight, std::span<float> values) {
   const auto total = static_cast<float>(total_weight_);
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -1,6 +1,6 @@
-// The bytes of one shard of a job: parameters, optimizer state and workers' pushes. Owned by the shard's thread. The
-// store carries out the core's actions and decides nothing; same calls, same bits. All memory is taken in the
-// constructor.
+// The tensor bytes of one shard: parameters, slots and workers' pushes. Only the shard's thread uses the store. The
+// store carries out the core's actions and decides nothing, so the same calls give the same bits. The constructor takes
+// all memory.
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,12 @@ namespace disttrain::psd {
 struct StoreOptions {
   TrainSection train;
   std::uint64_t seed = 1;
-  std::uint32_t places = 0;  // number of members to make memory for
-  bool has_copy = false;     // make memory for a checkpoint's copy
-  bool is_empty = false;     // parameters begin at 0, and the caller fills them
+  std::uint32_t places = 0;  // number of workers to make memory for
+  bool has_copy = false;     // whether to make memory for a checkpoint's copy
+  bool is_empty = false;     // whether parameters begin at 0, because the caller will fill them
 };
 
-// Parameters and slots of one moment. Not written while it is lent.
+// A copy of the parameters and slots at one moment. Nobody writes to it while it is lent.
 class ShardCopy {
  public:
   ShardCopy(std::uint64_t elements, std::size_t slots) : elements_(elements), block_(elements * (1 + slots) * 4) {}
@@ -35,7 +35,7 @@ class ShardCopy {
   std::size_t arrays() const { return elements_ == 0 ? 0 : block_.floats().size() / elements_; }
   std::span<float> all() { return block_.floats(); }
 
-  // Lends the copy to readers on any thread. All their reads happen before is_lent() turns false.
+  // Lends the copy to readers on any thread. Once is_lent() returns false again, all their reads are over.
   static std::shared_ptr<const ShardCopy> lend(const std::shared_ptr<ShardCopy>& copy) {
     copy->is_lent_.store(true, std::memory_order_relaxed);
     const auto give_back = [copy](const ShardCopy*) { copy->is_lent_.store(false, std::memory_order_release); };
@@ -51,40 +51,42 @@ class ShardCopy {
 
 class ShardStore {
  public:
-  // Parameters begin with the model's initial values, slots at 0. For a large shard that takes seconds: the constructor
-  // asks `is_cancelled` (which may be empty) between buckets, and on true leaves the rest undone. Throws
-  // std::bad_alloc.
+  // Sets the parameters to the model's initial values and the slots to 0. For a large shard this takes seconds, so the
+  // constructor calls `is_cancelled` between buckets; if it returns true, the constructor leaves the rest undone.
+  // `is_cancelled` may be empty. Throws std::bad_alloc.
   ShardStore(const Layout& layout, ShardId shard, const StoreOptions& options,
              const std::function<bool()>& is_cancelled);
   ShardStore(const ShardStore&) = delete;
 
-  // Where the bucket's payload is received; has the bucket's length. Valid as long as the store.
+  // The memory that receives the bucket's payload. It has the bucket's length, and is valid as long as the store.
   std::span<float> landing(const Landing& landing, BucketId bucket);
 
   void apply(const Apply& action);
   void sum_and_apply(const SumAndApply& action);
-  // Keeps the sums, so that a SumAndApply of the same plan doesn't read the gradients again.
+  // Returns the squared norm of the plan's mean gradient. Keeps the sums, so that a SumAndApply of the same plan
+  // doesn't read the gradients again.
   double norm2(const SumPlan& plan);
 
-  // Current values. All values of a bucket have the same version.
+  // The bucket's current values, all of the same version.
   std::span<const float> parameters(BucketId bucket) const;
 
-  // What a checkpoint holds, in its order: the parameters as in Layout, and each slot in the same order.
+  // The values that a checkpoint holds: the parameters in the order of Layout, and each slot in the same order.
   std::span<float> parameters() { return parameters_.floats(); }
   std::size_t slots() const { return rule_.slots(); }
   std::span<float> slot(std::size_t i) { return slots_.floats().subspan(i * elements_, elements_); }
-  // Begins a copy of parameters (array 0) and slots as they are now; updates that follow don't change it. False if no
-  // memory was made for it, or if the last copy isn't whole yet or is still lent.
+  // Begins a copy of the parameters (array 0) and slots as they are now; later updates don't change the copy. Returns
+  // false if the store has no memory for a copy, or if the previous copy isn't whole yet or is still lent.
   bool begin_copy();
-  // Copies the next bucket. Returns the copy once it is whole, before that null: call again.
+  // Copies the next bucket. Returns the copy once it is whole. Returns null before that, and the caller must call
+  // again.
   std::shared_ptr<const ShardCopy> copy_bucket();
-  // The whole copy at once; null if begin_copy() returns false.
+  // Makes and returns the whole copy at once; null if begin_copy() returns false.
   std::shared_ptr<const ShardCopy> copy();
 
-  std::uint64_t bytes() const;  // of all blocks, touched or not
+  std::uint64_t bytes() const;  // size of all memory blocks, touched or not
 
  private:
-  // A contiguous part of a bucket of one kind of variables.
+  // A contiguous part of a bucket in which all variables are of the same kind.
   struct Run {
     std::uint64_t begin = 0;  // within the bucket
     std::uint64_t elements = 0;
@@ -94,7 +96,7 @@ class ShardStore {
     std::uint64_t begin = 0;  // within the shard
     std::uint64_t elements = 0;
     std::vector<Run> runs;
-    bool is_owed = false;  // the copy under way still lacks this bucket's old values
+    bool is_owed = false;  // whether the copy that is being made still lacks this bucket
   };
 
   void copy_owed(OwnBucket& bucket);
@@ -107,20 +109,20 @@ class ShardStore {
 
   // Constant.
   const update::UpdateRule rule_;
-  const std::uint32_t pushes_;      // sync: in flight per place
+  const std::uint32_t pushes_;      // sync: how many pushes of a worker may wait for a commit
   std::uint64_t elements_ = 0;      // of the shard
   std::uint64_t largest_ = 0;       // elements of the largest bucket
   std::vector<OwnBucket> buckets_;  // by BucketId; elements 0 = another shard's
 
   MemoryBlock parameters_;
-  MemoryBlock slots_;    // slot after slot, each laid out like the parameters
-  MemoryBlock staging_;  // sync: (place, push, element)
-  MemoryBlock sums_;     // sync with global norm clipping: by element, as norm2() computed them
-  MemoryBlock frames_;   // (place, element): the frame buffer or, in sync, the spare
+  MemoryBlock slots_;    // one slot after the other, each laid out like the parameters
+  MemoryBlock staging_;  // sync: the staged pushes, by (place, push, element)
+  MemoryBlock sums_;     // sync with clipping by the global norm: the sums that norm2() computed, by element
+  MemoryBlock frames_;   // one buffer per place (Landing::Kind::kFrame, or kSpare in sync)
   std::shared_ptr<ShardCopy> copy_;
-  std::size_t next_to_copy_ = 0;  // all buckets before it are copied
+  std::size_t next_to_copy_ = 0;  // all buckets before this one are copied
   bool is_copying_ = false;
-  std::vector<update::WeightedGradient> gradients_;  // of the action being carried out
+  std::vector<update::WeightedGradient> gradients_;  // the gradients of the action that is being carried out
   std::vector<update::WeightedGradient> part_;
   double total_weight_ = 1.0;
 };

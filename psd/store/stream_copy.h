@@ -1,5 +1,5 @@
-// Copies floats past the cache, for data that is written now and read much later. So the copy doesn't evict what others
-// compute with, and memory that is overwritten whole isn't read first.
+// Copies floats straight to memory and not into the cache, for data that will be read much later. So the copy doesn't
+// evict data that other code computes with, and the processor doesn't read memory that is overwritten whole.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 
 namespace disttrain::psd {
 
-// `to` is as long as `from` and doesn't overlap it. A thread that sees a later release store sees the whole copy.
+// `to` must be as long as `from`, and must not overlap it. If this thread then makes a release store, a thread that
+// sees this store with an acquire load sees the whole copy.
 inline void stream_copy(std::span<const float> from, std::span<float> to) {
 #ifdef __SSE2__
   constexpr std::size_t kLane = 4;
@@ -21,7 +22,7 @@ inline void stream_copy(std::span<const float> from, std::span<float> to) {
   std::copy_n(from.begin(), i, to.begin());
   for (; i + kLane <= from.size(); i += kLane) _mm_stream_ps(&to[i], _mm_loadu_ps(&from[i]));
   std::copy(from.begin() + static_cast<std::ptrdiff_t>(i), from.end(), to.begin() + static_cast<std::ptrdiff_t>(i));
-  _mm_sfence();  // streaming stores aren't ordered without it
+  _mm_sfence();  // without the fence, streaming stores could become visible after later stores
 #else
   std::ranges::copy(from, to.begin());
 #endif

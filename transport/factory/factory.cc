@@ -7,7 +7,7 @@ namespace disttrain::transport {
 Result<std::unique_ptr<Transport>> make_transport(const TransportConfig& config) {
   if (config.kind != "auto" && config.kind != "tcp")
     return fail(ErrorCode::kConfig,
-                "transport.kind = \"" + config.kind + "\" isn't there in this version; expected \"auto\" or \"tcp\"");
+                "transport.kind = \"" + config.kind + "\" is unknown to this version; expected \"auto\" or \"tcp\"");
   TcpOptions options;
   options.congestion_control = config.congestion_control;
   if (Status valid = validate(options); !valid) return tl::unexpected(valid.error());

@@ -1,4 +1,5 @@
-// Makes transports. Nobody else names one, but the tests of that one: a new transport is added here.
+// Makes transports. All other code uses only the interface Transport, except the tests of a certain transport. So a new
+// transport must be added only here.
 #pragma once
 
 #include <memory>
@@ -9,12 +10,12 @@
 
 namespace disttrain::transport {
 
-// The transport that [transport] asks for. "auto": the fastest that this host has, which is tcp. kConfig: this version
-// has no transport of that kind, or the kernel no such congestion control. kNoPermission, kUnavailable: as the kernel
-// says.
+// Makes the transport that [transport] in cluster.toml asks for. The kind "auto" means the fastest one that this host
+// has, which is tcp. kConfig: this version has no transport of that kind, or the kernel lacks the congestion control.
+// kNoPermission and kUnavailable are errors of the kernel.
 Result<std::unique_ptr<Transport>> make_transport(const TransportConfig& config);
 
-// For the command line, which dials tasks without the cluster's file: what reaches every task.
+// Makes a transport for the command line, which has no cluster.toml. This transport reaches every task.
 std::unique_ptr<Transport> make_client_transport();
 
 }  // namespace disttrain::transport

@@ -30,7 +30,7 @@ class MemoryStream : public std::enable_shared_from_this<MemoryStream> {
                const MemoryOptions& options)
       : loop_(loop), link_(std::move(link)), end_(end), peer_(std::move(peer)), options_(options) {}
 
-  // Called once, after construction: the other end can now wake this one.
+  // Lets the other end wake this one. Call it once, after construction.
   void attach() {
     const std::scoped_lock lock(link_->mutex);
     link_->ends[end_].wake = [this, weak = weak_from_this()] {
@@ -98,7 +98,7 @@ class MemoryStream : public std::enable_shared_from_this<MemoryStream> {
  private:
   static constexpr int kFramesPerTurn = 64;
 
-  // The frame being received: its header and control part are here, its payload is being copied.
+  // The frame that is being received. Its header and control part have arrived, and its payload is being copied.
   struct Incoming {
     std::uint64_t number = 0;
     wire::FrameHeader header;
@@ -139,7 +139,7 @@ class MemoryStream : public std::enable_shared_from_this<MemoryStream> {
     }
   }
 
-  // False: there is no frame, or the connection has ended.
+  // Begins to receive the next frame. Returns false if there is no frame or the connection has ended.
   bool begin_frame() {
     Incoming next;
     bool gone = false;
@@ -177,7 +177,7 @@ class MemoryStream : public std::enable_shared_from_this<MemoryStream> {
     return true;
   }
 
-  // True once the frame is whole.
+  // Copies a piece of the payload. Returns true once the frame is whole.
   bool copy_piece() {
     if (incoming_->turns_to_wait > 0) {
       --incoming_->turns_to_wait;

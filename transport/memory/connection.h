@@ -1,5 +1,5 @@
-// A connection within the process: tcp's contract without a kernel between the two ends. Their loops may run in two
-// threads. Both loops outlive the connection.
+// A connection within one process. It keeps the same contract as a tcp connection, but no kernel is between its two
+// ends. The loops of the two ends may run in different threads. Both loops must outlive the connection.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -11,18 +11,18 @@
 
 namespace disttrain::transport {
 
-// The tests' adversary: it reads sent bytes late and piece by piece, as a slow wire would. So it exposes a sender that
-// changes frozen bytes too early.
+// Options with which tests make the connection slow: it reads sent bytes late and piece by piece. So a test notices if
+// a sender changes frozen bytes too early.
 struct MemoryOptions {
-  unsigned late_turns = 0;      // turns of the receiver's loop from a frame's arrival until its payload is first read
-  std::size_t piece_bytes = 0;  // bytes copied per turn; 0 = all at once
+  unsigned late_turns = 0;      // turns of the receiver's loop between a frame's arrival and the reading of its payload
+  std::size_t piece_bytes = 0;  // bytes that are copied per turn; 0 = all at once
 };
 
 class MemoryStream;
 
 class MemoryConnection final : public Connection {
  public:
-  // `end`: which of the link's ends this is. From the loop's thread.
+  // `end`: which of the link's two ends this is. Call it from the thread of `loop`.
   MemoryConnection(asio::io_context& loop, std::shared_ptr<MemoryLink> link, int end, std::string peer,
                    const MemoryOptions& options);
   ~MemoryConnection() override;
@@ -38,7 +38,8 @@ class MemoryConnection final : public Connection {
   std::uint64_t bytes_sent() const override;
 
  private:
-  // shared with turns posted to the loop: one that runs after the connection's end finds the stream closed
+  // Turns that were posted to the loop share the stream. A turn that runs after the connection's end sees that the
+  // stream is closed.
   std::shared_ptr<MemoryStream> stream_;
 };
 

@@ -9,10 +9,10 @@
 
 namespace disttrain::transport {
 
-// Guarded by its own mutex, because other threads dial.
+// The part of a listener that diallers use. It has a mutex of its own, because diallers may run on other threads.
 struct MemoryDoor {
   std::mutex mutex;
-  asio::io_context* loop = nullptr;  // null once the listener is gone
+  asio::io_context* loop = nullptr;  // null once the listener is destroyed
   ListenerLimits limits;
   std::function<void(std::unique_ptr<Arrival>)> on_arrival;
   std::shared_ptr<Traffic> traffic;  // of the listener's transport
@@ -123,7 +123,7 @@ void MemoryTransport::dial(asio::io_context& loop, const std::string& address, c
     listened_to = door->loop != nullptr;
     if (listened_to && door->peer_count->taken >= door->limits.max_connections) {
       ++door->refused;
-      link->close(1);  // no other thread has the link yet
+      link->close(1);  // needs no lock, because no other thread has the link yet
     } else if (listened_to) {
       auto arrival = std::make_shared<std::unique_ptr<Arrival>>(std::make_unique<MemoryArrival>(
           link, PeerSlot(door->peer_count), *header, std::vector<std::byte>(hello.control.begin(), hello.control.end()),
@@ -133,7 +133,8 @@ void MemoryTransport::dial(asio::io_context& loop, const std::string& address, c
           const std::scoped_lock still(door->mutex);
           if (door->loop == nullptr) return;
         }
-        door->on_arrival(std::move(*arrival));  // on the listener's own loop, so the listener can't go away meanwhile
+        // This runs on the listener's own loop, so the listener can't be destroyed during the call.
+        door->on_arrival(std::move(*arrival));
       });
     }
   }

@@ -1,4 +1,5 @@
-// memory: within one process, for tests. Addresses are "memory:NAME", names of a MemoryNetwork.
+// memory: a transport within one process, for tests. Its addresses are "memory:NAME". A MemoryNetwork knows which
+// listener has which address.
 #pragma once
 
 #include <map>
@@ -11,12 +12,12 @@
 
 namespace disttrain::transport {
 
-struct MemoryDoor;  // how a listener is reached
+struct MemoryDoor;  // the part of a listener that diallers use
 
-// Which listener has which name. Outlives all listeners; any thread.
+// The listeners by their addresses. It must outlive all listeners. Any thread may call it.
 class MemoryNetwork {
  public:
-  // False if the name is taken.
+  // Adds a listener. Returns false if another listener has this name.
   bool open(const std::string& name, std::shared_ptr<MemoryDoor> door);
   void close(const std::string& name);
   std::shared_ptr<MemoryDoor> find(const std::string& name);

@@ -1,5 +1,6 @@
-// A connection over one tcp socket. Sent bytes go from the caller's memory to the kernel, in one call if they fit.
-// Received bytes go from the kernel to their landing, except for the few KiB that arrive together with a header.
+// A connection over one tcp socket. It sends bytes straight from the caller's memory to the kernel, in one call if they
+// fit. It receives payloads straight into their landing. Only the few KiB that arrive together with a header are
+// copied.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -13,7 +14,7 @@
 
 namespace disttrain::transport {
 
-// A socket that is moved between loops, with frames under way.
+// A socket that moves from one loop to another, with the bytes that were already read from it.
 struct TcpSocket {
   Descriptor fd;
   wire::FrameReader reader;
@@ -27,7 +28,7 @@ class TcpStream;
 
 class TcpConnection final : public Connection {
  public:
-  // From the loop's thread.
+  // Call it from the thread of `loop`.
   TcpConnection(asio::io_context& loop, TcpSocket socket, const TcpOptions& options);
   ~TcpConnection() override;
 
@@ -42,7 +43,8 @@ class TcpConnection final : public Connection {
   std::uint64_t bytes_sent() const override;
 
  private:
-  // shared with operations of the loop: one that ends after the connection finds the stream closed
+  // Operations on the loop share the stream. An operation that ends after the connection's end sees that the stream is
+  // closed.
   std::shared_ptr<TcpStream> stream_;
 };
 

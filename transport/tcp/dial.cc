@@ -1,4 +1,4 @@
-// Dialling: tries the host's addresses one after the other until one answers, all within one deadline.
+// Dialling: tries the host's addresses one after the other until one answers. One deadline limits the whole time.
 #include <asio/ip/tcp.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 using Done = std::function<void(Result<std::unique_ptr<Connection>>)>;
 
-// Owned by its operations on the loop. Its only result is the call of `done`.
+// One call of dial(). Its operations on the loop own it, and it ends when it has called `done`.
 class Dial : public std::enable_shared_from_this<Dial> {
  public:
   Dial(asio::io_context& loop, std::string address, const OutgoingFrame& hello, TcpOptions options,
@@ -83,7 +83,8 @@ class Dial : public std::enable_shared_from_this<Dial> {
     int error = 0;
     socklen_t length = sizeof error;
     if (getsockopt(socket_->native_handle(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
-    // Connecting to a free port of the ephemeral range can connect the socket to itself.
+    // If nobody listens on a port, the kernel may choose this same port for our end, and so connect the socket to
+    // itself. That counts as a refusal.
     const Endpoint local = local_endpoint(socket_->native_handle());
     const Endpoint remote = remote_endpoint(socket_->native_handle());
     if (error == 0 && local.length == remote.length && std::memcmp(&local.storage, &remote.storage, local.length) == 0)
@@ -139,7 +140,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
   asio::ip::tcp::resolver resolver_;
   std::vector<Endpoint> endpoints_;
   std::size_t next_ = 0;
-  bool all_refused_ = true;  // so far, every address of the host refused
+  bool all_refused_ = true;  // whether every address that was tried so far refused the connection
   std::string last_reason_;
   std::optional<asio::posix::stream_descriptor> socket_;
 };

@@ -1,6 +1,6 @@
-// Memory for a stream's operation that waits in the loop. At most one operation of each kind waits at a time, so each
-// kind has its own memory and waiting allocates nothing. Asio takes the memory through the handler's allocator (Asio
-// documentation, "Custom Memory Allocation").
+// Memory for an operation of a stream that waits in Asio's loop. At most one operation of each kind waits at a time. So
+// the stream has one HandlerMemory for each kind, and Asio needn't allocate memory for each operation. Asio takes the
+// memory through the handler's allocator (Asio documentation, "Custom Memory Allocation").
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace disttrain::transport {
 
-// Outlives the operations that use it. One loop.
+// It must outlive the operations that use it. Use it on one loop only.
 class HandlerMemory {
  public:
   HandlerMemory() = default;
@@ -28,7 +28,7 @@ class HandlerMemory {
   }
 
  private:
-  alignas(std::max_align_t) std::byte storage_[256];  // asio 1.22's largest operation here takes 136
+  alignas(std::max_align_t) std::byte storage_[256];  // with asio 1.22 the largest operation needs 136 bytes
   bool in_use_ = false;
 };
 
@@ -52,7 +52,7 @@ class HandlerAllocator {
   HandlerMemory* memory_;
 };
 
-// Gives `handler` an allocator that uses `memory`. The handler keeps the memory's owner alive.
+// Gives `handler` an allocator that uses `memory`. The handler must keep the owner of `memory` alive.
 template <typename Handler>
 class PlacedHandler {
  public:

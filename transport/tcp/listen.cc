@@ -1,5 +1,5 @@
-// Listening: accepts sockets, reads until the hello is whole, and hands them out. Peers that are too many, too slow or
-// send malformed bytes are closed and counted.
+// Listening: accepts sockets, reads from each until its hello is whole, and passes it to the owner of the listener.
+// Closes and counts a peer that is one too many, too slow, or sends malformed bytes.
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -31,7 +31,8 @@ class TcpArrival final : public Arrival {
   const TcpOptions options_;
 };
 
-// Shared by the listener and by operations on its loop: an operation that ends after the listener finds it stopped.
+// The part of a listener that operations on the loop share. An operation that ends after the listener's end sees that
+// the acceptor is stopped.
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
   Acceptor(asio::io_context& loop, Descriptor fd, const ListenerLimits& limits, TcpOptions options,
@@ -66,7 +67,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   static constexpr int kAcceptsPerTurn = 64;
   static constexpr Duration kPause = std::chrono::milliseconds(10);
 
-  // A peer that has connected and not said hello yet.
+  // A peer that has connected but hasn't said hello yet.
   struct Peer {
     Peer(asio::io_context& loop, int fd, PeerSlot s)
         : socket(loop, fd), timer(loop), slot(std::move(s)), name(to_string(remote_endpoint(fd))) {
@@ -101,16 +102,16 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     wait();
   }
 
-  // Closes the oldest peer whose hello hasn't come, so that silent peers don't keep later ones out. False: all slots
-  // belong to peers that have said hello.
+  // Closes the oldest peer whose hello hasn't come, so that silent peers don't keep other peers out. Returns false if
+  // all slots belong to peers that have said hello.
   bool give_up_oldest() {
     while (!peers_.empty())
       if (give_up(peers_.begin()->first)) return true;
     return false;
   }
 
-  // Closes a peer without a hello. Spares one whose hello has arrived unread: this process is late, not the peer. True:
-  // the peer was closed.
+  // Closes a peer that hasn't said hello. Reads from the socket first: if the hello has just arrived, this process was
+  // slow, and the peer isn't closed. Returns whether the peer was closed.
   bool give_up(std::uint64_t id) {
     const auto found = peers_.find(id);
     if (found == peers_.end()) return false;
@@ -120,7 +121,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     return refused_ != refused_before;
   }
 
-  // The system lacks a resource. Retrying at once would spin, because the waiting peer wakes the loop again and again.
+  // Pauses before the next accept(), because the system lacks a resource. Without the pause the loop would spin: the
+  // peer that waits would wake it again and again.
   void wait_a_little() {
     pause_.expires_after(kPause);
     pause_.async_wait([self = shared_from_this()](const asio::error_code& error) {
@@ -128,7 +130,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     });
   }
 
-  // No file descriptor is left. A spare one accepts and closes the waiting peer, so that the peer doesn't hang.
+  // Closes the peer that waits, so that it doesn't hang, although no file descriptor is left. For this it gives up a
+  // spare descriptor for a moment.
   void turn_away_one() {
     reserve_ = Descriptor();
     Descriptor(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -187,7 +190,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   asio::steady_timer pause_;
   Descriptor reserve_;
   const std::shared_ptr<PeerCount> peer_count_ = std::make_shared<PeerCount>();
-  std::map<std::uint64_t, Peer> peers_;  // ids grow, so the oldest is first
+  std::map<std::uint64_t, Peer> peers_;  // the oldest peer is the first, because ids grow
   std::uint64_t last_id_ = 0;
   std::uint64_t refused_ = 0;
   bool stopped_ = false;
@@ -233,7 +236,8 @@ Result<Descriptor> bind_and_listen(const std::string& address, const TcpOptions&
   Result<Descriptor> fd = open_socket(endpoint.storage.ss_family, options);
   if (!fd) return fd;
   const int on = 1;
-  setsockopt(fd->get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // frees the port of a process that just ended
+  // The option lets us use the port of a process that has just ended.
+  setsockopt(fd->get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(fd->get(), endpoint.get(), endpoint.length) != 0 || ::listen(fd->get(), SOMAXCONN) != 0)
     return cannot_listen(address, errno);
   return fd;

@@ -1,4 +1,4 @@
-// The tcp settings for an operator or a test.
+// Settings of the tcp transport that an operator or a test may change.
 #pragma once
 
 #include <string>
@@ -9,17 +9,18 @@
 namespace disttrain::transport {
 
 struct TcpOptions {
-  // [transport] congestion_control. "" = the system's choice between hosts; within one host one that doesn't pace.
+  // The setting [transport] congestion_control. "" means: the system's choice between hosts, and a congestion control
+  // that doesn't pace packets within one host.
   std::string congestion_control;
-  // A peer whose system has acknowledged nothing for this long is gone (TCP_USER_TIMEOUT). It must be longer than a
-  // living peer may go without reading, because a peer whose window stays closed is cut off too. Heartbeats detect a
-  // dead peer long before.
+  // If the peer's system hasn't acknowledged sent bytes for this long, the kernel ends the connection
+  // (TCP_USER_TIMEOUT). This also hits a living peer that doesn't read for this long, because its receive window stays
+  // closed. So the time is long. Heartbeats detect a dead peer much earlier.
   Duration unacknowledged_timeout = std::chrono::minutes(2);
-  // Payloads between hosts always carry a checksum. Within one host they don't need one, but a test asks for it.
+  // Payloads between hosts always carry a checksum. Within one host they carry one only if this is set, which tests do.
   bool checksum_on_one_host = false;
 };
 
-// kConfig if the kernel has no such congestion control.
+// Checks that the kernel has this congestion control; if it hasn't, returns kConfig.
 Status validate(const TcpOptions& options);
 
 }  // namespace disttrain::transport

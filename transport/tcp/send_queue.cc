@@ -16,7 +16,7 @@ iovec vector_of(Bytes bytes) {
   return iovec{const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
 
-// Returns the bytes written, 0 if the socket is full.
+// Returns the number of bytes that were written; 0 if the socket is full.
 Result<std::size_t> write_some(int fd, iovec* vectors, std::size_t count) {
   msghdr message{};
   message.msg_iov = vectors;
@@ -29,7 +29,7 @@ Result<std::size_t> write_some(int fd, iovec* vectors, std::size_t count) {
   }
 }
 
-// Appends the rest of `part` after `skip` bytes, and subtracts the skipped bytes from `skip`.
+// Appends `part` to `to`, but without its first `skip` bytes. Subtracts the bytes that it left out from `skip`.
 void append_rest(std::vector<std::byte>& to, Bytes part, std::size_t& skip) {
   const std::size_t skipped = std::min(skip, part.size());
   skip -= skipped;
@@ -91,7 +91,7 @@ Status SendQueue::flush(int fd, std::size_t at_most) {
     if (!taken) return tl::unexpected(taken.error());
     advance(*taken);
     total += *taken;
-    if (*taken < asked) break;  // the socket is full: another write would fail
+    if (*taken < asked) break;  // the socket is full, so another write would fail
   }
   return {};
 }

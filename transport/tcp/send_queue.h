@@ -1,5 +1,6 @@
-// Frames that wait for a full socket. A frame is first written straight from the caller's memory. Only the rest is
-// kept: the payload by reference if it is frozen, else by copy into a reused buffer.
+// Frames that wait because the socket is full. The queue first tries to write a frame straight from the caller's
+// memory, and keeps only the rest. Of a frozen payload it keeps a reference; everything else it copies into a buffer
+// that it reuses.
 #pragma once
 
 #include <cstddef>
@@ -15,30 +16,30 @@ namespace disttrain::transport {
 
 class SendQueue {
  public:
-  // Writes the frame or queues the rest of it. After an error the socket is unusable.
+  // Writes the frame as far as the socket takes it, and queues the rest. After an error the socket is unusable.
   Status send(int fd, const wire::HeaderBytes& header, const OutgoingFrame& frame);
 
-  // Writes until the queue is empty, the socket is full or `at_most` bytes have gone.
+  // Writes until the queue is empty, the socket is full, or `at_most` bytes are written.
   Status flush(int fd, std::size_t at_most);
 
   bool empty() const { return queue_.empty(); }
   std::size_t queued_bytes() const { return queued_bytes_; }
   std::uint64_t bytes_sent() const { return bytes_sent_; }
 
-  // Cookies of frozen payloads that are no longer read, without cookies 0, in order of sending. The caller clears the
-  // list.
+  // The cookies of frozen payloads that are completely written, in the order of sending and without zeros. The caller
+  // clears the list.
   std::vector<std::uint64_t>& sent() { return sent_; }
 
  private:
   struct Item {
-    std::vector<std::byte> owned;  // rest of header and control part, and of a copied payload; memory is reused
+    std::vector<std::byte> owned;  // the unsent rest of the header, of the control part and of a copied payload
     Bytes frozen;
     std::uint64_t cookie = 0;  // goes to sent_, unless 0
     std::size_t written = 0;
     std::size_t size() const { return owned.size() + frozen.size(); }
   };
 
-  // Sent items are reused; memory beyond these bounds is freed.
+  // The queue keeps the memory of sent items for reuse, but not more than these bounds allow.
   static constexpr std::size_t kMaxKept = 8;
   static constexpr std::size_t kMaxKeptBytes = wire::kMaxPayloadBytes + wire::kMaxControlBytes + wire::kHeaderBytes;
 

@@ -15,7 +15,7 @@ namespace disttrain::transport {
 namespace {
 
 void set_option(int fd, int level, int name, int value) {
-  // A kernel without the option works too, but notices a dead peer later.
+  // Ignores an error. On a kernel that lacks the option, a dead peer is only noticed later.
   static_cast<void>(setsockopt(fd, level, name, &value, sizeof value));
 }
 
@@ -141,7 +141,7 @@ Result<Descriptor> open_socket(int family, const TcpOptions& options) {
 void set_connection_options(int fd, const TcpOptions& options) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 10);  // seconds without traffic until the first probe; then one every 5 s
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 10);  // first probe after 10 s without traffic, then one every 5 s
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
   const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(options.unacknowledged_timeout);
   set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(timeout.count()));

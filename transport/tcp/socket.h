@@ -1,4 +1,4 @@
-// One socket and its options. Errors carry the system's words and what was being done.
+// Functions for sockets and their options. Their errors name the operation that failed and the system's reason.
 #pragma once
 
 #include <sys/socket.h>
@@ -27,7 +27,8 @@ std::string to_string(const Endpoint& endpoint);
 Endpoint local_endpoint(int fd);
 Endpoint remote_endpoint(int fd);
 
-// Whether the other end is on this host: a loopback address, or the same address at both ends.
+// Whether both ends of a connection are on this host: the remote address is a loopback address, or both ends have the
+// same address.
 bool same_host(const Endpoint& local, const Endpoint& remote);
 
 struct HostAndPort {
@@ -38,17 +39,17 @@ struct HostAndPort {
 // "host:port" or "[ipv6]:port". kConfig with a reason otherwise.
 Result<HostAndPort> parse_address(const std::string& address);
 
-// All endpoints of a host, by the system's resolver, which may block for seconds. Never empty.
+// All endpoints of a host. Asks the system's resolver, which may block for seconds. On success the list isn't empty.
 Result<std::vector<Endpoint>> resolve(const HostAndPort& address);
-// The same without a resolver: empty if the host is a name.
+// The endpoint of a numeric address, without a resolver. The list is empty if the host is a name.
 std::vector<Endpoint> numeric_endpoint(const HostAndPort& address);
 
-// A non-blocking socket with our options, closed on exec.
+// Opens a non-blocking socket with our options, which is closed on exec.
 Result<Descriptor> open_socket(int family, const TcpOptions& options);
-// For a connection: TCP_NODELAY, keepalive, user timeout. For a listener too: congestion control.
+// Sets TCP_NODELAY, keepalive, the user timeout and the congestion control of a socket.
 void set_connection_options(int fd, const TcpOptions& options);
 
-// errno as words; our own words where a caller depends on them ("connection refused").
+// A text for an errno. Some texts are our own, because callers depend on them ("connection refused").
 std::string system_words(int error);
 
 }  // namespace disttrain::transport

@@ -1,5 +1,5 @@
-// Inside tcp: the state of a connection, sending and receiving. Owned by a TcpConnection and by its operations on the
-// loop; make all calls on that loop.
+// How a tcp connection sends and receives; only transport/tcp uses this class. A TcpConnection and its operations on
+// the loop own the stream together. Make all calls on that loop.
 #pragma once
 
 #include <asio/posix/stream_descriptor.hpp>
@@ -29,16 +29,19 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   std::uint64_t bytes_sent() const { return queue_.bytes_sent(); }
 
  private:
-  // One turn moves at most this many bytes each way; then others on the loop have their turn.
+  // One turn sends and receives at most this many bytes, so that other work on the loop isn't delayed.
   static constexpr std::size_t kBytesPerTurn = 4 * 1024 * 1024;
 
-  // Receiving. At most one of the two is pending: a posted turn, or a wait for the socket.
+  // Receiving. At any time at most one of these is pending: a receive turn on the loop, or a wait for bytes from the
+  // socket.
   void post_receive();
   void wait_readable();
   void receive_turn();
-  // Gives whole frames to the handler. False: stop, because the connection is closed or paused.
+  // Passes whole frames to the handler. Returns false if receiving must stop, because the connection is closed, paused
+  // or broken.
   bool deliver();
-  // Bytes read; 0: none available, or the connection failed.
+  // Reads from the socket and returns the number of bytes; 0 if there are none or the connection failed. Sets `asked`
+  // to the number of bytes that it asked for.
   std::size_t read_some(std::size_t& asked);
 
   // Sending.
@@ -46,10 +49,11 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   void flush();
   void tell_sent();
   void count_sent();
-  // Still reads what the peer sent before it went, and gives it to the handler: often it says why.
+  // Handles a failure to send. First reads what the peer has sent before, because these frames often say why the peer
+  // closed the connection.
   void sending_failed(const Error& why);
 
-  // The handler is told in a turn of its own.
+  // Tells the handler of a failure, in a later turn of the loop.
   void fail_later(Error why);
   void post_failure();
 
@@ -61,21 +65,21 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   PeerSlot slot_;
   wire::FrameReader reader_;
   SendQueue queue_;
-  ConnectionHandler* handler_ = nullptr;  // null before start() and after close
-  std::optional<Error> send_failure_;     // reported once all is read, unless reading fails with a reason of its own
-  std::optional<Error> failure_;          // reported by the posted turn
+  ConnectionHandler* handler_ = nullptr;  // null before start() and after close()
+  std::optional<Error> send_failure_;     // a failure to send; reported when all received bytes are read
+  std::optional<Error> failure_;          // the failure that a posted turn will report to the handler
   bool closed_ = false;
   bool paused_ = false;
-  // Operations that may wait in the loop: a receive turn or a wait to read, a wait to write, a report of what was sent.
+  // Memory for the operations that may wait in the loop: to receive, to write, and to call on_sent().
   HandlerMemory receive_memory_;
   HandlerMemory write_memory_;
   HandlerMemory tell_memory_;
-  std::vector<std::uint64_t> told_;  // kept so that its memory is reused
+  std::vector<std::uint64_t> told_;  // the cookies for which on_sent() is being called; a member to reuse its memory
   bool receive_under_way_ = false;
   bool write_wait_under_way_ = false;
   bool tell_under_way_ = false;
   std::uint64_t bytes_received_;
-  std::uint64_t bytes_counted_ = 0;  // sent bytes that traffic_ already includes
+  std::uint64_t bytes_counted_ = 0;  // number of sent bytes that are already counted in traffic_
   const std::shared_ptr<Traffic> traffic_;
 };
 

@@ -1,5 +1,5 @@
-// tcp: between hosts, and within one host. Addresses are "host:port" or "[ipv6]:port", with port 0 for any free port; a
-// listener may also name "fd:N", an open listening socket that was handed to this process.
+// tcp: the transport between hosts and within one host. Addresses are "host:port" or "[ipv6]:port". A listener may name
+// port 0, which means any free port, or "fd:N", which means an open listening socket that this process has inherited.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,8 @@
 
 namespace disttrain::transport {
 
-// May end first: listeners and connections keep copies of its options and share its counters.
+// The transport may be destroyed before its listeners and connections, because they keep copies of its options and
+// share its counters.
 class TcpTransport final : public Transport {
  public:
   // `options` must pass validate().
@@ -26,8 +27,8 @@ class TcpTransport final : public Transport {
 
  private:
   const TcpOptions options_;
-  const std::shared_ptr<Traffic> traffic_ =
-      std::make_shared<Traffic>();  // shared with connections, which may outlive the transport
+  // Connections share the counters, because they may outlive the transport.
+  const std::shared_ptr<Traffic> traffic_ = std::make_shared<Traffic>();
 };
 
 }  // namespace disttrain::transport

@@ -1,9 +1,9 @@
-// Checkpoints, between the chief and the tasks.
+// Codecs of the messages about checkpoints between the chief and the tasks.
 #include "transport/wire/control_messages.h"
 
 namespace disttrain::wire {
 
-// Messages that begin with job, generation and attempt.
+// For messages that begin with job, generation and attempt.
 template <typename Message, typename Builder>
 static void write_attempt(const Message& m, Builder& b) {
   write_job(m, b);

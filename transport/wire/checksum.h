@@ -1,4 +1,5 @@
-// CRC-32C (Castagnoli; RFC 3720 appendix B.4: "123456789" gives 0xe3069283), with the CPU's instructions.
+// The checksum CRC-32C (Castagnoli), computed with the CPU's instructions for it. For example, "123456789" gives
+// 0xe3069283 (RFC 3720, appendix B.4).
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,8 @@
 
 namespace disttrain::wire {
 
-// crc32c(b, crc32c(a)) is the checksum of a followed by b.
+// The checksum of `bytes`. To continue a checksum, pass it as `previous`: crc32c(b, crc32c(a)) is the checksum of a
+// followed by b.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t previous = 0);
 
 }  // namespace disttrain::wire

@@ -1,28 +1,30 @@
-// Messages to bytes and back. Encoding fails only for size. Decoding trusts nothing: for any bytes the result is a
-// whole, checked message (enums in range, texts and lists within common/bounds.h, texts printable, intervals and
-// layouts valid) or a kData error that says what was wrong. No I/O, no state, any thread. protocol.capnp is the book of
-// all messages.
+// Turns messages into bytes and back. protocol.capnp lists all messages. The functions use no I/O and no state, and any
+// thread may call them.
 //
-// How a shell sends and receives (transport/control_link.h does this for control connections):
+// Encoding fails only if the message is too big. Decoding trusts nothing: for any bytes the result is either a checked
+// message or a kData error that says what was wrong. In a checked message, enums are in range, texts and lists are
+// within the limits of common/bounds.h, texts are printable, and intervals and layouts are valid.
+//
+// Examples of sending and receiving (transport/control_link.h does this for control connections):
 //
 //   OutgoingFrame frame;                                     // a hello
 //   const std::vector<std::byte> bytes = wire::encode(Hello{...});
 //   frame.header.type = FrameType::kHello;
 //   frame.control = bytes;
-//   transport.dial(loop, address, frame, deadline, done);    // first frame back: decode_hello_answer
+//   transport.dial(loop, address, frame, deadline, done);    // decode_hello_answer() reads the first frame of the peer
 //
-//   wire::ScratchBuffer scratch;                             // a push: one per thread, no allocation per frame
+//   wire::ScratchBuffer scratch;                             // a push; one buffer per thread saves allocations
 //   frame.header.type = FrameType::kPush;
-//   frame.header.job = job;                                  // and generation, and sequence = next
+//   frame.header.job = job;                                  // set the generation and the next sequence, too
 //   frame.control = wire::encode(push, scratch);             // valid until scratch is used again; send() copies it
 //   frame.payload = std::as_bytes(std::span(gradients).subspan(begin, elements));
-//                                                            // gradients change again once it is acknowledged
+//                                                            // keep gradients unchanged until they are acknowledged
 //   connection.send(frame);
 //
 //   void on_frame(const FrameHeader& header, Bytes control, Bytes payload) {
 //     switch (header.type) {
 //       case FrameType::kPush: { Result<Push> push = wire::decode_push(control); ... }
-//       default: ++unknown_frames_;                          // a type of a later version: count, drop
+//       default: ++unknown_frames_;                          // count and drop a type of a later version
 #pragma once
 
 #include <array>
@@ -45,7 +47,7 @@ namespace disttrain::wire {
 
 using Bytes = std::span<const std::byte>;
 
-// --- Session: kHello, kWelcome, kRefused; in the control part.
+// --- Session: the messages of kHello, kWelcome and kRefused frames. They are in the control part.
 
 // The answer to a hello.
 using HelloAnswer = std::variant<Welcome, Refused>;
@@ -55,7 +57,7 @@ std::vector<std::byte> encode(const Welcome& welcome);
 std::vector<std::byte> encode(const Refused& refused);
 
 Result<Hello> decode_hello(Bytes control);
-// Any type but kWelcome and kRefused is an error.
+// Reads the answer to a hello. Any type other than kWelcome and kRefused is an error.
 Result<HelloAnswer> decode_hello_answer(FrameType type, Bytes control);
 
 // --- Control connections: kControl, kBlob.
@@ -69,7 +71,8 @@ using ControlMessage =
                  MarkChannels, AbandonCheckpoint, ShardWritten, CheckpointFailed, SaveRequest, CheckpointSaved,
                  EventsRequest, EventsAnswer, LeaveRequest, LeaveGranted>;
 
-// A message of at most 64 KiB is the control part of a kControl frame, a larger one the payload of a kBlob frame.
+// An encoded message. If it has at most 64 KiB, it is the control part of a kControl frame; otherwise it is the payload
+// of a kBlob frame.
 struct EncodedControl {
   FrameType type = FrameType::kControl;
   std::vector<std::byte> bytes;
@@ -78,21 +81,21 @@ struct EncodedControl {
   Bytes payload() const { return type == FrameType::kBlob ? Bytes(bytes) : Bytes(); }
 };
 
-// kData if the message doesn't fit into 64 MiB.
+// kData: the message doesn't fit into 64 MiB.
 Result<EncodedControl> encode(const ControlMessage& message);
-// kConfig: a message of a later version; count and drop it. kData: it is malformed.
+// kConfig: the message is of a later version; count and drop it. kData: the message is malformed.
 Result<ControlMessage> decode_control(FrameType type, Bytes control, Bytes payload);
-// "Heartbeat": for logs and counters.
+// The message's name for logs and counters, such as "Heartbeat".
 const char* name_of(const ControlMessage& message);
 
-// --- Data: channels and shard peers; in the control part. A fraction of a microsecond each; only the lists of a
-// decoded message allocate.
+// --- Data: the messages of channels and shard peers. They are in the control part. Each call takes a fraction of a
+// microsecond. Only the lists of a decoded message allocate memory.
 
-// Memory for one encoded data message. The result of encode() lies in it until the next encode().
+// Memory for one encoded data message. The result of encode() is in this memory until the next encode().
 class ScratchBuffer {
  public:
   std::span<std::uint64_t> words() { return words_; }
-  // Words that the last message used; only these are cleared for the next one.
+  // Number of words that the last message used. Only these must be cleared for the next message.
   std::size_t used_words = 0;
 
  private:
@@ -111,7 +114,7 @@ Bytes encode(const MarkTaken& taken, ScratchBuffer& scratch);
 Bytes encode(const Cut& cut, ScratchBuffer& scratch);
 
 Result<Push> decode_push(Bytes control);
-// The same into a message whose memory is reused. After an error its content is unspecified.
+// The same, but decodes into `into` and reuses its memory. After an error the content of `into` is unspecified.
 Status decode_push(Bytes control, Push& into);
 Result<Pull> decode_pull(Bytes control);
 Result<Parameters> decode_parameters(Bytes control);

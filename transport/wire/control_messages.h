@@ -1,6 +1,7 @@
-// Inside codecs only: one write() and one read() for each message of the control connections. job_codec.cc,
-// report_codec.cc and checkpoint_codec.cc have those between chief and tasks, client_codec.cc those of the command
-// line. The chief's journal (chiefd/journal/codec.cc) keeps JobDescribed and LeaseGrant.
+// One write() and one read() for each message of the control connections. Only codecs may include this. The messages
+// between chief and tasks are in job_codec.cc, report_codec.cc and checkpoint_codec.cc, the messages of the command
+// line in client_codec.cc. The codec of the chief's journal (chiefd/journal/codec.cc) includes this too, because the
+// journal contains JobDescribed and LeaseGrant.
 #pragma once
 
 #include "transport/wire/pieces.h"

@@ -1,5 +1,6 @@
-// The messages on the path of a step. Each is built in the caller's scratch buffer, as an 8-byte segment table followed
-// by one segment. capnp::messageToFlatArray would give the same bytes with three allocations and a copy.
+// Codecs of the messages that every step sends. Each message is built in the caller's scratch buffer, as an 8-byte
+// segment table and one segment. capnp::messageToFlatArray would make the same bytes, but with three allocations and a
+// copy.
 #include <algorithm>
 
 #include "common/check.h"
@@ -9,7 +10,7 @@
 namespace disttrain::wire {
 namespace {
 
-// Uses the scratch buffer as the only segment: our own messages are bounded so that they fit.
+// Builds a message in the scratch buffer as its only segment. The limits on our own messages make sure that they fit.
 class ScratchBuilder final : public capnp::MessageBuilder {
  public:
   explicit ScratchBuilder(std::span<std::uint64_t> words) : words_(words) {}
@@ -30,11 +31,11 @@ template <typename Root, typename Fill>
 Bytes build_in(ScratchBuffer& scratch, Fill fill) {
   const std::span<std::uint64_t> words = scratch.words();
   std::fill_n(words.begin(), scratch.used_words, 0);  // a builder needs its segment zeroed
-  scratch.used_words = words.size();                  // also correct if a check below ends a death test
+  scratch.used_words = words.size();                  // stays correct if a check below fails within a death test
   ScratchBuilder builder(words.subspan(1));
   fill(builder.initRoot<Root>());
   const std::size_t size = builder.getSegmentsForOutput()[0].size();
-  words[0] = static_cast<std::uint64_t>(size) << 32;  // segment table: one segment (0 more), its words
+  words[0] = static_cast<std::uint64_t>(size) << 32;  // segment table: number of segments minus one (0), and their size
   scratch.used_words = size + 1;
   return std::as_bytes(words.first(size + 1));
 }

@@ -1,13 +1,14 @@
-// A frame: 64 bytes of header, a control part (one Cap'n Proto message, at most 64 KiB), a payload (raw tensor bytes of
-// at most 1 MiB, or for a blob a Cap'n Proto message of at most 64 MiB).
+// A frame has three parts: a header of 64 bytes, a control part (a Cap'n Proto message of at most 64 KiB), and a
+// payload. The payload is at most 1 MiB of raw tensor bytes; in a blob frame it is a Cap'n Proto message of at most 64
+// MiB.
 //
-// Header, little-endian:
+// The header is little-endian. The number before each field is the offset of the field:
 //    0  u32 magic "DTRN"        4  u16 version           6  u16 type
 //    8  u32 job                12  u32 control bytes
 //   16  u64 generation         24  u64 sequence
 //   32  u64 payload bytes      40  u32 payload checksum  44  u8 checksum kind, 45..59 zero
 //   60  u32 crc32c of bytes 0..59 and the control part
-// The first 16 bytes of a hello keep their meaning in every version.
+// In every version of the protocol, the first 16 bytes of a hello have this meaning.
 #pragma once
 
 #include <array>
@@ -26,12 +27,12 @@ inline constexpr std::uint32_t kMaxControlBytes = 64 * 1024;
 inline constexpr std::uint64_t kMaxPayloadBytes = 1024 * 1024;
 inline constexpr std::uint64_t kMaxBlobBytes = 64 * 1024 * 1024;
 
-// Types are never renumbered or reused; protocol.capnp says which message each carries.
+// The types of frames. Numbers are never changed or reused. protocol.capnp says which message a type carries.
 enum class FrameType : std::uint16_t {
   kHello = 1,
   kWelcome = 2,
   kRefused = 3,
-  // Control connections: the control part, or the payload of a blob, is a ControlMessage.
+  // Control connections. A ControlMessage is in the control part of kControl, or in the payload of kBlob.
   kControl = 16,
   kBlob = 17,
   // Channels.
@@ -46,7 +47,8 @@ enum class FrameType : std::uint16_t {
   kCommit = 49,
   kPacerNews = 50,
   kCut = 51,
-  // Channels and shard peers: shows that the sender lives and the link works, when nothing else was sent for a while.
+  // Channels and shard peers. Sent if nothing else was sent for a while, to show that the sender lives and the
+  // connection works.
   kAlive = 64,
 };
 
@@ -54,7 +56,7 @@ enum class ChecksumKind : std::uint8_t { kNone = 0, kCrc32c = 1 };
 
 struct FrameHeader {
   std::uint16_t version = 1;
-  FrameType type = FrameType::kControl;  // may be a number that this version doesn't know
+  FrameType type = FrameType::kControl;  // in a received frame it may be a number that this version doesn't know
   JobId job;
   Generation generation;
   Sequence sequence;

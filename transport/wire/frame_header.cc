@@ -12,7 +12,7 @@ constexpr std::size_t kMagicAt = 0, kVersionAt = 4, kTypeAt = 6, kJobAt = 8, kCo
                       kSequenceAt = 24, kPayloadBytesAt = 32, kPayloadChecksumAt = 40, kChecksumKindAt = 44,
                       kHeaderChecksumAt = 60;
 
-// Little-endian on every host; compilers turn it into one move.
+// Writes an integer in little-endian order, on every host. Compilers turn the loop into one instruction.
 template <typename Integer>
 void put(std::byte* to, Integer value) {
   for (std::size_t i = 0; i < sizeof(Integer); ++i) to[i] = static_cast<std::byte>((value >> (8 * i)) & 0xff);

@@ -1,4 +1,4 @@
-// The 64 bytes in front of each frame: their layout is in frame.h.
+// Encodes and checks the header of a frame. frame.h describes its 64 bytes.
 #pragma once
 
 #include <array>
@@ -11,27 +11,29 @@ namespace disttrain::wire {
 
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 
-// Whether this version knows the type.
+// Whether this version of the program knows the type.
 bool known(FrameType type);
 
-// Most payload bytes that a frame of this type may have.
+// The largest number of payload bytes that a frame of this type may have.
 std::uint64_t max_payload_bytes(FrameType type);
 
-// The header of a frame with these parts. It computes the lengths and checksums from them; `kind` says whether the
-// payload gets a checksum; the rest is copied from `header`. CHECKs the sizes, because only our own frames are encoded.
+// Encodes the header of a frame with these parts. Computes the lengths and checksums, and copies the other fields from
+// `header`. `kind` says whether the payload gets a checksum. A part that is too long fails a DISTTRAIN_CHECK, because
+// we encode only our own frames.
 HeaderBytes encode_header(const FrameHeader& header, std::span<const std::byte> control,
                           std::span<const std::byte> payload, ChecksumKind kind);
 
-// If the first 16 bytes are those of a hello of another version than ours, its version, else 0. These bytes keep their
-// meaning in every version; later bytes don't.
+// If a frame that begins with these 16 bytes is a hello of another version than ours, returns that version; otherwise
+// 0. These bytes have the same meaning in every version; later bytes may not.
 inline constexpr std::size_t kLastingHeaderBytes = 16;
 std::uint16_t foreign_hello_version(std::span<const std::byte, kLastingHeaderBytes> begin);
 
-// Checks magic, version, sizes and the checksum's kind, but not the header's own checksum. Allocate nothing for a frame
-// before this. Errors: kData, or kConfig for another version.
+// Decodes a header. Checks the magic number, the version, the sizes and the kind of checksum, but not the header's own
+// checksum. Don't allocate memory for a frame before these checks. Errors: kConfig for another version, kData for
+// anything else.
 Result<FrameHeader> decode_header(std::span<const std::byte, kHeaderBytes> bytes);
 
-// The header's checksum covers its first 60 bytes and the control part.
+// Checks the header's checksum, which covers the header's first 60 bytes and the control part.
 Status verify_header(std::span<const std::byte, kHeaderBytes> bytes, std::span<const std::byte> control);
 
 }  // namespace disttrain::wire

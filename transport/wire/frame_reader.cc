@@ -18,8 +18,8 @@ std::span<const std::byte> FrameReader::control() const {
 FrameReader::Room FrameReader::room() {
   const std::span<std::byte> free = std::span(staging_).subspan(end_);
   if (state_ == State::kPayload) return {landing_.subspan(landed_), free.first(std::min(free.size(), kReadAhead))};
-  // Not all of the free room: some is left for what follows this frame's payload, so that one read can show both that
-  // the frame is whole and that there is no more.
+  // Keeps some of the free room back. While the payload is read, a read also asks for bytes after the payload, into
+  // this room. If it gets fewer bytes than asked, the caller knows that the socket is empty, and needn't read again.
   return {free.first(free.size() - kReadAhead), {}};
 }
 
@@ -33,7 +33,7 @@ void FrameReader::received(std::size_t bytes) {
   end_ += bytes;
 }
 
-// Makes room for `bytes` from begin_ on and two read-aheads. Moves what is staged.
+// Makes room in staging_ for `bytes` from begin_ on, plus twice kReadAhead. May move the bytes that are in staging_.
 void FrameReader::make_room(std::size_t bytes) {
   if (begin_ == end_) begin_ = end_ = 0;
   if (begin_ + bytes + 2 * kReadAhead <= staging_.size()) return;
@@ -44,7 +44,7 @@ void FrameReader::make_room(std::size_t bytes) {
 }
 
 void FrameReader::landed(std::size_t bytes) {
-  if (header_.checksum_kind == ChecksumKind::kCrc32c)  // computed now, while the bytes are in the cache
+  if (header_.checksum_kind == ChecksumKind::kCrc32c)  // computes the checksum now, while the bytes are in the cache
     checksum_ = crc32c(landing_.subspan(landed_, bytes), checksum_);
   landed_ += bytes;
 }
@@ -120,7 +120,7 @@ Result<FrameReader::Event> FrameReader::next() {
         take_staged_payload();
         if (landed_ < landing_.size()) return Event::kNeedBytes;
         if (header_.checksum_kind == ChecksumKind::kCrc32c && checksum_ != header_.payload_checksum)
-          return fail(ErrorCode::kData, "the checksum of a payload is wrong: it was damaged on its way");
+          return fail(ErrorCode::kData, "the checksum of a payload is wrong: the payload was damaged on its way");
         state_ = State::kWhole;
         return Event::kFrame;
       case State::kWhole:

@@ -1,8 +1,8 @@
-// Reads frames from a stream of bytes, without I/O: it says where the next bytes go, is told how many came, and returns
-// what they make. Payloads are read straight into their landing; only a few KiB that came along with a header are
-// moved.
+// Makes frames from a stream of bytes. The caller does the I/O: the reader says into which memory the caller must read,
+// and the caller says how many bytes it has read. Payloads are read straight into their landing. Only a few KiB of a
+// payload that arrive together with the header are copied.
 //
-//   const auto [first, second] = reader.room();      // read into these two, in this order (readv)
+//   const auto [first, second] = reader.room();      // read into first and then second, for example with readv
 //   reader.received(n);
 //   for (;;) {
 //     Result<FrameReader::Event> event = reader.next();
@@ -12,7 +12,7 @@
 //     if (*event == Event::kFrame) use(reader.header(), reader.control(), reader.payload());
 //   }
 //
-// After an error or a foreign hello, don't use the reader any more. One loop.
+// Don't use the reader any more after an error or after kForeignHello. Use it on one thread only.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +28,10 @@ namespace disttrain::wire {
 class FrameReader {
  public:
   enum class Event {
-    kNeedBytes,     // read into room() and call received()
-    kNeedLanding,   // header() and control() are verified; call land() before anything else
-    kFrame,         // header(), control() and payload() stay valid until next() is called again
-    kForeignHello,  // a hello of another version: header() has version and type; nothing more can be read
+    kNeedBytes,     // the caller must read more bytes into room() and call received()
+    kNeedLanding,   // header() and control() are verified; the caller must call land() next
+    kFrame,         // a frame is whole; header(), control() and payload() are valid until the next call of next()
+    kForeignHello,  // a hello of another version; only version and type of header() are valid
   };
 
   struct Room {
@@ -41,33 +41,36 @@ class FrameReader {
 
   FrameReader();
 
-  // The next frame must be a hello without a payload: any other type is an error as soon as its header is there.
+  // Demands that the next frame be a hello without a payload. For any other frame, next() returns an error as soon as
+  // the header has arrived.
   void expect_hello() { expects_hello_ = true; }
 
-  // Where bytes go; never both empty. received() may be given less than this room.
+  // The memory into which the caller must read. At most one of the two parts is empty. The caller may read fewer bytes
+  // than fit, and passes their number to received().
   Room room();
   void received(std::size_t bytes);
 
-  // The next event from the bytes so far. kData: malformed bytes. kConfig: another version.
+  // The next event that results from the bytes so far. kData: the bytes are malformed. kConfig: the frame is of another
+  // version.
   Result<Event> next();
 
   const FrameHeader& header() const { return header_; }
   std::span<const std::byte> control() const;
   std::span<const std::byte> payload() const { return landing_; }
 
-  // Sets where the payload goes: exactly header().payload_bytes, valid until the frame is whole or the reader is
-  // dropped. Not called for frames without a payload or of an unknown type; the latter's payload goes to the reader's
-  // own memory until the frame ends.
+  // Sets the memory for the payload. It must be exactly header().payload_bytes long, and valid until the frame is whole
+  // or the reader is destroyed. Call it only after kNeedLanding. That event doesn't come for a frame without a payload.
+  // It doesn't come for a frame of an unknown type either; the payload of such a frame goes to the reader's own memory.
   void land(std::span<std::byte> landing);
 
-  // Whether a frame has begun and isn't whole.
+  // Whether a frame has begun and isn't whole yet.
   bool in_frame() const { return state_ != State::kHeader || begin_ != end_; }
 
  private:
   enum class State { kHeader, kControl, kLanding, kPayload, kWhole };
 
-  // Bytes read beyond what the current frame needs. So several small frames come in one read, and of a large frame at
-  // most this many bytes are moved twice.
+  // How many bytes one read may take beyond the end of the current frame. So one read can bring several small frames.
+  // Of a large frame, at most this many bytes have to be copied to their landing.
   static constexpr std::size_t kReadAhead = 4096;
 
   std::span<const std::byte> staged() const { return std::span(staging_).subspan(begin_, end_ - begin_); }
@@ -75,16 +78,16 @@ class FrameReader {
   void take_staged_payload();
   void landed(std::size_t bytes);
 
-  std::vector<std::byte> staging_;  // [begin_, end_) has arrived and isn't consumed
+  std::vector<std::byte> staging_;  // the bytes in [begin_, end_) have arrived and aren't used yet
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   State state_ = State::kHeader;
   FrameHeader header_;
-  std::size_t control_at_ = 0;  // position in staging_, which isn't moved while a frame's control part lies in it
+  std::size_t control_at_ = 0;  // position of the control part in staging_, where it stays while it is in use
   std::span<std::byte> landing_;
   std::size_t landed_ = 0;
-  std::uint32_t checksum_ = 0;          // of the bytes that have landed
-  std::vector<std::byte> own_landing_;  // of a frame of unknown type
+  std::uint32_t checksum_ = 0;          // the checksum of the payload bytes that have arrived
+  std::vector<std::byte> own_landing_;  // the payload of a frame of unknown type
   bool expects_hello_ = false;
 };
 

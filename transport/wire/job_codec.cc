@@ -32,7 +32,7 @@ JobDescribed read(schema::JobDescribed::Reader r) {
                       read_list<Member>(r.getUnreachable(), kMaxShards, "unreachable ps tasks")};
 }
 
-// What CreateShards and OpenJob have in common.
+// For the fields that CreateShards and OpenJob have in common.
 template <typename Message, typename Builder>
 static void write_placed(const Message& m, Builder& b) {
   write_job(m, b);

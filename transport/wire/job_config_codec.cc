@@ -1,4 +1,4 @@
-// A job's settings on the wire: what job.toml says, resolved once by the chief.
+// The codec of a job's settings. The chief has read them from job.toml and filled in all defaults.
 #include <cmath>
 
 #include "transport/wire/pieces.h"
@@ -208,7 +208,7 @@ static void write(const CheckpointSection& v, schema::CheckpointSection::Builder
   b.setRestore(write_enum<schema::Restore>(v.restore));
   b.setInitFrom(write_path(v.init_from, "init from"));
   if (v.init_map.size() > kMaxNames)
-    malformed("it maps " + std::to_string(v.init_map.size()) + " names; at most " + std::to_string(kMaxNames) +
+    malformed("its init_map has " + std::to_string(v.init_map.size()) + " names; at most " + std::to_string(kMaxNames) +
               " are allowed");
   auto list = b.initInitMap(static_cast<unsigned>(v.init_map.size()));
   unsigned i = 0;

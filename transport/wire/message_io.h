@@ -1,6 +1,6 @@
-// Inside codecs only, the wire's and the chief's journal's (chiefd/journal/codec.cc): how Cap'n Proto messages are
-// built and read, and the one door at which exceptions stop. Within a codec a bad value throws Malformed (and Cap'n
-// Proto its own); parse() and build() turn both into a Result.
+// Builds and reads Cap'n Proto messages. Only codecs may include this: those of transport/wire, and the codec of the
+// chief's journal (chiefd/journal/codec.cc). A codec throws Malformed for a bad value, and Cap'n Proto throws its own
+// exceptions. parse() and build() catch both and return a Result, so that no exception leaves the codecs.
 #pragma once
 
 #include <capnp/message.h>
@@ -25,7 +25,7 @@ struct Malformed {
   throw Malformed{std::move(what)};
 }
 
-// Names a message in errors: "message Hello".
+// The name of a message in errors, such as "message Hello".
 struct MessageName {
   constexpr MessageName(const char* message) : what(message) {}
   constexpr MessageName(const char* noun, const char* rest) : kind(noun), what(rest) {}
@@ -45,8 +45,8 @@ inline capnp::ReaderOptions reader_options(std::size_t message_words) {
   return options;
 }
 
-// The words of a message that begins at any byte: staging buffers don't align their content. Small messages are copied
-// to the stack, without the heap.
+// The words of a message, aligned as Cap'n Proto needs them. If the bytes aren't aligned, AlignedMessage copies them;
+// the copy of a small message is on the stack.
 class AlignedMessage {
  public:
   explicit AlignedMessage(Bytes bytes) {
@@ -73,7 +73,7 @@ class AlignedMessage {
   kj::ArrayPtr<const capnp::word> words_;
 };
 
-// Reads the message `Root` out of `bytes` by `take(Root::Reader)`.
+// Reads a message of type `Root` from `bytes`. `take` gets a Root::Reader, and returns the C++ value of the message.
 template <typename Root, typename Take>
 auto parse(MessageName name, Bytes bytes, Take take) -> Result<decltype(take(std::declval<typename Root::Reader>()))> {
   std::string why;

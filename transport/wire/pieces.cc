@@ -175,7 +175,7 @@ Interval read(schema::Interval::Reader r) {
   return interval;
 }
 
-// Static, not in an unnamed namespace, which would hide the other overloads.
+// This overload is static instead of in an unnamed namespace, because the namespace would hide the other overloads.
 static void write(const VariableSpec& variable, schema::Variable::Builder b) {
   b.setName(write_name(variable.name, "name of a variable"));
   write_numbers(b.initShape(list_size(variable.shape, kMaxDimensions, "dimensions")), variable.shape);
@@ -186,7 +186,7 @@ static void write(const VariableSpec& variable, schema::Variable::Builder b) {
   b.setFanOut(variable.fan_out);
 }
 
-// Also adds the variable's elements to `elements`.
+// Reads a variable, and adds the number of its elements to `elements`.
 static VariableSpec read_variable(schema::Variable::Reader r, std::uint64_t& elements) {
   VariableSpec variable;
   variable.name = read_name(r.getName(), "name of a variable");

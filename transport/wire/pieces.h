@@ -1,6 +1,7 @@
-// Inside codecs only, the wire's and the chief's journal's (chiefd/journal/codec.cc): the values that several messages
-// share, and the conversions of texts, lists, enums and times. write() fills a builder, read() takes a checked value
-// out of a reader or throws Malformed.
+// Encodes and decodes the values that several messages share, and texts, lists, enums and times. Only codecs may
+// include this: those of transport/wire, and the codec of the chief's journal (chiefd/journal/codec.cc). write() writes
+// a value to a Cap'n Proto builder. read() reads a value from a Cap'n Proto reader and checks it; if the value is bad,
+// read() throws Malformed.
 #pragma once
 
 #include <string>
@@ -13,21 +14,22 @@
 
 namespace disttrain::wire {
 
-// --- Texts. Each kind has its own pair of functions.
+// --- Texts. Each kind of text has a function to write and one to read it.
 
-// Bytes whose meaning only the receiver knows: a job's TOML, JSON.
+// Bytes that the codec doesn't look into, such as a job.toml or JSON.
 capnp::Text::Reader write_bytes(const std::string& s, std::size_t most, const char* what);
 std::string read_bytes(capnp::Text::Reader t, std::size_t most, const char* what);
 
-// A path: any bytes but zero.
+// A path: any bytes except zero.
 capnp::Text::Reader write_path(const std::string& s, const char* what);
 std::string read_path(capnp::Text::Reader t, const char* what);
 
-// The name of something: an address, a host, a job, a variable. A name that isn't printable is refused.
+// The name of something, such as an address, a host, a job or a variable. read_name() refuses a name that isn't
+// printable.
 capnp::Text::Reader write_name(const std::string& s, const char* what);
 std::string read_name(capnp::Text::Reader t, const char* what);
 
-// A sentence. The writer truncates it, the reader makes it printable.
+// A sentence. write_sentence() truncates it if it is too long, and read_sentence() makes it printable.
 struct CutText {
   std::string text;
   operator capnp::Text::Reader() const { return {text.c_str(), text.size()}; }
@@ -49,7 +51,8 @@ Duration read_duration(std::int64_t nanoseconds, const char* what);
 
 std::uint64_t read_number(std::uint64_t number, std::uint64_t most, const char* what);
 
-// The enumerators of `Value` have the same order as the schema's, from 0 without gaps, up to `last`.
+// Reads an enum and checks that it isn't above `last`. `Value` must have the same enumerators as the schema's enum: in
+// the same order, from 0 to `last` without gaps.
 template <typename Value, typename SchemaEnum>
 Value read_enum(SchemaEnum raw, Value last, const char* what) {
   const auto number = static_cast<std::uint16_t>(raw);
@@ -66,12 +69,12 @@ SchemaEnum write_enum(Value value) {
 schema::ErrorCode write(ErrorCode code);
 ErrorCode read(schema::ErrorCode code);
 
-// Log levels: debug, info, warn, error.
+// Checks a log level: 0 debug, 1 info, 2 warn, 3 error.
 std::uint8_t read_level(std::uint8_t level);
 
 // --- Shared values.
 
-// Messages that begin with job and generation.
+// For messages that begin with job and generation.
 template <typename Message, typename Builder>
 void write_job(const Message& message, Builder& builder) {
   builder.setJob(message.job.value);
@@ -98,7 +101,7 @@ TaskId read_task(Reader& reader) {
 void write(const Member& member, schema::Member::Builder b);
 Member read(schema::Member::Reader r);
 
-// The reason is truncated, too.
+// If the reason is too long, write() truncates it.
 void write(const Refused& refused, schema::Refused::Builder b);
 Refused read(schema::Refused::Reader r);
 
@@ -108,11 +111,11 @@ Roster read(schema::Roster::Reader r);
 void write(const Owner& owner, schema::Owner::Builder b);
 Owner read(schema::Owner::Reader r);
 
-// begin <= end.
+// read() checks that begin <= end.
 void write(const Interval& interval, schema::Interval::Builder b);
 Interval read(schema::Interval::Reader r);
 
-// Every shape's product is at least 1; their sum is at most kMaxElements.
+// read() checks that each variable has at least one element, and that the model has at most kMaxElements.
 void write(const ModelSpec& model, schema::Model::Builder b);
 ModelSpec read(schema::Model::Reader r);
 
@@ -120,13 +123,13 @@ ModelSpec read(schema::Model::Reader r);
 void write(const Layout& layout, schema::Layout::Builder b);
 Layout read(schema::Layout::Reader r);
 
-// A job's settings (job_config_codec.cc). Enumerators, texts and lists are checked, ranges of numbers aren't.
+// A job's settings (job_config_codec.cc). read() checks enums, texts and lists, but not the ranges of numbers.
 void write(const JobConfig& config, schema::JobConfig::Builder b);
 JobConfig read(schema::JobConfig::Reader r);
 
-// --- Lists, of the values above.
+// --- Lists of the values above.
 
-// The checked size of a list to be written.
+// The size of a list that will be written; throws Malformed if the list is too long.
 template <typename T>
 unsigned list_size(const std::vector<T>& list, std::size_t max, const char* what) {
   if (list.size() > max)

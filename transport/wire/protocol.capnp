@@ -1,11 +1,12 @@
-# The protocol's book: every message between the tasks of a disttrain cluster, with its story.
+# All messages between the tasks of a disttrain cluster. "chief -> every ps" in a comment names the sender and the
+# receiver of a message.
 #
-# A frame (frame.h) carries one message in its control part, or a big one in its payload. The C++ values of the same
-# names are in common/messages; codec.h turns one into the other and checks ranges.
+# A frame (frame.h) carries one message in its control part, or a big message in its payload. The C++ structs with the
+# same names are in common/messages. codec.h converts between messages and structs, and checks ranges.
 #
-# Versions: fields are added at the end, never renumbered or reused; a retired field keeps its line and its history. A
-# reader of an older version skips fields that it doesn't know; a writer of an older version leaves them at their
-# defaults. Version 1: everything below.
+# A new field is added at the end, with the next number. Numbers are never changed or reused. A field that is no longer
+# used keeps its line and is marked as retired. A reader of an older version skips fields that it doesn't know, and a
+# writer of an older version leaves them at their defaults. All fields below belong to version 1.
 @0xd1577a1e0c0de001;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -15,26 +16,26 @@ $Cxx.namespace("disttrain::wire::schema");
 
 enum Role { chief @0; ps @1; worker @2; }
 
-# One process in its place. Another process in the same place has another incarnation.
+# One process in its place, such as worker/2. Another process in the same place has another incarnation.
 struct Member {
   role @0 :Role;
   index @1 :UInt32;
   incarnation @2 :UInt64;
 }
 
-# The workers of a job in rank order.
+# The workers of a job in the order of their ranks.
 struct Roster {
   version @0 :UInt64;
   members @1 :List(Member);
 }
 
-# The owner of a shard, and the address to dial.
+# The ps that owns a shard, and the address at which it listens.
 struct Owner {
   ps @0 :Member;
   address @1 :Text;
 }
 
-# Half-open range of positions in an epoch's permutation of the records.
+# A half-open range [begin, end) of positions in an epoch's order of the records.
 struct Interval {
   begin @0 :UInt64;
   end @1 :UInt64;
@@ -54,7 +55,7 @@ struct Variable {
 }
 
 struct Model {
-  variables @0 :List(Variable);  # in the order of a forward pass
+  variables @0 :List(Variable);  # in the order in which a forward pass uses them
   inputElements @1 :UInt64;
   classes @2 :UInt64;
 }
@@ -66,7 +67,7 @@ struct Bucket {
   elements @3 :UInt64;
 }
 
-# Where each element of each variable lives; fixed for a generation.
+# In which bucket and shard each element of each variable is. The layout never changes within a generation.
 struct Layout {
   model @0 :Model;
   shards @1 :UInt32;
@@ -76,9 +77,9 @@ struct Layout {
 
 # ---------------------------------------------------------------------------------------------- A job's settings
 
-# What job.toml says, with every default filled in, paths absolute, and the number of steps that follows from the epochs
-# put in: the chief resolves it once, so that no task reads the text. common/config/job_config.h has meanings and units;
-# the receiver checks the ranges again (common/config/reader/reader.h: check_ranges).
+# The settings of job.toml. The chief reads the file once, fills in all defaults, makes paths absolute, and computes the
+# number of steps from the epochs. So no task has to read the file. common/config/job_config.h explains the settings and
+# their units. The receiver checks the ranges again (check_ranges in common/config/reader/reader.h).
 
 enum Placement { balanced @0; roundRobin @1; greedy @2; partitioned @3; }
 enum Mode { async @0; sync @1; ssp @2; }
@@ -215,14 +216,15 @@ struct JobConfig {
 
 # ---------------------------------------------------------------------------------------------- Session
 
-# The peer that opens a connection says hello first, and nothing else until Welcome or Refused answers it. A listener
-# closes a peer that is silent for hello_timeout. The first 16 bytes of the frame keep their meaning in all versions, so
-# that a hello of an unknown version can still be refused with a sentence.
+# The first message on a connection, from the peer that dialled. It sends nothing more before the answer, which is
+# Welcome or Refused. A listener closes a peer that hasn't said hello within hello_timeout. The first 16 bytes of the
+# frame have the same meaning in all versions, so that a listener can refuse a hello of an unknown version with a
+# sentence.
 struct Hello {
   oldestVersion @0 :UInt16;
   newestVersion @1 :UInt16;
-  cluster @2 :Text;         # another name is refused
-  clusterHash @3 :UInt64;   # another hash is warned of in Welcome.warnings
+  cluster @2 :Text;         # the listener refuses a hello with another cluster name than its own
+  clusterHash @3 :UInt64;   # if the hash differs from the listener's, Welcome.warnings says so
   who :union {
     task @4 :TaskHello;
     client @5 :ClientHello;
@@ -231,9 +233,10 @@ struct Hello {
   }
 }
 
-# A ps or a worker opens its control connection to the chief, and opens it again whenever it is lost. By the incarnation
-# the chief knows whether this is the same process. Refused: another cluster, an unlisted task, a place whose present
-# process answers the chief's probe.
+# The hello of a ps or a worker on its control connection to the chief. The task dials again whenever this connection is
+# lost, and the incarnation shows the chief whether the task is still the same process. The chief refuses a task of
+# another cluster, and a task that isn't in cluster.toml unless such workers may join. It also refuses a second process
+# for a place, if the first one answers the chief's probe.
 struct TaskHello {
   member @0 :Member;
   address @1 :Text;
@@ -243,22 +246,23 @@ struct TaskHello {
   memoryBytes @5 :UInt64;   # ps
   threads @6 :UInt32;       # worker
   device @7 :Text;          # worker
-  journal @8 :UInt64;  # of the chief that it last obeyed
-  job @9 :UInt32;  # the job that it holds
+  journal @8 :UInt64;  # journal of the chief that the task obeyed last
+  job @9 :UInt32;  # the job that the task holds
   generation @10 :UInt64;
-  metrics @11 :Text;  # host:port of its metrics, "" = none
-  token @12 :UInt64;  # ps: the secret of that generation's channels, for a restarted chief; 0 = none
-  term @13 :UInt64;  # term of that chief; it shows a chief of an older term that its journal is an old copy
-  chief @14 :UInt64;  # incarnation of that chief
+  metrics @11 :Text;  # host:port of the task's metrics, "" = none
+  token @12 :UInt64;  # ps: the secret that channels of this generation must name; a restarted chief learns it here
+  term @13 :UInt64;  # term of the chief that the task obeyed last; a chief with a lower term has an old journal
+  chief @14 :UInt64;  # incarnation of the chief that the task obeyed last
 }
 
-# A command line opens a connection to the chief for its requests.
+# The hello of a command line that connects to the chief.
 struct ClientHello {
   user @0 :Text;
 }
 
-# A worker opens a channel to one shard, after OpenJob. Refused with code temporary while the ps hasn't made the shard
-# yet; then the worker dials again. The channel continues after Welcome.lastSequence.
+# The hello of a worker on its channel to a shard. The worker opens its channels after OpenJob. If the ps hasn't made
+# the shard yet, it refuses with the code `temporary`, and the worker dials again. The worker's next frame has the
+# number after Welcome.lastSequence.
 struct ChannelHello {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -267,7 +271,7 @@ struct ChannelHello {
   token @4 :UInt64;
 }
 
-# A shard opens its connection to the pacer of its job, after CreateShards.
+# The hello of a shard on its connection to the pacer of its job. The shard opens this connection after CreateShards.
 struct ShardPeerHello {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -280,29 +284,29 @@ struct Welcome {
   version @0 :UInt16;               # chosen from the hello's range
   term @1 :UInt64;                  # control connections
   journal @2 :UInt64;               # control connections
-  heartbeatTimeout @3 :Int64;  # control connections, nanoseconds; the chief's timeout applies to all tasks
+  heartbeatTimeout @3 :Int64;  # control connections: the chief's heartbeat timeout in nanoseconds; all tasks use it
   lastSequence @4 :UInt64;          # channels
   warnings @5 :List(Text);
-  chief @6 :UInt64;  # control connections: the chief's incarnation; 0 = an older version
-  former @7 :List(UInt64);  # control connections: the chief's incarnations in the terms before, newest first
+  chief @6 :UInt64;  # control connections: the chief's incarnation; 0 if the chief is of an older version
+  former @7 :List(UInt64);  # control connections: the incarnations of the chiefs in earlier terms, newest first
 }
 
 enum ErrorCode {
   failed @0; usage @1; data @2; noInput @3; unavailable @4; software @5; temporary @6; noPermission @7; config @8;
 }
 
-# A hello or a request that isn't granted. Nothing was changed. After a refused hello the connection is closed.
+# The answer to a hello or a request that the receiver doesn't grant. The request has changed nothing. After a refused
+# hello the connection is closed.
 struct Refused {
   code @0 :ErrorCode;
   reason @1 :Text;
-  ends @2 :Bool;  # another attempt is useless: the process ends with the code, even if the code is temporary
-  by @3 :Member;  # the task that refuses, so that a chief that probes an address knows which task lives there; absent:
-                  # a chief
+  ends @2 :Bool;  # the refused process must end with the code and not try again, even if the code is `temporary`
+  by @3 :Member;  # the task that refuses, for a chief that probes an address; a chief that refuses leaves it out
 }
 
 # ---------------------------------------------------------------------------------------------- Control connections
 
-# The message of a control frame or a blob. A receiver that doesn't know the field counts the message and drops it.
+# The message in a control frame or a blob frame. A receiver that doesn't know the message counts and drops it.
 struct ControlMessage {
   union {
     describeJob @0 :DescribeJob;
@@ -350,18 +354,18 @@ struct ControlMessage {
     checkpointSaved @42 :CheckpointSaved;
     eventsRequest @43 :EventsRequest;
     eventsAnswer @44 :EventsAnswer;
-    leaveRequest @45 :Void;  # task -> chief: it was told to end. The chief answers leaveGranted once nothing depends on
-                             # the task
+    # task -> chief: the task was told to end. The chief answers with leaveGranted when the task may end without loss.
+    leaveRequest @45 :Void;
     leaveGranted @46 :Void;
   }
 }
 
-# chief -> one worker, before anything is placed. The worker reads the data's shape and builds the model once.
-# Answered by JobDescribed, or by TaskFailed with what is wrong with the data or the model.
+# chief -> one worker, before the chief places the shards. The worker reads the data's shape and builds the model once.
+# It answers with JobDescribed, or with TaskFailed if something is wrong with the data or the model.
 struct DescribeJob {
   job @0 :UInt32;
   config @1 :JobConfig;
-  reach @2 :List(Owner);  # ps tasks that the worker dials before it answers
+  reach @2 :List(Owner);  # ps tasks that the worker must dial before it answers, to test the network
 }
 
 struct JobDescribed {
@@ -369,11 +373,11 @@ struct JobDescribed {
   model @1 :Model;
   trainRecords @2 :UInt64;
   evaluationRecords @3 :UInt64;
-  unreachable @4 :List(Member);  # those of DescribeJob.reach that didn't answer
+  unreachable @4 :List(Member);  # the ps tasks of DescribeJob.reach that didn't answer
 }
 
-# chief -> every ps. The ps makes the shards that `owners` assigns to it, with all their memory and initial values.
-# Answered by ShardsCreated or TaskFailed.
+# chief -> every ps. The ps makes the shards that `owners` assigns to it, with their memory and their first values. It
+# answers with ShardsCreated or TaskFailed.
 struct CreateShards {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -396,8 +400,8 @@ struct ShardsCreated {
   generation @1 :UInt64;
 }
 
-# chief -> every worker. The worker builds its engine, opens its data and a channel to each shard.
-# Answered by JobOpened or TaskFailed.
+# chief -> every worker. The worker builds its engine, opens its data, and opens a channel to each shard. It answers
+# with JobOpened or TaskFailed.
 struct OpenJob {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -416,13 +420,15 @@ struct JobOpened {
   generation @1 :UInt64;
 }
 
-# chief -> every worker, when all have opened the job and the pacer has its roster: the first step may begin.
+# chief -> every worker, when all workers have opened the job and the pacer has the roster. The worker may begin its
+# first step.
 struct StartJob {
   job @0 :UInt32;
   generation @1 :UInt64;
 }
 
-# chief -> every worker: stop before the next step, or go on. During the pause no worker counts silence as a stall.
+# chief -> every worker. The worker stops before its next step, or goes on. During the pause, a worker that hears
+# nothing from a shard doesn't take this for a failure.
 struct PauseJob {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -430,7 +436,8 @@ struct PauseJob {
   reason @3 :Text;
 }
 
-# chief -> the ps of the pacer: workers join or leave. Answered by RosterApplied once the pacer knows at which step.
+# chief -> the ps of the pacer, when workers join or leave. The ps answers with RosterApplied, which names the step
+# after which the new roster is in force.
 struct SetRoster {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -445,8 +452,8 @@ struct RosterApplied {
   pacer @4 :PacerReport;
 }
 
-# chief -> every ps, when a worker is lost: no frame of this incarnation may change state any more. Answered by one
-# WorkerFenced per shard; only then are its leased records lent again.
+# chief -> every ps, when a worker is lost. From now on no frame of this incarnation may change a shard. Each shard
+# answers with WorkerFenced. When all shards have answered, the chief lends the worker's records again.
 struct FenceWorker {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -462,15 +469,16 @@ struct WorkerFenced {
   lastClock @5 :UInt64;
 }
 
-# worker -> chief, before its records are used up; at most one is outstanding. Answered by LeaseGrant.
+# worker -> chief: asks for the next lease, before the worker's records are used up. The chief answers with LeaseGrant.
+# A worker has at most one unanswered request.
 struct LeaseRequest {
   job @0 :UInt32;
   generation @1 :UInt64;
   recordsPerSecond @2 :Float64;
 }
 
-# Records lent to one worker (async, ssp), or a block of steps lent to a roster (sync): common/messages/control.h says
-# which positions belong to which step.
+# Records that are lent to one worker (async, ssp), or a block of steps that is lent to a roster (sync).
+# common/messages/control.h says which positions belong to which step.
 struct Lease {
   id @0 :UInt64;
   epoch @1 :UInt32;
@@ -482,42 +490,45 @@ struct Lease {
   rank @7 :UInt32;
 }
 
-# chief -> worker. Journaled before it is sent. `last`: no more leases follow.
+# chief -> worker: a lease. The chief writes the grant to its journal before it sends it. `last` means that no more
+# leases follow.
 struct LeaseGrant {
   job @0 :UInt32;
   generation @1 :UInt64;
   lease @2 :Lease;  # may be absent
   last @3 :Bool;
-  roster @4 :UInt64;  # sync: the roster for which `last` holds
+  roster @4 :UInt64;  # sync: the roster to which `last` applies
 }
 
-# worker -> chief, once, between two pushes and with all pushes answered: its data or the job's steps are used up, or it
-# got StopJob.
+# worker -> chief, once. The worker has no more to do, because its records or the job's steps are used up, or because it
+# got StopJob. All its pushes are answered.
 struct WorkerFinished {
   job @0 :UInt32;
   generation @1 :UInt64;
   steps @2 :UInt64;
 }
 
-# chief -> workers: stop after the current push and send WorkerFinished.
+# chief -> every worker. The worker stops after its current push and sends WorkerFinished.
 struct StopJob {
   job @0 :UInt32;
   generation @1 :UInt64;
 }
 
-# chief -> one worker: from now on it does the evaluations during training.
+# chief -> one worker. From now on this worker does the evaluations during training.
 struct SetEvaluator {
   job @0 :UInt32;
   generation @1 :UInt64;
 }
 
-# chief -> one worker, after all WorkerFinished: pull the parameters and evaluate the test set. Answered by Evaluated.
+# chief -> one worker, when all workers have sent WorkerFinished. The worker pulls the parameters, evaluates the test
+# set, and answers with Evaluated.
 struct Evaluate {
   job @0 :UInt32;
   generation @1 :UInt64;
 }
 
-# worker -> chief, as the answer to Evaluate, or unasked during training.
+# worker -> chief. The result of an evaluation: the answer to Evaluate, or one of the evaluations during training, for
+# which the chief doesn't ask.
 struct Evaluated {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -532,7 +543,8 @@ struct Evaluated {
   parametersHash @10 :UInt64;
 }
 
-# chief -> all: release everything of the job. Answered by JobClosed, even by a task that doesn't know the job.
+# chief -> all tasks. The task releases everything of the job, and answers with JobClosed. A task that doesn't know the
+# job answers, too.
 struct CloseJob {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -544,7 +556,7 @@ struct JobClosed {
   job @0 :UInt32;
 }
 
-# task -> chief: the job can't go on at this task; the task itself is healthy.
+# task -> chief. The job can't go on at this task. The task itself is healthy and can take another job.
 struct TaskFailed {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -552,27 +564,28 @@ struct TaskFailed {
   reason @3 :Text;
 }
 
-# task -> chief: "I can't reach that task". The chief probes it at once. Repeated while the link is down, and sent once
-# more, withdrawn, when the link is back.
+# task -> chief. The sender can't reach the task that the message names, and the chief probes that task at once. The
+# sender repeats the accusation while the connection is down. When the connection is back, it sends the accusation once
+# more, with `withdrawn` set.
 struct Accusation {
   job @0 :UInt32;
   generation @1 :UInt64;
   role @2 :Role;
   index @3 :UInt32;
   reason @4 :Text;
-  lasts @5 :Int64;  # nanoseconds since the accused was last heard
+  lasts @5 :Int64;  # nanoseconds since the sender last heard from the accused task
   withdrawn @6 :Bool;
 }
 
 enum Phase { idle @0; input @1; pull @2; compute @3; push @4; wait @5; evaluate @6; }
 
-# Visited positions of an epoch that isn't complete: ascending, disjoint, not touching.
+# The visited positions of an epoch that isn't complete. The intervals ascend, with a gap between each two.
 struct EpochLedger {
   epoch @0 :UInt32;
   visited @1 :List(Interval);
 }
 
-# What only the pacer knows of a job.
+# The numbers of a job that only the pacer knows.
 struct PacerReport {
   globalStep @0 :UInt64;
   examples @1 :UInt64;
@@ -591,8 +604,8 @@ struct PacerReport {
   learningRate @14 :Float64;  # of the next update
 }
 
-# task -> chief, each tenth of the heartbeat timeout. Answered by HeartbeatAnswer. Its arrival shows that the task
-# lives, its content whether the task makes progress.
+# task -> chief, ten times in each heartbeat timeout. The chief answers with HeartbeatAnswer. The heartbeat's arrival
+# shows that the task lives; its content shows whether the task makes progress.
 struct Heartbeat {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -601,22 +614,22 @@ struct Heartbeat {
   steps @4 :UInt64;
   examples @5 :UInt64;
   loss @6 :Float64;
-  phaseTimes @7 :List(Int64);  # nanoseconds, by number of Phase; worker
-  turns @8 :List(UInt64);      # of each shard thread; ps
-  pacer @9 :PacerReport;       # from the ps that owns the pacer, else absent
-  shards @10 :List(ShardLoad); # of each shard that it holds; ps
-  work @11 :UInt64;  # pieces of long work done for the job; only its growth has a meaning
+  phaseTimes @7 :List(Int64);  # worker: nanoseconds spent in each Phase
+  turns @8 :List(UInt64);      # ps: for each shard thread, a number that grows while the thread is alive
+  pacer @9 :PacerReport;       # only from the ps that owns the pacer
+  shards @10 :List(ShardLoad); # ps: the load of each shard that it holds
+  work @11 :UInt64;  # how many pieces of long work are done for the job; while it grows, the task makes progress
 }
 struct ShardLoad {
   shard @0 :UInt32;
-  lived @1 :Int64;  # nanoseconds, like the two below
+  lived @1 :Int64;  # nanoseconds, like the two fields below
   busy @2 :Int64;
   applying @3 :Int64;
 }
 
 struct HeartbeatAnswer {
   term @0 :UInt64;
-  heartbeatTimeout @1 :Int64;  # nanoseconds; the chief's timeout applies to all tasks
+  heartbeatTimeout @1 :Int64;  # the chief's heartbeat timeout in nanoseconds; all tasks use it
 }
 
 struct LogLine {
@@ -627,23 +640,24 @@ struct LogLine {
   text @4 :Text;
 }
 
-# task -> chief as they are written; chief -> client as the answer to LogsRequest. No answer.
+# task -> chief: new log lines, as the task writes them. chief -> client: the answer to LogsRequest. Nobody answers
+# LogLines.
 struct LogLines {
   lines @0 :List(LogLine);
   dropped @1 :UInt64;
 }
 
 # ---------------------------------------------------------------------------------------------- Checkpoints
-# common/messages/checkpoint.h has their order.
+# common/messages/checkpoint.h shows the order of these messages.
 
-# chief -> every ps: create the files of its shards in the attempt's folder and reserve all of their space.
-# Answered by CheckpointPrepared or CheckpointFailed, before anything stalls.
+# chief -> every ps. The ps creates the files of its shards in the attempt's folder and reserves all disk space for
+# them. It answers with CheckpointPrepared or CheckpointFailed, before any worker has to wait.
 struct PrepareCheckpoint {
   job @0 :UInt32;
   generation @1 :UInt64;
   attempt @2 :UInt64;
   folder @3 :Text;
-  holds @4 :Bool;  # nothing is applied after the cut
+  holds @4 :Bool;  # if true, the shards apply nothing after the cut
 }
 
 struct CheckpointPrepared {
@@ -652,7 +666,7 @@ struct CheckpointPrepared {
   attempt @2 :UInt64;
 }
 
-# chief -> the pacer's ps, sync: cut at a step, or at once if the step has passed.
+# chief -> the ps of the pacer, sync. The pacer cuts when step `at` is committed, or at once if that step has passed.
 struct TakeCut {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -660,14 +674,15 @@ struct TakeCut {
   at @3 :UInt64;
 }
 
-# chief -> every worker, async and ssp: send a Mark on every channel before the next push.
+# chief -> every worker, async and ssp. The worker sends a Mark on every channel before its next push.
 struct MarkChannels {
   job @0 :UInt32;
   generation @1 :UInt64;
   attempt @2 :UInt64;
 }
 
-# chief -> every ps: the attempt is abandoned. Release the marked workers; the chief removes what was written.
+# chief -> every ps. The attempt is abandoned: the shards answer the marks that they hold, so that the workers go on.
+# The chief removes the files that were written.
 struct AbandonCheckpoint {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -680,7 +695,7 @@ struct WorkerEntry {
   clock @2 :UInt64;
 }
 
-# ps -> chief, for each shard when its file is written and synced.
+# ps -> chief, for each shard, when the shard's file is written and synced.
 struct ShardWritten {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -690,8 +705,8 @@ struct ShardWritten {
   elements @5 :UInt64;
   workers @6 :List(WorkerEntry);
   file @7 :File;
-  pacer @8 :PacerReport;  # from shard 0, else absent
-  cut @9 :Int64;          # nanoseconds, as the two below
+  pacer @8 :PacerReport;  # only for shard 0
+  cut @9 :Int64;          # nanoseconds, like the two fields below
   parked @10 :Int64;
   writing @11 :Int64;
 
@@ -704,7 +719,8 @@ struct ShardWritten {
   }
 }
 
-# ps -> chief: no space, or a disk error. The shard is healthy, and training goes on.
+# ps -> chief. The ps can't take this checkpoint, for example because the disk is full. Its shards are healthy, and
+# training goes on.
 struct CheckpointFailed {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -715,38 +731,40 @@ struct CheckpointFailed {
 
 # ---------------------------------------------------------------------------------------------- Command line and chief
 
-# client -> chief. Answered by JobSubmitted, or Refused (bad job, queue full, the name is taken).
+# client -> chief: submits a job. The chief answers with JobSubmitted, or with Refused if the job is bad, the queue is
+# full or the name is taken.
 struct SubmitJob {
   jobToml @0 :Text;  # whole, with absolute paths
   warmupSteps @1 :UInt64;
-  goesOn @2 :Bool;  # if a job of this name and text hasn't ended, follow that job; else its name is taken
-  awaitedWorkers @3 :UInt32;  # the job doesn't begin with fewer; once it has begun, only minWorkers counts
+  goesOn @2 :Bool;  # if a job with this name and text hasn't ended yet, follow that job instead of refusing this one
+  awaitedWorkers @3 :UInt32;  # how many workers the job waits for before it begins; later only minWorkers counts
 }
 
 struct JobSubmitted {
   job @0 :UInt32;
   ahead @1 :UInt32;
-  wasThere @2 :Bool;  # the job was there already and goes on
+  wasThere @2 :Bool;  # whether the job was submitted before and still goes on
 }
 
-# client -> chief. Answered by StatusAnswer: at once, or when the job has ended.
+# client -> chief: asks for a job's status. The chief answers with StatusAnswer, at once or when the job has ended.
 struct StatusRequest {
   job @0 :Text;
   all @1 :Bool;
-  waitForEnd @2 :Int64;  # nanoseconds, at most
+  waitForEnd @2 :Int64;  # how long to wait for the job's end, in nanoseconds; 0: not at all
 }
 
 struct StatusAnswer {
   json @0 :Text;
 }
 
-# client -> chief. Answered by RequestDone when the job is ending, or by Refused.
+# client -> chief: stops or kills a job. The chief answers with RequestDone when the job is ending, or with Refused.
 struct StopRequest {
   job @0 :Text;
   kill @1 :Bool;
 }
 
-# client -> chief. Answered by one LogLines; with `follow`, by more of them as lines are written.
+# client -> chief: asks for log lines. The chief answers with one LogLines. With `follow` it sends more LogLines as
+# lines are written.
 struct LogsRequest {
   job @0 :Text;
   tasks @1 :List(Task);
@@ -760,7 +778,8 @@ struct LogsRequest {
   }
 }
 
-# client -> chief: take a checkpoint now. Answered by CheckpointSaved once it is committed, or by Refused.
+# client -> chief: asks for a checkpoint now. The chief answers with CheckpointSaved when the checkpoint is committed,
+# or with Refused.
 struct SaveRequest {
   job @0 :Text;
 }
@@ -770,12 +789,13 @@ struct CheckpointSaved {
   step @1 :UInt64;
 }
 
-# client -> chief. Answered by one EventsAnswer; with `follow`, by more of them as events happen.
+# client -> chief: asks for a job's events. The chief answers with one EventsAnswer. With `follow` it sends more
+# EventsAnswers as events happen.
 struct EventsRequest {
   job @0 :Text;
   all @1 :Bool;
   follow @2 :Bool;
-  most @3 :UInt32;  # only this many of the newest remembered events; 0: all
+  most @3 :UInt32;  # at most this many of the newest events that the chief remembers; 0: all of them
 }
 
 struct EventsAnswer {
@@ -783,16 +803,16 @@ struct EventsAnswer {
 }
 
 # ---------------------------------------------------------------------------------------------- Channels
-# Job, generation and sequence are in the frame's header; tensor bytes are its payload.
+# The frame's header has the job, the generation and the sequence. The frame's payload has the tensor bytes.
 
 enum Want { nothing @0; bucket @1; all @2; }
 enum PushOutcome { none @0; applied @1; skipped @2; late @3; duplicate @4; finished @5; vetoed @6; }
 
-# worker -> shard: one bucket of gradients. A push is all frames of one step on one channel; its last frame has `last`.
-# Answered by Parameters as `want` says, else by Acknowledge.
+# worker -> shard: one bucket of gradients. A push consists of all frames of one step on one channel; in its last frame,
+# `last` is true. If `want` asks for parameters, the shard answers with Parameters, otherwise with Acknowledge.
 struct Push {
   bucket @0 :UInt32;
-  examples @1 :UInt32;       # this and the following count on the last frame only
+  examples @1 :UInt32;       # valid only in the last frame, like loss, epoch, lease, visited and final
   clock @2 :UInt64;
   pullVersion @3 :UInt64;
   loss @4 :Float32;
@@ -802,18 +822,18 @@ struct Push {
   last @8 :Bool;
   skipped @9 :Bool;
   visited @10 :List(Interval);
-  final @11 :Bool;  # the worker pushes no more, or not before its next lease: ssp no longer waits for it
-  roster @12 :UInt64;  # sync with leases: the roster to which its records were lent
+  final @11 :Bool;  # the worker won't push before its next lease, or never again, so ssp no longer waits for it
+  roster @12 :UInt64;  # sync with leases: the roster to which the push's records were lent
 }
 
-# worker -> shard: parameters without a push. Answered by Parameters, one per bucket.
+# worker -> shard: asks for parameters without a push. The shard answers with one Parameters per bucket.
 struct Pull {
   id @0 :UInt64;
-  begins @1 :Bool;  # ssp: from now on the others wait for the sender's pushes
-  clock @2 :UInt64;  # begins: clock of its last push
+  begins @1 :Bool;  # ssp: the sender becomes active, and from now on the other workers wait for its pushes
+  clock @2 :UInt64;  # if `begins`: the clock of the sender's last push
 }
 
-# shard -> worker: one bucket of parameters of one version.
+# shard -> worker: one bucket of parameters, all of the same version.
 struct Parameters {
   version @0 :UInt64;
   roster @1 :UInt64;
@@ -823,7 +843,7 @@ struct Parameters {
   outcome @5 :PushOutcome;
   last @6 :Bool;
   finished @7 :Bool;
-  clock @8 :UInt64;  # answers a pull that begins: the worker's clock from now on
+  clock @8 :UInt64;  # in the answer to a Pull with `begins`: the worker's clock from now on
 }
 
 # shard -> worker: returns credits without parameters.
@@ -833,42 +853,46 @@ struct Acknowledge {
   finished @2 :Bool;
 }
 
-# worker -> shard, async and ssp: a checkpoint's boundary. The worker sends nothing on this channel until MarkTaken.
+# worker -> shard, async and ssp: the pushes before this mark belong to the checkpoint, later pushes don't. The worker
+# sends nothing more on this channel until MarkTaken.
 struct Mark {
   attempt @0 :UInt64;
 }
 
-# shard -> worker: the cut is taken, or the attempt is abandoned.
+# shard -> worker: the shard has cut, or the attempt is abandoned. The worker goes on.
 struct MarkTaken {
   attempt @0 :UInt64;
 }
 
 # ---------------------------------------------------------------------------------------------- Shards and their pacer
 
-# shard -> pacer, sync: the pushes staged here for a step cover the roster or `aggregate` members. Sent again whenever
-# another push is staged after that. When all shards agree, Commit answers it.
+# shard -> pacer, sync: the members whose pushes for a step this shard has staged. The shard sends it when these are all
+# members of the roster or at least `aggregate` members, and again whenever one more push is staged. The pacer sends
+# Commit when enough members are staged at all shards.
 struct Staged {
   shard @0 :UInt32;
   nonfinite @1 :Bool;
   step @2 :UInt64;
   norm2 @3 :Float64;
-  members @4 :List(Member);  # retired: replaced by ranks
-  roster @5 :UInt64;  # in force at the shard
-  ranks @6 :List(UInt64);  # bit r of word w: rank 64 w + r of the roster; trailing zero words are left out
+  members @4 :List(Member);  # retired, because `ranks` replaces it
+  roster @5 :UInt64;  # version of the roster that the shard has now
+  ranks @6 :List(UInt64);  # a bit set: bit r of word w is rank 64 w + r of the roster; without zero words at the end
 }
 
-# pacer -> shards, sync: commit step `step` as the mean over `ranks`, in that order.
+# pacer -> every other shard, sync. The shard commits step `step`: it applies the mean of the pushes of `ranks`, summed
+# in the order of the ranks.
 struct Commit {
   step @0 :UInt64;
   scale @1 :Float64;
   skip @2 :Bool;
-  members @3 :List(Member);  # retired: replaced by ranks
-  roster @4 :Roster;  # retired: PacerNews carries rosters, in the same stream
-  ranks @5 :List(UInt64);    # as in Staged
-  rosterVersion @6 :UInt64;  # the roster of the ranks
+  members @3 :List(Member);  # retired, because `ranks` replaces it
+  roster @4 :Roster;  # retired, because PacerNews brings rosters on the same connection
+  ranks @5 :List(UInt64);    # a bit set, as in Staged
+  rosterVersion @6 :UInt64;  # version of the roster to which the ranks belong
 }
 
-# pacer -> shards: the roster changed, or the shard has just connected; async and ssp: the job has done all its steps.
+# pacer -> every other shard. The pacer sends it when the roster changes and when a shard connects. In async and ssp it
+# also sends it when the job has done all its steps.
 struct PacerNews {
   slowestClock @0 :UInt64;
   globalStep @1 :UInt64;
@@ -876,7 +900,7 @@ struct PacerNews {
   roster @3 :Roster;
 }
 
-# pacer -> shards, sync: cut at this point of the stream, between two commits.
+# pacer -> every other shard, sync. The shard cuts now, between two commits.
 struct Cut {
   attempt @0 :UInt64;
 }

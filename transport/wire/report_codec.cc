@@ -1,4 +1,4 @@
-// What tasks report to the chief unasked: failures, heartbeats, log lines.
+// Codecs of the reports that tasks send to the chief without being asked: failures, heartbeats, log lines.
 #include "transport/wire/control_messages.h"
 
 namespace disttrain::wire {
@@ -28,7 +28,7 @@ Accusation read(schema::Accusation::Reader r) {
   auto m = read_job<Accusation>(r);
   m.accused = read_task(r);
   m.reason = read_sentence(r.getReason(), "reason");
-  m.lasts = read_duration(r.getLasts(), "the time that a link is away");
+  m.lasts = read_duration(r.getLasts(), "the time since the accused task was heard");
   m.withdrawn = r.getWithdrawn();
   return m;
 }
@@ -42,7 +42,8 @@ static EpochLedger read(schema::EpochLedger::Reader r) {
   EpochLedger epoch{r.getEpoch(), read_list<Interval>(r.getVisited(), kMaxIntervals, "visited positions")};
   for (std::size_t i = 0; i < epoch.visited.size(); ++i) {
     if (epoch.visited[i].begin == epoch.visited[i].end || (i > 0 && epoch.visited[i].begin <= epoch.visited[i - 1].end))
-      malformed("the visited positions of epoch " + std::to_string(epoch.epoch) + " don't ascend with gaps");
+      malformed("the visited intervals of epoch " + std::to_string(epoch.epoch) +
+                " don't ascend with gaps between them");
   }
   return epoch;
 }

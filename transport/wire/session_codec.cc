@@ -2,7 +2,7 @@
 #include "transport/wire/pieces.h"
 
 namespace disttrain::wire {
-// The overloads below are static: an unnamed namespace would hide those of pieces.h.
+// The overloads below are static, because in an unnamed namespace they would hide the overloads of pieces.h.
 
 static void write(const TaskHello& m, schema::TaskHello::Builder b) {
   write(m.member, b.initMember());
@@ -122,7 +122,7 @@ static Welcome read(schema::Welcome::Reader r) {
   return welcome;
 }
 
-// Our own hellos and their answers are small: one that doesn't fit is a bug.
+// Checks that a hello or its answer fits into a control part. Ours always do, so a bigger one is a bug.
 static std::vector<std::byte> small(Result<std::vector<std::byte>> bytes) {
   DISTTRAIN_CHECK(bytes.has_value());
   DISTTRAIN_CHECK_LE(bytes->size(), kMaxControlBytes);
