@@ -1,5 +1,6 @@
-// Counts operator new on the threads that a test names. Include it in one file of a program alone: it defines operator
-// new and delete. Give that program -Wno-mismatched-new-delete, because g++ 12 may inline one of the two.
+// Counts the calls of operator new on the threads that a test names. Include this file in only one file of a program,
+// because it defines operator new and delete. Compile that program with -Wno-mismatched-new-delete, because g++ 12 may
+// inline only one of the two.
 #pragma once
 
 #include <pthread.h>
@@ -14,13 +15,15 @@
 namespace disttrain::test {
 
 inline std::atomic<bool> counting{false};
-// While `counting`, on threads that count.
+// The number of allocations that were counted. Allocations count while `counting` is true, on threads for which
+// counts_thread() returns true.
 inline std::atomic<std::uint64_t> allocations{0};
-// Set while a thread that counts runs what isn't tested.
+// Set while a counted thread runs code that the test doesn't want to count.
 inline thread_local bool is_exempt = false;
 
-// Each test program defines it: whether a thread of this name counts. Asked once per thread, at its first allocation
-// while `counting`, so a thread takes its name before.
+// Each test program defines this function. It says whether the allocations of a thread with this name are counted. It
+// is called once for each thread, at the thread's first allocation while `counting` is true. So a thread must have its
+// name by then.
 bool counts_thread(std::string_view name);
 
 namespace internal {

@@ -1,6 +1,6 @@
-// main() of all test programs. ctest knows a skipped test by its exit code alone: 77 where all that ran passed and
-// something was left out. Each test that was left out is named, with its reason, in a line that tools/check/skips
-// reads.
+// main() of all test programs. ctest learns from the exit code alone that a test was skipped: 77 means that no test
+// failed and some were skipped. For each skipped test, a line says its name and the reason. tools/check/skips reads
+// these lines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Headers that most test programs include; tests/CMakeLists.txt precompiles them. No test relies on it: each includes
-// what it uses.
+// Headers that most test programs include. tests/CMakeLists.txt precompiles them. Each test still includes all headers
+// that it uses.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -14,7 +14,8 @@ import unittest
 from pathlib import Path
 
 SKIPPED = 77
-SANITIZERS = ("ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")  # ctest sets them if programs are built with one
+# ctest sets the sanitizer's variable if the programs are built with a sanitizer.
+SANITIZERS = ("ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")
 
 
 @contextlib.contextmanager
@@ -58,7 +59,8 @@ def run(file):
     sys.path[0] = str(file.parent)
     try:
         program = unittest.main(module=file.stem, argv=[str(file), *sys.argv[2:]], exit=False)
-    except unittest.SkipTest as skip:  # the import of the file was skipped
+    # A module skips all of its tests by raising SkipTest when it is imported.
+    except unittest.SkipTest as skip:
         say_skipped("all of it", skip)
         return SKIPPED
     result = program.result

@@ -16,7 +16,8 @@ from harness import PATIENCE, SANITIZED, SystemTest  # noqa: E402,F401
 from ports import free_address  # noqa: E402
 
 PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}
-GROWTH_BYTES = 256 << 20  # of one daemon in one attack; more than its queues and payload buffers take
+# One daemon may grow by this much in one attack. Its queues and payload buffers together need less.
+GROWTH_BYTES = 256 << 20
 
 
 def peak_bytes(pid):
@@ -73,7 +74,8 @@ class AttackTest(SystemTest):
         self.logs[task] = Drained(self.daemons[task].stderr)
 
     def tearDown(self):
-        # Ends the daemons first: the readers end with them, and until then their pipes can't be closed.
+        # Kills the daemons first. When a daemon ends, the thread that reads its stderr ends too, and only then can the
+        # pipe be closed.
         for task, process in self.daemons.items():
             process.kill()
             process.wait()
@@ -115,7 +117,7 @@ class AttackTest(SystemTest):
             self.assertEqual(after[key], before[key], f"{key}: {after}")
         lost = self.events("task_lost", "worker_lost", "rolled_back", "failed")
         self.assertEqual([event for event in lost if event["task"] in (None, *self.addresses)], [])
-        if SANITIZED:  # the sanitizer's own memory grows too
+        if SANITIZED:  # the sanitizer's own memory grows too, so growth proves nothing
             return
         for task, process in self.daemons.items():
             self.assertLess(peak_bytes(process.pid) - peaks[task], growth, f"{task} has grown")

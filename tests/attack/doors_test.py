@@ -160,7 +160,7 @@ class DoorsTest(AttackTest):
                             answer = b""
                         self.assertNotIn(b"root:", answer)
                         self.assertNotIn(b" 200 ", answer.split(b"\r\n")[0])
-                # 50 silent connections: a scrape is answered at the latest when the daemon closes them.
+                # 50 silent connections may delay a scrape, but only until the daemon drops them.
                 held = [wire.Peer(address) for _ in range(50)]
                 for peer in held:
                     self.addCleanup(peer.socket.close)

@@ -80,7 +80,8 @@ class MessagesTest(AttackTest):
             self.assertTrue(peer.is_closed(), "the chief must refuse a host name that isn't printable")
             peer = self.worker(10)
             peer.say(wire.log_lines([evil]))
-            peer.say(wire.control(21, wire.Struct(  # an accusation, which the chief logs
+            # An accusation: a worker says that it can't reach a ps. The chief logs the text.
+            peer.say(wire.control(21, wire.Struct(
                 status["id"].to_bytes(4, "little") + (1).to_bytes(2, "little") + bytes(2)
                 + status["generation"].to_bytes(8, "little") + bytes(8), [wire.Text(evil)])))
             with wire.Peer(self.chief) as client:
@@ -124,7 +125,7 @@ class DescriberTest(AttackTest):
         self.start("disttrain", "submit", self.job(), "--json", "--cluster", self.cluster)
         self.until("the job to wait", lambda: self.now()["id"])
         chief = self.daemons["chief/0"]
-        # The largest allowed number of elements, for which the ps has no memory.
+        # A variable with as many elements as a message may name. The ps doesn't have enough memory for it.
         self.describe(lambda job: wire.job_described(job, wire.model([wire.variable(wire.Text("v"), wire.Words([1 << 37]))])))
         status = self.until("the job to fail", lambda: self.now()["state"] == "failed" and self.now())
         self.assertIn("which may use", status["reason"])

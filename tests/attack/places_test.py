@@ -29,7 +29,7 @@ class PlacesTest(PlaceTest):
                     refusal = self.claim(role, index, 1000 + round_number, shards=4)
                     self.assertIsNotNone(refusal, "the chief must refuse a claim for a place that is taken")
                     self.assertIn("is taken by process", refusal.reason)
-            # A process that claims the place again and again is refused for good.
+            # If a process claims a taken place again and again, the chief refuses it for good.
             refusal = self.until("the claim to be refused for good", lambda: self.insists())
             self.assertIn("give each process its own index", refusal.reason)
         self.assertEqual(self.events("task_lost"), [])
@@ -60,12 +60,13 @@ class PlacesTest(PlaceTest):
         self.assertEqual(peer.say_hello(wire.task_hello(wire.WORKER, 1, 5, address=address))[0], wire.WELCOME)
         self.assertEqual(self.task("worker/1")["address"], self.addresses["worker/1"])
         peer.socket.close()
-        # The liar's connection is gone: the chief probes the file's address, where nobody listens.
+        # The impostor has closed its connection. Now the chief probes the address in the cluster file, where nobody
+        # listens.
         self.until("the chief to see it gone", lambda: self.state_of("worker/1") in ("dead", "left"))
         trap.setblocking(False)
         with self.assertRaises(BlockingIOError):
             trap.accept()
-        # The real worker gets its place back at once.
+        # The real worker starts again and gets its place back at once.
         self.start_daemon("worker/1")
         self.until("worker/1 to be back", lambda: self.state_of("worker/1") == "ready")
 

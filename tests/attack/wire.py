@@ -10,8 +10,8 @@ import socket
 import struct
 import time
 
-# Seconds after which a wait fails, so that a broken daemon fails the test instead of hanging it. Longer with a
-# sanitizer.
+# How many seconds a test waits. After that the wait fails, so that a broken daemon fails the test instead of hanging
+# it. With a sanitizer, a test waits longer.
 PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))
 MAGIC = 0x4E525444
 HELLO, WELCOME, REFUSED, CONTROL, BLOB, PUSH, PULL, PARAMETERS = 1, 2, 3, 16, 17, 32, 33, 34
@@ -127,7 +127,8 @@ def message(root):
     return Message(root).bytes()
 
 
-# ---- Messages of protocol.capnp that the tests need. `capnp compile -ocapnp` shows the offsets.
+# ---- The messages of protocol.capnp that the tests need. The command `capnp compile -ocapnp` prints the offsets of
+# their fields.
 
 def member(role, index, incarnation):
     return Struct(struct.pack("<HxxIQ", role, index, incarnation))

@@ -1,4 +1,4 @@
-// The chief's metrics of its tasks and its job.
+// The metrics that the chief exports about its tasks and its job.
 #include "chiefd/chief_metrics.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The chief's shell over real sockets on loopback. Tasks and command lines are played by a few lines each.
+// The chief's shell over real sockets on loopback. The test plays the tasks and the command lines.
 #include "chiefd/chief.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// One connection to the chief, and all messages that came on it.
+// One connection to the chief, and all messages that the chief sent on it.
 class Caller final : public transport::ConnectionHandler {
  public:
   void take(std::unique_ptr<transport::Connection> connection) {
@@ -99,7 +99,8 @@ class ChiefTest : public testing::Test {
     config_.hash = 5;
     config_.ps.resize(1);
     config_.workers.resize(1);
-    config_.ps[0].address = "127.0.0.1:1";  // nobody listens there, so a lost connection counts as a death
+    // Nobody listens at these addresses, so the chief counts a lost connection as a death.
+    config_.ps[0].address = "127.0.0.1:1";
     config_.workers[0].address = "127.0.0.1:2";
     start_chief();
   }
@@ -126,7 +127,7 @@ class ChiefTest : public testing::Test {
     until("the chief listens", [this] { return !address_.empty(); });
   }
 
-  // Runs the loop until `predicate` holds. The deadline only ends a broken test.
+  // Runs the loop until `predicate` holds. The deadline passes only if the test fails.
   template <typename Predicate>
   void until(const std::string& what, Predicate predicate) {
     const Instant deadline = daemon::now() + std::chrono::seconds(30);

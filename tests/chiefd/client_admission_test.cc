@@ -11,7 +11,7 @@ using std::chrono::seconds;
 
 class ClientAdmissionTest : public testing::Test {
  protected:
-  // A client comes. Returns its number; none: it was refused.
+  // A client connects. Returns the client's number, or nullopt if it was refused.
   std::optional<PeerId> come(bool is_local) {
     const ClientAdmission::Verdict verdict = admission_.find_place(is_local, now_, use_of_);
     if (!verdict.is_free) return std::nullopt;
@@ -70,7 +70,7 @@ TEST_F(ClientAdmissionTest, ALocalClientGivesUpItsPlaceOnlyToALocalOne) {
   EXPECT_EQ(left_, std::vector<PeerId>{PeerId(1)});
 }
 
-// Otherwise a command line that has just come would lose its place before it asks, again and again.
+// If a new client counted as idle, a command line could lose its place before it has sent its first request.
 TEST_F(ClientAdmissionTest, ClientThatHasJustComeIsNotIdle) {
   for (std::size_t i = 1; i < kMaxClients; ++i) following_.insert(PeerId(i));
   fill(kMaxClients, true, false);
@@ -81,7 +81,8 @@ TEST_F(ClientAdmissionTest, ClientThatHasJustComeIsNotIdle) {
   EXPECT_EQ(left_.back(), PeerId(kMaxClients));
 }
 
-// Followers may stay forever, and would lock out the operators.
+// A follower is a client that reads log lines as they come. Followers may stay forever, so without this rule they would
+// lock out the operators.
 TEST_F(ClientAdmissionTest, FollowersGiveTheirPlacesUpWhereNobodyIsIdle) {
   fill(kMaxClients, true, false);
   for (std::size_t i = 1; i <= kMaxClients; ++i) following_.insert(PeerId(i));

@@ -29,12 +29,13 @@ JobConfig config(std::uint32_t keep, std::uint64_t keep_every_steps) {
   return config;
 }
 
-// The chief, and all that its job's ps tasks do.
+// Plays the chief and all ps tasks of its job, as far as they use the checkpoint folder.
 class FolderChief {
  public:
   explicit FolderChief(checkpoint::Files& files) : files_(files), folder_(files, [] { return std::int64_t{0}; }) {}
 
-  // Restores as Job does: a checkpoint that a ps finds damaged is set aside, and the one before it is tried.
+  // Restores as the chief's class Job does. If a ps finds a checkpoint damaged, the chief sets this one aside and tries
+  // the one before it.
   Result<CheckpointKey> restore(const CheckpointKey& known) {
     const std::string committed = known == CheckpointKey() ? "" : path_of(known);
     Result<FolderAnswer> found = folder_.carry_out(OpenFolder{"/c", "job", false, kToken, committed});
@@ -50,7 +51,7 @@ class FolderChief {
     return CheckpointKey();
   }
 
-  // Takes a checkpoint up to a stage; one that isn't committed is given up.
+  // Takes a checkpoint, but only up to the stage `until`. A checkpoint that isn't committed by then is given up.
   enum class Until { kBegun, kWritten, kCommitted };
   Status save(const JobConfig& config, const Layout& layout, const CheckpointKey& key, std::uint64_t attempt,
               Until until) {
@@ -96,7 +97,7 @@ std::set<CheckpointKey> visible(checkpoint::Files& files) {
   return keys;
 }
 
-// Takes checkpoints, and notes what each of them promises.
+// Takes checkpoints, and records what the folder promises after each of them.
 class Recorder {
  public:
   Recorder(checkpoint::MemoryFiles& files, Random& random) : files_(files), random_(random) {}
@@ -142,14 +143,14 @@ class Recorder {
       before = life_.promises.size() - 1;
     };
     if (Status saved = chief_.save(job, layout, key, ++attempts_, Until::kCommitted); !saved) return saved;
-    // While retention removes a checkpoint, it may be there or not.
+    // While retention removes a checkpoint, a crash may leave it or not, so it isn't promised.
     const std::set<CheckpointKey> there = visible(files_);
     if (there.count(key) == 0) return fail(ErrorCode::kSoftware, path_of(key) + " isn't there after its commit");
     std::erase_if(kept_, [&there](const CheckpointKey& one) { return there.count(one) == 0; });
     life_.promises[before].kept = kept_;
     kept_.insert(key);
     note({});
-    // Sometimes the same step is saved again.
+    // Sometimes saves a checkpoint of the same step again.
     chief_.before_commit = {};
     return draw(6) == 0 ? chief_.save(job, layout, key, ++attempts_, Until::kCommitted) : Status();
   }

@@ -1,6 +1,7 @@
-// One life of a chief, as a job's checkpoint folder sees it. The chief opens the folder, sets aside damaged
-// checkpoints, takes checkpoints with its ps tasks, gives some of them up, and removes old ones. All by
-// chiefd/folder_work and common/checkpoint. After each operation, what the folder promises is noted.
+// The life of one chief, as far as it concerns the checkpoint folder of a job. The chief opens the folder, sets aside
+// damaged checkpoints, takes checkpoints with its ps tasks, gives some of them up, and removes old ones. All of this
+// runs the real code of chiefd/folder_work and common/checkpoint. After each operation, the life records what the
+// folder promises: the checkpoints that a crash must not lose.
 #pragma once
 
 #include <set>
@@ -17,39 +18,42 @@ namespace disttrain::chiefd {
 
 inline constexpr const char* kFolder = "/c/job";
 
-// A checkpoint. A larger key is newer; generation 0: none.
+// Names a checkpoint by its generation and step. A newer checkpoint has a larger key. Generation 0: no checkpoint.
 using CheckpointKey = std::pair<Generation, Step>;
 
 std::string path_of(const CheckpointKey& checkpoint);
 
-// What a restore from the folder must find.
+// The checkpoints that a restore from the folder must find.
 struct Promise {
-  std::size_t operations = 0;    // the promise holds after so many operations, up to the next promise
+  // The promise holds as soon as the life has done this many operations, and until the next promise begins.
+  std::size_t operations = 0;
   std::set<CheckpointKey> kept;  // these are there and undamaged
-  CheckpointKey newest;          // this one, or `next`, is there and undamaged
+  CheckpointKey newest;          // a restore finds this one, or `next`, undamaged
   CheckpointKey next;            // this one is being committed
 };
 
-// What the last life, and the crash at its end, left behind.
+// The state of the folder that the previous life, and the crash at its end, left behind.
 struct Heritage {
   std::set<CheckpointKey> kept;
-  CheckpointKey damaged;  // is there, but can't be used
-  Generation generation;  // the newest in which a checkpoint was attempted
+  CheckpointKey damaged;  // is still in the folder, but can't be restored
+  Generation generation;  // the newest generation that has tried to take a checkpoint
 };
 
 struct Life {
   std::vector<Promise> promises;
   Generation generation;
-  std::string problem;  // what failed, though no fault was injected; "": nothing
+  std::string problem;  // an operation that failed without an injected fault; "": none failed
 
   const Promise& at(std::size_t operations) const;
 };
 
 Life live(checkpoint::MemoryFiles& files, const Heritage& heritage, Random& random);
 
-// A new chief restores the newest checkpoint of the folder. `committed`: the newest that it knows of.
+// A new chief restores the newest checkpoint of the folder. `committed`: the newest checkpoint that this chief knows
+// of.
 Result<CheckpointKey> restore(checkpoint::Files& files, const CheckpointKey& committed);
-// A new chief restores and takes another checkpoint. Checks that this one is the newest and that no leftovers remain.
+// A new chief restores the newest checkpoint and takes another one. Checks that this one is the newest then, and that
+// no leftovers remain.
 Status go_on(checkpoint::Files& files, Generation generation);
 // Checks that the checkpoint is complete and has the right values.
 Status is_whole(checkpoint::Files& files, const std::string& path);

@@ -25,7 +25,8 @@ class FolderWorkTest : public testing::Test {
     return JobFolder(files_, [] { return std::int64_t{0}; }).carry_out(OpenFolder{"/c", "small", false, 7, committed});
   }
 
-  // As if the file system were remounted read-only or the folder's owner had changed. With `error`, also a full disk.
+  // Makes every write fail, as on a file system that was mounted read-only or after the folder's owner has changed.
+  // Other values of `error` stand for other faults, such as a full disk.
   void let_nothing_be_written(ErrorCode error = ErrorCode::kNoPermission) {
     files_.fault = [error](checkpoint::MemoryFiles::Op op, const std::string& path) -> std::optional<Error> {
       using Op = checkpoint::MemoryFiles::Op;
@@ -99,7 +100,7 @@ TEST_F(FolderWorkTest, CheckpointThatWasSetAsideIsNotReportedAsMissing) {
   EXPECT_TRUE(answer->broken.empty());
 }
 
-// A mount point without its file system holds nothing at all.
+// A mount point without its file system is an empty folder. This folder has a damaged checkpoint, so it is mounted.
 TEST_F(FolderWorkTest, FolderThatHoldsADamagedCheckpointIsMounted) {
   const std::string older = saved(3);
   const std::string newest = saved(5);
@@ -112,7 +113,7 @@ TEST_F(FolderWorkTest, FolderThatHoldsADamagedCheckpointIsMounted) {
   EXPECT_EQ(answer->broken[0], newest + " was committed, but is gone");
 }
 
-// ---- no usable checkpoint: `broken` shows whether there ever was one
+// ---- no usable checkpoint: `broken` shows whether there were checkpoints at all
 
 TEST_F(FolderWorkTest, FolderWithoutCheckpointsNamesNoneAsBroken) {
   const auto answer = open("");
@@ -198,7 +199,7 @@ TEST_F(FolderWorkTest, DamagedCheckpointThatCannotBeSetAsideIsSkipped) {
   ASSERT_TRUE(without_manifest) << without_manifest.error().message;
   EXPECT_EQ(without_manifest->newest->path, older);
   EXPECT_EQ(without_manifest->broken.size(), 1u);
-  // A ps has found this one damaged.
+  // A ps has reported that this checkpoint is damaged.
   const auto told = folder.carry_out(SetAside{older, 9});
   ASSERT_TRUE(told) << told.error().message;
   EXPECT_EQ(told->newest->path, oldest);

@@ -1,4 +1,5 @@
-// Probes of a task over loopback. A task that answers lives; where nobody listens it is dead; all else proves nothing.
+// Probes a task over loopback. A task that answers is alive. If nobody listens at the address, the task is dead. Any
+// other outcome proves nothing.
 #include "chiefd/task_probe.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ const Member kTask{{Role::kPs, 3}, Incarnation(17)};
 
 class TaskProbeTest : public testing::Test {
  protected:
-  // Listens on a free port, where the kernel accepts connections and nobody answers.
+  // Listens on a free port. The kernel accepts connections there, but no program answers.
   void listen() { acceptor_.emplace(loop_, tcp::endpoint(asio::ip::address_v4::loopback(), 0)); }
   std::string address() const { return "127.0.0.1:" + std::to_string(acceptor_->local_endpoint().port()); }
 

@@ -70,7 +70,8 @@ TEST(Initialize, GlorotIsUniformWithinItsLimit) {
   EXPECT_GT(moments.largest, limit * 0.999);
 }
 
-// Placement relies on this law: any split gives the same bits.
+// The placement of variables on shards relies on this rule: the initial values have the same bits, however the
+// variables are split.
 TEST(Initialize, AnySplitGivesTheSameBits) {
   Random random(2026);
   for (InitializerKind kind : {InitializerKind::kNormal, InitializerKind::kHe, InitializerKind::kGlorot}) {

@@ -63,7 +63,7 @@ TEST(IntervalSet, TheLargestPositionIsNeverInside) {
   EXPECT_FALSE(set.contains(kLast));
 }
 
-// The same set with one flag per position.
+// A naive interval set, with one flag for each position.
 class NaiveSet {
  public:
   static constexpr std::uint64_t kPositions = 60;

@@ -50,7 +50,7 @@ TEST(Normals, ExtremeWordsStayFinite) {
   }
 }
 
-// Bits, not values: another compiler, vector width or libm must not change a job's initial values.
+// Compares bits: another compiler, vector width or math library must not change the initial values of a job.
 TEST(Normals, BitsAreFixed) {
   const std::array<double, 4> normals = normals_of(random_block(1, 2, 3));
   EXPECT_EQ(normals[0], -0x1.b8cea90319c19p-2);

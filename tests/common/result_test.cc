@@ -1,4 +1,4 @@
-// This file compiles only if the right types can be tested with `if`, and the others can't.
+// Some types may be tested with `if`, and others must not be. This file compiles only if that holds.
 #include "common/result.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@ namespace {
 template <typename T>
 inline constexpr bool kMayBeTested = std::is_constructible_v<bool, T>;  // `if (value)`, `!value`, `value && other`
 
-// `if (is_own_address(...))` once took every address that resolves for this host's own.
+// Once a caller wrote `if (is_own_address(...))`. This asked only whether there was a result, so every address that
+// could be resolved counted as the host's own.
 static_assert(!kMayBeTested<Result<bool>> && !kMayBeTested<const Result<bool>&>);
 static_assert(!kMayBeTested<Result<std::optional<int>>>);
 static_assert(!kMayBeTested<Result<std::optional<std::string>>>);

@@ -50,7 +50,7 @@ class AlertsTest(unittest.TestCase):
                 self.assertIn("expected", rule["annotations"]["description"])
 
     def test_EachVerbInADescriptionExists(self):
-        # tests/man checks that each verb has a page.
+        # Each verb has a manual page (a test in tests/man checks this), so the pages give the list of the verbs.
         verbs = {page.name.split(".")[0].removeprefix("disttrain-") for page in (ROOT / "man").glob("disttrain-*.1.scd")}
         named = [(rule["alert"], verb) for rule in self.alerts
                  for verb in re.findall(r"`disttrain (\w+)", rule["annotations"]["description"])]

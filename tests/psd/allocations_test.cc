@@ -1,7 +1,8 @@
-// A shard allocates nothing for a frame in the steady state. This test counts operator new in the shard threads of a
-// real ps, from the socket to the socket: transport/tcp, asio, the codec, WorkerChannel and PeerLink, ShardService,
-// core and store. Not counted: the ps's main thread, heartbeats (none falls into the counted time), the first frames,
-// and what happens once an epoch, a roster, a checkpoint or a connection.
+// In the steady state, a shard allocates no memory for a frame. This test counts the calls of operator new in the shard
+// threads of a real ps, from the arrival of a frame at the socket until the answer has left: in transport/tcp, asio,
+// the codec, WorkerChannel and PeerLink, ShardService, core and store. It doesn't count the ps's main thread,
+// heartbeats (none is sent while it counts), and the first frames. It also doesn't count work that is done once for
+// each epoch, roster, checkpoint or connection.
 #include "tests/counted_new.h"
 #include "tests/psd/shell_fixture.h"
 
@@ -75,7 +76,8 @@ class ShardAllocations : public PsShell, public testing::WithParamInterface<Case
   }
 
   Layout layout_;
-  std::vector<std::unique_ptr<FakePeer>> peers_;  // for each worker in turn, one per shard
+  // The peers of worker 0 come first, one for each shard, then those of worker 1, and so on.
+  std::vector<std::unique_ptr<FakePeer>> peers_;
 };
 
 TEST_P(ShardAllocations, AFrameCostsNoneInTheSteadyState) {

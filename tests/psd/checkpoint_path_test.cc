@@ -1,5 +1,5 @@
-// A checkpoint on a real ps: orders of the chief, marks of workers, files on the disk, and what happens if one of them
-// is missing.
+// A checkpoint on a real ps. The test sends the chief's orders and the workers' marks, leaves some of them out, and
+// checks the files on the disk.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -35,8 +35,8 @@ class PsCheckpoint : public PsWithFolder {
     prepare(attempt, holds);
     EXPECT_EQ(hears<CheckpointPrepared>()->attempt, attempt);
   }
-  // Repeats the order, as the chief does, while the files of an earlier attempt are still being closed. Returns the
-  // attempt that was prepared.
+  // The ps refuses a new attempt while it still closes the files of an earlier one. So this function repeats the order
+  // with the next attempt number, as the chief does. Returns the attempt that the ps has prepared.
   std::uint64_t prepare_when_free(std::uint64_t first) {
     constexpr std::uint64_t kMostAttempts = 1000;
     for (std::uint64_t attempt = first; attempt < first + kMostAttempts; ++attempt) {
@@ -68,7 +68,7 @@ class PsCheckpoint : public PsWithFolder {
     if (both[0].shard > both[1].shard) std::swap(both[0], both[1]);
     return both;
   }
-  // The parameters in the shard's file: its first values.
+  // The shard's parameters, which are the first values in its file.
   std::vector<float> values_in(const std::string& folder, const ShardWritten& shard) {
     std::ifstream file(folder + "/" + shard.file.name, std::ios::binary);
     const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -84,7 +84,8 @@ class PsCheckpoint : public PsWithFolder {
       const auto* last = channel.heard.empty() ? nullptr : std::get_if<Parameters>(&channel.heard.back().message);
       return last != nullptr && last->last;
     }));
-    // The answer brings the first layer first; a file has the buckets in the order of their numbers.
+    // The answer begins with the buckets of the first layer. The file has the buckets in the order of their numbers, so
+    // this function sorts them by number.
     std::map<std::uint32_t, std::vector<float>> buckets;
     for (const Heard& heard : channel.heard)
       if (const auto* answer = std::get_if<Parameters>(&heard.message)) buckets[answer->bucket.value] = heard.values;
@@ -148,7 +149,7 @@ TEST_F(PsCheckpoint, AbandonedOneLetsWorkersGoOnAndTheNextIsTaken) {
   chief_.send(AbandonCheckpoint{JobId(5), Generation(3), 1});
   for (std::uint32_t s = 0; s < 2; ++s) {
     EXPECT_TRUE(until([&] { return !channel(0, s).let_go.empty(); }));
-    channel(1, s).mark(1);  // it hears of the end too late
+    channel(1, s).mark(1);  // this worker sends its mark before it hears that the attempt has ended
   }
   EXPECT_TRUE(all_let_go(1));
   prepare_and_hear(2);
@@ -162,10 +163,10 @@ TEST_F(PsCheckpoint, HoldKeepsTheMarkedUntilTheChiefEndsIt) {
   prepare_and_hear(1, true);
   mark_all(1);
   EXPECT_EQ(written()[0].attempt, 1U);
-  // A connection was lost meanwhile: the mark comes again and isn't answered either.
+  // worker 0 lost its connection to shard 0 and sends the mark again. This mark isn't answered either.
   channels_[0] = open_channel(0, 0);
   channel(0, 0).mark(1);
-  // Waits, in heartbeats, longer than workers wait for missing marks.
+  // Waits for longer than a shard waits for missing marks. The time is measured in heartbeats.
   std::set<std::uint64_t> turns;
   EXPECT_TRUE(until([&] {
     turns.insert(chief_.last_heartbeat->turns[0]);
@@ -272,7 +273,7 @@ TEST_F(PsCheckpoint, OneThatIsAskedForWhileAnotherIsStillWrittenIsRefused) {
   EXPECT_GE(prepare_when_free(3), 3U);
 }
 
-// The chief can't know which reports it has missed.
+// The chief can't know which reports it has missed, so a ps repeats them to a chief that connects again.
 TEST_F(PsCheckpoint, WhatWasSaidIsSaidAgainToAChiefThatIsBack) {
   train();
   prepare_and_hear(1);
@@ -282,7 +283,7 @@ TEST_F(PsCheckpoint, WhatWasSaidIsSaidAgainToAChiefThatIsBack) {
   ASSERT_TRUE(until([&] { return chief_.hellos == 2; }));
   EXPECT_EQ(hears<CheckpointPrepared>()->attempt, 1U);
   EXPECT_EQ(written()[0].attempt, 1U);
-  // And a repeated order is carried out once.
+  // The chief repeats its order, too. The ps carries it out only once.
   chief_.send(PrepareCheckpoint{JobId(5), Generation(3), 1, "/nowhere", false});
   settle();
   EXPECT_FALSE(chief_.take<CheckpointFailed>());

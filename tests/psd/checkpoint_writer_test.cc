@@ -95,7 +95,8 @@ TEST_F(CheckpointWriterTest, CancelledWriteIsAnsweredWithAnErrorAndFreesItsCopy)
   EXPECT_TRUE(writer_.is_busy()) << "busy until the disk operation under way ends";
   files_.let_go();
   const Result<WrittenShard> done = answer();
-  // So small a file has one piece, which may be written already.
+  // The writer checks for a cancellation between two pieces. This file is so small that it has one piece, so the write
+  // may complete.
   EXPECT_TRUE(done || done.error().code == ErrorCode::kTemporary);
   EXPECT_FALSE(copy_->is_lent());
   EXPECT_TRUE(run_until(loop_, [&] { return files_.being_written() == 0; }));

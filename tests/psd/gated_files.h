@@ -1,5 +1,5 @@
-// The real file system, except that a test may hold operations of a kind, or make them fail. So an event during a
-// restore or a write happens exactly then, however slow the machine is.
+// The real file system, but a test may hold back operations of a kind, or let them fail. So a test can send an event in
+// the middle of a restore or of a write, however slow the machine is.
 #pragma once
 
 #include <condition_variable>
@@ -22,12 +22,12 @@ class GatedFiles final : public checkpoint::Files {
   // Releases all held operations.
   ~GatedFiles() override { let_go(); }
 
-  // Operations on files whose path has `part` wait until let_go().
+  // Holds operations of this kind on files whose path contains `part` until let_go() is called.
   void hold(Op op, const std::string& part);
   void let_go();
   // Whether an operation is held now.
   bool is_waiting() const;
-  // Makes each such operation fail with this error; none: it works again.
+  // Makes each operation of this kind fail with the error. nullopt: they work again.
   void fail_with(Op op, std::optional<Error> error);
 
   // Paths that were opened for reading, in order.
@@ -35,7 +35,7 @@ class GatedFiles final : public checkpoint::Files {
   // Number of files that are open for writing.
   int being_written() const;
 
-  // Called by the files that it made.
+  // The files that create() and open() return call these two functions.
   Status pass(Op op, const std::string& path);
   void count_written(int by);
 
@@ -53,7 +53,7 @@ class GatedFiles final : public checkpoint::Files {
  private:
   checkpoint::DiskFiles disk_;
 
-  mutable std::mutex mutex_;  // guards all below; nothing else is locked under it
+  mutable std::mutex mutex_;  // guards all members below; no other lock is taken while it is held
   std::condition_variable changed_;
   std::optional<std::pair<Op, std::string>> held_;
   int waiting_ = 0;

@@ -21,7 +21,7 @@ class PsWithFolder : public PsShell {
   }
   ~PsWithFolder() override { std::filesystem::remove_all(folder_); }
 
-  // A job whose checkpoints are in folder_. `stall_timeout`: none = the default.
+  // The order to create a job whose checkpoints are in folder_. Without `stall_timeout`, the default applies.
   CreateShards order_with_folder(std::uint32_t shards, std::uint32_t workers, const std::string& mode,
                                  std::optional<Duration> stall_timeout = std::nullopt) {
     CreateShards created = order(shards, workers, mode);
@@ -51,7 +51,8 @@ class PsWithFolder : public PsShell {
     EXPECT_TRUE(until([&] { return (message = chief_.take<Message>()).has_value(); }));
     return message;
   }
-  // Waits until the ps has carried out all earlier orders and its answers are here: it answers orders in turn.
+  // The ps answers orders one after the other. So this waits until the ps has carried out all earlier orders, and their
+  // answers have arrived.
   void settle() {
     const std::uint32_t number = ++last_settled_;
     chief_.send(CloseJob{JobId(1000 + number), Generation(1), "no such job"});

@@ -1,4 +1,5 @@
-// Orders that overtake each other: only the newest is carried out, and nothing waits for cancelled work.
+// The chief sends new orders before the ps has carried out the old ones. The ps carries out only the newest order, and
+// doesn't wait until cancelled work ends.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@ class PsOrders : public PsWithFolder {
  protected:
   PsOrders() : PsWithFolder(1) {}
 
-  // A job that begins with a checkpoint of this step.
+  // The order to create a job that begins with a checkpoint of the step `step`.
   CreateShards restore(std::uint64_t generation, std::uint64_t step) {
     CreateShards created = order_with_folder(2, 1, "async");
     created.generation = Generation(generation);
@@ -60,7 +61,7 @@ TEST_F(PsOrders, OlderOneThatComesLateChangesNothing) {
   create_job(first);
   first.generation = Generation(2);
   chief_.send(first);
-  prepare(1);  // of generation 3: a ps that had dropped it wouldn't answer
+  prepare(1);  // the ps answers this only if it still has generation 3
   EXPECT_EQ(hears<CheckpointPrepared>()->generation, Generation(3));
   EXPECT_FALSE(chief_.take<ShardsCreated>());
 }

@@ -1,4 +1,5 @@
-// A real ps's links to workers and to shards of other ps tasks: they show life, and their loss has the right effect.
+// The links of a real ps to workers, and to shards on other ps tasks. The ps reports that a link is broken, unless no
+// message was lost with it.
 #include <asio/ip/tcp.hpp>
 
 #include "tests/psd/shell_fixture.h"
@@ -6,7 +7,7 @@
 namespace disttrain::psd::test {
 namespace {
 
-// The pacer is here; the test plays shard 1, of another ps.
+// The ps has shard 0, the pacer. The test plays another ps, which has shard 1.
 class PeerLinkTest : public PsShell {
  protected:
   void create_pacer() {
@@ -19,7 +20,7 @@ class PeerLinkTest : public PsShell {
     EXPECT_TRUE(peer->answer && std::holds_alternative<Welcome>(*peer->answer));
     return peer;
   }
-  // Sends a message that isn't repeated, and waits until it has arrived.
+  // Sends a message that a new link wouldn't repeat, and waits until it has arrived.
   void carry(FakePeer& peer) {
     Staged staged;
     staged.shard = ShardId(1);
@@ -27,7 +28,7 @@ class PeerLinkTest : public PsShell {
     peer.send(wire::FrameType::kStaged, wire::encode(staged, scratch_), {});
     let_heartbeats_pass(2);
   }
-  // Waits longer than a verdict takes.
+  // With more = 30, this waits for longer than the ps needs to report a lost link.
   void let_heartbeats_pass(int more) {
     const int before = chief_.heartbeats;
     EXPECT_TRUE(until([&] { return chief_.heartbeats >= before + more; }));
@@ -60,7 +61,7 @@ TEST_F(PeerLinkTest, ALinkLostAfterItCarriedSomethingGivesItsVerdict) {
   EXPECT_EQ(failed->code, ErrorCode::kUnavailable);
 }
 
-// The peer's end of its first link is lost, and with it what was under way.
+// The other ps lost its end of the first link, and with it perhaps messages on their way. It opens another link.
 TEST_F(PeerLinkTest, APeerThatOpensAnotherLinkAfterOneThatCarriedSomethingGivesTheVerdict) {
   create_pacer();
   auto peer = open_peer();
@@ -93,7 +94,7 @@ TEST_F(PeerLinkTest, APacerThatDoesNotAnswerIsAccusedAgainAndAgain) {
   EXPECT_GT(second->lasts, first->lasts);
 }
 
-// The connection is accepted, but never read: the process hangs.
+// The peer's process hangs: its host accepts the connection, but nobody reads from it.
 TEST_F(PeerLinkTest, APacerThatTakesTheConnectionAndSaysNothingIsAccused) {
   asio::ip::tcp::acceptor silent(loop_, {asio::ip::address_v4::loopback(), 0});
   CreateShards order = this->order(2, 1, "sync");

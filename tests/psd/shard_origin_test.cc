@@ -101,7 +101,7 @@ TEST_F(ShardOriginTest, CheckpointThatTheChiefNamesIsKeptForTheNextGeneration) {
   EXPECT_FALSE(files_.list(job_.init_path));
 }
 
-// Another shard might find another newest checkpoint.
+// Two shards might find different newest checkpoints, so each order must name the checkpoint.
 TEST_F(ShardOriginTest, JobsFolderOfWhichTheChiefNamedNoCheckpointIsRefused) {
   job_.restore_path = "";
   job_.init_path = kFolder;
@@ -111,7 +111,8 @@ TEST_F(ShardOriginTest, JobsFolderOfWhichTheChiefNamedNoCheckpointIsRefused) {
   EXPECT_THAT(restored.error().message, HasSubstr("name one of the checkpoints in it"));
 }
 
-// The chief sets aside a checkpoint that a ps calls damaged, but this one is fine where its file system is mounted.
+// If a ps calls a checkpoint damaged, the chief sets it aside. Here the checkpoint is intact, and only its file system
+// was unmounted for a moment.
 TEST_F(ShardOriginTest, FolderThatGoesAwayWhileItIsReadIsNotDamage) {
   bool is_away = false;
   files_.fault = [&is_away](MemoryFiles::Op op, const std::string& path) -> std::optional<Error> {
@@ -138,7 +139,7 @@ TEST_F(ShardOriginTest, ManifestThatGoesAwayWithItsFolderIsNotDamage) {
   EXPECT_EQ(restored.error().code, ErrorCode::kConfig) << restored.error().message;
 }
 
-// Even if the folder is locked: its chief may be that of another cluster, on another host.
+// The lock proves nothing: the chief that holds it may belong to another cluster, on another host.
 TEST_F(ShardOriginTest, FolderWithAnotherMarkIsAnotherThoughItIsLocked) {
   ASSERT_TRUE(checkpoint::write_token(files_, kFolder, kToken - 1));
   const auto lock = checkpoint::lock_job_folder(files_, "", "job");

@@ -48,7 +48,8 @@ void FakeChief::on_message(wire::ControlMessage message) {
   if (const auto* beat = std::get_if<Heartbeat>(&message)) {
     last_heartbeat = *beat;
     ++heartbeats;
-    static_cast<void>(link_->send(HeartbeatAnswer{Term(1)}));  // the daemon may have ended by now
+    // The result doesn't matter, because the daemon may have ended in the meantime.
+    static_cast<void>(link_->send(HeartbeatAnswer{Term(1)}));
   } else {
     messages.push_back(std::move(message));
   }

@@ -20,7 +20,7 @@
 
 namespace disttrain::psd::test {
 
-// Runs the loop until `done` or for ten seconds; true: done.
+// Runs the loop until `done` returns true, but for at most ten seconds. Returns whether it did.
 bool run_until(asio::io_context& loop, const std::function<bool()>& done);
 
 // The chief's end of a control connection.
@@ -33,7 +33,7 @@ class FakeChief final : public transport::ControlHandler {
   void hang_up() { link_.reset(); }
   bool connected() const { return link_ != nullptr; }
 
-  // The first waiting message of this type; heartbeats go to last_heartbeat instead.
+  // Returns the first waiting message of this type. Heartbeats don't wait here: the newest one is in last_heartbeat.
   template <typename Message>
   std::optional<Message> take() {
     for (auto it = messages.begin(); it != messages.end(); ++it)
@@ -47,7 +47,7 @@ class FakeChief final : public transport::ControlHandler {
 
   JournalId journal{77};
   Duration heartbeat_timeout = std::chrono::milliseconds(500);
-  std::optional<Refused> refusal;  // what to answer a hello with, if not Welcome
+  std::optional<Refused> refusal;  // the answer to a hello, instead of Welcome
   std::optional<TaskHello> hello;  // the last one
   int hellos = 0;
   int heartbeats = 0;
@@ -101,7 +101,8 @@ class FakePeer final : public transport::ConnectionHandler {
 
 class PsShell : public testing::Test {
  protected:
-  // heartbeat: the timeout that ps and chief agree on. credits: push frames outstanding on a channel.
+  // heartbeat: the heartbeat timeout of the ps and the chief. credits: how many push frames a channel may have under
+  // way.
   explicit PsShell(std::uint32_t threads = 2, Duration heartbeat = std::chrono::milliseconds(500),
                    std::uint32_t credits = 4);
   ~PsShell() override;
@@ -111,10 +112,11 @@ class PsShell : public testing::Test {
   std::unique_ptr<FakePeer> dial(const Hello& hello);
   std::unique_ptr<FakePeer> open_channel(std::uint32_t worker_index, std::uint32_t shard, std::uint64_t token = 99);
 
-  // Puts all of small_layout on this ps, sgd with rate 0.5, and waits until the shards are ready.
+  // Creates a job that has all shards of small_layout on this ps and trains by SGD with the learning rate 0.5. Waits
+  // until the shards are ready.
   void create_job(std::uint32_t shards, std::uint32_t workers, const std::string& mode = "async");
   void create_job(const CreateShards& order);
-  // more_train: further keys of [train], each line ended.
+  // more_train: lines with further keys of [train]. Each line ends with a newline.
   CreateShards order(std::uint32_t shards, std::uint32_t workers, const std::string& mode,
                      const std::string& more_train = "") const;
 

@@ -125,7 +125,7 @@ TEST_F(PsShell, HeartbeatsSayHowMuchEachShardHasHadToDo) {
 TEST_F(PsShell, ADuplicateIsAnsweredAndAGapClosesTheChannel) {
   create_job(2, 1);
   auto channel = open_channel(0, 0);
-  // Waits for an answer, which is all of the shard's buckets.
+  // Waits for an answer. An answer has all buckets of the shard.
   const auto answered = [&] {
     const auto* message = channel->heard.empty() ? nullptr : std::get_if<Parameters>(&channel->heard.back().message);
     return message != nullptr && message->last;
@@ -140,11 +140,11 @@ TEST_F(PsShell, ADuplicateIsAnsweredAndAGapClosesTheChannel) {
   EXPECT_EQ(std::get<Parameters>(channel->heard[0].message).version, Step(1));
   channel->push(3, last_frame(2, 4), std::vector<float>(4, 1.0F));
   EXPECT_TRUE(until([&] { return channel->closed; }));
-  // A worker that comes back continues where it was.
+  // A worker that reconnects learns which of its frames the ps has taken, and continues there.
   EXPECT_EQ(welcomed_after(*open_channel(0, 0)), 1U);
 }
 
-// With DISTTRAIN_VISITED_LOG set to a folder.
+// A ps that runs with the environment variable DISTTRAIN_VISITED_LOG, which names a folder.
 class VisitedLogOfAPs : public PsShell {
  protected:
   VisitedLogOfAPs() { ::setenv("DISTTRAIN_VISITED_LOG", folder_.c_str(), 1); }
@@ -307,7 +307,7 @@ TEST_F(PsShell, GarbageOnAChannelOrThePortHarmsNobody) {
   EXPECT_TRUE(until([&] { return bad->closed; }));
   good->push(1, last_frame(1, 5), std::vector<float>(2, 1.0F));
   EXPECT_TRUE(until([&] { return !good->heard.empty(); }));
-  // A bucket of the wrong size and one that isn't there.
+  // One bucket has the wrong size, and one doesn't exist.
   auto again = open_channel(1, 0);
   again->push(1, last_frame(1, 5), std::vector<float>(3, 1.0F));
   EXPECT_TRUE(until([&] { return again->closed; }));
@@ -331,8 +331,8 @@ Layout big_layout() {
   return layout;
 }
 
-// A worker that doesn't read makes its answer wait. The answer that it gets in the end is whole and of one version, and
-// blocks nobody: with backup workers the next steps are made meanwhile.
+// If a worker doesn't read, its answer waits at the ps. In the end the worker gets a complete answer of one version.
+// Meanwhile nobody else waits: with backup workers the others go on making steps.
 TEST_F(PsShell, AnAnswerThatWaitsForItsReaderStaysOfOneVersionInSync) {
   CreateShards big = order(1, 2, "sync", "aggregate = 1\n");
   big.layout = big_layout();
@@ -379,7 +379,7 @@ TEST_F(PsShell, AnAnswerThatWaitsForItsReaderStaysOfOneVersionInSync) {
   EXPECT_TRUE(std::get<Parameters>(answer.back().message).last);
 }
 
-// The same in async: each bucket is of one version, and all come.
+// The same in async. Here each bucket has one version, but different buckets may differ. All buckets arrive.
 TEST_F(PsShell, AnAnswerThatWaitsForItsReaderIsWholeInAsync) {
   CreateShards big = order(1, 1, "async");
   big.layout = big_layout();

@@ -9,10 +9,10 @@ namespace {
 
 using chiefd::JournalPlatter;
 
-// So small that simulated chiefs rewrite their journals.
+// A small limit, so that simulated chiefs rewrite their journals often.
 constexpr std::uint64_t kLeastRewritten = 4096;
 
-// Replaces losses that are NaN, because NaN differs from itself.
+// Replaces losses that are NaN by -1, because NaN isn't equal to itself.
 chiefd::JournalState comparable(chiefd::JournalState state) {
   const auto set = [](double& value) { value = std::isnan(value) ? -1.0 : value; };
   for (auto& [id, job] : state.jobs) {
@@ -62,14 +62,14 @@ bool ChiefJournal::open() {
   };
   Result<std::unique_ptr<chiefd::JournalDisk>> folder = disk_.platter.open();
   if (!folder) {
-    violated_("I25: the folder of the journal isn't let go by a chief that is dead");
+    violated_("I25: a dead chief still locks the journal's folder");
     return false;
   }
   Result<chiefd::JournalFile::Opened> opened = chiefd::JournalFile::open(std::move(*folder), kLeastRewritten);
   if (!opened && opened.error().code == ErrorCode::kData) return put_back(opened.error().message) && open();
   if (!opened && opened.error().code == ErrorCode::kUnavailable) return false;
   if (!opened) {
-    violated_("I28: the journal can't be read any more: " + opened.error().message);
+    violated_("I28: the chief can't read its journal any more: " + opened.error().message);
     return false;
   }
   if (opened->cut_bytes > 0) world_.count(Happening::kJournalTorn);
@@ -83,12 +83,12 @@ bool ChiefJournal::open() {
   disk_.in_flight.clear();
   disk_.journal = std::move(opened->state);
   world_.count(Happening::kSecondChiefOnFolder);
-  if (disk_.platter.open()) violated_("I25: two chiefs have one journal folder at once");
+  if (disk_.platter.open()) violated_("I25: two chiefs have the same journal folder open");
   return true;
 }
 
-// The journal must have all acknowledged records. After them it may have the first few, or all, of those that were
-// being written.
+// The journal must have all acknowledged records. Behind them it may also have records that were being written: none,
+// the first few, or all.
 void ChiefJournal::check(const chiefd::JournalState& found) {
   chiefd::JournalState expected = disk_.journal;
   const chiefd::JournalState known = comparable(found);
@@ -97,14 +97,16 @@ void ChiefJournal::check(const chiefd::JournalState& found) {
     chiefd::apply(expected, record);
     if (known == comparable(expected)) return;
   }
-  violated_("I28: the journal opens without a word, and isn't what was acknowledged: term " +
-            std::to_string(found.term.value) + " for " + std::to_string(disk_.journal.term.value) + ", " +
-            std::to_string(found.events.size()) + " events for " + std::to_string(disk_.journal.events.size()));
+  violated_(
+      "I28: the chief opens the journal without a complaint, but the journal differs from the acknowledged records: "
+      "term " +
+      std::to_string(found.term.value) + " instead of " + std::to_string(disk_.journal.term.value) + ", " +
+      std::to_string(found.events.size()) + " events instead of " + std::to_string(disk_.journal.events.size()));
 }
 
 bool ChiefJournal::put_back(const std::string& why) {
   if (!disk_.undamaged) {
-    violated_("I28: the journal is called damaged, and nothing but the power has touched it: " + why);
+    violated_("I28: the chief reports a damaged journal, although only the power failed: " + why);
     return false;
   }
   world_.tell("chief/0: " + why);
@@ -155,10 +157,10 @@ void ChiefJournal::damage() {
   if (bytes == nullptr || bytes->empty()) return;
   const std::uint64_t how = disk_.random.below(10);
   disk_.undamaged = platter.copied();
-  world_.tell("the chief's " + name + " is damaged, way " + std::to_string(how));
+  world_.tell("the chief's " + name + " is damaged in way " + std::to_string(how));
   world_.count(how < 7 ? Happening::kJournalFlipped : Happening::kJournalCut);
   if (how < 7) {
-    // Usually spares the head, most of which is empty.
+    // Usually spares the head of the file, because most of its bytes are unused.
     const std::size_t begin = how < 5 && bytes->size() > chiefd::kJournalHeadBytes ? chiefd::kJournalHeadBytes : 0;
     const std::size_t at = begin + disk_.random.below(bytes->size() - begin);
     (*bytes)[how == 6 ? bytes->size() - 1 : at] ^= std::byte(1 << disk_.random.below(8));

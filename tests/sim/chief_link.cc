@@ -89,14 +89,14 @@ void TaskNode::on_link_message(const Payload& payload) {
   if (const auto* answer = std::get_if<HeartbeatAnswer>(&message)) {
     timeouts_ = derive_timeouts(answer->heartbeat_timeout);
   } else if (gone_ && std::holds_alternative<LeaveGranted>(message)) {
-    tell("is let go");
+    tell("gets leave from the chief, and ends");
     end();
   } else if (open_) {
     on_order(message);
   }
 }
 
-// I25: a task never obeys a lower term after a higher one, and obeys only one chief of a term.
+// I25: a task that has obeyed a term never obeys a lower one, and it obeys only one chief of each term.
 void TaskNode::note_obeyed(const Welcome& welcome) {
   std::map<Term, Incarnation>& chiefs = obeyed_[welcome.journal];
   if (!chiefs.empty() && welcome.term < chiefs.rbegin()->first)
@@ -117,7 +117,7 @@ void TaskNode::leave(std::function<void()> gone) {
   tell_chief(LeaveRequest{});
 }
 
-// Delayed until the current call has returned, because gone_ destroys this node.
+// Runs gone_ after the current call has returned, because gone_ destroys this node.
 void TaskNode::end() {
   world_.after(Duration(), gone_);
 }

@@ -1,4 +1,4 @@
-// A task's link to its chief: does what transport/chief_link.cc does, on the simulated network.
+// A task's link to its chief. It does on the simulated network what transport/chief_link.cc does on the real one.
 #pragma once
 
 #include <deque>
@@ -20,8 +20,8 @@ class TaskNode : public Node {
         chief_(std::move(chief)),
         timeouts_(derive_timeouts(heartbeat)) {}
 
-  // Like SIGTERM: asks the chief to let the task go. `gone` ends the process, once the chief has answered, the link is
-  // lost, or the timeout to leave has passed.
+  // Does what a task does on SIGTERM: asks the chief for leave. `gone` ends the process. It is called as soon as the
+  // chief grants the request, the link is lost, or the time limit for leaving has passed.
   void leave(std::function<void()> gone);
 
  protected:
@@ -31,13 +31,13 @@ class TaskNode : public Node {
   virtual void on_other_journal() = 0;
   virtual void on_order(const wire::ControlMessage& message) = 0;
   virtual Heartbeat make_heartbeat() = 0;
-  virtual void before_heartbeat() {}  // only of a heartbeat that the timer sends
+  virtual void before_heartbeat() {}  // called before the regular heartbeats, but not before extra ones
 
   void open_link() {
     dial_chief();
     beat();
   }
-  // Tells the prober which process lives at this address.
+  // Answers a probe: names the process that lives at this address.
   void answer_probe(ConnectionId connection) {
     send(connection, wire::HelloAnswer(Refused{ErrorCode::kConfig, "a probe", false, self()}));
     close(connection);
@@ -48,7 +48,7 @@ class TaskNode : public Node {
   bool is_link(ConnectionId connection) const { return connection == link_; }
   void on_link_message(const Payload& payload);
   void on_link_closed() { link_lost(); }
-  // The fields that hellos of ps tasks and of workers share: the process, and the chief that it obeys.
+  // The fields that ps tasks and workers have in common in a hello: the process, and the chief that it obeys.
   TaskHello task_hello() const;
   const Timeouts& timeouts() const { return timeouts_; }
 
@@ -64,7 +64,7 @@ class TaskNode : public Node {
   const std::uint32_t pid_;
   const std::string chief_;
   Timeouts timeouts_;
-  std::function<void()> gone_;  // set once the task was told to end
+  std::function<void()> gone_;  // not empty once the task was told to end
   ConnectionId link_ = 0;
   bool open_ = false;
   std::uint64_t attempt_ = 0;

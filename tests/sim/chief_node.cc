@@ -50,10 +50,11 @@ void ChiefNode::check_displaced(const chiefd::Event& event, const chiefd::Action
   if (gone == nullptr) return;
   const auto* joined = std::get_if<chiefd::TaskJoined>(&event);
   if (joined != nullptr && joined->hello.member.task == gone->member.task && joined->hello.member != gone->member)
-    laws_.violated("I29: " + to_string(gone->member.task) + " is displaced by a claim that nobody has checked");
+    laws_.violated("I29: " + to_string(gone->member.task) +
+                   " loses its place to a claim that the chief hasn't checked");
   const auto* probe = std::get_if<chiefd::ProbeDone>(&event);
   if (probe != nullptr && probe->outcome == chiefd::ProbeOutcome::kAnswered && probe->answered_by == gone->member)
-    laws_.violated("I29: " + to_string(gone->member.task) + " is displaced though it answered its probe");
+    laws_.violated("I29: " + to_string(gone->member.task) + " loses its place although it answered its probe");
 }
 
 void ChiefNode::claim_a_place(std::uint64_t drawn) {
@@ -65,8 +66,8 @@ void ChiefNode::claim_a_place(std::uint64_t drawn) {
   hello.address = address_of(jobs_.cluster, victim->first);
   hello.host = "elsewhere";
   hello.shards = 2;
-  tell("hears another process claim the place of " + to_string(victim->first));
-  joining_ = ++last_claim_;  // a connection of which nobody else hears
+  tell("gets a hello from another process that claims the place of " + to_string(victim->first));
+  joining_ = ++last_claim_;  // the process that claims the place has no connection in the simulation
   step(chiefd::TaskJoined{hello});
   joining_ = 0;
 }
@@ -90,19 +91,20 @@ void ChiefNode::save(const std::string& name) {
 
 void ChiefNode::reconfigure(Duration heartbeat_timeout) {
   tell("has another heartbeat timeout");
-  // The tasks learn the new timeout later. Until then their heartbeats may be late by it.
+  // Until the tasks learn the new timeout, they may send heartbeats too seldom for it. So the chief may suspect any of
+  // them.
   for (const PsConfig& ps : jobs_.cluster.ps) network_.harm.hit(ps.address);
   for (const WorkerConfig& worker : jobs_.cluster.workers) network_.harm.hit(worker.address);
   step(chiefd::Reconfigured{heartbeat_timeout});
 }
 
-// L2 counts from the moment when no disk hangs. The answer may need a disk, and while that hangs the job's own limits
-// end the wait; they are longer than kClientPatience.
+// L2. The chief may need a disk for its answer, and while a disk hangs only the job's own limits end the wait. These
+// are longer than kClientPatience, so the time counts only from the moment when no disk hangs.
 void ChiefNode::check_clients() {
   const Instant disks_hang_until = std::max(disk_.hung_until, jobs_.disk->hangs_until());
   for (const auto& [client, since] : asked_)
     if (world_.now() - std::max(since, disks_hang_until) > kClientPatience)
-      laws_.violated("L2: a client has waited a minute for its answer");
+      laws_.violated("L2: a client has waited for its answer for more than a minute");
 }
 
 void ChiefNode::on_arrival(ConnectionId connection, const Hello& hello) {
@@ -115,10 +117,11 @@ void ChiefNode::on_arrival(ConnectionId connection, const Hello& hello) {
   step(chiefd::TaskJoined{*task});
   joining_ = 0;
   if (members_.count(connection) == 0) return;  // refused
-  // I4: the chief has seen that the former process died, however quickly the new one came.
+  // I4: when another process takes the task's place, the chief must have noticed that the former one died, even if the
+  // new one came at once.
   const auto now_there = admitted_.find(id);
   if (is_another && now_there->second == task->member.incarnation && seen_lost_.count(id) == 0)
-    laws_.violated("I4: " + to_string(id) + " is another process, and nobody saw that the former one died");
+    laws_.violated("I4: " + to_string(id) + " is a new process, but the chief hasn't noticed that the former one died");
   if (now_there != admitted_.end() && now_there->second == task->member.incarnation) seen_lost_.erase(id);
 }
 
@@ -220,14 +223,15 @@ void ChiefNode::act(const chiefd::Probe& action) {
        });
 }
 
-// Records become durable in order. Those that aren't durable when the process dies are lost.
+// Records become durable in the order in which they were written. If the process dies, the records that aren't durable
+// yet are lost.
 void ChiefNode::act(const chiefd::Persist& action) {
   note(action.record);
   const Duration takes = world_.between(std::chrono::microseconds(50), disk_.slowest);
   if (world_.now() >= next_written_) {
     written_ = next_written_ = std::max(world_.now(), disk_.hung_until) + takes;
   } else {
-    // All records that come during a write share the next write.
+    // All records that arrive during a write are written together by the next one.
     if (world_.now() >= written_) written_ = next_written_;
     if (next_written_ == written_) next_written_ = std::max(written_, disk_.hung_until) + takes;
   }
@@ -239,8 +243,8 @@ void ChiefNode::act(const chiefd::Persist& action) {
   journal_.begin(stamped.record);
   after(next_written_ - world_.now(), [this, action = std::move(stamped)] {
     if (!journal_.complete()) return disk_.on_failed();
-    // The laws hear of a generation only when it is durable: if the chief dies before, the next one uses the same
-    // number.
+    // The laws learn of a generation when its record is durable. If the chief dies before, the next chief may use the
+    // same number again.
     if (const auto* generation = std::get_if<chiefd::GenerationRecord>(&action.record)) {
       laws_.generation_begins(*generation);
       const std::string& name = disk_.journal.jobs.at(generation->job).submitted.name;
@@ -253,17 +257,19 @@ void ChiefNode::act(const chiefd::Persist& action) {
 
 void ChiefNode::blames(const std::string& whom, const std::string& why) {
   const auto says = [&why](const char* what) { return why.find(what) != std::string::npos; };
-  // The task was told to begin anew, or reports what is wrong with the disk.
-  const bool was_told_to = says("it begins anew") || says("it began anew");
+  // No fault is needed for these reasons: the chief told the task to begin anew, or the task reports a problem with the
+  // disk.
+  const bool was_told_to = says("it has started over");
   if (was_told_to || says("input/output error") || says("isn't the folder that the chief sees")) return;
-  // Allowed: a new chief reports a worker that comes back late as lost, because the job lends nothing while the chief
-  // waits. The chief takes the worker back.
+  // Allowed: while a new chief waits for its tasks, the job lends no records. So the chief reports a worker that comes
+  // back late as lost, and takes it back later.
   if (says("was lost while the chief was away") && whom.starts_with("worker/")) return;
   const auto task = parse_task_id(whom);
-  if (task && !network_.harm.is_hit(*task)) laws_.violated("I26: " + whom + " has been well all the time: " + why);
+  if (task && !network_.harm.is_hit(*task))
+    laws_.violated("I26: " + whom + " is reported as lost, but no fault has hit it: " + why);
 }
 
-// Tells the laws of the events that they need.
+// Reports to the laws those records that they need.
 void ChiefNode::note(const chiefd::Record& record) {
   if (std::holds_alternative<chiefd::TrainingRecord>(record)) laws_.trains();
   if (const auto* event = std::get_if<chiefd::EventRecord>(&record)) {
@@ -281,12 +287,12 @@ void ChiefNode::note(const chiefd::Record& record) {
 
 namespace {
 
-// The chief's wall clock, which jumps forward and back.
+// The chief's wall clock. It jumps forward and back between requests.
 thread_local std::int64_t wall_seconds = 1;
 
 }  // namespace
 
-// Requests are carried out one after the other. A crash may come between the change on disk and its answer.
+// Carries out one request after the other. The chief may crash after the change on the disk and before the answer.
 void ChiefNode::act(const chiefd::FolderWork& action) {
   folder_free_ = std::max(folder_free_, world_.now());
   folder_free_ += jobs_.disk->delay(folder_free_);

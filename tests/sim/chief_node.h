@@ -1,4 +1,5 @@
-// A simulated chiefd: the real core, and what chiefd/chief.cc does around it. The ChiefDisk outlives it.
+// A simulated chiefd: the real core, and a simple version of the code in chiefd/chief.cc that surrounds the core. The
+// ChiefDisk survives this process.
 #pragma once
 
 #include <map>
@@ -31,26 +32,28 @@ class ChiefNode final : public Node {
   void on_message(ConnectionId connection, const Payload& payload) override;
   void on_closed(ConnectionId connection) override;
 
-  // A client's requests. `name` is a job of Jobs::configs.
+  // What clients may request. `name` is a job in Jobs::configs.
   void submit(const std::string& name);
   void stop(const std::string& name, bool kill);
   void save(const std::string& name);
   void reconfigure(Duration heartbeat_timeout);
-  // A process with another incarnation says hello as a task that is connected. `drawn` chooses the task.
+  // Another process says hello in the name of a task that is already connected. `drawn` is a random number that chooses
+  // the task.
   void claim_a_place(std::uint64_t drawn);
-  // L2: each client gets its answer within a bound.
+  // L2: each client gets its answer within kClientPatience.
   void check_clients();
 
   const chiefd::Cluster& cluster() const { return *cluster_; }
   Welcome make_welcome() const;
-  // The jobs that a client was told are accepted.
+  // The jobs whose clients were told that the job is accepted.
   const std::set<std::string>& accepted() const { return accepted_; }
-  // The job ended under an earlier chief. The journal has its end, but no figures.
+  // Whether the job ended under an earlier chief. The journal says that it ended, but has no figures about it.
   bool knows_by_journal_alone(const std::string& name) const { return ended_before_.count(name) != 0; }
 
  private:
   void step(const chiefd::Event& event);
-  // I29: a claim alone displaces no process, and a process that answers its probe isn't displaced.
+  // I29: if another process claims a task's place, the task's process keeps the place as long as it answers the chief's
+  // probes.
   void check_displaced(const chiefd::Event& event, const chiefd::Action& action);
   void act(const chiefd::Listen&) { listens_ = true; }
   void act(const chiefd::Admit& action);
@@ -63,7 +66,7 @@ class ChiefNode final : public Node {
   void act(const chiefd::CloseFolder& action);
   void act(const chiefd::AnswerClient& action);
   void note(const chiefd::Record& record);
-  // I26: a task that the chief reports as lost was hit by a fault.
+  // I26: if the chief reports a task as lost, a fault has hit that task.
   void blames(const std::string& whom, const std::string& why);
   void act(const chiefd::JobEnded&) {}
   void act(const chiefd::Note& action) { tell(action.text); }
@@ -78,19 +81,19 @@ class ChiefNode final : public Node {
   bool listens_ = false;
   std::map<TaskId, ConnectionId> connections_;
   std::map<ConnectionId, Member> members_;
-  std::map<ConnectionId, Member> probes_;  // open probes, and the process that each one looks for
+  std::map<ConnectionId, Member> probes_;  // the open probes, each with the process that it looks for
   ConnectionId joining_ = 0;
   ConnectionId last_claim_ = ConnectionId{1} << 62;
-  std::map<TaskId, Incarnation> admitted_;  // the last that this chief admitted
-  std::set<TaskId> seen_lost_;              // tasks that were lost or left since then
-  Instant written_;                         // when the disk finishes the current write
-  Instant next_written_;                    // when it finishes the write after that
-  Instant folder_free_;                     // when the shared disk finishes its last request
+  std::map<TaskId, Incarnation> admitted_;  // by task, the last process that this chief admitted
+  std::set<TaskId> seen_lost_;  // the tasks that were reported as lost or left since their last process was admitted
+  Instant written_;             // when the current write to the chief's own disk ends
+  Instant next_written_;        // when the write after the current one ends
+  Instant folder_free_;         // when the shared disk ends its last request
   std::set<std::string> accepted_;
   std::set<std::string> ended_before_;
   std::uint64_t last_client_ = 0;
   std::map<std::uint64_t, std::string> submitting_;
-  std::map<std::uint64_t, Instant> asked_;  // requests to save or stop a job, and since when
+  std::map<std::uint64_t, Instant> asked_;  // when each client asked to save or stop a job
 };
 
 }  // namespace disttrain::sim

@@ -5,7 +5,7 @@ namespace {
 
 constexpr char kAddress[] = "chief/copy";
 
-// The second chief. It welcomes each task, and sends nothing more.
+// The second chief. It welcomes each task, and sends no further message.
 class CopiedChief final : public Node {
  public:
   CopiedChief(World& world, Network& network, Welcome welcome)
@@ -43,13 +43,13 @@ void Forks::fork() {
   world_.tell("a second chief begins on a copy of the journal, with term " + std::to_string(welcome.term.value));
   network_.start(kAddress, std::make_unique<CopiedChief>(world_, network_, std::move(welcome)));
   network_.taken_over[chief->address()] = kAddress;
-  // At least one task meets the second chief before the first.
+  // At least one task meets the second chief before it knows the first.
   cluster_.restart_task(cluster_.tasks[1 + random_.below(cluster_.tasks.size() - 1)], draw(1, 50));
   for (std::uint64_t cuts = random_.below(4); cuts > 0; --cuts) network_.cut_one();
   world_.after(draw(100, 3000), [this] { join(); });
 }
 
-// An operator reads the log: "two chiefs run on copies of one journal; stop one of them, and restart the other".
+// An operator has read in the log: "two chiefs run on copies of one journal; stop one of them, and restart the other".
 void Forks::join() {
   if (network_.taken_over.empty()) return;
   world_.tell("the second chief is ended, and the first is restarted");

@@ -1,7 +1,8 @@
-// A second chief is started on a copy of the first one's journal folder, with the same journal id and the same term.
-// For a while, tasks that dial the chief's address reach the second one. A task that knows the first one refuses the
-// second; any other task obeys it. Then an operator ends the second chief and restarts the first. Forks has a random
-// stream of its own, so that a seed without a copy keeps its trace.
+// A second chief is started on a copy of the first chief's journal folder, with the same journal id and the same term.
+// For a while, tasks that dial the chief's address reach the second chief. If a task already knows the first chief, it
+// refuses the second one; otherwise it obeys the second one. Then an operator ends the second chief and restarts the
+// first. Forks draws from a random stream of its own, so that it doesn't change the course of seeds without a second
+// chief.
 #pragma once
 
 #include <functional>
@@ -19,14 +20,14 @@ class Forks {
   Forks(std::uint64_t seed, World& world, Network& network)
       : world_(world), network_(network), random_(seed, stream_of("forks")) {}
 
-  // The parts of the simulation that forks act on.
+  // The parts of the simulation that Forks acts on.
   struct Cluster {
     std::vector<TaskId> tasks;                                // the chief first
     std::function<ChiefNode*()> chief;                        // null while it doesn't listen
     std::function<void(TaskId, Duration away)> restart_task;  // with a crash
   };
   void begin(Duration within, Cluster cluster);
-  // No second chief begins any more, and the one that runs is ended.
+  // Ends the second chief if it runs. From now on, none is started.
   void end();
 
  private:

@@ -1,5 +1,6 @@
-// What a simulation counts: each fault that took effect, and each rare state that a seed reached. A fault that no seed
-// has any more would go unnoticed, so a test demands that no count stays at 0 (sim_test.cc).
+// The faults and the rare states that a simulation counts: each fault when it takes effect, and each rare state when a
+// run reaches it. If a fault stopped occurring in all seeds, nobody would notice. So a test demands that each count is
+// above 0 (sim_test.cc).
 #pragma once
 
 #include <array>
@@ -13,13 +14,13 @@ enum class Happening : std::uint8_t {
   // Processes.
   kCrash,
   kHostLost,
-  kTrapSprung,  // a crash right before or after a message
+  kTrapSprung,  // a crash right before or right after a message is handled
   kPause,
   kLongPause,
   kClockJump,
   kTaskLeaves,
   kPsBesideSuccessor,
-  // Links. A long fault outlasts the heartbeat timeout, often every timeout.
+  // Faults of links. A "long" fault lasts longer than the heartbeat timeout, and often longer than every timeout.
   kConnectionCut,
   kLateBreak,
   kLostHello,
@@ -33,7 +34,7 @@ enum class Happening : std::uint8_t {
   kLongWorkerFromPs,
   kLongHalfFromPs,
   kMessageHeldBack,
-  // The shared disk and the chief's own.
+  // Faults of the shared disk, and hangs of the chief's own disk.
   kDiskSlow,
   kDiskFull,
   kWriteFailed,
@@ -47,7 +48,7 @@ enum class Happening : std::uint8_t {
   kDiskHung,
   kJournalSlow,
   kJournalHung,
-  // Faults of the chief's own disk, and how the journal handles them.
+  // Faults of the chief's own disk, and how the journal's code handles them.
   kJournalPowerLost,
   kJournalTorn,
   kJournalMended,
@@ -68,7 +69,7 @@ enum class Happening : std::uint8_t {
   kNonfiniteLoss,
   kNonfiniteGradient,
   kSkippedStep,
-  // Work that takes longer than Timeouts::setup, or that is given up for a newer order.
+  // Work that takes longer than Timeouts::setup, or that is abandoned because a newer order came.
   kLongData,
   kLongRestore,
   kRestoreLeft,
@@ -76,9 +77,10 @@ enum class Happening : std::uint8_t {
   kClientSaves,
   kClientStops,
   kTimeoutChanged,
-  // Former owners of shards.
-  kFrameAtFormerOwner,  // a ps applied a frame while its successor had the shard in a newer generation
-  kFormerOwnerEnded,    // a process whose successor has its place was refused, and ended
+  // Happenings after another process has taken the shards of a ps that lives on.
+  kFrameAtFormerOwner,
+  // The chief refused a former process of a task for good, so the process ended.
+  kFormerOwnerEnded,
   kCount
 };
 

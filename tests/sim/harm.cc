@@ -5,7 +5,7 @@
 namespace disttrain::sim {
 namespace {
 
-// "ps/0.1" is a former process of ps/0. A chief on a copied folder isn't a task.
+// "ps/0.1" is the address of a former process of ps/0. The address of a second chief ("chief/copy") names no task.
 std::optional<TaskId> task_at(const std::string& address) {
   return parse_task_id(address.substr(0, address.find('.')));
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kInitFile = "/c/init.safetensors";
 
-// Writes the file as another program would, by the definition of safetensors.
+// Writes a file of initial parameters in the format of safetensors, without our own code for this format.
 Status write_init(checkpoint::MemoryFiles& files, const ModelSpec& model) {
   std::string header = "{";
   std::vector<float> values;
@@ -40,7 +40,7 @@ void draw_rule(Random& random, JobConfig& job) {
   constexpr Rule kRules[] = {Rule::kSgd,     Rule::kMomentum, Rule::kNesterov, Rule::kAdagrad,
                              Rule::kRmsprop, Rule::kAdam,     Rule::kAdamw};
   optimizer.rule = kRules[random.below(std::size(kRules))];
-  // Floats represent these numbers exactly, and the parameters can't grow without end.
+  // Floats represent these rates exactly. The rates are small, so the parameters stay small.
   optimizer.learning_rate = random.below(2) == 0 ? 0.125 : 0.0078125;
   optimizer.weight_decay = random.below(3) == 0 ? 0.0625 : 0.0;
   optimizer.momentum = 0.5;

@@ -1,5 +1,6 @@
-// Gives some jobs more than plain SGD: rules with slots, clipping, losses and gradients that aren't finite, a file of
-// initial parameters. It uses a random stream of its own, so that a seed without any of these keeps its trace.
+// Gives some jobs more than plain SGD: update rules with slots, clipping, losses and gradients that aren't finite, or a
+// file of initial parameters. Draws from a random stream of its own, so that it doesn't change the course of seeds
+// without any of these.
 #pragma once
 
 #include <cstdint>

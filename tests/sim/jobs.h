@@ -1,4 +1,5 @@
-// What simulated processes know of jobs. A job's text is only its name; the table `configs` says what it means.
+// The jobs of a simulation. A simulated job has only its name in place of a TOML text, and `configs` has the settings
+// for each name.
 #pragma once
 
 #include <algorithm>
@@ -19,19 +20,20 @@ struct Jobs {
   std::uint64_t records = 0;
   ClusterConfig cluster;
   Storage* disk = nullptr;                         // shared by all tasks
-  std::map<std::string, std::uint64_t> nonfinite;  // by name: how many of 1000 computed steps aren't finite
-  std::uint64_t bucket_elements = 0;               // buckets of a layout are cut to this size; 0: they aren't cut
+  std::map<std::string, std::uint64_t> nonfinite;  // by job: of 1000 computed steps, how many aren't finite
+  // The largest number of elements in a bucket: layouts with larger buckets are cut. 0: no limit.
+  std::uint64_t bucket_elements = 0;
 
-  // A restore, and the reading of data before a job begins, take so many pieces of so long each. Together they take
-  // longer than any timeout; 0 pieces take no time.
+  // A restore takes this many pieces, and each piece takes this long. Reading the data before a job begins takes as
+  // many pieces. The pieces together take longer than most timeouts. 0 pieces: neither takes any time.
   std::uint64_t slow_pieces = 0;
   Duration slow_piece{};
 
-  // `text`: the job's name, in place of its TOML.
+  // `text` is the job's name.
   JobConfig read(const std::string& text) const { return configs.at(text); }
 };
 
-// The values in the file of initial parameters.
+// The initial parameters that job_rules.cc writes to a file.
 inline float init_value(std::uint32_t variable, std::uint64_t element) {
   return static_cast<float>((variable + 2 * element) % 5);
 }
@@ -39,7 +41,7 @@ inline float first_value(const JobConfig& job, std::uint32_t variable, std::uint
   return job.checkpoint.init_from.empty() ? 0.0F : init_value(variable, element);
 }
 
-// Whether the job's parameters are exact sums: their first values minus the gradient of each record.
+// Whether the final parameters can be computed exactly: as the initial values minus the gradient of each record.
 inline bool is_exact(const JobConfig& job, const Jobs& jobs) {
   const OptimizerConfig& optimizer = job.train.optimizer;
   return job.train.mode != Mode::kSync && job.data.sharding == Sharding::kLease && optimizer.rule == Rule::kSgd &&
@@ -47,7 +49,7 @@ inline bool is_exact(const JobConfig& job, const Jobs& jobs) {
          jobs.nonfinite.count(job.job.name) == 0;
 }
 
-// Cuts the buckets to at most `elements` elements; 0 leaves them as they are. No element changes its place.
+// Cuts buckets so that none has more than `elements` elements; 0: cuts none. The elements stay where they are.
 inline Layout in_small_buckets(const Layout& layout, std::uint64_t elements) {
   if (elements == 0) return layout;
   Layout small = layout;
@@ -59,8 +61,8 @@ inline Layout in_small_buckets(const Layout& layout, std::uint64_t elements) {
   return small;
 }
 
-// A record adds value_of(record) * coefficient(element) to each element of a gradient. Both are integers, so that sums
-// are exact.
+// The simulated gradient: each record adds value_of(record) * coefficient(element) to each element. Both factors are
+// integers, so that floats represent all sums exactly.
 inline float value_of(std::uint64_t record) {
   return static_cast<float>(record % 7 + 1);
 }

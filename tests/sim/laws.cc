@@ -22,7 +22,7 @@ std::string name_of(const RunId& run) {
 void Laws::worker_lost(JobId job, const std::string& task) {
   const RunId run{job, generations_[job].generation};
   const auto lost = parse_task_id(task);
-  if (!lost) return violated("a worker was lost that has no place: " + task);
+  if (!lost) return violated("the chief reports a lost worker whose name is no task: " + task);
   const auto is_it = [&lost](const auto& entry) { return entry.first.task == *lost; };
   auto& clocks = clocks_[run];
   const auto known = std::find_if(clocks.begin(), clocks.end(), is_it);
@@ -38,7 +38,7 @@ void Laws::begins(const chiefd::JournalState& durable) {
   for (const std::string& name : accepted_) {
     const auto is_it = [&name](const auto& job) { return job.second.submitted.name == name; };
     if (std::none_of(durable.jobs.begin(), durable.jobs.end(), is_it))
-      violated("I28: a client was told that job " + name + " is taken; the next chief doesn't know it");
+      violated("I28: a client was told that job " + name + " is accepted, but the next chief doesn't know the job");
   }
 }
 
@@ -58,15 +58,14 @@ void Laws::generation_begins(const chiefd::GenerationRecord& record) {
 // ---- the chief's word
 
 void Laws::welcomes(Term term, const chiefd::JournalState& durable) {
-  if (durable.term < term)
-    violated("I1: the chief speaks of term " + std::to_string(term.value) + " before it is durable");
+  if (durable.term < term) violated("I1: the chief sends term " + std::to_string(term.value) + " before it is durable");
 }
 
 void Laws::sends(const chiefd::Send& send, const chiefd::JournalState& durable) {
   const auto check = [&](JobId id, Generation generation) -> const chiefd::JournaledJob* {
     const auto job = durable.jobs.find(id);
     if (job != durable.jobs.end() && job->second.generation.generation >= generation) return &job->second;
-    violated("I1: the chief speaks of generation " + std::to_string(generation.value) + " before it is durable");
+    violated("I1: the chief sends generation " + std::to_string(generation.value) + " before it is durable");
     return nullptr;
   };
   if (const auto* create = std::get_if<CreateShards>(&send.message)) {
@@ -76,7 +75,8 @@ void Laws::sends(const chiefd::Send& send, const chiefd::JournalState& durable) 
   } else if (const auto* set = std::get_if<SetRoster>(&send.message)) {
     const chiefd::JournaledJob* job = check(set->job, set->generation);
     if (job != nullptr && job->generation.generation == set->generation && job->roster.version < set->roster.version)
-      violated("I1: the pacer hears of roster " + std::to_string(set->roster.version.value) + " before it is durable");
+      violated("I1: the chief sends the pacer roster " + std::to_string(set->roster.version.value) +
+               " before it is durable");
   } else if (const auto* grant = std::get_if<LeaseGrant>(&send.message)) {
     if (!grant->lease || grant->lease->ranks != 0) return;
     const chiefd::JournaledJob* job = check(grant->job, grant->generation);
@@ -89,7 +89,7 @@ void Laws::sends(const chiefd::Send& send, const chiefd::JournalState& durable) 
   }
 }
 
-// async and ssp only: sends() leaves out the leases of sync.
+// The caller, sends(), leaves out the leases of sync, so all leases here are of async or ssp.
 void Laws::lends(const RunId& run, TaskId to, const Lease& lease) {
   const auto grants = loans_[run].find(lease.id);
   if (grants != loans_[run].end()) {
@@ -103,8 +103,8 @@ void Laws::lends(const RunId& run, TaskId to, const Lease& lease) {
     const bool overlaps = std::any_of(loan.positions.begin(), loan.positions.end(),
                                       [&wanted](const Interval& i) { return !wanted.intersection(i).empty(); });
     if (!overlaps) continue;
-    // A loan names the borrower's task, not its process. So any process of this task that all shards have fenced will
-    // do.
+    // A loan has the task of its borrower, but not the process. So it is enough if all shards have fenced some process
+    // of this task.
     const std::size_t shards = generations_[run.first].owners.size();
     const auto& fenced = fenced_[run];
     const bool is_fenced = std::any_of(fenced.begin(), fenced.end(), [&, borrower = loan.borrower](const auto& entry) {
@@ -112,7 +112,7 @@ void Laws::lends(const RunId& run, TaskId to, const Lease& lease) {
     });
     if (!is_fenced)
       return violated("I11: records of lease " + std::to_string(id.value) + " of " + to_string(loan.borrower.task) +
-                      " are lent again before all shards have fenced it");
+                      " are lent again before all shards have fenced this worker");
   }
   loans_[run][lease.id] = Loan{Member{to, {}}, lease.epoch, lease.positions};
 }
@@ -122,7 +122,7 @@ void Laws::lends(const RunId& run, TaskId to, const Lease& lease) {
 void Laws::owns(const RunId& run, ShardId shard, const Member& owner) {
   const auto [entry, is_new] = owners_.emplace(std::pair(run, shard), owner);
   if (!is_new && entry->second != owner)
-    violated("I2: " + name_of(run) + ": two processes have shard " + std::to_string(shard.value));
+    violated("I2: " + name_of(run) + ": two processes own shard " + std::to_string(shard.value));
 }
 
 void Laws::applies(const RunId& run, ShardId shard, const Member& owner) {
@@ -141,7 +141,7 @@ void Laws::begins_at(const RunId& run, ShardId shard, Step step) {
 
 void Laws::decided(const RunId& run, Step step, Decision decision) {
   const auto [entry, is_new] = decisions_[run].emplace(step, std::move(decision));
-  if (!is_new) violated("I7: " + name_of(run) + ": step " + std::to_string(step.value) + " is decided twice");
+  if (!is_new) violated("I7: " + name_of(run) + ": step " + std::to_string(step.value) + " was decided twice");
 }
 
 void Laws::norm_is(const RunId& run, const ClipConfig& clip, std::uint32_t shards, Step step, ShardId shard,
@@ -157,7 +157,7 @@ void Laws::norm_is(const RunId& run, const ClipConfig& clip, std::uint32_t shard
   const double said = decision_of(run, step)->scale;
   if (said != expected)
     violated("I7: " + name_of(run) + ": step " + std::to_string(step.value) + " is scaled by " + std::to_string(said) +
-             "; the norm over all shards makes that " + std::to_string(expected));
+             ", but by the norm over all shards the scale is " + std::to_string(expected));
 }
 
 const Decision* Laws::decision_of(const RunId& run, Step step) const {
@@ -183,12 +183,12 @@ bool Laws::is_abandoned(const RunId& run, std::uint64_t attempt) const {
 
 void Laws::computed_from(const std::string& who, const std::map<BucketId, Step>& versions, std::size_t buckets) {
   const auto differs = [&versions](const auto& entry) { return entry.second != versions.begin()->second; };
-  if (versions.size() != buckets) violated("I10: " + who + " computes from parameters that haven't all come");
+  if (versions.size() != buckets) violated("I10: " + who + " computes before all parameters have arrived");
   if (std::any_of(versions.begin(), versions.end(), differs))
     violated("I10: " + who + " computes a synchronous step from parameters of several versions");
 }
 
-// Null if the laws haven't seen the values that the generation began with.
+// Returns null if the laws don't know the values with which the generation began.
 const Laws::ByElement* Laws::begun_with(const RunId& run) const {
   const auto record = generations_.find(run.first);
   if (record == generations_.end() || record->second.generation != run.second) return nullptr;
@@ -196,12 +196,13 @@ const Laws::ByElement* Laws::begun_with(const RunId& run) const {
   return saved == values_of_.end() ? nullptr : &saved->second;
 }
 
-// At each shard, a worker's frames for each bucket add up to the records that the pacer's ledger has from it. Only the
-// newest push of a lost worker may be at some shards and not at others:
-// 1. A worker pushes records worth 5, then records worth 3, and dies during the second push.
-// 2. If the pacer has both (visited 8, visited_last 3), another shard may have 5 = 8 - 3.
-// 3. If the pacer has only the first (visited 5), another shard may have 8, of which 3 are in `newest`.
-// 4. With any other sum, a frame was lost or applied twice.
+// The values of a worker's records are integers, so the sums over its frames are exact. At each shard and for each
+// bucket, a worker's frames must add up to the worker's records in the pacer's ledger. Only the last push of a lost
+// worker may have reached some shards and not others. For example, a worker pushes records whose values add up to 5,
+// then records whose values add up to 3, and dies during the second push:
+// 1. If the pacer has both pushes (visited 8, visited_last 3), another shard may have only the first (5 = 8 - 3).
+// 2. If the pacer has only the first push (visited 5), another shard may have both (8, of which 3 are in `newest`).
+// 3. Any other sum proves that a frame was lost or applied twice.
 void Laws::are_whole(const RunId& run, const std::map<ShardId, const TakenByWorker*>& shards, const std::string& when) {
   static const Taken kNothing;
   std::set<Member> workers;
@@ -221,14 +222,14 @@ void Laws::are_whole(const RunId& run, const std::map<ShardId, const TakenByWork
         fenced_[run].count(worker) != 0 || lost_[run].count(worker) != 0 || lost_any_[run].count(worker.task) != 0;
     for (const auto& [shard, taken] : shards) {
       std::map<BucketId, double> sums = of(*taken, worker).sums;
-      if (sums.empty()) sums[BucketId(0)] = 0.0;  // the worker never reached this shard
+      if (sums.empty()) sums[BucketId(0)] = 0.0;  // the worker sent no frame to this shard
       for (const auto& [bucket, sum] : sums) {
         const bool is_partial =
             sum - at(of(*taken, worker).newest, bucket) == pacer.visited || sum == pacer.visited - pacer.visited_last;
         if (sum == pacer.visited || (is_lost && is_partial)) continue;
         return violated("I5, I6, I11: " + when + ": the frames of " + to_string(worker.task) + " for bucket " +
                         std::to_string(bucket.value) + " at shard " + std::to_string(shard.value) + " add up to " +
-                        std::to_string(sum) + "; the records that the ledger has by it, to " +
+                        std::to_string(sum) + ", but its records in the ledger add up to " +
                         std::to_string(pacer.visited));
       }
     }
@@ -241,7 +242,7 @@ void Laws::final_parameters(const RunId& run, const JobConfig& job, const Layout
   std::map<ShardId, TakenByWorker> all;
   for (std::uint32_t s = 0; s < layout.shards; ++s) {
     const auto twin = twins_.find({run, ShardId(s)});
-    if (twin == twins_.end()) return;  // the shard is gone: another generation is coming
+    if (twin == twins_.end()) return;  // the shard doesn't exist now, because another generation will begin
     all[ShardId(s)] = twin->second->taken();
   }
   std::map<ShardId, const TakenByWorker*> shards;
@@ -266,30 +267,33 @@ void Laws::final_parameters(const RunId& run, const JobConfig& job, const Layout
         const float expected = first - static_cast<float>(sum) * coefficient(at);
         if (flat[at] != expected)
           return violated("I5, I11: element " + std::to_string(at) + " of the final parameters is " +
-                          std::to_string(flat[at]) + "; what it began with and all frames add up to " +
+                          std::to_string(flat[at]) + ", but by its first value and all frames it must be " +
                           std::to_string(expected));
       }
   }
 }
 
 void Laws::computes(const RunId& run, const JobConfig& job, const Member& worker, std::uint64_t clock) {
-  // With leases, a worker that waits for a lease doesn't hold the others back. ShardTwin checks the bound there.
+  // With leases, a worker that waits for a lease doesn't hold the others back. For such jobs, ShardTwin checks the
+  // bound.
   if (job.train.mode != Mode::kSsp || job.data.sharding == Sharding::kLease) return;
   if (lost_[run].count(worker) != 0 || lost_any_[run].count(worker.task) != 0) return;
   auto& clocks = clocks_[run];
   const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
-  // A worker that joins later begins at the clock of the slowest.
+  // A worker that joins later begins at the clock of the slowest worker.
   if (clocks.count(worker) == 0 && !clocks.empty())
     clocks[worker] = std::min_element(clocks.begin(), clocks.end(), less)->second;
   clocks[worker] = std::max(clocks[worker], clock);
   const std::uint64_t slowest = std::min_element(clocks.begin(), clocks.end(), less)->second;
-  // The largest gap, with staleness 1 and without pipelining:
-  // 1. The slowest worker has pushed step 5, but doesn't compute step 6 yet, so its clock here is still 5.
-  // 2. The fastest worker's push of step 6 is answered, because 6 <= 5 + 1. It computes step 7 = 5 + staleness + 1.
+  // The largest allowed gap, for example with staleness 1 and without pipelining:
+  // 1. The slowest worker has pushed step 5 and hasn't begun to compute step 6, so its clock here is 5.
+  // 2. The fastest worker has pushed step 6. It gets an answer, because 6 <= 5 + 1, and computes step 7.
+  // So the largest gap is 2 = staleness + 1.
   const std::uint64_t bound = job.train.staleness + 1 + job.train.pipeline;
   if (clock > slowest + bound)
-    violated("I9: " + to_string(worker.task) + " computes step " + std::to_string(clock) + " while the slowest is at " +
-             std::to_string(slowest) + ", staleness " + std::to_string(job.train.staleness));
+    violated("I9: " + to_string(worker.task) + " computes step " + std::to_string(clock) +
+             " while the slowest worker is at step " + std::to_string(slowest) + ", staleness " +
+             std::to_string(job.train.staleness));
 }
 
 // ---- jobs
@@ -298,8 +302,8 @@ void Laws::restarts(const JobConfig& job, const chiefd::GenerationRecord& record
   const std::uint64_t begun = ++begun_[record.job];
   const std::uint64_t uncounted = link_rollbacks_ + std::min(leavers_, leaver_rollbacks_);
   if (begun > 1 + job.job.max_restarts + damaged_.size() + term.value + uncounted)
-    violated("L2: generation " + std::to_string(record.generation.value) + " is the " + std::to_string(begun) +
-             ". of a job with job.max_restarts " + std::to_string(job.job.max_restarts));
+    violated("L2: generation " + std::to_string(record.generation.value) + " is number " + std::to_string(begun) +
+             " of a job with job.max_restarts " + std::to_string(job.job.max_restarts));
 }
 
 void Laws::state_is(Instant now, Duration timeout, chiefd::JobState state, const std::string& reason) {
@@ -309,7 +313,8 @@ void Laws::state_is(Instant now, Duration timeout, chiefd::JobState state, const
   }
   if (!paused_since_) paused_since_ = now;
   if (reason.empty()) violated("L4: the job is paused without a reason");
-  // A deadline keeps the timeout of the time when it was set, so the longest timeout of the pause counts.
+  // If the heartbeat timeout changes, a deadline that was set earlier keeps its length. So the longest timeout during
+  // the pause counts.
   longest_timeout_ = std::max(longest_timeout_, timeout);
   const Duration work = 4 * static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece;
   if (now - *paused_since_ > kLongestPause * longest_timeout_ + work)
@@ -320,8 +325,8 @@ void Laws::finished(const JobConfig& job, std::uint64_t examples) {
   if (job.data.sharding != Sharding::kLease || job.train.steps != 0) return;
   const std::uint64_t expected = job.train.epochs * jobs_.records;
   if (examples != expected)
-    violated("I11: the finished job has visited " + std::to_string(examples) + " examples; " +
-             std::to_string(expected) + " are in its epochs");
+    violated("I11: the finished job has visited " + std::to_string(examples) + " examples, but its epochs have " +
+             std::to_string(expected));
 }
 
 }  // namespace disttrain::sim

@@ -1,5 +1,5 @@
-// Laws checks the invariants of docs/invariants.md while a simulation runs. It keeps the first violation.
-// ShardTwin checks the laws of one shard; this class checks those that span several shards or processes.
+// Laws checks the invariants of docs/invariants.md while a simulation runs, and keeps the first violation. The
+// invariants of a single shard are checked by ShardTwin. Laws checks those of several shards or processes.
 #pragma once
 
 #include <map>
@@ -18,11 +18,11 @@ namespace disttrain::sim {
 
 using RunId = std::pair<JobId, Generation>;
 
-// What a shard has taken from one worker in its generation, as sums of value_of() over the records of its frames.
+// The frames that a shard has taken from one worker in its generation. Each member is a sum of value_of() over records.
 struct Taken {
-  std::map<BucketId, double> sums;    // over all frames
-  std::map<BucketId, double> newest;  // over the frames of the newest push alone
-  double visited = 0.0;               // pacer: over the records that the ledger has from this worker
+  std::map<BucketId, double> sums;    // over the records of all frames
+  std::map<BucketId, double> newest;  // over the records of the newest push's frames
+  double visited = 0.0;               // pacer: over the worker's records in the ledger
   double visited_last = 0.0;          // pacer: over the records of the newest push
 };
 using TakenByWorker = std::map<Member, Taken>;
@@ -31,12 +31,12 @@ using TakenByWorker = std::map<Member, Taken>;
 struct CutTaken {
   Step version;
   std::vector<float> values;              // parameters, in the shard's order
-  std::vector<std::vector<float>> slots;  // one array for each slot, in the same order
-  std::map<Member, Step> clocks;          // of each worker's last whole push
+  std::vector<std::vector<float>> slots;  // one array for each slot, in the order of `values`
+  std::map<Member, Step> clocks;          // for each worker, the clock of its last complete push
   TakenByWorker taken;
 };
 
-// sync: the pacer's decision for one step.
+// The pacer's decision about one synchronous step.
 struct Decision {
   std::vector<Member> members;
   double scale = 1.0;
@@ -54,14 +54,15 @@ class Laws {
     if (violation_.empty()) violation_ = what;
   }
 
-  // The chief recorded that a worker of the job's newest generation was lost or left, or lost a link.
+  // The chief recorded that a worker of the job's newest generation was lost, has left, or lost a link.
   void worker_lost(JobId job, const std::string& task);
-  // A task was told to end. One rollback because of it doesn't count as a loss.
+  // A task was told to end. For each such task, one rollback doesn't count as a loss.
   void is_to_leave() { ++leavers_; }
-  // The chief recorded a rollback that doesn't count as a loss: a task was told to end, or a link failed.
+  // The chief recorded a rollback that doesn't count as a loss, because a task was told to end or a link failed.
   void rolls_back_uncounted(bool is_link) { ++(is_link ? link_rollbacks_ : leaver_rollbacks_); }
   bool has_lost_links() const { return link_rollbacks_ > 0; }
-  // The record is durable, and the generation is about to begin with its checkpoint, or with initial values.
+  // The record is durable. The generation is about to begin with the checkpoint that the record names, or with initial
+  // values.
   void generation_begins(const chiefd::GenerationRecord& record);
   // A step was skipped at a shard.
   void skips() { ++skipped_; }
@@ -69,71 +70,77 @@ class Laws {
   // A generation of any job has begun to train.
   void trains() { has_trained_ = true; }
   bool has_trained() const { return has_trained_; }
-  // I1: what the chief sends is durable before it is sent. I11, I12: a lease has one owner, and its records are lent
-  // again only after all shards have fenced that owner.
+  // I1: when the chief sends something, its record is durable. I11, I12: each lease has one owner, and its records are
+  // lent again only after all shards have fenced that owner.
   void welcomes(Term term, const chiefd::JournalState& durable);
   void sends(const chiefd::Send& message, const chiefd::JournalState& durable);
 
-  // I28: every later chief knows each job that a client was told is accepted.
+  // I28: if a client was told that its job is accepted, every later chief knows the job.
   void accepted(const std::string& job) { accepted_.insert(job); }
   void begins(const chiefd::JournalState& durable);
 
-  // A twin calls serves() when it is made and ends() when it is destroyed. The pointer is kept in between.
+  // A ShardTwin calls serves() when it is made and ends() when it is destroyed. In between, the laws may use the
+  // pointer.
   void serves(const RunId& run, ShardId shard, const ShardTwin& twin) { twins_[{run, shard}] = &twin; }
   void ends(const RunId& run, ShardId shard, const ShardTwin& twin);
-  // I2: in one generation only one process owns a shard.
+  // I2: in each generation, only one process owns a shard.
   void owns(const RunId& run, ShardId shard, const Member& owner);
-  // `owner` has applied a frame. Counts the frame if another process owns the shard in a newer generation.
+  // `owner` has applied a frame. Counts this frame if another process owns the shard in a newer generation.
   void applies(const RunId& run, ShardId shard, const Member& owner);
   std::uint64_t applied_by_former_owners() const { return applied_by_former_owners_; }
   void begins_at(const RunId& run, ShardId shard, Step step);
   void fenced(const RunId& run, ShardId shard, const Member& worker) { fenced_[run][worker].insert(shard); }
-  // I7: the pacer decides on each step once.
+  // I7: the pacer decides only once about each step.
   void decided(const RunId& run, Step step, Decision decision);
-  // I7, clip = "global_norm": norm2 is the squared norm of the mean gradient at one shard. The pacer's scale must
-  // follow from the norms of all `shards` shards.
+  // I7, for jobs with clip = "global_norm". `norm2` is the squared norm of the mean gradient at one shard. When the
+  // norms of all `shards` shards are known, they must give the scale that the pacer decided on.
   void norm_is(const RunId& run, const ClipConfig& clip, std::uint32_t shards, Step step, ShardId shard, double norm2);
   const Decision* decision_of(const RunId& run, Step step) const;
   void cut(const RunId& run, std::uint64_t attempt, ShardId shard, CutTaken cut);
-  // Whether the chief has given this attempt up. One shard may hear of that later than another.
+  // Whether the chief has given this attempt up. The shards may learn of this at different times.
   bool is_abandoned(const RunId& run, std::uint64_t attempt) const;
 
-  // I10, I13, I14, I17, I18, I19: a visible checkpoint is complete and of this generation. It holds what the shards had
-  // at one moment, also when it is restored into another layout.
+  // I10, I13, I14, I17, I18, I19: when a checkpoint becomes visible, it is complete and belongs to the current
+  // generation. It holds the state that the shards had at one moment. A restore into another layout gives the same
+  // values.
   void committed(const chiefd::CommitAttempt& commit, JobId job, const std::string& path);
-  // I15, I16: the newest committed checkpoint of each folder is still there and verifies. Checked after each commit and
-  // each loss of power.
+  // I15, I16: in each folder, the newest committed checkpoint is still there and verifies. Called after each commit and
+  // each loss of power. `when` is a part of the violation's text.
   void folder_is_good(const std::string& when);
   void power_lost();
-  // A fault damaged the checkpoint at `path`. Restores must notice the damage; the checkpoint may be useless.
+  // A fault damaged the checkpoint at `path`. From now on, this checkpoint may be unusable, but a restore must notice
+  // the damage.
   void damaged(const std::string& path) { damaged_.insert(path); }
   bool is_any_damaged() const { return !damaged_.empty(); }
   // I15, I18: a generation begins with the newest checkpoint that isn't damaged, and with the values that were saved in
-  // it. `held`: a shard's parameters and slots, in the shard's order.
+  // it. `held` has a shard's parameters and slots, in the shard's order.
   void rolls_back(const chiefd::GenerationRecord& record, const std::string& folder);
   void begins_with(const RunId& run, const JobConfig& job, const Layout& layout, ShardId shard, const CutTaken& held);
   // A client was told that the checkpoint at `path` is saved.
   void saved(const std::string& path);
   void has_last_checkpoint(const JobConfig& job, Step step);
-  // The chief found `newest` in the folder. The newest checkpoint has the highest generation, then the highest step.
+  // The chief has searched the folder, and takes `newest` for the newest checkpoint in it. The newest checkpoint is
+  // that of the highest generation, and within a generation that of the highest step.
   void found_newest(const std::string& folder, const std::optional<chiefd::RestorePoint>& newest);
 
-  // async, ssp: the frames that were taken add up exactly, in any order and whichever workers were lost, because a
-  // gradient is a sum of integers over its records. Each whole push is at all shards and in the ledger.
+  // async, ssp: checks the final parameters. They must be the initial parameters minus all gradients that the shards
+  // have taken. These gradients are sums of integers over records, so neither their order nor lost workers change the
+  // result. Each complete push must have reached all shards and the ledger.
   void final_parameters(const RunId& run, const JobConfig& job, const Layout& layout, const std::vector<float>& flat);
-  // sync: a gradient is computed from all `buckets` buckets, and all of them have one version.
+  // sync: a worker computes a gradient from parameters of one version. It has received all `buckets` buckets.
   void computed_from(const std::string& who, const std::map<BucketId, Step>& versions, std::size_t buckets);
-  // I9: a worker computes step `clock`; with ssp it isn't too far ahead of the slowest worker. A worker leaves with its
-  // last push, and its clock counts no longer.
+  // I9: a worker computes the step `clock`. In ssp, it isn't too far ahead of the slowest worker. After its last push,
+  // a worker leaves, and its clock doesn't count any more.
   void computes(const RunId& run, const JobConfig& job, const Member& worker, std::uint64_t clock);
   void leaves(const RunId& run, const Member& worker) { clocks_[run].erase(worker); }
   // L2: a job doesn't restart endlessly. Each generation has a cause: a loss, a damaged checkpoint, a chief that died,
-  // a task that was told to end, or a failed link. Links may fail any number of times, so as many generations are
-  // allowed for them as the chief has recorded rollbacks for a link.
+  // a task that was told to end, or a failed link. Links may fail any number of times. So for failed links, as many
+  // generations are allowed as the chief has recorded rollbacks because of a link.
   void restarts(const JobConfig& job, const chiefd::GenerationRecord& record, Term term);
-  // L4: a pause ends, and has a reason. `timeout`: the heartbeat timeout, from which all others are derived.
+  // L4: each pause ends, and has a reason. `timeout` is the heartbeat timeout, from which all other timeouts are
+  // derived.
   void state_is(Instant now, Duration timeout, chiefd::JobState state, const std::string& reason);
-  // I11: a finished job has visited each record of each epoch once.
+  // I11: a finished job has visited each record once in each epoch.
   void finished(const JobConfig& job, std::uint64_t examples);
 
  private:
@@ -151,7 +158,7 @@ class Laws {
                const std::string& path);
   void are_whole(const RunId& run, const std::map<ShardId, const TakenByWorker*>& shards, const std::string& when);
 
-  // By variable and element: the parameter, then its slots.
+  // For each element of a variable: its parameter, followed by its slots.
   using ByElement = std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<float>>;
   const ByElement* begun_with(const RunId& run) const;
 
@@ -165,8 +172,8 @@ class Laws {
   std::set<std::string> accepted_;
   std::map<std::pair<RunId, ShardId>, const ShardTwin*> twins_;
   std::map<RunId, std::map<Member, std::uint64_t>> clocks_;
-  std::map<RunId, std::set<Member>> lost_;      // a lost worker may not know it yet
-  std::map<RunId, std::set<TaskId>> lost_any_;  // lost before the first step: any process of the task
+  std::map<RunId, std::set<Member>> lost_;      // by process; a lost worker may go on for a while
+  std::map<RunId, std::set<TaskId>> lost_any_;  // tasks that were lost before the laws knew their process
   std::map<JobId, chiefd::GenerationRecord> generations_;
   std::map<JobId, std::uint64_t> begun_;  // number of generations
 
@@ -179,11 +186,11 @@ class Laws {
   std::map<RunId, std::pair<std::uint64_t, std::map<ShardId, CutTaken>>> cuts_;        // of the newest attempt
   std::map<std::string, std::pair<std::pair<Generation, Step>, std::string>> newest_;  // by folder, with its path
   std::set<std::string> damaged_;
-  std::map<std::string, ByElement> values_of_;  // by the checkpoint's path
-  std::map<std::string, double> visited_of_;    // by path: sum of value_of() over the records in its ledger
+  std::map<std::string, ByElement> values_of_;  // by the path of the checkpoint
+  std::map<std::string, double> visited_of_;    // by path: sum of value_of() over the ledger's records
   std::optional<Instant> paused_since_;
-  Duration longest_timeout_{};                // in this pause
-  std::map<RunId, std::uint64_t> abandoned_;  // newest attempt given up
+  Duration longest_timeout_{};                // the longest heartbeat timeout during this pause
+  std::map<RunId, std::uint64_t> abandoned_;  // the newest attempt that was given up
 };
 
 }  // namespace disttrain::sim

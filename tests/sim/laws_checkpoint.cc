@@ -10,8 +10,8 @@
 namespace disttrain::sim {
 namespace {
 
-// Calls `take` for each element of all shards with its bucket, its variable, and its index in the variable and in the
-// shard.
+// Calls `take` for each element of all shards. Its arguments are the bucket, the variable, the element's index in the
+// variable, and its index in the shard.
 template <typename Take>
 void each(const Layout& in, const Take& take) {
   for (std::uint32_t id = 0; id < in.buckets.size(); ++id)
@@ -25,18 +25,19 @@ void each(const Layout& in, const Take& take) {
 
 void Laws::committed(const chiefd::CommitAttempt& commit, JobId job, const std::string& path) {
   const RunId run{job, commit.generation};
-  if (damaged_.count(path) != 0) return;  // a commit doesn't replace an existing checkpoint
+  if (damaged_.count(path) != 0) return;  // a commit never replaces an existing checkpoint, even a damaged one
   const auto open = checkpoint::open_checkpoint(jobs_.disk->truth(), path);
-  if (!open) return violated("I14: a checkpoint was committed that can't be opened: " + open.error().message);
+  if (!open) return violated("I14: a committed checkpoint can't be opened: " + open.error().message);
   if (Status good = checkpoint::verify_files(jobs_.disk->truth(), path, open->manifest); !good)
-    return violated("I14: a checkpoint was committed that doesn't verify: " + good.error().message);
+    return violated("I14: a committed checkpoint doesn't verify: " + good.error().message);
   if (generations_[job].generation != commit.generation)
-    return violated("I19: generation " + std::to_string(commit.generation.value) + " commits a checkpoint while " +
-                    std::to_string(generations_[job].generation.value) + " is the newest");
+    return violated("I19: generation " + std::to_string(commit.generation.value) +
+                    " commits a checkpoint although generation " + std::to_string(generations_[job].generation.value) +
+                    " has begun");
   const std::string folder = path.substr(0, path.rfind('/'));
   newest_[folder] = std::max(newest_[folder], {{commit.generation, open->manifest.step}, path});
   folder_is_good("after a commit");
-  // A commit doesn't replace an existing checkpoint, which then is of another attempt.
+  // A commit never replaces an existing checkpoint. So the checkpoint at this path may be that of an earlier attempt.
   if (open->manifest.attempt != commit.attempt) return;
   is_as_cut(commit, run, open->manifest, path);
   adds_up(commit, run, open->manifest, path);
@@ -46,9 +47,9 @@ void Laws::is_as_cut(const chiefd::CommitAttempt& commit, const RunId& run, cons
                      const std::string& path) {
   const auto& [attempt, cuts] = cuts_[run];
   if (attempt != commit.attempt || cuts.size() != commit.layout.shards || manifest.shards.size() != cuts.size())
-    return violated("I17: " + path + " isn't of one attempt");
+    return violated("I17: " + path + " has shards of several attempts");
   if (manifest.step != cuts.at(ShardId(0)).version)
-    return violated("I13: " + path + " says another step than the pacer's cut");
+    return violated("I13: " + path + " names another step than the pacer's cut");
   for (const auto& [shard, cut] : cuts) {
     std::vector<float> values(shard_elements(commit.layout, shard));
     std::vector<std::vector<float>> slots(manifest.slots, values);
@@ -57,9 +58,9 @@ void Laws::is_as_cut(const chiefd::CommitAttempt& commit, const RunId& run, cons
         !read)
       return violated("I14: " + read.error().message);
     if (values != cut.values || slots != cut.slots)
-      return violated("I18: " + path + ": shard " + std::to_string(shard.value) + " isn't what was cut");
+      return violated("I18: " + path + ": shard " + std::to_string(shard.value) + " differs from its cut");
     if (commit.config.train.mode == Mode::kSync && cut.version != manifest.step)
-      return violated("I17: " + path + ": shard " + std::to_string(shard.value) + " is of another step");
+      return violated("I17: " + path + ": shard " + std::to_string(shard.value) + " has another step");
     for (const auto& [worker, clock] : cut.clocks) {
       const auto there = cuts.at(ShardId(0)).clocks.find(worker);
       const bool is_lost = fenced_[run].count(worker) != 0;
@@ -71,7 +72,7 @@ void Laws::is_as_cut(const chiefd::CommitAttempt& commit, const RunId& run, cons
   restores_elsewhere(commit.layout, cuts, manifest, path);
 }
 
-// I18: a restore into 1 shard, or into 2 if there was 1, gives every element the same values.
+// I18: a restore into another number of shards (2 if there is 1 now, else 1) gives each element the same values.
 void Laws::restores_elsewhere(const Layout& layout, const std::map<ShardId, CutTaken>& cuts,
                               const checkpoint::Manifest& manifest, const std::string& path) {
   const std::uint32_t shards = layout.shards == 1 ? 2 : 1;
@@ -90,17 +91,18 @@ void Laws::restores_elsewhere(const Layout& layout, const std::map<ShardId, CutT
     const std::vector<std::span<float>> slots(into.begin() + 1, into.end());
     if (Status ok = checkpoint::read_shard(jobs_.disk->truth(), path, manifest, *other, ShardId(s), into[0], slots);
         !ok)
-      return violated("I18: into " + std::to_string(shards) + " shards: " + ok.error().message);
+      return violated("I18: can't restore " + path + " into " + std::to_string(shards) +
+                      " shards: " + ok.error().message);
   }
   each(*other, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t element, std::uint64_t at) {
     const std::vector<float>& expected = values[{variable, element}];
     for (std::size_t i = 0; i < expected.size(); ++i)
       if (read[bucket.shard][i][at] != expected[i])
-        violated("I18: " + path + " is another one in " + std::to_string(shards) + " shards");
+        violated("I18: " + path + " has other values when it is restored into " + std::to_string(shards) + " shards");
   });
 }
 
-// I10, I11, I13, I17: the ledger has exactly the records whose pushes are in the parameters.
+// I10, I11, I13, I17: the ledger of a checkpoint has exactly those records whose pushes are in its parameters.
 void Laws::adds_up(const chiefd::CommitAttempt& commit, const RunId& run, const checkpoint::Manifest& manifest,
                    const std::string& path) {
   if (commit.config.data.sharding != Sharding::kLease) return;
@@ -115,14 +117,15 @@ void Laws::adds_up(const chiefd::CommitAttempt& commit, const RunId& run, const 
     }
   if (visited != manifest.pacer.examples)
     return violated("I11: " + path + " counts " + std::to_string(manifest.pacer.examples) +
-                    " examples; its ledger has " + std::to_string(visited));
+                    " examples, but its ledger has " + std::to_string(visited));
   visited_of_[path] = static_cast<double>(sum);
   if (commit.config.train.mode == Mode::kSync) return;
   const auto& cuts = cuts_[run].second;
   std::map<ShardId, const TakenByWorker*> shards;
   for (const auto& [shard, cut] : cuts) shards[shard] = &cut.taken;
   are_whole(run, shards, path);
-  // If a chief died during a commit, the laws haven't seen that checkpoint.
+  // If a chief died during the commit of the checkpoint with which this generation began, the laws don't know its
+  // ledger.
   const std::string& from = generations_[run.first].restore_path;
   const auto before = visited_of_.find(from);
   if (before == visited_of_.end() && !from.empty()) return;
@@ -130,11 +133,11 @@ void Laws::adds_up(const chiefd::CommitAttempt& commit, const RunId& run, const 
   for (const auto& [worker, taken] : cuts.at(ShardId(0)).taken) expected += taken.visited;
   if (expected != static_cast<double>(sum))
     violated("I10, I13, I17: the ledger of " + path + " has records that add up to " + std::to_string(sum) +
-             "; those of the pushes in it add up to " + std::to_string(expected));
+             ", but those of its pushes add up to " + std::to_string(expected));
 }
 
 void Laws::folder_is_good(const std::string& when) {
-  // After a sync that lied, no checkpoint is promised to survive.
+  // If a sync ever lied, no checkpoint has to survive.
   if (jobs_.disk->has_lied()) return;
   for (const auto& [folder, newest] : newest_) {
     if (damaged_.count(newest.second) != 0) continue;
@@ -153,7 +156,7 @@ void Laws::power_lost() {
       if (damaged_.count((*found)[i].path) != 0) continue;
       const auto open = checkpoint::open_checkpoint(jobs_.disk->truth(), (*found)[i].path);
       if (!open || !checkpoint::verify_files(jobs_.disk->truth(), (*found)[i].path, open->manifest))
-        violated("I14: after a loss of power " + (*found)[i].path + " can be seen and isn't whole");
+        violated("I14: after a loss of power " + (*found)[i].path + " is visible, but not complete");
     }
   }
 }
@@ -164,18 +167,18 @@ void Laws::found_newest(const std::string& folder, const std::optional<chiefd::R
   std::optional<std::pair<Generation, Step>> best;
   for (const checkpoint::Found& there : *found) best = std::max(best, {{there.generation, there.step}});
   const auto said = newest ? std::optional(std::pair(newest->generation, newest->step)) : std::nullopt;
-  if (said != best) violated("I15: the checkpoint that " + folder + " is restored from isn't its newest");
+  if (said != best) violated("I15: the chief didn't choose the newest checkpoint in " + folder);
 }
 
 void Laws::rolls_back(const chiefd::GenerationRecord& record, const std::string& folder) {
   const auto found = checkpoint::list_checkpoints(jobs_.disk->truth(), folder);
-  // The chief may have found this checkpoint before it was damaged.
+  // The chief may have chosen this checkpoint before a fault damaged it.
   if (!found || jobs_.disk->has_lied() || damaged_.count(record.restore_path) != 0) return;
   for (const checkpoint::Found& there : *found) {
     if (there.path == record.restore_path) return;
     if (damaged_.count(there.path) == 0)
       return violated("I15: generation " + std::to_string(record.generation.value) + " begins with " +
-                      (record.restore_path.empty() ? "initial values" : record.restore_path) + ", not with " +
+                      (record.restore_path.empty() ? "initial values" : record.restore_path) + " instead of " +
                       there.path);
   }
 }
@@ -196,14 +199,14 @@ void Laws::begins_with(const RunId& run, const JobConfig& job, const Layout& lay
     if (here != expected)
       violated("I18: shard " + std::to_string(shard.value) + " of generation " + std::to_string(run.second.value) +
                " begins with other values than " +
-               (record.restore_path.empty() ? "its first" : record.restore_path + " was made of"));
+               (record.restore_path.empty() ? "the initial ones" : "those of " + record.restore_path));
   });
 }
 
 void Laws::saved(const std::string& path) {
   if (jobs_.disk->has_lied() || damaged_.count(path) != 0) return;
   if (const auto open = checkpoint::open_checkpoint(jobs_.disk->truth(), path); !open)
-    violated("I15: a client was told of " + path + ": " + open.error().message);
+    violated("I15: a client was told that " + path + " is saved, but it can't be opened: " + open.error().message);
 }
 
 void Laws::has_last_checkpoint(const JobConfig& job, Step step) {
@@ -212,7 +215,7 @@ void Laws::has_last_checkpoint(const JobConfig& job, Step step) {
   const auto found = checkpoint::list_checkpoints(jobs_.disk->truth(), job.checkpoint.directory + "/" + job.job.name);
   const auto is_it = [step](const checkpoint::Found& there) { return there.step == step; };
   if (!found || std::none_of(found->begin(), found->end(), is_it))
-    violated("I15: the job has ended and has no checkpoint of its last step, " + std::to_string(step.value));
+    violated("I15: the job has ended without a checkpoint of its last step, " + std::to_string(step.value));
 }
 
 }  // namespace disttrain::sim

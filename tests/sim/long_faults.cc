@@ -13,7 +13,7 @@ namespace {
 
 constexpr Duration kShortest = milliseconds(1200);
 constexpr Duration kLongest = seconds(60);
-// Longer than every deadline of a job's folder.
+// Longer than every time limit of work in a job's folder.
 constexpr Duration kForEver = seconds(200);
 
 std::string seconds_of(Duration duration) {
@@ -36,7 +36,7 @@ bool LongFaults::wants_long_job() const {
 void LongFaults::begin(Duration within, Cluster cluster) {
   cluster_ = std::move(cluster);
   for (const Kind kind : kinds_) {
-    // Most jobs train only for a short part of the time, so 3 of 4 faults wait until the job trains.
+    // Most jobs train only for a short part of a run. So with a probability of 3/4, a fault waits until the job trains.
     if (random_.below(4) != 0)
       later(within / 2, [this, kind] { once_it_trains([this, kind] { one(kind); }); });
     else
@@ -57,7 +57,8 @@ void LongFaults::once_it_trains(std::function<void()> work) {
   world_.after(milliseconds(20), [this, work = std::move(work)]() mutable { once_it_trains(std::move(work)); });
 }
 
-// Short faults are as likely as long ones: the scale doubles 0 to 5 times from 1.2 s, and the longest fault is 60 s.
+// Draws a duration of at most 60 s. The range from 1.2 s to 2.4 s is doubled 0 to 5 times, so short durations are as
+// likely as long ones.
 Duration LongFaults::how_long() {
   Duration most = kShortest;
   for (std::uint64_t doublings = random_.below(6); doublings > 0; --doublings) most *= 2;
@@ -101,7 +102,7 @@ void LongFaults::one(Kind kind) {
     case Kind::kPause: {
       if (!network_.is_alive(cluster_.address(task))) return;
       const Duration duration = how_long();
-      world_.tell(to_string(task) + " stands still for " + seconds_of(duration));
+      world_.tell(to_string(task) + " is paused for " + seconds_of(duration));
       world_.count(Happening::kLongPause);
       network_.pause(cluster_.address(task));
       lasts(duration);
@@ -110,7 +111,7 @@ void LongFaults::one(Kind kind) {
     case Kind::kIsolation:
       for (const TaskId other : cluster_.tasks)
         if (other != task) pairs.emplace_back(task, other);
-      return part(Happening::kLongIsolation, to_string(task) + " is cut off from all", pairs, true);
+      return part(Happening::kLongIsolation, to_string(task) + " can't reach any task", pairs, true);
     case Kind::kOneWay: {
       const bool hears = random_.below(2) == 0;
       for (const TaskId other : cluster_.tasks) {
@@ -120,8 +121,8 @@ void LongFaults::one(Kind kind) {
         else
           pairs.emplace_back(other, task);
       }
-      return part(Happening::kLongOneWay, (hears ? "nobody hears " : "nothing comes to ") + to_string(task), pairs,
-                  false);
+      return part(Happening::kLongOneWay, (hears ? "nothing arrives from " : "nothing arrives at ") + to_string(task),
+                  pairs, false);
     }
     case Kind::kSplit: {
       std::vector<TaskId> sides[2];
@@ -141,7 +142,7 @@ void LongFaults::one(Kind kind) {
     case Kind::kPsFromPs:
       for (const TaskId other : cluster_.tasks)
         if (other.role == Role::kPs && other != ps) pairs.emplace_back(ps, other);
-      return part(Happening::kLongPsFromPs, to_string(ps) + " can't reach other ps", pairs, both);
+      return part(Happening::kLongPsFromPs, to_string(ps) + " can't reach the other ps tasks", pairs, both);
     case Kind::kWorkerFromPs:
       return part(Happening::kLongWorkerFromPs, to_string(worker) + " can't reach " + to_string(ps), {{worker, ps}},
                   both);
@@ -152,7 +153,7 @@ void LongFaults::one(Kind kind) {
     case Kind::kBeside:
     case Kind::kBesideToo:
       if (!network_.is_alive(cluster_.address(ps))) return;
-      // Some workers lose the chief together with the ps, and train on with it.
+      // The chief loses this ps and some workers at once. These workers still train with the ps.
       pairs.emplace_back(chief, ps);
       for (const TaskId other : cluster_.tasks)
         if (other == worker || (other.role == Role::kWorker && random_.below(2) == 0)) pairs.emplace_back(chief, other);

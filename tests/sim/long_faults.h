@@ -1,6 +1,6 @@
-// Faults that outlast timeouts: partitions, pauses and disks that hang, most for up to a minute, and a ps that lives on
-// beside its successor. Each ends by itself. LongFaults has a random stream of its own, so that a seed without any long
-// fault keeps its trace.
+// Faults that last longer than timeouts: partitions, pauses and disks that hang, and a ps that goes on although another
+// process has taken its place. Most last up to a minute, and each ends by itself. LongFaults draws from a random stream
+// of its own, so that it doesn't change the course of seeds without a long fault.
 #pragma once
 
 #include <cstdint>
@@ -20,32 +20,33 @@ struct ChiefDisk;
 
 class LongFaults {
  public:
-  // The parts of the simulation that long faults act on.
+  // The parts of the simulation that LongFaults acts on.
   struct Cluster {
     std::vector<TaskId> tasks;  // the chief first
     std::function<std::string(TaskId)> address;
     std::function<bool()> trains;  // whether the first job trains
-    // Starts a second process for a ps, elsewhere; the first one lives on.
+    // Starts a second process for a ps on another host. The first process goes on running.
     std::function<void(TaskId)> start_beside;
   };
   LongFaults(std::uint64_t seed, World& world, Network& network, Storage& storage, ChiefDisk& journal);
 
-  // Whether this seed's faults show only in a job that trains for long without leases from the chief.
+  // Whether this seed's faults have an effect only if the job trains for a long time and its workers need no leases
+  // from the chief.
   bool wants_long_job() const;
 
-  // Sets off this seed's faults within the time `within`.
+  // Begins this seed's faults at random times within `within`.
   void begin(Duration within, Cluster cluster);
   // No fault begins any more.
   void end() { is_over_ = true; }
-  // When the last fault that has begun is over.
+  // When the last of the faults that have begun will be over.
   Instant over_at() const { return over_at_; }
 
  private:
   enum class Kind {
     kPause,
-    kIsolation,  // one task, from all others
-    kOneWay,     // one task hears nobody, or nobody hears it
-    kSplit,      // every task is on one of two sides
+    kIsolation,  // one task can't reach any other task
+    kOneWay,     // one task receives nothing, or nothing that it sends arrives
+    kSplit,      // the tasks are split into two groups that can't reach each other
     kChiefFromPs,
     kChiefFromWorker,
     kPsFromPs,
@@ -54,7 +55,9 @@ class LongFaults {
     kDisk,
     kJournal,
     kBeside,
-    kBesideToo,  // the same, to make it twice as likely: in few seeds do two owners apply frames
+    // The same fault as kBeside. It is listed twice to be drawn twice as often, because two owners of a shard apply
+    // frames only in few seeds.
+    kBesideToo,
     kKinds
   };
   std::uint64_t between(std::uint64_t least, std::uint64_t most) { return least + random_.below(most - least + 1); }

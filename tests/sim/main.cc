@@ -1,4 +1,4 @@
-// Runs seeds of the simulator, or prints the trace of one seed. See tools/simulate.
+// Runs many seeds of the simulator, or runs one seed and prints its trace. See tools/simulate.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
@@ -12,8 +12,8 @@ int main(int argc, char** argv) {
   std::uint64_t to = 1000;
   std::uint64_t replay = 0;
   app.add_option("--from", from, "first seed");
-  app.add_option("--to", to, "the seed after the last");
-  CLI::Option* one = app.add_option("--replay", replay, "this seed alone, in words");
+  app.add_option("--to", to, "the seed behind the last one");
+  CLI::Option* one = app.add_option("--replay", replay, "runs this seed alone, and prints its trace");
   CLI11_PARSE(app, argc, argv);
   if (*one) {
     const disttrain::sim::Outcome outcome = disttrain::sim::simulate(replay, true);
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     std::cout << "seed " << seed << ": " << outcome.violation << "; again: tools/simulate --replay " << seed
               << std::endl;
   }
-  // For tools/simulate, which adds them up.
+  // tools/simulate reads these lines and adds the counts up.
   for (std::size_t i = 0; i < happenings.size(); ++i)
     std::cout << "count " << happenings[i] << ' ' << to_string(static_cast<disttrain::sim::Happening>(i)) << '\n';
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -47,7 +47,7 @@ void Mishaps::at_some_time(Duration within, std::function<void()> work) {
   });
 }
 
-// An operator restarts daemons, and changes the heartbeat timeout.
+// An operator restarts tasks and changes the heartbeat timeout.
 void Mishaps::draw_leaves(Duration within) {
   for (std::uint64_t times = leaves_.below(3) == 0 ? 1 + leaves_.below(5) : 0; times > 0; --times)
     later(within, [this] { end_a_task(std::nullopt); });
@@ -60,7 +60,7 @@ void Mishaps::draw_leaves(Duration within) {
     });
 }
 
-// A process that has a wrong index, or lies, claims the place of a task.
+// A process claims the place of a task. It was started with a wrong index, or it lies.
 void Mishaps::draw_claims(Duration within) {
   for (std::uint64_t times = claims_.below(4) == 0 ? 1 + claims_.below(6) : 0; times > 0; --times) {
     const Duration when(static_cast<std::int64_t>(claims_.below(static_cast<std::uint64_t>(within.count()))));
@@ -70,8 +70,9 @@ void Mishaps::draw_claims(Duration within) {
   }
 }
 
-// Most jobs train only for a short part of the time, and only a job that trains saves a checkpoint before a ps leaves.
-// So these wait until the job trains. A second mishap soon after finds that checkpoint under way, or the shards held.
+// A checkpoint is saved before a ps leaves, but only if the job trains, and most jobs train only for a short part of a
+// run. So these mishaps wait until the job trains. Sometimes a second mishap follows soon: it comes while that
+// checkpoint is being taken, or while the shards apply nothing after its cut.
 void Mishaps::draw_ps_leaves(const std::string& job, Duration within) {
   for (std::uint64_t times = leaves_.below(3) == 0 ? 1 + leaves_.below(4) : 0; times > 0; --times) {
     later(within, [this, job] {
@@ -118,7 +119,8 @@ void Mishaps::once_it_trains(const std::string& job, std::function<void()> work)
 }
 
 void Mishaps::lose_folder(Storage::Reach how) {
-  // Before the first commit, a folder that is made in an empty mount point looks like any job's first folder.
+  // Before the first commit, the chief can't notice that a file system isn't mounted: the job's folder in the empty
+  // mount point looks like the folder of a new job. So in this case the disk is away instead.
   const auto is_known = [](const auto& entry) { return entry.second.checkpoint.has_value(); };
   const auto& known = journal_.journal.jobs;
   if (how == Storage::Reach::kUnmounted && std::none_of(known.begin(), known.end(), is_known))
@@ -128,7 +130,7 @@ void Mishaps::lose_folder(Storage::Reach how) {
   if (one_in(2)) world_.after(milliseconds(between(0, 500)), lose_a_ps_);
 }
 
-// In half of the cases a ps dies soon after, so that the checkpoint is needed.
+// With a probability of 1/2, a ps dies soon after the damage, so that the checkpoint is needed.
 void Mishaps::damage(const JobConfig& job) {
   const std::optional<std::string> path = storage_.damage(job.checkpoint.directory + "/" + job.job.name, random_);
   if (!path) return;

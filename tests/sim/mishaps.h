@@ -1,6 +1,6 @@
-// More faults and requests: a job's folder is away or can't be read for a while, a checkpoint is damaged, a client asks
-// for a checkpoint or for the job's end, an operator restarts tasks. Mishaps has random streams of its own, so that a
-// seed without any mishap keeps its trace.
+// More faults and requests: a job's folder is away or can't be read for a while, a fault damages a checkpoint, a client
+// asks for a checkpoint or for the job's end, an operator restarts tasks. Mishaps draws from random streams of its own,
+// so that it doesn't change the course of seeds without a mishap.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ class Mishaps {
         leaves_(seed, stream_of("leaves")),
         claims_(seed, stream_of("claims")) {}
 
-  // Called before the job begins. Allows some jobs only few restarts.
+  // Called before the job begins. Sets a low job.max_restarts for some jobs.
   void draw(JobConfig& job);
-  // Tells a task to end, and starts it again after `away`. Without a role, the task is a ps or a worker. The chief is
-  // never chosen, because its end is a crash as any other.
+  // Tells a task to end, and starts it again after `away`. `role`: the task's role; without it, the task is a ps or a
+  // worker. `number` chooses the task. The chief is never chosen, because for it a stop is the same as a crash.
   using EndTask = std::function<void(std::optional<Role> role, std::uint64_t number, Duration away)>;
 
-  // Sets off this seed's mishaps within the time `within`. `chief`: null while it doesn't listen. `lose_a_ps`: kills a
-  // ps.
+  // Begins this seed's mishaps at random times within `within`. `chief` returns null while the chief doesn't listen.
+  // `lose_a_ps` kills a ps.
   void begin(const JobConfig& job, Duration within, std::function<ChiefNode*()> chief, std::function<void()> lose_a_ps,
              EndTask end_a_task);
   void end() { is_over_ = true; }
@@ -53,7 +53,7 @@ class Mishaps {
   void draw_claims(Duration within);
   void draw_ps_leaves(const std::string& job, Duration within);
   void end_a_task(std::optional<Role> role);
-  // Runs `work` at a time within `within` that is drawn from leaves_.
+  // Runs `work` at a time within `within`. The time is drawn from leaves_.
   void later(Duration within, std::function<void()> work);
   void once_it_trains(const std::string& job, std::function<void()> work);
 

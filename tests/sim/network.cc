@@ -50,16 +50,16 @@ void Network::arrive_hello(std::size_t from, std::uint64_t life, std::size_t to,
   if (refused) return world_.after(back, [finish] { finish(std::nullopt, true); });
   const std::uint64_t id = ++last_;
   Connection& connection = connections_[id];
-  // No message reaches the dialler before it knows of the connection.
+  // The dialler learns of the connection after `back`. No message may reach it earlier.
   connection.sides[0] = {from, life, false, false, world_.now() + back};
   connection.sides[1] = {to, there.life, false, false, world_.now()};
   deliver(id, {1, [id, hello](Node& node) { node.on_arrival(end_of(id, 1), hello); }, false});
   if (ghosts != 0 && world_.chance(ghosts)) {
-    world_.tell(hosts_[from]->address + " hears nothing of its hello to " + there.address);
+    world_.tell(hosts_[from]->address + " gets no answer to its hello to " + there.address);
     world_.count(Happening::kLostHello);
     harm.hit_link(hosts_[from]->address, there.address);
     connection.sides[0].closed = true;
-    // The listener hears late of the connection's end, when the dialler may have dialled again.
+    // The listener may learn of the connection's end only after the dialler has dialled again.
     world_.after(world_.between(std::chrono::milliseconds(1), std::chrono::seconds(2)),
                  [this, id] { break_connection(id, 2); });
     world_.after(world_.between(back, std::chrono::milliseconds(300)), [finish] { finish(std::nullopt, false); });
@@ -70,7 +70,7 @@ void Network::arrive_hello(std::size_t from, std::uint64_t life, std::size_t to,
 
 namespace {
 
-// The type's name without namespaces, such as "LeaseGrant".
+// The name of the type without its namespaces, such as "LeaseGrant".
 template <typename T>
 std::string name_of_type() {
   int status = 0;
@@ -125,7 +125,7 @@ bool Node::hears(ConnectionId end) const {
   return network_.hears(end);
 }
 
-// As with TCP, if one direction is blocked the other carries nothing new either, because nothing is acknowledged.
+// Both directions must be open: as with TCP, a side whose data isn't acknowledged soon sends nothing new.
 bool Network::hears(ConnectionId end) const {
   const auto found = connections_.find(end / 2);
   if (found == connections_.end()) return false;
@@ -176,7 +176,8 @@ void Network::run_on(std::size_t number, std::uint64_t life, std::function<void(
     work();
 }
 
-// Keeps the order: a blocked message waits, and so do all messages behind it.
+// A connection keeps the order of its messages. So if a message is blocked, all later messages in the same direction
+// wait behind it.
 void Network::deliver(std::uint64_t id, Message message) {
   Connection& connection = connections_.at(id);
   const int to = message.to;
@@ -243,8 +244,9 @@ void Network::tell_broken(std::uint64_t id, int side) {
   deliver(id, {side, [end = end_of(id, side)](Node& node) { node.on_closed(end); }, true});
 }
 
-// `told` has a bit for each side that hears of the break: 1 for side 0, 2 for side 1. Messages under way to those sides
-// arrive before the news, or are lost, or arrive late at one side.
+// `told` is a set of bits for the sides that learn of the break: 1 for side 0, 2 for side 1. Messages on their way to
+// these sides either arrive before the news of the break, or are lost. Or one of these sides gets both the messages and
+// the news late.
 void Network::break_connection(std::uint64_t id, int told) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
@@ -299,7 +301,7 @@ void Network::crash(const std::string& address, bool with_host) {
       break_connection(id, 1 << other);
       continue;
     }
-    // A host that vanishes resets no connection. Its peers notice only after a while.
+    // If a host vanishes, nothing resets its connections. So the other ends learn of this only after a while.
     std::erase_if(connection.held, [other](const Message& held) { return held.to == other; });
     world_.after(std::chrono::seconds(20), [this, broken = id, other] { break_connection(broken, 1 << other); });
   }
@@ -328,7 +330,7 @@ void Network::pause(const std::string& address) {
 void Network::resume(const std::string& address) {
   Host& there = host(address);
   if (!there.paused) return;
-  world_.tell(address + " goes on");
+  world_.tell(address + " runs again");
   there.paused = false;
   while (!there.paused && !there.waiting.empty()) {
     auto [life, work] = std::move(there.waiting.front());
@@ -359,7 +361,7 @@ void Network::heal_all() {
   while (!partitions_.empty()) heal(partitions_.begin()->first);
 }
 
-// Sends the held messages on. Those that are still blocked stay held, in order.
+// Sends the held messages. If the link is still blocked for a message, this message stays held, in order.
 void Network::let_through(std::uint64_t id, Connection& connection) {
   for (Message& message : std::exchange(connection.held, {})) {
     if (is_blocked(connection.sides[1 - message.to].host, connection.sides[message.to].host))

@@ -1,8 +1,8 @@
 // Simulated processes and the connections between them. A connection keeps the order of its messages, has latency, and
-// can break. An address may have no process, or another one than before. As with TCP:
-// 1. A message on a connection that breaks arrives or is lost.
-// 2. It may arrive when the same two processes already have a newer connection.
-// 3. A hello may arrive although the dialler hears no answer.
+// can break. At an address there may be no process, or another process than before. As with TCP:
+// 1. If a connection breaks, messages on their way may arrive or be lost.
+// 2. Such a message may arrive even when the same two processes already have a newer connection.
+// 3. A hello may arrive although its sender gets no answer.
 #pragma once
 
 #include <deque>
@@ -22,12 +22,12 @@
 
 namespace disttrain::sim {
 
-// Frames of the data path with their payload.
+// Frames that carry gradients or parameters, with their values.
 struct PushFrame {
   Sequence sequence;
   Push push;
   std::vector<float> payload;
-  double records = 0.0;  // for the laws only: the sum of value_of() over the records of the gradient
+  double records = 0.0;  // used only by the laws: sum of value_of() over the records of the gradient
 };
 struct ParametersFrame {
   Parameters parameters;
@@ -36,12 +36,13 @@ struct ParametersFrame {
 using Payload = std::variant<wire::HelloAnswer, wire::ControlMessage, PushFrame, Pull, ParametersFrame, Acknowledge,
                              Staged, Commit, PacerNews, Mark, MarkTaken, Cut>;
 
-// One end of a connection. The two ends have different numbers, because both may belong to one process.
+// Identifies one end of a connection. Both ends may belong to the same process, so they have different numbers.
 using ConnectionId = std::uint64_t;
 
 class Network;
 
-// One process. It is destroyed when it crashes; messages and timers that were due for it are then dropped.
+// One process. If the process crashes, this object is destroyed. Messages and timers that are still due for it are
+// dropped.
 class Node {
  public:
   Node(World& world, Network& network, TaskId task, Incarnation incarnation)
@@ -53,26 +54,27 @@ class Node {
   virtual void on_arrival(ConnectionId connection, const Hello& hello) = 0;
   virtual void on_message(ConnectionId connection, const Payload& payload) = 0;
   virtual void on_closed(ConnectionId connection) = 0;
-  // False: the process doesn't accept connections yet.
+  // Whether the process accepts connections.
   virtual bool listens() const { return true; }
   // The address at which the process listens.
   const std::string& address() const;
-  // Moves the process's clock forward. Its timers don't notice, as after a suspend of the host.
+  // Moves the clock of the process forward, as if its host had been suspended. Timers don't change.
   void jump(Duration by) { skew_ += by; }
 
  protected:
-  // The time that the process's own clock shows.
+  // The time that the clock of this process shows.
   Instant now() const { return world_.now() + skew_; }
-  // Runs `work` on this process after `delay`: later if it is paused by then, never if it has died.
+  // Runs `work` on this process after `delay`. If the process is paused then, `work` runs later; if the process has
+  // died, never.
   void after(Duration delay, std::function<void()> work);
   void dial(const std::string& address, const Hello& hello, Duration deadline,
             std::function<void(std::optional<ConnectionId>, bool refused)> done);
   void send(ConnectionId connection, Payload payload);
   void close(ConnectionId connection);
-  // Whether a message that the other end sends now would arrive in time. Real shards send something all the time; here
-  // a process asks this instead.
+  // Whether a message that the other end sent now would arrive soon. A real shard hears its peers all the time, because
+  // they send something often. A simulated process calls this function instead.
   bool hears(ConnectionId connection) const;
-  // Ends the process, after the current call has returned.
+  // Ends the process after the current call has returned.
   void exit();
   void tell(const std::string& line) { world_.tell(to_string(self_.task) + " " + line); }
 
@@ -90,47 +92,50 @@ class Network {
  public:
   explicit Network(World& world) : world_(world) {}
 
-  // Limits of the latency of each message.
+  // The shortest and the longest latency of a message.
   Duration shortest = std::chrono::microseconds(20);
   Duration longest = std::chrono::microseconds(500);
-  // How many of 1000 broken connections break late: one side gets its last messages and hears of the break when the
-  // other side may already have a new connection.
+  // Of 1000 broken connections, how many break late for one side: this side gets its last messages, and learns of the
+  // break, when the other side may already have a new connection.
   std::uint64_t late_breaks = 0;
-  // How many of 1000 hellos that arrive stay unanswered: the dialler hears nothing.
+  // Of 1000 hellos that arrive, how many get no answer.
   std::uint64_t ghosts = 0;
-  // Every message is encoded and decoded by the real codec.
+  // Whether the real codec encodes and decodes every message.
   bool through_codec = false;
   // Called when the codec can't encode or decode a message.
   std::function<void(const std::string& problem)> on_bad_message;
 
-  // Called when a task sees that a law is broken.
+  // Called when a process breaks a law.
   std::function<void(const std::string& law)> on_violation;
-  // The tasks that faults have hit. The network notes its own faults here, and the simulation notes the others.
+  // The tasks that faults have hit. The network adds the tasks that its own faults hit, and the simulation adds the
+  // others.
   Harm harm;
-  // Maps an address to another one: a dial to the first reaches the process at the second.
+  // Redirects dials: a dial to the first address reaches the process at the second.
   std::map<std::string, std::string> taken_over;
 
-  // Starts a process at this address. The former one must have crashed.
+  // Starts a process at this address. A former process there must have crashed before.
   void start(const std::string& address, std::unique_ptr<Node> node);
-  // Kills the process. Its peers see a reset at once, or 20 s later if its host goes too.
+  // Kills the process. Its peers get a reset at once. If the host vanishes too, they notice this only after 20 s.
   void crash(const std::string& address, bool with_host);
-  // Moves a live process, with its connections, to the address `to`. A later dial to `from` reaches the process that
-  // starts there next.
+  // Gives a live process the address `to`; its connections stay open. A later dial to `from` reaches the process that
+  // is started there next.
   void rename(const std::string& from, const std::string& to);
   bool is_alive(const std::string& address) { return host(address).node != nullptr; }
   Node* at(const std::string& address) { return host(address).node.get(); }
   void pause(const std::string& address);
   void resume(const std::string& address);
-  // Holds back the messages from the first to the second of each pair. The partition heals after heals_after.
+  // Blocks the direction from the first to the second address of each pair: messages are held back until the partition
+  // heals, after `heals_after`.
   using Links = std::vector<std::pair<std::string, std::string>>;
   void part(const Links& links, Duration heals_after);
   void heal_all();
-  // Resets one open connection, drawn at random.
+  // Resets one open connection, which is drawn at random.
   void cut_one();
-  // Skips so many messages to `address`, then calls `work` once, right before or after the next one is handled.
+  // Lets the given number of messages to `address` pass. Then calls `work` once, right before or right after the next
+  // message is handled.
   void trap(const std::string& address, std::uint64_t messages, bool before, std::function<void()> work);
   void disarm() { trap_.reset(); }
-  // Ends a process as if by itself, and calls on_exit.
+  // Ends the process, as if it had exited by itself, and calls on_exit.
   void exit(const std::string& address);
   std::function<void(const std::string& address)> on_exit;
 
@@ -139,7 +144,7 @@ class Network {
   struct Host {
     std::string address;
     std::unique_ptr<Node> node;
-    std::uint64_t life = 0;  // grows with each start and each crash
+    std::uint64_t life = 0;  // grows with each start and each crash, so each process has another number
     bool paused = false;
     bool host_down = false;
     std::deque<std::pair<std::uint64_t, std::function<void()>>> waiting;  // while paused
@@ -147,9 +152,9 @@ class Network {
   struct Side {
     std::size_t host = 0;
     std::uint64_t life = 0;
-    bool closed = false;   // gets no calls any more
-    bool stalled = false;  // arriving messages are held
-    Instant last;          // arrival of the last message to this side
+    bool closed = false;   // the process gets no more calls for it
+    bool stalled = false;  // arriving messages wait
+    Instant last;          // when the last message to this side arrives
   };
   struct Message {
     int to = 0;
@@ -158,9 +163,9 @@ class Network {
   };
   struct Connection {
     Side sides[2];
-    std::deque<Message> held;  // messages that are blocked or stalled
+    std::deque<Message> held;  // messages that wait because a link is blocked or a side is stalled
     bool broken = false;
-    bool loses = false;  // messages that were under way when it broke are lost
+    bool loses = false;  // messages that were on their way when it broke are lost
   };
   struct Trap {
     std::size_t host = 0;
@@ -178,9 +183,10 @@ class Network {
   bool is_cut(std::size_t one, std::size_t other) const { return is_blocked(one, other) || is_blocked(other, one); }
   void arrive_hello(std::size_t from, std::uint64_t life, std::size_t to, const Hello& hello,
                     const std::function<void(std::optional<ConnectionId>, bool)>& finish);
-  // The ends of connection `id` are 2 id and 2 id + 1.
+  // The two ends of connection `id` have the numbers 2 id and 2 id + 1.
   static ConnectionId end_of(std::uint64_t id, int side) { return 2 * id + static_cast<std::uint64_t>(side); }
-  // Calls `work` on the process at `host` if it still has this life; later if it is paused.
+  // Calls `work` on the process at `host`, if this is still the process number `life`. If the process is paused, the
+  // call comes later.
   void run_on(std::size_t host, std::uint64_t life, std::function<void()> work);
   void deliver(std::uint64_t id, Message message);
   void set_off(std::uint64_t id, Connection& connection, Message message);
@@ -196,11 +202,11 @@ class Network {
   World& world_;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::map<std::string, std::size_t> numbers_;
-  std::map<std::uint64_t, Connection> connections_;  // those with a side that isn't closed
+  std::map<std::uint64_t, Connection> connections_;  // the connections that at least one side hasn't closed yet
   std::uint64_t last_ = 0;
   std::map<std::uint64_t, std::vector<std::pair<std::size_t, std::size_t>>> partitions_;
   std::uint64_t last_partition_ = 0;
-  std::map<std::pair<std::size_t, std::size_t>, int> blocked_;  // from, to: by how many partitions
+  std::map<std::pair<std::size_t, std::size_t>, int> blocked_;  // key: from, to; value: how many partitions block it
   std::optional<Trap> trap_;
 };
 

@@ -194,7 +194,9 @@ void PsNode::carry_out(ShardHere& shard, const psd::SendMarkTaken& action) {
 
 void PsNode::carry_out(ShardHere& shard, const psd::CopyForCheckpoint& action) {
   std::shared_ptr<const psd::ShardCopy> copy = shard.shard->store().copy();
-  if (copy == nullptr) return fail_checkpoint(action.attempt, Error{ErrorCode::kTemporary, "the last copy is in use"});
+  if (copy == nullptr)
+    return fail_checkpoint(action.attempt,
+                           Error{ErrorCode::kTemporary, "the copy of the previous checkpoint is still in use"});
   after(jobs_.disk->delay(), [this, id = shard.id, action, copy = std::move(copy), opened = jobs_opened_]() mutable {
     if (opened == jobs_opened_ && job_) write(id, action, copy);
     copy.reset();
@@ -233,7 +235,7 @@ void PsNode::give_up_marks() {
 
 void PsNode::carry_out(ShardHere&, const psd::MarksGivenUp& action) {
   if (action.attempt == job_->attempt && !job_->is_attempt_over)
-    fail_checkpoint(action.attempt, Error{ErrorCode::kTemporary, "marks are late"});
+    fail_checkpoint(action.attempt, Error{ErrorCode::kTemporary, "some marks didn't arrive in time"});
 }
 
 void PsNode::became_ready(ShardHere& shard) {
@@ -281,8 +283,8 @@ void PsNode::dial_pacer_again(ShardId id, bool answered) {
   });
 }
 
-// Ends a peer's link after its connection was closed or was found silent. A link that has carried no message has lost
-// none, so the shard just dials the pacer again.
+// Ends the link to another shard, because its connection was closed or was silent for too long. If the link has carried
+// no message, none can be lost, so the shard just dials the pacer again.
 void PsNode::end_peer_link(ConnectionId connection, Use use, Duration lasts) {
   ShardHere& shard = *job_->shards.at(use.shard);
   const auto peer = shard.peers.find(*use.peer);
@@ -333,7 +335,7 @@ void PsNode::on_arrival(ConnectionId connection, const Hello& hello) {
   };
   if (const auto* channel = std::get_if<ChannelHello>(&hello.who)) {
     if (!is_open(channel->job, channel->generation) || job_->shards.count(channel->shard) == 0)
-      return refuse(ErrorCode::kTemporary, "not here, or not yet");
+      return refuse(ErrorCode::kTemporary, "this ps doesn't have the shard, or doesn't have it yet");
     if (channel->token != job_->order.token) return refuse(ErrorCode::kNoPermission, "the token is wrong");
     const psd::ChannelId id(++last_channel_);
     ShardHere& shard = *job_->shards.at(channel->shard);
@@ -343,9 +345,9 @@ void PsNode::on_arrival(ConnectionId connection, const Hello& hello) {
   }
   if (const auto* peer = std::get_if<ShardPeerHello>(&hello.who)) {
     if (!is_open(peer->job, peer->generation) || job_->shards.count(ShardId(0)) == 0)
-      return refuse(ErrorCode::kTemporary, "not here, or not yet");
+      return refuse(ErrorCode::kTemporary, "this ps doesn't have the shard, or doesn't have it yet");
     ShardHere& pacer = *job_->shards.at(ShardId(0));
-    // Messages on the former link may be lost.
+    // Messages on the former link may be lost, so this link ends first.
     if (const auto before = pacer.peers.find(peer->from); before != pacer.peers.end()) {
       const ConnectionId old = before->second;
       const Use use = uses_.extract(old).mapped();

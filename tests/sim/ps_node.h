@@ -1,4 +1,5 @@
-// A simulated psd: the real shards, core and store, and what psd/ps_daemon.cc and psd/shard_service.cc do around them.
+// A simulated psd: the real shards, core and store, and a simple version of the code in psd/ps_daemon.cc and
+// psd/shard_service.cc that surrounds them.
 #pragma once
 
 #include <map>
@@ -36,8 +37,9 @@ class PsNode final : public TaskNode {
     std::map<psd::ChannelId, ConnectionId> channels;
     std::map<ShardId, ConnectionId> peers;
     bool ready = false;
-    Instant answered_at;          // when the pacer's ps last answered
-    bool has_complained = false;  // to the chief, that the pacer's ps doesn't answer
+    Instant answered_at;  // when the ps that has the pacer last answered
+    // Whether the shard has told the chief that the ps of the pacer doesn't answer.
+    bool has_complained = false;
 
     void act(const psd::Action& action) override {
       std::visit(
@@ -71,9 +73,10 @@ class PsNode final : public TaskNode {
     ShardId shard;
     psd::ChannelId channel;       // a worker's
     std::optional<ShardId> peer;  // or another shard's
-    bool is_waiting = false;      // for the pacer's answer to the hello
-    bool has_carried = false;     // messages that a new link to the peer wouldn't repeat
-    Instant heard{};              // when the peer was last heard
+    bool is_waiting = false;      // waits for the pacer to answer the hello
+    // Whether the link has carried messages that a new link wouldn't repeat.
+    bool has_carried = false;
+    Instant heard{};  // when the other shard was last heard
   };
 
   Hello make_hello() override;
@@ -95,7 +98,7 @@ class PsNode final : public TaskNode {
   }
 
   void create(const CreateShards& order);
-  // Waits for each piece of the restore, then makes the shards.
+  // Takes the time for each piece of the restore, and then makes the shards.
   void restore(std::uint64_t pieces_left);
   void make_shards();
   bool is_longer_than_setup() const;
@@ -142,7 +145,8 @@ class PsNode final : public TaskNode {
   const Jobs& jobs_;
   Laws& laws_;
   std::optional<OpenJob> job_;
-  std::uint64_t jobs_opened_ = 0;  // changes with the job; a timer for an earlier job sees that, and does nothing
+  // Grows with each job. So a timer that was set for an earlier job sees another number, and does nothing.
+  std::uint64_t jobs_opened_ = 0;
   std::map<ConnectionId, Use> uses_;
   std::uint64_t last_channel_ = 0;
   std::uint64_t turns_ = 0;

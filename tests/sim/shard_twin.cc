@@ -100,15 +100,16 @@ void ShardTwin::before(const psd::Event& event) {
   if (prepared != nullptr || std::holds_alternative<psd::AttemptAbandoned>(event)) held_at_.reset();
 }
 
-// A connection keeps order, and a worker that reconnects is told the last frame that was taken. So a gap in the
-// sequence is a bug of the worker. The shard would hide it by closing the channel.
+// A connection keeps the order of its frames, and a worker that reconnects learns which frame was taken last. So if a
+// frame is missing between two others, the worker has a bug. The shard would only close the channel, which would hide
+// the bug.
 void ShardTwin::arrives(psd::ChannelId channel, Sequence sequence) {
   const auto found = channels_.find(channel);
   if (found == channels_.end() || has_failed_) return;
   const Sequence last = workers_[found->second].last;
   if (sequence > last.next())
     laws_.violated("I6: " + to_string(found->second.task) + " sends frame " + std::to_string(sequence.value) + " to " +
-                   name() + ", which has taken " + std::to_string(last.value));
+                   name() + ", but the last frame that this shard has taken is " + std::to_string(last.value));
 }
 
 void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float> payload, double records) {
@@ -117,23 +118,23 @@ void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float
   const auto channel = channels_.find(event.channel);
   if (channel == channels_.end()) return;
   Worker& worker = workers_[channel->second];
-  if (event.sequence != worker.last.next()) return;  // a duplicate, or refused: nothing may change
+  if (event.sequence != worker.last.next()) return;  // a duplicate or a refused frame: it changes nothing
   before_ = Before{channel->second, worker, expected_, expected_slots_, visited_, complete_epochs_};
   if (!is_active(channel->second))
     problem_ = "I3: " + name() + " takes a frame of " + to_string(channel->second.task) +
-               ", which isn't in its roster or is fenced";
+               ", which is fenced or isn't in the roster";
   take(worker, event, payload, records);
 }
 
 void ShardTwin::after(bool is_open) {
   if (has_failed_) return before_.reset();
-  // An abandoned attempt ends the hold. The pacer may hear of that first, and its next commit may reach this shard
-  // before the chief's AbandonCheckpoint does.
+  // When the attempt is given up, the hold ends. The chief may tell the pacer first. Then the pacer's next commit may
+  // reach this shard before the chief's AbandonCheckpoint does.
   if (held_at_ && laws_.is_abandoned(run_, held_at_->first)) held_at_.reset();
   if (held_at_ && shard_.core().version() != held_at_->second)
     laws_.violated("I5: " + name() + " applies step " + std::to_string(shard_.core().version().value) +
                    " after the checkpoint of step " + std::to_string(held_at_->second.value) +
-                   ", which was to be the last of its generation");
+                   ", although that checkpoint was the last of the generation");
   if (before_ && !is_open) {
     before_->worker.unsure = before_->worker.last.next();
     workers_[before_->member] = std::move(before_->worker);
@@ -150,12 +151,13 @@ void ShardTwin::after(bool is_open) {
   if (is_sync()) expect_steps();
   if (values() != expected_ || !has_slots_expected())
     laws_.violated(std::string(is_sync() ? "I7: " : "I3, I5: ") + name() + " at version " +
-                   std::to_string(shard_.core().version().value) + " has other parameters than its frames make");
+                   std::to_string(shard_.core().version().value) +
+                   " has other parameters than the twin, which has applied the same frames");
   if (shard_.core().version() < version_) laws_.violated("I8: the version of " + name() + " goes back");
   version_ = shard_.core().version();
 }
 
-// I24: the payload is still what the worker computed, after the worker's buffers and the network.
+// I24: the payload has passed the worker's buffers and the network, and is still what the worker computed.
 void ShardTwin::is_gradient(const Push& push, std::span<const float> payload, double records) {
   if (job_.config.train.clip.kind == ClipKind::kGlobalNorm) return;  // scaled at the worker
   const std::uint64_t begin = job_.layout.buckets[push.bucket.value].flat_begin;
@@ -163,7 +165,7 @@ void ShardTwin::is_gradient(const Push& push, std::span<const float> payload, do
     const float expected = coefficient(begin + i) * static_cast<float>(records);
     if (payload[i] != expected && std::isfinite(payload[i]))
       return laws_.violated("I24: a frame of bucket " + std::to_string(push.bucket.value) + " has " +
-                            std::to_string(payload[i]) + " in place of " + std::to_string(expected));
+                            std::to_string(payload[i]) + " instead of " + std::to_string(expected));
   }
 }
 
@@ -178,7 +180,8 @@ void ShardTwin::take(Worker& worker, const psd::PushArrived& event, std::span<co
     taken.visited_last = 0.0;
   }
   worker.is_in_push = !push.last;
-  // A skipped push has payloads only for the buckets that were sent early. Its records count for every bucket.
+  // A worker skips a push if its loss isn't finite. Buckets that it had already sent have payloads, and the others have
+  // none. The push's records count for every bucket.
   for (const BucketId bucket : buckets_) {
     const bool is_skipped_part = push.skipped && push.last && push.examples > 0 && taken.newest.count(bucket) == 0;
     if (!is_skipped_part && (bucket != push.bucket || payload.empty())) continue;
@@ -224,7 +227,8 @@ void ShardTwin::stage(Worker& worker, const Push& push, std::span<const float> p
   worker.clock = push.clock;
 }
 
-// With one shard no Commit is sent that names the set. It is every active worker whose whole push is staged.
+// With a single shard, the pacer sends no Commit that names the workers of a step. So the twin computes this set: all
+// active workers whose complete push is staged.
 std::vector<Member> ShardTwin::whole_set(Step step) const {
   std::vector<Member> members;
   for (const Member& member : roster_.members) {
@@ -248,7 +252,7 @@ double ShardTwin::norm2_of(const std::vector<const Staged*>& parts) const {
   return norm2;
 }
 
-// With one shard no Commit is sent, so the twin decides by the same rules.
+// With a single shard, the pacer sends no Commit, so the twin makes the decision by the same rules.
 Decision ShardTwin::own_decision(Step step) {
   Decision decision{whole_set(step), 1.0, false};
   for (const Member& member : decision.members)
@@ -266,13 +270,13 @@ void ShardTwin::expect_steps() {
     if (job_.layout.shards == 1) laws_.decided(run_, step, own_decision(step));
     const Decision* decision = laws_.decision_of(run_, step);
     if (decision == nullptr)
-      return laws_.violated("I7: " + name() + " does step " + std::to_string(step.value) +
-                            ", of which the pacer has said nothing");
+      return laws_.violated("I7: " + name() + " applies step " + std::to_string(step.value) +
+                            ", but the pacer hasn't decided on this step");
     add_step(step, *decision);
   }
 }
 
-// The staged pushes that have examples and are finite.
+// The staged pushes of these members for this step, without those that have no examples or aren't finite.
 std::vector<const ShardTwin::Staged*> ShardTwin::parts_of(Step step, const std::vector<Member>& members) {
   std::vector<const Staged*> parts;
   for (const Member& member : members) {
@@ -282,7 +286,7 @@ std::vector<const ShardTwin::Staged*> ShardTwin::parts_of(Step step, const std::
   return parts;
 }
 
-// Appends one bucket's gradients with their weights; returns the total weight.
+// Appends the gradients of one bucket with their weights. Returns the sum of the weights.
 double ShardTwin::weigh(const std::vector<const Staged*>& parts, BucketId bucket,
                         std::vector<update::WeightedGradient>& gradients) const {
   const auto equal = [&parts](const Staged* part) { return part->last->examples == parts.front()->last->examples; };
@@ -291,7 +295,7 @@ double ShardTwin::weigh(const std::vector<const Staged*>& parts, BucketId bucket
   for (const Staged* part : parts) {
     const auto payload = part->payloads.find(bucket);
     if (payload == part->payloads.end()) {
-      laws_.violated("I7: " + name() + " does a step without all buckets");
+      laws_.violated("I7: " + name() + " applies a step although a bucket is missing");
       return 0.0;
     }
     const float weight = is_plain ? 1.0F : static_cast<float>(part->last->examples);
@@ -305,16 +309,16 @@ void ShardTwin::add_step(Step step, const Decision& decision) {
   for (const Member& member : decision.members) {
     const Staged& staged = workers_[member].staged[step];
     if (!staged.last)
-      return laws_.violated("I7: " + name() + " does step " + std::to_string(step.value) + " with " +
-                            to_string(member.task) + ", whose push it doesn't have");
+      return laws_.violated("I7: " + name() + " applies step " + std::to_string(step.value) + " with " +
+                            to_string(member.task) + ", but doesn't have the push of this worker");
     if (staged.roster.value != 0 && staged.roster != roster_.version)
-      return laws_.violated("I11: " + name() + " does step " + std::to_string(step.value) +
+      return laws_.violated("I11: " + name() + " applies step " + std::to_string(step.value) +
                             " with records that were lent to another roster");
     if (id_.value == 0 && staged.last->examples > 0)
       if (const std::string problem = visit(*staged.last); !problem.empty()) return laws_.violated(problem);
     if (staged.nonfinite && !decision.skip)
-      return laws_.violated("I7: step " + std::to_string(step.value) + " is done though " + to_string(member.task) +
-                            "'s part at " + name() + " isn't finite");
+      return laws_.violated("I7: step " + std::to_string(step.value) + " is applied although the gradient of " +
+                            to_string(member.task) + " at " + name() + " isn't finite");
   }
   if (decision.skip) laws_.skips();
   const std::vector<const Staged*> parts = parts_of(step, decision.members);
@@ -358,7 +362,7 @@ std::string ShardTwin::visit(const Push& push) {
     const std::uint64_t added = visited.insert(interval);
     if (push.epoch >= complete_epochs_ && added == interval.end - interval.begin) continue;
     return "I11: records [" + std::to_string(interval.begin) + ", " + std::to_string(interval.end) + ") of epoch " +
-           std::to_string(push.epoch) + " are visited twice";
+           std::to_string(push.epoch) + " were visited twice";
   }
   while (visited_.count(complete_epochs_) != 0 && visited_[complete_epochs_].size() == job_.train_records)
     visited_.erase(complete_epochs_++);
@@ -371,17 +375,18 @@ void ShardTwin::acknowledged(const Member& worker, Sequence upto) {
   laws_.owns(run_, id_, owner_);
   if (upto > workers_[worker].last)
     laws_.violated("I5: " + name() + " acknowledges frame " + std::to_string(upto.value) + " of " +
-                   to_string(worker.task) + ", which it doesn't have");
+                   to_string(worker.task) + ", but hasn't taken this frame");
 }
 
 void ShardTwin::says(const psd::Admit& action) {
   const Member& worker = channels_.at(action.channel);
   if (action.last_sequence == workers_[worker].unsure) workers_[worker].last = action.last_sequence;
   if (action.last_sequence != workers_[worker].last)
-    laws_.violated("I5: " + name() + " welcomes " + to_string(worker.task) + " after frame " +
-                   std::to_string(action.last_sequence.value) + "; it has taken " +
+    laws_.violated("I5: " + name() + " says that the last frame of " + to_string(worker.task) + " is " +
+                   std::to_string(action.last_sequence.value) + ", but it is " +
                    std::to_string(workers_[worker].last.value));
-  if (!is_active(worker)) laws_.violated("I3: " + name() + " admits " + to_string(worker.task) + ", which is out");
+  if (!is_active(worker))
+    laws_.violated("I3: " + name() + " admits " + to_string(worker.task) + ", which is fenced or isn't in the roster");
 }
 
 void ShardTwin::says(const psd::Reply& action) {
@@ -390,14 +395,14 @@ void ShardTwin::says(const psd::Reply& action) {
   acknowledged(from, message.acknowledged);
   const Step clock = workers_[from].clock;
   if (is_sync() && message.outcome == PushOutcome::kApplied && message.version < clock)
-    laws_.violated("I5: " + name() + " says that step " + std::to_string(clock.value) + " is done; it is at version " +
-                   std::to_string(message.version.value));
+    laws_.violated("I5: " + name() + " says that step " + std::to_string(clock.value) +
+                   " is applied, but it has version " + std::to_string(message.version.value));
   if (job_.config.train.mode != Mode::kSsp || message.pull_id != 0 || message.finished) return;
   for (const auto& [other, state] : workers_)
     if (other != from && is_active(other) && state.is_at_work &&
         clock.value > std::max(state.clock, state.floor).value + job_.config.train.staleness)
-      laws_.violated("I9: " + name() + " lets " + to_string(from.task) + " go on from clock " +
-                     std::to_string(clock.value) + " while " + to_string(other.task) + " is at " +
+      laws_.violated("I9: " + name() + " lets " + to_string(from.task) + " go on at clock " +
+                     std::to_string(clock.value) + " while " + to_string(other.task) + " has clock " +
                      std::to_string(state.clock.value) + ", staleness " + std::to_string(job_.config.train.staleness));
 }
 
@@ -414,8 +419,8 @@ void ShardTwin::says(const psd::SendCommit& action) {
 void ShardTwin::says(const psd::Fenced& action) {
   const Worker& worker = workers_[action.worker];
   if (action.last_sequence != worker.last && action.last_sequence != worker.unsure)
-    laws_.violated("I6: " + name() + " says that the last frame of " + to_string(action.worker.task) + " was " +
-                   std::to_string(action.last_sequence.value) + "; it has taken " + std::to_string(worker.last.value));
+    laws_.violated("I6: " + name() + " says that the last frame of " + to_string(action.worker.task) + " is " +
+                   std::to_string(action.last_sequence.value) + ", but it is " + std::to_string(worker.last.value));
   laws_.fenced(run_, id_, action.worker);
 }
 
@@ -432,7 +437,8 @@ void ShardTwin::says(const psd::CopyForCheckpoint& action) {
   for (const WorkerEntry& entry : action.entry.workers) cut.clocks[entry.worker] = workers_[entry.worker].clock;
   laws_.cut(run_, action.attempt, id_, std::move(cut));
   if (id_.value != 0) return;
-  // In sync the twin enters a step's records in after(), so its ledger lacks the step of this cut.
+  // In sync, the twin's ledger doesn't have this step's records yet: after() enters them. So the ledgers can't be
+  // compared here.
   if (is_sync()) return;
   std::vector<EpochLedger> open;
   for (const auto& [epoch, visited] : visited_)
@@ -445,7 +451,7 @@ void ShardTwin::says(const psd::CopyForCheckpoint& action) {
   if (action.pacer->global_step != action.entry.version || action.pacer->complete_epochs != complete_epochs_ ||
       !std::equal(open.begin(), open.end(), said.begin(), said.end(), same))
     laws_.violated("I13: the ledger in the cut of attempt " + std::to_string(action.attempt) +
-                   " isn't that of the pushes that are in it");
+                   " has other records than the cut's pushes");
 }
 
 }  // namespace disttrain::sim

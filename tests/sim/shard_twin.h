@@ -1,10 +1,11 @@
-// A naive second implementation of a shard, which checks the real one. After each event the real shard's parameters and
-// slots must equal the twin's, bit by bit. Gradients are small integers, so sums are exact.
+// A naive second implementation of a shard. It checks the real shard: after each event, the parameters and slots of
+// both must have the same bits. Gradients are small integers, so floats represent their sums exactly. The twin checks
+// these laws:
 //
-//   async, ssp   each frame changes its bucket once, by itself, or not at all (I3, I5, I6)
-//   sync         step k applies the mean over the set that the pacer has recorded, in rank order (I7)
-//   all          records are visited once (I11); answers are true (I5, I9); a cut is of one moment (I13), and after a
-//                cut that holds, nothing more is applied (I5)
+//   async, ssp   each frame changes its bucket once, or not at all; each frame is applied by itself (I3, I5, I6)
+//   sync         step k applies the mean over the set of workers that the pacer has recorded, in rank order (I7)
+//   all          each record is visited once (I11); the shard's answers are true (I5, I9); a cut has the state of one
+//                moment (I13); after the last cut before a rollback, the shard applies nothing more (I5)
 #pragma once
 
 #include <map>
@@ -22,19 +23,20 @@ namespace disttrain::sim {
 
 class ShardTwin {
  public:
-  // `shard` is filled, and no event has reached it. `laws`, `job` and `shard` outlive the twin.
+  // `shard` has its parameters, and hasn't handled any event yet. `laws`, `job` and `shard` must live longer than the
+  // twin.
   ShardTwin(Laws& laws, const psd::ShardJob& job, psd::Shard& shard, ShardId id, const Member& owner,
             const Roster& roster, const PacerReport& restored);
   ~ShardTwin() { laws_.ends(run_, id_, *this); }
   ShardTwin(const ShardTwin&) = delete;
 
-  // A push frame has arrived; the shard hasn't handled it yet.
+  // Call when a push frame has arrived, before the shard handles it.
   void arrives(psd::ChannelId channel, Sequence sequence);
-  // Called right before and right after the shard handles an event. `payload`: a push's gradient; the values of its
-  // records add up to `records`.
+  // Call right before and right after the shard handles an event. `payload`: the gradient of a push. `records`: the sum
+  // of the values of its records.
   void before(const psd::Event& event);
   void before_push(const psd::PushArrived& event, std::span<const float> payload, double records);
-  // is_open: the push's channel is still open.
+  // is_open: whether the push's channel is still open.
   void after(bool is_open = true);
 
   // Checks the shard's actions.
@@ -44,9 +46,9 @@ class ShardTwin {
   void says(const psd::SendCommit& action);
   void says(const psd::Fenced& action);
   void says(const psd::CopyForCheckpoint& action);
-  void says(const psd::FailJob&) { has_failed_ = true; }  // nothing that comes later changes it
+  void says(const psd::FailJob&) { has_failed_ = true; }  // after this, nothing is checked
 
-  // async, ssp: what the shard has taken from each worker so far.
+  // async, ssp: the frames that the shard has taken from each worker so far.
   TakenByWorker taken() const;
 
  private:
@@ -54,16 +56,18 @@ class ShardTwin {
     Step clock;
     RosterVersion roster;
     std::map<BucketId, std::vector<float>> payloads;
-    std::optional<Push> last;  // the push's last frame, once it has come
+    std::optional<Push> last;  // the last frame of the push, if it has arrived
     bool nonfinite = false;
   };
   struct Worker {
-    Sequence last;    // the last frame that was taken
-    Sequence unsure;  // the frame over which the shard closed the channel; the shard may have taken it
-    Step clock;       // of the last whole push
-    Step floor;       // ssp: the clock at which the worker began, at least slowest() at that time
+    Sequence last;  // the last frame that the shard has taken
+    // The shard closed the channel while it handled this frame. It may have taken the frame or not.
+    Sequence unsure;
+    Step clock;  // of the last whole push
+    // In ssp, the clock at which the worker began. It was at least slowest() at that time.
+    Step floor;
     bool is_in_push = false;
-    bool is_at_work = false;  // ssp: the worker has begun, and hasn't sent its final push
+    bool is_at_work = false;  // ssp: the worker has begun, and its final push hasn't arrived
     std::map<Step, Staged> staged;
     Taken taken;  // async, ssp
   };
@@ -76,7 +80,8 @@ class ShardTwin {
   void apply(BucketId bucket, std::span<const float> payload);
   void is_gradient(const Push& push, std::span<const float> payload, double records);
   void stage(Worker& worker, const Push& push, std::span<const float> payload);
-  Step slowest() const;  // clock of the slowest worker at work; if none is at work, the highest clock so far
+  // Of the workers that are at work, the clock of the slowest one. If none is at work, the highest clock so far.
+  Step slowest() const;
   std::string visit(const Push& push);
   void expect_steps();
   std::vector<Member> whole_set(Step step) const;
@@ -103,13 +108,13 @@ class ShardTwin {
   std::map<psd::ChannelId, Member> channels_;
   std::map<Member, Worker> workers_;
   std::set<Member> fenced_;
-  std::vector<float> expected_;  // parameters of all its buckets, one after the other
+  std::vector<float> expected_;  // the parameters of all the shard's buckets, one after the other
   std::vector<std::vector<float>> expected_slots_;
   Step version_;
-  std::map<std::uint32_t, IntervalSet> visited_;  // pacer: by epoch, of those that aren't complete
+  std::map<std::uint32_t, IntervalSet> visited_;  // pacer: for each incomplete epoch, the visited records
   std::uint32_t complete_epochs_ = 0;
-  // The state before the push under way, which the twin has already taken. If the shard closes the push's channel, this
-  // state is put back.
+  // The state before the push that the shard is handling. The twin has already applied the push. If the shard closes
+  // the push's channel, the twin returns to this state.
   struct Before {
     Member member;
     Worker worker;
@@ -120,9 +125,10 @@ class ShardTwin {
   };
   std::optional<Before> before_;
   bool has_failed_ = false;
-  bool holds_ = false;                                     // the prepared attempt is the generation's last
-  std::optional<std::pair<std::uint64_t, Step>> held_at_;  // attempt and step of a cut after which nothing is applied
-  std::string problem_;                                    // with the push under way
+  bool holds_ = false;  // the prepared attempt is the last of its generation
+  // After some cuts, the shard must apply nothing more. This is the attempt and the step of such a cut.
+  std::optional<std::pair<std::uint64_t, Step>> held_at_;
+  std::string problem_;  // with the push under way
 };
 
 }  // namespace disttrain::sim

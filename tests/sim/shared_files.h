@@ -1,5 +1,5 @@
-// The shared disk as the tasks see it: they get its files only while it can be reached and read. The laws look at the
-// disk itself.
+// The shared disk, as the tasks see it: they reach its files only while the disk is there and can be read. The laws
+// look at the disk directly.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,9 @@ namespace disttrain::sim {
 
 class SharedFiles final : public checkpoint::Files {
  public:
-  // Both are called for each operation. The disk must outlive the files that are open on it. trouble() returns the
-  // error of an operation on `path` that reads, or else writes; nullopt lets the operation through.
+  // SharedFiles calls both functions for each operation. disk() returns the disk, which must live longer than the files
+  // that are open on it. trouble() returns the error with which an operation on `path` fails, or nullopt. `reads`: the
+  // operation reads; otherwise it writes.
   std::function<checkpoint::Files&()> disk;
   std::function<std::optional<Error>(const std::string& path, bool reads)> trouble;
 

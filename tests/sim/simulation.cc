@@ -20,7 +20,7 @@ using std::chrono::seconds;
 
 // Most seeds take some 10,000 turns.
 constexpr std::uint64_t kMostTurns = 1000000;
-// Enough to read the data twice and to restore a checkpoint in between.
+// Enough time to read the data twice, with the restore of a checkpoint in between.
 constexpr Duration kLongestWork = seconds(900);
 
 class Simulation {
@@ -61,18 +61,19 @@ class Simulation {
       lose_ps_with_checkpoint();
       until(world_.now() + kLongestWork, [this] { return is_over("first"); });
     }
-    // A long fault may begin while another one lasts.
+    // While one long fault lasts, another one may begin.
     for (Instant end = faults_end; end < long_faults_.over_at();) {
       end = long_faults_.over_at();
       until(end, [this] { return is_over("first"); });
     }
     heal();
-    // Operations that began while a disk hung return only after that.
+    // If the disk hung when an operation began, the operation ends only now.
     until(std::max(storage_.hangs_until(), disk_.hung_until), [] { return false; });
     Outcome outcome;
     expect_end("first", patience());
     if (is_over("first")) judge_first(outcome);
-    // Nothing that the first job left behind may harm the second. It is submitted once the chief knows its tasks again.
+    // The first job must leave nothing behind that disturbs the second. The second job is submitted when the chief has
+    // heard from its tasks again.
     wanted_ = "first";
     until(world_.now() + seconds(5), [] { return false; });
     expect_end("second", patience());
@@ -82,13 +83,14 @@ class Simulation {
       if (status.state == chiefd::JobState::kFailed && diverged)
         world_.tell("the second job has diverged");
       else if (status.state != chiefd::JobState::kFinished)
-        laws_.violated("L1: the second job, without faults, is " + std::string(to_string(status.state)) + ": " +
-                       status.reason);
+        laws_.violated("L1: the second job ran without faults, but it is " + std::string(to_string(status.state)) +
+                       ": " + status.reason);
       else
         laws_.finished(jobs_.configs.at("second"), status.examples);
       blames_who_was_hit(jobs_.configs.at("second"), status);
     }
-    if (!is_faulty_ && laws_.has_lost_links()) laws_.violated("L2: the job rolls back for a link, and none has failed");
+    if (!is_faulty_ && laws_.has_lost_links())
+      laws_.violated("L2: the job rolls back because of a link, but no link has failed");
     outcome.violation = laws_.violation();
     outcome.hash = world_.hash();
     outcome.turns = world_.turns();
@@ -109,7 +111,7 @@ class Simulation {
       laws_.finished(job, status.examples);
       laws_.has_last_checkpoint(job, Step(status.global_step));
     }
-    // A job that a client stopped in good order has saved what it has learnt.
+    // A client stopped this job, so it must have saved a checkpoint of its last step.
     const bool was_stopped = status.state == chiefd::JobState::kStopped && status.reason == "stopped by sim";
     if (was_stopped && status.global_step > 0 && !chief()->knows_by_journal_alone("first"))
       laws_.has_last_checkpoint(job, Step(status.global_step));
@@ -118,7 +120,8 @@ class Simulation {
     if (!may_end) laws_.violated("L1: the job is " + std::string(to_string(status.state)) + ": " + status.reason);
     blames_who_was_hit(job, status);
   }
-  // A healthy task may also be named if it reported a problem with the data or with a folder.
+  // The chief may blame only tasks that a fault has hit. It may also blame a task that reported a problem with the data
+  // or with a folder.
   void blames_who_was_hit(const JobConfig& job, const chiefd::JobStatus& status) {
     if (!status.root_cause || network_.harm.is_hit(status.root_cause->task)) return;
     const auto says = [&status](const char* what) { return status.reason.find(what) != std::string::npos; };
@@ -126,24 +129,24 @@ class Simulation {
         says("isn't the folder that the chief sees"))
       return;
     laws_.violated("I26: the job is " + std::string(to_string(status.state)) + " because of " +
-                   to_string(status.root_cause->task) + ", which has been well all the time: " + status.reason);
+                   to_string(status.root_cause->task) + ", but no fault has hit this task: " + status.reason);
   }
-  // Whether the job's losses or gradients may be not finite, and the reason says that they were.
+  // Whether the job's losses or gradients may be infinite or NaN, and the reason says that they were.
   bool may_diverge(const JobConfig& job, const std::string& reason) const {
     return jobs_.nonfinite.count(job.job.name) != 0 && reason.find("finite") != std::string::npos;
   }
-  // Whether a job may fail for this reason.
+  // Whether the faults of this seed allow a job to fail for this reason.
   bool may_fail(const JobConfig& job, const std::string& reason) const {
     const auto says = [&reason](const std::string& what) { return reason.find(what) != std::string::npos; };
-    // A failing disk may fail a job only at the job's end, after several tries. A job may also fail if a disk that lied
-    // has lost all committed checkpoints, or if the disk is away when the job begins.
+    // A disk that fails may make a job fail only at its end, when the last checkpoint couldn't be taken. A job may also
+    // fail if all its checkpoints were lost or damaged, or if a disk is away when the job begins.
     return may_diverge(job, reason) ||
            (storage_.was_away() && (says("checkpoint.init_from: ") || says("init.safetensors"))) ||
            ((storage_.has_failed() || storage_.was_away()) && says("the last checkpoint couldn't be taken")) ||
            ((storage_.has_lied() || laws_.is_any_damaged()) &&
             (says("is its file system mounted?") || says("can be used any more"))) ||
            (storage_.has_hung() && says("does its file system hang?")) ||
-           (disk_.hung_until != Instant() && says("the chief's own disk has taken no record")) ||
+           (disk_.hung_until != Instant() && says("the chief's own disk has written no record")) ||
            (storage_.was_away() && says("the disk is away") && !laws_.has_trained()) ||
            says("job.max_restarts is " + std::to_string(job.job.max_restarts));
   }
@@ -226,7 +229,7 @@ class Simulation {
     }
   }
 
-  // Uses a random stream of its own, as Mishaps does, so that all other seeds keep their traces.
+  // Draws from a random stream of its own, as Mishaps does, so that it doesn't change the course of other seeds.
   void draw_long_work(std::uint64_t seed) {
     Random random(seed, stream_of("long work"));
     if (random.below(64) != 0) return;
@@ -242,8 +245,8 @@ class Simulation {
                 std::to_string(std::chrono::duration_cast<milliseconds>(jobs_.slow_piece).count()) + " ms");
   }
 
-  // Kills a ps once the first job runs and has a checkpoint. The restore takes minutes. In half of the seeds a worker
-  // dies in the meantime, which ends the restore.
+  // Kills a ps as soon as the first job runs and has a checkpoint. The restore then takes minutes. In half of the seeds
+  // a worker dies in the meantime, and this ends the restore.
   void lose_ps_with_checkpoint() {
     if (faults_are_over_) return;
     const auto job = chief() != nullptr && chief()->listens() ? chief()->cluster().find("first") : std::nullopt;
@@ -257,7 +260,7 @@ class Simulation {
       });
   }
 
-  // Each worker trains for about half a minute, and needs no leases.
+  // Makes each worker train for about half a minute, without leases.
   void make_long(JobConfig& job) {
     jobs_.records = 300;
     slowest_step_ = milliseconds(60);
@@ -265,7 +268,7 @@ class Simulation {
     job.train.batch_size = 1;
     job.train.epochs = 3;
     job.train.steps = 0;
-    world_.tell("the first job is made long");
+    world_.tell("the first job is made to train for long");
   }
 
   void tell_job(const JobConfig& job) {
@@ -276,15 +279,15 @@ class Simulation {
                 std::to_string(train.epochs) + " epochs by " + std::to_string(train.batch_size) + ", steps " +
                 std::to_string(train.steps) + ", pipeline " + std::to_string(train.pipeline) + ", aggregate " +
                 std::to_string(train.aggregate) + ", staleness " + std::to_string(train.staleness) +
-                (job.data.sharding == Sharding::kLease ? ", leases" : ", each the whole set") +
-                (job.job.on_worker_loss == OnWorkerLoss::kWait ? ", waits" : "") + ", min_workers " +
+                (job.data.sharding == Sharding::kLease ? ", leases" : ", each worker visits the whole set") +
+                (job.job.on_worker_loss == OnWorkerLoss::kWait ? ", waits for lost workers" : "") + ", min_workers " +
                 std::to_string(job.job.min_workers) +
                 (job.checkpoint.directory.empty()
                      ? std::string(", no checkpoints")
                      : ", checkpoints every " + std::to_string(job.checkpoint.every_steps) + " steps"));
   }
 
-  // Which faults this seed has, and how often.
+  // Draws the faults of this seed, and how often each kind occurs.
   void draw_faults() {
     is_faulty_ = draw(0, 9) != 0;
     for (std::uint64_t& weight : weights_) weight = draw(0, 2) == 0 ? draw(1, 10) : 0;
@@ -308,7 +311,8 @@ class Simulation {
     network_.start(address(task), std::move(node));
   }
 
-  // Starts a second process of the task on another host, which now has the task's address. The first one lives on.
+  // Starts a second process of the task on another host, which takes over the task's address. The first process goes on
+  // running.
   void start_beside(TaskId task) {
     if (!network_.is_alive(address(task))) return;
     const std::string former = to_string(task) + "." + std::to_string(former_.size() + 1);
@@ -319,7 +323,7 @@ class Simulation {
   }
   void exited(const std::string& where) {
     if (former_.count(where) != 0) return world_.count(Happening::kFormerOwnerEnded);
-    if (former_.empty()) laws_.violated("I29: the only process at " + where + " was refused for good, and has ended");
+    if (former_.empty()) laws_.violated("I29: the only process at " + where + " was refused for good, so it has ended");
   }
 
   ChiefNode* chief() { return static_cast<ChiefNode*>(network_.at("chief/0")); }
@@ -337,7 +341,8 @@ class Simulation {
     const auto job = chief()->cluster().find(name);
     return job && chief()->cluster().has_ended(*job);
   }
-  // Submits the job again until the chief knows it, because a chief that dies before it accepts the job loses it.
+  // Submits the job again until the chief knows it. A chief that dies before it has accepted the job doesn't know the
+  // job.
   void keep_submitting() {
     if (chief() == nullptr || !chief()->listens() || wanted_.empty()) return;
     if (!chief()->cluster().find(wanted_)) chief()->submit(wanted_);
@@ -363,11 +368,11 @@ class Simulation {
         world_.after(milliseconds(100), [] {});
       }
       if (!world_.turn(end)) return;
-      if (world_.turns() > kMostTurns) laws_.violated("L2: it turns without end");
+      if (world_.turns() > kMostTurns) laws_.violated("L2: the simulation doesn't end");
     }
   }
 
-  // Long reads take their time at the job's start and again at each recovery.
+  // Data and checkpoints that are read slowly take this time at the start of a job, and again at each recovery.
   Duration patience() const {
     return seconds(400) + 4 * static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece;
   }
@@ -433,7 +438,7 @@ class Simulation {
     const TaskId task = tasks_[world_.random().below(tasks_.size())];
     TaskId other = tasks_[world_.random().below(tasks_.size())];
     const TaskId worker{Role::kWorker, static_cast<std::uint32_t>(world_.random().below(jobs_.cluster.workers.size()))};
-    // Restarts come faster than the heartbeat timeout, or long after it.
+    // The task is away for a shorter time than the heartbeat timeout, or for a much longer time.
     const Duration away = world_.between(milliseconds(1), milliseconds(world_.chance(500) ? 100 : 4000));
     switch (static_cast<Fault>(kind)) {
       case Fault::kCut:
@@ -450,7 +455,8 @@ class Simulation {
         network_.pause(address(task));
         return world_.after(away, [this, where = address(task)] { network_.resume(where); });
       case Fault::kPartition:
-        if (world_.chance(300)) other = TaskId{Role::kChief, 0};  // the chief loses a task that works on
+        // The chief loses a task that goes on working.
+        if (world_.chance(300)) other = TaskId{Role::kChief, 0};
         if (task == other) return;
         world_.tell(to_string(task) + " can't reach " + to_string(other));
         world_.count(Happening::kPartition);
@@ -491,7 +497,7 @@ class Simulation {
     network_.harm.hit(address(task));
   }
 
-  // The chief and the ps tasks write to the shared disk, and go down with it.
+  // The chief and the ps tasks write to the shared disk. They run on its host, so they lose power too.
   void lose_power(Duration away) {
     for (const TaskId task : tasks_)
       if (task.role != Role::kWorker) crash(task, true, away);
@@ -515,7 +521,7 @@ class Simulation {
     forks_.end();
     disk_.heal();
     storage_.end();
-    // An operator who started a ps twice ends the first process.
+    // Some ps tasks run twice. An operator ends the first process of each.
     for (const std::string& where : former_)
       if (network_.is_alive(where)) network_.crash(where, false);
     storage_.cancel_power_failure();
@@ -532,7 +538,7 @@ class Simulation {
     kCrash,
     kPause,
     kPartition,
-    kTrap,  // a crash right before or after a message
+    kTrap,  // a crash right before or right after a message is handled
     kClock,
     kDisk,
     kPower,
@@ -541,7 +547,7 @@ class Simulation {
   };
 
   World world_;
-  // Declared before the network, because its processes hold files of these disks until they are destroyed.
+  // Declared before the network, because the processes in it hold files of these disks until the network is destroyed.
   ChiefDisk disk_;
   Storage storage_;
   Jobs jobs_;
@@ -550,7 +556,7 @@ class Simulation {
   Mishaps mishaps_;
   LongFaults long_faults_;
   Forks forks_;
-  std::set<std::string> former_;  // addresses of processes that have successors
+  std::set<std::string> former_;  // addresses of former processes, whose places other processes have taken
   std::vector<TaskId> tasks_;
   Duration slowest_step_{};
   bool is_faulty_ = false;

@@ -1,5 +1,5 @@
-// Simulates one seed: a cluster runs a first job under faults. Then the faults stop, the first job must end, and a
-// second job must finish.
+// Simulates one seed. A cluster runs a first job while faults occur. Then the faults stop, the first job must end, and
+// a second job must finish.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace disttrain::sim {
 struct Outcome {
   std::string violation;  // empty: all laws held
   std::uint64_t hash = 0;
-  bool finished = false;  // the first job; `reason` says how it ended
+  bool finished = false;  // whether the first job finished; `reason` says how it ended
   std::string reason;
   std::uint64_t turns = 0;
   Happenings happenings{};

@@ -13,7 +13,7 @@ Storage::Storage(World& world) : world_(world), files_(std::make_unique<MemoryFi
     return *files_;
   };
   shared_.trouble = [this](const std::string& path, bool reads) { return trouble_with(path, reads); };
-  if (!mount_point_.make_directory("/c")) world_.tell("there is no mount point");
+  if (!mount_point_.make_directory("/c")) world_.tell("the simulator can't make the mount point");
 }
 
 void Storage::install() {
@@ -26,7 +26,7 @@ void Storage::install() {
 }
 
 void Storage::begin(Trouble trouble) {
-  static const char* const kWords[] = {"is well", "gets slow", "is full", "fails to write", "fails to sync", "lies"};
+  static const char* const kWords[] = {"works", "gets slow", "is full", "fails to write", "fails to sync", "lies"};
   world_.tell(std::string("the disk ") + kWords[static_cast<std::size_t>(trouble)]);
   trouble_ = trouble;
 }
@@ -65,7 +65,7 @@ std::optional<std::string> Storage::damage(const std::string& folder, Random& ra
   if (!names || names->empty()) return std::nullopt;
   const std::string file = path + "/" + (*names)[random.below(names->size())];
   const std::uint64_t how = random.below(4);
-  // The only checkpoint of a folder is never removed whole: the chief would wait for it.
+  // If this is the folder's only checkpoint, it isn't removed completely, because the chief would then wait for it.
   if (how == 0 && found->size() > 1) {
     world_.tell(path + " vanishes");
     if (!checkpoint::remove_all(*files_, path)) return path;
@@ -75,7 +75,8 @@ std::optional<std::string> Storage::damage(const std::string& folder, Random& ra
   } else {
     world_.tell("a bit flips in " + file);
     std::vector<std::byte>& bytes = files_->content(file);
-    // Half of the flips hit the last 16 bytes, because a file ends with its few values.
+    // Half of the flipped bits are in the last 16 bytes, because a file ends with its values, and simulated shards have
+    // only few.
     const std::size_t end = std::min<std::size_t>(bytes.size(), 16);
     const std::size_t at = random.below(2) == 0 ? bytes.size() - 1 - random.below(end) : random.below(bytes.size());
     bytes[at] ^= std::byte(1 << random.below(8));
@@ -97,7 +98,7 @@ Duration Storage::delay(Instant begins) {
 
 std::optional<Error> Storage::fault(MemoryFiles::Op op, const std::string& path) {
   using Op = MemoryFiles::Op;
-  if (op == Op::kOpen) return std::nullopt;  // these faults are only of writes
+  if (op == Op::kOpen) return std::nullopt;  // these faults hit only writes
   const auto error = [this, &path](const char* what, std::optional<Happening> happening = std::nullopt) {
     has_failed_ = true;
     if (happening) world_.count(*happening);

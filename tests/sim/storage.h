@@ -1,5 +1,5 @@
-// The disk that all tasks share. For a while it can be slow, full, failing, lying, hung or away, and its host can lose
-// power.
+// The disk that all tasks share. For some time it may be slow, full, failing, lying (a sync does nothing), hanging or
+// away. Its host may also lose power.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ class Storage {
     kSlow,
     kFull,        // no room for anything new
     kWriteFails,  // now and then
-    kSyncFails,   // now and then; the data isn't durable then
-    kLies,        // a sync succeeds, but the data isn't durable
+    kSyncFails,   // a part of all syncs fails, and the data isn't durable
+    kLies,        // a sync reports success, but the data isn't durable
   };
   void begin(Trouble trouble);
   void end() {
@@ -36,31 +36,33 @@ class Storage {
     kHere,
     kUnreadable,  // now and then
     kAway,        // none of its paths exists
-    kUnmounted,   // an empty folder is in its place
+    kUnmounted,   // an empty mount point is in its place
   };
   void lose(Reach how);
-  // Operations that begin before `until` end after it.
+  // From now on, the disk hangs: an operation that begins before `until` ends after it.
   void hang(Instant until);
   Instant hangs_until() const { return hung_until_; }
 
   // The disk as tasks see it.
   checkpoint::Files& files() { return shared_; }
-  // The disk itself. The reference is valid until lose_power().
+  // The disk itself. The reference becomes invalid when lose_power() is called.
   checkpoint::MemoryFiles& truth() { return *files_; }
-  // How long an operation takes that begins at `begins`. While the disk hangs, it waits for the end of that.
+  // How long an operation takes that begins at the time `begins`. If the disk hangs then, this includes the time until
+  // the disk works again.
   Duration delay(Instant begins);
   Duration delay() { return delay(world_.now()); }
   Duration slowest = std::chrono::milliseconds(5);
 
-  // After so many more operations the power fails, and with it each further operation. Then `work` is called. It must
-  // kill all processes that write, and then call lose_power().
+  // After `operations` more operations, the power fails. From then on, each operation fails. Then `work` is called: it
+  // must kill all processes that write, and then call lose_power().
   void fail_power_in(std::uint64_t operations, std::function<void()> work);
   void cancel_power_failure() { operations_left_.reset(); }
-  // Unsynced data survives whole, in part, or not at all.
+  // After this, unsynced data is there completely, in part, or not at all.
   void lose_power();
-  // Damages a checkpoint in the folder, most often the newest. Returns its path; nullopt if nothing was damaged.
+  // Damages a checkpoint in the folder, usually the newest. Returns the checkpoint's path, or nullopt if nothing was
+  // damaged.
   std::optional<std::string> damage(const std::string& folder, Random& random);
-  // Whether a sync ever lied, so that data it called durable may be lost.
+  // Whether the disk ever lied: a sync reported success, but its data could be lost.
   bool has_lied() const { return has_lied_; }
   // Whether an operation ever failed.
   bool has_failed() const { return has_failed_; }
@@ -84,7 +86,8 @@ class Storage {
   bool has_hung_ = false;
   Trouble trouble_ = Trouble::kNone;
   std::unique_ptr<checkpoint::MemoryFiles> files_;
-  std::vector<std::unique_ptr<checkpoint::MemoryFiles>> former_;  // their files may still be open
+  // Disks from before a loss of power; their files may still be open.
+  std::vector<std::unique_ptr<checkpoint::MemoryFiles>> former_;
   std::optional<std::uint64_t> operations_left_;
   std::function<void()> on_power_;
   bool is_dark_ = false;

@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// As workerd/job_runner.cc does.
+// Clips as workerd/job_runner.cc does.
 void clip(std::vector<float>& gradient, double limit) {
   double sum = 0.0;
   for (const float g : gradient) sum += static_cast<double>(g) * static_cast<double>(g);
@@ -90,7 +90,8 @@ void WorkerNode::read_data(const DescribeJob& order, std::uint64_t pieces_left) 
   });
 }
 
-// Reports the ps tasks that can't be reached. Any connection counts, whatever the ps answers on it.
+// Tries to connect to each ps, and reports those that can't be reached. A ps counts as reached if a connection opens,
+// whatever it answers.
 void WorkerNode::describe(const DescribeJob& order) {
   auto left = std::make_shared<std::size_t>(order.reach.size());
   auto described = std::make_shared<JobDescribed>(JobDescribed{order.job, jobs_.model, jobs_.records, 10, {}});
@@ -228,7 +229,8 @@ void WorkerNode::reached(ShardId shard) {
   if (std::exchange(ps.has_complained, false)) feed(workerd::PsReached{shard});
 }
 
-// Finds silent shards, as ps_exchange.cc does by the frames on its channels.
+// Finds shards that have been silent for too long. The real code in ps_exchange.cc does the same, by the frames that
+// arrive on its channels.
 void WorkerNode::watch() {
   const Duration pause = timeouts().silent / 2;
   const bool was_away = now() - watched_ > 2 * pause;
@@ -287,7 +289,7 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
     reached(shard);
     feed(workerd::ChannelOpened{shard, std::get<Welcome>(*answer).last_sequence});
   } else if (const auto* frame = std::get_if<ParametersFrame>(&payload)) {
-    // While the worker computes, frames wait in the socket.
+    // While the worker computes, it doesn't read frames, so they wait in the socket.
     in_turn([this, shard, connection, frame = *frame] {
       if (!core_ || shards_.count(connection) == 0) return;
       const Bucket& bucket = order_.layout.buckets[frame.parameters.bucket.value];
@@ -376,7 +378,7 @@ void WorkerNode::carry_out(const workerd::Compute& action) {
   });
 }
 
-// Sometimes makes the loss or one element of the gradient NaN. Returns true for the loss.
+// In some steps, makes the loss or one element of the gradient NaN. Returns true if the loss must be NaN.
 bool WorkerNode::spoil(std::vector<float>& gradient) {
   const auto often = jobs_.nonfinite.find(config_.job.name);
   if (often == jobs_.nonfinite.end() || !world_.chance(often->second)) return false;

@@ -1,5 +1,5 @@
-// A simulated workerd: the real core, and what workerd/worker.cc, step_thread.cc, job_runner.cc and ps_exchange.cc do
-// around it. Its engine adds small integers.
+// A simulated workerd: the real core, and a simple version of the code in workerd/worker.cc, step_thread.cc,
+// job_runner.cc and ps_exchange.cc that surrounds it. Its engine adds small integers.
 #pragma once
 
 #include <deque>
@@ -38,10 +38,10 @@ class WorkerNode final : public TaskNode {
     bool open = false;
     std::uint64_t attempt = 0;
     Duration pause{};
-    std::optional<Instant> patience;  // deadline for the first opening; empty once the link was open
-    Instant heard;                    // when the shard was last heard, while the link is open
+    std::optional<Instant> patience;  // deadline for the first opening of the link; empty after that
+    Instant heard;                    // while the link is open: when the shard was last heard
   };
-  // One ps, to which several channels may go.
+  // The state of one ps. The worker may have several channels to it.
   struct Ps {
     Instant heard;
     bool has_complained = false;
@@ -64,7 +64,8 @@ class WorkerNode final : public TaskNode {
   bool is_ours(JobId job, Generation generation) const {
     return core_ && order_.job == job && order_.generation == generation;
   }
-  // Hands the event to the core. While the worker computes, the event waits, unless steps overlap.
+  // Hands the event to the core. If the worker is computing, the event waits until the computation has ended, unless
+  // the job overlaps steps.
   void feed(const workerd::Event& event);
   void in_turn(std::function<void()> work);
   void feed_now(const workerd::Event& event);
@@ -97,15 +98,16 @@ class WorkerNode final : public TaskNode {
   const Jobs& jobs_;
   Laws& laws_;
   const Duration slowest_step_;
-  JobId held_;  // as in hellos: set by the first order of a job
+  JobId held_;  // the job that hellos name; the first order for a job sets it
   Generation held_generation_;
-  JobId prepared_;  // the job whose data was read
+  JobId prepared_;  // the job whose data this worker has read
   OpenJob order_;
   JobConfig config_;
   std::unique_ptr<workerd::WorkerCore> core_;
   std::uint64_t work_ = 0;  // see Heartbeat
-  std::uint64_t runs_ = 0;  // changes with the job; a timer for an earlier job sees that, and does nothing
-  bool busy_ = false;       // computes or evaluates
+  // Grows with each job. So a timer that was set for an earlier job sees another number, and does nothing.
+  std::uint64_t runs_ = 0;
+  bool busy_ = false;  // computes or evaluates
   std::deque<std::function<void()>> deferred_;
   std::vector<Link> links_;
   std::map<ConnectionId, ShardId> shards_;
@@ -116,8 +118,8 @@ class WorkerNode final : public TaskNode {
   std::vector<std::vector<float>> parameters_;
   std::vector<std::map<BucketId, Step>> versions_;  // of the buckets in parameters_
   std::vector<std::vector<float>> gradients_;
-  std::vector<double> records_;      // of each gradient: the sum of value_of() over its records
-  std::optional<CloseJob> closing_;  // an order to close that came while busy
+  std::vector<double> records_;      // for each gradient: the sum of value_of() over its records
+  std::optional<CloseJob> closing_;  // an order to close the job that came while busy_
   void read_data(const DescribeJob& order, std::uint64_t pieces_left);
   void close_job(const CloseJob& order);
 };

@@ -1,5 +1,5 @@
-// Virtual time, one seed, and one order of all events. Neither this class nor the code on top of it uses a real clock,
-// threads, or randomness from outside.
+// The virtual time of a simulation, its random numbers, and the order of all its events. Everything follows from one
+// seed: neither this class nor the code that uses it has a real clock, threads, or other randomness.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace disttrain::sim {
 
 class World {
  public:
-  // keep_words: keeps the trace as text, not only its hash.
+  // keep_words: whether to keep the trace as text. The hash of the trace is always kept.
   World(std::uint64_t seed, bool keep_words) : random_(seed), keep_words_(keep_words) {}
 
   Instant now() const { return now_; }
@@ -29,12 +29,12 @@ class World {
   }
 
   void after(Duration delay, std::function<void()> work);
-  // Does the next work that is due. False: none is due until `end`.
+  // Runs the next work that is due. Returns false if no work is due by the time `end`.
   bool turn(Instant end);
 
-  // Adds a line to the trace and to its hash.
+  // Adds a line to the trace, and so changes the trace's hash.
   void tell(const std::string& line);
-  // whisper() adds a line to the text alone, not to the hash.
+  // whisper() adds a line to the text of the trace, and doesn't change the hash.
   bool keeps_words() const { return keep_words_; }
   void whisper(const std::string& line) { keep(line); }
   std::uint64_t hash() const { return hash_; }
@@ -46,7 +46,7 @@ class World {
  private:
   struct Due {
     Instant at;
-    std::uint64_t number = 0;  // orders what is due at the same time
+    std::uint64_t number = 0;  // decides which work runs first if several are due at the same time
     std::function<void()> work;
   };
   static bool is_later(const Due& a, const Due& b) { return a.at != b.at ? a.at > b.at : a.number > b.number; }
@@ -57,7 +57,7 @@ class World {
   const bool keep_words_;
   std::uint64_t last_ = 0;
   std::uint64_t turns_ = 0;
-  std::vector<Due> queue_;  // a heap, with the next work first
+  std::vector<Due> queue_;  // a heap, whose first element is the next work
   std::uint64_t hash_ = 0xcbf29ce484222325u;
   std::vector<std::string> words_;
   Happenings happenings_{};

@@ -205,7 +205,7 @@ class StrangersTest(SystemTest):
 
     def setUp(self):
         super().setUp()
-        # Long enough to outlast the last stranger; `stop` ends it.
+        # The job is so long that it still runs when the last stranger has connected; `stop` ends it.
         self.process = self.start_up(self.job(train="epochs = 1000000"), "--set", 'transport.hello_timeout="500ms"',
                                      "--set", "transport.max_connections=64")
         status = self.until_steps(5)
@@ -233,7 +233,7 @@ class StrangersTest(SystemTest):
                         while stranger.recv(4096):
                             pass
                     except OSError:
-                        pass  # the daemon closed the connection while we wrote
+                        pass  # the daemon closed the connection before the test had sent everything
         self.assert_unharmed()
 
     def test_frame_larger_than_allowed_is_refused_before_it_is_stored(self):

@@ -121,7 +121,8 @@ class CheckpointTest(SystemTest):
     def test_vanished_folder_costs_checkpoints_but_no_steps(self):
         process = self.start_up(self.job(train=LONG), *self.settings(100))
         self.events(process, "checkpoint")
-        self.checkpoints.rename(self.folder / "away")  # a rename is atomic, while checkpoints are being written
+        # The folder disappears at one moment (a rename is atomic), while checkpoints are being written.
+        self.checkpoints.rename(self.folder / "away")
         events = self.events(process, "checkpoint_failed")
         self.assertIn(str(self.checkpoints), self.text_of(events, "checkpoint_failed"))
         self.goes_on(process)
@@ -129,7 +130,7 @@ class CheckpointTest(SystemTest):
 
     def test_folder_without_permission_is_refused_at_the_start(self):
         self.checkpoints.chmod(0o500)
-        # Drops root's capabilities, which let it write everywhere.
+        # Drops the capabilities of root, because they would let the process write everywhere.
         as_user = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
         outcome = self.finish(self.start_command(*as_user, BIN / "disttrain", "up", "--job", self.job(train="epochs = 5"),
                                                  "--ps", 1, "--workers", 2, "--json", *self.settings()))

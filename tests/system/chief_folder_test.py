@@ -50,7 +50,7 @@ class ChiefFolderTest(SystemTest):
             self.stop(self.start_chief())
         journal = self.state / "journal"
         damaged = bytearray(journal.read_bytes())
-        damaged[36864 + 20] ^= 1  # a bit of the journal's first record
+        damaged[36864 + 20] ^= 1  # flips a bit in the first record of the journal
         journal.write_bytes(damaged)
         outcome = self.run_program("chiefd", "--cluster", self.cluster)
         self.assertEqual(outcome.code, 65, str(outcome))
@@ -76,7 +76,7 @@ class ChiefFolderTest(SystemTest):
         ps = self.start("psd", "--cluster", self.cluster, "--index", "0")
         self.until("the ps to be there", lambda: self.task("ps/0")["state"] == "ready")
         self.stop(chief)
-        # The chief on the copy begins term 2 again, as another process.
+        # The chief runs on the old copy and begins term 2 again. For the tasks, this is another chief of the same term.
         self.write_cluster("cluster", old)
         chief = self.start_chief()
         self.until("the chief to say why it is alone",

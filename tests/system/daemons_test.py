@@ -91,7 +91,8 @@ class DaemonsTest(SystemTest):
         def takes_part():
             status = self.status("--cluster", self.cluster)
             return status and any(task["task"] == "worker/5" and task["step"] > 0 for task in status["tasks"])
-        # The running job has memory only for the workers of the file.
+        # The running job has reserved memory only for the workers in the cluster file. So worker/5 can train only in a
+        # new job.
         self.run_program("disttrain", "stop", "--cluster", self.cluster)
         self.finish(process)
         process = self.start_long_job()

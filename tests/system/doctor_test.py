@@ -55,7 +55,7 @@ class DoctorTest(SystemTest):
         for task, port in self.ports.items():
             found = checks["port", f"{task}/0"]
             self.assertEqual(found["state"], "ok", found)
-            self.assertEqual(found["found"], f"port {port}: {task}/0 answers; its metrics at port {port + 1000}")
+            self.assertEqual(found["found"], f"port {port}: {task}/0 answers; its metrics are at port {port + 1000}")
             self.assertIsNone(found["advice"])
         self.assertEqual(checks["clock", None]["state"], "ok", checks["clock", None])
         self.assertIn("from the chief's", checks["clock", None]["found"])
@@ -125,7 +125,8 @@ class DoctorTest(SystemTest):
     def test_host_that_cant_be_reached_fails_in_time(self):
         # 240.0.0.0/4 is reserved: no host has such an address.
         cluster = self.write_cluster("far.toml", extra='[[worker]]\naddress = "240.0.0.1:7120"\n')
-        code, said, checks = self.doctor(cluster=cluster)  # a dial without a deadline would outlast the test's patience
+        # Without a deadline for its dials, doctor would need longer than the test waits.
+        code, said, checks = self.doctor(cluster=cluster)
         self.assertEqual(code, 1, said)
         self.assertEqual(checks["host", "240.0.0.1"]["state"], "fail")
         self.assertIn("worker/1", checks["host", "240.0.0.1"]["found"])

@@ -66,7 +66,8 @@ class EventFilesTest(SystemTest):
 
     def test_rollback_hides_what_was_lost(self):
         job = self.job(train="epochs = 1000000")
-        process = self.start_up(job, *self.settings('checkpoint.every="1h"'))  # only the checkpoint that we ask for
+        # No checkpoint is taken by itself, only the one that the test asks for.
+        process = self.start_up(job, *self.settings('checkpoint.every="1h"'))
         self.until_steps(100)
         self.assertEqual(self.run_program("disttrain", "checkpoint", "save").code, 0)
 

@@ -16,8 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("BIN", ROOT / "build/bin")).resolve()
 DIGITS = ROOT / "tests/data/mnist-mini"
-# Seconds after which a wait fails, so that a broken program fails the test instead of hanging it. Longer with a
-# sanitizer.
+# How many seconds a test waits. After that the wait fails, so that a broken program fails the test instead of hanging
+# it. With a sanitizer, a test waits longer.
 PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))
 SANITIZED = os.environ.get("DISTTRAIN_SANITIZE", "")  # "", "address,undefined" or "thread"
 

@@ -89,7 +89,8 @@ class LimitsTest(SystemTest):
                 self.assertIn("File too large", outcome.err)
                 self.assertNotIn("crashed", outcome.err)
 
-    # The memory that a program needs differs between machines. With some amount below that, its threads can't start.
+    # Each machine has another amount of memory below which a program can't start its threads. So this test tries many
+    # amounts.
     @unittest.skipIf(SANITIZED, "a sanitizer needs more memory, for itself")
     def test_little_memory(self):
         for daemon in ("chiefd", "psd"):
@@ -97,12 +98,12 @@ class LimitsTest(SystemTest):
             for megabytes in range(20, 260, 10):
                 process = self.start_limited(daemon, "--cluster", self.cluster, AS=megabytes << 20)
                 said = process.stderr.readline()
-                process.terminate()  # with enough memory the program runs on
+                process.terminate()  # with enough memory the program doesn't end by itself
                 said += process.stderr.read()
                 code = process.wait(PATIENCE)
                 with self.subTest(daemon=daemon, megabytes=megabytes):
                     self.assertNotIn("crashed", said)
-                    # 127: the loader had no memory for the libraries.
+                    # exit code 127: the program loader had no memory for the libraries
                     self.assertIn(code, (0, -signal.SIGTERM, 75, 127), said)
                     if code == 75:
                         self.assertRegex(said, "out of memory|can't start a thread")
@@ -114,7 +115,8 @@ class LimitsTest(SystemTest):
         if os.geteuid() != 0:
             self.skipTest("only root can become a user without processes")
         self.folder.chmod(0o777)
-        reachable = [daemon for daemon in DAEMONS if self.is_reachable(daemon)]  # libtorch may lie in root's folder
+        # Another user can't reach a daemon whose libtorch is in root's folder.
+        reachable = [daemon for daemon in DAEMONS if self.is_reachable(daemon)]
         if not reachable:
             self.skipTest(f"another user can't reach {BIN}")
         for daemon in reachable:

@@ -10,7 +10,7 @@ import urllib.request
 from ports import free_address
 from harness import SystemTest
 
-# Families and their labels, by the daemons that have them. JOB: only while a job is known.
+# For each daemon, its metrics with their labels. The metrics in JOB exist only while there is a job.
 ALL = {
     "build_info": {"task", "version"},
     "config_info": {"task", "hash"},
@@ -79,7 +79,7 @@ PS_JOB = {
     "disk_free_bytes": {"task", "folder"},
     "disk_size_bytes": {"task", "folder"},
 }
-# Families that must have grown between two scrapes of a job in training.
+# While a job trains, these metrics must have grown between two scrapes.
 GROWS = {
     "chief": ["global_step", "examples_total", "goodput_seconds_total", "rpc_requests_total", "transport_bytes_total",
               "checkpoint_seconds_count", "last_progress_timestamp_seconds", "task_heartbeat_timestamp_seconds"],
@@ -89,7 +89,7 @@ GROWS = {
     "worker": ["worker_steps_total", "worker_examples_total", "worker_step_seconds_count", "worker_step_seconds_sum",
                "data_records_total", "rpc_requests_total", "transport_bytes_total"],
 }
-MANY_SERIES = 2000  # a page that has more has a label without a bound
+MANY_SERIES = 2000  # with more series, a label must have unbounded values
 
 
 def fetch(address, path):

@@ -20,9 +20,10 @@ from monitored import yaml  # noqa: E402
 TASKS = ["chief/0", "ps/0", "ps/1", "worker/0", "worker/1"]
 PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}
 JOB = "watched"
-# Values for the variables that a reader chooses in Grafana, and for Grafana's intervals with one scrape per second.
+# Values for the variables that a reader of the dashboards chooses in Grafana, and for Grafana's time intervals
+# (Prometheus scrapes once per second here).
 CHOSEN = {"$cluster": "test", "$job": JOB, "$task": ".*", "$__rate_interval": "4s", "$__range": "1m"}
-# Alerts that aren't even pending in a healthy cluster in training.
+# In a healthy cluster with a job in training, none of these alerts may even be pending.
 SURE = "TaskDown|ClusterIncomplete|HeartbeatLate|RestartLoop|NoLeader|ConfigSkew|CheckpointFailing|NonFiniteLoss|JobFailed"
 
 

@@ -13,7 +13,7 @@ SKIPPED = 77
 class NetworkFaultsTest(unittest.TestCase):
     def test_job_goes_on_when_links_are_mended(self):
         with tempfile.TemporaryDirectory(prefix="disttrain-test-") as folder:
-            # Loss and delay take long, so this test leaves them out.
+            # Tests with packet loss and delay take long, so this test leaves them out (--no-netem).
             faults = subprocess.Popen(
                 [ROOT / "tools/bench/network_faults", "--build", BIN, "--faults", "3", "--epochs", "200", "--no-netem"],
                 env={**os.environ, "TMPDIR": folder}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -1,6 +1,5 @@
-// Trains in one process, without network and shards, what a synchronous cluster trains: the same batches, the same sums
-// in rank order, the same updates. Prints the hash of the final parameters, which must equal the cluster's, bit for
-// bit.
+// Trains a job in one process, without a network and without shards, but with the same batches, sums and updates as a
+// synchronous cluster. Prints a hash of the final parameters. A cluster must get the same parameters, bit for bit.
 //
 //   one_process JOB.toml WORKERS
 #include <cstdio>
@@ -63,7 +62,8 @@ class OneProcess {
   std::uint64_t hash() const { return workerd::hash_of_parameters(layout_, parameters_.values()); }
 
  private:
-  // Rank r computes the positions [begin + r * batch_size, + batch_size) of the epoch, fewer or none at its end.
+  // One synchronous step of the workers. `begin` is the first position of the step in the epoch. The worker of rank r
+  // computes batch_size positions from begin + r * batch_size on; at the end of the epoch, fewer or none.
   void step(std::uint32_t epoch, std::uint64_t begin) {
     std::vector<update::WeightedGradient> gradients;
     for (std::uint32_t rank = 0; rank < workers_; ++rank) {
@@ -79,7 +79,7 @@ class OneProcess {
       staged_[rank].assign(gradients_.values().begin(), gradients_.values().end());
       gradients.push_back({staged_[rank], static_cast<float>(records.size())});
     }
-    // The mean over the examples. If all gradients have equally many examples, it is the plain mean of the gradients.
+    // The mean over the examples. If all gradients have equally many examples, this is the plain mean of the gradients.
     const bool equal = gradients.front().weight == gradients.back().weight;
     double total = 0.0;
     for (update::WeightedGradient& gradient : gradients) {

@@ -144,7 +144,7 @@ class ServiceTest(SystemTest):
         process = self.submit()
         self.until_line("worker/0", r"STATUS=job quick, step [1-9]")
         self.until_line("ps/0", r"STATUS=job quick, step [1-9]")
-        self.until_line("chief/0", r"STATUS=job quick is running, step [1-9]\d*.*; 4 of 4 tasks are there")
+        self.until_line("chief/0", r"STATUS=job quick is running, step [1-9]\d*.*; 4 of 4 tasks are up")
         self.daemons["ps/1"].kill()
         self.daemons["ps/1"].wait()
         self.until_line("worker/0", r"STATUS=job quick, step \d+, pauses: .*ps/1")
@@ -212,10 +212,12 @@ class ServiceTest(SystemTest):
         self.write_cluster('[heartbeat]\ntimeout = "2s"\n[log]\nlevel = "debug"\nrate = 50\n[transport]\ncredits = 8\n')
         for task in ["chief/0", "ps/0", "worker/0"]:
             self.reload(task)
-            self.until_logged(f'{task} the cluster file was read again: took: heartbeat.timeout is "2s" now, was "1s"; '
-                              'log.level is "debug" now, was "info"; log.rate is 50 now, was 100\n')
-            self.until_logged(f"{task} needs a restart of this daemon: transport.credits is 8 now, was 4\n")
-        # The chief's timeout applies to all tasks, so the change makes no task silent.
+            self.until_logged(f"{task} re-read the cluster file: applied these changes: "
+                              'heartbeat.timeout is "2s" now, was "1s"; log.level is "debug" now, was "info"; '
+                              "log.rate is 50 now, was 100\n")
+            self.until_logged(f"{task} these changes need a restart of this daemon: "
+                              "transport.credits is 8 now, was 4\n")
+        # The tasks take the timeout of the chief, so no task counts as silent when the timeout changes.
         process = self.submit()
         self.until_steps(100, "--cluster", self.cluster)
         self.assertNotIn("task_silent", self.kinds())
@@ -254,11 +256,11 @@ class ServiceTest(SystemTest):
         error = words.err.split(": ", 1)[1].strip().replace("\n", "\n    ")  # the log indents later lines
         for task in ["chief/0", "ps/0", "worker/0"]:
             self.reload(task)
-        self.write_cluster()  # a valid file, because the command line reads it too
+        self.write_cluster()  # the file must be valid now, because the command line reads it, too
         for task in ["chief/0", "ps/0", "worker/0"]:
-            self.until_logged(f"{task} the cluster file was read again and changes nothing: {re.escape(error)}")
+            self.until_logged(f"{task} re-read the cluster file, but ignored it because of errors: {re.escape(error)}")
         self.reload("ps/0")
-        self.until_logged("ps/0 the cluster file was read again: no setting that may change at run time has changed")
+        self.until_logged("ps/0 re-read the cluster file: no setting changed that can change at run time")
 
     # The daemons' end.
 
@@ -299,7 +301,7 @@ class ServiceTest(SystemTest):
         process = self.submit(checkpoints=True)
         self.until_steps(50, "--cluster", self.cluster)
         reached = self.status_of_cluster()["global_step"]
-        for task in reversed(self.addresses):  # workers, ps, chief: the order in which systemd stops the units
+        for task in reversed(self.addresses):  # systemd stops the units in this order: workers, ps, chief
             self.assertEqual(self.end(task), 0, task)
         process.kill()
         for task in self.addresses:

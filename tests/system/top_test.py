@@ -25,7 +25,7 @@ class Terminal:
         self.test, self.said = test, b""
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-        # The program gets a controlling terminal of its own, so that Ctrl-C reaches only it.
+        # The program gets its own controlling terminal, so that Ctrl-C reaches only this program.
         self.process = subprocess.Popen(
             list(map(str, command)), stdin=slave, stdout=slave, stderr=slave, cwd=test.folder, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), env={**test.environment, "LC_ALL": "C.UTF-8"})
@@ -178,8 +178,8 @@ class TopTest(SystemTest):
     def test_terminal_is_left_as_it_was_while_top_is_stopped_and_when_it_hangs_up(self):
         top = self.top()
         top.until_frame("a frame", bool)
-        # Sends what Ctrl-Z sends. The key itself has no effect here: the kernel ignores it for a process without a
-        # shell that could continue it.
+        # Sends the signal that Ctrl-Z sends. The key itself would have no effect, because no shell runs here that could
+        # continue the program.
         top.process.send_signal(signal.SIGTSTP)
         self.until("it to be stopped", lambda: top.read() and top.is_stopped())
         self.assertEqual(top.said.count(SHOW_CURSOR), 1)

@@ -28,7 +28,8 @@ class TrainingTest(SystemTest):
             self.assertIn(":", task["address"])
 
     def test_synchronous_parameters_are_those_of_one_process_bit_for_bit(self):
-        # 6,000 records in batches of 70: the last step of an epoch is partial, and some workers have no part in it.
+        # 6,000 records in batches of 70: at the end of an epoch, the last step is smaller, and some workers have no
+        # records in it.
         for rule in ['{ rule = "adam", learning_rate = 0.01 }', '{ rule = "sgd", learning_rate = 0.1 }']:
             train = f'mode = "sync"\nepochs = 2\noptimizer = {rule}'
             for workers, ps, shards, placement in [(1, 1, 1, "balanced"), (2, 2, 3, "round_robin"),
@@ -48,8 +49,9 @@ class TrainingTest(SystemTest):
         self.assert_finished(self.up(self.job(train='mode = "ssp"\nstaleness = 2\nepochs = 2'), workers=3))
 
     def test_bounded_staleness_holds_the_fast_worker_when_the_other_is_slow(self):
-        # The timeout is long, so that a stopped worker counts as slow, not as lost. Heartbeats come every 3 s. The job
-        # has no leases, because a worker that waits for a lease leaves the clocks and comes back with a new one.
+        # The timeout is long, so that a stopped worker counts as slow and not as lost; heartbeats come every 3 s. The
+        # job has no leases: while a worker waits for a lease, the others don't wait for it, and it comes back with a
+        # new clock.
         process = self.start_up(self.job(data='sharding = "none"', train='mode = "ssp"\nstaleness = 4\nepochs = 1000000'),
                                 "--set", 'heartbeat.timeout="30s"')
         status = self.until_steps(50)
@@ -60,7 +62,7 @@ class TrainingTest(SystemTest):
             now = self.status()
             fast = next(task for task in now["tasks"] if task["task"] == "worker/0")
             ahead = fast["step"] - (now["global_step"] - fast["step"])  # inexact while a heartbeat is due
-            # The worker may push one step more than the bound, but gets no parameters for that push.
+            # The worker may push one step more than the bound allows, but gets no parameters for that push.
             is_held = fast["phase"] == "wait" and fast["phase_seconds"] > 4 and 1 <= ahead <= 4 + 1
             return now["global_step"] if is_held else None
 
@@ -80,7 +82,7 @@ class TrainingTest(SystemTest):
 
     def test_steps_end_the_job_before_the_epochs(self):
         result = self.assert_finished(self.up(self.job(train="epochs = 50\nsteps = 100")))
-        # Pushes that are under way at the last step are applied too: at most one of each other worker.
+        # At the last step, the other worker may have a push on its way, and this push is applied, too.
         self.assertIn(result["global_step"], (100, 101))
 
     def test_pipelined_job_trains(self):

@@ -65,7 +65,7 @@ class TwoHostsTest(SystemTest):
         return process
 
     def test_job_trains_over_the_network(self):
-        # Without --index each daemon finds its index by the addresses of its host.
+        # Without --index, each daemon finds its index: it looks for an address of its own host in the cluster file.
         self.start_on(0, "chiefd", "--cluster", self.cluster)
         self.start_on(0, "psd", "--cluster", self.cluster)
         self.start_on(0, "workerd", "--cluster", self.cluster)
@@ -73,7 +73,7 @@ class TwoHostsTest(SystemTest):
         self.until("the chief to answer", lambda: self.finish(
             self.start_on(1, "disttrain", "status", "--json", "--cluster", self.cluster)).code == 0)
         for mode in ["async", "sync"]:
-            # Without leases each worker goes through the whole set, so both take part even if one is much faster.
+            # Without leases, each worker visits the whole data set, so both take part even if one is much faster.
             job = self.job(mode, data='sharding = "none"', train=f'mode = "{mode}"\nepochs = 2')
             result = self.assert_finished(
                 self.finish(self.start_on(1, "disttrain", "submit", job, "--cluster", self.cluster, "--json")))
@@ -102,7 +102,7 @@ class TwoHostsTest(SystemTest):
         for host, is_counted in ((0, False), (1, True)):
             outcome = self.finish(self.start_on(host, "disttrain", "plan", self.job(), "--cluster", self.cluster))
             self.assertEqual(outcome.code, 0, str(outcome))
-            self.assertEqual("ps/0 counted with this host's number of cores" in outcome.out, is_counted, str(outcome))
+            self.assertEqual("ps/0 is assumed to have as many cores as this host" in outcome.out, is_counted, str(outcome))
 
 
 if __name__ == "__main__":

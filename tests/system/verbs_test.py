@@ -93,7 +93,7 @@ class VerbsTest(SystemTest):
         logs = self.verb("logs").out
         for task in ("chief/0", "ps/0", "worker/0"):
             self.assertIn(task, logs)
-        # Each line: date, time, level, task, text.
+        # Each line has the date, the time, the level, the task and the text.
         tasks = {line.split()[3] for line in self.verb("logs", "--task", "worker/0").out.splitlines()}
         self.assertEqual(tasks, {"worker/0"})
 

@@ -7,7 +7,7 @@ import unittest
 from harness import ROOT, SystemTest
 
 PLAIN_SAFETENSORS = ROOT / "tests/common/checkpoint/plain_safetensors.py"
-# A learning rate so small that no parameter changes.
+# The learning rate is so small that the step changes no parameter.
 ONE_VOID_STEP = 'steps = 1\noptimizer = { rule = "sgd", learning_rate = 1e-30 }'
 
 
@@ -67,7 +67,8 @@ class WarmStartTest(SystemTest):
         self.assert_refused(self.up(*self.warm(missing)), 66, str(missing))
         outcome = self.run_program("disttrain", "plan", *self.warm(missing))
         self.assertEqual(outcome.code, 0, str(outcome))
-        self.assertIn(f"init_from can't be read on this host, only by the ps tasks: can't open {missing}", outcome.out)
+        self.assertIn("init_from wasn't checked, because this host doesn't have it; the ps tasks need it: "
+                      f"can't open {missing}", outcome.out)
 
 
 if __name__ == "__main__":

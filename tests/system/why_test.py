@@ -7,7 +7,8 @@ from harness import SystemTest
 from ports import free_ports
 
 LONG = "epochs = 1000000"
-# What `why` says of a single worker, by the phase that takes most of its step. On a busy machine any phase may.
+# For each phase of a worker's step: the causes that `why` may name if a single worker spends most of its time in this
+# phase. On a busy machine, this may be any phase.
 BRAKES = {"input": ["input"], "compute": ["compute"], "evaluate": ["evaluation"], "exchange": ["shard", "link"]}
 
 
@@ -69,7 +70,7 @@ class WhyTest(SystemTest):
         self.ps.send_signal(signal.SIGCONT)
         self.assertEqual((answer["brake"], answer["state"], answer["task"]), ("state", "paused", "ps/0"), answer)
         self.assertIn("job quick is paused: ps/0: ", answer["sentence"])
-        self.assertIn(f"see its process {self.ps.pid} on ", answer["sentence"])
+        self.assertIn(f"check its process {self.ps.pid} on ", answer["sentence"])
 
     def test_starting_job_names_the_worker_that_is_missing(self):
         self.worker.kill()
@@ -77,7 +78,7 @@ class WhyTest(SystemTest):
         self.run_program("disttrain", "submit", "--detach", self.job(), "--cluster", self.cluster)
         answer = self.why("--json").json
         self.assertEqual((answer["state"], answer["task"]), ("starting", "worker/0"), answer)
-        self.assertIn("worker/0 isn't there, start workerd (127.0.0.1:", answer["sentence"])
+        self.assertIn("worker/0 isn't there: start workerd (127.0.0.1:", answer["sentence"])
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ def newest(*paths):
 
 
 def make_packages():
-    # Builds what tools/package builds: pages, scripts and overrides may be older than their sources.
+    # Builds the packages as tools/package does, if a file that goes into them is newer: a manual page, a script or an
+    # override.
     command("cmake", "--build", BUILD, "--target", *DAEMONS, "disttrain", "manual", "package_changelog", timeout=3600)
     made = {package.name.split("_")[0]: package for package in packages()}
     rules = newest(SOURCE / "packaging", SOURCE / "tools/cmake", BUILD / "CPackConfig.cmake")
@@ -71,7 +72,7 @@ def make_packages():
                                 *(BUILD / room for room in ("systemd", "man", "packaging")),
                                 *(BUILD / "bin" / program for program in (*DAEMONS, "disttrain"))))
     since = dict.fromkeys(("disttrain-common", *DAEMONS, "disttrain"), changed)
-    since["disttrain-libtorch"] = rules  # this large package has nothing that is built here
+    since["disttrain-libtorch"] = rules  # this package holds only libtorch, so nothing that is built here makes it old
     old = [name for name, time_of in since.items() if name not in made or made[name].stat().st_mtime < time_of]
     if old:
         command("cpack", "--config", BUILD / "CPackConfig.cmake", "-D", "CPACK_COMPONENTS_ALL=" + ";".join(old), timeout=600)
@@ -277,7 +278,7 @@ class InstalledTest(unittest.TestCase):
         self.assertNotIn("loss_counted", events)
 
     def test_job_goes_on_after_all_were_restarted_at_once(self):
-        # systemd stops the units in any order, so steps after the newest checkpoint are trained again.
+        # A restart of all units may stop them in any order. So the job repeats the steps after its newest checkpoint.
         self.start_all()
         self.submit()
         self.until_steps(200)
@@ -412,7 +413,7 @@ class InstalledTest(unittest.TestCase):
         self.assertIn("worker_left", [event["kind"] for event in self.events()])
 
     def test_z_removed_and_purged_without_leftovers(self):
-        # Its name makes it the last test, because nothing is installed afterwards.
+        # Nothing is installed after this test. Its name makes it the last one.
         self.start_all()
         self.host.run("systemctl", "enable", "psd@1", "disttrain.target")
         self.finished(self.submit(train="epochs = 1"))

@@ -12,9 +12,10 @@ import time
 from pathlib import Path
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "disttrain"
-BASE = CACHE / "bookworm-root-1"  # raise the number when INCLUDED changes
+BASE = CACHE / "bookworm-root-1"  # when INCLUDED changes, raise this number
 INCLUDED = "systemd,systemd-sysv,dbus"
-# Seconds after which a wait fails, so that a broken program fails the test instead of hanging it.
+# How many seconds a test waits. After that the wait fails, so that a broken program fails the test instead of hanging
+# it.
 PATIENCE = 60.0
 
 BOOT = """
@@ -30,7 +31,7 @@ echo $$ >"/sys/fs/cgroup/$group/cgroup.procs"
 export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1
 exec systemd-nspawn --quiet --register=no --keep-unit --console=pipe --boot --directory="$root/root" "$@"
 """
-# Mounts the cgroup hierarchy if needed: BOOT may have mounted it only in its own namespace.
+# Mounts the cgroup hierarchy if it isn't visible here. BOOT may have mounted it only in its own namespace.
 REMOVE_GROUP = """
 [ -f /sys/fs/cgroup/cgroup.controllers ] || { umount -R /sys/fs/cgroup; mount -t cgroup2 cgroup /sys/fs/cgroup; }
 if [ -d "/sys/fs/cgroup/$1" ]; then find "/sys/fs/cgroup/$1" -depth -type d -exec rmdir {} +; fi
@@ -58,7 +59,7 @@ def why_not():
     ends = [f"disttrain-{end}{os.getpid() % 10000}" for end in "ab"]
     wire = command("ip", "link", "add", ends[0], "netns", name, "type", "veth", "peer", "name", ends[1], "netns", name,
                    check=False)
-    command("ip", "netns", "del", name)  # also deletes the interfaces in it
+    command("ip", "netns", "del", name)  # also deletes the network interfaces in it
     if wire.returncode != 0:
         return f"this kernel gives no pairs of network interfaces (veth): {wire.stdout.strip()}"
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +88,7 @@ def make_base():
         try:
             os.rename(making / "root", BASE)
         except OSError:
-            if not BASE.exists():  # otherwise another run has just made it
+            if not BASE.exists():  # if BASE exists, another run has made it in the meantime
                 raise
         return ""
     finally:
@@ -144,7 +145,7 @@ class Machine:
         binds = [f"--bind-ro={here}:{there}" for there, here in folders.items()]
         self.console = open(self.folder / "console", "w+")
         self.process = subprocess.Popen(
-            # With pdeathsig and --kill-child, the machine ends with the test, however the test ends.
+            # With pdeathsig and --kill-child, the machine ends when the test ends, even if the test is killed.
             ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--mount",
              "--propagation", "private", "bash", "-c", BOOT, "bash", self.folder, BASE,
              f"disttrain-{self.name}", f"--machine={name}", f"--hostname={name}", f"--network-namespace-path=/run/netns/{network}", *binds],

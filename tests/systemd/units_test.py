@@ -21,7 +21,8 @@ class UnitsTest(unittest.TestCase):
     def setUp(self):
         self.root = Path(tempfile.mkdtemp(prefix="disttrain-units-"))
         self.addCleanup(shutil.rmtree, self.root)
-        # Copies the system's units, which ours refer to, and makes stand-ins for the programs, which need not be built.
+        # Copies the system's units, because our units refer to them. The programs may not be built, so empty scripts
+        # stand in for them.
         shutil.copytree("/usr/lib/systemd/system", self.root / UNITS, symlinks=True)
         for program in ("usr/sbin/chiefd", "usr/sbin/psd", "usr/sbin/workerd", "bin/kill"):
             path = self.root / program

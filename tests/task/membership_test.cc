@@ -90,12 +90,12 @@ class MembershipTest : public testing::Test {
   int registered_ = 0;
   int away_ = 0;
   int beats_due_ = 0;
-  int others_ = 0;  // chiefs that don't know the task
+  int others_ = 0;  // how often a chief with another journal has welcomed the task
   std::vector<wire::ControlMessage> orders_;
   std::string refused_;
   bool has_ended_ = false;
   static constexpr std::uint64_t kWork = 100;
-  std::uint64_t work_left_ = 0;  // each heartbeat reports one more piece
+  std::uint64_t work_left_ = 0;  // pieces of work; each heartbeat reports one of them as done
   std::optional<Membership> membership_;
 };
 
@@ -146,7 +146,8 @@ TEST_F(MembershipTest, IsAnotherIncarnationWhenItRejoins) {
   EXPECT_EQ(said().member, membership_->self());
 }
 
-// The chief goes by the hello, which named the job.
+// The task has named its job in the hello, so the chief believes that the task has it. To correct this, the task
+// rejoins with a new incarnation.
 TEST_F(MembershipTest, RejoinsWhenItHasDroppedItsJobForAChiefThatDoesNotKnowIt) {
   join();
   chief_->answer = FakeChief::welcome_of(Term(1), JournalId(8));

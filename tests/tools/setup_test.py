@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 SETUP = pathlib.Path(__file__).resolve().parents[2] / "tools" / "setup"
-# The real tools that tools/setup may use. Everything else that it calls must be a stand-in.
+# tools/setup may use these real tools. All other commands that it calls must be stand-ins.
 REAL = ("bash env dirname basename sed tr grep awk cut head tail cat mkdir mktemp mv rm df nproc printf g++ ls "
         "touch").split()
 

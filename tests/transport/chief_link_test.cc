@@ -146,7 +146,7 @@ TEST_F(ChiefLinkTest, ChiefOfAnOlderTermIsNotObeyed) {
   EXPECT_TRUE(until([&] { return welcomes_ == 2; }));
 }
 
-// After "no chief" was logged, a chief answers that isn't obeyed: that must be logged too.
+// First the task logs that no chief answers. Then a chief answers that the task doesn't obey. This must be logged, too.
 TEST_F(ChiefLinkTest, WhyAChiefIsNotObeyedIsSaidOnceThoughNoneWasThereBefore) {
   start_chief();
   chief_->answer = FakeChief::welcome_of(Term(3), JournalId(7));

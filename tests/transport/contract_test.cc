@@ -12,7 +12,7 @@ namespace {
 
 using wire::FrameType;
 
-// A transport under test, with an address to listen on.
+// A transport to test, and addresses for the tests.
 struct Kind {
   const char* name;
   std::unique_ptr<Transport> (*make)(MemoryNetwork& network);
@@ -396,7 +396,9 @@ TEST_P(Contract, ConnectionsBeyondTheLimitAreClosedAndSeatsComeBack) {
   limits.hello_timeout = std::chrono::minutes(10);
   listen(limits);
   std::vector<std::unique_ptr<End>> clients;
-  int failed = 0;  // tcp: a connection closed before its hello is written may fail in dial() or later
+  // With TCP, the listener may close a connection before the dialler has written its hello. Then either dial() fails,
+  // or the connection closes later.
+  int failed = 0;
   for (int i = 0; i < 300; ++i) {
     transport->dial(loop, listener->address(), hello(), std::chrono::seconds(30), [&](auto dialled) {
       if (!dialled) {
@@ -423,7 +425,7 @@ TEST_P(Contract, ConnectionsBeyondTheLimitAreClosedAndSeatsComeBack) {
 }
 
 TEST_P(Contract, AnArrivalIsAdoptedByALoopOfAnotherThread) {
-  connect();  // for the client; its server end is replaced by one of another thread
+  connect();  // sets the client up; the test replaces its server end by one on another thread
   auto dialled = dial(listener->address());
   ASSERT_TRUE(dialled);
   client = std::make_unique<End>(std::move(*dialled));

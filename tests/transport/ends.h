@@ -1,4 +1,4 @@
-// For the transport tests: a handler that records, and a loop that runs until a condition holds.
+// For the tests of transports: a handler that records what it receives, and a loop that runs until a condition holds.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,14 +30,14 @@ inline std::string text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Bytes that differ by position and by `seed`.
+// Bytes that depend on their position and on `seed`.
 inline std::vector<std::byte> pattern(std::size_t size, unsigned seed) {
   std::vector<std::byte> bytes(size);
   for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>((i * 31 + seed * 97 + (i >> 8)) & 0xff);
   return bytes;
 }
 
-// One end: a connection and what its handler saw.
+// One end: a connection, and what its handler has received.
 class End : public ConnectionHandler {
  public:
   explicit End(std::unique_ptr<Connection> c) : connection(std::move(c)) {}
@@ -110,7 +110,7 @@ class End : public ConnectionHandler {
   bool closed_by_us_ = false;
 };
 
-// Runs the loop until `done`; false after a minute, which only a broken transport takes.
+// Runs the loop until `done` returns true. Returns false after a minute, which passes only if the transport is broken.
 inline bool run_until(asio::io_context& loop, const std::function<bool()>& done) {
   const auto guard = asio::make_work_guard(loop);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);

@@ -1,4 +1,5 @@
-// A chief at "memory:chief" that a test plays: it answers hellos and heartbeats and keeps what it receives.
+// A chief at "memory:chief", which a test controls. It answers hellos and heartbeats, and keeps the messages that it
+// receives.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +51,8 @@ class FakeChief final : public ControlHandler {
   void on_answer(const wire::HelloAnswer&) override {}
   void on_message(wire::ControlMessage message) override {
     if (std::holds_alternative<Heartbeat>(message) && answers_heartbeats)
-      (void)link->send(HeartbeatAnswer{Term(1), timeout});  // a test may have closed the link
+      // The result doesn't matter, because a test may have closed the link.
+      (void)link->send(HeartbeatAnswer{Term(1), timeout});
     heard.push_back(std::move(message));
   }
   void on_closed(const Error&) override {}

@@ -65,8 +65,8 @@ TEST(ObedienceTest, ChiefOfAnOlderVersionIsObeyedByItsTerm) {
   EXPECT_EQ(task.hear(chief(5, 0)).verdict, Verdict::kRefuse);
 }
 
-// Chiefs start, folders are copied, and tasks meet the living chief: I25, and the chief that a task obeys always knows
-// what the task holds.
+// A random sequence of events: chiefs start, an operator copies chiefs' folders, and tasks connect to the chief that
+// runs. The test checks I25. It also checks that a chief which a task obeys always knows what the task holds.
 TEST(ObedienceTest, NoTaskObeysTwoChiefsOfOneTermOrHoldsWhatItsChiefDoesNotKnow) {
   struct Folder {
     std::uint64_t term = 0;

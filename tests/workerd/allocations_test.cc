@@ -1,7 +1,8 @@
-// A worker allocates nothing for a step in the steady state. This test counts operator new in the step thread of a
-// whole worker: core, exchange, codec, transport/tcp, asio, and what it asks of its input; over real sockets, with
-// leases and two shards. Not counted: the main loop, the input thread, the fake engine, the first steps, and what
-// happens once a lease, a roster or a connection.
+// In the steady state, a worker allocates no memory for a step. This test counts the calls of operator new in the step
+// thread of a whole worker, which works over real sockets with leases and two shards. It covers the core, the exchange,
+// the codec, transport/tcp, asio, and the step thread's calls of the input. It doesn't count the main loop, the input
+// thread, the fake engine, and the first steps. It also doesn't count work that is done once for each lease, roster or
+// connection.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -65,7 +66,7 @@ Layout two_shards() {
   return layout;
 }
 
-// A folder that is removed with this object.
+// A folder that is removed when this object is destroyed.
 struct Folder {
   Folder() { std::filesystem::create_directories(path); }
   ~Folder() { std::filesystem::remove_all(path); }

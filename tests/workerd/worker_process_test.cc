@@ -1,5 +1,5 @@
-// A whole worker except its process: real main loop, step thread and sockets, and the fake engine; the test plays the
-// chief and the shards.
+// A whole worker except its process. The main loop, the step thread and the sockets are real; the engine is fake. The
+// test plays the chief and the shards.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ FakeModel fake_model() {
   return FakeModel{.variable_elements = {6, 10}, .input_elements = 2, .classes = 10, .reads_parameters = false};
 }
 
-// Stops computations at a gate, to catch a worker in the middle of one.
+// An engine whose computations wait at a gate, so that a test can act in the middle of a computation.
 class GatedEngine final : public Engine {
  public:
   struct Gate {
@@ -155,7 +155,7 @@ class WorkerProcessTest : public ::testing::Test {
     const std::lock_guard lock(gate_.mutex);
     return gate_.inside;
   }
-  // The counts in its metrics: {missing, permission, corrupt, unfit}.
+  // The counts of failures in the worker's metrics: {missing, permission, corrupt, unfit}.
   std::vector<std::string> data_errors() const {
     metrics::Page page;
     worker_->collect(page);
@@ -171,7 +171,7 @@ class WorkerProcessTest : public ::testing::Test {
     }
     return counts;
   }
-  // The shards' parameters after each record was used once: they begin at 0.
+  // The shards' parameters after each record was used once. The parameters begin at 0.
   std::vector<float> expected() const {
     float sum = 0.0F;
     for (std::uint64_t r = 0; r < kRecords; ++r) sum += static_cast<float>(r % 7 + r % 10);
@@ -191,7 +191,7 @@ class WorkerProcessTest : public ::testing::Test {
   GatedEngine::Gate gate_;
   std::uint64_t leases_ = 0;
   std::optional<Error> refused_;
-  std::optional<Error> no_engine_;  // why no engine can be made
+  std::optional<Error> no_engine_;  // if set, the engine can't be made, because of this error
   std::unique_ptr<Worker> worker_;
 };
 
@@ -302,7 +302,7 @@ TEST_F(WorkerProcessTest, CutChannelsLoseAndRepeatNothing) {
   std::uint64_t frames = 0;
   shards_.intercept = [&frames](Peer& peer, const wire::FrameHeader&) {
     if (++frames % 7 != 0) return false;
-    peer.connection->close();  // the frame wasn't taken, or its answer is lost
+    peer.connection->close();  // closes the connection before the frame is handled
     return true;
   };
   open_and_start();
@@ -316,7 +316,7 @@ TEST_F(WorkerProcessTest, ShardThatSendsGarbageIsAccusedAndTrainingGoesOnOverANe
   start_worker();
   lend_all();
   std::uint64_t frames = 0;
-  const Peer* garbler = nullptr;  // the peer that sends garbage; it takes no more frames
+  const Peer* garbler = nullptr;  // the peer that sends garbage; its later frames are ignored
   shards_.intercept = [&frames, &garbler](Peer& peer, const wire::FrameHeader&) {
     if (++frames != 6) return &peer == garbler;
     garbler = &peer;
@@ -411,7 +411,7 @@ TEST_F(WorkerProcessTest, ChiefThatComesBackHearsWhatItMissed) {
   close_gate();
   open_and_start();
   run_until(loop_, [this] { return is_inside(); });
-  // Both leases are needed: the worker asks for the second when the chief is back.
+  // The worker needs two leases. It asks for the second one only when the chief is back.
   chief_->worker().connection->close();
   open_gate();
   run_until(loop_, [this] { return chief_->peers.size() > 1; });

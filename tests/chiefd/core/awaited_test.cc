@@ -1,4 +1,5 @@
-// The list of the tasks that a job waits for, at each stage. Programs read this list instead of the reason's sentence.
+// The list of the tasks that a job waits for, at each stage. Programs read this list, and people read the status's
+// reason.
 #include <gmock/gmock.h>
 
 #include "tests/chiefd/core/recovery_fixture.h"
@@ -137,7 +138,7 @@ TEST_F(AwaitedTest, NewChiefWaitsForTheTasksThatHaveNotComeBack) {
   EXPECT_THAT(waits_for(job), ElementsAre("ps/0 hello", "worker/0 hello"));
 }
 
-// The sentence of an event is for people. The next chief reads only the event's cause.
+// An event has a sentence for people, and a cause for programs. The next chief reads only the cause.
 TEST_F(AwaitedTest, CauseOfARecoveryOutlivesTheChiefWhateverTheSentenceSays) {
   const JobId job = train(job_config("a"));
   report_pacer(30, 0);
@@ -158,7 +159,7 @@ TEST_F(AwaitedTest, CauseOfARecoveryOutlivesTheChiefWhateverTheSentenceSays) {
   pass(seconds(1));
   ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
   const std::string told = event("rolled_back");
-  EXPECT_NE(told.find("after: ps/0: " + cause), std::string::npos) << told;
+  EXPECT_NE(told.find("cause: ps/0: " + cause), std::string::npos) << told;
 }
 
 }  // namespace

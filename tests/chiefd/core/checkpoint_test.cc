@@ -1,4 +1,4 @@
-// A job's checkpoints from the chief's side.
+// How the chief takes the checkpoints of a job.
 #include <numeric>
 
 #include "tests/chiefd/core/cluster_fixture.h"
@@ -76,7 +76,8 @@ TEST_F(CheckpointTest, EveryPsHasRoomBeforeAnybodyMarksOrCuts) {
   EXPECT_EQ(count_sent<MarkChannels>(), 2u);
 }
 
-// A joining worker has no channels to mark yet, and the shards would wait for its marks.
+// A joining worker has no open channels yet, so it can't send marks. If the attempt counted on this worker, the shards
+// would wait for its marks.
 TEST_F(CheckpointTest, WorkerThatBeginsToJoinMeanwhileIsAskedToMarkWhenItHasOpened) {
   const JobId job = train(every(100));
   kill(worker(1));
@@ -102,7 +103,7 @@ TEST_F(CheckpointTest, SyncAsksThePacerForTheStepItself) {
   EXPECT_EQ(sent<TakeCut>(ps(0)).back().at, Step(100));
 }
 
-// Otherwise a worker that joins after the cut, and should make the step, would wait for it in vain.
+// The cut must not wait for a step that no worker makes: workers that want to join wait for the cut.
 TEST_F(CheckpointTest, SyncCutOfAStepThatNobodyMakesIsTakenAtOnce) {
   const JobId job = train(every(100, Mode::kSync));
   obedient_ = false;
@@ -189,7 +190,7 @@ TEST_F(CheckpointTest, NewChiefAbandonsTheAttemptOfTheOldChief) {
   }
 }
 
-// A task's connection is lost and back while an attempt is under way, at each of its phases.
+// A task loses its connection while an attempt is under way, and connects again. Each phase of an attempt has its test.
 class CheckpointReconnectTest : public CheckpointTest {
  protected:
   void begin(Mode mode = Mode::kAsync) {
@@ -273,7 +274,8 @@ TEST_F(CheckpointReconnectTest, CheckpointWhoseShardsHaveCutSurvivesReconnects) 
   EXPECT_EQ(journal_.jobs[job_].checkpoint->step, Step(100));
 }
 
-// The ps hasn't heard what it was told while it was away, and would hold its workers for ever.
+// The chief tells both ps tasks that the attempt has ended, but one of them isn't connected. If the chief didn't repeat
+// this, that ps would make its workers wait for ever.
 TEST_F(CheckpointReconnectTest, EndOfAnAttemptIsRepeatedToAPsThatWasAway) {
   begin();
   all_prepared();
@@ -404,7 +406,7 @@ TEST_F(CheckpointFolderTest, DiskThatStaysFullFailsTheJobWithTheCause) {
   EXPECT_NE(status(job).reason.find("no space left"), std::string::npos) << status(job).reason;
 }
 
-// The previous request failed, and the next one never returns.
+// The first request to the disk failed, and the second one hangs.
 TEST_F(CheckpointFolderTest, DiskThatHangsAfterAnErrorIsReportedAsHanging) {
   const JobId job = submit_with(Error{ErrorCode::kFailed, "can't read /checkpoints/a: input/output error"});
   folder_is_held_ = true;

@@ -1,4 +1,5 @@
-// A chief's core with scripted tasks. Its functions send events to the core, and it records the core's actions.
+// A fixture: the chief's core, and tasks that the test plays. The fixture's functions send events to the core, and it
+// records the core's actions.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +26,8 @@ inline TaskId worker(std::uint32_t index) {
 
 class ClusterTest : public testing::Test {
  protected:
-  // Starts a chief whose cluster file lists so many tasks. Records are durable at once unless hold_disk() was called.
+  // Starts a chief whose cluster file lists `ps_count` ps tasks and `workers` workers. Records become durable at once,
+  // except after hold_disk().
   void start_chief(std::uint32_t ps_count, std::uint32_t workers) {
     config_.ps.resize(ps_count);
     config_.workers.resize(workers);
@@ -54,8 +56,8 @@ class ClusterTest : public testing::Test {
     silenced_.erase(task);
     join(hello_of(task));
   }
-  // Says hello as the process that lives at the task's address. If the place is taken, the chief probes the address,
-  // and the process then gets the place.
+  // Says hello as the process that lives at the task's address. If another process has the place, the chief probes the
+  // address. This process answers the probe, and gets the place.
   void join(const TaskHello& hello) {
     task_refused_.reset();
     step(TaskJoined{hello});
@@ -122,7 +124,8 @@ class ClusterTest : public testing::Test {
   }
   void say(TaskId from, FromTask message) { step(TaskMessage{member(from), std::move(message)}); }
 
-  // Time goes by in ticks. All tasks that aren't silenced send their heartbeat of heartbeats_.
+  // Time goes by in ticks of 100 ms. In each tick, every task that isn't silenced sends its heartbeat (see
+  // heartbeats_).
   void pass(Duration duration) {
     for (Instant end = now_ + duration; now_ < end;) {
       now_ += std::chrono::milliseconds(100);
@@ -141,7 +144,7 @@ class ClusterTest : public testing::Test {
 
   JobStatus status(JobId job) { return cluster_->status(job, now_); }
 
-  // Messages of one kind that were sent to a task, oldest first.
+  // The messages of one kind that were sent to a task, the oldest first.
   template <typename Message>
   std::vector<Message> sent(TaskId to) const {
     std::vector<Message> messages;
@@ -158,14 +161,16 @@ class ClusterTest : public testing::Test {
   }
   const std::vector<Probe>& probes() const { return probes_; }
 
-  // Whether tasks carry out their orders. Tests switch parts of that off.
+  // Whether tasks carry out the chief's orders. Tests can also turn off single answers.
   bool obedient_ = true;
   bool answers_close_ = true;
   bool answers_fence_ = true;
   ModelSpec model_{{VariableSpec{"w", {784, 100}, VariableKind::kTrainable, {}, 784, 100}}, 784, 10};
   std::uint64_t records_ = 1000;
   std::uint64_t evaluation_records_ = 0;
-  std::set<std::pair<TaskId, TaskId>> broken_links_;  // from, to: a worker that is asked reports these as unreachable
+  // Pairs of a worker and a ps between which the link is broken. If the chief asks the worker, the worker reports that
+  // it can't reach the ps.
+  std::set<std::pair<TaskId, TaskId>> broken_links_;
   PacerReport pacer_;
 
   ClusterConfig config_;
@@ -173,13 +178,14 @@ class ClusterTest : public testing::Test {
   JournalState journal_;
   Instant now_{std::chrono::seconds(1000)};
   std::map<TaskId, std::uint64_t> secrets_;  // the tokens that ps tasks hold
-  Duration wall_set_by_{};                   // how far the wall clock was set
+  Duration wall_set_by_{};                   // how far the host's wall clock was moved
   EventClocks clocks() const {
     const Duration uptime = now_.time_since_epoch();
     return {(uptime + wall_set_by_).count(), uptime.count()};
   }
   std::map<TaskId, Heartbeat> heartbeats_;
-  std::map<TaskId, std::uint64_t> memory_;  // bytes that a ps may use; a ps that isn't in here doesn't say
+  // The memory in bytes that each ps reports as its limit. A ps that isn't in this map reports none.
+  std::map<TaskId, std::uint64_t> memory_;
   std::vector<Send> sent_;
   std::vector<std::string> notes_;
   std::vector<JobId> ended_;
@@ -196,7 +202,7 @@ class ClusterTest : public testing::Test {
   int listens_ = 0;
   int done_ = 0;
 
-  // Each ps reports its shards as written.
+  // Each ps reports that its shards are written.
   void say_written(const PrepareCheckpoint& prepare) {
     for (std::uint32_t i = 0; i < config_.ps.size(); ++i) write_shards(ps(i), prepare);
   }
@@ -385,7 +391,7 @@ class TrainingTest : public ClusterTest {
       if (event->kind == kind) return event->step;
     return std::nullopt;
   }
-  // A new process of a task that died says hello.
+  // A new process starts in place of the task's dead one, and says hello.
   void restart(TaskId task) { hello(task, ++last_incarnation_); }
 
   std::uint64_t last_incarnation_ = 1000;

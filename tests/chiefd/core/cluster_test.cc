@@ -26,7 +26,7 @@ TEST_F(ClusterTest, UnlistedTaskIsRefusedWithASentence) {
   EXPECT_NE(task_refused_->reason.find("worker/3"), std::string::npos);
 }
 
-// The operator put an old copy of the chief's folder back, or a second chief runs on one.
+// Either an operator replaced the chief's folder by an old copy, or a second chief runs on a copy of the folder.
 TEST_F(ClusterTest, TaskThatObeysANewerChiefOfTheJournalIsTurnedAwayAndSaidSo) {
   start_chief(1, 1);
   ASSERT_EQ(cluster_->term(), Term(1));
@@ -69,7 +69,7 @@ TEST_F(ClusterTest, JobWaitsForTasksAndNamesThem) {
   EXPECT_EQ(status(job).reason, "waiting for 3 of 4 tasks: worker/0, worker/1, worker/2");
   hello(worker(1));
   EXPECT_EQ(status(job).reason, "waiting for 2 of 4 tasks: worker/0, worker/2");
-  pass(seconds(3));  // min_workers is 1, so the job waits only a little for the others
+  pass(seconds(3));  // two workers are enough (min_workers is 1), so the job soon starts without the others
   EXPECT_EQ(status(job).state, JobState::kRunning);
   EXPECT_EQ(sent<OpenJob>(worker(1)).front().roster.members.size(), 1u);
 }
@@ -84,7 +84,7 @@ TEST_F(ClusterTest, JobWhoseClientStartsTheWorkersWaitsForAllOfThem) {
   EXPECT_EQ(status(job).state, JobState::kStarting);
   EXPECT_EQ(status(job).reason, "waiting for 2 of 5 tasks: worker/0, worker/3");
   hello(worker(3));
-  pass(seconds(3));  // somebody else starts worker/0, so the job waits only a little for it
+  pass(seconds(3));  // the client starts only 3 workers, so the job soon starts without worker/0
   EXPECT_EQ(status(job).state, JobState::kRunning);
   EXPECT_EQ(sent<OpenJob>(worker(1)).front().roster.members.size(), 3u);
 }
@@ -253,7 +253,7 @@ TEST_F(TrainingTest, PsOutsideTheJobMayDie) {
   EXPECT_EQ(status(job).state, JobState::kRunning);
 }
 
-// ---- a connection is lost and comes back: messages on the old one may never have arrived
+// ---- a task loses its connection and connects again: messages on the old connection may never have arrived
 
 TEST_F(TrainingTest, ReturningTaskIsAskedAgainAtEachStageOfTheStart) {
   start_chief(2, 2);
@@ -462,7 +462,7 @@ TEST_F(TrainingTest, SyncOverWholeSetsTellsThePacerItsNumberOfSteps) {
   EXPECT_EQ(status(job).steps_target, 300u);
 }
 
-// The steps that one worker made alone stay done when two workers go on.
+// The job made steps with one worker. These steps still count when it goes on with two workers.
 TEST_F(TrainingTest, TargetCountsStepsThatWereMadeWithOtherWorkers) {
   JobConfig config = job_config("a", Mode::kSync);
   config.train.epochs = 3;

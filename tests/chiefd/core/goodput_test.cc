@@ -1,4 +1,4 @@
-// How the chief divides a job's time among its uses.
+// How the chief divides a job's time among uses such as train, input and stall.
 #include "chiefd/core/goodput.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class GoodputTest : public testing::Test {
     goodput_.look(now_, status_, kPatience);
   }
 
-  // Lets time pass while the job is in this part.
+  // Lets time pass while the job is in the part `part`, such as training.
   void pass(Duration time, JobPart part) {
     status_.part = part;
     now_ += time;
@@ -80,7 +80,7 @@ TEST_F(GoodputTest, TimeWaitsForTheNextReport) {
   pass(1s, JobPart::kTrain);
   EXPECT_EQ(goodput_.of(Use::kInput), 2s);
   pass(1s, JobPart::kTrain);
-  pass(1s, JobPart::kNone);  // the end: nothing more is reported
+  pass(1s, JobPart::kNone);  // the job ends, and no later time counts
   EXPECT_EQ(goodput_.of(Use::kTrain), 1s);
 }
 

@@ -1,4 +1,4 @@
-// The chief's own disk takes no records for a while. The chief blames no task for that.
+// For a while the chief's own disk makes no record durable. The chief must not blame a task for that.
 #include "tests/chiefd/core/cluster_fixture.h"
 
 namespace disttrain::chiefd {
@@ -8,7 +8,8 @@ using std::chrono::seconds;
 
 class LateDiskTest : public TrainingTest {
  protected:
-  // The job trains. Then a worker asks for a lease, whose record the disk doesn't take.
+  // Starts a job that trains, and then holds the disk. So when a worker asks for a lease, the lease's record doesn't
+  // become durable.
   JobId train_and_hold_disk() {
     JobConfig config = job_config("a");
     config.job.stall_timeout = seconds(15);
@@ -23,7 +24,7 @@ TEST_F(LateDiskTest, NoStallIsCountedWhileARecordIsLate) {
   const JobId job = train_and_hold_disk();
   pass(seconds(60));
   EXPECT_EQ(status(job).state, JobState::kPaused);
-  EXPECT_EQ(status(job).reason.find("the chief's own disk has taken no record"), 0U) << status(job).reason;
+  EXPECT_EQ(status(job).reason.find("the chief's own disk has written no record"), 0U) << status(job).reason;
   EXPECT_TRUE(sent<PauseJob>(worker(0)).back().paused);
   release_disk();
   pass(seconds(1));
@@ -45,7 +46,7 @@ TEST_F(LateDiskTest, ADiskThatStaysAwayFailsTheJobAndNoTask) {
   const JobId job = train_and_hold_disk();
   pass(seconds(130));
   EXPECT_EQ(status(job).state, JobState::kFailed);
-  EXPECT_EQ(status(job).reason.find("the chief's own disk has taken no record"), 0U) << status(job).reason;
+  EXPECT_EQ(status(job).reason.find("the chief's own disk has written no record"), 0U) << status(job).reason;
   EXPECT_FALSE(status(job).root_cause);
 }
 
@@ -68,7 +69,7 @@ TEST_F(LateDiskTest, NobodyIsToldToCloseBeforeTheJobsEndIsDurable) {
   say(worker(0), TaskFailed{job, generation(job), ErrorCode::kData, "its loss isn't finite"});
   pass(seconds(3));
   EXPECT_EQ(count_sent<CloseJob>(), 0u) << "a later chief would take them for lost";
-  EXPECT_NE(status(job).reason.find("the chief's own disk has taken no record"), std::string::npos)
+  EXPECT_NE(status(job).reason.find("the chief's own disk has written no record"), std::string::npos)
       << status(job).reason;
   release_disk();
   EXPECT_EQ(count_sent<CloseJob>(), 3u);

@@ -16,7 +16,7 @@ Member lessee(std::uint32_t index, std::uint64_t incarnation) {
   return Member{TaskId{Role::kWorker, index}, Incarnation(incarnation)};
 }
 
-// The pacer's ledger, which refuses to see a record twice.
+// Plays the pacer's ledger. The test fails if a record is visited twice.
 class Ledger {
  public:
   explicit Ledger(std::uint64_t records) : records_(records) {}
@@ -72,7 +72,9 @@ TEST(RecordLeases, SizeIsASixtiethOfAnHourOrAFairPart) {
   RecordLeases fast(1'000'000, 10, 1);
   EXPECT_EQ(size_of(*fast.lend(lessee(0, 1), 50'000, 4)), 62'500u);  // a quarter of a fair share
   RecordLeases brief(6000, 50, 1);
-  EXPECT_EQ(size_of(*brief.lend(lessee(0, 1), 50'000, 2)), 3000u);  // a quarter of a second, or the whole share
+  // A lease has records for at least a quarter of a second, here 12,500 records. But it is never larger than the
+  // worker's share, which is half of 6000 records here.
+  EXPECT_EQ(size_of(*brief.lend(lessee(0, 1), 50'000, 2)), 3000u);
 }
 
 TEST(RecordLeases, LostWorkersRecordsAreLentAgainWithoutThoseTheLedgerHas) {
@@ -95,7 +97,7 @@ TEST(RecordLeases, SlowWorkerBoundsTheOpenEpochs) {
   EXPECT_TRUE(leases.lend(lessee(0, 1), 0, 1));
 }
 
-// Workers take leases, visit them batch by batch, and die at random. A dead worker is fenced at once.
+// Workers take leases, visit the records batch by batch, and die at random. A dead worker is fenced at once.
 TEST(RecordLeases, RandomDeathsLeaveEveryRecordVisitedExactlyOnce) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -172,7 +174,7 @@ TEST(StepBlocks, LongEpochsAreGrantedOneAhead) {
   EXPECT_EQ(blocks.next().leases.size(), 1u);
 }
 
-// A synchronous run in which gradients come too late at random.
+// A synchronous job. Some gradients, drawn at random, come too late for their step.
 TEST(StepBlocks, HolesOfLateGradientsAreFilledAndEveryRecordIsVisitedOnce) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

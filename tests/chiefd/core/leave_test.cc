@@ -128,7 +128,7 @@ TEST_F(LeaveTest, PsGoesAfterACheckpointThatHoldsAndNoStepIsLost) {
   }
 }
 
-// The workers pause, so the step that the checkpoint waits for never comes.
+// The workers pause, so they don't make the step that the checkpoint waits for.
 TEST_F(LeaveTest, WorkerThatReturnsBeforeTheCheckpointIsTakenStaysPaused) {
   train(with_checkpoints());
   obedient_ = false;
@@ -233,7 +233,7 @@ TEST_F(LeaveTest, NextChiefIsAskedAgain) {
   EXPECT_TRUE(is_let_go(worker(1)));
 }
 
-// For example, a second signal came, or its host ended it by force.
+// For example, a second signal came, or the task's host killed the task.
 TEST_F(LeaveTest, TaskThatEndsBeforeItIsLetGoIsNoLoss) {
   JobConfig config = with_checkpoints();
   config.job.max_restarts = 0;
@@ -268,7 +268,7 @@ TEST_F(LeaveTest, WorkerToldToEndThatIsGoneWithTheChiefHasLeft) {
   EXPECT_EQ(event("worker_lost"), "no event of this kind");
 }
 
-// The chief lets a ps go, and dies before the ps is back.
+// The chief lets a ps leave. Then the chief dies before the ps is back.
 TEST_F(LeaveTest, NextChiefEndsTheRollbackForAPsThatLeft) {
   JobConfig config = with_checkpoints();
   config.job.max_restarts = 0;
@@ -291,7 +291,7 @@ TEST_F(LeaveTest, NextChiefEndsTheRollbackForAPsThatLeft) {
   EXPECT_EQ(event("loss_counted"), "no event of this kind");
 }
 
-// The ps was told to end and has ended, whether or not a chief let it go.
+// The ps was told to end, and it ends while the chief is away. This is no loss, even if no chief let the ps leave.
 TEST_F(LeaveTest, PsToldToEndThatIsGoneWithTheChiefIsNoLoss) {
   for (const bool has_successor : {true, false}) {
     SCOPED_TRACE(has_successor);
@@ -351,9 +351,9 @@ TEST_F(LeaveTest, ChangedTimeoutIsToldAndNobodyIsSilentBecauseOfIt) {
   hello_all();
   say(worker(0), heartbeats_[worker(0)]);
   step(Reconfigured{milliseconds(500)});
-  for (int i = 0; i < 19; ++i) {  // by the old timeout there is one beat a second
+  for (int i = 0; i < 19; ++i) {  // with the old timeout, the worker sends one heartbeat per second
     now_ += milliseconds(100);
-    say(ps(0), heartbeats_[ps(0)]);  // or the chief would suspect its own host
+    say(ps(0), heartbeats_[ps(0)]);  // if no task were heard, the chief would suspect its own host
     step(Tick{});
   }
   EXPECT_NE(state_of(worker(0)), TaskState::kSilent);

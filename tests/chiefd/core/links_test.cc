@@ -1,4 +1,5 @@
-// Broken links between tasks that the chief itself can hear: which task loses its place, and for how long.
+// The link between two tasks is broken, but both still reach the chief. These tests show which task loses its place,
+// and for how long.
 #include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {
@@ -9,7 +10,8 @@ using std::chrono::seconds;
 
 class LinksTest : public RecoveryTest {
  protected:
-  // Accuses as a worker does while a channel stays away: at once, then again and again.
+  // A worker accuses a ps that it can't reach: at once when the channel breaks, and again and again while it stays
+  // broken.
   void accuse(JobId job, TaskId from, TaskId to, Duration lasts) {
     say(from, Accusation{job, generation(job), to, "no answer", lasts});
   }
@@ -18,7 +20,7 @@ class LinksTest : public RecoveryTest {
   }
   void cut(TaskId from, TaskId to) { broken_links_.insert({from, to}); }
   void mend(TaskId from, TaskId to) { broken_links_.erase({from, to}); }
-  // The link is cut. The worker says so as long as it has its channels.
+  // Cuts the link. Until the duration has passed, the worker accuses the ps once per second.
   void cut_for(JobId job, TaskId from, TaskId to, Duration duration) {
     cut(from, to);
     for (Duration lasts = seconds(1); lasts <= duration; lasts += seconds(1)) {
@@ -26,7 +28,7 @@ class LinksTest : public RecoveryTest {
       accuse(job, from, to, lasts);
     }
   }
-  // Does what a worker does that was removed.
+  // A worker that was removed draws a new incarnation and says hello again.
   void begin_anew(TaskId task) { restart(task); }
   std::vector<Member> roster() const { return sent<SetRoster>(ps(0)).back().roster.members; }
   bool is_in_roster(TaskId task) {
@@ -48,8 +50,9 @@ TEST_F(LinksTest, WorkerThatCannotReachAPsIsRemovedWellBeforeTheStallTimeout) {
   EXPECT_EQ(roster(), (std::vector<Member>{member(worker(1)), member(worker(2))}));
   EXPECT_TRUE(sent<CloseJob>(worker(0)).back().removed);
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-  EXPECT_EQ(event("link_lost"),
-            "worker/0 can't reach ps/0 (no answer for 3.2 s): removed from the job until its link is back");
+  EXPECT_EQ(
+      event("link_lost"),
+      "worker/0 can't reach ps/0 (no answer for 3.2 s): the worker is removed from the job until its link is back");
   EXPECT_EQ(event("worker_lost"), "no event of this kind") << "it isn't the worker that failed";
 }
 
@@ -193,7 +196,7 @@ TEST_F(OnePsTest, OnlyPsThatNobodyReachesFailsTheJobInTheEndForItsLinks) {
   EXPECT_EQ(status(job).root_cause, std::nullopt) << "both ends are well";
 }
 
-// No job can do without its only ps, so the workers that reach it train alone.
+// The job can't replace its only ps, so it goes on with the workers that still reach this ps.
 TEST_F(OnePsTest, WorkersThatReachTheOnlyPsGoOnWithoutMostOfTheOthers) {
   const JobId job = train_on_one_ps(job_config("a"), 3);
   for (const TaskId w : {worker(0), worker(1)}) cut(w, ps(0));
@@ -248,7 +251,8 @@ TEST_F(LinksTest, JoinerThatCannotReachAPsIsNotWaitedForNorBlamed) {
   pass(seconds(50));
   EXPECT_EQ(roster().size(), 1u);
   EXPECT_EQ(count_events("link_lost"), 1u) << "told once";
-  EXPECT_EQ(event("link_lost"), "worker/1 can't reach ps/0 (no answer): stays out of the job until its link is back");
+  EXPECT_EQ(event("link_lost"),
+            "worker/1 can't reach ps/0 (no answer): the worker stays out of the job until its link is back");
   EXPECT_LT(sent<DescribeJob>(worker(1)).size(), before + 30) << "asked with pauses";
   report_pacer(1, 0);
   mend(worker(1), ps(0));
@@ -257,7 +261,8 @@ TEST_F(LinksTest, JoinerThatCannotReachAPsIsNotWaitedForNorBlamed) {
   EXPECT_EQ(status(job).state, JobState::kRunning);
 }
 
-// The accusations are about channels of a generation that an earlier chief began, and that this chief gives up.
+// The accusations are about a generation that an earlier chief began. This chief doesn't continue that generation, so
+// it ignores them.
 TEST_F(LinksTest, AccusationsBeforeTheShardsAreMadeSayNothing) {
   start_chief(2, 2);
   hello_all();
@@ -270,7 +275,7 @@ TEST_F(LinksTest, AccusationsBeforeTheShardsAreMadeSayNothing) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
 }
 
-// A connection between two ps tasks broke. Then the job rolls back for another reason.
+// The connection between two ps tasks broke, and then the job rolls back for another reason.
 TEST_F(LinksTest, PsTasksThatLostEachOtherMeetAgainInTheNextGeneration) {
   JobConfig config = job_config("a", Mode::kSync);
   config.job.shards = 3;

@@ -1,5 +1,4 @@
-// Work that takes longer than any timeout. The chief waits for a task that makes progress, and not for one that stands
-// still.
+// Some work takes longer than any timeout. The chief waits for a task as long as the task makes progress.
 #include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {
@@ -10,7 +9,7 @@ using std::chrono::seconds;
 class LongWorkTest : public RecoveryTest {
  protected:
   Duration setup() const { return derive_timeouts(config_.heartbeat.timeout).setup; }
-  // Time passes, and each of these tasks makes progress twice in the time after which it would count as standing still.
+  // Lets `duration` pass. Each of the tasks makes progress often enough that the chief doesn't count it as stuck.
   void work(std::initializer_list<TaskId> tasks, Duration duration) {
     for (Duration passed{}; passed < duration; passed += setup() / 2) {
       for (const TaskId task : tasks) ++heartbeats_[task].work;
@@ -18,7 +17,7 @@ class LongWorkTest : public RecoveryTest {
     }
   }
   void stand_still() { pass(setup() + seconds(1)); }
-  // Starts a job up to the order to create its shards, which no ps answers.
+  // Starts a job. The chief orders the ps tasks to create their shards, and no ps answers.
   JobId begin_creating() {
     start_chief(2, 2);
     hello_all();
@@ -56,7 +55,7 @@ TEST_F(LongWorkTest, WorkerThatStandsStillAtItsDataIsNamed) {
   EXPECT_NE(status(job).reason.find("has stood still for 120 s"), std::string::npos) << status(job).reason;
 }
 
-// After a long read, the job waits for a lost ps as long as at its beginning.
+// Reading the data took long. Even so, the job waits for a lost ps as long as it would have waited at its start.
 TEST_F(LongWorkTest, TaskLostAfterALongReadIsWaitedFor) {
   start_chief(2, 2);
   hello_all();
@@ -96,7 +95,7 @@ TEST_F(LongWorkTest, PsThatStandsStillIsNamedWhenThePacerIsThere) {
   EXPECT_EQ(status(job).root_cause->task, ps(1));
 }
 
-// Only work for this generation counts as progress.
+// Progress counts only if it is made for the current generation.
 TEST_F(LongWorkTest, WorkForAnotherJobDoesNotCount) {
   const JobId job = begin_creating();
   heartbeats_[ps(0)].generation = Generation(77);

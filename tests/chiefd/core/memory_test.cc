@@ -1,5 +1,6 @@
-// The chief computes for how many workers there is memory. This one number decides whether a job is admitted, how large
-// its shards are made, and how many workers may join, also after a rollback and under another chief.
+// The chief computes how many workers the memory of the ps tasks allows. This one number decides whether a job is
+// admitted, how large its shards are made, and how many workers may join. The same holds after a rollback and under
+// another chief.
 #include "chiefd/core/memory_fit.h"
 
 #include "chiefd/core/placement.h"
@@ -14,12 +15,12 @@ using std::chrono::seconds;
 class MemoryTest : public RecoveryTest {
  protected:
   static JobConfig synchronous() { return job_config("a", Mode::kSync); }
-  // Bytes that the job's one shard takes with so many workers.
+  // The bytes that the job's only shard needs for this number of workers.
   std::uint64_t sum_for(std::uint32_t workers) {
     const Layout layout = *place(model_, Placement::kBalanced, 1);
     return bytes_per_shard(layout, ShardId(0), synchronous(), 0, workers, config_.transport.credits).total();
   }
-  // One ps, and `there` of `listed` workers.
+  // Starts a job with one ps. The cluster file lists `listed` workers, and `there` of them are connected.
   JobId start(std::uint32_t listed, std::uint32_t there, std::uint64_t memory) {
     memory_[ps(0)] = memory;
     start_chief(1, listed);
@@ -54,7 +55,7 @@ TEST_F(MemoryTest, IsMadeForTheWorkersThatFitAndTheOthersAreRefusedWithTheSum) {
   EXPECT_EQ(workers_of(job), 3u);
   EXPECT_NE(event("worker_refused").find("with 4 workers the job needs"), std::string::npos) << event("worker_refused");
   EXPECT_NE(event("worker_refused").find("at ps/0, which may use"), std::string::npos) << event("worker_refused");
-  // The chief says so once for each worker, however often it tries to join.
+  // The chief reports each refused worker once, however often that worker tries to join.
   EXPECT_EQ(std::count_if(journal_.events.begin(), journal_.events.end(),
                           [](const EventRecord& e) { return e.kind == "worker_refused"; }),
             2);
@@ -84,7 +85,7 @@ TEST_F(MemoryTest, UnlistedWorkersHavePlacesToo) {
   EXPECT_EQ(places(), 18u);
 }
 
-// After the rollback there are more workers than before, or less memory.
+// After the rollback, more workers are connected than before, or the ps has less memory.
 TEST_F(MemoryTest, RollbackTakesAsManyWorkersAsThereIsMemoryFor) {
   const JobId job = start(4, 2, sum_for(4));
   hello(worker(2));
@@ -112,7 +113,7 @@ TEST_F(MemoryTest, RollbackWaitsWhereThereIsNoMemoryForTheFewest) {
   EXPECT_NE(status(job).reason.find("with 1 worker the job needs"), std::string::npos) << status(job).reason;
 }
 
-// The journal has the number of workers for which memory was made. The new chief's cluster file may list more workers.
+// The journal says for how many workers the shards have memory. The new chief's cluster file may list more workers.
 TEST_F(MemoryTest, NewChiefKnowsForHowManyWorkersMemoryWasMade) {
   const JobId job = start(2, 2, 0);
   ASSERT_EQ(places(), 2u);
@@ -129,7 +130,7 @@ TEST_F(MemoryTest, NewChiefKnowsForHowManyWorkersMemoryWasMade) {
   EXPECT_NE(event("worker_refused").find("was made for 2 workers"), std::string::npos) << event("worker_refused");
 }
 
-// most_workers() is the largest number of workers whose bytes fit, and why_not() agrees.
+// most_workers() returns the largest number of workers whose bytes fit. why_not() must agree with it.
 TEST(MemoryFit, IsTheLargestNumberWhoseSumFits) {
   ModelSpec model{{VariableSpec{"w", {784, 100}, VariableKind::kTrainable, {}, 784, 100}}, 784, 10};
   for (const Mode mode : {Mode::kAsync, Mode::kSync}) {

@@ -14,7 +14,7 @@ class PlaceTest : public ClusterTest {
     hello(ps(0), 1);
   }
   Member process(std::uint64_t incarnation) { return Member{ps(0), Incarnation(incarnation)}; }
-  // A process claims the place of ps/0. Returns the refusal; nullopt: the process has the place.
+  // A process claims the place of ps/0. Returns the refusal, or nullopt if the process gets the place.
   std::optional<Refused> claim(std::uint64_t incarnation) {
     TaskHello hello = hello_of(ps(0));
     hello.member = process(incarnation);
@@ -31,14 +31,16 @@ class PlaceTest : public ClusterTest {
       if (status.task == ps(0)) return status;
     return {};
   }
-  // The second process lives at the address; the first one is elsewhere.
+  // The second process lives at the address in the cluster file, and the first one lives elsewhere. The second process
+  // gets the place.
   void displace_the_first() {
     begin();
     EXPECT_TRUE(claim(2));
     probe_is_answered_by(2);
     EXPECT_FALSE(claim(2));
   }
-  // The first process says hello, and again after the second process has answered the probe. Returns the last refusal.
+  // The first process, which has lost the place, says hello twice. In between, the second process answers the probe.
+  // Returns the last refusal.
   std::optional<Refused> first_calls_twice_as(std::uint64_t incarnation) {
     TaskHello hello = hello_of(ps(0));
     hello.member = process(incarnation);
@@ -74,7 +76,8 @@ TEST_F(PlaceTest, IsKeptByTheProcessThatAnswersItsProbe) {
 TEST_F(PlaceTest, IsNotKeptByAnAnswerFromBeforeTheClaimNorByOneThatHasGoneSince) {
   begin();
   step(ConnectionLost{process(1), "reset"});
-  hello(ps(0), 1);  // a moment later, while the probe is under way
+  // The first process connects again a moment later, while the probe is under way.
+  hello(ps(0), 1);
   ASSERT_EQ(probes().size(), 1u);
   EXPECT_TRUE(claim(2));
   probe_is_answered_by(1);
@@ -125,7 +128,7 @@ TEST_F(PlaceTest, OfAProcessThatWasToldToEndIsWorthWaitingFor) {
   const JobId job = submit(config);
   hello(worker(0));
   ASSERT_EQ(status(job).state, JobState::kRunning);
-  obedient_ = false;  // the checkpoint that the process waits for takes long
+  obedient_ = false;  // ps/0 must wait for a checkpoint before it may leave, and this one takes long
   say(ps(0), LeaveRequest{});
   ASSERT_TRUE(claim(2));
   probe_is_answered_by(1);
@@ -143,7 +146,8 @@ TEST_F(PlaceTest, ProcessThatWasDisplacedWhileItWasAwayEndsToBeStartedAgain) {
   EXPECT_TRUE(refused->ends);
 }
 
-// A worker that is ordered to leave its job goes on under another incarnation.
+// A process that is ordered to leave its job draws a new incarnation. The chief must still recognize the displaced
+// process.
 TEST_F(PlaceTest, DisplacedProcessIsKnownThoughItBeginsAnew) {
   displace_the_first();
   const auto refused = first_calls_twice_as(3);
@@ -166,7 +170,7 @@ TEST_F(PlaceTest, IsKeptForTheProcessAtItsAddressThoughTheDisplacedOneBeginsAnew
   EXPECT_FALSE(claim(2));
 }
 
-// Otherwise the two processes would take the place from each other for ever.
+// If the displaced process got the place again, the two processes would take it from each other for ever.
 TEST_F(PlaceTest, IsKeptForTheProcessAtItsAddressThoughTheDisplacedOneCallsFirst) {
   begin();
   pass(std::chrono::milliseconds(100));

@@ -49,7 +49,7 @@ ModelSpec random_model(std::mt19937_64& random) {
   return model;
 }
 
-// The shards that hold a part of each variable.
+// For each variable, the shards that hold a part of it.
 std::vector<std::vector<std::uint32_t>> shards_of_variables(const Layout& layout) {
   std::vector<std::vector<std::uint32_t>> shards(layout.model.variables.size());
   for (std::uint32_t b = 0; b < layout.buckets.size(); ++b)
@@ -175,7 +175,7 @@ TEST(Placement, RoundRobinKeepsVariablesWholeAndOneBucketPerShardOfASmallModel) 
   ASSERT_EQ(layout.buckets.size(), 2u);
   const auto shards = shards_of_variables(layout);
   EXPECT_EQ(shards, (std::vector<std::vector<std::uint32_t>>{{0}, {1}, {0}, {1}}));
-  EXPECT_LT(layout.variable_begins[2], layout.variable_begins[0]);  // last layer first within the shard
+  EXPECT_LT(layout.variable_begins[2], layout.variable_begins[0]);  // within a shard, the last layer comes first
 }
 
 TEST(Placement, GreedyGivesTheLargestVariableAShardOfItsOwn) {

@@ -1,4 +1,4 @@
-// Requests about jobs: submit, stop, kill, and the queue.
+// Requests of clients: to submit, stop or kill a job. Also the queue in which jobs wait.
 #include "tests/chiefd/core/cluster_fixture.h"
 
 namespace disttrain::chiefd {
@@ -16,7 +16,7 @@ TEST_F(TrainingTest, StopWaitsForTheWorkersAndSkipsTheEvaluation) {
   EXPECT_EQ(status(job).state, JobState::kStopping);
   EXPECT_EQ(sent<StopJob>(worker(1)).size(), 1u);
   finish(job, worker(0));
-  // worker/1 may wait in a step that worker/0 doesn't take part in.
+  // The roster must shrink at once, because worker/1 may be waiting for worker/0 in a step.
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(1))});
   finish(job, worker(1));
   EXPECT_EQ(status(job).state, JobState::kStopped);
@@ -58,7 +58,7 @@ TEST_F(TrainingTest, StopAndKillAreAnsweredWhenTheyAreDurable) {
     EXPECT_EQ(done_, done);
     release_disk();
     EXPECT_EQ(done_, done + 1);
-    // A second stop before the job has ended has nothing left to write, so it is answered at once.
+    // The first stop has already written its record, so a second stop before the job's end is answered at once.
     if (!kill) step(chiefd::Stop{ClientId(3), "a", kill, "ada"});
     EXPECT_EQ(done_, done + (kill ? 1 : 2));
     step(chiefd::Stop{ClientId(3), "a", true, "ada"});
@@ -108,7 +108,8 @@ TEST_F(TrainingTest, AnotherTextUnderTheNameIsRefusedWithTheDifference) {
   step(Submit{ClientId(1), Submission{"# a\nepochs = 2", job_config("a"), 0}, true});
   ASSERT_TRUE(refused_);
   EXPECT_EQ(refused_->code, ErrorCode::kConfig);
-  EXPECT_NE(refused_->reason.find("`` there, `epochs = 2` here"), std::string::npos) << refused_->reason;
+  EXPECT_NE(refused_->reason.find("that job has ``, this file has `epochs = 2`"), std::string::npos)
+      << refused_->reason;
   EXPECT_NE(refused_->reason.find("disttrain kill a"), std::string::npos);
 }
 

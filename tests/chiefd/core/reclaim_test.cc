@@ -1,4 +1,4 @@
-// The chief was restarted. The new chief goes on with the generation that the tasks hold.
+// The chief was restarted. The new chief continues the generation that the tasks already hold.
 #include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {
@@ -9,7 +9,7 @@ using std::chrono::seconds;
 
 class ReclaimTest : public RecoveryTest {
  protected:
-  // Starts a new chief, to which the tasks `lost` never come back.
+  // Starts a new chief. All tasks connect to it, except the tasks in `lost`.
   void restart_chief_without(std::set<TaskId> lost) {
     for (const TaskId task : lost) silence(task);
     restart_chief();
@@ -31,7 +31,7 @@ TEST_F(ReclaimTest, TasksThatHoldTheGenerationGoOnWithIt) {
   EXPECT_NE(event("reclaimed"), "no event of this kind");
 }
 
-// The record that the generation trains is older than that of the state.
+// The chief recorded that the generation trains, and died before it recorded that the job runs.
 TEST_F(ReclaimTest, JobWhoseChiefDiedBeforeItWroteThatItRunsRunsAndTakesCheckpoints) {
   const JobId job = train(with_checkpoints());
   report_pacer(30, 0);
@@ -41,7 +41,7 @@ TEST_F(ReclaimTest, JobWhoseChiefDiedBeforeItWroteThatItRunsRunsAndTakesCheckpoi
   EXPECT_EQ(journal_.jobs.at(job).state, JobState::kRunning);
 }
 
-// What is in the journal and in the checkpoint folder can be read by others.
+// People without permission may read the journal and the checkpoint folder, so the secret must be in neither.
 TEST_F(ReclaimTest, SecretOfTheChannelsIsOnNoDiskAndIsToldByThePsTasks) {
   const JobId job = train(with_checkpoints());
   const std::uint64_t secret = sent<CreateShards>(ps(0)).back().token;
@@ -126,7 +126,7 @@ TEST_F(ReclaimTest, LeasesThatWereLentAreNotLentAgain) {
   sent_.clear();
   restart_chief_without({});
   for (int i = 0; i < 50; ++i) ask(job, worker(i % 2));
-  // The chief sends a worker that says hello its leases again.
+  // When a worker says hello, the new chief sends all leases of this worker again. Each lease counts once here.
   std::set<LeaseId> seen;
   std::uint64_t after = 0;
   for (const std::uint32_t w : {0u, 1u})
@@ -179,7 +179,8 @@ TEST_F(ReclaimTest, PsThatIsGoneMeansARollback) {
   EXPECT_EQ(generation(job), Generation(2));
 }
 
-// If the chief's host vanishes, a task hears nothing of that. It dials again only when the chief was silent for long.
+// If the chief's host vanishes, a task's connection to it isn't reset. The task dials again only after the chief has
+// been silent for long.
 TEST_F(ReclaimTest, NewChiefWaitsForALatePsAndThenForWorkersForAWhile) {
   const JobId job = train(job_config("a"));
   restart_chief_without({ps(0), worker(1)});
@@ -199,7 +200,7 @@ TEST_F(ReclaimTest, PsThatWasRestartedMeanwhileMeansARollback) {
   const JobId job = train(job_config("a"));
   restart_chief_without({ps(0)});
   restart(ps(0));
-  pass(milliseconds(100));  // another process is there, so the former one is gone for sure
+  pass(milliseconds(100));  // the new process has the place, so the former one is surely gone
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
   EXPECT_EQ(generation(job), Generation(2));
   EXPECT_NE(event("rolled_back").find("how many isn't known"), std::string::npos) << event("rolled_back");
@@ -265,7 +266,7 @@ TEST_F(ReclaimTest, WorkerThatIsGoneIsFencedAndItsRecordsAreLentAgain) {
   EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u);
 }
 
-// The new chief has never heard of this worker.
+// The cluster file doesn't list worker/9, and worker/9 never says hello to the new chief.
 TEST_F(ReclaimTest, UnlistedWorkerThatIsGoneIsFencedToo) {
   config_.allow_unlisted_workers = true;
   const JobId job = train(job_config("a"));
@@ -281,7 +282,7 @@ TEST_F(ReclaimTest, UnlistedWorkerThatIsGoneIsFencedToo) {
   EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u) << "what worker/9 had is lent again";
 }
 
-// The shards have fenced the worker's old incarnation.
+// The shards have fenced this incarnation of the worker.
 TEST_F(ReclaimTest, WorkerThatAChiefBeforeRemovedComesBackAsAnother) {
   const JobId job = train(job_config("a"), 2);
   silence(worker(1));
@@ -309,7 +310,7 @@ TEST_F(ReclaimTest, FailedJobKeepsItsLastFigures) {
   const Heartbeat open = heartbeats_[ps(0)];
   say(worker(0), TaskFailed{job, generation(job), ErrorCode::kData, "its loss isn't finite"});
   heartbeats_[ps(0)] = open;
-  report_pacer(11, 0);  // the pacer's last report, as the job closes
+  report_pacer(11, 0);  // the pacer reports once more while the job closes
   for (const std::uint32_t i : {0u, 1u}) {
     say(ps(i), JobClosed{job});
     say(worker(i), JobClosed{job});
@@ -378,7 +379,7 @@ TEST_F(ReclaimTest, NewChiefOfARecoveringJobWaitsForARankThatIsAway) {
   for (const bool is_written : {false, true}) {
     kill(ps(0));
     obedient_ = false;
-    if (is_written) restart(ps(0));  // the next generation is in the journal, and no task has opened it
+    if (is_written) restart(ps(0));  // the journal has the next generation, but no task has opened it
     restart_chief_without({worker(1)});
     obedient_ = true;
     if (!is_written) restart(ps(0));
@@ -420,7 +421,7 @@ TEST_F(ReclaimTest, RecoveryThatTheChiefBeforeBeganIsEndedAndTold) {
     EXPECT_EQ(losses(), before + 1) << "one outage is one loss";
     const std::string told = event("rolled_back");
     EXPECT_NE(told.find("30 steps are lost"), std::string::npos) << told;
-    EXPECT_NE(told.find("after: ps/0: "), std::string::npos) << told;
+    EXPECT_NE(told.find("cause: ps/0: "), std::string::npos) << told;
   }
 }
 

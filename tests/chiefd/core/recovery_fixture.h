@@ -12,7 +12,7 @@ class RecoveryTest : public TrainingTest {
     config.checkpoint.directory = "/checkpoints";
     return config;
   }
-  // A job that the first counted loss fails.
+  // The config of a job that fails at the first loss that counts.
   static JobConfig without_restarts() {
     JobConfig config = job_config("a");
     config.job.max_restarts = 0;

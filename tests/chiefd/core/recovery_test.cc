@@ -1,4 +1,4 @@
-// A ps is lost: the job begins another generation.
+// The job loses a ps and begins another generation.
 #include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {
@@ -72,7 +72,7 @@ TEST_F(RecoveryTest, RollbackDoesNotTakeBackReportedExamples) {
   newest_->pacer.examples = 200;
   const PacerReport saved = newest_->pacer;
   kill(ps(1));
-  pass(milliseconds(300));  // the pacer still reports what it holds
+  pass(milliseconds(300));  // until the rollback, the pacer still reports its own counts
   EXPECT_EQ(status(job).examples_heard, 300u);
   pacer_ = saved;
   restart(ps(1));
@@ -238,7 +238,8 @@ TEST_F(RecoveryTest, RecoveriesWithoutAStepBetweenThemWaitLongerEachTime) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << "there was progress: at once again";
 }
 
-// The next rollback goes back less far, even if the job hasn't reached its former step again.
+// A recovery waits if the job has made no progress since the previous one. A newer checkpoint counts as progress, even
+// if the job hasn't reached its former step again.
 TEST_F(RecoveryTest, RecoveryAfterANewerCheckpointDoesNotWait) {
   const JobId job = train(with_checkpoints());
   report_pacer(50, 0);
@@ -314,7 +315,8 @@ TEST_F(RecoveryTest, FirstParametersAreThoseThatTheChiefNamedForAllShardsAndGene
   ASSERT_EQ(generation(job), Generation(3));
   EXPECT_EQ(sent<CreateShards>(ps(1)).back().init_path, "/attempt");
   EXPECT_EQ(std::get<FindInit>(folder_work_.back().work).path, "/attempt") << "it is kept from being removed";
-  // A new chief that finds a generation in which no task has trained names the same file.
+  // The new chief finds a generation in which no task has trained yet. It must name the same file with initial
+  // parameters again.
   obedient_ = false;
   kill(ps(0));
   restart(ps(0));
@@ -479,7 +481,7 @@ TEST_F(RecoveryTest, ComplaintAboutALostPsIsNotTheRootCause) {
   EXPECT_EQ(status(job).state, JobState::kRunning);
   ASSERT_FALSE(probes().empty());
   silence(ps(0));
-  pass(milliseconds(800));  // the ps may die slowly, and its connection close late
+  pass(milliseconds(800));  // a dying ps may take a while, so the chief may see the lost connection late
   EXPECT_EQ(status(job).state, JobState::kRunning);
   step(ConnectionLost{member(ps(0)), "reset"});
   step(ProbeDone{member(ps(0)), ProbeOutcome::kRefused});
@@ -513,7 +515,8 @@ TEST_F(RecoveryTest, ShardsComplaintAfterAWorkersIsHeardToo) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
 }
 
-// A bug of the ps may have lost the order, and its successor may do better. job.max_restarts bounds the retries.
+// A bug of the ps may have lost the order to fence. A new process of the ps may do better, so the job recovers;
+// job.max_restarts bounds the retries.
 TEST_F(RecoveryTest, PsThatDoesNotAnswerAFenceIsALossThatCounts) {
   const JobId job = train(job_config("a"));
   answers_fence_ = false;
@@ -536,8 +539,8 @@ TEST_F(RecoveryTest, PsThatNeverAnswersAFenceIsTheRootCauseInTheEnd) {
   EXPECT_EQ(status(job).root_cause->task, ps(0));
 }
 
-// The ps didn't hear the order, closed its connection for that, and hasn't opened another one yet. The chief suspects
-// itself, so the ps doesn't count as silent.
+// The ps missed the order to fence, because its connection broke. While it isn't connected, the chief suspects its own
+// host, so the ps doesn't count as silent.
 TEST_F(RecoveryTest, PsWhoseConnectionIsAwayHasAllItsTimeToFenceOnceItIsBack) {
   const JobId job = train(without_restarts());
   answers_fence_ = false;
@@ -588,7 +591,8 @@ TEST_F(RecoveryTest, ClientThatWantsACheckpointIsRefusedIfTheJobStaysPaused) {
   config.job.shards = 2;
   train(config, 3);
   obedient_ = false;
-  kill(worker(2));  // no checkpoint begins before the pacer has taken the roster
+  // No checkpoint begins before the pacer has confirmed the roster without worker/2.
+  kill(worker(2));
   step(chiefd::Save{ClientId(2), ""});
   kill(ps(1));
   pass(seconds(15));

@@ -1,4 +1,4 @@
-// A job that is told to stop keeps what it has learnt, at each stage of its life.
+// A job that is told to stop saves its parameters, at each stage of its life.
 #include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {
@@ -8,7 +8,7 @@ using std::chrono::seconds;
 
 class StopTest : public RecoveryTest {
  protected:
-  // All records of the only epoch are lent: when the worker finishes, so does the job.
+  // Starts a job with one epoch, all of whose records are lent. When the worker finishes, the job finishes too.
   JobId train_one() {
     JobConfig config = with_checkpoints();
     config.job.shards = 2;

@@ -20,7 +20,7 @@ class TaskFiguresTest : public TrainingTest {
     return {};
   }
   TaskFigures figures(JobId job, TaskId id) { return task_status(job, id).figures; }
-  // The task's next heartbeats say that it has made so much progress.
+  // From its next heartbeat on, the task reports `steps` steps. A worker reports 10 examples for each step.
   void reach(TaskId id, std::uint64_t steps) {
     heartbeats_[id].steps = steps;
     if (id.role == Role::kWorker) heartbeats_[id].examples = steps * 10;
@@ -109,7 +109,7 @@ TEST_F(TaskFiguresTest, AnotherGenerationBeginsAnew) {
     pass(milliseconds(100));
   }
   ASSERT_TRUE(figures(job, worker(0)).examples_per_second);
-  // One worker has opened the new generation and has no step there. The other still reports its old steps.
+  // worker/0 has opened the new generation and has made no step in it. The other worker still reports its old steps.
   heartbeats_[worker(0)].generation = Generation(2);
   pass(milliseconds(100));
   EXPECT_FALSE(figures(job, worker(0)).examples_per_second);

@@ -1,4 +1,4 @@
-// Workers are lost while a job trains, come back, and join.
+// While a job trains, workers are lost, come back, and join.
 #include "tests/chiefd/core/cluster_fixture.h"
 
 namespace disttrain::chiefd {
@@ -58,7 +58,7 @@ TEST_F(WorkersTest, WorkerThatFindsOtherDataIsRefusedAndTheOthersGoOn) {
   EXPECT_NE(event("worker_refused").find("999 training records"), std::string::npos) << event("worker_refused");
 }
 
-// A worker's message about a generation that it held may come late.
+// A worker's message about an older generation may arrive late.
 TEST_F(WorkersTest, WorkerThatReadsTheDataAndComplainsOfAnOldGenerationJoinsAllTheSame) {
   const JobId job = train(job_config("a"));
   kill(ps(0));
@@ -182,7 +182,7 @@ TEST_F(WorkersTest, RemovedProcessThatComesBackIsNotTakenForAnother) {
   TaskHello again = hello_of(worker(1));
   again.member.incarnation = Incarnation(999);
   join(again);
-  EXPECT_EQ(event("task_lost"), "worker/1: it begins anew (pid 1001 on host)");
+  EXPECT_EQ(event("task_lost"), "worker/1: it has started over (pid 1001 on host)");
   again.member.incarnation = Incarnation(1000);
   again.pid = 2000;
   join(again);

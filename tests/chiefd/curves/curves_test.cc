@@ -44,7 +44,7 @@ TEST(Curves, PointsHaveTheSpeedSinceTheLastLook) {
   curves.look(kStart, kWall, status_at(500));
   curves.look(kStart + 2s, kWall, status_at(600));
   ASSERT_EQ(steps_of(curves), (std::vector<std::uint64_t>{500, 600}));
-  EXPECT_EQ(curves.points()[0].steps_per_second, std::nullopt);  // the job may have begun long ago
+  EXPECT_EQ(curves.points()[0].steps_per_second, std::nullopt);  // the first look can't know when the job began
   EXPECT_DOUBLE_EQ(curves.points()[1].steps_per_second.value(), 50);
   EXPECT_DOUBLE_EQ(curves.points()[1].examples_per_second.value(), 500);
 }
@@ -76,8 +76,8 @@ TEST(Curves, TooManyPointsAreThinnedOutAndStillSpanTheWholeJob) {
   EXPECT_EQ(curves.points().back().step, kMany);
 }
 
-// Curves of the job of a core, and of its events.
-constexpr double kRate = 0.25;  // learning rate that the pacer reports
+// The curves that the chief records of a running job, and of the job's events.
+constexpr double kRate = 0.25;  // the learning rate that the pacer reports
 
 class CurvesOfAJob : public RecoveryTest {
  protected:

@@ -34,7 +34,7 @@ class EventFolder {
   ~EventFolder() { std::filesystem::remove_all(path_); }
   const std::filesystem::path& path() const { return path_; }
 
-  // The contents of all files of the folder `in`, in the order of their names.
+  // The contents of all files of the folder that is named `in`, in the order of the files' names.
   std::string bytes(const std::string& in) const {
     std::vector<std::filesystem::path> files(std::filesystem::directory_iterator(path_ / in),
                                              std::filesystem::directory_iterator());

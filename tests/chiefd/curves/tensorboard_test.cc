@@ -45,7 +45,7 @@ bool until(const Predicate& is_true) {
   return true;
 }
 
-// The bytes that the package tensorboard 2.20.0 writes for the same messages.
+// The expected bytes. The Python package tensorboard 2.20.0 writes them for the same messages.
 TEST(EventRecords, AreTensorBoardsBytes) {
   EXPECT_EQ(hexadecimal(version_record(kWall)),
             "1800000000000000a37f4b220900002040fc54d9411a0d627261696e2e4576656e743a322b353110");
@@ -114,7 +114,7 @@ TEST(TensorBoardWriter, FolderThatWasMovedAwayIsMadeAgain) {
   EXPECT_EQ(folder.bytes("events"), version_record(kWall) + "b");
 }
 
-// A failed write is retried, for the last time when the writer ends.
+// A failed write is retried. The last retry comes when the writer ends.
 TEST(TensorBoardWriter, NothingIsLostByADiskThatWasFull) {
   const EventFolder folder;
   std::atomic<int> told = 0;
@@ -164,7 +164,7 @@ TEST(TensorBoardWriter, FolderDoesNotWaitForAnotherThatCannotBeWritten) {
   ASSERT_TRUE(until([&told] { return told > 0; }));
   writer.write(folder.path() / "events", kWall, "a");
   const std::string whole = version_record(kWall) + "a";
-  // This folder's file is complete while records of the other folder still wait.
+  // This folder's file is complete, although records of the other folder still wait.
   EXPECT_TRUE(until([&] { return fs::exists(folder.path() / "events") && folder.bytes("events") == whole; }));
   EXPECT_FALSE(fs::exists(folder.path() / "away"));
 }

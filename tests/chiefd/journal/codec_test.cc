@@ -1,4 +1,4 @@
-// Every record comes back with all its fields; damaged bytes are an error or a value.
+// Every record is encoded and decoded with all its fields. Damaged bytes give an error or another valid value.
 #include "chiefd/journal/codec.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ inline constexpr std::size_t kFields<chiefd::EndRecord> = 16;
 
 namespace disttrain::chiefd {
 
-// For every_field.h. An end takes final states only.
+// fill() in every_field.h calls this. A record about a job's end may only hold a final state.
 void fill_enum(JobState& state) {
   state = JobState::kStopped;
 }
@@ -32,7 +32,7 @@ std::vector<Record> filled_records(std::index_sequence<I...>) {
   return {wire::filled<std::variant_alternative_t<I, Record>>()...};
 }
 
-// One of each kind, with every field filled.
+// One record of each kind, with every field filled.
 std::vector<Record> filled_records() {
   return filled_records(std::make_index_sequence<std::variant_size_v<Record>>());
 }
@@ -134,27 +134,28 @@ TEST(JournalCodec, ForeignBytesAreRefused) {
     ASSERT_FALSE(decoded) << bytes.size();
     EXPECT_EQ(decoded.error().code, ErrorCode::kData);
   }
-  // A struct of one word and one pointer; the word says which record it is.
+  // The bytes of a struct of one data word and one pointer. The word names a kind of record that this version doesn't
+  // know.
   const Result<Record> newer = decode_record(words({std::uint64_t{3} << 32, 0x0001'0001'0000'0000, 99, 0}));
   ASSERT_FALSE(newer);
   EXPECT_EQ(newer.error().code, ErrorCode::kConfig);
-  EXPECT_NE(newer.error().message.find("it is of kind 99"), std::string::npos) << newer.error().message;
+  EXPECT_NE(newer.error().message.find("the record is of kind 99"), std::string::npos) << newer.error().message;
 }
 
-// Damages a few of the bytes; may cut them or make them longer.
+// Changes a few of the bytes. Sometimes also shortens or extends them.
 Bytes damaged(Bytes bytes, std::mt19937_64& random) {
   if (random() % 4 == 0) bytes.resize(random() % (bytes.size() + 64), static_cast<std::byte>(random()));
   for (unsigned n = 1 + random() % 6; n > 0 && !bytes.empty(); --n) {
     if (random() % 2 == 0)
       bytes[random() % bytes.size()] ^= static_cast<std::byte>(1u << (random() % 8));
-    else  // words that hold pointers and sizes
+    else  // the first words hold pointers and sizes
       bytes[random() % std::min<std::size_t>(bytes.size(), 64)] = static_cast<std::byte>(random());
   }
   return bytes;
 }
 
 TEST(JournalCodec, DamagedRecordsAreAnErrorOrAValue) {
-  std::mt19937_64 random(7);  // a failing round repeats with the same seed
+  std::mt19937_64 random(7);  // the same seed repeats a failing round
   for (const Record& record : filled_records()) {
     int read = 0;
     int refusals = 0;

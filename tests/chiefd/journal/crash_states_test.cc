@@ -1,10 +1,10 @@
 // Records every operation of several lives of a chief (folder_life.h), and builds the states that a crash after each
-// operation could leave: an unsynced name is there or not; unsynced bytes are there, torn, zero, in pieces or missing;
-// all of this in any combination. In each state:
+// operation could leave. An unsynced name is there or not. Unsynced bytes are complete, cut off, zeros, in pieces or
+// missing. All of this occurs in any combination. In each state, the test checks:
 // 1. Every checkpoint that was committed and not removed is there and complete.
 // 2. Every other visible checkpoint is complete, too.
 // 3. The newest checkpoint is restored, and training goes on.
-// The next life begins with one of the states.
+// The next life begins with one of these states.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -26,14 +26,14 @@ constexpr int kInVain = 8;
 
 class Explorer {
  public:
-  // A bug: changes the operations that a life has recorded.
+  // A planted bug: for example, it drops an operation that a life has recorded.
   using Bug = std::function<void(MemoryFiles&, std::size_t operation)>;
   explicit Explorer(Bug bug = {}) : bug_(std::move(bug)) {}
 
   std::size_t different_states() const { return seen_.size(); }
   std::size_t different_visible() const { return restored_.size(); }
 
-  // Runs one story of several lives. Returns the first violation, or "".
+  // Runs several lives, one after the other. Returns the first violation, or "".
   std::string explore(std::uint64_t story) {
     Random random(story);
     auto files = std::make_unique<MemoryFiles>();
@@ -59,7 +59,7 @@ class Explorer {
   }
 
  private:
-  // Builds states of this point until kInVain states in a row are known already.
+  // Builds states that a crash at this point could leave. Stops when kInVain states in a row were checked before.
   std::string look_around(const MemoryFiles& files, std::size_t point, const Life& life, const Heritage& heritage,
                           Random& random) {
     int in_vain = 0;
@@ -75,7 +75,7 @@ class Explorer {
 
   std::string look_at(MemoryFiles& state, const Life& life, const Promise& promise, const Heritage& heritage) {
     const std::uint64_t all = state.fingerprint();
-    // The promise differs from point to point, so a state is checked once with each promise.
+    // The checks depend on the promise, so each state is checked once for each promise.
     if (!looked_at_.insert(all * 31 + hash_of(promise)).second) return "";
     seen_.insert(all);
     std::set<CheckpointKey> whole;
@@ -99,7 +99,8 @@ class Explorer {
     return goes_on(state, visible, newest, life, std::max(promise.newest, heritage.damaged));
   }
 
-  // Restores each folder with new checkpoints or names once. Goes on training from each folder with new names once.
+  // Restores from the state, if no state with the same checkpoints and names was restored before. Then goes on
+  // training, if no state with the same names was trained on before.
   std::string goes_on(MemoryFiles& state, std::uint64_t visible, const CheckpointKey& newest, const Life& life,
                       const CheckpointKey& known) {
     std::uint64_t names = 0;
@@ -115,7 +116,7 @@ class Explorer {
     return "";
   }
 
-  // What the next chief finds. Sometimes the newest checkpoint was damaged in between.
+  // The state that the next chief finds. Sometimes damages the newest checkpoint first.
   static Heritage inherit(MemoryFiles& files, const Life& life, const Promise& promise, const Heritage& last,
                           Random& random) {
     Heritage next{promise.kept, {}, life.generation};
@@ -162,7 +163,8 @@ class Explorer {
   std::unordered_map<std::uint64_t, std::optional<tl::expected<void, std::string>>> verdicts_;  // by name and content
 };
 
-// Checks 100,000 states. A sanitizer needs minutes for so many, so with one only enough states to cover the code.
+// Checks 100,000 states. With a sanitizer this would take minutes, so then the test checks only enough states to cover
+// the code.
 TEST(CrashStates, AllAreRestoredToTheNewestThatWasCommitted) {
   const std::uint64_t wanted = std::getenv("DISTTRAIN_SANITIZE") == nullptr ? 100'000 : 5'000;
   Explorer explorer;
@@ -174,7 +176,7 @@ TEST(CrashStates, AllAreRestoredToTheNewestThatWasCommitted) {
   RecordProperty("different_in_what_is_seen", static_cast<int>(explorer.different_visible()));
 }
 
-// ---- bugs that this test must find
+// ---- planted bugs, which this test must find
 
 bool is_commit(const MemoryFiles::Done& done) {
   return done.op == Op::kRename && done.to.starts_with(std::string(kFolder) + "/gen-");
@@ -203,8 +205,8 @@ bool is_sync_of_all_jobs(const MemoryFiles::Done& done) {
 
 using Is = bool (*)(const MemoryFiles::Done&);
 
-// A bug that leaves out the operations that are `what`; with `after`, only those that directly follow an operation that
-// is `after`.
+// A bug that drops all operations for which `what` returns true. If `after` is given, the bug drops such an operation
+// only directly behind one for which `after` returns true.
 Explorer::Bug left_out(Is what, Is after = nullptr) {
   return [what, after](MemoryFiles& files, std::size_t i) {
     if (what(files.done(i)) && (after == nullptr || (i > 0 && after(files.done(i - 1))))) files.forget(i);

@@ -1,5 +1,5 @@
-// A journal whose bytes have changed since they were written. Either all acknowledged records are there, or the chief
-// reports the damage. The history never gets shorter silently.
+// The bytes of a journal have changed since they were written. Either all acknowledged records are there, or the chief
+// reports the damage. The journal never loses its newest records silently.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class JournalDamageTest : public testing::Test {
   static Result<JournalFile::Salvaged> salvage(JournalPlatter& platter) {
     return JournalFile::salvage(platter.open().value(), JournalId(88));
   }
-  // True: all acknowledged records are there. False: the damage is reported.
+  // Returns true if all acknowledged records are there, and false if the damage is reported.
   bool is_all_there(JournalPlatter& platter, const std::string& what) {
     const Result<JournalFile::Opened> opened = open(platter);
     if (opened) {
@@ -64,12 +64,13 @@ TEST_F(JournalDamageTest, EachFlippedByteIsMendedOrReported) {
     const Bytes whole = *platter_.content(name);
     std::size_t told = 0;
     for (std::size_t at = 0; at < whole.size(); ++at) {
-      if (whole[at] == std::byte{0} && at % 8 != 0) continue;  // most of the head is empty
+      // Most bytes of the file's head are 0. Only every eighth of these is tried.
+      if (whole[at] == std::byte{0} && at % 8 != 0) continue;
       JournalPlatter other = platter_.copied();
       (*other.content(name))[at] ^= std::byte(1 << (at % 8));
       told += is_all_there(other, name + " flipped at byte " + std::to_string(at)) ? 0 : 1;
     }
-    // Flips each bit of the version.
+    // Flips each bit of the format's version number.
     for (std::size_t bit = 0; bit < 32; ++bit) {
       JournalPlatter other = platter_.copied();
       (*other.content(name))[8 + bit / 8] ^= std::byte(1 << (bit % 8));
@@ -143,14 +144,14 @@ TEST_F(JournalDamageTest, OlderCopyOfTheJournalIsReported) {
   EXPECT_NE(opened.error().message.find("has seen term 2"), std::string::npos) << opened.error().message;
 }
 
-// The power fails during each operation of some lives. What it leaves on the disk is drawn at random.
+// The power fails during each operation of some lives. The bytes that are left on the disk are drawn at random.
 TEST_F(JournalDamageTest, TornWritesAreCutAndNothingAcknowledgedIsLost) {
   Random random(1, 2);
   int torn = 0;
   for (std::uint64_t round = 0; round < 250; ++round) {
     platter_ = JournalPlatter();
     acknowledged_ = JournalState();
-    JournalState wanted;  // includes the batch that was being appended when the power failed
+    JournalState wanted;  // also has the batch that was being appended when the power failed
     for (int life = 0; life < 3; ++life) {
       if (life == 2) platter_.cut_power_after(random.below(60), random);
       Result<JournalFile::Opened> opened = open(platter_, 500);
@@ -168,7 +169,7 @@ TEST_F(JournalDamageTest, TornWritesAreCutAndNothingAcknowledgedIsLost) {
     platter_.restart(random);
     const Result<JournalFile::Opened> opened = open(platter_);
     ASSERT_TRUE(opened) << "round " << round << ": " << opened.error().message;
-    // A batch that is split into several on the disk may be there in part.
+    // A batch may be on the disk in several parts. After a loss of power, only the first parts may be there.
     const bool is_between =
         opened->state.events.size() >= acknowledged_.events.size() &&
         opened->state.events.size() <= wanted.events.size() &&

@@ -1,6 +1,6 @@
-// The folder of a chief's journal, in memory. Tests inject faults, and get the state that a loss of power could leave.
-// An operation that the power cut may have reached the disk in any part, in any order. A name that wasn't synced may be
-// the old one or the new one.
+// The folder of a chief's journal, in memory. Tests inject faults, and see the states that a loss of power can leave.
+// If the power fails during an operation, any part of it may have reached the disk. After a rename that wasn't synced,
+// the file may have its old or its new name.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace disttrain::chiefd {
 
-// The files of the folder. A platter outlives the disks that are open on it.
+// The content of the disk: the files of the folder. It outlives the JournalDisk objects that open it.
 class JournalPlatter {
  public:
   using Bytes = std::vector<std::byte>;
@@ -23,13 +23,13 @@ class JournalPlatter {
 
   // Called before each operation. If it returns an error, the operation does nothing and returns the error.
   std::function<std::optional<Error>(Op, const std::string& name)> fault;
-  // The power fails during a changing operation, after `operations` more of them are done. What the failure leaves is
-  // drawn from `random`.
+  // The power fails during a changing operation, after `operations` others have completed. `random` chooses how much of
+  // the interrupted operation reaches the disk.
   void cut_power_after(std::uint64_t operations, Random& random);
   bool is_dark() const { return is_dark_; }
-  // The number of changing operations so far.
+  // The number of operations so far that changed something.
   std::uint64_t operations() const { return operations_; }
-  // The power is back. The interrupted operation is torn, and unsynced data may be lost.
+  // Turns the power on again. The interrupted operation may be done in part, and unsynced data may be lost.
   void restart(Random& random);
 
   // The file's bytes, which a test may read and damage; null if there is no such file.
@@ -39,7 +39,7 @@ class JournalPlatter {
   // A copy of the folder with the same files.
   JournalPlatter copied() const;
 
-  // Fails with kConfig if another disk is open on this platter.
+  // Fails with kConfig if another JournalDisk is open on this content.
   Result<std::unique_ptr<JournalDisk>> open();
 
  private:
@@ -50,7 +50,7 @@ class JournalPlatter {
     std::string to;
     std::shared_ptr<Bytes> file;
   };
-  // Whether the power fails during this operation.
+  // Counts a changing operation. Returns whether the power fails during it.
   bool goes_dark();
   Status check(Op op, const std::string& name) const;
 

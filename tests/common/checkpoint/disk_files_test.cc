@@ -45,7 +45,7 @@ TEST_F(DiskFilesTest, CheckpointsAreSavedKeptAndLoaded) {
   EXPECT_TRUE(loaded) << loaded.error().message;
 }
 
-// NFS refuses an exclusive lock on a file that is not open for writing (flock(2)).
+// On NFS, a file must be open for writing to be locked exclusively (flock(2)).
 TEST_F(DiskFilesTest, ExclusiveLockIsThatOfAFileOpenForWriting) {
   const auto lock = lock_job_folder(files_, folder_, "job");
   ASSERT_TRUE(lock) << lock.error().message;
@@ -105,7 +105,7 @@ TEST_F(DiskFilesTest, FilesOfAnySizeAreWhatWasAppended) {
     const auto file = files_.create(path);
     ASSERT_TRUE(file);
     ASSERT_TRUE((*file)->reserve(size));
-    // Small pieces first, then the whole rest.
+    // Appends growing pieces, and then all remaining bytes at once.
     for (std::size_t at = 0, piece = 1; at < size; piece *= 7) {
       const std::size_t count = at > 20'000 ? size - at : std::min(piece, size - at);
       ASSERT_TRUE((*file)->append(Bytes(content).subspan(at, count)));

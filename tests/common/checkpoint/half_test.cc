@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The value by the definition of IEEE 754.
+// Computes the value of a number's bits by the definition of IEEE 754.
 float f16_by_definition(std::uint16_t bits) {
   const int exponent = (bits >> 10) & 31;
   const int mantissa = bits & 1023;
@@ -43,7 +43,8 @@ TEST(Half, EveryBF16ComesBack) {
   }
 }
 
-// Between each two neighbours: the middle rounds to the even one, other values to the nearer one.
+// Checks the rounding between each two neighbouring numbers: the middle is rounded to the even neighbour, and every
+// other value to the nearer one.
 void expect_nearest(std::uint32_t largest, float (*from)(std::uint16_t), std::uint16_t (*to)(float)) {
   for (std::uint32_t bits = 0; bits < largest; ++bits) {
     const float low = from(static_cast<std::uint16_t>(bits));

@@ -213,7 +213,8 @@ TEST_F(JobFolderTest, WhereNoVariableIsCutTheUsualIndexNamesTheFiles) {
   EXPECT_TRUE(verify_files(files_, path, open_checkpoint(files_, path)->manifest));
 }
 
-// Whatever operation fails, an error says so, the checkpoint before stays, and the next attempt succeeds.
+// Each operation fails once. Then save() returns an error, the previous checkpoint is still there, and the next attempt
+// succeeds.
 TEST_F(JobFolderTest, FailureOfAnyOperationLeavesTheOneBefore) {
   using Op = MemoryFiles::Op;
   saved(1, 10);

@@ -198,8 +198,8 @@ std::uint64_t MemoryFiles::fingerprint(const std::string& folder) const {
   return node ? of(*node) : 0;
 }
 
-// What a crash may leave of bytes that weren't synced: none, all, a part that ends anywhere, reserved space that was
-// never filled, or some pieces without others, whatever their order.
+// Chooses what a crash leaves of the unsynced bytes: none of them, all, a part that ends anywhere, zeros for all, or
+// some pieces with zeros between them.
 void MemoryFiles::leave(std::vector<std::byte>& bytes, const Node& from, std::size_t durable, std::size_t written,
                         Random& random) {
   constexpr std::size_t kPiece = 64;
@@ -241,7 +241,7 @@ void MemoryFiles::put_off(std::size_t operation, std::size_t later) {
 std::unique_ptr<MemoryFiles> MemoryFiles::after_crash(std::size_t operations, Random& random) const {
   auto left = std::make_unique<MemoryFiles>();
   while (left->nodes_.size() < nodes_.size()) left->add(nodes_[left->nodes_.size()]->is_directory);
-  std::vector<std::size_t> synced(nodes_.size(), 0);  // by node: operations before this one are durable
+  std::vector<std::size_t> synced(nodes_.size(), 0);  // by node: operations on the node before this one are durable
   for (std::size_t i = 0; i < operations; ++i)
     if (log_[i].done.op == Op::kSync || log_[i].done.op == Op::kSyncDirectory) synced[log_[i].node] = i;
   std::vector<std::size_t> durable(nodes_.size(), 0);  // bytes

@@ -1,6 +1,6 @@
-// A file system in memory that records every operation, fails on order, and can become what a crash would leave of it.
-// Pessimistic: a name is durable only after sync_directory() of its folder, bytes only after sync() of their file. Of
-// everything else any part may be left, in any order, torn or as zeros.
+// A file system in memory. It records every operation, lets operations fail, and builds the states that a crash could
+// leave. It promises no more than POSIX: a name is durable only after sync_directory() of its folder, and bytes only
+// after sync() of their file. Of all other changes a crash may leave any part, in any order, cut off or as zeros.
 #pragma once
 
 #include <functional>
@@ -22,10 +22,10 @@ class MemoryFiles final : public Files {
   enum class Op { kCreate, kReserve, kAppend, kSync, kMakeDirectory, kRename, kRemove, kSyncDirectory, kOpen };
   // Called before each operation; if it returns an error, the operation fails with it and does nothing.
   std::function<std::optional<Error>(Op, const std::string& path)> fault;
-  // Called for each sync; true: the sync reports success and does nothing.
+  // Called for each sync. If it returns true, the sync reports success and does nothing.
   std::function<bool(Op, const std::string& path)> lies;
 
-  // Hash of all names and bytes in a folder: equal for equal content. "": everything.
+  // A hash of all names and bytes in a folder: folders with equal content have equal hashes. "": the whole file system.
   std::uint64_t fingerprint(const std::string& folder = "") const;
 
   // Number of operations so far that changed anything or made it durable.
@@ -36,14 +36,14 @@ class MemoryFiles final : public Files {
     std::string to;  // kRename
   };
   Done done(std::size_t operation) const { return log_[operation].done; }
-  // After a crash it is as if `operation` had never been done, or right after `later`. The present content stays as it
-  // is.
+  // For states after a crash: as if `operation` had never been done, or had been done right after `later`. The present
+  // content doesn't change.
   void forget(std::size_t operation) { log_[operation].done.op = Op::kOpen; }
   void put_off(std::size_t operation, std::size_t later);
-  // What a crash right after this many operations may leave.
+  // A state that a crash could leave after this many operations.
   std::unique_ptr<MemoryFiles> after_crash(std::size_t operations, Random& random) const;
 
-  // Makes everything durable: what one crash left is the start of the next.
+  // Makes everything durable, so that the state after a crash can be the beginning of another life.
   void assume_durable();
 
   // For tests that damage files.
@@ -73,7 +73,7 @@ class MemoryFiles final : public Files {
   };
   struct Logged {
     Done done;
-    NodeId node = 0;   // the file; of names: the folder
+    NodeId node = 0;   // the file that was changed; for a change of names, the folder
     NodeId child = 0;  // kCreate, kMakeDirectory, kRename
     std::size_t bytes = 0;
   };

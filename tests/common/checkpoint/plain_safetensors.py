@@ -16,7 +16,8 @@ FORMATS = {"F32": "f", "F16": "e", "BF16": "H", "I64": "q"}
 def number_of(dtype, value):
     if dtype != "BF16":
         return value
-    return struct.unpack("<I", struct.pack("<f", value))[0] >> 16  # cut off: for values that BF16 has
+    # Cuts the lower bits off, so the value must be one that BF16 can hold.
+    return struct.unpack("<I", struct.pack("<f", value))[0] >> 16
 
 
 def value_of(dtype, number):

@@ -60,7 +60,8 @@ TEST_F(ShardFileTest, FilesLargerThanAChunkAreReadInAnyPieces) {
 }
 
 TEST_F(ShardFileTest, AFileIsSafetensorsOfWholeVariablesAndNamedRanges) {
-  const Layout layout = layout_of(small_model(), 2, 15);  // w1 is 15 elements: whole; the others are cut
+  // w1 has 15 elements and fits into one bucket. The other variables are cut.
+  const Layout layout = layout_of(small_model(), 2, 15);
   const OpenCheckpoint open = save_small(layout);
   const std::string path = open.path + "/shard-0-of-2.safetensors";
   const Result<TensorTable> table = read_header(**files_.open(path), path);
@@ -195,7 +196,7 @@ TEST(Manifest, SizesThatPass64BitsAreRefused) {
   EXPECT_EQ(parsed.error().code, ErrorCode::kData);
 }
 
-// Any damage is an error or a manifest that is safe to use; never a crash.
+// Damaged text gives an error or a manifest that is safe to use. It never crashes the program.
 TEST(Manifest, DamagedTextIsAnswered) {
   MemoryFiles files;
   ASSERT_TRUE(files.make_directory("/job"));

@@ -19,7 +19,7 @@ inline ModelSpec small_model() {
   return model;
 }
 
-// Buckets of this size, dealt to the shards in turn; the last variable is first in the flat order.
+// A layout with buckets of this size, which go to the shards in turn. The last variable comes first in the flat order.
 inline Layout layout_of(const ModelSpec& model, std::uint32_t shards, std::uint64_t bucket_elements) {
   Layout layout{model, shards, std::vector<std::uint64_t>(model.variables.size()), {}};
   std::uint64_t flat = 0;
@@ -38,7 +38,8 @@ inline Layout layout_of(const ModelSpec& model, std::uint32_t shards, std::uint6
   return layout;
 }
 
-// The content of each shard if element i of the flat order is base + i, and in slot s that plus 1000 (s + 1).
+// The content of one shard. In held_by(), element i of the flat order has the parameter base + i; its value in slot s
+// is larger by 1000 (s + 1).
 struct Held {
   std::vector<float> parameters;
   std::vector<std::vector<float>> slots;
@@ -72,7 +73,7 @@ inline Held empty_shard(const Layout& layout, std::uint32_t shard, std::uint32_t
   return Held{nothing, std::vector<std::vector<float>>(slots, nothing)};
 }
 
-// Writes and commits a checkpoint with base = step. The folder must exist.
+// Writes and commits a checkpoint with the values of held_by(), where base is the step. The folder must exist.
 inline Result<std::string> save(Files& files, const std::string& folder, const Layout& layout, std::uint64_t generation,
                                 std::uint64_t step, std::uint32_t slots = 1, std::uint64_t attempt = 1) {
   if (Status begun = begin_attempt(files, folder, Generation(generation), attempt); !begun)

@@ -1,4 +1,5 @@
-// Weights from checkpoints and from foreign safetensors, and a job's first parameters from them.
+// Reads weights from checkpoints and from safetensors files of other programs, and gives a job its first parameters
+// from them.
 #include "common/checkpoint/weights.h"
 
 #include <gmock/gmock.h>
@@ -70,7 +71,7 @@ class WarmStart : public testing::Test {
   Status read(const std::string& path, const std::map<std::string, std::string>& init_map = {}) {
     return read_with(memory_, path, init_map);
   }
-  // All shards of the layout; their content is in held_.
+  // Reads the parameters of all shards of the layout into held_.
   Status read_with(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map) {
     held_.clear();
     for (std::uint32_t s = 0; s < layout_.shards; ++s) {
@@ -173,7 +174,7 @@ TEST_F(Sharded, AnIndexThatNamesAMissingTensorIsAnError) {
 
 TEST_F(Sharded, AnIndexThatPointsElsewhereIsRefused) {
   index(R"({"w0": "../job/x.safetensors"})");
-  EXPECT_THAT(error("/other", {}, ErrorCode::kData), HasSubstr("no name of a file beside it"));
+  EXPECT_THAT(error("/other", {}, ErrorCode::kData), HasSubstr("the name of a file in the same folder"));
 }
 
 TEST_F(Sharded, AnIndexThatIsNoJsonIsRefused) {
@@ -207,16 +208,18 @@ TEST_F(WarmStart, AllThatIsWrongIsSaidAtOnce) {
   theirs[0].shape = {3, 7};
   theirs.erase(theirs.begin() + 1);
   write_f32(memory_, "/other/model.safetensors", theirs);
-  EXPECT_THAT(error("/other"),
-              AllOf(HasSubstr("its w0 is of shape [3, 7]; the model's is [7, 3]"), HasSubstr("it has no mean [3]")));
+  EXPECT_THAT(error("/other"), AllOf(HasSubstr("the file's w0 has shape [3, 7]; the model expects [7, 3]"),
+                                     HasSubstr("it has no mean [3]")));
 }
 
 TEST_F(WarmStart, AMapIsCheckedOnBothSides) {
   write_f32(memory_, "/other/model.safetensors", small_weights());
-  EXPECT_THAT(error("/other", {{"w00", "w0"}}), HasSubstr("names \"w00\", which it lacks; did you mean \"w0\"?"));
-  EXPECT_THAT(error("/other", {{"w0", "W9"}}), HasSubstr("names \"W9\", which the model lacks (it has w0, mean, w1)"));
+  EXPECT_THAT(error("/other", {{"w00", "w0"}}),
+              HasSubstr("names \"w00\", which isn't in the file; did you mean \"w0\"?"));
+  EXPECT_THAT(error("/other", {{"w0", "W9"}}),
+              HasSubstr("names \"W9\", which isn't in the model (it has w0, mean, w1)"));
   EXPECT_THAT(error("/other", {{"mean", "w0"}, {"w1", "w0"}}), HasSubstr("gives \"w0\" two sources, \"mean\" and"));
-  EXPECT_THAT(error("/other", {{"w0", "w1"}}), HasSubstr("gives its w0 to w1, and nothing to w0"));
+  EXPECT_THAT(error("/other", {{"w0", "w1"}}), HasSubstr("maps w0 to w1, so w0 has no source"));
 }
 
 TEST_F(WarmStart, NothingThereIsNoInput) {
@@ -229,7 +232,7 @@ TEST_F(WarmStart, ADamagedFileIsNamed) {
   EXPECT_THAT(error("/other", {}, ErrorCode::kData), HasSubstr("/other/model.safetensors"));
 }
 
-// Written by Python, with all supported dtypes and one that isn't.
+// Python wrote this file. It has all supported dtypes, and one that isn't supported.
 TEST_F(WarmStart, AFileOfPythonIsReadWhateverItsDtype) {
   std::string folder = testing::TempDir() + "disttrain-weights-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
@@ -253,7 +256,7 @@ TEST_F(WarmStart, AFileOfPythonIsReadWhateverItsDtype) {
   const Status other = read_with(disk, file, {{"num_batches_tracked", "mean"}});
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().message,
-              HasSubstr("its num_batches_tracked (for mean) is of dtype I64; expected F32, F16 or BF16"));
+              HasSubstr("the file's num_batches_tracked (for mean) has dtype I64; expected F32, F16 or BF16"));
   std::filesystem::remove_all(folder);
 }
 
@@ -266,7 +269,7 @@ TEST(WeightsTest, ADtypeThatIsNoFloatIsRefusedWhenItsValuesAreWanted) {
   const Status read = weights->read(0, 0, std::span(&value, 1));
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kConfig);
-  EXPECT_THAT(read.error().message, HasSubstr("n is of dtype I64"));
+  EXPECT_THAT(read.error().message, HasSubstr("n has dtype I64"));
 }
 
 TEST(WeightsTest, AnyRangeOfAnyVariableIsWhatTheWholeSays) {

@@ -1,4 +1,4 @@
-// Processes that a bug ends, and what they report. Each is a child process.
+// What a process reports when a bug ends it. Each crash happens in a child process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -62,10 +62,10 @@ TEST(CrashDeathTest, SentSignalNamesItsSender) {
     ::pause();
   };
   EXPECT_EXIT(crash(), KilledBySignal(SIGSEGV),
-              "crashed: SIGSEGV, sent by process [0-9]+, taken by the thread .*, which need not be the one at fault");
+              "crashed: SIGSEGV, sent by process [0-9]+, taken by the thread .*; another thread may be at fault");
 }
 
-// Ends like a daemon that systemd's watchdog kills: not by an abort() of its own.
+// The daemon doesn't call abort() itself: another process sends SIGABRT, as systemd's watchdog does.
 TEST(CrashDeathTest, AbortFromOutsideNamesItsSender) {
   const auto crash = [] {
     report_as_text();

@@ -28,7 +28,7 @@ TEST(EndDeadlineDeathTest, ProcessThatDoesNotEndIsEndedAndSaysSo) {
       testing::ExitedWithCode(7), "a thread hasn't ended within 20 ms");
 }
 
-// The reader of stderr hangs, too.
+// The process that reads stderr hangs too, so a line that is written there would block the daemon.
 TEST(EndDeadlineDeathTest, LineThatNobodyTakesDoesNotHoldTheEndUp) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
@@ -52,10 +52,10 @@ std::size_t threads() {
   return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
-// The deadline's thread is gone, so that nothing can end the process later.
+// The thread of the deadline must be gone, so that it can't end the process later.
 TEST(EndDeadline, ProcessThatEndsInTimeIsLeftAlone) {
   Log log(TaskId{Role::kPs, 0}, LogConfig());
-  std::thread([] {}).join();  // a sanitizer starts its own thread with the first one
+  std::thread([] {}).join();  // with the first thread, a sanitizer also starts one of its own
   const std::size_t before = threads();
   testing::internal::CaptureStderr();
   {

@@ -78,7 +78,8 @@ TEST(ExhaustionTest, IsAnErrorToTryAgain) {
   EXPECT_FALSE(exhaustion_in(std::make_exception_ptr(std::system_error(ECONNRESET, std::system_category()))));
 }
 
-// Ends with 0 if `is_right`. Used in death tests, because a lowered limit stays low.
+// Ends the process with exit code 0 if `is_right`. Only the child process of a death test calls this, because a lowered
+// limit can't be raised again.
 void end(bool is_right, const std::string& said) {
   ::write(STDERR_FILENO, said.data(), said.size());
   ::_exit(is_right ? 0 : 1);

@@ -42,7 +42,8 @@ TEST(OwnTask, IndexBeyondTheFileIsRefused) {
   auto task = find_own_task(cluster_of({"192.0.2.1:1"}, {"192.0.2.1:2"}), Role::kWorker, 1);
   ASSERT_FALSE(task);
   EXPECT_EQ(task.error().code, ErrorCode::kConfig);
-  EXPECT_THAT(task.error().message, HasSubstr("--index 1: the cluster file has 1 [[worker]]; expected 0 to 0"));
+  EXPECT_THAT(task.error().message,
+              HasSubstr("--index 1: the cluster file has 1 [[worker]] sections; expected 0 to 0"));
 }
 
 TEST(OwnTask, OnlyOwnAddressTellsTheIndex) {

@@ -23,8 +23,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// The watchdog's time, which sets how often loops are checked. A hang is counted in checks, not in time, so a slow
-// machine hangs nobody.
+// The watchdog's time. It sets how often the loops are checked. A loop counts as hung after a number of checks,
+// whatever the time, so a slow machine doesn't look like a hang.
 constexpr Duration kWatchdog = milliseconds(40);
 
 // Stands in for systemd.
@@ -35,7 +35,7 @@ class ServiceTest : public testing::Test {
     config.level = "error";
     log_ = std::make_unique<Log>(TaskId{Role::kPs, 0}, config);
     fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    // An abstract name; sd_notify writes "@" for its first byte.
+    // The name of an abstract socket begins with a 0 byte, for which sd_notify writes "@".
     const std::string name = "disttrain-service-test-" + std::to_string(getpid());
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -65,7 +65,7 @@ class ServiceTest : public testing::Test {
       messages.emplace_back(text, static_cast<std::size_t>(size));
     return messages;
   }
-  // All messages up to the first that contains `what`; fails after a while.
+  // Returns all messages up to the first that contains `what`. Fails after 10 s without such a message.
   std::vector<std::string> hear_until(const std::string& what) {
     std::vector<std::string> all;
     for (const Instant end = now() + seconds(10); now() < end;) {
@@ -103,7 +103,7 @@ TEST_F(ServiceTest, StatusIsOneLineOfBoundedLength) {
 }
 
 TEST_F(ServiceTest, SystemdThatDoesNotReadHoldsNobodyUpAndHearsTheNewestLater) {
-  for (int i = 0; i < 1000; ++i) tell_status("many");  // more than its queue can hold
+  for (int i = 0; i < 1000; ++i) tell_status("many");  // more messages than the socket's queue can hold
   start();
   loop_.run_one_for(seconds(10));
   service_->reloading();
@@ -126,7 +126,7 @@ TEST_F(ServiceTest, WatchdogHearsOfLoopsThatTurn) {
   hear_until("WATCHDOG=1");
 }
 
-// More time for a busy daemon would also be more time for its watchdog.
+// If a busy daemon got more time, its watchdog would also notice a hang later.
 TEST_F(ServiceTest, WatchdogHearsNothingOnceALoopHangsHoweverBusyItIs) {
   watch(kWatchdog);
   state_.is_busy = true;
@@ -154,7 +154,7 @@ TEST_F(ServiceTest, WatchdogHearsNothingOnceALoopHangsHoweverBusyItIs) {
   };
   take_turns([&said] { return !said.empty(); });
   testing::internal::GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr("the thread shard-0 hasn't turned"));
+  EXPECT_THAT(said, HasSubstr("the loop of thread shard-0 hasn't run"));
   // After ten more checks the loop still hasn't moved.
   heard();
   const std::vector<std::string> messages = take_turns([&looks, before = looks] { return looks >= before + 10; });

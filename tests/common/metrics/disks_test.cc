@@ -1,4 +1,5 @@
-// File systems that answer, that can't be read, and that hang.
+// The chief, ps and worker report the size of their file systems. Some file systems answer, some can't be read, and
+// some hang.
 #include "common/metrics/disks.h"
 
 #include <gtest/gtest.h>

@@ -50,7 +50,7 @@ std::vector<RuleCase> rule_cases() {
   };
 }
 
-// One element in float64, written from the papers, not from rules.cc.
+// One element in float64. This code follows the papers, and shares nothing with rules.cc.
 struct Reference {
   double p = 0.0;
   double a = 0.0;
@@ -141,7 +141,7 @@ class EachRule : public testing::TestWithParam<RuleCase> {
   UpdateRule rule(VectorWidth width = best_vector_width()) const {
     return UpdateRule(GetParam().optimizer, GetParam().clip, width);
   }
-  // Parameters and slots after some steps, each applied whole.
+  // The parameters and slots after some steps. Each step is applied to all elements in one call.
   Arrays trained(VectorWidth width, std::size_t size = kOddSize, std::size_t offset = 0) const {
     Arrays arrays(size, rule().slots(), offset);
     for (std::uint64_t t = 0; t < kSteps; ++t)
@@ -206,7 +206,7 @@ TEST_P(EachRule, PiecesGiveTheSameBitsAsTheWhole) {
   EXPECT_EQ(pieces.slots, whole.slots);
 }
 
-// 5003: longer than the blocks of apply_sum.
+// 5003 elements are more than one block of apply_sum
 TEST_P(EachRule, SumOfGradientsIsAppliedAsIfItHadBeenWritten) {
   constexpr std::size_t kSize = 5003;
   Arrays written(kSize, rule().slots());

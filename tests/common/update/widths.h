@@ -1,4 +1,4 @@
-// Every vector width that this CPU has, the plain one first.
+// Every vector width that this CPU supports, beginning with the plain code without vectors.
 #pragma once
 
 #include <vector>

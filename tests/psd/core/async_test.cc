@@ -47,7 +47,7 @@ struct AsyncTraining {
   std::vector<WorkerModel> models;
 };
 
-// The naive twin applies each frame when it comes, p -= 0.5 * g, one element after the other.
+// The reference implementation applies each frame when it comes, p -= 0.5 * g, one element after the other.
 TEST(Async, EqualsTheNaiveTwinFrameByFrame) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -74,7 +74,8 @@ TEST(Async, EqualsTheNaiveTwinFrameByFrame) {
     ASSERT_THAT(run.cluster.closed, testing::IsEmpty());
     EXPECT_EQ(run.cluster.model(), twin);
     EXPECT_EQ(run.report().global_step.value, pushes);
-    // I6: frames taken = the sum of the last sequences, from 1.
+    // I6: the shards have taken as many frames as the workers' last sequence numbers say. Sequence numbers begin with
+    // 1.
     std::uint64_t sum = 0;
     for (std::uint32_t w = 0; w < run.models.size(); ++w)
       for (std::uint32_t s = 0; s < shards; ++s) sum += run.cluster.last_sequence(w, s);
@@ -99,7 +100,8 @@ TEST(Async, StopsAtTheStepAndSaysSo) {
 TEST(Async, StalenessOfEachGradientIsCountedByThePacer) {
   AsyncTraining run(1, async_train(0), 2, 1);
   run.cluster.deliver_all(run.random);
-  for (std::uint64_t clock = 1; clock <= 3; ++clock)  // worker 1 computes on its first parameters throughout
+  // Meanwhile worker 1 computes with its first parameters.
+  for (std::uint64_t clock = 1; clock <= 3; ++clock)
     push_all(run.cluster, run.models[0], clock, random_gradient(1, 0, clock, 22), {});
   run.cluster.deliver_all(run.random);
   push_all(run.cluster, run.models[1], 1, random_gradient(1, 1, 1, 22), {});
@@ -204,7 +206,7 @@ TEST(Frames, AStrangerIsRefused) {
   EXPECT_THAT(run.cluster.refused[0].reason, HasSubstr("roster"));
 }
 
-// I11: in any order, the ledger has exactly the pushed records, and each epoch completes once.
+// I11: whatever the order of the pushes, the ledger has exactly the pushed records, and each epoch completes once.
 TEST(Ledger, CompletesAnEpochWhenAllItsRecordsWereVisited) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     AsyncTraining run(2, async_train(0), 2, seed, 60);
@@ -235,7 +237,7 @@ TEST(Ledger, RecordsThatDontExistCloseTheChannel) {
   EXPECT_EQ(run.report().global_step, Step(0));
 }
 
-// I9: no worker gets parameters while it is further ahead of the slowest than the bound.
+// I9: a worker gets no parameters while its clock is ahead of the slowest worker's by more than the bound.
 TEST(Ssp, TheBoundHoldsWithASlowWorkerAndAllMoveOn) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -246,7 +248,7 @@ TEST(Ssp, TheBoundHoldsWithASlowWorkerAndAllMoveOn) {
     const auto hear_all = run.cluster.on_heard;
     run.cluster.on_heard = [&](std::uint32_t shard, std::uint32_t w, const Heard& heard) {
       hear_all(shard, w, heard);
-      if (!run.models[w].ready()) return;  // it may not go on yet
+      if (!run.models[w].ready()) return;  // the worker waits for other answers
       std::uint64_t slowest = 1000;
       for (const WorkerModel& model : run.models) slowest = std::min(slowest, model.clock);
       ASSERT_LE(run.models[w].clock, slowest + train.staleness);
@@ -364,7 +366,7 @@ TEST(Ssp, AWorkerThatLoadsHoldsNobodyUntilItBegins) {
   EXPECT_FALSE(push(7));
 }
 
-// All have left, and the chief has told the new workers different clocks.
+// All workers have left. The chief tells the two new workers different clocks, but they must begin with the same one.
 TEST(Ssp, WorkersThatComeWhenNobodyIsAtWorkStartTogether) {
   TrainSection train = async_train(0);
   train.mode = Mode::kSsp;
@@ -413,7 +415,8 @@ TEST(Pacer, FailsAtTheFirstWhereAsked) {
   EXPECT_TRUE(pacer.verdict());
 }
 
-// A worker that sent its mark waits for the others' marks. The chief that ordered them can't end that any more.
+// The first worker sent its mark and waits until the attempt ends. The chief that ordered this attempt is gone. When a
+// later chief gives up a later attempt, all earlier attempts must end, too.
 TEST(AsyncShard, AnAttemptOfALaterTermThatIsGivenUpEndsThoseBeforeIt) {
   ShardOptions options;
   options.train.mode = Mode::kAsync;
@@ -435,7 +438,7 @@ TEST(AsyncShard, AnAttemptOfALaterTermThatIsGivenUpEndsThoseBeforeIt) {
   EXPECT_EQ(taken->channel, ChannelId(1));
 }
 
-// The held generation does no more steps: a rollback would lose a later push.
+// After this cut, the generation must do no more steps: the rollback that follows would lose them.
 TEST(AsyncShard, AnAttemptThatHoldsKeepsTheMarkedUntilItIsGivenUp) {
   ShardOptions options;
   options.train.mode = Mode::kAsync;

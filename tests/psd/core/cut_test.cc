@@ -1,4 +1,5 @@
-// When marks are given up, and what the end of an attempt does at any time: shard_cut.cc, event by event.
+// The cut of an asynchronous shard (shard_cut.cc), event by event: when the shard stops waiting for marks, and what
+// happens if an attempt ends at any of its stages.
 #include <gtest/gtest.h>
 
 #include <algorithm>

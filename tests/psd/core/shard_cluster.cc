@@ -124,7 +124,7 @@ void ShardNode::push(ChannelId channel, Sequence sequence, const Push& push, con
   const std::uint64_t bytes = gradient.size() * sizeof(float);
   if (bytes > 0) {
     const auto landing = shard.landing(channel, sequence, push, bytes);
-    if (!landing) {  // as the shell does: the transport closes the channel
+    if (!landing) {  // the transport closes the channel when the real shell refuses a frame
       cluster_.closed.push_back(landing.error().message);
       handle(ChannelClosed{channel});
       return;

@@ -1,5 +1,5 @@
-// Shards of one job with an invented network: every link is a queue, and the test or a seeded generator chooses the
-// queue that delivers next.
+// The shards of one job, on a simulated network. Every link is a queue. The test, or a seeded generator, chooses the
+// queue that delivers the next message.
 #pragma once
 
 #include <deque>
@@ -35,12 +35,13 @@ class ShardCluster {
   ShardCluster(const Layout& layout, const TrainSection& train, std::uint32_t workers, std::uint64_t records = 0);
   ~ShardCluster();
 
-  // Opens a channel of the worker to each shard; FIFO like the real ones.
+  // Opens a channel from the worker to each shard. Like a real channel, it keeps the order of its frames.
   void open(std::uint32_t worker_index);
-  // ssp: the worker pulls to begin; on_heard reports the answer like any other.
+  // In ssp, a worker pulls before its first step. on_heard() reports the answer, as it does for pushes.
   void begin(std::uint32_t worker_index, Step clock);
   void close(std::uint32_t worker_index);
-  // Queues a frame on the worker's channel to the shard that owns the bucket; sequence 0: the next one.
+  // Queues a frame on the worker's channel to the shard that owns the bucket. With sequence 0, the frame gets the next
+  // sequence number.
   void send(std::uint32_t worker_index, const Push& push, const std::vector<float>& gradient,
             std::uint64_t sequence = 0);
   void pull(std::uint32_t worker_index, std::uint32_t shard, std::uint64_t id);
@@ -50,7 +51,8 @@ class ShardCluster {
     links_["s" + std::to_string(from) + ">s" + std::to_string(to)].clear();
   }
 
-  // Delivers one message of a nonempty link that `random` chooses. False: all are empty.
+  // Delivers the next message of a link that isn't empty; `random` chooses the link. Returns false if all links are
+  // empty.
   bool deliver_one(Random& random);
   void deliver_all(Random& random) {
     while (deliver_one(random)) {
@@ -62,12 +64,12 @@ class ShardCluster {
   std::uint64_t last_sequence(std::uint32_t worker_index, std::uint32_t shard) const;
   const Layout& layout() const { return layout_; }
 
-  // The whole model, from the shards.
+  // The parameters of the whole model, gathered from the shards.
   std::vector<float> model() const;
 
-  // Called for each push frame just before the shard takes it.
+  // Called for each push frame right before the shard handles it.
   std::function<void(std::uint32_t shard, std::uint32_t worker_index, const Push&, const std::vector<float>&)> on_push;
-  // Called for each answer when it reaches the worker.
+  // Called for each answer when the worker receives it.
   std::function<void(std::uint32_t shard, std::uint32_t worker_index, const Heard&)> on_heard;
 
   Instant now{};
@@ -90,7 +92,7 @@ class ShardCluster {
   const Layout layout_;
   std::vector<std::unique_ptr<ShardNode>> nodes_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Channel> channels_;  // (worker, shard)
-  // Keyed by a link's name, so that a random choice means the same link in each run.
+  // The key is the link's name, so that the random choice of a link is the same in each run.
   std::map<std::string, std::deque<std::function<void()>>> links_;
   std::uint64_t next_channel_ = 1;
 };

@@ -21,7 +21,7 @@ TrainSection sync_train(std::uint64_t steps) {
   return train;
 }
 
-// One process that computes the same sums in the same order, over the whole model.
+// Trains the whole model in one process, with the same sums in the same order as the cluster.
 class OneProcess {
  public:
   OneProcess(const TrainSection& train, std::vector<float> parameters)
@@ -51,7 +51,7 @@ class OneProcess {
   std::uint64_t steps_ = 0;
 };
 
-// Trains until every worker has heard that the job is finished. Returns the examples per (clock, worker) it drew.
+// A job of a few workers on a ShardCluster. run_to_the_end() trains until no message is left.
 struct SyncTraining {
   explicit SyncTraining(std::uint32_t shards, const TrainSection& train, std::uint32_t workers, std::uint64_t run_seed)
       : cluster(small_layout(shards), train, workers), random(run_seed), seed(run_seed) {
@@ -127,7 +127,8 @@ TEST_P(SyncEqualsOneProcess, BitwiseWhateverTheOrderOfArrival) {
 INSTANTIATE_TEST_SUITE_P(WorkersAndShards, SyncEqualsOneProcess,
                          testing::Combine(testing::Values(1, 2, 3, 4), testing::Values(1, 2, 3)));
 
-// I7: with backup workers every shard makes the step from the one set that the pacer recorded; late pushes are dropped.
+// I7: with backup workers, the pacer records one set of workers for each step. Every shard applies this set and drops
+// pushes that come later.
 TEST(SyncBackupWorkers, EveryShardAppliesTheRecordedSetAndLateOnesAreCounted) {
   std::uint64_t late = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
@@ -159,15 +160,15 @@ TEST(SyncBackupWorkers, EveryShardAppliesTheRecordedSetAndLateOnesAreCounted) {
   EXPECT_GT(late, 100U);
 }
 
-// With clipping, a step is made only of a set whose norm every shard has measured. The measured sum is applied, with
-// the same bits as a newly computed one.
+// With clipping, the pacer commits a set only if every shard has measured the norm of that set's sum. The shard applies
+// the sum that it measured. This sum has the same bits as one that is computed again.
 TEST(SyncBackupWorkers, WithClippingTheStepIsTheSumOfTheRecordedSet) {
   std::uint64_t late = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     TrainSection train = sync_train(10);
     train.aggregate = 2;
-    train.clip = ClipConfig{ClipKind::kGlobalNorm, 1e9};  // longer than any: the scale is 1
+    train.clip = ClipConfig{ClipKind::kGlobalNorm, 1e9};  // no gradient is that long, so the scale is 1
     SyncTraining run(2 + seed % 2, train, 4, seed);
     TrainSection unclipped = train;
     unclipped.clip = {};
@@ -202,7 +203,7 @@ TEST(SyncBackupWorkers, ALateWorkerGetsFreshParameters) {
   EXPECT_EQ(run.models[1].parameters, run.cluster.model());
 }
 
-// The veto: a bucket of one shard that isn't finite skips the step on all shards.
+// One shard finds a bucket that isn't finite. Then all shards skip the step.
 TEST(SyncNonfinite, SkipsTheStepOnAllShardsAndCountsIt) {
   TrainSection train = sync_train(0);
   SyncTraining run(3, train, 2, 5);
@@ -287,7 +288,8 @@ TEST(SyncRoster, AShardThatConnectsLaterIsToldWhichOneIsInForce) {
   EXPECT_EQ(std::get<SendNews>(said[0]).message.roster.members, smaller.members);
 }
 
-// The shard reported while its link to the pacer was away, and nothing else makes it report again.
+// Shard 1 sent its report while its link to the pacer was broken. It must report again when it reconnects, because
+// nothing else triggers another report.
 TEST(SyncStaged, AShardThatConnectsAgainReportsTheOpenStepAgain) {
   for (const bool clips : {false, true}) {
     TrainSection train = sync_train(0);
@@ -312,7 +314,7 @@ TEST(SyncStaged, AShardThatConnectsAgainReportsTheOpenStepAgain) {
   }
 }
 
-// Ranks have no meaning without their roster.
+// A rank is the number of a worker within a roster, so a commit for another roster names other workers.
 TEST(SyncRoster, ACommitOfAnotherRosterIsNoStepButABug) {
   SyncTraining run(2, sync_train(0), 2, 1);
   Commit commit;

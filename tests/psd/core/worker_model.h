@@ -1,4 +1,4 @@
-// Workers that train on a ShardCluster with random gradients. They keep the rules of real workers.
+// Workers that train on a ShardCluster with random gradients. They follow the same rules as real workers.
 #pragma once
 
 #include <cmath>
@@ -20,12 +20,12 @@ inline std::vector<float> random_gradient(std::uint64_t seed, std::uint32_t work
   return gradient;
 }
 
-// One worker: pushes, waits for the last answer of every shard, pushes again.
+// One worker. It pushes, waits until every shard has sent its last answer, and pushes again.
 struct WorkerModel {
   std::uint32_t index = 0;
-  std::uint64_t clock = 0;              // of the last push sent
-  std::vector<std::uint64_t> versions;  // by shard, of the last answer
-  std::vector<std::uint64_t> begun;     // by shard: the clock in the answer to the last pull
+  std::uint64_t clock = 0;              // the clock of the last push that was sent
+  std::vector<std::uint64_t> versions;  // for each shard, the version in its last answer
+  std::vector<std::uint64_t> begun;     // for each shard, the clock in its answer to the last pull
   std::set<std::uint32_t> waits_for;    // shards
   std::vector<float> parameters;
   std::vector<PushOutcome> outcomes;  // by clock - 1, as shard 0 said
@@ -51,7 +51,7 @@ inline void start(ShardCluster& cluster, WorkerModel& model) {
   cluster.open(model.index);
 }
 
-// Sends all buckets of a push for `clock`.
+// Sends all buckets of the worker's push for the step `clock`.
 inline void push_all(ShardCluster& cluster, WorkerModel& model, std::uint64_t clock, const std::vector<float>& gradient,
                      const PushOptions& options) {
   const Layout& layout = cluster.layout();

@@ -66,7 +66,7 @@ TEST(Store, MoreMemoryThanThereIsIsAnError) {
   EXPECT_THROW(MemoryBlock(std::uint64_t{1} << 60), std::bad_alloc);
 }
 
-// A nested event would lose the outer event's actions.
+// If an event could be handled within another one, the actions of the outer event would be lost.
 TEST(ShardDeathTest, AnEventFromWithinAnotherIsABug) {
   struct Reenters final : Outside {
     Shard* shard = nullptr;
@@ -85,7 +85,9 @@ TEST(ShardDeathTest, AnEventFromWithinAnotherIsABug) {
   EXPECT_DEATH(shard.handle(Instant(), ChannelOpened{ChannelId(1), worker(0)}, outside), "check failed");
 }
 
-// v7 and v3 are trainable, v12 is state: a value, averaged in sync, mixed in by 1 / workers in async; no slots.
+// Three variables. v7 and v3 are trainable. v12 is state: workers send its value instead of a gradient. In sync, the
+// store takes the mean of these values. In async, it moves its value towards each of them, by 1 / workers of the
+// difference. State has no slots.
 class StoreWithState : public testing::Test {
  protected:
   StoreWithState() {
@@ -175,7 +177,8 @@ TEST(Store, CopyThatUpdatesHaveMadeIsWhole) {
   EXPECT_NE(store.copy_bucket(), nullptr);
 }
 
-// Clipping by the global norm reads each worker's gradient once: the step uses the measured sums.
+// Clipping by the global norm first measures the sum of the gradients. The step then uses the measured sum, so each
+// gradient is read only once.
 TEST(Store, AMeasuredStepUsesTheSumsThatWereMeasured) {
   TrainSection train;
   train.mode = Mode::kSync;

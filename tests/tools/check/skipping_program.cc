@@ -1,4 +1,4 @@
-// A test program that skips tests, for tests/tools/check/skips_test.py, which checks what ctest learns of that.
+// A program whose tests are skipped. tests/tools/check/skips_test.py runs it and checks what ctest learns.
 #include <gtest/gtest.h>
 
 namespace {

@@ -108,7 +108,7 @@ class ListTest(unittest.TestCase):
         self.assertEqual(lines[-1], "3 skipped in 2 tests, 3 of which may not be skipped here")
 
     def test_strict_allows_what_is_listed_for_a_machine_like_this(self):
-        # Either of the two is true on every machine.
+        # On each machine, one of these two is true.
         anywhere = 'where = ["not root", "root"]'
         code, lines = self.check("--strict", rules=[f'test = "a"\ncase = "*.two"\n{anywhere}', f'test = "c"\n{anywhere}'])
         self.assertEqual(code, 1)

@@ -35,7 +35,7 @@ class PlanTest : public testing::Test {
   }
   ~PlanTest() override { fs::remove_all(folder_); }
 
-  // The notes on a job whose file has this checkpoint.directory.
+  // The notes that `plan` prints about a job with this checkpoint.directory.
   std::vector<std::string> notes_with(const std::string& directory) {
     const fs::path job = folder_ / "with.toml";
     fs::copy_file(folder_ / "job.toml", job, fs::copy_options::overwrite_existing);
@@ -80,9 +80,10 @@ TEST_F(PlanTest, DirectoryThatIsThereIsNotNoted) {
 }
 
 TEST_F(PlanTest, DirectoryThatIsNotThereIsNoted) {
-  EXPECT_THAT(notes_with("/nonexist"), Contains("checkpoint.directory can't be used on this host: /nonexist doesn't "
-                                                "exist; the chief and every ps must find a folder there that they "
-                                                "can write into"));
+  EXPECT_THAT(notes_with("/nonexist"),
+              Contains("checkpoint.directory can't be used on this host: /nonexist doesn't "
+                       "exist; on their hosts, the chief and every ps need a folder there that they "
+                       "can write to"));
   EXPECT_THAT(notes_with("relative"),
               Contains(AllOf(StartsWith(kOfDirectory), HasSubstr((folder_ / "relative").string()))));
 }

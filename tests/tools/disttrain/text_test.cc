@@ -1,4 +1,4 @@
-// What the command line prints: progress, summaries, root causes, events; and its exit codes.
+// What the command line prints: a job's progress, summaries, root causes and events. Also its exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -176,7 +176,7 @@ TEST(SeenEvents, AreShownOnceAlsoAfterARestartOfTheChief) {
   RepeatFilter filter;
   EXPECT_EQ(take_new(filter, Json::array({first})), Json::array({first}));
   EXPECT_EQ(take_new(filter, Json::array({second})), Json::array({second}));
-  // A restarted chief sends all that it knows.
+  // A restarted chief sends all events again.
   EXPECT_EQ(take_new(filter, Json::array({first, second, third})), Json::array({third}));
 }
 

@@ -1,4 +1,4 @@
-// What only tcp has: strangers on the port, addresses, inherited sockets.
+// What only TCP has: strangers that connect to the port, addresses, and inherited sockets.
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -93,7 +93,8 @@ TEST_F(Tcp, ASilentStrangerIsClosedAfterTheHelloTimeout) {
   EXPECT_TRUE(hung_up(slow));
   EXPECT_EQ(listener->refused(), 2u);
   EXPECT_TRUE(arrivals.empty());
-  // The timeout is what closes them: with an hour, a slow peer is waited for and heard when it goes on.
+  // Only the timeout closes such connections: with a timeout of an hour, the listener waits for a slow peer, and hears
+  // it when the peer continues.
   limits.hello_timeout = std::chrono::hours(1);
   listen(limits);
   const Descriptor patient = stranger(), quick = stranger();
@@ -241,7 +242,7 @@ TEST_F(Tcp, AddressesAreReadOrRefused) {
 TEST_F(Tcp, HostNamesAreDialled) {
   listen();
   const std::string port = parse_address(listener->address())->port;
-  const auto dialled = dial("localhost:" + port);  // with two addresses for the name, one of them refuses
+  const auto dialled = dial("localhost:" + port);  // the name may have two addresses, and then one of them refuses
   ASSERT_TRUE(dialled) << dialled.error().message;
   EXPECT_EQ((*dialled)->peer(), "127.0.0.1:" + port);
 }
@@ -253,7 +254,7 @@ TEST_F(Tcp, AnAddressThatIsNotOursIsAConfigError) {
 }
 
 TEST_F(Tcp, ADialThatNobodyAnswersEndsAtItsDeadlineAndProvesNothing) {
-  // A listener whose queue is full answers nothing: the kernel drops further connections.
+  // When the queue of a listening socket is full, the kernel drops new connections without an answer.
   const Descriptor full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in any{};
   any.sin_family = AF_INET;

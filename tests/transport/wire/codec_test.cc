@@ -1,4 +1,4 @@
-// Every message and every field, encoded and decoded; bounds; malformed bytes.
+// Encodes and decodes every message with every field. Also tests the bounds, and malformed bytes.
 #include "transport/wire/codec.h"
 
 #include <gtest/gtest.h>
@@ -111,11 +111,12 @@ TEST(ControlCodec, ValuesThatMakeNoSenseAreRefusedByTheReader) {
   EXPECT_NE(why_refused(lines).find("log level 4"), std::string::npos);
 }
 
-// A text as a peer would send it: our own writer would truncate or refuse it. Many messages hold one text beside their
-// kind.
+// A text as another peer would send it. Our own encoder would truncate or refuse this text. Many kinds of messages have
+// the same layout with one text, so only the kind is replaced here.
 Result<ControlMessage> read_text_as(std::uint16_t kind, const std::string& text) {
   std::vector<std::byte> bytes = expect_ok(encode(StatusAnswer{text})).bytes;
-  // The text follows the segment table (a number for each segment and one more, in whole words) and the root pointer.
+  // The bytes begin with the segment table: one number for each segment and one more, rounded up to whole words. Then
+  // follow the root pointer and the word with the message's kind.
   const std::size_t segments = std::to_integer<std::size_t>(bytes[0]) + 1;
   const std::size_t kind_at = (segments / 2 + 1) * 8 + 8;
   bytes[kind_at] = static_cast<std::byte>(kind & 0xff);
@@ -184,7 +185,8 @@ TEST(ControlCodec, TimesAndCountsOutOfBoundsAreRefusedByTheReader) {
   EXPECT_EQ(std::get<LeaseRequest>(there_and_back(lease)).records_per_second, 0.0) << "as one that isn't known";
 }
 
-// Lines of a log that all point to the same text: 200 KB, read naively 32 MB.
+// Many log lines whose pointers all lead to the same text. The message has 200 KB, but decoded without a limit its
+// lines would take 32 MB.
 TEST(ControlCodec, PointersThatShareATargetAreRefused) {
   constexpr std::uint64_t kLines = 8000, kTextWords = kMaxTextBytes / 8;
   const auto struct_pointer = [](std::uint64_t offset, std::uint64_t data, std::uint64_t pointers) {
@@ -248,7 +250,7 @@ TEST(SessionCodec, AnOverlongRefusalLosesItsEndAndStillFits) {
 
 TEST(DataCodec, EveryMessageComesBackTheSameFromOneScratchBuffer) {
   ScratchBuffer scratch;
-  for (int round = 0; round < 2; ++round) {  // the content of one message must not show in the next
+  for (int round = 0; round < 2; ++round) {  // one message must not leave content that shows up in the next
     EXPECT_TRUE(same(filled<Push>(), expect_ok(decode_push(encode(filled<Push>(), scratch)))));
     EXPECT_TRUE(same(filled<Pull>(), expect_ok(decode_pull(encode(filled<Pull>(), scratch)))));
     EXPECT_TRUE(same(filled<Parameters>(), expect_ok(decode_parameters(encode(filled<Parameters>(), scratch)))));

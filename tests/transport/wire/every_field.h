@@ -1,5 +1,5 @@
-// Visits the fields of any message struct, so that a round trip tests every field, even one that is added later: fill()
-// gives each field a different value, same() compares them all.
+// Visits all fields of any message struct, so that a round trip tests every field, even one that is added later. fill()
+// gives each field a different value, and same() compares all fields.
 #pragma once
 
 #include <array>
@@ -35,10 +35,11 @@ constexpr std::size_t count_fields() {
   else
     return sizeof...(Args);
 }
-// A wrong number of fields doesn't compile in with_fields().
+// If this number is wrong, with_fields() doesn't compile.
 template <typename T>
 inline constexpr std::size_t kFields = count_fields<T>();
-// An optional accepts Anything in two ways, which counts as none.
+// An optional could be made from Anything in two ways, which is ambiguous. So count_fields() fails for these messages,
+// and their numbers are written here.
 template <>
 inline constexpr std::size_t kFields<LeaseGrant> = 5;
 template <>
@@ -48,7 +49,7 @@ inline constexpr std::size_t kFields<Heartbeat> = 12;
 template <>
 inline constexpr std::size_t kFields<ShardWritten> = 10;
 
-// Calls f(field of a, field of b) for each field. Long because it is a table.
+// Calls f(field of a, field of b) for each field. The function is long, because it is a table.
 template <typename T, typename F>
 void with_fields(T& x, T& y, F f) {
   constexpr std::size_t n = kFields<std::remove_const_t<T>>;
@@ -138,7 +139,7 @@ void with_fields(T& x, T& y, F f) {
 #undef DISTTRAIN_PAIR
 }
 
-// Gives values that differ from each other and from every default.
+// Fills fields with values that differ from each other and from every default value.
 class Filler {
  public:
   template <typename T>
@@ -154,7 +155,8 @@ class Filler {
     else if constexpr (std::is_same_v<T, std::string>)
       x = "text " + std::to_string(next_ += 7);
     else if constexpr (std::is_enum_v<T>)
-      fill_enum(x);  // of enums that aren't the wire's: beside the enum's test
+      // For enums that aren't part of the wire protocol. Their test defines fill_enum().
+      fill_enum(x);
     else
       fill_other(x);
   }

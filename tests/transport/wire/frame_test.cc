@@ -1,4 +1,4 @@
-// The header's bytes, and frames from streams that come in any pieces or are malformed.
+// The bytes of a frame's header. Also frames from streams that arrive in pieces of any size, or that are malformed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ FrameHeader header_of(FrameType type, std::uint64_t sequence = 0) {
   return header;
 }
 
-// A reader that is fed a stream, and the frames it returned.
+// A reader that gets a stream, and the frames that it has returned.
 struct Fed {
   struct Frame {
     FrameHeader header;
@@ -52,7 +52,7 @@ struct Fed {
   std::string error;
   bool foreign = false;
 
-  // Feeds at most `piece` bytes at a time into the offered room, as a socket would.
+  // Gives the reader at most `piece` bytes at a time, as a socket would.
   void feed(std::span<const std::byte> stream, std::size_t piece = 1 << 20) {
     while (!stream.empty() && error.empty() && !foreign) {
       const auto [first, second] = reader.room();

@@ -1,5 +1,5 @@
-// Damaged messages: for any bytes every decoder returns an error with a text, or a value that can be encoded and
-// decoded again.
+// Damages messages. For any bytes, every decoder must return either an error with a text, or a value that can be
+// encoded and decoded again.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +16,7 @@ using Message = std::vector<std::byte>;
 
 constexpr int kRoundsPerMessage = 400;
 
-// How many inputs were refused, and how many were read.
+// How many inputs the decoders have refused, and how many they have read.
 struct Tally {
   int refused = 0;
   int read = 0;
@@ -26,8 +26,9 @@ Message copy_of(Bytes bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-// The promise of codec.h for any bytes: a kData error that says what is wrong (for a control message also kConfig, if a
-// later version knows it), or a value that encodes and decodes to itself.
+// Checks what codec.h promises for any bytes: either an error that says what is wrong, or a value that doesn't change
+// when it is encoded and decoded. The error is kData; for a control message that only a later version knows, it is
+// kConfig.
 template <typename Decode, typename Encode>
 void expect_error_or_value(Tally& tally, const char* what, Bytes bytes, const Decode& decode, const Encode& encode) {
   const auto value = decode(bytes);
@@ -122,7 +123,8 @@ TEST(WireFuzz, DamagedMessagesAreAnErrorOrAValue) {
         default:
           break;
       }
-      // Half of the damage hits single bits, half the words that hold pointers and sizes.
+      // Half of the damage flips single bits anywhere. The other half hits the first words, which hold pointers and
+      // sizes.
       for (unsigned n = 1 + random() % 6; n > 0 && !bad.empty(); --n) {
         if (random() % 2 == 0)
           bad[random() % bad.size()] ^= static_cast<std::byte>(1u << (random() % 8));
@@ -134,7 +136,8 @@ TEST(WireFuzz, DamagedMessagesAreAnErrorOrAValue) {
       tally.read += round_tally.read;
       if (testing::Test::HasFailure()) FAIL() << "round " << round << " of a message of " << good.size() << " bytes";
     }
-    // Otherwise the damage is too heavy or too light to test anything.
+    // Some damaged inputs must be refused, and others must be read. Otherwise the damage is too heavy or too light for
+    // a useful test.
     EXPECT_GT(tally.read, 0) << "of a message of " << good.size() << " bytes";
     EXPECT_GT(tally.refused, 0) << "of a message of " << good.size() << " bytes";
   }
@@ -145,7 +148,8 @@ TEST(WireFuzz, RandomBytesAreAnErrorOrAValue) {
   for (int round = 0; round < 5000; ++round) {
     Message bytes(random() % 256);
     for (std::byte& b : bytes) b = static_cast<std::byte>(random());
-    if (bytes.size() > 16 && round % 2 == 0) {  // with a valid segment table, decoding gets further
+    // With a valid segment table, the decoder reads more of the bytes before it refuses them.
+    if (bytes.size() > 16 && round % 2 == 0) {
       const std::uint64_t table = static_cast<std::uint64_t>(bytes.size() / 8 - 1) << 32;
       for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<std::byte>(table >> (8 * i));
       bytes.resize(bytes.size() / 8 * 8);
@@ -155,11 +159,11 @@ TEST(WireFuzz, RandomBytesAreAnErrorOrAValue) {
   }
 }
 
-// A message whose list pointers all name the same few words: read naively, it would grow beyond all bounds.
+// A small message that claims to hold a huge list. A decoder without limits would build this list in memory.
 TEST(WireFuzz, SmallBytesDoNotMakeBigValues) {
   Message bytes(4096);
-  // Segment table, a root pointer to a struct of 1 data word and 1 pointer, that pointer: a list of 2^29 - 1 structs of
-  // no size (composite, tag says so many elements).
+  // The words are the segment table, the root pointer to a struct of 1 data word and 1 pointer, and this struct. Its
+  // pointer leads to a list of 2^29 - 1 structs without any bytes: a composite list, whose tag names this number.
   const std::uint64_t words[] = {static_cast<std::uint64_t>(4096 / 8 - 1) << 32,
                                  0x0001'0001'0000'0000,
                                  25 /* logLines */,

@@ -1,5 +1,5 @@
-// This machine's kernels against naive twins in double precision, over random shapes. Arrays are exactly as large as
-// the contract says, so that the address sanitizer notices an access beyond.
+// Compares this machine's kernels with simple reference implementations in double precision, for random shapes. Arrays
+// are exactly as large as the contract requires, so that the address sanitizer finds any access behind their end.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ std::vector<const Kernels*> kernels_here() {
 
 using Floats = std::vector<float>;
 
-// Reports the sets that this machine can't run; the tests below leave them out.
+// Reports the sets of kernels that this machine can't run. The tests below leave these sets out.
 TEST(Kernels, OfEachWidthAreTested) {
   std::string missing;
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) missing += " AVX2 with FMA";
@@ -63,7 +63,7 @@ class KernelsTest : public testing::Test {
       }
   }
 
-  // Calls body with two parts that cover [0, size).
+  // Calls `body` with two parts that together cover [0, size).
   template <typename Body>
   void in_two_parts(std::int64_t size, const Body& body) {
     const std::int64_t middle = number(0, size);

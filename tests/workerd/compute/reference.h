@@ -1,5 +1,5 @@
-// Naive twins of the builtin models in double precision, forward only: an engine's gradients are compared with central
-// differences of these losses.
+// Simple reference implementations of the builtin models in double precision. They compute only losses. The tests
+// compare an engine's gradients with central differences of these losses.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace disttrain::workerd::test {
 // Parameters by variable, in the order of the spec.
 using Variables = std::vector<std::vector<double>>;
 
-// Variables one after the other from the last to the first, as `balanced` places them, in one bucket after the other.
+// A layout with one shard and one bucket: the variables in reverse order, as the placement `balanced` puts them.
 inline Layout reversed_layout(const ModelSpec& spec) {
   Layout layout{spec, 1, std::vector<std::uint64_t>(spec.variables.size()), {}};
   std::uint64_t flat = 0;
@@ -107,7 +107,8 @@ inline double mlp_loss(const ModelSection& model, const Variables& variables, co
   return sum / static_cast<double>(batch.examples);
 }
 
-// [in, side, side] to [out, side - 4, side - 4], then the maximum of each 2 x 2, then the activation.
+// A convolution from [in, side, side] to [out, side - 4, side - 4], then the maximum of each square of 2 x 2, then the
+// activation.
 inline std::vector<double> convolution_reference(const std::vector<double>& image, std::size_t side, std::size_t in,
                                                  const std::vector<double>& weight, const std::vector<double>& bias,
                                                  Activation activation) {
@@ -129,7 +130,7 @@ inline std::vector<double> convolution_reference(const std::vector<double>& imag
   return result;
 }
 
-// Mean loss of the cnn over the batch. seed: nullptr = without dropout.
+// The mean loss of the cnn over the batch. seed: nullptr means without dropout.
 inline double cnn_loss(const ModelSection& model, const Variables& v, const Batch& batch, const StepSeed* seed) {
   std::vector<float> mask(batch.examples * 512, 1.0F);
   if (seed != nullptr) dropout_mask(*seed, model.dropout, mask);
@@ -151,7 +152,7 @@ inline double cnn_loss(const ModelSection& model, const Variables& v, const Batc
 // d loss / d variables[v][e] by central differences. LossFunction: double(const Variables&).
 template <typename LossFunction>
 double difference(const LossFunction& loss, Variables variables, std::size_t v, std::size_t e) {
-  constexpr double kStep = 1e-7;  // small: a pool whose largest value changes within it has no derivative
+  constexpr double kStep = 1e-7;  // a small step, because a pool has no derivative where its largest input changes
   const double at = variables[v][e];
   variables[v][e] = at + kStep;
   const double above = loss(variables);

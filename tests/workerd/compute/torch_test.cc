@@ -29,7 +29,7 @@ ModelSection cnn(double dropout) {
   return model;
 }
 
-// An open engine with random parameters, and random records for it.
+// An engine that is open, with random parameters and random records.
 class Bench {
  public:
   explicit Bench(const ModelSection& model, std::uint64_t examples, std::uint32_t threads = 1)
@@ -83,7 +83,7 @@ class Bench {
   std::vector<float> targets_;
 };
 
-// Compares every `stride`-th gradient element of each variable, and its last, with that of `loss`.
+// Compares gradients with central differences of `loss`: for each variable, every `stride`-th element and the last one.
 template <typename LossFunction>
 void expect_gradients_of(const LossFunction& loss, Bench& bench, std::size_t stride) {
   const Variables parameters = bench.parameters();
@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(Loss::kSoftmaxCrossEntropy, Loss::kMse, Loss::kSigmoidCrossEntropy)),
     name_of);
 
-// The methods for few rows, many rows and sparse inputs, each over shapes that aren't multiples of vectors or tiles.
+// Tests the methods for few rows, for many rows and for sparse inputs. The sizes aren't multiples of vectors or tiles.
 TEST(MlpGradientsOfShapes, EqualFiniteDifferences) {
   struct Case {
     std::uint64_t examples;
@@ -281,7 +281,8 @@ TEST(TorchEngine, InfiniteParametersGiveANonfiniteLossAndNoError) {
 
 TEST(TorchEngine, EvaluationCountsWhatThePredictionsSay) {
   Bench bench(mlp({1, 3}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 3);
-  bench.flat_parameters() = {0.0F, 1.0F, 0.0F, 0.0F, 0.0F, 2.0F};  // biases, then weights: class 2 if x > 0.5, else 1
+  // Biases, then weights: the model predicts class 2 if x > 0.5, and otherwise class 1.
+  bench.flat_parameters() = {0.0F, 1.0F, 0.0F, 0.0F, 0.0F, 2.0F};
   bench.inputs() = {1.0F, 0.25F, -1.0F};
   bench.labels() = {2, 2, 1};
   const Result<EvaluationResult> result = bench.engine().evaluate(bench.with_labels());

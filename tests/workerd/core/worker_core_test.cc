@@ -8,7 +8,7 @@
 namespace disttrain::workerd {
 namespace {
 
-// One core whose environment the test plays. Two shards: buckets 0 and 2 at shard 0, bucket 1 at shard 1.
+// One core, whose surroundings the test plays. Shard 0 has buckets 0 and 2, and shard 1 has bucket 1.
 class WorkerCoreTest : public ::testing::Test {
  protected:
   WorkerCoreTest() {
@@ -31,14 +31,14 @@ class WorkerCoreTest : public ::testing::Test {
     EXPECT_EQ(take<ReportOpened>().size(), 1U);
     give(Start{});
   }
-  // Runs up to the first computation.
+  // Runs the core until it begins its first computation.
   void begin_and_pull(Step version = Step(0)) {
     begin();
     for (const SendPull& pull : take<SendPull>()) answer_pull(pull, version);
     make_batches_ready();
     begin_work(version);
   }
-  // ssp: call once there is a batch.
+  // In ssp, answers the pull with which a worker begins. Call this after the first batch is ready.
   void begin_work(Step version = Step(0)) {
     for (const SendPull& pull : take<SendPull>()) {
       EXPECT_TRUE(pull.pull.begins);
@@ -297,7 +297,7 @@ TEST_F(WorkerCoreTest, StopDoesNotWaitForASynchronousStepThatOthersLeft) {
   give(Computed{0.5F});
   give(StopRequested{});
   EXPECT_EQ(take<ReportFinished>().size(), 1U);
-  // The final evaluation runs although the push isn't answered.
+  // The worker runs the final evaluation even though its push isn't answered yet.
   take<SendPush>();
   give(EvaluateRequested{});
   for (const SendPull& pull : take<SendPull>()) answer_pull(pull, Step(0));
@@ -463,7 +463,8 @@ TEST_F(WorkerCoreTest, PsThatIsNotReachedIsAccusedAgainAndAgainUntilItIs) {
   EXPECT_TRUE(accused[0].withdrawn);
 }
 
-// Only the chief judges a wait that other workers share.
+// When workers wait for each other, the chief decides which of them failed. So the worker gives up only after the chief
+// has had time to decide.
 TEST_F(WorkerCoreTest, WaitForOthersEndsOnlyAfterTheChiefHasJudgedIt) {
   facts_.config.train.mode = Mode::kSync;
   begin_and_pull();
@@ -499,7 +500,7 @@ TEST_F(WorkerCoreTest, StalledWaitNamesTheShardThatDoesNotAnswer) {
   EXPECT_NE(failed[0].error.message.find("120 s"), std::string::npos) << failed[0].error.message;
 }
 
-// The worker's clock jumped, or the worker was stopped: no peer made it wait.
+// The worker's clock jumped, or the worker was stopped. No peer made the worker wait, so it doesn't fail.
 TEST_F(WorkerCoreTest, TimeThatTheWorkerSleptIsNobodysStall) {
   facts_.config.data.sharding = Sharding::kLease;
   begin_and_pull();
@@ -518,7 +519,7 @@ TEST_F(WorkerCoreTest, StalledInputNamesTheLease) {
   EXPECT_NE(take<Fail>().at(0).error.message.find("lease"), std::string::npos);
 }
 
-// Only a chief gives leases, and only a chief can say that a ps is gone.
+// Only a chief can grant a lease, or say that a ps is gone. So without a chief, the worker waits without a limit.
 TEST_F(WorkerCoreTest, WithoutAChiefNoTimeRunsOut) {
   facts_.config.data.sharding = Sharding::kLease;
   begin_and_pull();
@@ -670,7 +671,8 @@ TEST_F(WorkerCoreTest, PhaseTimesAddUp) {
   EXPECT_EQ(of(Phase::kWait), std::chrono::milliseconds(1));
 }
 
-// A checkpoint waits for the mark, and the mark for the end of a push that has sent some of its frames.
+// The worker must end a push that has sent some of its frames: the checkpoint waits for the mark, and the mark must not
+// come in the middle of a push.
 TEST_F(WorkerCoreTest, PushThatHasBegunIsEndedInAPauseWhereAMarkWaitsForIt) {
   facts_.config.train.mode = Mode::kAsync;
   begin_and_pull();
@@ -686,8 +688,8 @@ TEST_F(WorkerCoreTest, PushThatHasBegunIsEndedInAPauseWhereAMarkWaitsForIt) {
   EXPECT_TRUE(take<Compute>().empty());
 }
 
-// The chief repeats the order over each new connection. A second mark for the attempt would follow pushes that the
-// first one holds, and release them before the cut.
+// The chief repeats the order when the worker reconnects. The worker must not send a second mark for the same attempt:
+// behind the first mark, the worker holds pushes back until the cut, and a second mark would release them too early.
 TEST_F(WorkerCoreTest, MarkThatIsAskedForAgainIsSentOnce) {
   facts_.config.train.mode = Mode::kAsync;
   begin_and_pull();

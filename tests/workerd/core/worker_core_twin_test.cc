@@ -1,6 +1,6 @@
-// Several real WorkerCores against naive shards, with random order wherever the order is free, and with channels that
-// are cut now and then. A gradient is read when its frame arrives, not when it is sent: bytes that change too early
-// give a wrong sum.
+// Several real WorkerCores train with simple shards that the test plays. The order of events is random wherever it may
+// differ, and channels break from time to time. A shard reads a gradient when its frame arrives, and not when it is
+// sent. So if the bytes change too early, a sum is wrong.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -209,7 +209,8 @@ class Fleet {
     give(w, Computed{1.0F});
   }
 
-  // The chief: lends a random part of what is left, or a block of random length to all.
+  // Plays the chief, which lends leases. In async, lends some of the remaining records. In sync, lends blocks of random
+  // length, and each worker gets every block.
   void lend(std::size_t w) {
     Worker& worker = *workers_[w];
     if (!worker.wants_lease) return;
@@ -387,7 +388,7 @@ class Fleet {
     worker.computing = action;
     worker.ready_ranges = 0;
     if (rules_.mode != Mode::kSync) return;
-    // All shards have one version, and it is the one that belongs to this step.
+    // All parameters must have one version: the version with which this step must compute.
     const auto& parameters = worker.parameters[action.parameters];
     const std::uint64_t version = action.step == 1 ? 0 : action.step - 1 - rules_.pipeline;
     for (std::uint32_t b = 0; b < parameters.size(); ++b)

@@ -1,5 +1,5 @@
-// A worker's peers, played by the test over real tcp on loopback: shards that apply each frame at once, and a scripted
-// chief. All of them run on the test's own loop.
+// The peers of a worker, which a test plays over real TCP on loopback: shards that apply each frame at once, and a
+// scripted chief. All of them run on the test's own loop.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 
 namespace disttrain::workerd {
 
-// Runs the loop until `done`; a test that hangs fails.
+// Runs the loop until `done` returns true. If this takes too long, the test fails.
 inline void run_until(asio::io_context& loop, const std::function<bool()>& done) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(15);
   while (!done()) {
@@ -79,7 +79,7 @@ class Peer : public transport::ConnectionHandler {
   std::vector<std::byte> landing_;
 };
 
-// All shards of a layout at one address; asynchronous: each frame is added to the parameters when it comes.
+// All shards of a layout, at one address. They are asynchronous: each frame is added to the parameters when it arrives.
 class FakeShards {
  public:
   static constexpr std::chrono::milliseconds kBeat{20};
@@ -96,7 +96,7 @@ class FakeShards {
   }
   ~FakeShards() { *alive_ = false; }
 
-  // From now on it sends only answers.
+  // From now on, the shards send only answers, and no keep-alives.
   void keep_silent() { is_silent_ = true; }
 
   std::vector<Owner> owners() const {
@@ -112,14 +112,14 @@ class FakeShards {
   std::uint64_t beats = 0;     // at least one each kBeat
   std::uint64_t examples = 0;  // examples that shard 0 has seen
   std::vector<Interval> visited;
-  // Answers instead of Welcome, if it is set and returns true.
+  // If this is set, it may answer a channel's hello. If it returns true, the shards don't send Welcome.
   std::function<bool(Peer&, const ChannelHello&)> answer_hello;
-  // Called before a push or pull is handled; true: it isn't handled.
+  // Called before a push or a pull is handled. If it returns true, the shards ignore the frame.
   std::function<bool(Peer&, const wire::FrameHeader&)> intercept;
   std::uint64_t finish_after = 0;  // steps at shard 0, 0 = never
 
  private:
-  // As shards do within each heartbeat interval.
+  // Sends something to each worker at regular intervals, as real shards do.
   void keep_alive() {
     timer_.expires_after(kBeat);
     timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
@@ -221,7 +221,7 @@ class FakeShards {
   std::unique_ptr<transport::Listener> listener_;
 };
 
-// Keeps the worker's messages by type, and sends what the test orders.
+// A chief that keeps the worker's messages by type, and sends the messages that the test wants.
 class FakeChief {
  public:
   explicit FakeChief(asio::io_context& loop, const std::string& at = "127.0.0.1:0") : loop_(loop) {

@@ -129,7 +129,7 @@ TEST_F(PsExchangeTest, OtherRefusalsEndTheAttemptAndNameTheShard) {
   EXPECT_NE(refused_->message.find("wrong cluster"), std::string::npos) << refused_->message;
 }
 
-// The chief decides about a worker that gets no answer.
+// The worker reports again and again that a ps doesn't answer, because the chief decides what to do about it.
 TEST_F(PsExchangeTest, PsThatDoesNotAnswerIsComplainedOfAgainAndAgain) {
   bool answers = false;
   shards_.answer_hello = [&answers](Peer& peer, const ChannelHello&) {
@@ -169,7 +169,7 @@ TEST_F(PsExchangeTest, OpenChannelOnWhichNothingComesIsLostAndDialledAgain) {
 
 TEST_F(PsExchangeTest, OpenChannelThatIsKeptAliveStaysThoughNothingIsAsked) {
   open_and_wait();
-  // Waits longer than a channel may be silent.
+  // Waits for longer than a channel may be silent.
   const std::uint64_t last = shards_.beats + 3 * derive_timeouts(kHeartbeatTimeout).silent / FakeShards::kBeat;
   run_until(loop_, [&] { return shards_.beats >= last; });
   EXPECT_TRUE(lost_.empty());
@@ -207,7 +207,7 @@ TEST_F(PsExchangeTest, LostChannelIsToldOnceAndOpenedAgainWithTheLastFrame) {
   EXPECT_EQ(opened_[2].second, Sequence(1));
 }
 
-// A peer that sends malformed bytes loses its channel; nothing outside the parameters is written.
+// If a peer sends malformed bytes, its channel is closed. These bytes write nothing outside the parameters.
 class PsExchangeNonsenseTest : public PsExchangeTest {
  protected:
   void expect_lost_after(const std::function<void(Peer&)>& nonsense) {

@@ -192,7 +192,7 @@ TEST(Sources, TakeTheirKeys) {
   EXPECT_EQ(test.end, 0u);
   EXPECT_EQ(test.scale, 0.5);
   EXPECT_EQ(test.path_key, "data.path");
-  evaluate.path = "/data";  // as the reader of job.toml fills it in
+  evaluate.path = "/data";  // the reader of job.toml would fill this in
   EXPECT_EQ(evaluation_source(data, evaluate).path_key, "data.path");
   evaluate.path = "/other";
   EXPECT_EQ(evaluation_source(data, evaluate).path, "/other");

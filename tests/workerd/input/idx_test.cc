@@ -130,7 +130,7 @@ TEST_F(Idx, NegativeLabelsAreTargets) {
 
 // ---- what can be wrong ----
 
-// The message names the key of the folder, not the key of the pattern.
+// The message must name the key of the folder, because this key is wrong, and not the key of the file pattern.
 TEST_F(Idx, MissingFolderIsNamedWithItsKey) {
   Source elsewhere = source(kIdx, folder_, "*");
   elsewhere.path = folder_ / "nowhere";
@@ -226,7 +226,7 @@ TEST_F(Idx, WrongMagicIsShown) {
 TEST_F(Idx, SizesBeyondTheFileAskForNoMemory) {
   write_two();
   folder_.write("train-images-idx3-ubyte", idx_header(0x08, {0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}) + "abc");
-  expect_error(source(kIdx, folder_, "train-images*"), ErrorCode::kData, {"can't hold that much"});
+  expect_error(source(kIdx, folder_, "train-images*"), ErrorCode::kData, {"can't hold that many values"});
 }
 
 TEST_F(Idx, FilesOfOtherShapesAreNotMixed) {

@@ -60,7 +60,7 @@ inline std::string gzip(const std::string& content) {
   return packed;
 }
 
-// The bytes of the values, big-endian (as in idx) or little-endian.
+// The bytes of the values: big-endian as in the format idx, or little-endian.
 template <typename T>
 std::string bytes_of(const std::vector<T>& values, bool big_endian) {
   std::string bytes;
@@ -86,7 +86,7 @@ inline std::string idx_bytes(const std::vector<std::uint32_t>& shape, const std:
   return idx<std::uint8_t>(0x08, shape, values);
 }
 
-// version 1 to 3; `dictionary` as numpy writes it.
+// Version 1, 2 or 3 of the format. `dictionary` is the text that numpy writes there.
 inline std::string npy_header(const std::string& dictionary, int version = 1) {
   const std::size_t length_bytes = version == 1 ? 2 : 4;
   std::string header = "\x93NUMPY" + std::string{static_cast<char>(version), '\0'};
@@ -139,7 +139,7 @@ inline std::unique_ptr<Dataset> load(const Source& source) {
   return loaded ? std::move(*loaded) : nullptr;
 }
 
-// Loading must fail with this code and a message that contains all of the parts.
+// Loading must fail with this code, and with a message that contains all of `parts`.
 inline void expect_error(const Source& source, ErrorCode code, const std::vector<std::string>& parts) {
   const Result<std::unique_ptr<Dataset>> loaded = load_dataset(source);
   ASSERT_FALSE(loaded);

@@ -43,7 +43,7 @@ TEST(Permutation, IsAFunctionOfSeedAndEpoch) {
   }
 }
 
-// The bits are a promise: a restarted worker, or one of another build, must use the same order.
+// The order must never change: a worker that is restarted, or that comes from another build, must use the same one.
 TEST(Permutation, StaysAsItEverWas) {
   EXPECT_EQ(permutation(8, ShuffleKind::kEpoch, 0, 1, 0), (Order{0, 6, 7, 4, 3, 5, 1, 2}));
   EXPECT_EQ(permutation(8, ShuffleKind::kBuffer, 3, 1, 0), (Order{1, 2, 4, 0, 5, 7, 3, 6}));
@@ -61,14 +61,15 @@ TEST(Permutation, EachRecordIsEquallyLikelyEverywhere) {
   }
 }
 
-// The naive twin: a plain shuffle buffer.
+// The reference implementation: a simple shuffle buffer.
 Order shuffle_through_real_buffer(std::uint64_t records, std::uint64_t buffer, std::uint64_t seed,
                                   std::uint32_t epoch) {
   Random random(seed, stream_of("shuffle", epoch));
   Order held, out;
   std::uint32_t next = 0;
   while (held.size() < buffer && next < records) held.push_back(next++);
-  // The oldest record fills the drawn record's place, and the next record fills the oldest's: a ring.
+  // The record that was drawn leaves the buffer. The oldest record takes its place, and the next record is appended.
+  // The real code has the same order in a ring.
   while (!held.empty()) {
     const std::size_t drawn = random.below(held.size());
     out.push_back(held[drawn]);

@@ -29,7 +29,7 @@ MemoryDataset numbered() {
   return {std::move(contents), 0, kRecords, 1.0};
 }
 
-// Counts its rings; a thread can wait for a number of them.
+// Counts how often it was rung. A thread can wait until it was rung a number of times.
 class Bell {
  public:
   void ring() {
@@ -52,7 +52,7 @@ class Bell {
   int rung_ = 0;
 };
 
-// Gathers only as many times as it is allowed.
+// A data set that gathers one batch each time the test rings the bell `gate`.
 class GatedDataset final : public Dataset {
  public:
   std::uint64_t records() const override { return inner_.records(); }
@@ -184,7 +184,7 @@ TEST(Prefetcher, DroppedReadyBatchDoesNotComeOut) {
   ASSERT_TRUE(prefetcher.request(order(1, 0, 1)));
   ASSERT_TRUE(prefetcher.request(order(2, 1, 2)));
   dataset.gate.ring();
-  dataset.entered.await(2);  // so the first one is ready
+  dataset.entered.await(2);  // when it enters the second batch, the first one is ready
   prefetcher.drop(BatchTicket(1));
   dataset.gate.ring();
   EXPECT_EQ(pop(prefetcher)->order.ticket, BatchTicket(2));
@@ -195,7 +195,7 @@ TEST(Prefetcher, CancelDropsEverythingAndNewRequestsAreMade) {
   Prefetcher prefetcher(dataset, file_order(), {.batch_size = 4, .prefetch = 4, .target_width = 0});
   for (std::uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(prefetcher.request(order(i, i, i + 1)));
   dataset.gate.ring();
-  dataset.entered.await(2);  // one ready, one being made, two wanted
+  dataset.entered.await(2);  // now one batch is ready, one is being made, and two are waiting
   prefetcher.cancel();
   EXPECT_EQ(prefetcher.try_pop(), nullptr);
   ASSERT_TRUE(prefetcher.request(order(9, 50, 51)));
@@ -205,11 +205,13 @@ TEST(Prefetcher, CancelDropsEverythingAndNewRequestsAreMade) {
   EXPECT_EQ(labels_of(*batch), (std::vector<std::int64_t>{50}));
 }
 
-// With 4 batches ahead the thread sleeps until one of them is left, then makes three in one burst.
+// With a prefetch of 4 batches, the thread sleeps until only one ready batch is left. Then it makes three batches at
+// once.
 TEST(Prefetcher, ThreadIsNotWokenForEachBatch) {
   const MemoryDataset dataset = numbered();
   Prefetcher prefetcher(dataset, file_order(), {.batch_size = 1, .prefetch = 4, .target_width = 0});
-  // With at most one batch ready, the thread is awake: waits until it has made all batches that were requested.
+  // If at most one batch is ready, the thread is awake. Then this waits until the thread has made all requested
+  // batches.
   const auto settle = [&prefetcher](std::uint64_t made) {
     if (prefetcher.stats().ready > 1) return;
     while (prefetcher.stats().batches < made) std::this_thread::yield();
@@ -227,7 +229,8 @@ TEST(Prefetcher, ThreadIsNotWokenForEachBatch) {
     request();
     settle(ticket);
   }
-  // Three batches per wake-up; two if the thread went to sleep before the request that follows a pop.
+  // The thread makes three batches each time it wakes up. It makes only two if it fell asleep between a pop and the
+  // next request.
   EXPECT_LE(prefetcher.stats().wakeups - before, 30u / 2 + 1);
   EXPECT_GE(prefetcher.stats().batches, 31u);
 }
@@ -241,7 +244,7 @@ TEST(Prefetcher, EndsWithWorkLeft) {
   }
 }
 
-// A consumer that acts at random, for the thread sanitizer: batches come out as requested, in order.
+// A consumer that acts at random. Batches must come out as requested, in order. The thread sanitizer looks for races.
 TEST(Prefetcher, SurvivesARandomConsumer) {
   const MemoryDataset dataset = numbered();
   for (std::uint64_t seed = 0; seed < 20; ++seed) {

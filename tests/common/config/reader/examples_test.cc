@@ -35,7 +35,7 @@ TEST(Examples, ClusterFileShowsEveryKeyThatWorks) {
       parse_toml(std::make_shared<const TomlSource>(TomlSource{"cluster.toml", text_of_file(kEtc + "cluster.toml")}));
   ASSERT_TRUE(tree) << tree.error().what;
   ClusterConfig cluster = read_cluster(kEtc + "cluster.toml").value();
-  // The rows write every key that works today; the file must have the same keys in the same order.
+  // write_table() writes every key that the reader knows. etc/cluster.toml must have the same keys in the same order.
   std::vector<std::string> expected;
   std::vector<std::string> shown;
   const auto collect = [](const TomlValue::Table& sections, std::vector<std::string>& names) {
@@ -85,7 +85,8 @@ TEST(Examples, JobFileEqualsTheDefaults) {
 }
 
 TEST(Examples, JobFileShowsEveryKeyThatWorksWithItsDefault) {
-  // Includes keys behind a "#", which apply only with another choice.
+  // In the file, some keys stand behind a "#", because they apply only if another key has another value. The test
+  // includes these keys.
   const std::string text =
       std::regex_replace(text_of_file(kEtc + "job.toml"), std::regex("\n# ([a-z0-9_]+ = )"), "\n$1");
   const auto tree = parse_toml(std::make_shared<const TomlSource>(TomlSource{"job.toml", text}));
@@ -94,7 +95,7 @@ TEST(Examples, JobFileShowsEveryKeyThatWorksWithItsDefault) {
   std::map<std::string, std::string> expected;
   std::map<std::string, std::string> shown;
   collect_values(write_table(job_keys(defaults)), "", expected);
-  expected["checkpoint.init_map"] = "{}";  // written only if it isn't empty
+  expected["checkpoint.init_map"] = "{}";  // the writer leaves this key out if it is empty
   collect_values(*tree->as<TomlValue::Table>(), "", shown);
   EXPECT_EQ(shown, expected);
 }

@@ -50,7 +50,7 @@ Error job_error(const std::string& text) {
   return job ? Error{} : job.error();
 }
 
-// The job with one line changed or added at the end of [train].
+// The job with other lines, or with more lines at the end of [train].
 std::string job_with(const std::string& lines) {
   return kJob + lines + "\n";
 }
@@ -184,22 +184,22 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"OutOfRange", "[transport]\ncredits = 65" + std::string(kCluster),
                 "transport.credits is 65; expected an integer from 1 to 64"},
         Mistake{"DurationWithoutUnit", "[heartbeat]\ntimeout = 1" + std::string(kCluster),
-                "heartbeat.timeout is 1; expected a duration with its unit"},
+                "heartbeat.timeout is 1; expected a duration from"},
         Mistake{"DurationOutOfRange", "[heartbeat]\ntimeout = \"2h\"" + std::string(kCluster),
-                "expected a duration with its unit from \"100ms\" to \"1h\""},
+                "expected a duration from \"100ms\" to \"1h\""},
         Mistake{"SizeWithoutUnit", "[[ps]]\naddress = \"a:1\"\nmemory = 100" + std::string(kCluster),
-                "ps[0].memory is 100; expected \"auto\" or a size with its unit"},
+                "ps[0].memory is 100; expected \"auto\", or a size with a unit"},
         Mistake{"SectionIsNotATable", "log = 3\n" + std::string(kCluster), "log is 3; expected a table"},
         Mistake{"ListIsNotAList", "ps = 3\n[[worker]]\naddress = \"a:1\"", "ps is 3; expected a list of [[sections]]"},
         Mistake{"UnknownWord", "[log]\nlevel = \"inof\"" + std::string(kCluster),
                 "expected \"debug\", \"info\", \"warn\" or \"error\"; did you mean \"info\"?"},
         Mistake{"AddressWithoutPort", "[chief]\naddress = \"host\"" + std::string(kCluster), "expected an address"},
-        Mistake{"PortZero", "[chief]\naddress = \"host:0\"" + std::string(kCluster), "the port from 1 to 65535"},
+        Mistake{"PortZero", "[chief]\naddress = \"host:0\"" + std::string(kCluster), "with a port from 1 to 65535"},
         Mistake{"PortTooLarge", "[chief]\naddress = \"host:65536\"" + std::string(kCluster),
-                "the port from 1 to 65535"},
+                "with a port from 1 to 65535"},
         Mistake{"MissingAddress", "[[ps]]\nshards = 1" + std::string(kCluster), "ps[0].address is missing; expected"},
-        Mistake{"NoPs", "[[worker]]\naddress = \"a:1\"", "there is no [[ps]]; expected at least one"},
-        Mistake{"NoWorkers", "[[ps]]\naddress = \"a:1\"", "there is no [[worker]]; expected at least one"},
+        Mistake{"NoPs", "[[worker]]\naddress = \"a:1\"", "there is no [[ps]] section; expected at least one"},
+        Mistake{"NoWorkers", "[[ps]]\naddress = \"a:1\"", "there is no [[worker]] section; expected at least one"},
         Mistake{"OneAddressTwice", std::string(kCluster) + "[[worker]]\naddress = \"127.0.0.1:7110\"",
                 "cluster.toml:7:11: worker[1].address is \"127.0.0.1:7110\", which is already the address of ps[0]"},
         Mistake{"LaterTransport", "[transport]\nkind = \"rdma\"" + std::string(kCluster),
@@ -207,9 +207,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"LaterDevice", "[[worker]]\naddress = \"a:1\"\ndevice = \"cuda:0\"" + std::string(kCluster),
                 "worker[0].device = \"cuda:0\" is not in this version"},
         Mistake{"MetricsWithAPort", "[metrics]\nlisten = \"127.0.0.1:9100\"" + std::string(kCluster),
-                "the port is the task's + 1000"},
+                "at the task's port + 1000"},
         Mistake{"MetricsBeyondTheLastPort", "[chief]\naddress = \"127.0.0.1:64536\"" + std::string(kCluster),
-                "chief.address is \"127.0.0.1:64536\", so that its metrics are at port 65536 (its own + 1000), which "
+                "chief.address is \"127.0.0.1:64536\", so its metrics port would be 65536 (its own port + 1000), which "
                 "doesn't exist; expected a port of at most 64535"},
         Mistake{"MetricsAtAnothersPort", "[chief]\naddress = \"127.0.0.1:6110\"" + std::string(kCluster),
                 "where chief serves its metrics"}),
@@ -226,14 +226,15 @@ TEST(ClusterFile, AllMistakesComeAtOnceInTheOrderOfTheFile) {
   EXPECT_THAT(error.message, AllOf(HasSubstr("no [[ps]]"), HasSubstr("no [[worker]]")));
 }
 
-// A file may be anybody's, and a job comes over the network: messages about it are bounded, however much is wrong.
+// A stranger may have written the file, and a job comes over the network. So error messages have a bounded length,
+// however many mistakes there are.
 TEST(ClusterFile, TwentyThousandWorkersAreRefusedInAFewLines) {
   std::string text = kCluster;
   for (int i = 0; i < 20'000; ++i) text += "[[worker]]\naddress = \"127.0.0.1:" + std::to_string(8000 + i) + "\"\n";
   const Error error = cluster_error(text);
   EXPECT_EQ(error.code, ErrorCode::kConfig);
-  EXPECT_THAT(error.message,
-              AllOf(HasSubstr("there are 20001 [[worker]]; expected at most 1024"), HasSubstr("other problems")));
+  EXPECT_THAT(error.message, AllOf(HasSubstr("there are 20001 [[worker]] sections; expected at most 1024"),
+                                   HasSubstr("other problems")));
   EXPECT_LT(error.message.size(), 16'000u);
 }
 
@@ -241,7 +242,7 @@ TEST(ClusterFile, TooManyPsAreRefused) {
   std::string text = kCluster;
   for (int i = 0; i < 1024; ++i) text += "[[ps]]\naddress = \"127.0.0.1:" + std::to_string(9000 + i) + "\"\n";
   EXPECT_THAT(cluster_error("[metrics]\nlisten = \"\"" + text).message,
-              HasSubstr("there are 1025 [[ps]]; expected at most 1024"));
+              HasSubstr("there are 1025 [[ps]] sections; expected at most 1024"));
 }
 
 TEST(JobFile, ThousandsOfUnknownKeysAreRefusedInAFewLines) {
@@ -267,7 +268,7 @@ TEST(JobFile, DepthAndSizeAreBounded) {
               HasSubstr("bytes; expected at most 1048576"));
 }
 
-// A NUL ends a path for the system; terminals interpret other control characters.
+// For the operating system, a path ends at a NUL. Other control characters could change what a terminal shows.
 TEST(JobFile, ControlCharactersAreRefusedAndNotRepeated) {
   for (const char* escape : {"\\u0000", "\\u001B", "\\n", "\\u007F", "\\u009B"}) {
     const Error error = job_error(replaced(kJob, "\"/data\"", "\"/data" + std::string(escape) + "x\""));
@@ -431,13 +432,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"NegativeRate", job_with("optimizer = { learning_rate = -1 }"), "expected a number above 0"},
         Mistake{"InfiniteRate", job_with("optimizer = { learning_rate = inf }"), "expected a number above 0"},
         Mistake{"RateBeyondFloats", job_with("optimizer = { learning_rate = 1e308 }"),
-                "train.optimizer.learning_rate is 1e+308; expected a number above 0 that a 32-bit float holds"},
+                "train.optimizer.learning_rate is 1e+308; expected a number above 0 that fits a 32-bit float"},
         Mistake{"RateBelowFloats", job_with("optimizer = { learning_rate = 1e-300 }"),
-                "expected a number above 0 that a 32-bit float holds: 0, or 1.2e-38 to 3.4e+38"},
+                "expected a number above 0 that fits a 32-bit float (0, or a size from 1.2e-38 to 3.4e+38)"},
         Mistake{"NotANumber", job_with("optimizer = { learning_rate = nan }"), "expected a number above 0"},
         Mistake{"HugeDeviation", replaced(kJob, "layers", "initializer = \"normal(1e300)\"\nlayers"),
                 "the deviation above 0"},
-        Mistake{"NameWithCapitals", replaced(kJob, "\"test\"", "\"Test\""), "expected a name of a-z, 0-9"},
+        Mistake{"NameWithCapitals", replaced(kJob, "\"test\"", "\"Test\""), "letters a-z, digits and"},
         Mistake{"NeitherStepsNorEpochs", replaced(kJob, "steps = 100", "steps = 0"),
                 "train.steps and train.epochs are both 0"},
         Mistake{"UnknownRule", job_with("optimizer = { rule = \"adma\" }"), "did you mean \"adam\"?"},
@@ -449,11 +450,11 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"AggregateWithoutSync", job_with("aggregate = 3"),
                 "train.aggregate has a meaning only with mode = \"sync\""},
         Mistake{"LaterSumOrder", job_with("mode = \"sync\"\nsum_order = \"arrival\""),
-                "train.sum_order = \"arrival\" is not in this version; expected \"rank\" or nothing"},
+                "train.sum_order = \"arrival\" is not in this version; expected \"rank\", or leave it out"},
         Mistake{"StepScheduleWithoutPeriod", job_with("schedule = { kind = \"step\" }"),
-                "train.schedule.every_steps must be above 0"},
+                "train.schedule.every_steps is the period; it must be above 0"},
         Mistake{"CosineWithoutLength", job_with("schedule = { kind = \"cosine\" }"),
-                "train.schedule.decay_steps must be above 0"},
+                "train.schedule.decay_steps is the number of steps until the rate stops changing; it must be above 0"},
         Mistake{"KeyOfAnotherSchedule", job_with("schedule = { kind = \"cosine\", decay_steps = 9, power = 2 }"),
                 "train.schedule.power has a meaning only with"},
         Mistake{"ClipWithoutValue", job_with("clip = { kind = \"value\" }"), "train.clip.value must be above 0"},
@@ -476,9 +477,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"ZeroShards", replaced(kJob, "[model]", "shards = 0\n[model]"),
                 "\"auto\" or an integer from 1 to 4096"},
         Mistake{"LaterExchange", replaced(kJob, "[model]", "exchange = \"allreduce\"\n[model]"),
-                "job.exchange = \"allreduce\" is not in this version; expected \"ps\" or nothing"},
+                "job.exchange = \"allreduce\" is not in this version; expected \"ps\", or leave it out"},
         Mistake{"WaitNeedsSync", replaced(kJob, "[model]", "on_worker_loss = \"wait\"\n[model]"),
-                "only there does a step need every worker"},
+                "because otherwise a step doesn't need every worker"},
         Mistake{"CheckpointKeysWithoutDirectory", job_with("[checkpoint]\nkeep = 3"),
                 "checkpoint.keep has a meaning only with checkpoint.directory"},
         Mistake{"InitMapWithoutInitFrom", job_with("[checkpoint]\ninit_map = { \"a\" = \"b\" }"),
@@ -603,7 +604,7 @@ TEST_F(JobFileOnDisk, JobThatIsTooLargeToBeSubmittedIsRefused) {
   std::string names;
   for (int i = 0; i < 100; ++i) names += "theirs" + std::to_string(i) + " = \"" + std::string(3000, 'x') + "\", ";
   EXPECT_THAT(error_of({"checkpoint.init_from=/there", "checkpoint.init_map={ " + names + "last = \"y\" }"}).message,
-              HasSubstr("bytes, as it is submitted; expected at most 262144"));
+              HasSubstr("bytes of TOML when it is submitted; expected at most 262144"));
 }
 
 TEST_F(JobFileOnDisk, TextThatNoMessageCarriesIsRefused) {

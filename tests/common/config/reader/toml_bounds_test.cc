@@ -17,7 +17,7 @@ std::string repeated(const std::string& text, std::size_t times) {
   return result;
 }
 
-// "" if the text is within the bounds.
+// Returns "" if the text is within the bounds.
 std::string excess_in(const std::string& text) {
   const auto excess = find_excess(text);
   return excess ? excess->what : "";
@@ -46,7 +46,7 @@ TEST(TomlBounds, DotsOfStringsAndCommentsAreNoParts) {
     EXPECT_EQ(excess_in(text), "") << text.substr(0, 60);
 }
 
-// A long string may end with up to five quotes; the rest of the line isn't a string again.
+// A multi-line string may end with up to five quotes. The check must not take the rest of the line for a string again.
 TEST(TomlBounds, KeyBehindAStringIsSeen) {
   const std::string deep = repeated("a.", 60'000) + "a = 1 }";
   for (const char* text :
@@ -75,7 +75,8 @@ TEST(TomlBounds, PlaceOfAnExcessIsTold) {
   EXPECT_EQ(excess->column, 32u);
 }
 
-// The library parses the deepest document within the bounds, and both trees are freed.
+// The library parses the deepest document that the bounds allow. The library's tree and ours are freed without a stack
+// overflow.
 TEST(TomlBounds, DeepestDocumentIsParsed) {
   const std::string key = repeated("a.", 15) + "a";
   std::string text = "[" + key + "]\n" + key + " = ";

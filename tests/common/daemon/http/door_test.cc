@@ -1,4 +1,4 @@
-// Clients of the HTTP address that send a request, that are silent, and that never finish.
+// Clients of the HTTP address: some send a request, some stay silent, and some never finish their request.
 #include "common/daemon/http/door.h"
 
 #include <arpa/inet.h>

@@ -62,7 +62,7 @@ void say(int fd, const std::string& text) {
   static_cast<void>(::send(fd, text.data(), text.size(), MSG_NOSIGNAL));
 }
 
-// The whole answer to these bytes.
+// Sends these bytes and returns the whole answer.
 std::string answer_to(const HttpEndpoint& endpoint, const std::string& request) {
   const int fd = dial(endpoint);
   say(fd, request);
@@ -239,7 +239,8 @@ TEST(DaemonPages, LoopThatStandsStillIsNeitherHealthyNorReady) {
   EXPECT_EQ(collected, 0) << "the asking page has ended";
 }
 
-// A file system that hangs, like NFS without its server, until this object ends. Shared with the thread that hangs.
+// A file system that hangs until this object is destroyed, like NFS without its server. The thread that hangs in it
+// shares it.
 class HungDisk {
  public:
   ~HungDisk() { answers_.set_value(); }
@@ -279,7 +280,7 @@ TEST(DaemonPages, DiskThatHangsIsLeftOutAndHoldsUpNobody) {
   EXPECT_EQ(disk.times_asked(), 1);
   for (const char* path : {"/healthz", "/readyz"})
     EXPECT_TRUE(get(*endpoint, path).starts_with("HTTP/1.1 200 ")) << path;
-  endpoint.reset();  // doesn't wait for the disk: otherwise the test would never end
+  endpoint.reset();  // if this waited for the disk, the test would never end
 }
 
 TEST(HttpEndpoint, EndsWhileClientsAndPagesWait) {
@@ -297,7 +298,7 @@ TEST(HttpEndpoint, EndsWhileClientsAndPagesWait) {
   const int asks = dial(*endpoint);
   say(asks, "GET /a HTTP/1.1\r\n\r\n");
   is_asking.get_future().wait();
-  // The end waits for neither kDeadline nor kLoopPatience: otherwise the test would take that long.
+  // If reset() waited for one of the deadlines (kDeadline, kLoopPatience), the test would take as long as that.
   endpoint.reset();
   EXPECT_EQ(read_all(silent), "");
   ::close(silent);

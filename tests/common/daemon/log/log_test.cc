@@ -92,7 +92,7 @@ TEST(Log, LinesAreAboutTheJobThatWasSet) {
   EXPECT_FALSE(nlohmann::json::parse(line).contains("job"));
 }
 
-// Users search the journal by docs/logs.md and docs/json.md.
+// Users search systemd's journal by the message ids that docs/logs.md and docs/json.md list.
 TEST(MessageIds, AreTheDocumentedOnes) {
   const auto text_of = [](const std::string& file) {
     std::ifstream in(DISTTRAIN_SOURCE_DIR "/docs/" + file);
@@ -141,7 +141,8 @@ TEST(Log, LinesBelowTheLevelGoNowhere) {
 TEST(Log, OnePlaceIsLimitedAndOthersGoOn) {
   stderr_of([] {
     Log log(kTask, config_of("info", "json", 1));
-    for (int i = 0; i < 100; ++i) log.info("again and again");  // two lines pass if the second changes
+    // One line may pass in each second. Two lines pass if a new second begins during the loop.
+    for (int i = 0; i < 100; ++i) log.info("again and again");
     log.info("another place");
     const LogLines lines = log.take(1000);
     EXPECT_LE(lines.lines.size(), 10u);

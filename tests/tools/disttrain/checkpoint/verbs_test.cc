@@ -1,4 +1,4 @@
-// disttrain checkpoint ...: the real program on checkpoints that the library wrote.
+// The verbs of `disttrain checkpoint`: runs the real program on checkpoints that the library wrote.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -37,7 +37,7 @@ std::string content_of(const fs::path& path) {
   return text.str();
 }
 
-// The Python into which tools/setup installed the package safetensors; "": there is none.
+// The Python in whose environment tools/setup installed the package safetensors, or "" if it isn't installed.
 std::string python_with_safetensors() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
@@ -64,7 +64,7 @@ class CheckpointVerbs : public testing::Test {
   std::string job() const { return (folder_ / "all/small").string(); }
   std::string out(const std::string& name) const { return (folder_ / name).string(); }
 
-  // A checkpoint of the small job; element i of its flat order is step + i.
+  // Saves a checkpoint of the small job. Element i of its flat order has the value step + i.
   std::string saved(std::uint64_t step, std::uint32_t shards = 2, const std::string& job_name = "small",
                     std::uint32_t slots = 1) {
     const fs::path folder = folder_ / "all" / job_name;
@@ -81,7 +81,7 @@ class CheckpointVerbs : public testing::Test {
     file.put(byte);
   }
 
-  // `command` may name this test's folder, whose path may have spaces.
+  // Runs a command in this test's folder. `command` may contain the path of that folder, even if the path has spaces.
   Ran shell(std::string command) {
     const std::string folder = folder_.string();
     for (std::size_t at = command.find(folder); at != std::string::npos; at = command.find(folder, at + 1)) {
@@ -96,7 +96,7 @@ class CheckpointVerbs : public testing::Test {
     return ran;
   }
   Ran run(const std::string& arguments) { return shell(shell_word(DISTTRAIN_PROGRAM) + " checkpoint " + arguments); }
-  // What the independent reader of the format finds in the file.
+  // Reads a file with a program that shares no code with ours.
   Json read_plainly(const std::string& path) {
     const Ran ran = shell(plain_safetensors() + " read " + path);
     EXPECT_EQ(ran.code, 0) << ran.error;
@@ -113,7 +113,7 @@ class CheckpointVerbs : public testing::Test {
   fs::path folder_;
 };
 
-// The values of a variable of the small model in a checkpoint of that step.
+// The values of a variable of the small model in a checkpoint of the step `step`.
 std::vector<float> values_of(std::size_t variable, float step) {
   const Layout layout = layout_of(small_model(), 1, 1000);
   std::vector<float> values;
@@ -173,7 +173,7 @@ TEST_F(CheckpointVerbs, ListOfAMissingFolderIsNoInputAndOfAnEmptyFolderIsEmpty) 
 TEST_F(CheckpointVerbs, ListShowsWhatWasSetAsideWithItsSize) {
   saved(10);
   const std::string name = fs::path(saved(20)).filename();
-  // A job that started over may give the same name again.
+  // If a job was started over, a new checkpoint may have the same name.
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(set_aside(files_, saved(20)));
   for (const std::string folder : {"all", "all/small"}) {
     const Json json = run("list " + folder + " --json").json();
@@ -311,7 +311,7 @@ TEST_F(CheckpointVerbs, DiffOfOtherLayoutsWithTheSameValuesIsEqual) {
 
 TEST_F(CheckpointVerbs, DiffSaysHowManyElementsDifferAndByHowMuch) {
   const std::string a = saved(10, 1, "a");
-  // An export of the same checkpoint, with two elements of w0 changed.
+  // b is an export of the same checkpoint, in which two elements of w0 were changed.
   ASSERT_EQ(run("export " + a + " a.safetensors").code, 0);
   Json spec = read_plainly("a.safetensors");
   spec["tensors"]["w0"]["values"][3] = spec["tensors"]["w0"]["values"][3].get<double>() + 0.5;

@@ -1,4 +1,4 @@
-// disttrain doctor: what it concludes from what it found.
+// disttrain doctor: the conclusions that it draws from what it has found.
 #include "tools/disttrain/doctor/checks.h"
 
 #include <gmock/gmock.h>
@@ -82,7 +82,7 @@ TEST(ClockCheck, SkewBeyondTheRoundTripIsWarnedOf) {
   expect(judge(Clock{true, "a:7100", 0.002, 0.004}), CheckState::kOk, "at most 4 ms from the chief's");
   expect(judge(Clock{true, "a:7100", 3.0, 0.004}), CheckState::kWarn, "3 s ahead of the chief's");
   expect(judge(Clock{true, "a:7100", -3.0, 0.004}), CheckState::kWarn, "3 s behind the chief's");
-  // The answer took so long that the clocks may agree.
+  // The answer took so long that nobody can say whether the clocks differ.
   expect(judge(Clock{true, "a:7100", 1.5, 2.0}), CheckState::kOk, "at most 2.5 s");
 }
 
@@ -112,11 +112,11 @@ TEST(PortCheck, FreePortsAreOk) {
 
 TEST(PortCheck, DaemonsThatAnswerAreOk) {
   expect(judge(OwnPort{kPs, "a:7110", answer_of("this is ps/0; the chief is at a:7100"), "a:8110", metrics_of("ps/0")}),
-         CheckState::kOk, "port 7110: ps/0 answers; its metrics at port 8110");
+         CheckState::kOk, "port 7110: ps/0 answers; its metrics are at port 8110");
   expect(judge(OwnPort{kWorker, "a:7120", answer_of("worker/1 takes no connections"), ""}), CheckState::kOk,
          "worker/1");
   expect(judge(OwnPort{kChief, "a:7100", welcome(), ""}), CheckState::kOk, "chief/0 answers");
-  PortAnswer busy = answer_of("the chief has 64 clients already");
+  PortAnswer busy = answer_of("the chief already serves 64 clients");
   busy.is_busy = true;
   expect(judge(OwnPort{kChief, "a:7100", busy, ""}), CheckState::kOk, "chief/0 answers");
 }
@@ -125,7 +125,7 @@ TEST(PortCheck, DaemonWithAnotherClusterFileWarns) {
   PortAnswer page = metrics_of("chief/0");
   page.said_hash = "12ab";
   expect(judge(OwnPort{kChief, "a:7100", welcome(), "a:8100", page, "12ab"}), CheckState::kOk,
-         "its metrics at port 8100");
+         "its metrics are at port 8100");
   expect(judge(OwnPort{kChief, "a:7100", welcome(), "a:8100", page, "34cd"}), CheckState::kWarn,
          "another cluster file");
 }
@@ -142,7 +142,7 @@ TEST(PortCheck, DaemonThatHangsIsNotTakenForAnotherProgram) {
   const PortAnswer silent{.listening = Listening::kSilent, .holder = "psd (pid 12)"};
   const Finding finding = judge(OwnPort{kPs, "a:7110", silent, "a:8110", silent});
   expect(finding, CheckState::kFail, "port 7110 is held by psd (pid 12), which doesn't answer; port 8110 is held by");
-  EXPECT_EQ(finding.advice, "check its log and whether it hangs or is stopped; restart it");
+  EXPECT_EQ(finding.advice, "read its log, check whether it hangs or is stopped, and restart it");
   EXPECT_THAT(judge(OwnPort{kWorker, "a:7120", silent, ""}).advice, HasSubstr("stop that process"));
 }
 
@@ -167,7 +167,7 @@ TEST(PortCheck, RunningDaemonWithoutMetricsWarns) {
 
 TEST(HostCheck, NamesTasksThatAnswerAndTasksThatAreAbsent) {
   expect(judge(OtherHost{"b", {{kChief, welcome()}, {kWorker, {}}}}), CheckState::kOk,
-         "chief/0 answers, the host is up, but nobody listens for worker/1");
+         "chief/0 answers, the host is up, but no daemon listens for worker/1");
 }
 
 TEST(HostCheck, HostThatCantBeReachedFails) {
@@ -178,7 +178,7 @@ TEST(HostCheck, HostThatCantBeReachedFails) {
 }
 
 TEST(GpuCheck, MissingGpuFailsOnlyWhereAWorkerWantsIt) {
-  expect(judge(Gpus{}), CheckState::kSkipped, "no worker of this host uses one");
+  expect(judge(Gpus{}), CheckState::kSkipped, "no worker of this host uses a GPU");
   expect(judge(Gpus{"", 0, {{kWorker, "cuda:0"}}}), CheckState::kFail, "no NVIDIA driver");
   expect(judge(Gpus{"535.54", 1, {{kWorker, "cuda:0"}}}), CheckState::kOk, "1 device; wanted: worker/1 cuda:0");
   expect(judge(Gpus{"535.54", 1, {{kWorker, "cuda:1"}}}), CheckState::kFail, "1 device");
@@ -258,7 +258,8 @@ TEST(UnitSetting, LastValueCounts) {
   EXPECT_EQ(unit_setting("[Service]\n", "User"), std::nullopt);
 }
 
-// As Linux prints it: a listener at 127.0.0.1:7110 (1BC6), and connections to it. No process owns the last any more.
+// /proc/net/tcp, as Linux prints it: a listener at 127.0.0.1:7110 (port 1BC6), and connections to it. The last
+// connection belongs to no process any more.
 constexpr char kProcNetTcp[] =
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
     "   0: 0100007F:1BC6 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0 100 0 0 10 0\n"

@@ -1,4 +1,4 @@
-// Children, sockets and folders of `up`.
+// The child processes, sockets and folders of `up`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -32,7 +32,7 @@ class Processes : public testing::Test {
   }
   ~Processes() override { fs::remove_all(folder_); }
 
-  // Starts a shell that runs `script` as the child; it doesn't use its socket.
+  // Starts a shell as the child, which runs `script`. The child also gets a listening socket.
   Child start(const std::string& script) {
     auto listener = bind_listener("127.0.0.1:0");
     EXPECT_TRUE(listener) << listener.error().message;
@@ -68,7 +68,7 @@ TEST_F(Processes, AddressOfAnotherHostIsAConfigError) {
 TEST_F(Processes, ChildGetsItsSocketAndItsLog) {
   Child child =
       start("test \"$LISTEN_FDS\" = 1 && test \"$LISTEN_PID\" = $$ && test -S /dev/fd/3 && echo well; exit 75");
-  child.reap_killed();  // waits for the end, however it comes
+  child.reap_killed();  // waits until the child has ended
   EXPECT_THAT(last_lines(child.log(), 10), testing::ElementsAre("well"));
   EXPECT_EQ(child.exit_code(), 75);
   EXPECT_EQ(child.how_it_ended(), "ended with exit code 75");
@@ -89,7 +89,7 @@ TEST_F(Processes, ChildDiesWithItsParent) {
   ASSERT_EQ(pipe(pipe_ends), 0);
   const pid_t parent = fork();
   if (parent == 0) {
-    // The grandchild holds the pipe's end until it dies.
+    // The grandchild keeps one end of the pipe open until it dies.
     close(pipe_ends[0]);
     auto listener = bind_listener("127.0.0.1:0");
     auto child = Child::start(kTask, "/bin/sh", {"-c", "kill -STOP $$"}, *listener, folder_ / "log");
@@ -98,7 +98,7 @@ TEST_F(Processes, ChildDiesWithItsParent) {
   close(pipe_ends[1]);
   waitpid(parent, nullptr, 0);
   char byte = 0;
-  EXPECT_EQ(read(pipe_ends[0], &byte, 1), 0);  // returns once nobody has the other end
+  EXPECT_EQ(read(pipe_ends[0], &byte, 1), 0);  // read() returns only after every other process has closed its end
   close(pipe_ends[0]);
 }
 
@@ -172,7 +172,7 @@ TEST_F(Processes, RegistrationGoesWithItsObject) {
   EXPECT_FALSE(fs::exists(folder_ / "disttrain/job-1"));
 }
 
-// In /tmp anybody can make the folder first, and put a cluster of their own into it.
+// In /tmp, anybody can create this folder before `up` does, and put a cluster of their own into it.
 class StrangersFolder : public Processes {
  protected:
   StrangersFolder() {

@@ -1,4 +1,4 @@
-// When a daemon of `up` that has ended is restarted.
+// The policy that says whether and when `up` restarts a daemon that has ended.
 #include "tools/disttrain/up/restart_policy.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 class Restarting : public testing::Test {
  protected:
-  // The daemon runs for `life` and ends; it is restarted after the pause, if there is one.
+  // The daemon runs for `life`, and then ends. If the verdict has a pause, the daemon is restarted after this pause.
   RestartPolicy::Verdict runs_for(Duration life, std::optional<int> exit_code = std::nullopt, bool is_missed = false) {
     policy_.on_start(now_);
     now_ += life;

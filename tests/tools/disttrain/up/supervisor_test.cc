@@ -1,4 +1,5 @@
-// Daemons that end are restarted at their address, or stay down; either is reported. The daemons are shells.
+// When a daemon has ended, the supervisor either restarts it at its address or leaves it down, and reports what it
+// does. Here, shells play the daemons.
 #include "tools/disttrain/up/supervisor.h"
 
 #include <gmock/gmock.h>
@@ -66,7 +67,7 @@ class Supervised : public testing::Test {
 
   std::vector<std::string> log_of(TaskId task) { return last_lines(supervisor_->log_of(task), 100); }
 
-  // A script whose first process kills itself; later ones run.
+  // A script that kills its first process. Later processes of it go on running.
   std::string crash_once(const std::string& before = ":") {
     const std::string mark = (folder_ / "mark").string();
     return before + "; echo up; if [ -e " + mark + " ]; then " + kRun + "; else touch " + mark + "; kill -9 $$; fi";
@@ -111,11 +112,12 @@ TEST_F(Supervised, PortThatIsTakenForAMomentIsWaitedFor) {
   begin(true);
   std::string address;
   Result<ListeningSocket> thief = fail(ErrorCode::kUnavailable, "");
-  on_said_ = [&] { thief = bind_listener(address); };  // between the crash and the start
+  // Takes the port after the daemon has crashed and before it is started again.
+  on_said_ = [&] { thief = bind_listener(address); };
   address = start(kPs1, crash_once());
   until([&] { return thief.has_value(); });
   loop_.restart();
-  loop_.run_one();  // the start that finds the port taken
+  loop_.run_one();  // tries to start the daemon, and finds its port taken
   thief->fd = {};
   until([this] { return log_of(kPs1).size() == 2; });
   EXPECT_FALSE(supervisor_->stays_down(kPs1));
@@ -127,7 +129,7 @@ TEST_F(Supervised, WrongConfigurationStaysDown) {
   until([this] { return supervisor_->stays_down(kPs1); });
   ASSERT_NE(supervisor_->first_that_stays_down(), nullptr);
   EXPECT_EQ(error_code_of(*supervisor_->first_that_stays_down()), ErrorCode::kConfig);
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("ended with exit code 78; it stays down: another start would end in the "
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("ended with exit code 78; it stays down: a restart would fail in the "
                                            "same way")));
 }
 
@@ -191,12 +193,12 @@ TEST_F(Supervised, DaemonThatIgnoresTermIsKilled) {
   EXPECT_TRUE(supervisor_->ended().empty());
 }
 
-// ---- what `up` concludes for the job
+// ---- the conclusions that `up` draws about the job
 
 Json awaited(const Json& task, const char* what) {
   return {{"task", task}, {"count", 1}, {"since", 1.0}, {"for", what}};
 }
-// The reason names all tasks, because waits_for() must not depend on it.
+// The text in "reason" names all tasks. waits_for() must read only "waits_for".
 Json paused(const std::vector<Json>& waits_for) {
   return {{"state", "paused"},
           {"reason", "waiting for ps/0, ps/1, worker/0, worker/1, 1 more worker; waiting for it to return"},

@@ -1,4 +1,4 @@
-// What `why` says of a job, from two handmade answers of the chief.
+// What `why` says about a job, computed from two answers of the chief that the test writes.
 #include "tools/disttrain/why/verdict.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// Seconds of each part within the time between the two answers.
+// Of the time between the two answers, the seconds that were spent in each part.
 struct Parts {
   double steps;
   double input;
@@ -22,8 +22,8 @@ struct Parts {
   double wait;
 };
 
-// Two answers on a job. At the first, each worker has made 1000 steps and spent 100 s in each phase, and each shard has
-// lived for 100 s.
+// Two answers of the chief about a job. At the first answer, each worker has made 1000 steps and spent 100 s in each
+// phase, and each shard has existed for 100 s.
 class Looks {
  public:
   explicit Looks(const std::string& mode) {
@@ -51,7 +51,7 @@ class Looks {
     after_["tasks"].push_back(task);
     return *this;
   }
-  // Adds a ps with one shard per element of `busy`, the share of the time that the shard's thread works.
+  // Adds a ps. `busy` has one element for each of its shards: the share of the time in which the shard's thread works.
   Looks& ps(const std::vector<double>& busy, const std::string& host = "b") {
     Json then = {{"task", "ps/" + std::to_string(ps_++)}, {"state", "running"}, {"pid", 10 + ps_}, {"host", host}};
     Json now = then;
@@ -98,15 +98,16 @@ TEST(Sync, WorkerThatWaitsForItsInputHoldsBackTheOthers) {
   const auto samples =
       Looks("sync").worker({10, 0.1, 0.3, 1.6}).worker({10, 1.62, 0.3, 0.08}).worker({10, 0.1, 0.3, 1.6});
   expect(samples.verdict(), Brake::kInput, "worker/1",
-         {"job mnist is held back by worker/1 on a, which waits for input batches 81 % of its step while the others "
-          "wait for input batches 5 % and wait for it",
+         {"job mnist is held back by worker/1 on a, which waits for input batches 81 % of its step; the others "
+          "wait for input batches 5 % of their step and then wait for worker/1",
           "data.prefetch"});
 }
 
 TEST(Sync, WorkerThatComputesLongerHoldsBackTheOthers) {
   const auto samples = Looks("sync").worker({10, 0, 0.9, 1.1}).worker_on("slow", {10, 0, 1.9, 0.1}).ps({0.1});
   expect(samples.verdict(), Brake::kCompute, "worker/1",
-         {"worker/1 on slow, which computes 95 % of its step", "the others compute 45 % and wait for it"});
+         {"worker/1 on slow, which computes 95 % of its step",
+          "the others compute 45 % of their step and then wait for worker/1"});
 }
 
 TEST(Sync, ExchangeIsJudgedByTheWorkerThatWaitsLeast) {
@@ -114,25 +115,27 @@ TEST(Sync, ExchangeIsJudgedByTheWorkerThatWaitsLeast) {
       Looks("sync").worker({10, 0, 0.2, 1.8}).worker({10, 0, 0.6, 1.4}).worker({10, 0, 0.2, 1.8}).ps({0.1});
   expect(
       samples.verdict(), Brake::kLink, "worker/1",
-      {"take 70 % of the step even at worker/1, which waits least (its own work takes 30 %, that of the others 10 %)"});
+      {"take 70 % of the step even for worker/1, which waits least (its own work takes 30 % of its step, that of the "
+       "others 10 %)"});
 }
 
 TEST(Sync, WhereAllComputeOnlyTheDeviceIsTheLimit) {
   const auto samples = Looks("sync").worker({10, 0, 1.76, 0.24}).worker({10, 0, 1.84, 0.16}).ps({0.1});
   expect(samples.verdict(), Brake::kCompute, "",
-         {"job mnist computes: all 2 workers spend 88-92 % of the step in compute: nothing holds it back but the "
-          "device"});
+         {"job mnist computes: all 2 workers spend 88-92 % of the step in compute, so only a faster "
+          "device would help"});
 }
 
 TEST(Sync, ComputingThatIsNotMostOfTheStepIsNotCalledAll) {
   const auto samples = Looks("sync").worker({10, 0.4, 1.0, 0.6}).worker({10, 0.4, 1.0, 0.6}).ps({0.1});
-  expect(samples.verdict(), Brake::kCompute, "", {"50 % of the step in compute: no other part of it takes as long"});
+  expect(samples.verdict(), Brake::kCompute, "",
+         {"50 % of the step in compute, and no other part of the step takes as long"});
 }
 
 TEST(Sync, WhereAllWaitAlikeNoLinkIsNamed) {
   const auto samples = Looks("sync").worker({10, 0, 0.6, 1.4}).worker({10, 0, 0.6, 1.4}).ps({0.1});
   expect(samples.verdict(), Brake::kLink, "",
-         {"take 70 % of the step", "in sync all workers wait alike", "see the network"});
+         {"take 70 % of the step", "in sync all workers wait equally long", "check the network"});
 }
 
 TEST(Sync, ShardThatWorksForMuchOfTheWaitIsTheCauseThoughItIsNotBusy) {
@@ -144,7 +147,7 @@ TEST(Async, BusyShardHoldsBackAll) {
   const auto samples = Looks("async").worker({10, 0, 0.8, 1.2}).worker({10, 0, 0.78, 1.22}).ps({0.3}).ps({0.93});
   expect(samples.verdict(), Brake::kShard, "ps/1",
          {"held back by ps/1: the thread of its shard 1 is at work 93 % of the time (applying gradients takes 47 %), "
-          "and all 2 workers wait 60-61 % of the step for parameters: give it more shards"});
+          "and all 2 workers wait 60-61 % of the step for parameters: use more shards"});
 }
 
 TEST(Async, WorkerThatExchangesLongerHasASlowLink) {
@@ -154,19 +157,19 @@ TEST(Async, WorkerThatExchangesLongerHasASlowLink) {
                            .worker_on("c", {8, 0, 0.72, 1.28})
                            .ps({0.2});
   expect(samples.verdict(), Brake::kLink, "worker/2",
-         {"the link between worker/2 and the ps tasks: its pushes and pulls take 64 % of its step, those of the others "
-          "12 %, and no shard is busy (the busiest, shard 0 of ps/0, 20 %)",
-          "see the network"});
+         {"the link between worker/2 and the ps tasks: its pushes and pulls take 64 % of its step, those of the other "
+          "workers 12 %, and no shard is busy (the busiest is shard 0 of ps/0 with 20 %)",
+          "check the network"});
 }
 
 TEST(Async, SlowWorkerThatExchangesNoMoreThanTheOthersHasNoLinkToBlame) {
   const auto samples = Looks("async").worker({20, 0, 0.4, 1.6}).worker({12, 0.3, 0.3, 1.4}).ps({0.2});
   const Verdict verdict = samples.verdict();
   expect(verdict, Brake::kLink, "", {"the links between the workers and the ps tasks", "take 70-80 % of the step"});
-  EXPECT_THAT(verdict.sentence, Not(HasSubstr("those of the others")));
+  EXPECT_THAT(verdict.sentence, Not(HasSubstr("those of the other")));
 }
 
-// 4 workers share a shard, so a quarter of its work is for each of them.
+// 4 workers share a shard, so for each of them it spends a quarter of its work.
 TEST(Async, ShardThatWorksForManyExplainsTheWaitOfNone) {
   Looks samples("async");
   for (int i = 0; i < 4; ++i) samples.worker({10, 0, 0.8, 1.2});
@@ -176,15 +179,15 @@ TEST(Async, ShardThatWorksForManyExplainsTheWaitOfNone) {
 TEST(Async, OnOneHostNoNetworkIsToBlame) {
   const auto samples = Looks("async").worker({10, 0, 0.8, 1.2}).worker({10, 0, 0.8, 1.2}).ps({0.1}, "a");
   const Verdict verdict = samples.verdict();
-  expect(verdict, Brake::kLink, "", {"all of them are on a, where no network lies between"});
-  EXPECT_THAT(verdict.sentence, Not(HasSubstr("see the network")));
+  expect(verdict, Brake::kLink, "", {"all of them run on a and share its processors"});
+  EXPECT_THAT(verdict.sentence, Not(HasSubstr("check the network")));
 }
 
 TEST(Async, SlowWorkerHoldsBackNobodyElse) {
   const auto samples =
       Looks("async").worker({20, 0, 1.8, 0.2}).worker({20, 0, 1.8, 0.2}).worker({10, 0, 1.9, 0.1}).ps({0.1});
   expect(samples.verdict(), Brake::kCompute, "worker/2",
-         {"makes 5.00 steps/s; the others compute 90 % of theirs, make 10 and don't wait for it"});
+         {"makes 5.00 steps/s; the others compute 90 % of their step, make 10 steps/s and don't wait for worker/2"});
 }
 
 TEST(Async, WorkersOfNearlyTheSamePaceAreAlike) {
@@ -205,12 +208,12 @@ TEST(Async, SlowInputOfAllWorkersBlamesNoSingleWorker) {
 
 TEST(Ssp, BelowTheBoundThePaceTellsTheSlowest) {
   const auto samples = Looks("ssp").worker({20, 0, 1.8, 0.2}).worker({10, 0, 1.8, 0.2}).ps({0.1});
-  expect(samples.verdict(), Brake::kCompute, "worker/1", {"don't wait for it"});
+  expect(samples.verdict(), Brake::kCompute, "worker/1", {"don't wait for worker/1"});
 }
 
 TEST(Ssp, AtTheBoundTheOwnWorkTellsTheSlowest) {
   const auto samples = Looks("ssp").worker({10, 0, 0.9, 1.1}).worker({10, 0, 1.8, 0.2}).ps({0.1});
-  expect(samples.verdict(), Brake::kCompute, "worker/1", {"compute 45 % and wait for it"});
+  expect(samples.verdict(), Brake::kCompute, "worker/1", {"compute 45 % of their step and then wait for worker/1"});
 }
 
 TEST(OneWorker, IsComparedWithNobody) {
@@ -285,7 +288,7 @@ TEST(Stall, SilentTaskIsNamedFirst) {
   ps["state"] = "silent";
   ps["heartbeat_age_seconds"] = 1.25;
   expect(samples.verdict(), Brake::kStall, "ps/0",
-         {"no step ended", "ps/0 hasn't been heard for 1.25 s", "process 11 on b"});
+         {"no step ended", "ps/0 hasn't sent a heartbeat for 1.25 s", "process 11 on b"});
 }
 
 TEST(Stall, WorkerThatIsLongestAtWorkIsNamed) {
@@ -318,7 +321,7 @@ TEST(State, PausedJobNamesTheTaskItWaitsForAndItsHost) {
     {"task": "ps/1", "state": "silent", "host": "h1", "address": "h1:1", "pid": 5, "heartbeat_age_seconds": 2.0}]})");
   expect(verdict, Brake::kState, "ps/1",
          {"job a is paused: ps/1: no heartbeat for 1002.0 ms; waiting for it to return",
-          "ps/1 hasn't been heard for 2 s, see its process 5 on h1 (h1:1) and the network there"});
+          "ps/1 hasn't sent a heartbeat for 2 s: check its process 5 on h1 (h1:1) and the network there"});
   EXPECT_THAT(verdict.sentence, Not(HasSubstr("ps/0")));
 }
 
@@ -328,7 +331,7 @@ TEST(State, StartingJobNamesEachThatIsMissing) {
     {"task": "worker/0", "state": "ready", "host": "h", "address": "h:2"},
     {"task": "worker/3", "state": "dead", "host": "i", "address": "i:3"}]})"),
          Brake::kState, "ps/0",
-         {"ps/0 isn't there, start psd (h:1)", "worker/3 isn't there, start workerd on i (i:3)"});
+         {"ps/0 isn't there: start psd (h:1)", "worker/3 isn't there: start workerd on i (i:3)"});
 }
 
 TEST(State, QueuedJobWaitsForNoTask) {
