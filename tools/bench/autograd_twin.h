@@ -1,5 +1,5 @@
-// Computes the gradient of an mlp (sigmoid, softmax cross-entropy) with libtorch's autograd, as PyTorch does, to
-// compare with the engine.
+// Computes the gradient of an mlp (sigmoid, softmax cross-entropy) with libtorch's autograd, as PyTorch does. The
+// benchmark compares its speed with that of the worker's engine.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace disttrain::bench {
 
-// `layers`: widths from input to output. `parameters`: weight, bias, weight, bias, ... without gaps; they must outlive
-// the result. The result takes a batch, row by row, computes its gradients and returns its loss.
+// Returns a function that takes a batch, row by row, computes its gradients and returns its loss. `layers` has the
+// widths of the layers, from input to output. `parameters` has the weights and biases of the first layer, then those of
+// the second, and so on, without gaps. The function reads them, so they must outlive it.
 std::function<float(std::span<const float> inputs, std::span<const std::int64_t> labels)> autograd_twin(
     const std::vector<std::uint32_t>& layers, std::span<float> parameters);
 

@@ -16,7 +16,7 @@ DIGITS = ROOT / "tests/data/mnist-mini"
 PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))  # seconds until a wait fails
 PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}
 SMALL, LARGE = [784, 100, 10], [784, 4096, 4096, 10]
-# A benchmark kills tasks often: with these settings no recovery waits, and the job never fails for its restarts.
+# A benchmark kills tasks often. With these limits of restarts a recovery never waits, and the job never fails.
 JOB = """
 [job]
 name = "{name}"
@@ -82,7 +82,7 @@ class Cluster:
     def start(self, task):
         role, index = task.split("/")
         command = [self.build / PROGRAMS[role], "--cluster", self.file] + ([] if role == "chief" else ["--index", index])
-        # As `up` does: with huge pages the kernel closes a dead worker's sockets sooner.
+        # With huge pages the kernel closes a dead worker's sockets sooner. `disttrain up` gives workers huge pages too.
         environment = os.environ | ({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"} if role == "worker" else {})
         with open(self.log_of(task), "ab") as log:
             self.processes[task] = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, env=environment)

@@ -1,9 +1,11 @@
-// Measures the time of a gradient: the engine's mlp and libtorch's autograd, in turn, on one thread.
+// Measures how long one gradient of an mlp takes with the worker's engine, and with libtorch's autograd. Both run in
+// turn, on one thread.
 //
-//   engine_bench MNIST_FOLDER [STEPS [small | large]]
+// Usage: engine_bench MNIST_FOLDER [STEPS [small | large]].
 //
-// Two models on real digits: 784-100-10 with batch 100, and 784-4096-4096-10 with batch 10. Prints the minimum and the
-// median of this thread's CPU time, which other programs on the machine disturb least.
+// It measures two models on MNIST: 784-100-10 with batch 100 (small), and 784-4096-4096-10 with batch 10 (large). It
+// prints the minimum and the median of the thread's CPU time, because other programs on the machine hardly disturb CPU
+// time.
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -32,7 +34,7 @@ long page_faults() {
   return usage.ru_minflt;
 }
 
-// Zeroed memory in huge pages, as a worker has it.
+// Allocates zeroed memory in huge pages, because a worker's arrays are in huge pages too.
 std::span<float> huge_array(std::uint64_t elements) {
   constexpr std::size_t kHugePage = 2 * 1024 * 1024;
   const std::size_t bytes = (elements * sizeof(float) + kHugePage - 1) / kHugePage * kHugePage;
@@ -44,7 +46,8 @@ std::span<float> huge_array(std::uint64_t elements) {
   return result;
 }
 
-// Variables from the last to the first, as the placement `balanced` orders them: gradients appear in this order.
+// Orders the variables from the last to the first, as the placement `balanced` does, because a backward pass computes
+// gradients in this order.
 Layout layout_of(const ModelSpec& spec) {
   Layout layout{spec, 1, std::vector<std::uint64_t>(spec.variables.size()), {}};
   std::uint64_t flat = 0;
@@ -82,7 +85,7 @@ void measure(const input::Dataset& digits, const std::vector<std::uint32_t>& lay
   std::vector<std::uint64_t> indices(batch_size);
   std::vector<double> ours;
   std::vector<double> theirs;
-  std::vector<double> to_gradient;  // time until the engine reports the first gradient: forward and loss
+  std::vector<double> to_gradient;  // time until the engine reports the first gradient: the forward pass and the loss
   long our_faults = 0;
   long their_faults = 0;
   for (std::size_t step = 0; step < steps + 3; ++step) {

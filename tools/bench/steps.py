@@ -63,12 +63,12 @@ class StepWatch:
         self.cluster, self.model_bytes = cluster, model_bytes
         ports = [int(address.rsplit(":", 1)[1]) for task, address in cluster.addresses.items() if task.startswith("ps")]
         self.counters = SocketCounters(ports)
-        self.owners = {}    # inode -> worker; None: of another process
-        self.last = {}      # inode -> bytes
-        self.bytes = {}     # worker -> bytes of all its sockets, ever
-        self.moved = {}     # worker -> when its step count last grew
-        self.gaps = {}      # worker -> the longest time without growth since reset()
-        self.blind = 0.0    # the longest time between samples since reset()
+        self.owners = {}    # socket's inode -> worker that has it open, or None for another process
+        self.last = {}      # socket's inode -> bytes received until the last sample
+        self.bytes = {}     # worker -> bytes that all its sockets have received, closed ones too
+        self.moved = {}     # worker -> time at which its number of steps last grew
+        self.gaps = {}      # worker -> the longest time without a step since reset()
+        self.blind = 0.0    # the longest time between two samples since reset()
         self.sampled = None
         self.old = set()
         self.sample()
@@ -109,7 +109,7 @@ class StepWatch:
                     if link.startswith("socket:[") and int(link[8:-1]) in counters:
                         self.owners[int(link[8:-1])] = task
             except OSError:
-                continue  # the worker has ended, or has closed a socket meanwhile
+                continue  # the worker has ended, or has closed a socket since scandir()
 
     def watch(self, seconds):
         """Samples for so many seconds."""

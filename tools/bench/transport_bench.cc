@@ -1,8 +1,10 @@
-// Measures tcp between two threads over loopback, as a worker and a shard use it: a frame of the same size answers each
-// frame.
-//   transport_bench [CONGESTION_CONTROL] [free | same | apart] [CASE]
-// free: the two threads run on any cores; same: both on core 0; apart: on cores 0 and 1. CASE: one of the cases, from
-// 0.
+// Measures the tcp transport over loopback. One thread acts as a worker and sends frames. The other acts as a shard and
+// answers each frame with a frame of the same size.
+//
+// Usage: transport_bench [CONGESTION_CONTROL] [free | same | apart] [CASE].
+//
+// With `free` the threads run on any cores, with `same` both run on core 0, and with `apart` on cores 0 and 1. CASE is
+// the index of the case to run; without it all cases run.
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -32,7 +34,7 @@ void pin(int core) {
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-// User and system time of both threads. Other programs on the cores disturb it less than elapsed time.
+// User and system time of both threads. Other programs on the machine disturb CPU time less than elapsed time.
 double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -40,7 +42,7 @@ double cpu_seconds() {
          static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
-// The shard: receives each frame's payload into `landing_` and answers with a payload of the same size.
+// Acts as a shard: receives each frame's payload into `landing_` and answers with a payload of the same size.
 class Echo : public ConnectionHandler {
  public:
   explicit Echo(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {
@@ -71,14 +73,14 @@ class Echo : public ConnectionHandler {
   wire::ScratchBuffer scratch_;
 };
 
-// The worker: keeps `credits` frames unanswered until `frames` answers have come.
+// Acts as a worker: sends a frame whenever fewer than `credits` frames are unanswered.
 class Pusher : public ConnectionHandler {
  public:
   Pusher(asio::io_context& loop, std::unique_ptr<Connection> connection)
       : loop_(loop), connection_(std::move(connection)) {
     connection_->start(*this);
   }
-  // Exchanges `frames` frames of `frame_bytes` bytes. Returns the seconds.
+  // Sends `frames` frames of `frame_bytes` bytes and waits for all answers. Returns how many seconds that took.
   double exchange(std::size_t frame_bytes, std::uint64_t frames, std::uint64_t credits) {
     frame_bytes_ = frame_bytes;
     to_send_ = to_come_ = frames;

@@ -16,9 +16,9 @@ class VisitedHistory:
 
     def __init__(self, path):
         self.problems = []
-        self.rollbacks = []  # (generation, step that it goes on from, steps lost)
+        self.rollbacks = []  # (new generation, step after which it begins, number of lost steps)
         self.steps_logged = 0
-        self._lines = []     # the history that remains: (generation, step, visits)
+        self._lines = []     # the steps that no rollback has undone: (generation, step, visits)
         self._read(Path(path))
 
     @property
@@ -30,7 +30,7 @@ class VisitedHistory:
         for number, text in enumerate(path.read_text().splitlines(), 1):
             line = json.loads(text)
             if line["generation"] < generation:
-                # From the pacer of an earlier generation, which doesn't know of the rollback yet: the line is void.
+                # An older generation's pacer wrote this line because it hadn't heard of the rollback. Drop the line.
                 continue
             if line["generation"] > generation:
                 generation = line["generation"]

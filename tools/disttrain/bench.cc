@@ -13,12 +13,13 @@ int bench(const UpOptions& options) {
   const bool is_running = !options.cluster.empty();
   if (is_running && (options.ps || options.workers))
     return daemon::report("disttrain bench",
-                          Error{ErrorCode::kUsage, "--ps and --workers don't go with a cluster file; " +
-                                                       options.cluster + " says which tasks there are"});
+                          Error{ErrorCode::kUsage, "--ps and --workers can't be combined with a cluster file: " +
+                                                       options.cluster + " already lists the tasks"});
   if (is_running && options.no_restart)
-    return daemon::report("disttrain bench",
-                          Error{ErrorCode::kUsage, "--no-restart doesn't go with a cluster file; the daemons of " +
-                                                       options.cluster + " run already"});
+    return daemon::report(
+        "disttrain bench",
+        Error{ErrorCode::kUsage, "--no-restart can't be combined with a cluster file: the daemons of " +
+                                     options.cluster + " run already, and bench doesn't restart them"});
   const auto finished = is_running ? run_on_running_cluster(SubmitOptions{options.job, options.cluster, options.sets,
                                                                           options.json, false, options.warmup})
                                    : run_on_own_cluster(options);

@@ -1,4 +1,4 @@
-// disttrain check FILE...: reads each file as its daemon would, starts nothing.
+// disttrain check FILE...: reads each file as a daemon would, and prints all errors. It starts nothing.
 #include <iostream>
 
 #include "common/config/reader/reader.h"

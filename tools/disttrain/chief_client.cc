@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Between attempts to reach a chief that may still be starting. Each pause is twice the one before.
+// Pauses between attempts to reach a chief that may still be starting. Each is twice as long as the previous one.
 constexpr Duration kFirstRetryPause = 50ms;
 constexpr Duration kLongestRetryPause = 1s;
 
@@ -53,8 +53,8 @@ Status ChiefClient::say_hello(Duration deadline) {
   frame.header.type = wire::FrameType::kHello;
   frame.control = bytes;
 
-  const std::string what = "an answer of chief/0 at " + target_.address;
-  // Shared, because the dial may end after this call has given up.
+  const std::string what = "an answer from chief/0 at " + target_.address;
+  // The dial shares this variable, because it may end after this function has timed out and returned.
   auto dialled = std::make_shared<std::optional<Result<std::unique_ptr<transport::Connection>>>>();
   transport_->dial(loop_, target_.address, frame, deadline, [dialled](auto result) { *dialled = std::move(result); });
   if (Status done = wait(
@@ -94,7 +94,7 @@ Result<wire::ControlMessage> ChiefClient::exchange(const wire::ControlMessage& r
 
 Result<wire::ControlMessage> ChiefClient::next(Duration deadline) {
   Status done = wait(
-      deadline, [this] { return !arrived_.empty(); }, "an answer of chief/0 at " + target_.address);
+      deadline, [this] { return !arrived_.empty(); }, "an answer from chief/0 at " + target_.address);
   if (!done) return tl::unexpected<Error>(std::move(done.error()));
   wire::ControlMessage message = std::move(arrived_.front());
   arrived_.pop_front();
@@ -109,7 +109,8 @@ Status ChiefClient::wait(Duration deadline, const std::function<bool()>& is_done
     if (closed_) return fail(ErrorCode::kUnavailable, "lost chief/0 at " + target_.address + ": " + closed_->message);
     if (give_up_ && give_up_()) return fail(ErrorCode::kTemporary, "interrupted while waiting for " + for_what);
     if (is_late) return fail(ErrorCode::kUnavailable, "waited " + format_duration(deadline) + " for " + for_what);
-    // If this process was stopped (SIGSTOP) past the deadline, an answer that arrived meanwhile still counts.
+    // Before the wait times out, the loop runs once more. If this process was stopped (SIGSTOP) until after the
+    // deadline, an answer may have arrived in time, and it still counts.
     is_late = std::chrono::steady_clock::now() >= end;
     if (is_late) {
       loop_.restart();
@@ -122,7 +123,7 @@ Status ChiefClient::wait(Duration deadline, const std::function<bool()>& is_done
 }
 
 void ChiefClient::turn_until(std::chrono::steady_clock::time_point end) {
-  loop_.restart();  // a loop that ran out of work is stopped
+  loop_.restart();  // asio stops a loop that has no work left
   loop_.run_one_until(end);
 }
 
@@ -136,7 +137,7 @@ Status ChiefClient::rest(Duration pause) {
 }
 
 Result<transport::MutableBytes> ChiefClient::payload_landing(const wire::FrameHeader& header, transport::Bytes) {
-  landing_.resize(header.payload_bytes);  // bounded: the frame reader refuses more than 64 MiB
+  landing_.resize(header.payload_bytes);  // at most 64 MiB: the frame reader refuses larger frames
   return transport::MutableBytes(landing_);
 }
 

@@ -1,7 +1,7 @@
-// The command line's side of the protocol: one connection to the chief, one request at a time.
+// The command line's connection to the chief. It sends one request at a time.
 //
-// A call runs the loop until the answer has arrived, so a verb reads from top to bottom. The same loop handles signals
-// and children meanwhile. Every wait has a deadline, and `give_up` ends it early.
+// Each call blocks: it runs the event loop until the answer has arrived. So a verb needs no callbacks. While it waits,
+// the loop also handles signals and child processes. Every wait has a deadline, and `give_up` can end it early.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -21,25 +21,25 @@
 
 namespace disttrain::cli {
 
-// Where the chief is, and the cluster that it must belong to.
+// The chief's address, and the cluster that the chief must belong to.
 struct ChiefTarget {
   std::string address;
-  std::string cluster;  // "" = any: --chief
+  std::string cluster;  // "" = any cluster, as with --chief
   std::uint64_t cluster_hash = 0;
 };
 
 class ChiefClient final : private transport::ConnectionHandler {
  public:
-  // `give_up` (may be empty) is asked after each turn of the loop.
+  // Each wait calls `give_up` after each turn of the loop, and ends if `give_up` returns true. `give_up` may be empty.
   ChiefClient(asio::io_context& loop, std::function<bool()> give_up) : loop_(loop), give_up_(std::move(give_up)) {}
 
-  // Retries until `deadline` where nobody listens or the connection is closed at once: the chief may be starting or
-  // ending. kUnavailable: nobody listens, or no answer came in time. A refusal returns the chief's code. Warnings go to
-  // stderr.
+  // Connects and says hello. If nobody listens, or the connection is closed at once, it retries until `deadline`,
+  // because the chief may be starting. Error kUnavailable: nobody listens, or no answer came in time. If the chief
+  // refuses, the error has the chief's code. Prints the chief's warnings on stderr.
   Status connect(const ChiefTarget& target, Duration deadline);
 
-  // Sends a request and waits for its answer. A Refused becomes an error with its code; a lost connection is
-  // kUnavailable.
+  // Sends a request and waits for its answer. If the chief refuses the request, the error has the chief's code. If the
+  // connection is lost, the error is kUnavailable.
   template <typename Answer>
   Result<Answer> ask(const wire::ControlMessage& request, Duration deadline) {
     auto message = exchange(request, deadline);
@@ -49,16 +49,17 @@ class ChiefClient final : private transport::ConnectionHandler {
                                           ", which doesn't belong to the request");
   }
 
-  // Waits for the next message that the chief sends by itself (logs -f). A Refused becomes an error with its code.
+  // Waits for the next message that the chief sends without a new request, as for `logs -f`. If the message is Refused,
+  // the error has its code.
   Result<wire::ControlMessage> next(Duration deadline);
 
-  // Whether the connection is open. If it still is after a timeout, the chief is there but silent.
+  // Whether the connection is open. If it is still open after an answer has timed out, the chief is there but silent.
   bool is_connected() const { return connection_ != nullptr && hello_answer_.has_value() && !closed_; }
 
-  // Runs the loop for `pause`. kTemporary: `give_up` ended it.
+  // Runs the loop for `pause`. Error kTemporary: `give_up` ended the pause early.
   Status rest(Duration pause);
 
-  // Runs one handler of the loop, or none if none is due before `end`.
+  // Runs the loop's next handler. Returns at `end` if no handler is due before.
   void turn_until(std::chrono::steady_clock::time_point end);
 
  private:
@@ -77,7 +78,7 @@ class ChiefClient final : private transport::ConnectionHandler {
   ChiefTarget target_;
   std::unique_ptr<transport::Connection> connection_;
   std::optional<wire::HelloAnswer> hello_answer_;
-  std::deque<wire::ControlMessage> arrived_;  // bounded by what the chief sends between two turns
+  std::deque<wire::ControlMessage> arrived_;  // messages that next() hasn't returned yet
   std::vector<std::byte> landing_;
   std::optional<Error> closed_;
 };

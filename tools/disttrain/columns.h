@@ -1,4 +1,5 @@
-// The width of text on a terminal. Each UTF-8 character counts as one column, even if the terminal uses two or none.
+// Measures and cuts text for a terminal. Each UTF-8 character counts as one column, even if the terminal shows it in
+// two columns or in none.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +17,15 @@ inline std::size_t columns_of(const std::string& text) {
   return columns;
 }
 
-// The first `columns` columns of `text`.
+// Returns the first `columns` columns of `text`.
 inline std::string cut(const std::string& text, std::size_t columns) {
   for (std::size_t i = 0; i < text.size(); ++i)
     if (begins_letter(text[i]) && columns-- == 0) return text.substr(0, i);
   return text;
 }
 
-// Replaces control characters, which a terminal would obey, by "?"; without `utf8` all bytes beyond ASCII too.
+// Replaces control characters by "?", because a terminal would execute them. If `utf8` is false, also replaces all
+// bytes that aren't ASCII.
 inline std::string plain(std::string text, bool utf8) {
   for (char& byte : text) {
     const auto code = static_cast<unsigned char>(byte);

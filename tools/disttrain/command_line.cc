@@ -16,13 +16,13 @@ namespace disttrain::cli {
 namespace {
 
 constexpr char kClusterHelp[] =
-    "cluster file; default: $DISTTRAIN_CLUSTER, else the live `up`, else /etc/disttrain/cluster.toml";
-constexpr char kJobHelp[] = "number or name of a job; default: the running job, else the last";
-constexpr char kChiefHelp[] = "HOST:PORT of the chief, instead of a cluster file";
-constexpr char kNoRestartHelp[] = "don't restart daemons that end; give up a job that waits for one";
-constexpr char kSetHelp[] = "SECTION.KEY=VALUE: overrides a key of the job; may be repeated";
+    "cluster file; default: $DISTTRAIN_CLUSTER, else the cluster of a running `up`, else /etc/disttrain/cluster.toml";
+constexpr char kJobHelp[] = "number or name of a job; default: the job that runs, else the last one";
+constexpr char kChiefHelp[] = "address of the chief, HOST:PORT; replaces the cluster file";
+constexpr char kNoRestartHelp[] = "don't restart a daemon that ends; if the job needs that daemon, end with an error";
+constexpr char kSetHelp[] = "override a key of the job file, such as train.batch_size=100; may be repeated";
 
-// Names of option values in help, manual pages and the completion.
+// How help and manual pages show the values of options. bash's completion chooses candidates by these names.
 constexpr char kTomlFile[] = "FILE.toml";
 constexpr char kFile[] = "FILE";
 constexpr char kFolder[] = "FOLDER";
@@ -36,7 +36,7 @@ constexpr char kKeyValue[] = "SECTION.KEY=VALUE";
 
 using Run = std::function<int()>;
 
-// CLI11 itself would only say "Could not convert: --ps = x".
+// Checks the number here, because CLI11's own error would be no more than "Could not convert: --ps = x".
 CLI::Option* takes_count(CLI::Option* option, std::uint32_t least, std::uint32_t most) {
   return option->type_name(kCount)->check([least, most](const std::string& text) -> std::string {
     std::uint32_t value = 0;
@@ -53,8 +53,8 @@ CLI::Option* takes_tasks(CLI::Option* option) {
 CLI::Option* takes_job(CLI::Option* option) {
   return option->type_name(kJobName)->check([](const std::string& text) -> std::string {
     if (text.size() <= kMaxJobNameBytes && is_printable(text)) return "";
-    return "there is no job '" + printable(cut_text(text, kMaxJobNameBytes)) + "': a name has at most " +
-           std::to_string(kMaxJobNameBytes) + " letters, a-z, 0-9 and \"-\"";
+    return "there is no job '" + printable(cut_text(text, kMaxJobNameBytes)) + "': a job's name has at most " +
+           std::to_string(kMaxJobNameBytes) + " characters, each a-z, 0-9 or \"-\"";
   });
 }
 
@@ -81,7 +81,8 @@ void add_plan(CLI::App& app, PlanOptions& options, Run& run) {
 
 void add_up(CLI::App& app, UpOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("up", "start a cluster on this host, train one job, stop the cluster");
-  verb->add_option("CLUSTER,--cluster", options.cluster, "cluster file: starts its daemons that belong on this host")
+  verb->add_option("CLUSTER,--cluster", options.cluster,
+                   "cluster file; `up` starts the daemons whose addresses are on this host")
       ->type_name(kTomlFile);
   verb->add_option("--job", options.job, "job file")->type_name(kTomlFile)->required();
   takes_tasks(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
@@ -106,11 +107,11 @@ void add_bench(CLI::App& app, UpOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("bench", "measure a job's steps per second and where its time goes");
   verb->add_option("JOB", options.job, "job file")->type_name(kTomlFile)->required();
   verb->add_option("--cluster", options.cluster,
-                   "cluster file of a running cluster; default: start a cluster as `up` does")
+                   "file of a running cluster to use; default: start a new cluster, as `up` does")
       ->type_name(kTomlFile);
   takes_tasks(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
   takes_tasks(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
-  takes_count(verb->add_option("--warmup", options.warmup, "global steps to skip before the measurement"), 0,
+  takes_count(verb->add_option("--warmup", options.warmup, "global steps to make before the measurement begins"), 0,
               std::numeric_limits<std::uint32_t>::max())
       ->capture_default_str();
   add_sets(verb, options.sets);
@@ -131,7 +132,7 @@ void add_status(CLI::App& app, StatusOptions& options, Run& run) {
 }
 
 void add_top(CLI::App& app, TopOptions& options, Run& run) {
-  CLI::App* verb = app.add_subcommand("top", "show a job and its tasks live, with curves; Ctrl-C leaves");
+  CLI::App* verb = app.add_subcommand("top", "show a job and its tasks live, with curves; Ctrl-C ends the display");
   takes_job(verb->add_option("JOB", options.job, kJobHelp));
   CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
@@ -140,16 +141,17 @@ void add_top(CLI::App& app, TopOptions& options, Run& run) {
 
 void add_logs(CLI::App& app, LogsOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("logs", "show log lines of all tasks, merged by time");
-  takes_job(verb->add_option("JOB", options.job, "only lines from this job's time: its number or name"));
+  takes_job(
+      verb->add_option("JOB", options.job, "number or name of a job, to show only lines from the time of that job"));
   verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_flag("-f,--follow", options.follow, "keep printing new lines; Ctrl-C leaves the job running");
   verb->add_option("--since", options.since,
-                   "only lines since then: an age (10m), or a time in UTC (2026-11-20T23:45:00)")
+                   "show only lines since then: an age such as 10m, or a time in UTC such as 2026-11-20T23:45:00")
       ->type_name(kTime);
-  verb->add_option("--task", options.tasks, "only lines of this task (ps/1); may be repeated")
+  verb->add_option("--task", options.tasks, "show only lines of this task, such as ps/1; may be repeated")
       ->type_name(kTask)
       ->allow_extra_args(false);
-  verb->add_option("--level", options.level, "only lines of at least this level")
+  verb->add_option("--level", options.level, "show only lines of this level or above")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
   verb->callback([&] { run = [&] { return logs(options); }; });
@@ -160,10 +162,10 @@ void add_events(CLI::App& app, EventsOptions& options, Run& run) {
   CLI::Option* job = takes_job(verb->add_option("JOB", options.job, kJobHelp));
   CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
-  verb->add_flag("--all", options.all, "events of all jobs, and those of no job")->excludes(job);
+  verb->add_flag("--all", options.all, "events of all jobs, and events that belong to no job")->excludes(job);
   verb->add_flag("-f,--follow", options.follow,
                  "keep printing new events until the job ends; Ctrl-C leaves the job running");
-  verb->add_flag("--json", options.json, "one JSON list; with -f one JSON object per line");
+  verb->add_flag("--json", options.json, "print one JSON list, or with -f one JSON object per event");
   verb->callback([&] { run = [&] { return events(options); }; });
 }
 
@@ -185,11 +187,11 @@ void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_option
     verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
     verb->callback([&options, &run] { run = [&options] { return stop(options); }; });
   };
-  add("stop", "end a job cleanly, after the step that each worker is at", stop_options);
+  add("stop", "end a job cleanly: each worker finishes its current step", stop_options);
   add("kill", "end a job at once", kill_options);
 }
 
-constexpr char kCheckpointHelp[] = "a checkpoint's folder, or a job's folder for its newest checkpoint";
+constexpr char kCheckpointHelp[] = "folder of a checkpoint, or of a job to use its newest checkpoint";
 
 void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& run) {
   CLI::App* family = app.add_subcommand("checkpoint", "take, list, inspect, verify, compare and export checkpoints");
@@ -203,7 +205,8 @@ void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& r
   save->callback([&] { run = [&] { return checkpoint_save(options.save); }; });
 
   CLI::App* list = family->add_subcommand("list", "list a job's checkpoints, newest first");
-  list->add_option("FOLDER", options.list.path, "a job's folder of checkpoints, or the directory above it")
+  list->add_option("FOLDER", options.list.path,
+                   "folder with a job's checkpoints, or the directory with the folders of all jobs")
       ->type_name(kFolder)
       ->required();
   list->add_flag("--json", options.list.json, "one JSON object");
@@ -215,14 +218,16 @@ void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& r
   inspect->callback([&] { run = [&] { return checkpoint_inspect(options.inspect); }; });
 
   CLI::App* verify = family->add_subcommand("verify", "read every byte and compare the checksums");
-  verify->add_option("PATH", options.verify.path, "a checkpoint's folder, a job's folder, or the directory above it")
+  verify
+      ->add_option("PATH", options.verify.path,
+                   "folder of a checkpoint or of a job, or the directory with the folders of all jobs")
       ->type_name(kFolder)
       ->required();
   verify->add_flag("--json", options.verify.json, "one JSON object");
   verify->callback([&] { run = [&] { return checkpoint_verify(options.verify); }; });
 
   CLI::App* diff = family->add_subcommand("diff", "compare the parameters of two checkpoints; exits 1 if they differ");
-  diff->add_option("A", options.diff.a, "a checkpoint's folder, a job's folder, or safetensors")
+  diff->add_option("A", options.diff.a, "folder of a checkpoint or of a job, or safetensors files")
       ->type_name(kFile)
       ->required();
   diff->add_option("B", options.diff.b, "what to compare A with")->type_name(kFile)->required();
@@ -232,7 +237,7 @@ void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& r
 
   CLI::App* exported = family->add_subcommand("export", "write the parameters as plain safetensors");
   exported->add_option("PATH", options.exported.path, kCheckpointHelp)->type_name(kFolder)->required();
-  exported->add_option("OUT", options.exported.out, "NAME.safetensors; with --max-shard-size a folder")
+  exported->add_option("OUT", options.exported.out, "file NAME.safetensors, or with --max-shard-size a folder")
       ->type_name(kFile)
       ->required();
   exported->add_option("--dtype", options.exported.dtype, "number format of the values")
@@ -240,7 +245,7 @@ void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& r
       ->capture_default_str();
   exported
       ->add_option("--max-shard-size", options.exported.max_shard_size,
-                   "write several files of at most this size (5GB)")
+                   "write several files of at most this size, such as 5GB")
       ->transform(CLI::AsSizeValue(true))
       ->type_name(kSize);
   exported->add_flag("--force", options.exported.force, "replace OUT if it exists");
@@ -249,9 +254,10 @@ void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& r
 
 void add_doctor(CLI::App& app, DoctorOptions& options, Run& run) {
   CLI::App* verb =
-      app.add_subcommand("doctor", "check that this host is fit for its tasks: limits, network, clock, disks");
+      app.add_subcommand("doctor", "check whether this host can run its tasks: limits, network, clock, disks");
   verb->add_option("CLUSTER,--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
-  verb->add_option("--job", options.job, "job file: checks its folders on this host too")->type_name(kTomlFile);
+  verb->add_option("--job", options.job, "job file, to also check the folders that it names on this host")
+      ->type_name(kTomlFile);
   verb->add_flag("--json", options.json, "one JSON object");
   verb->callback([&] { run = [&] { return doctor(options); }; });
 }
@@ -274,7 +280,7 @@ CommandLine::CommandLine() {
   add_bench(app, bench_options, run);
   add_checkpoint(app, checkpoint_options, run);
   add_doctor(app, doctor_options, run);
-  app.add_subcommand("version", "print the version of the program and of the protocol")->callback([this] {
+  app.add_subcommand("version", "print the versions of disttrain and of its protocol")->callback([this] {
     run = [] { return version(); };
   });
   daemon::refuse_empty_values(app);

@@ -1,5 +1,5 @@
-// The verbs of the command line and their options, in one table. main() parses with it, and the manual pages and the
-// completion are made from it. Each verb has a file of its own.
+// Declares the verbs of the command line and their options. main() parses the command line with this declaration, and
+// tools/reference makes the manual pages and bash's completion from it. Each verb has its own file.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,7 +9,7 @@
 
 namespace disttrain::cli {
 
-// Neither copied nor moved: `app` writes into the options.
+// Can't be copied or moved, because `app` has pointers to the options.
 struct CommandLine {
   struct CheckpointVerbs {
     CheckpointSaveOptions save;
@@ -25,7 +25,7 @@ struct CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   CLI::App app{"disttrain: trains one neural network on many machines", "disttrain"};
-  std::function<int()> run;  // the chosen verb; empty before `app` has parsed
+  std::function<int()> run;  // runs the verb that was chosen; empty until `app` has parsed the command line
 
   CheckOptions check_options;
   PlanOptions plan_options;

@@ -1,4 +1,4 @@
-// disttrain events [JOB]: lists what happened to a job, and when, from the events that the chief remembers.
+// disttrain events [JOB]: lists what happened to a job, and when. The chief keeps these events in its journal.
 #include <algorithm>
 #include <asio/io_context.hpp>
 #include <cmath>
@@ -50,7 +50,8 @@ void print(const Json& list, const EventsOptions& options) {
   std::cout << std::flush;
 }
 
-// Whether no more events follow: the job's final state is among them. With --all, other jobs may follow.
+// Whether no more events can follow, because the job's final state is among them. With --all, events of other jobs can
+// always follow.
 bool is_over(const Json& list, const EventsOptions& options) {
   return !options.all && std::any_of(list.begin(), list.end(),
                                      [](const Json& event) { return is_final_state(text_of(event, "kind")); });
@@ -64,7 +65,7 @@ Result<Json> ask(ChiefClient& client, const EventsOptions& options) {
 
 // Waits for the next events.
 Result<Json> next_events(ChiefClient& client) {
-  constexpr Duration kAnyLength = 24h * 365;  // a healthy job may have no event for days
+  constexpr Duration kAnyLength = 24h * 365;  // long, because a healthy job may have no event for days
   const auto message = client.next(kAnyLength);
   if (!message) return tl::unexpected<Error>(message.error());
   const auto* more = std::get_if<EventsAnswer>(&*message);

@@ -1,4 +1,4 @@
-// The chief's events (docs/json.md) as they are shown.
+// Formats the chief's events (docs/json.md), and drops those that were shown before.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace disttrain::cli {
 
-// "2026-11-20 23:45:00.123 worker/1  text": local time, the task or "-", the sentence.
+// Returns a line such as "2026-11-20 23:45:00.123 worker/1  text": the local time, the task or "-", and the event's
+// text.
 std::string event_line(const Json& event);
 
-// The events of the list that `filter` hasn't seen yet.
+// Returns those events of the list that `filter` hasn't seen yet.
 Json take_new(RepeatFilter& filter, const Json& list);
 
 }  // namespace disttrain::cli

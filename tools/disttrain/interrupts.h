@@ -1,4 +1,4 @@
-// Counts Ctrl-C and TERM, so that a verb can check for them between two steps.
+// Counts SIGINT (Ctrl-C) and SIGTERM, so that a verb can check for them while it works.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -12,7 +12,7 @@ class Interrupts {
   explicit Interrupts(asio::io_context& loop) : signals_(loop, [this](int signal) { on(signal); }) {}
 
   int count() const { return count_; }
-  // 128 + the first signal: 130 for Ctrl-C. 0 before any.
+  // Returns 128 + the first signal, such as 130 for Ctrl-C. 0: no signal came yet.
   int exit_code() const { return first_ == 0 ? 0 : 128 + first_; }
 
  private:

@@ -1,4 +1,5 @@
-// Reads the chief's JSON. A key that is missing, null or of another type reads as "", NaN or an empty list: no error.
+// Reads the chief's JSON. No function fails: if a key is missing, null or of another type, it returns "", NaN or an
+// empty list.
 #pragma once
 
 #include <cmath>
@@ -24,7 +25,7 @@ inline Json list_of(const Json& json, const char* key) {
   return found != json.end() && found->is_array() ? *found : Json::array();
 }
 
-// A JSON line for stdout; bytes that aren't UTF-8 are replaced.
+// Formats JSON as one line for stdout. Replaces bytes that aren't UTF-8.
 inline std::string line_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

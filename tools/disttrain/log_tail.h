@@ -8,11 +8,13 @@
 
 namespace disttrain::cli {
 
-// The last lines of a text file: at most `most`, only from its last 64 KiB and from byte `begin` on.
+// Returns the last lines of a text file, at most `most`. Reads at most the last 64 KiB, and nothing before byte
+// `begin`.
 std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t most, std::uintmax_t begin = 0);
 
-// The last error in the last 100 lines, without its time, level and task. An error is a line of that level
-// (common/daemon/log/log.h) or what a daemon prints as it ends ("chiefd: can't ..."). "": there is none.
+// Returns the last error in the last 100 lines, without its time, level and task. An error is a line of level error
+// (common/daemon/log/log.h), or the line that a daemon prints when it can't go on ("chiefd: can't ..."). "": there is
+// none.
 std::string last_error(const std::filesystem::path& file, std::uintmax_t begin);
 
 }  // namespace disttrain::cli

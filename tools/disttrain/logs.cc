@@ -1,5 +1,6 @@
 // disttrain logs [JOB]: shows the log lines of all tasks, merged by time. The chief keeps the newest lines of each task
-// in memory: a restarted chief has no earlier lines, and lines sent to the old one while it died are lost.
+// in memory only. So a restarted chief has no lines from before, and lines that were on their way to a dying chief are
+// lost.
 #include <algorithm>
 #include <asio/io_context.hpp>
 #include <charconv>
@@ -30,7 +31,8 @@ Result<TaskId> task_of(const std::string& text) {
   return *task;
 }
 
-// Unix time in nanoseconds of "10m" (ago), or of "2026-11-20T23:45:00" (UTC, as log lines show it). 0: "".
+// Converts the value of --since to Unix time in nanoseconds. "10m" means ten minutes ago. "2026-11-20T23:45:00" is a
+// time in UTC, as in log lines. "" gives 0.
 Result<std::int64_t> parse_since(const std::string& text) {
   if (text.empty()) return 0;
   if (const auto ago = config::parse_duration(text)) return daemon::wall_nanoseconds() - ago->count();
@@ -39,8 +41,8 @@ Result<std::int64_t> parse_since(const std::string& text) {
     const char* const end = strptime(text.c_str(), format, &utc);
     if (end != nullptr && *end == '\0') return std::int64_t{timegm(&utc)} * 1'000'000'000;
   }
-  return fail(ErrorCode::kUsage, "--since " + text + ": expected how long ago, such as 10m, or a time in UTC such as " +
-                                     "2026-11-20T23:45:00");
+  return fail(ErrorCode::kUsage,
+              "--since " + text + ": expected an age such as 10m, or a time in UTC such as " + "2026-11-20T23:45:00");
 }
 
 Result<LogsRequest> make_request(const LogsOptions& options) {
@@ -61,7 +63,7 @@ Result<LogsRequest> make_request(const LogsOptions& options) {
   return request;
 }
 
-// Removes the lines that were printed before.
+// Removes lines that this process has printed before.
 void drop_repeated(std::map<TaskId, RepeatFilter>& filters, std::vector<LogLine>& lines) {
   std::map<TaskId, std::vector<LogLine>> of_task;
   for (LogLine& line : lines) of_task[line.task].push_back(std::move(line));
@@ -78,13 +80,13 @@ void print(LogLines lines) {
   std::stable_sort(lines.lines.begin(), lines.lines.end(),
                    [](const LogLine& a, const LogLine& b) { return a.wall_nanoseconds < b.wall_nanoseconds; });
   for (const LogLine& line : lines.lines) std::cout << daemon::to_text(line) << '\n';
-  if (lines.dropped > 0) std::cout << "(" << lines.dropped << " lines were left out)\n";
+  if (lines.dropped > 0) std::cout << "(" << lines.dropped << " lines were dropped)\n";
   std::cout << std::flush;
 }
 
 // Waits for the next lines.
 Result<LogLines> next_lines(ChiefClient& client) {
-  constexpr Duration kAnyLength = 24h * 365;  // a quiet cluster may log nothing for days
+  constexpr Duration kAnyLength = 24h * 365;  // long, because a quiet cluster may log nothing for days
   auto message = client.next(kAnyLength);
   if (!message) return tl::unexpected<Error>(std::move(message.error()));
   auto* more = std::get_if<LogLines>(&*message);

@@ -1,4 +1,5 @@
-// disttrain: the command line. command_line.h has the verbs' options, verbs.h the verbs.
+// disttrain: the program of the command line. command_line.h declares the verbs and their options; verbs.h has the
+// functions that run them.
 #include <poll.h>
 #include <unistd.h>
 
@@ -16,17 +17,18 @@
 
 namespace {
 
-// Reports output that couldn't be written, else a script might take an empty file for an answer. A reader that has
-// closed the pipe (`| head`) wants no more, so that is no error.
+// Returns true if output couldn't be written, and prints an error, because a script could take the incomplete output
+// for the whole answer. It is no error if the reader has closed the pipe, as `disttrain logs | head` does.
 bool is_output_lost() {
   if (std::cout.flush()) return false;
   pollfd out{STDOUT_FILENO, 0, 0};
   if (::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0) return false;
-  std::cerr << "disttrain: can't write to stdout, so output is lost; is its disk full, or is stdout closed?\n";
+  std::cerr << "disttrain: can't write to stdout, so output is lost; is the disk full, or is stdout closed?\n";
   return true;
 }
 
-// Exceptions are caught here, so that a verb that runs out of memory still stops what it has started.
+// Runs the verb and catches its exceptions. So a verb that runs out of memory still stops the processes that it has
+// started.
 int run(disttrain::cli::CommandLine& line) {
   try {
     return line.run();

@@ -14,7 +14,7 @@ struct CheckOptions {
 
 struct PlanOptions {
   std::string job;
-  std::string cluster;  // "" = find_cluster(); if that finds none, the cluster that `up` would make
+  std::string cluster;  // "" = what find_cluster() finds, else the cluster that `up` would start
   std::optional<std::uint32_t> ps;
   std::optional<std::uint32_t> workers;
   std::vector<std::string> sets;
@@ -23,13 +23,13 @@ struct PlanOptions {
 
 struct UpOptions {
   std::string job;
-  std::string cluster;  // "" = a cluster is made
+  std::string cluster;  // "" = `up` makes a cluster file
   std::optional<std::uint32_t> ps;
   std::optional<std::uint32_t> workers;
   std::vector<std::string> sets;
   bool json = false;
-  bool no_restart = false;   // daemons that end stay down
-  std::uint64_t warmup = 0;  // bench only: global steps to skip
+  bool no_restart = false;   // don't restart daemons that end
+  std::uint64_t warmup = 0;  // only for bench: global steps before the measurement
 };
 
 struct SubmitOptions {
@@ -38,13 +38,13 @@ struct SubmitOptions {
   std::vector<std::string> sets;
   bool json = false;
   bool detach = false;
-  std::uint64_t warmup = 0;  // bench only: global steps to skip
+  std::uint64_t warmup = 0;  // only for bench: global steps before the measurement
 };
 
 struct StatusOptions {
   std::string job;
   std::string cluster;
-  std::string chief;  // host:port, instead of a cluster file
+  std::string chief;  // host:port of the chief; replaces the cluster file
   bool watch = false;
   bool json = false;
   bool all = false;
@@ -53,13 +53,13 @@ struct StatusOptions {
 struct TopOptions {
   std::string job;
   std::string cluster;
-  std::string chief;  // host:port, instead of a cluster file
+  std::string chief;  // host:port of the chief; replaces the cluster file
 };
 
 struct WhyOptions {
   std::string job;
   std::string cluster;
-  std::string chief;  // host:port, instead of a cluster file
+  std::string chief;  // host:port of the chief; replaces the cluster file
   bool json = false;
 };
 
@@ -81,7 +81,7 @@ struct LogsOptions {
 struct EventsOptions {
   std::string job;
   std::string cluster;
-  std::string chief;  // host:port, instead of a cluster file
+  std::string chief;  // host:port of the chief; replaces the cluster file
   bool all = false;
   bool follow = false;
   bool json = false;
@@ -95,7 +95,7 @@ struct CheckpointSaveOptions {
 };
 
 struct DoctorOptions {
-  std::string cluster;  // "" = find_cluster(); if that finds none, only the host is checked
+  std::string cluster;  // "" = what find_cluster() finds, else check only the host
   std::string job;      // "" = none
   bool json = false;
 };
@@ -117,7 +117,7 @@ struct CheckpointExportOptions {
   std::string path;
   std::string out;
   std::string dtype = "f32";                    // f32, f16 or bf16
-  std::optional<std::uint64_t> max_shard_size;  // bytes; none: `out` is one file
+  std::optional<std::uint64_t> max_shard_size;  // in bytes; without it `out` is one file
   bool force = false;
 };
 

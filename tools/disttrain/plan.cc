@@ -1,5 +1,5 @@
-// disttrain plan JOB: shows what the chief would decide, without starting anything: the number of shards and why, the
-// ps of each, memory per task, bytes per step.
+// disttrain plan JOB: shows what the chief would decide for a job, without starting anything. It prints the number of
+// shards and the reason for it, the ps of each shard, the memory of each task, and the bytes that a step sends.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,9 +31,9 @@ namespace disttrain::cli {
 namespace {
 
 struct Tasks {
-  std::string described;  // where the task list comes from
+  std::string described;  // where the list of tasks comes from, in words
   std::vector<chiefd::Offer> offers;
-  std::map<TaskId, std::uint64_t> memory;  // bytes that a ps may use, where known here
+  std::map<TaskId, std::uint64_t> memory;  // bytes that each ps may use, as far as this host can know
   std::uint32_t workers = 0;
   bool takes_unlisted = false;
   std::uint32_t credits = 0;
@@ -53,20 +53,20 @@ struct Plan {
   std::string why;  // why there are this many shards
   std::vector<ShardPlan> shards;
   std::uint64_t parameter_bytes = 0;
-  std::string init_from;           // note if init_from can't be checked here
-  std::uint32_t places = 0;        // workers that the ps tasks reserve memory for
-  std::string too_many_workers{};  // why not more; "": all that may come fit
+  std::string init_from;           // why this host didn't check checkpoint.init_from, if so
+  std::uint32_t places = 0;        // the number of workers for which the ps tasks reserve memory
+  std::string too_many_workers{};  // why there can't be more; "" = memory suffices for all workers
   bool fits = true;                // whether the chief would take the job
 };
 
-// shards = 0 means one thread per core given to psd. Without `cores`, the cores of this host are counted instead, which
-// is right only if the ps runs here.
+// Returns the number of threads of a ps. shards = 0 means one per core that psd may use. If the file doesn't name the
+// cores, this counts the cores of this host, which is right only if the ps runs on this host.
 std::uint32_t threads_of(const PsConfig& ps) {
   if (ps.shards != 0) return ps.shards;
   return ps.cores.empty() ? daemon::cores_given() : static_cast<std::uint32_t>(ps.cores.size());
 }
 
-// An address that can't be resolved here is another host's.
+// If this host can't resolve the address, it belongs to another host.
 bool is_own_address(const std::string& address) {
   return daemon::is_own_address(address).value_or(false);
 }
@@ -85,7 +85,7 @@ Tasks tasks_of(const ClusterConfig& cluster, const std::string& described) {
     else if (is_own_address(cluster.ps[i].address))
       tasks.memory[TaskId{Role::kPs, i}] = daemon::memory_given();
     if (cluster.ps[i].shards == 0 && cluster.ps[i].cores.empty() && !is_own_address(cluster.ps[i].address))
-      tasks.described += "; ps/" + std::to_string(i) + " counted with this host's number of cores";
+      tasks.described += "; ps/" + std::to_string(i) + " is assumed to have as many cores as this host";
   }
   return tasks;
 }
@@ -93,8 +93,8 @@ Tasks tasks_of(const ClusterConfig& cluster, const std::string& described) {
 Result<Tasks> find_tasks(const PlanOptions& options) {
   const bool is_made_up = options.ps || options.workers;
   if (is_made_up && !options.cluster.empty())
-    return fail(ErrorCode::kUsage,
-                "--ps and --workers don't go with a cluster file; " + options.cluster + " says which tasks there are");
+    return fail(ErrorCode::kUsage, "--ps and --workers can't be combined with a cluster file: " + options.cluster +
+                                       " already lists the tasks");
   const auto file = is_made_up ? fail(ErrorCode::kNoInput, "") : find_cluster(options.cluster);
   if (file) {
     const auto cluster = config::read_cluster(*file);
@@ -105,31 +105,34 @@ Result<Tasks> find_tasks(const PlanOptions& options) {
   ClusterConfig cluster;
   cluster.ps.resize(options.ps.value_or(1));
   cluster.workers.resize(options.workers.value_or(2));
-  for (PsConfig& ps : cluster.ps) ps.address = "127.0.0.1:1";  // on this host, as `up` makes them
-  return tasks_of(cluster, "a cluster as `disttrain up` makes it: " + std::to_string(cluster.ps.size()) + " ps, " +
+  for (PsConfig& ps : cluster.ps) ps.address = "127.0.0.1:1";  // `up` starts its tasks on this host
+  return tasks_of(cluster, "a cluster as `disttrain up` would make it: " + std::to_string(cluster.ps.size()) + " ps, " +
                                std::to_string(cluster.workers.size()) + " workers");
 }
 
 std::string why_so_many(const JobConfig& job, const Layout& layout, std::uint64_t bytes, std::uint32_t offered) {
   if (job.job.shards != 0) return "job.shards asks for " + std::to_string(job.job.shards);
   const std::uint32_t wanted = chiefd::auto_shards(bytes, offered);
-  std::string why = "auto: one per MiB of parameters, from 1 to the " + std::to_string(offered) + " offered";
+  std::string why =
+      "auto: one per MiB of parameters, but at most the " + std::to_string(offered) + " that the ps tasks offer";
   if (layout.shards < wanted) why += ", but the model can't be cut into more pieces";
   return why;
 }
 
-// The ps tasks read checkpoint.init_from, which this host may not have. If it has the file, the parameters must fit.
+// Checks whether the parameters in checkpoint.init_from fit the model. Only the ps tasks read this file, so it is no
+// error if this host doesn't have it.
 Status check_init_from(Plan& plan) {
   const CheckpointSection& section = plan.job.checkpoint;
   if (section.init_from.empty()) return {};
   checkpoint::DiskFiles files;
   const Status fits = checkpoint::check_parameters(files, section.init_from, section.init_map, plan.layout.model);
   if (fits || fits.error().code != ErrorCode::kNoInput) return fits;
-  plan.init_from = "checkpoint.init_from can't be read on this host, only by the ps tasks: " + fits.error().message;
+  plan.init_from = "checkpoint.init_from wasn't checked, because this host doesn't have it; the ps tasks need it: " +
+                   fits.error().message;
   return {};
 }
 
-// Why a task on this host can't use the folder; "": it can.
+// Returns why this user can't use the folder on this host. "": it can.
 std::string problem_with(const std::string& folder) {
   std::error_code ignored;
   if (::access(folder.c_str(), F_OK) != 0)
@@ -140,7 +143,7 @@ std::string problem_with(const std::string& folder) {
   return "";
 }
 
-// The chief and the ps use checkpoint.directory, on their hosts.
+// Returns a note if checkpoint.directory can't be used on this host. Only the chief and the ps tasks use it.
 std::string note_on_directory(const JobConfig& job) {
   const std::string& directory = job.checkpoint.directory;
   if (directory.empty()) return "";
@@ -149,10 +152,11 @@ std::string note_on_directory(const JobConfig& job) {
   const std::string problem = problem_with(used);
   if (problem.empty()) return "";
   return "checkpoint.directory can't be used on this host: " + used + problem +
-         "; the chief and every ps must find a folder there that they can write into";
+         "; on their hosts, the chief and every ps need a folder there that they can write to";
 }
 
-// Counts places as the chief does: Job::make_places().
+// Counts for how many workers the ps tasks reserve memory, by the same rule as GenerationPlan::make_places() in
+// chiefd/core/job/generation.h.
 void count_places(Plan& plan, const std::vector<TaskId>& owners) {
   const Tasks& tasks = plan.tasks;
   const chiefd::MemoryFit fit(plan.layout, owners, plan.job, tasks.credits, tasks.memory);
@@ -202,8 +206,8 @@ std::uint64_t ps_memory(const Plan& plan, TaskId ps) {
   return bytes;
 }
 
-// Bytes of the parameters and gradients (both twice with pipeline = 1) and of the batches that are read ahead. The
-// engine's own memory and the data set come on top.
+// Returns how many bytes a worker needs for parameters and gradients (both twice with pipeline = 1), and for the
+// batches that it reads ahead. The worker needs more memory for its engine and the data set.
 std::uint64_t worker_memory(const Plan& plan) {
   const std::uint64_t buffers = plan.job.train.pipeline != 0 ? 4 : 2;
   const std::uint64_t batch = plan.job.train.batch_size * plan.layout.model.input_elements * sizeof(float);
@@ -214,15 +218,15 @@ std::vector<std::string> notes_of(const Plan& plan) {
   std::vector<std::string> notes;
   if (plan.job.train.clip.kind == ClipKind::kGlobalNorm && plan.job.train.mode != Mode::kSync)
     notes.push_back(
-        "clip = global_norm: a worker sends its gradients only after it has computed and clipped all of them");
+        "with clip.kind = global_norm a worker sends no gradient before it has computed and clipped all of them");
   if (!plan.job.checkpoint.directory.empty())
     notes.push_back(
-        "COPY: memory for a copy of parameters and slots, so that training goes on while a checkpoint is written");
+        "COPY is memory for a copy of parameters and slots, so that training goes on while a checkpoint is written");
   if (const std::string note = note_on_directory(plan.job); !note.empty()) notes.push_back(note);
   if (!plan.init_from.empty()) notes.push_back(plan.init_from);
   if (!plan.fits) notes.push_back("the chief would refuse the job: " + plan.too_many_workers);
   if (plan.fits && !plan.too_many_workers.empty())
-    notes.push_back("no more than " + std::to_string(plan.places) + " workers can take part: " + plan.too_many_workers);
+    notes.push_back("at most " + std::to_string(plan.places) + " workers can take part: " + plan.too_many_workers);
   return notes;
 }
 
@@ -285,7 +289,7 @@ void print(const Plan& plan) {
               << plan.places << (plan.places == 1 ? " worker\n" : " workers\n");
   std::cout << "each of " << plan.tasks.workers << " workers needs " << bytes_text(worker_memory(plan))
             << " besides its data set and its engine\n"
-            << "each step of a worker sends " << bytes_text(plan.parameter_bytes) << " and receives as much\n";
+            << "in each step a worker sends " << bytes_text(plan.parameter_bytes) << " and receives as much\n";
   for (const std::string& note : notes_of(plan)) std::cout << "note: " << note << '\n';
 }
 

@@ -1,4 +1,4 @@
-// disttrain status [JOB]: shows a job and its tasks, once or refreshed until the job ends.
+// disttrain status [JOB]: shows a job and its tasks, once or, with --watch, again and again until the job ends.
 #include <unistd.h>
 
 #include <asio/io_context.hpp>
@@ -35,7 +35,7 @@ void print_jobs(const Json& all) {
 }
 
 void print_tasks(const Json& status) {
-  // Fits into 80 columns, except for reasons. Only --json has pid and address.
+  // The table fits into 80 columns, except for long reasons. So it lacks pid and address, which --json prints.
   Table table({"TASK", "STATE", "STEP", "EXAMPLES/S", "LOSS", "LAG", "PHASE", "HEARTBEAT", "REASON"});
   for (const Json& task : list_of(status, "tasks")) {
     table.add({text_of(task, "task"), text_of(task, "state"), with_commas(number_of(task, "step")),
@@ -77,7 +77,8 @@ Status show(ChiefClient& client, const ChiefTarget& target, Interrupts& interrup
       print(*status, options.all);
     std::cout << std::flush;
     const std::string state = text_of(*status, "state");
-    // The chief delays its answer only for a job that hasn't ended. Anything else it answers at once: a busy loop.
+    // While a job runs, the chief delays each answer for `wait`. In all other cases it answers at once, so another
+    // request would make this a busy loop.
     if (!options.watch || options.all || state.empty() || is_final_state(state) || interrupts.count() > 0) return {};
     wait = kRefresh;
   }

@@ -1,4 +1,5 @@
-// disttrain stop | kill [JOB]: ends a job after the step that each worker is at, or at once.
+// disttrain stop | kill [JOB]: `stop` ends a job when each worker has finished its current step, `kill` ends it at
+// once.
 #include <asio/io_context.hpp>
 #include <iostream>
 
@@ -22,7 +23,7 @@ int stop(const StopOptions& options) {
   const auto done = client.ask<RequestDone>(StopRequest{options.job, options.kill}, kAnswerDeadline);
   if (!done) return daemon::report(verb, done.error());
   std::cout << (options.job.empty() ? "the running job" : "job " + options.job)
-            << (options.kill ? " ends now" : " ends after the step that each worker is at")
+            << (options.kill ? " ends now" : " ends when each worker has finished its current step")
             << "; see: disttrain status\n";
   return 0;
 }

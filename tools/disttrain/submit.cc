@@ -13,7 +13,7 @@ namespace disttrain::cli {
 int submit(const SubmitOptions& options) {
   const auto finished = run_on_running_cluster(options);
   if (!finished) return daemon::report("disttrain submit", finished.error());
-  if (finished->status.is_null()) return finished->exit_code;  // detached: everything has been printed
+  if (finished->status.is_null()) return finished->exit_code;  // after a detach nothing is left to print
   if (options.json)
     std::cout << line_of(finished->status) << '\n';
   else

@@ -1,4 +1,4 @@
-// A text table. The first column is aligned left; the others right, or left where they hold words.
+// A table as text. The first column is aligned left. The other columns are aligned right, or left with Align::kLeft.
 #pragma once
 
 #include <algorithm>

@@ -23,7 +23,7 @@ bool is_utf8_locale() {
   return is_utf8;
 }
 
-// xterm's modes: 1049 the alternate screen, 25 the visible cursor, 7 wrapping of long lines.
+// These are modes of xterm: 1049 is the alternate screen, 25 shows the cursor, and 7 wraps long lines.
 void Screen::enter() {
   std::cout << "\x1b[?1049h\x1b[?25l\x1b[?7l" << std::flush;
 }
@@ -35,7 +35,7 @@ void Screen::leave() {
 void Screen::draw(const std::string& frame) {
   std::string text = "\x1b[H";
   const std::size_t end = frame.ends_with('\n') ? frame.size() - 1 : frame.size();
-  // A newline after the last line would scroll the screen.
+  // The last line is written without its newline, which would scroll the screen.
   for (std::size_t i = 0; i < end; ++i) text += frame[i] == '\n' ? "\x1b[K\n" : std::string(1, frame[i]);
   std::cout << text << "\x1b[K\x1b[J" << std::flush;
 }

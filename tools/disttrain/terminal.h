@@ -11,14 +11,14 @@ struct TerminalSize {
   std::size_t rows = 24;
 };
 
-// The size that the terminal reports; 80 x 24 where it reports none.
+// Returns the size that the terminal reports, or 80 x 24 if it reports none.
 TerminalSize terminal_size(int descriptor);
 
 // Whether the locale (LC_ALL, LC_CTYPE, LANG) uses UTF-8.
 bool is_utf8_locale();
 
-// The whole terminal behind stdout: its alternate screen, without a cursor, from enter() to leave() or the end of this
-// object. The earlier contents then come back.
+// Takes over the whole terminal behind stdout. From enter() to leave(), the terminal shows its alternate screen without
+// a cursor. Then its earlier contents come back. The destructor calls leave().
 class Screen {
  public:
   Screen() { enter(); }
@@ -28,7 +28,7 @@ class Screen {
 
   void enter();
   void leave();
-  // Replaces what the screen shows. Lines end with "\n"; the terminal cuts those that are too long.
+  // Shows `frame` instead of the earlier frame. Its lines end with "\n". The terminal cuts lines that are too long.
   void draw(const std::string& frame);
 };
 

@@ -1,4 +1,4 @@
-// Sizes and times as people read them.
+// Formats sizes and times for people.
 #pragma once
 
 #include <cmath>
@@ -24,13 +24,14 @@ inline std::string bytes_text(std::uint64_t bytes) {
   return text;
 }
 
-// As format_duration(), to the microsecond; "-" where it isn't known (NaN), or beyond kMaxDuration.
+// Formats seconds like format_duration(), rounded to microseconds. NaN (unknown) and times beyond kMaxDuration become
+// "-".
 inline std::string seconds_text(double seconds) {
   if (!(std::abs(seconds) <= to_seconds(kMaxDuration))) return "-";
   return format_duration(std::chrono::microseconds(std::llround(seconds * 1e6)));
 }
 
-// "0.3121"; "-" where there is none (NaN).
+// Formats a loss like "0.3121". NaN (unknown) becomes "-".
 inline std::string loss_text(double loss) {
   if (!std::isfinite(loss)) return "-";
   char text[64];
@@ -38,7 +39,7 @@ inline std::string loss_text(double loss) {
   return text;
 }
 
-// Unix time -> "2026-11-20T23:45:00Z"; "" where the year has more than four digits.
+// Formats Unix time as "2026-11-20T23:45:00Z". Returns "" if the year has more than four digits.
 inline std::string time_text(std::int64_t seconds) {
   const std::time_t time = seconds;
   std::tm utc{};

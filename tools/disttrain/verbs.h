@@ -1,4 +1,5 @@
-// One function per verb. It does the work, prints, and returns the exit code. docs/json.md says what `--json` prints.
+// Has one function per verb. Each does the verb's work, prints, and returns the exit code. docs/json.md describes the
+// JSON that `--json` prints.
 #pragma once
 
 #include "tools/disttrain/options.h"
@@ -9,7 +10,7 @@ int check(const CheckOptions& options);
 int plan(const PlanOptions& options);
 int up(const UpOptions& options);
 int submit(const SubmitOptions& options);
-// Runs as `submit` with a cluster file and as `up` without one. Prints the time of each phase.
+// Trains a job like `submit` if there is a cluster file, else like `up`. Then prints the time of each phase of a step.
 int bench(const UpOptions& options);
 int status(const StatusOptions& options);
 int top(const TopOptions& options);
@@ -20,12 +21,12 @@ int stop(const StopOptions& options);
 int checkpoint_save(const CheckpointSaveOptions& options);
 int checkpoint_list(const CheckpointOptions& options);
 int checkpoint_inspect(const CheckpointOptions& options);
-// 65 where a checkpoint is damaged.
+// Returns 65 if a checkpoint is damaged.
 int checkpoint_verify(const CheckpointOptions& options);
-// 1 where the two differ.
+// Returns 1 if the two checkpoints differ.
 int checkpoint_diff(const CheckpointDiffOptions& options);
 int checkpoint_export(const CheckpointExportOptions& options);
-// 1 where a check fails.
+// Returns 1 if a check fails.
 int doctor(const DoctorOptions& options);
 int version();
 

@@ -1,4 +1,4 @@
-// For system calls that may hang forever: a name server that doesn't answer, NFS without its server.
+// Puts a time limit on system calls that may hang for ever, because a name server or an NFS server doesn't answer.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@
 
 namespace disttrain::cli {
 
-// Asks `question` on a thread of its own and returns its answer; none if that takes longer than `patience`. The thread
-// then runs on, and nobody can end it, so `question` must own all that it refers to.
+// Runs `question` on another thread and returns its result, or none if it takes longer than `patience`. After a
+// time-out the thread goes on, because nothing can end it. So `question` must own all objects that it uses.
 template <typename Question>
 std::optional<std::invoke_result_t<Question>> within(Duration patience, Question question) {
   std::packaged_task<std::invoke_result_t<Question>()> task(std::move(question));

@@ -1,4 +1,5 @@
-// disttrain_reference: prints the verbs and options of each program, and the keys of both files, as JSON.
+// disttrain_reference: prints the verbs and options of each program, and all keys of cluster.toml and job.toml, as
+// JSON.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
@@ -16,7 +17,7 @@ namespace {
 using namespace disttrain;
 using Json = nlohmann::ordered_json;
 
-// The choices of an option: CLI::IsMember writes them as "{a,b,c}" into the name of the type.
+// Returns the choices of an option. CLI::IsMember writes them into the name of the option's type, as "{a,b,c}".
 Json choices_of(const std::string& type) {
   Json choices = Json::array();
   const std::size_t begin = type.find('{');
@@ -61,8 +62,8 @@ Json program_json(CLI::App& app) {
   return {{"help", app.get_description()}, {"options", options}, {"verbs", verbs}};
 }
 
-// Adds the defaults below `path`, such as "train.optimizer.rule" -> "\"sgd\"". A list with one table counts as that
-// table.
+// Adds the default of each key below `path`, such as "train.optimizer.rule" -> "\"sgd\"". For [[ps]] and [[worker]] it
+// adds the keys of their only entry.
 void collect_defaults(const config::TomlValue& value, const std::string& path,
                       std::map<std::string, std::string>& defaults) {
   const auto* table = value.as<config::TomlValue::Table>();

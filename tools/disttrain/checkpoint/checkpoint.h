@@ -1,4 +1,4 @@
-// Shared by the checkpoint verbs: finds checkpoints by the path that was typed.
+// Finds checkpoints by the path that the user typed. All checkpoint verbs share this.
 #pragma once
 
 #include <string>
@@ -11,14 +11,15 @@
 
 namespace disttrain::cli {
 
-// The path as checkpoint::Files takes it: absolute, without a slash at its end.
+// Makes a path absolute, without a slash at its end, because checkpoint::Files expects such paths.
 std::string absolute_path(const std::string& path);
 
-// All checkpoints of a folder: itself if it is a checkpoint, else those of the job, or of all jobs, that it holds; each
-// job's newest first. Empty: it holds none. kNoInput: there is no such folder.
+// Returns the checkpoints that a folder holds, or none. The folder may be a checkpoint itself, a job's folder with its
+// checkpoints, or a directory with the folders of several jobs. The newest checkpoint of each job is first. Error
+// kNoInput: the folder doesn't exist.
 Result<std::vector<checkpoint::Found>> checkpoints_in(checkpoint::Files& files, const std::string& folder);
 
-// The parts of a path "<directory>/<job>/<checkpoint>".
+// Both return one part of the checkpoint's path "<directory>/<job>/<checkpoint>".
 std::string name_of_checkpoint(const checkpoint::Found& found);
 std::string name_of_job(const checkpoint::Found& found);
 

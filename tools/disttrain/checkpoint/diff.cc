@@ -1,5 +1,5 @@
-// disttrain checkpoint diff A B: compares the values of two checkpoints or safetensors files. Reads both in pieces, so
-// their shards and files may be cut differently.
+// disttrain checkpoint diff A B: compares the values of two checkpoints or safetensors files. The two may have
+// different numbers of shards and files, because each variable is read in pieces that don't depend on them.
 #include <cmath>
 #include <cstring>
 #include <iostream>
@@ -24,7 +24,7 @@ constexpr std::uint64_t kElementsAtOnce = 256 * 1024;
 // How two variables of the same shape differ.
 struct Compared {
   std::uint64_t differing = 0;  // elements whose bits differ
-  double largest = 0;           // absolute difference; NaN where one is NaN
+  double largest = 0;           // largest absolute difference; NaN if an element is NaN in one of them
 };
 
 void compare_weights(std::span<const float> a, std::span<const float> b, Compared& compared) {

@@ -1,5 +1,6 @@
-// disttrain checkpoint export PATH OUT: writes a checkpoint's parameters as plain safetensors, in one file or, with
-// --max-shard-size, in a folder laid out like Hugging Face's. Written beside OUT, and renamed when complete.
+// disttrain checkpoint export PATH OUT: writes a checkpoint's parameters as plain safetensors. It writes one file or,
+// with --max-shard-size, a folder with the same layout as Hugging Face uses. It writes under a temporary name beside
+// OUT, and renames the result to OUT when it is complete.
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ constexpr char kExportProgram[] = "disttrain checkpoint export";
 constexpr char kModel[] = "model";
 constexpr char kSuffix[] = ".safetensors";
 
-// A file of the export and the variables in it, by their index.
+// One file of the export. `variables` has the indices of the variables in it.
 struct FilePart {
   std::string name;
   std::vector<std::size_t> variables;
@@ -39,9 +40,9 @@ DType dtype_of(const std::string& text) {
   return text == "f16" ? DType::kF16 : text == "bf16" ? DType::kBF16 : DType::kF32;
 }
 
-// Cuts as Hugging Face does: variables in the model's order, and a new file where the next variable would make the
-// current one larger than `max_bytes`. A variable larger than that gets a file of its own. A single file isn't
-// numbered.
+// Assigns the variables to files as Hugging Face does. The variables stay in the model's order. A new file begins when
+// the next variable would make the current file larger than `max_bytes`. A variable that is larger than `max_bytes`
+// gets its own file. File names have a number only if there are several files.
 std::vector<FilePart> cut(const Weights& weights, DType dtype, std::uint64_t max_bytes) {
   std::vector<FilePart> parts(1);
   std::uint64_t bytes = 0;
@@ -73,22 +74,22 @@ std::string index_of(const Weights& weights, const std::vector<FilePart>& parts,
   return Json{{"metadata", {{"total_size", bytes}}}, {"weight_map", map}}.dump(2) + "\n";
 }
 
-// The name of an entry that no export writes; "": all of them may be an earlier export's.
+// Returns the name of an entry that no export writes. "": an earlier export may have written all entries.
 std::string other_than_export(const std::vector<std::string>& names) {
   for (const std::string& name : names)
     if (name != checkpoint::kIndexName && !(name.starts_with(kModel) && name.ends_with(kSuffix))) return name;
   return "";
 }
 
-// Checks whether OUT may be written, before anything is read.
+// Checks whether the export may write OUT.
 Status check(const CheckpointExportOptions& options, const fs::path& out) {
   const bool is_folder = options.max_shard_size.has_value();
   if (is_folder && (out.extension() == kSuffix || options.max_shard_size == 0u))
     return fail(ErrorCode::kUsage,
-                "--max-shard-size must be at least 1 byte, and OUT then a folder; found OUT " + out.string());
+                "--max-shard-size must be at least 1 byte and needs a folder as OUT, but OUT is " + out.string());
   if (!is_folder && out.extension() != kSuffix)
-    return fail(ErrorCode::kUsage,
-                "OUT is " + out.string() + "; expected NAME" + kSuffix + ", or a folder and --max-shard-size SIZE");
+    return fail(ErrorCode::kUsage, "OUT is " + out.string() + "; expected a file NAME" + kSuffix +
+                                       ", or a folder together with --max-shard-size SIZE");
   std::error_code ignored;
   if (!fs::is_directory(out.parent_path(), ignored))
     return fail(ErrorCode::kNoInput, "can't write " + out.string() + ": there is no folder " +
@@ -104,12 +105,14 @@ Status check(const CheckpointExportOptions& options, const fs::path& out) {
   if (!options.force)
     return fail(ErrorCode::kUsage, out.string() + " exists already: choose another name, or replace it with --force");
   if (const std::string other = is_folder ? other_than_export(*names) : ""; !other.empty())
-    return fail(ErrorCode::kUsage, out.string() + " holds " + other +
-                                       ", which no export wrote; --force replaces exports only: choose another folder");
+    return fail(ErrorCode::kUsage,
+                out.string() + " holds " + other +
+                    ", which no export wrote; --force replaces only exports, so choose another folder");
   return {};
 }
 
-// The export under a temporary name, in the folder of its final place. Removed unless keep() was called.
+// The temporary name of the export, in the same folder as OUT. The destructor removes the export unless keep() has
+// renamed it.
 class Beside {
  public:
   explicit Beside(fs::path place) : place_(std::move(place)), path_(beside(".tmp-")) {}
@@ -121,12 +124,12 @@ class Beside {
 
   std::string path() const { return path_.string(); }
 
-  // Renames the export to its place, and removes what was there.
+  // Renames the export to OUT, and removes an earlier export from there.
   Status keep(checkpoint::Files& files) {
     const fs::path old = beside(".old-");
     std::error_code ignored;
     std::error_code error;
-    // rename() replaces a file or an empty folder. A folder with entries has to be moved away first.
+    // rename() can replace a file or an empty folder, but no folder with entries. So such a folder is moved away first.
     if (fs::is_directory(place_, ignored) && !fs::is_empty(place_, ignored)) fs::rename(place_, old, error);
     if (!error) fs::rename(path_, place_, error);
     if (error)
@@ -169,7 +172,7 @@ Status write(const CheckpointExportOptions& options, const fs::path& out, const 
                                              : checkpoint::write_weights(files, beside.path(), *weights,
                                                                          parts.front().variables, dtype, is_cancelled);
   if (!done) return done;
-  if (Status well = check(options, out); !well) return well;  // OUT may have been made meanwhile
+  if (Status well = check(options, out); !well) return well;  // OUT may have appeared since the first check
   if (Status kept = beside.keep(files); !kept) return kept;
   std::uint64_t elements = 0;
   for (const Weights::Variable& variable : weights->variables()) elements += variable.elements;

@@ -1,4 +1,4 @@
-// disttrain checkpoint inspect PATH: shows what a checkpoint holds, by its manifest.
+// disttrain checkpoint inspect PATH: shows what a checkpoint holds. It reads only the checkpoint's manifest.
 #include <iostream>
 #include <set>
 
@@ -17,7 +17,7 @@ namespace {
 
 using checkpoint::Manifest;
 
-// A JSON reader that takes numbers as floating point would lose digits of 64 random bits.
+// Writes 64 random bits as text, because many JSON readers parse numbers as double, which has only 53 bits.
 std::string hex_text(std::uint64_t value) {
   char text[17];
   std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));

@@ -47,7 +47,8 @@ Json listed(checkpoint::Files& files, const checkpoint::Found& found) {
   return json;
 }
 
-// Checkpoints that were set aside, of the job or of all jobs in the folder.
+// The checkpoints that were set aside because they didn't verify. `folder` is a job's folder, or has several such
+// folders.
 Json set_aside_in(checkpoint::Files& files, const std::string& folder) {
   std::vector<std::string> folders = {folder};
   if (const auto names = files.list(folder))
@@ -64,7 +65,9 @@ void print_set_aside(const Json& set_aside) {
     std::cout << "set aside because it didn't verify: " << text_of(one, "path") << " ("
               << bytes_text(one["bytes"].get<std::uint64_t>()) << ")\n";
   if (!set_aside.empty())
-    std::cout << "Nothing uses or removes it: look at it with `disttrain checkpoint verify PATH`, then remove it.\n";
+    std::cout
+        << "No job uses a checkpoint that was set aside. See its damage with `disttrain checkpoint verify PATH`, then "
+           "remove it.\n";
 }
 
 void print(const Json& checkpoints, const std::string& folder) {

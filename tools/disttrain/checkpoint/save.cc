@@ -28,7 +28,7 @@ int checkpoint_save(const CheckpointSaveOptions& options) {
     return interrupts.count() > 0 ? interrupts.exit_code() : daemon::report(kVerb, connected.error());
   const auto saved = client.ask<CheckpointSaved>(SaveRequest{options.job}, kLongestSave);
   if (!saved && interrupts.count() > 0) {
-    std::cerr << "detached: the chief still takes the checkpoint; see: disttrain events\n";
+    std::cerr << "no longer waiting, but the chief goes on with the checkpoint; see: disttrain events\n";
     return interrupts.exit_code();
   }
   if (!saved) return daemon::report(kVerb, saved.error());

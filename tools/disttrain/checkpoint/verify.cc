@@ -20,10 +20,10 @@ struct Verified {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   std::vector<Error> problems;
-  bool is_gone = false;  // retention is removing it, or has removed it
+  bool is_gone = false;  // retention has removed the checkpoint, or is removing it now
 };
 
-// A missing file of a checkpoint is damage; kNoInput is for a missing checkpoint.
+// Turns kNoInput into kData: a checkpoint that lacks a file is damaged. kNoInput means that the checkpoint is missing.
 Error as_damage(Error error) {
   if (error.code == ErrorCode::kNoInput) error.code = ErrorCode::kData;
   return error;
@@ -65,7 +65,7 @@ void print(const Verified& verified) {
   for (const Error& problem : verified.problems) daemon::report(kVerifyProgram, problem);
 }
 
-// 65 if a checkpoint is damaged, else the code of the first problem.
+// The exit code: 65 if a checkpoint is damaged, else the code of the first problem, else 0.
 int code_of(const std::vector<Verified>& all) {
   int exit_code = 0;
   for (const Verified& verified : all)

@@ -12,10 +12,11 @@ namespace disttrain::cli {
 
 namespace {
 
-// Alerts compare times of several hosts (monitoring/prometheus), and `logs` merges lines by time.
+// Alerts (monitoring/prometheus) compare times of several hosts, and `logs` sorts the lines of all hosts by time. If
+// the clocks differ by more than this, both give wrong results.
 constexpr double kMostSkewSeconds = 1.0;
-constexpr std::uint32_t kSlowLink = 1000;  // Mbit/s: a slower network slows any training
-constexpr double kNearlyFull = 0.05;       // share of the disk, as in the alert DiskFull
+constexpr std::uint32_t kSlowLink = 1000;  // Mbit/s; a slower network slows any training
+constexpr double kNearlyFull = 0.05;       // share of the disk that is free; the alert DiskFull uses the same
 
 std::string speed_text(const Link& link) {
   if (!link.megabits_per_second) return "";
@@ -29,7 +30,7 @@ std::string link_text(const Link& link) {
   return with_comma(with_comma(link.name + " is " + link.state, speed_text(link)), "MTU " + std::to_string(link.mtu));
 }
 
-// Judges what matters for an interface, whoever uses it.
+// Checks that an interface is up and fast enough.
 void judge_link(const Link& link, Finding& finding) {
   if (link.state == "down" || link.state == "lowerlayerdown" || link.state == "notpresent") {
     finding.state = CheckState::kFail;
@@ -48,7 +49,8 @@ std::string wishes(const Gpus& gpus) {
   return text;
 }
 
-// "cuda" and "cuda:0" want one device, "cuda:3" four.
+// How many devices the host must have. Devices count from 0, so "cuda:3" needs four devices; "cuda" and "cuda:0" need
+// one.
 std::uint32_t devices_for(const std::string& device) {
   const std::size_t colon = device.find(':');
   return colon == std::string::npos ? 1 : static_cast<std::uint32_t>(std::stoul(device.substr(colon + 1))) + 1;
@@ -68,13 +70,14 @@ void judge_missing(const Folder& folder, Finding& finding) {
   finding.found = folder.path + " isn't there";
   if (folder.use != FolderUse::kState)
     return worsen(finding, CheckState::kFail, "",
-                  std::string("make it, mount it, or correct ") + key_of(folder.use) + " in the job file");
+                  std::string("create or mount this folder, or correct ") + key_of(folder.use) + " in the job file");
   if (!folder.daemon_user.empty() || folder.may_make) {
-    finding.found += " yet: " + std::string(folder.daemon_user.empty() ? "chiefd makes it" : "its unit makes it");
+    finding.found +=
+        " yet: " + std::string(folder.daemon_user.empty() ? "chiefd makes it" : "systemd makes it for chiefd.service");
     return;
   }
   worsen(finding, CheckState::kWarn, "and " + folder.caller + " may not make it",
-         "make it for the user that chiefd runs as");
+         "create this folder for the user that chiefd runs as");
 }
 
 void judge_access(const Folder& folder, Finding& finding) {
@@ -87,7 +90,7 @@ void judge_access(const Folder& folder, Finding& finding) {
   if (folder.daemon_user.empty() || folder.daemon_user == folder.caller) {
     if (may) return;
     return worsen(finding, CheckState::kWarn, folder.caller + " may not " + verb,
-                  "start the daemons as a user that may, or give " + folder.caller + " the permission");
+                  "start the daemons as a user that may do so, or give " + folder.caller + " the permission");
   }
   const unsigned wanted = needs_write ? 0300 : 0500;
   if (folder.owner == folder.daemon_user && (folder.mode & wanted) == wanted) return;
@@ -106,16 +109,17 @@ void judge_room(const Folder& folder, Finding& finding) {
     const auto needed = static_cast<double>(folder.checkpoint_bytes);
     finding.found += ", a checkpoint needs " + bytes_text(folder.checkpoint_bytes);
     if (free < needed)
-      return worsen(finding, CheckState::kFail, "", "make room, or give checkpoint.directory another disk");
+      return worsen(finding, CheckState::kFail, "",
+                    "free some space on this disk, or put checkpoint.directory on another disk");
     if (free < 2 * needed)
       return worsen(finding, CheckState::kWarn, "room for one more only",
-                    "make room for two: the newest is kept while the next is written");
+                    "free some space: two checkpoints must fit, because the newest stays until the next is complete");
   }
   if (free < kNearlyFull * folder.disk->size_bytes)
-    worsen(finding, CheckState::kWarn, "nearly full", "make room on that disk");
+    worsen(finding, CheckState::kWarn, "nearly full", "free some space on that disk");
 }
 
-// "": the page has no such metric.
+// Returns the value of a metric's label. "": the page has no such metric.
 std::string label_of(const std::string& page, const std::string& metric, const std::string& label) {
   const std::regex pattern(metric + "\\{[^}]*\\b" + label + "=\"([^\"]*)\"");
   std::smatch found;
@@ -160,11 +164,10 @@ Finding judge(const Memlock& memlock) {
     finding.found += "; only RDMA needs more";
   } else if (is_low) {
     finding.state = CheckState::kFail;
-    finding.advice =
-        memlock.units.empty()
-            ? "RDMA locks the memory that it sends from: run `ulimit -l unlimited` before the daemons start"
-            : "RDMA locks the memory that it sends from: copy the drop-ins for RDMA in "
-              "/usr/share/disttrain/systemd (each says where to)";
+    finding.advice = memlock.units.empty()
+                         ? "RDMA must lock memory: run `ulimit -l unlimited` before you start the daemons"
+                         : "RDMA must lock memory: install the drop-ins for RDMA from /usr/share/disttrain/systemd; "
+                           "each says where it belongs";
   }
   return finding;
 }
@@ -177,8 +180,8 @@ Finding judge(const OwnHost& own) {
     finding.state = CheckState::kWarn;
     finding.found = where + "no interface has this address of " + own.tasks;
     finding.advice =
-        "the kernel lets a process bind any address (net.ipv4.ip_nonlocal_bind): start the daemons with "
-        "--index, or correct the cluster file";
+        "a daemon can't tell which tasks belong to this host, because net.ipv4.ip_nonlocal_bind lets it bind any "
+        "address: start the daemons with --index, or correct the cluster file";
     return finding;
   }
   finding.found = where + link_text(*own.link);
@@ -186,17 +189,17 @@ Finding judge(const OwnHost& own) {
     judge_link(*own.link, finding);
   } else if (own.has_other_hosts) {
     finding.state = CheckState::kWarn;
-    finding.found += ": other hosts of the cluster file can't reach " + own.tasks + " there";
+    finding.found += ", so other hosts of the cluster file can't reach " + own.tasks;
     finding.advice = own.address == own.host
                          ? "give " + own.tasks + " an address of this host's network in every host's cluster file"
-                         : "correct the name in this host's /etc/hosts, or put its address into the cluster file";
+                         : "correct this host's name in /etc/hosts, or use its address in the cluster file";
   }
   return finding;
 }
 
 Finding judge(const Link& link) {
   Finding finding{"nic", link.name, CheckState::kOk, link_text(link)};
-  if (link.state != "down") judge_link(link, finding);  // an interface that is down may be unused
+  if (link.state != "down") judge_link(link, finding);  // an interface that is down is often unused
   return finding;
 }
 
@@ -209,36 +212,37 @@ Finding judge_rdma(const std::vector<RdmaDevice>& devices, bool wants_rdma) {
   }
   if (devices.empty()) finding.found = "no device";
   if (!wants_rdma) {
-    finding.found += "; transport.kind doesn't ask for one";
+    finding.found += "; transport.kind doesn't need one";
   } else if (!is_active) {
     finding.state = CheckState::kFail;
-    finding.advice = "transport.kind asks for RDMA: load the device's driver and bring its port up, or choose tcp";
+    finding.advice =
+        "transport.kind needs RDMA: load the device's driver and bring its port up, or set transport.kind to tcp";
   }
   return finding;
 }
 
 Finding judge(const Clock& clock) {
   Finding finding{"clock", "", CheckState::kOk, ""};
-  const std::string kernel = !clock.is_synchronised   ? "the kernel doesn't say whether it is synchronised"
-                             : *clock.is_synchronised ? "the kernel says that it is synchronised"
-                                                      : "the kernel says that it isn't synchronised";
+  const std::string kernel = !clock.is_synchronised   ? "the kernel doesn't say whether the clock is synchronised"
+                             : *clock.is_synchronised ? "the kernel says that the clock is synchronised"
+                                                      : "the kernel says that the clock isn't synchronised";
   const std::string advice =
-      "run chrony or systemd-timesyncd on all hosts: alerts compare their times, and logs are merged by time";
+      "run chrony or systemd-timesyncd on all hosts, because alerts and `disttrain logs` compare their times";
   if (clock.ahead_seconds) {
     const double most = std::abs(*clock.ahead_seconds) + clock.round_trip_seconds / 2;
     const double least = std::abs(*clock.ahead_seconds) - clock.round_trip_seconds / 2;
     if (least > kMostSkewSeconds) {
       finding.state = CheckState::kWarn;
       finding.found = seconds_text(std::abs(*clock.ahead_seconds)) +
-                      (*clock.ahead_seconds > 0 ? " ahead of" : " behind") + " the chief's (round trip " +
+                      (*clock.ahead_seconds > 0 ? " ahead of" : " behind") + " the chief's clock (round trip " +
                       seconds_text(clock.round_trip_seconds) + "); " + kernel;
       finding.advice = advice;
     } else {
-      finding.found = "at most " + seconds_text(most) + " from the chief's; " + kernel;
+      finding.found = "at most " + seconds_text(most) + " from the chief's clock; " + kernel;
     }
     return finding;
   }
-  if (!clock.chief.empty()) finding.found = "no chief answers at " + clock.chief + " to compare it with; ";
+  if (!clock.chief.empty()) finding.found = "no chief answers at " + clock.chief + " to compare the clocks; ";
   finding.found += kernel;
   if (!clock.is_synchronised) finding.state = CheckState::kSkipped;
   if (clock.is_synchronised == false) {
@@ -255,7 +259,7 @@ Finding judge(const Gpus& gpus) {
                                             (gpus.devices == 1 ? " device" : " devices");
   if (gpus.wanted.empty()) {
     finding.state = CheckState::kSkipped;
-    finding.found = "no worker of this host uses one; " + finding.found;
+    finding.found = "no worker of this host uses a GPU; " + finding.found;
     return finding;
   }
   finding.found += "; wanted: " + wishes(gpus);
@@ -263,8 +267,9 @@ Finding judge(const Gpus& gpus) {
   for (const Gpus::Wish& wish : gpus.wanted) wanted = std::max(wanted, devices_for(wish.device));
   if (gpus.driver.empty() || gpus.devices < wanted) {
     finding.state = CheckState::kFail;
-    finding.advice = gpus.driver.empty() ? "install and load NVIDIA's driver, or set the workers' device to \"cpu\""
-                                         : "correct the workers' device in the cluster file: there are fewer devices";
+    finding.advice = gpus.driver.empty()
+                         ? "install and load NVIDIA's driver, or set the workers' device to \"cpu\""
+                         : "this host has fewer devices: correct the workers' device in the cluster file";
   }
   return finding;
 }
@@ -274,13 +279,13 @@ Finding judge(const Folder& folder) {
   if (folder.hangs) {
     finding.state = CheckState::kFail;
     finding.found = folder.path + " doesn't answer";
-    finding.advice = "check the file system that holds it: an NFS server may be down";
+    finding.advice = "check the file system of this folder; its NFS server may be down";
     return finding;
   }
   if (!folder.problem.empty()) {
     finding.state = CheckState::kWarn;
     finding.found = folder.path + " can't be read: " + folder.problem;
-    finding.advice = "run doctor again as a user that may read it";
+    finding.advice = "run doctor again as a user that may read this folder";
     return finding;
   }
   if (!folder.is_there) {
@@ -316,12 +321,12 @@ std::optional<std::string> unit_setting(const std::string& text, const std::stri
 
 std::vector<PortOwner> owners_of_port(const std::string& proc_net_tcp, std::uint16_t port) {
   constexpr unsigned kListens = 0x0A;
-  constexpr unsigned kWaitsForItsEnd = 0x06;  // TIME_WAIT: no process owns it
+  constexpr unsigned kWaitsForItsEnd = 0x06;  // TIME_WAIT, in which no process owns the socket any more
   std::vector<PortOwner> listening;
   std::vector<PortOwner> connected;
   std::istringstream lines(proc_net_tcp);
   for (std::string line; std::getline(lines, line);) {
-    // "sl: local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode ..."
+    // The columns are: sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode ...
     std::istringstream words(line);
     std::string slot, local, remote, state, queues, timer, retransmits;
     PortOwner owner;

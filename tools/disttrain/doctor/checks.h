@@ -1,5 +1,5 @@
-// What `doctor` concludes from what it found on a host. Pure: each judge() takes what host.h or ports.h collected and
-// returns one row of the table.
+// The verdicts of `doctor`. host.h and ports.h collect facts about a host. Each judge() takes such facts and returns
+// one row of the table that `doctor` prints. These functions do no I/O.
 #pragma once
 
 #include <cstdint>
@@ -12,47 +12,47 @@
 
 namespace disttrain::cli {
 
-// kFail: training can't work like this, and `doctor` exits with 1. kWarn: training may work, but not as it should.
+// kFail: training can't work, and `doctor` exits with 1. kWarn: training may work, but something isn't as it should be.
 enum class CheckState { kOk, kWarn, kFail, kSkipped };
 std::string to_string(CheckState state);
 
 struct Finding {
-  std::string check;  // "port": scripts depend on these names (docs/json.md)
-  std::string of;     // what was checked: "ps/0"; "" where a check has only one subject
+  std::string check;  // the name of the check, such as "port"; scripts depend on it (docs/json.md)
+  std::string of;     // the subject, such as "ps/0"; "" if the check has only one subject
   CheckState state = CheckState::kOk;
   std::string found;
-  std::string advice{};  // what to do; only with kWarn and kFail
+  std::string advice{};  // how to repair it; only with kWarn and kFail
 };
 
 struct Memlock {
   struct Unit {
     std::string name;   // "psd.service"
-    std::string limit;  // LimitMEMLOCK= as written; "" = not set
+    std::string limit;  // the unit's LimitMEMLOCK=; "" = not set
   };
-  std::optional<std::uint64_t> limit_bytes;  // of this process; none: no limit
-  std::vector<Unit> units;                   // installed units that may use RDMA
+  std::optional<std::uint64_t> limit_bytes;  // the limit of this process; none = unlimited
+  std::vector<Unit> units;                   // the installed units of psd and workerd, which may use RDMA
   bool wants_rdma = false;
 };
 Finding judge(const Memlock& memlock);
 
 struct Link {
   std::string name;
-  std::string state;  // as the kernel says: "up", "down", "unknown" (virtual interfaces)
+  std::string state;  // from the kernel: "up", "down" or, for virtual interfaces, "unknown"
   std::optional<std::uint32_t> megabits_per_second;
   std::uint32_t mtu = 0;
   bool is_loopback = false;
 };
 
-// A host name or address in the cluster file that belongs to this host.
+// A host name or address of the cluster file that stands for this host.
 struct OwnHost {
-  std::string host;          // as in the file
-  std::string tasks;         // "ps/0, worker/1"
-  std::string address;       // what it resolves to
-  std::optional<Link> link;  // none: no interface has that address
-  bool has_other_hosts = false;
+  std::string host;              // as written in the cluster file
+  std::string tasks;             // the tasks there: "ps/0, worker/1"
+  std::string address;           // the address that `host` resolves to
+  std::optional<Link> link;      // the interface with this address; none: no interface has it
+  bool has_other_hosts = false;  // the cluster file names other hosts too
 };
 Finding judge(const OwnHost& own);
-// Without a cluster file: judges one interface by itself.
+// Judges an interface where there is no cluster file.
 Finding judge(const Link& link);
 
 struct RdmaDevice {
@@ -63,10 +63,10 @@ struct RdmaDevice {
 Finding judge_rdma(const std::vector<RdmaDevice>& devices, bool wants_rdma);
 
 struct Clock {
-  std::optional<bool> is_synchronised;  // as the kernel says; none: it doesn't say
-  std::string chief;                    // the chief's address; "" = no cluster file
-  // By how many seconds this host's clock is ahead of the chief's, taking the chief's answer as made in the middle of
-  // the round trip. None: the chief didn't answer.
+  std::optional<bool> is_synchronised;  // none: the kernel doesn't say
+  std::string chief;                    // the chief's address; "" if there is no cluster file
+  // How many seconds this host's clock is ahead of the chief's clock. It is measured with a request to the chief, and
+  // assumes that the chief answered in the middle of the round trip. None: the chief didn't answer.
   std::optional<double> ahead_seconds;
   double round_trip_seconds = 0;
 };
@@ -75,32 +75,32 @@ Finding judge(const Clock& clock);
 enum class Listening {
   kNobody,       // the host refused the connection
   kOurs,         // a disttrain daemon answered
-  kSilent,       // somebody took the connection, but didn't answer as a disttrain daemon
-  kUnreachable,  // no connection
+  kSilent,       // a process accepted the connection, but didn't answer as a disttrain daemon does
+  kUnreachable,  // the connection failed in another way, for example by a time-out
 };
 
 struct PortAnswer {
   Listening listening = Listening::kNobody;
-  bool is_welcome = false;   // a chief accepts us as a client of its cluster
-  bool is_busy = false;      // a chief refuses us only for now
-  std::string said{};        // the answer, or why there was no connection
-  std::string said_task{};   // metrics page: the task that serves it
-  std::string said_hash{};   // metrics page: hash of the task's cluster file
-  std::string unbindable{};  // kNobody on this host: why a daemon still can't bind the port
-  std::string holder{};      // on this host: who holds the port, "python3 (pid 4711)"
+  bool is_welcome = false;   // a chief accepted doctor's hello
+  bool is_busy = false;      // the task refused the hello with kTemporary, so a retry may succeed
+  std::string said{};        // the task's reason for a refusal, or why the connection failed
+  std::string said_task{};   // the task that a metrics page names as its own
+  std::string said_hash{};   // the hash of the task's cluster file, from its metrics page
+  std::string unbindable{};  // why a daemon can't bind the port although nobody listens; "" = it can
+  std::string holder{};      // the process on this host that has the port: "python3 (pid 4711)"
 };
 
 struct OwnPort {
   TaskId task;
   std::string address;
   PortAnswer port;
-  std::string metrics_address;  // "" = no metrics, or on any free port
+  std::string metrics_address;  // "" if the task serves no metrics, or serves them at any free port
   PortAnswer metrics{};
-  std::string hash{};  // of our cluster file
+  std::string hash{};  // the hash of the cluster file that doctor has read
 };
 Finding judge(const OwnPort& own);
 
-// The tasks of one other host of the cluster file.
+// Another host of the cluster file, with its tasks.
 struct OtherHost {
   struct Task {
     TaskId task;
@@ -108,7 +108,7 @@ struct OtherHost {
   };
   std::string host;
   std::vector<Task> tasks;
-  std::string unresolved{};  // why its name can't be resolved; "" = it can
+  std::string unresolved{};  // why the host's name can't be resolved; "" = it can be
 };
 Finding judge(const OtherHost& other);
 
@@ -117,9 +117,9 @@ struct Gpus {
     TaskId worker;
     std::string device;  // "cuda:1"
   };
-  std::string driver;  // version; "" = no driver is loaded
+  std::string driver;  // the driver's version; "" = no driver is loaded
   std::uint32_t devices = 0;
-  std::vector<Wish> wanted;  // by workers of this host
+  std::vector<Wish> wanted;  // the devices that workers of this host use
 };
 Finding judge(const Gpus& gpus);
 
@@ -128,41 +128,44 @@ enum class FolderUse { kState, kCheckpoints, kData };
 struct Folder {
   FolderUse use = FolderUse::kState;
   std::string path;
-  bool hangs = false;  // the file system didn't answer in time
+  bool hangs = false;  // the file system didn't answer within the time limit
   bool is_there = false;
   bool is_folder = false;
-  std::string problem{};  // why it can't be read; "" = it can
-  bool may_read = false;  // this user
-  bool may_write = false;
-  bool may_make = false;  // the folder isn't there, and this user may make it
+  std::string problem{};   // why stat() failed; "" = it didn't, or the folder doesn't exist
+  bool may_read = false;   // whether the user that runs doctor may read the folder
+  bool may_write = false;  // the same for writing
+  bool may_make = false;   // the folder doesn't exist, and this user may create it
   std::string owner{};
   unsigned mode = 0;
-  std::string caller{};
-  std::string daemon_user{};  // user of the installed unit; "" = no unit is installed
+  std::string caller{};       // the user that runs doctor
+  std::string daemon_user{};  // the user of the daemon's systemd unit; "" = no unit is installed
   std::optional<metrics::DiskSize> disk{};
-  std::uint64_t checkpoint_bytes = 0;  // 0 = not known
+  std::uint64_t checkpoint_bytes = 0;  // the size of one checkpoint; 0 = unknown
 };
 Finding judge(const Folder& folder);
 
-// Adds a judgement to a row: keeps the worse state, and appends to what was found and to the advice.
+// Adds another verdict to a row. The row gets the worse state of both, and both texts and both pieces of advice.
 void worsen(Finding& finding, CheckState state, const std::string& found, const std::string& advice);
 std::string with_comma(const std::string& list, const std::string& more);
 
-// A row that says why a check was skipped.
+// Returns a row that says why a check was skipped.
 Finding skipped(const std::string& check, const std::string& why);
 bool has_failed(const std::vector<Finding>& findings);
 
-// The last value of KEY= in the text of a unit with its drop-ins; none: no such key.
+// Returns the value of KEY= in the text of a unit and its drop-ins. If there are several, the last one counts. None:
+// there is no such key.
 std::optional<std::string> unit_setting(const std::string& text, const std::string& key);
 
-// The sockets on a port, from /proc/net/tcp or tcp6: those that listen, else those that are connected from it.
+// A socket that uses a port. owners_of_port() finds these sockets in the text of /proc/net/tcp or tcp6. If sockets
+// listen at the port, it returns only them. Otherwise it returns the connected sockets that have this local port.
 struct PortOwner {
   std::uint64_t inode = 0;
   std::uint32_t user = 0;
 };
 std::vector<PortOwner> owners_of_port(const std::string& proc_net_tcp, std::uint16_t port);
 
-// The task ("ps/0") that serves a page of metrics, and the hash of its cluster file; "": no disttrain daemon serves it.
+// Return the task ("ps/0") that serves a page of metrics, and the hash of the task's cluster file. "": the page isn't
+// from a disttrain daemon.
 std::string task_of_metrics(const std::string& page);
 std::string hash_of_metrics(const std::string& page);
 

@@ -1,5 +1,5 @@
-// disttrain doctor [CLUSTER]: checks that this host is fit for its tasks, before they start or when something is slow.
-// Changes nothing. host.h and ports.h find things out; checks.h judges them.
+// disttrain doctor [CLUSTER]: checks whether this host can run its tasks. Use it before they start, or when something
+// is slow. It changes nothing. host.h and ports.h collect facts about the host; checks.h judges them.
 #include <asio/io_context.hpp>
 #include <cmath>
 #include <iostream>
@@ -25,10 +25,11 @@ namespace disttrain::cli {
 
 namespace {
 
-// Limit for all names of a cluster file together: without a name server each of them takes kHostPatience.
+// The time limit for looking up all host names of a cluster file. If the name server doesn't answer, each name alone
+// takes kHostPatience.
 constexpr Duration kNamesPatience = 3 * kHostPatience;
 
-// A host of the cluster file with its tasks.
+// A host that the cluster file names, with its tasks.
 struct Host {
   std::string name;
   HostName found;
@@ -36,7 +37,7 @@ struct Host {
 };
 
 struct Found {
-  std::string file;  // of the cluster; "" = there is none
+  std::string file;  // path of the cluster file; "" = there is none
   std::optional<ClusterConfig> cluster;
   std::vector<Host> hosts;
   std::map<TaskId, PortAnswer> ports;
@@ -65,7 +66,8 @@ std::vector<Host> hosts_of(const ClusterConfig& cluster) {
     const std::string& address = address_of(cluster, task);
     const auto [place, is_new] = places.emplace(daemon::host_part(address), hosts.size());
     if (is_new) {
-      HostName name{false, "", "host name \"" + place->first + "\" wasn't looked up: the name server is too slow"};
+      HostName name{false, "",
+                    "host name \"" + place->first + "\" wasn't looked up, because the name server is too slow"};
       if (daemon::now() < end) name = find_host(address);
       hosts.push_back({place->first, std::move(name), {}});
     }
@@ -74,7 +76,7 @@ std::vector<Host> hosts_of(const ClusterConfig& cluster) {
   return hosts;
 }
 
-// Asks the ports of all tasks whose host name was resolved.
+// Connects to the ports of all tasks whose host name could be resolved, and asks who is there.
 std::map<TaskId, PortAnswer> ask_ports(const ClusterConfig& cluster, const std::vector<Host>& hosts) {
   std::vector<TaskId> tasks;
   std::vector<std::string> addresses;
@@ -112,21 +114,22 @@ void check_nic(const Found& host, std::vector<Finding>& findings) {
     if (!one.found.is_own) continue;
     OwnHost own{one.name, names_of(one.tasks), one.found.address, {}, has_others};
     for (const Interface& interface : interfaces) {
-      // All of 127.0.0.0/8 is the loopback interface's.
+      // Every address of 127.0.0.0/8 belongs to the loopback interface.
       const bool is_loopback = interface.link.is_loopback && own.address.starts_with("127.");
       if (interface.address == own.address || is_loopback) own.link = interface.link;
     }
     findings.push_back(judge(own));
   }
   if (!has_own)
-    findings.push_back(skipped("nic", "no address of the cluster file is this host's (" + daemon::host_name() + ")"));
+    findings.push_back(
+        skipped("nic", "none of the cluster file's addresses belongs to this host (" + daemon::host_name() + ")"));
 }
 
-// Asks the chief what time it is.
+// Compares this host's clock with the time that the chief's status reports.
 void ask_time(const ClusterConfig& cluster, Clock& clock) {
   asio::io_context loop;
   ChiefClient client(loop, {});
-  const ChiefTarget target{cluster.chief.address, cluster.name, 0};  // no hash: the chief's metrics tell it
+  const ChiefTarget target{cluster.chief.address, cluster.name, 0};  // 0 = no hash; judge(OwnPort) compares hashes
   if (!client.connect(target, derive_timeouts(cluster.heartbeat.timeout).dial)) return;
   const std::int64_t asked = daemon::wall_nanoseconds();
   const auto status = ask_status(client, "", false, Duration::zero());
@@ -148,7 +151,7 @@ void check_clock(const Found& host, std::vector<Finding>& findings) {
 }
 
 void check_ports(const Found& host, std::vector<Finding>& findings) {
-  if (!host.cluster) return findings.push_back(skipped("port", "there is no cluster file that names any"));
+  if (!host.cluster) return findings.push_back(skipped("port", "there is no cluster file that names ports"));
   for (const Host& one : host.hosts) {
     if (!one.found.is_own) continue;
     for (const TaskId task : one.tasks) {
@@ -182,7 +185,7 @@ void check_gpus(const Found& host, std::vector<Finding>& findings) {
   findings.push_back(judge(gpus));
 }
 
-// Bytes of the parameters and the optimizer's slots. 0: the job file alone doesn't tell the model's variables.
+// Returns the bytes of the parameters and the optimizer's slots. 0: the job file has no valid model.
 std::uint64_t checkpoint_bytes(const JobConfig& job) {
   const auto model = builtin_model(job.model);
   if (!model) return 0;
@@ -239,7 +242,7 @@ Json to_json(const Found& host, const std::vector<Finding>& findings) {
 Result<Found> find(const DoctorOptions& options) {
   Found host;
   auto file = find_cluster(options.cluster);
-  if (!file && file.error().code == ErrorCode::kNoInput) return host;  // no cluster file: only the host is checked
+  if (!file && file.error().code == ErrorCode::kNoInput) return host;  // without a cluster file, checks only the host
   if (!file) return tl::unexpected<Error>(std::move(file.error()));
   auto cluster = config::read_cluster(*file);
   if (!cluster) return tl::unexpected<Error>(std::move(cluster.error()));

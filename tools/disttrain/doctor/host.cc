@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The text of a file. "": it isn't there, or may not be read.
+// Returns the text of a file. "": the file doesn't exist, or this user may not read it.
 std::string text_of_file(const fs::path& path) {
   std::ifstream file(path);
   std::ostringstream text;
@@ -50,7 +50,7 @@ std::vector<fs::path> entries(const fs::path& folder) {
   return found;
 }
 
-// A unit's text as systemd reads it: the first file of that name, then the drop-ins. None: it isn't installed.
+// Returns a unit's text as systemd reads it: first the unit's file, then its drop-ins. None: the unit isn't installed.
 std::optional<std::string> text_of_unit(const std::string& unit) {
   const std::vector<std::string> folders = {"/etc/systemd/system/", "/run/systemd/system/",
                                             "/usr/local/lib/systemd/system/", "/usr/lib/systemd/system/",
@@ -85,7 +85,7 @@ Link link_of(const std::string& name, unsigned flags) {
   Link link;
   link.name = name;
   link.state = first_line(folder / "operstate");
-  // For a link without a speed (virtual, or down) the kernel reports -1, or nothing.
+  // Some links have no speed, because they are virtual or down. Then the kernel reports -1 or nothing.
   std::istringstream speed(first_line(folder / "speed"));
   if (long value = 0; speed >> value && value > 0) link.megabits_per_second = static_cast<std::uint32_t>(value);
   std::istringstream(first_line(folder / "mtu")) >> link.mtu;
@@ -98,7 +98,8 @@ bool is_number(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// The process that has a socket open: "python3 (pid 4711)". "": none whose descriptors this user may read.
+// Returns the process that has a socket open, such as "python3 (pid 4711)". "": this user can't see which process it
+// is.
 std::string process_with_socket(std::uint64_t inode) {
   const std::string socket = "socket:[" + std::to_string(inode) + "]";
   for (const fs::path& process : entries("/proc")) {
@@ -181,7 +182,8 @@ HostName find_host(const std::string& address) {
     return name;
   });
   if (asked) return *asked;
-  return HostName{false, "", "host name \"" + daemon::host_part(address) + "\": the name server doesn't answer"};
+  return HostName{
+      false, "", "host name \"" + daemon::host_part(address) + "\" can't be looked up: the name server doesn't answer"};
 }
 
 std::vector<RdmaDevice> find_rdma_devices() {
@@ -195,7 +197,7 @@ std::vector<RdmaDevice> find_rdma_devices() {
 
 Gpus find_gpus() {
   Gpus gpus;
-  // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023"
+  // Example of the file: "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023"
   std::istringstream words(first_line("/proc/driver/nvidia/version"));
   for (std::string word; gpus.driver.empty() && words >> word;)
     if (std::isdigit(static_cast<unsigned char>(word[0])) != 0 && word.find('.') != std::string::npos)
@@ -208,7 +210,7 @@ Gpus find_gpus() {
 }
 
 std::optional<bool> is_clock_synchronised() {
-  timex asked{};  // modes = 0: nothing is changed
+  timex asked{};  // modes = 0, so adjtimex() changes nothing
   const int state = adjtimex(&asked);
   if (state < 0) return std::nullopt;
   return state != TIME_ERROR && (asked.status & STA_UNSYNC) == 0;

@@ -1,4 +1,4 @@
-// What `doctor` concludes about ports and other hosts. See checks.h.
+// The verdicts of `doctor` about ports and about other hosts. See checks.h.
 #include <algorithm>
 
 #include "tools/disttrain/doctor/checks.h"
@@ -17,23 +17,24 @@ struct PortVerdict {
   std::string advice{};
 };
 
-// Only the chief takes clients: a ps or a worker answers our hello with a refusal that names it.
+// Judges a disttrain daemon that has answered doctor's hello. The chief accepts the hello, because it serves clients. A
+// ps or a worker refuses it, and the refusal names the task.
 PortVerdict judge_listener(TaskId task, const PortAnswer& port) {
   const std::string name = to_string(task);
   if (task.role == Role::kChief ? port.is_welcome || port.is_busy : port.said.find(name) != std::string::npos)
     return {CheckState::kOk, name + " answers"};
   return {CheckState::kFail,
           "another disttrain daemon answers there: " + (port.is_welcome ? "the chief of this cluster" : port.said),
-          "find out which daemon that is, and give each host the right cluster file and --index"};
+          "find out which daemon answers there, and give each host the right cluster file and --index"};
 }
 
-// A process takes connections at the port, but doesn't answer as a disttrain daemon.
+// Judges a process that accepts connections at the port, but doesn't answer as a disttrain daemon does.
 PortVerdict judge_silent(TaskId task, const std::string& number, const PortAnswer& port) {
   const std::string who = port.holder.empty() ? "another process" : port.holder;
   const char* const daemon = task.role == Role::kPs ? "psd (" : task.role == Role::kWorker ? "workerd (" : "chiefd (";
   if (who.starts_with(daemon))
     return {CheckState::kFail, "port " + number + " is held by " + who + ", which doesn't answer",
-            "check its log and whether it hangs or is stopped; restart it"};
+            "read its log, check whether it hangs or is stopped, and restart it"};
   return {CheckState::kFail, "port " + number + " is held by " + who + ", which doesn't answer as a disttrain daemon",
           "stop that process, or give " + to_string(task) + " another port in every host's cluster file"};
 }
@@ -55,9 +56,9 @@ PortVerdict judge_own(TaskId task, const std::string& number, const PortAnswer& 
   }
   if (port.unbindable.empty()) return {CheckState::kOk, "port " + number + " is free"};
   return {CheckState::kFail,
-          "port " + number + " can't be listened on: " + port.unbindable +
+          "port " + number + " can't be opened: " + port.unbindable +
               (port.holder.empty() ? "" : "; it is held by " + port.holder),
-          "free it, or give " + to_string(task) + " another port in every host's cluster file"};
+          "end that process, or give " + to_string(task) + " another port in every host's cluster file"};
 }
 
 PortVerdict judge_metrics(const OwnPort& own) {
@@ -66,17 +67,17 @@ PortVerdict judge_metrics(const OwnPort& own) {
   const PortAnswer& page = own.metrics;
   const bool is_up = own.port.listening == Listening::kOurs;
   if (page.listening == Listening::kOurs && page.said_task == to_string(own.task) && page.said_hash != own.hash)
-    return {CheckState::kWarn, "it runs with another cluster file than this one",
+    return {CheckState::kWarn, "the daemon runs with another cluster file than this one",
             "give all hosts the same cluster file, and reload or restart the daemon"};
   if (page.listening == Listening::kOurs && page.said_task == to_string(own.task))
-    return {CheckState::kOk, "its metrics at port " + number};
+    return {CheckState::kOk, "its metrics are at port " + number};
   if (page.listening == Listening::kOurs)
-    return {CheckState::kFail, "port " + number + ", where it should serve metrics, belongs to " + page.said_task,
+    return {CheckState::kFail, "port " + number + ", where the task should serve metrics, belongs to " + page.said_task,
             "give " + to_string(own.task) + " another port in every host's cluster file"};
   PortVerdict verdict = judge_own(own.task, number, page);
   if (verdict.state == CheckState::kOk && is_up)
     return {CheckState::kWarn, "no metrics at port " + number,
-            "it was started with another [metrics] listen: restart it with this cluster file"};
+            "the daemon was started with another metrics.listen: restart it with this cluster file"};
   verdict.text += " (for its metrics)";
   return verdict;
 }
@@ -123,14 +124,14 @@ Finding judge(const OtherHost& other) {
         break;
       case Listening::kUnreachable:
         worsen(finding, CheckState::kFail, name + ": " + task.port.said,
-               finding.advice.empty() ? "check that the host is up and that no firewall lies between" : "");
+               finding.advice.empty() ? "check that the host is up and that no firewall blocks the port" : "");
         break;
     }
   }
   if (!answering.empty())
     finding.found =
         with_comma(answering + (answering.find(',') == std::string::npos ? " answers" : " answer"), finding.found);
-  if (!absent.empty()) finding.found = with_comma(finding.found, "the host is up, but nobody listens for " + absent);
+  if (!absent.empty()) finding.found = with_comma(finding.found, "the host is up, but no daemon listens for " + absent);
   return finding;
 }
 

@@ -22,14 +22,14 @@ namespace disttrain::cli {
 
 namespace {
 
-// Connections at the same time; any limit of open files allows this many.
+// How many connections are open at the same time. This is below every usual limit of open files.
 constexpr std::size_t kAtOnce = 128;
 
 std::string port_of(const std::string& address) {
   return address.substr(address.rfind(':') + 1);
 }
 
-// Sends one hello and keeps the answer. Must outlive its handlers on the loop.
+// Sends one hello and keeps the answer. The loop calls its handlers, so it must live until the loop has ended.
 class Greeting final : private transport::ConnectionHandler {
  public:
   Greeting(asio::io_context& loop, transport::Transport& transport, const std::string& address,
@@ -61,7 +61,7 @@ class Greeting final : private transport::ConnectionHandler {
   }
 
   Result<transport::MutableBytes> payload_landing(const wire::FrameHeader&, transport::Bytes) override {
-    return fail(ErrorCode::kData, "the answer to a hello has no payload");
+    return fail(ErrorCode::kData, "the answer to a hello must not have a payload");
   }
 
   void on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes) override {
@@ -86,8 +86,8 @@ class Greeting final : private transport::ConnectionHandler {
   PortAnswer answer_;
 };
 
-// Why no daemon can listen there; "": one can. This trial doesn't get in the way of a daemon that starts meanwhile: its
-// socket is bound with SO_REUSEADDR and never listens.
+// Returns why no daemon can listen at the address. "": a daemon can. To find out, it binds a socket there for a moment.
+// A daemon that starts at this moment isn't disturbed, because the socket has SO_REUSEADDR and never listens.
 std::string why_unbindable(const std::string& address) {
   const auto parsed = transport::parse_address(address);
   if (!parsed) return parsed.error().message;

@@ -1,4 +1,4 @@
-// What answers at the cluster's ports. Each question ends within twice kPortPatience.
+// Finds out for `doctor` which processes answer at the cluster's ports. Each request takes at most twice kPortPatience.
 #pragma once
 
 #include <string>
@@ -12,15 +12,17 @@ namespace disttrain::cli {
 
 inline constexpr Duration kPortPatience = std::chrono::seconds(2);
 
-// Says hello at each address, as a command line does to the chief, then hangs up. Answers in the order of the
-// addresses.
+// Connects to each address, sends the hello of a command line, and disconnects. Returns one answer per address, in the
+// same order.
 std::vector<PortAnswer> say_hello(const ClusterConfig& cluster, const std::vector<std::string>& addresses);
 
-// The address at which a task of this host serves its metrics; "": it serves none, or at any free port.
+// Returns the address where a task of this host serves its metrics. "": it serves none, or serves them at any free
+// port.
 std::string metrics_address(const ClusterConfig& cluster, const std::string& task_address);
 PortAnswer ask_for_metrics(const std::string& address);
 
-// Completes an answer from an address of this host: who holds the port, and why a daemon can't listen there.
+// Adds two facts to the answer of an address of this host: which process uses the port, and why a daemon can't listen
+// there.
 void look_behind(PortAnswer& answer, const std::string& address);
 
 }  // namespace disttrain::cli

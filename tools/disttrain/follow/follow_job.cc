@@ -13,13 +13,14 @@ using namespace std::chrono_literals;
 
 constexpr Duration kFollowInterval = 200ms;
 constexpr Duration kParentHears = 1s;
-constexpr Duration kStopPatience = 30s;  // for a stopped job to drain, evaluate and close
+constexpr Duration kStopPatience = 30s;  // how long a stopped job may take to drain, evaluate and close
 
 std::optional<Error> ask_judge(const FollowedJob& run, const Outcome& outcome) {
   return run.judge ? run.judge(outcome.status) : std::nullopt;
 }
 
-// A dying process closes its connections a moment before its parent hears of its end, so the judge gets more time.
+// Asks `run.judge` repeatedly, for at most kParentHears. When a daemon dies, its connections close a moment before its
+// parent, this process, hears of the death. So the judge may not know of it yet.
 std::optional<Error> ask_judge_patiently(ChiefClient& client, const FollowedJob& run, const Outcome& outcome) {
   const auto end = std::chrono::steady_clock::now() + kParentHears;
   auto verdict = ask_judge(run, outcome);
@@ -30,7 +31,7 @@ std::optional<Error> ask_judge_patiently(ChiefClient& client, const FollowedJob&
   return verdict;
 }
 
-// Reconnects to a lost chief. Where this process started the chief, for as long as it keeps restarting it.
+// Reconnects to a lost chief. If this process started the chief, it retries for as long as it restarts the chief.
 bool reach_chief_again(ChiefClient& client, const Interrupts& interrupts, const FollowedJob& run, const Error& why) {
   if (why.code == ErrorCode::kUnavailable && client.is_connected() && run.end_silent_chief)
     run.end_silent_chief(kAnswerDeadline);
@@ -49,7 +50,8 @@ Status find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration
   const bool is_full = why.code == ErrorCode::kTemporary;
   if (patience == Duration::zero() || (why.code != ErrorCode::kUnavailable && !is_full))
     return tl::unexpected<Error>(why);
-  // The chief gave this client's place to another. Coming back at once would take the place of the next.
+  // The chief serves too many clients, so it dropped this one. If this client reconnected at once, the chief would drop
+  // another client for it.
   constexpr Duration kFullPause = std::chrono::seconds(1);
   if (is_full)
     if (Status rested = client.rest(kFullPause); !rested) return tl::unexpected<Error>(why);
@@ -100,7 +102,7 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& r
       progress.end();
       if (reach_chief_again(client, interrupts, run, status.error())) continue;
     }
-    // The judge may know why the chief doesn't answer.
+    // If the chief doesn't answer, the judge may know why.
     if (auto verdict = status ? ask_judge(run, outcome) : ask_judge_patiently(client, run, outcome)) {
       outcome.error = std::move(verdict);
       break;
@@ -114,7 +116,7 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& r
       outcome.interrupted = interrupts.exit_code();
       if (run.on_interrupt == OnInterrupt::kDetach || ++heeded > 1) break;
       progress.end();
-      std::cerr << "stopping the job; Ctrl-C again ends it at once\n";
+      std::cerr << "stopping the job; press Ctrl-C again to end it at once\n";
       if (auto stopped = client.ask<RequestDone>(StopRequest{run.job, false}, kAnswerDeadline); !stopped) {
         outcome.error = std::move(stopped.error());
         break;

@@ -1,4 +1,4 @@
-// A job from its submission to its end, as `up`, `submit` and `bench` see it.
+// Submits a job and follows it to its end, for `up`, `submit` and `bench`.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -16,56 +16,58 @@ namespace disttrain::cli {
 
 bool is_final_state(const std::string& state);
 
-// Limit for requests that the chief answers at once.
+// The time limit of a request that the chief can answer at once.
 inline constexpr Duration kAnswerDeadline = std::chrono::seconds(10);
 
-// How long a follower tries to reach a lost chief again, which may be restarting.
+// How long a client retries to reconnect to a lost chief, because the chief may be restarting.
 inline constexpr Duration kChiefPatience = std::chrono::seconds(15);
 
-// The status of a job (number, name, "" = current or last): docs/json.md. Waits up to `wait` for its end.
+// Returns the status of a job (docs/json.md), or of all jobs. `job` is a number or a name; "" = the running job, else
+// the last one. While the job hasn't ended, the chief delays its answer for `wait`.
 Result<Json> ask_status(ChiefClient& client, const std::string& job, bool all, Duration wait);
 
 // How the watching of a job ended.
 struct Outcome {
-  Json status;                 // the final status, else the last one seen
-  std::optional<Error> error;  // why there is no final status: the watching failed
-  int interrupted = 0;         // exit code of the signal that ended the watching; 0 = none
+  Json status;                 // the job's final status, or the last status that was seen
+  std::optional<Error> error;  // why the job couldn't be watched to its end
+  int interrupted = 0;         // if a signal ended the watching, the exit code for it; else 0
 };
 
-// What the watcher does at a signal.
+// What the watching process does when it gets a signal.
 enum class OnInterrupt { kStopJob, kDetach };
 
 struct FollowedJob {
   ChiefTarget target;
-  std::string job;  // number
+  std::string job;  // the job's number
   OnInterrupt on_interrupt = OnInterrupt::kStopJob;
-  // Asked after each answer. An error ends the watching: a daemon of `up` stays down, which the chief can't know.
+  // Called after each answer, and when the chief is lost. If it returns an error, the watching ends. For example, `up`
+  // knows that a daemon stays down, but the chief goes on waiting for it.
   std::function<std::optional<Error>(const Json& status)> judge;
-  // How long to try to reach a lost chief again, which may be restarting. 0 = not at all.
+  // How long to retry to reconnect to a lost chief, because it may be restarting. 0 = don't retry.
   Duration chief_patience{};
-  // Kills a chief that hasn't answered for `silence`, to restart it and reach it again; training goes on without it.
-  // False: it won't be restarted. Empty: somebody else supervises the chief.
+  // Kills and restarts the chief of this `up` if it hasn't answered for `silence`. Meanwhile training goes on. Returns
+  // false if the chief won't be restarted. The function is empty if this process didn't start the chief.
   std::function<bool(Duration silence)> end_silent_chief;
 };
 
-// What to do where a job of that name hasn't ended.
+// What to do if another job of the same name hasn't ended yet.
 enum class Namesake {
   kRefused,
-  kGoesOn,  // follow it if it is the same job
+  kGoesOn,  // if it is the same job, follow it
 };
 
-// Submits a job and returns its number. `awaited_workers` as in SubmitJob.
+// Submits a job and returns its number. SubmitJob explains `awaited_workers`.
 Result<std::string> submit_job(ChiefClient& client, const config::JobFile& job, std::uint64_t warmup_steps,
                                Namesake namesake = Namesake::kRefused, std::uint32_t awaited_workers = 0);
 
-// After the error `why` of the client: reconnects to the chief, which may be restarting, and says so on stderr. Returns
-// `why` where that can't help.
+// Reconnects to the chief after an error of the client, `why`, because the chief may be restarting. Prints a line about
+// it on stderr. If a new connection can't help, returns `why`.
 Status find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration patience, const Error& why);
 
-// `answer`; where the chief was lost, reconnects and returns what `ask` gets.
+// Returns `answer`. If it is an error because the chief was lost, reconnects and returns the result of `ask` instead.
 template <typename Answer, typename Ask>
 Result<Answer> or_again(ChiefClient& client, const ChiefTarget& target, Result<Answer> answer, const Ask& ask) {
-  // The chief may die again before it answers.
+  // This is a loop, because the chief may die again before it answers.
   while (!answer && find_chief_again(client, target, kChiefPatience, answer.error())) answer = ask();
   return answer;
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::seconds kLineEvery(3);
 
-// The share of the steps that is done; NaN where there is no target yet.
+// Returns the share of the job's steps that is done, or NaN if their total isn't known yet.
 double share_of(const Json& status) {
   const double target = number_of(status, "steps_target");
   return target > 0 ? number_of(status, "global_step") / target : std::nan("");
@@ -78,7 +78,7 @@ void Progress::show(const Json& status) {
   const std::string state = text_of(status, "state");
   const auto time = std::chrono::steady_clock::now();
   const std::string reason = text_of(status, "reason");
-  // While the job makes no steps, the reason says more than figures.
+  // While the job makes no steps, shows the reason instead of the figures.
   const bool is_moving = state == "running" || state == "evaluating";
   const std::string line = is_moving || reason.empty() ? progress_line(status) : state + ": " + reason;
   if (is_terminal_) {

@@ -1,4 +1,4 @@
-// A job's progress on a stream: on a terminal a bar that is redrawn, else a line every 3 s.
+// Shows a job's progress: on a terminal as a bar that is redrawn, elsewhere as a line every 3 s.
 #pragma once
 
 #include <chrono>
@@ -11,9 +11,9 @@ namespace disttrain::cli {
 
 // "running  step 1,234/2,750 (44%)  182,000 examples/s  loss 0.3121  ETA 0:12". Pure.
 std::string progress_line(const Json& status);
-// Prints a line on stderr, below a bar that may be drawn there.
+// Prints a line on stderr. If a progress bar is on the terminal, the line comes below the bar.
 void say_below_bar(const std::string& line);
-// "[#########-----------]"; share is cut to 0 .. 1.
+// "[#########-----------]". A share below 0 counts as 0, a share above 1 as 1.
 std::string bar(double share, std::size_t width);
 // "0:12", "1:02:03".
 std::string clock_text(double seconds);
@@ -24,7 +24,7 @@ class Progress {
  public:
   explicit Progress(std::ostream& out);
   void show(const Json& status);
-  // Ends the bar's line.
+  // Ends the line of the bar, so that other output begins on a new line.
   void end();
 
  private:

@@ -1,4 +1,4 @@
-// Drops entries that a stream repeats after a reconnect: the chief then sends again all that it remembers.
+// Drops entries that a client has seen before. After a reconnect, the chief sends all entries again that it remembers.
 //
 // Example, where each letter is an event:
 // 1. The chief sends a b c. All are new.
@@ -13,15 +13,16 @@
 
 namespace disttrain::cli {
 
-// For one source, which sends its entries in order.
+// Filters the entries of one source, which sends them in order.
 class RepeatFilter {
  public:
-  // The index of the first new entry in `things`, each of which is an entry's whole text: the one after the newest that
-  // was seen. From now on all of them count as seen.
+  // Returns the index of the first new entry in `things`, which are the texts of entries. That is the entry after the
+  // newest one that was seen before. From now on all of `things` count as seen.
   std::size_t first_new(std::vector<std::string> things);
 
  private:
-  // Remembers so many of the newest: a restarted chief may not know the last few (see the example).
+  // How many of the newest entries the filter remembers. One wouldn't be enough, because a restarted chief may have
+  // lost the last few (see the example).
   static constexpr std::size_t kMost = 100;
   std::deque<std::string> newest_;
 };

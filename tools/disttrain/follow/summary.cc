@@ -20,16 +20,15 @@ std::string fixed(double value, int digits) {
   return text;
 }
 
-// What an operator can do about a failure.
+// Returns what an operator can do about a failure.
 std::string way_out(const Json& cause) {
   const double signal = number_of(cause, "signal");
   if (signal == SIGKILL)
-    return "if nobody killed it, the system may have run out of memory: see `dmesg | tail`, and lower batch_size or "
-           "the "
-           "number of tasks";
+    return "if nobody killed this task, the host may have run out of memory: see `dmesg | tail`, and lower "
+           "train.batch_size or the number of tasks";
   if (signal == SIGABRT || signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL)
-    return "this is a bug of disttrain: please report it with the log lines above";
-  return "see the log lines above and `disttrain logs`; the job can be submitted again as it is";
+    return "this is a bug of disttrain: please report it together with the log lines above";
+  return "see the log lines above and `disttrain logs`; the job can be submitted again without changes";
 }
 
 }  // namespace
@@ -49,7 +48,7 @@ void print_checkpoint(std::ostream& out, const Json& status) {
 }
 
 void print_summary(std::ostream& out, const Json& status) {
-  if (text_of(status, "state") != "failed") {  // print_root_cause() has printed it
+  if (text_of(status, "state") != "failed") {  // for a failed job print_root_cause() prints this
     out << "job " << text_of(status, "job") << " " << text_of(status, "state");
     const std::string reason = text_of(status, "reason");
     if (!reason.empty()) out << ": " << reason;

@@ -1,4 +1,4 @@
-// What is printed at a job's end, root cause first, and the exit code for it.
+// Prints a job's result at its end, and chooses the exit code.
 #pragma once
 
 #include <optional>
@@ -11,24 +11,25 @@
 
 namespace disttrain::cli {
 
-// 0 finished, 2 stopped, 1 failed, or the error's own code where the job failed before it opened.
+// Returns 0 if the job finished, 2 if it was stopped, 1 if it failed. If it failed before training began, returns the
+// code of the error, such as 78 for a wrong configuration.
 int exit_code_of(const Json& status);
 
-// "job mnist-quick finished: trained 1800 steps", the figures and the evaluation, in a few lines. For a failed job only
-// the figures: print_root_cause() comes first.
+// Prints a few lines: "job mnist-quick finished: trained 1800 steps", the figures and the evaluation. For a failed job
+// it prints only the figures, because print_root_cause() prints the rest.
 void print_summary(std::ostream& out, const Json& status);
 
-// Prints where the newest checkpoint is; nothing where there is none.
+// Prints the path of the newest checkpoint, or nothing if there is none.
 void print_checkpoint(std::ostream& out, const Json& status);
 
-// Prints the first failing task, why it failed, its last log lines and what to do. Nothing for a job that didn't fail.
+// Prints which task failed first, why, its last log lines, and what to do. Prints nothing if the job didn't fail.
 void print_root_cause(std::ostream& out, const Json& status);
 
-// Steps per second and the share of each phase, per worker.
+// Prints the steps per second of all workers, and how much time each worker spends in each phase of a step.
 void print_phases(std::ostream& out, const Json& status);
 
-// The status of a job whose chief can't report its end: failed, with this root cause. `last`: the last status seen, or
-// null. `signal`: the one that ended the task's process.
+// Builds the status of a failed job when the chief can't report it. `task` and `reason` are the root cause. `last` is
+// the last status that the chief reported, or null. `signal` is the signal that ended the task's process, if any.
 Json failed_status(const Json& last, const std::string& job, const std::string& task, const std::string& reason,
                    std::optional<int> signal, const std::vector<std::string>& log);
 

@@ -22,7 +22,7 @@ using Lines = std::vector<std::string>;
 
 constexpr std::size_t kBarColumns = 20;
 constexpr std::size_t kEventsShown = 3;
-constexpr std::size_t kLeastTasks = 3;  // curves and events are dropped to show these
+constexpr std::size_t kLeastTasks = 3;  // so many tasks are shown even if curves and events must be dropped for them
 constexpr std::size_t kLeastSpark = 4;
 constexpr std::size_t kMostSpark = 30;
 
@@ -33,7 +33,7 @@ Lines lines_of(const std::string& text) {
   return lines;
 }
 
-// The cluster, the job, its progress, and what it waits for.
+// Returns the first lines: the cluster, the job, its progress, and what it waits for.
 Lines head(const TopView& view) {
   const Json& status = view.status;
   std::string title = "cluster " + view.cluster;
@@ -47,7 +47,7 @@ Lines head(const TopView& view) {
     if (status.is_object()) lines.emplace_back("no job was submitted yet");
     return lines;
   }
-  Json shown = status;  // without what the curves show better
+  Json shown = status;  // the status without speed and loss, which the curves show
   shown["examples_per_second"] = shown["loss"] = nullptr;
   if (is_final_state(state)) shown["steps_per_second"] = nullptr;  // no ETA
   const double target = number_of(status, "steps_target");
@@ -57,7 +57,7 @@ Lines head(const TopView& view) {
   return lines;
 }
 
-// "loss now 0.3121, min 0.2500, max 2.3021", and the curve.
+// Adds two lines: "loss now 0.3121, min 0.2500, max 2.3021", and the curve.
 void add_curve(Lines& lines, const std::string& name, const std::vector<double>& series, std::string (*text)(double),
                std::size_t columns, Lowest lowest, bool utf8) {
   double least = std::nan("");
@@ -93,7 +93,7 @@ bool is_ill(const Json& task) {
   return (state != "ready" && state != "running") || !text_of(task, "reason").empty();
 }
 
-// Tasks in trouble first, then those that are furthest behind.
+// Sorts tasks: first those in trouble, then those that lag most.
 void put_noteworthy_first(std::vector<Json>& tasks) {
   const auto rank = [](const Json& task) {
     const double lag = number_of(task, "lag");
@@ -125,7 +125,7 @@ Lines table(const TopView& view, const std::vector<Json>& tasks, std::size_t spa
   return lines_of(table.text());
 }
 
-// The table with sparklines as wide as there is room for.
+// Returns the table of tasks with sparklines that fill the free width.
 Lines wide_table(const TopView& view, const std::vector<Json>& tasks, std::size_t columns, bool utf8) {
   Lines lines = table(view, tasks, 0, utf8);
   std::size_t widest = 2;  // the blanks before another column
@@ -134,7 +134,7 @@ Lines wide_table(const TopView& view, const std::vector<Json>& tasks, std::size_
   return table(view, tasks, std::min(columns - widest, kMostSpark), utf8);
 }
 
-// A blank line, then at most `rows` lines.
+// Returns a blank line and then the table of tasks, at most `rows` lines.
 Lines tasks(const TopView& view, std::vector<Json> tasks, std::size_t rows, std::size_t columns, bool utf8) {
   Lines lines{""};
   const std::size_t all = tasks.size();

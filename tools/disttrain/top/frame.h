@@ -1,4 +1,4 @@
-// What `top` shows at one moment, as text for a terminal of some size. Pure.
+// Formats the frame that `top` shows on a terminal. This does no I/O.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@
 namespace disttrain::cli {
 
 struct TopView {
-  std::string cluster;  // its name, or its chief's address
-  Json status;          // the newest (docs/json.md); null: none yet
-  Json events;          // the newest, oldest first
+  std::string cluster;  // the cluster's name, or its chief's address
+  Json status;          // the newest status (docs/json.md); null if there is none yet
+  Json events;          // the newest events; the oldest of them is first
   TopHistory history;
-  std::string problem;  // why `status` is out of date; "": it isn't
+  std::string problem;  // why `status` is out of date; "" = it is up to date
 };
 
 inline constexpr std::size_t kAnyHeight = std::numeric_limits<std::size_t>::max();
 
-// At most `size.rows` lines, each at most `size.columns` wide. What doesn't fit is dropped: first the tasks that are
-// neither in trouble nor furthest behind, then the curves, then the events.
+// Returns at most `size.rows` lines of at most `size.columns` columns. If not everything fits, it first drops tasks
+// that neither are in trouble nor lag most, then the curves, then the events.
 std::string top_frame(const TopView& view, TerminalSize size, bool utf8);
 
 }  // namespace disttrain::cli

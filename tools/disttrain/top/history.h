@@ -1,4 +1,4 @@
-// What `top` has seen of the job during the last minute, one sample a second. A value.
+// Keeps the figures of a job from the last minute for `top`, one sample per second.
 #pragma once
 
 #include <map>
@@ -15,17 +15,17 @@ class TopHistory {
 
   // Adds a status (docs/json.md). The status of another job clears the history. A job that has ended adds nothing.
   void add(const Json& status);
-  // Adds a gap, where there was no answer.
+  // Adds a gap, because the chief didn't answer.
   void miss();
 
-  // Oldest first; NaN where nothing is known. examples_per_second() is the sum over all workers.
+  // Both return the samples, oldest first; a gap is NaN. examples_per_second() is the sum of all workers.
   const std::vector<double>& examples_per_second() const { return examples_per_second_; }
   const std::vector<double>& loss() const { return loss_; }
-  // The same for one task; empty where it has none.
+  // Returns the samples of one task, or none if there are none.
   const std::vector<double>& examples_per_second_of(const std::string& task) const;
 
  private:
-  Json job_;  // its number
+  Json job_;  // the job's number
   std::vector<double> examples_per_second_;
   std::vector<double> loss_;
   std::map<std::string, std::vector<double>> tasks_;

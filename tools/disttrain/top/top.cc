@@ -1,5 +1,5 @@
-// disttrain top [JOB]: shows a job and its tasks live. On a terminal it redraws until Ctrl-C, even when the job has
-// ended or the chief is lost; elsewhere it prints one frame.
+// disttrain top [JOB]: shows a job and its tasks live. On a terminal it redraws until Ctrl-C, even after the job has
+// ended and while the chief is lost. If stdout isn't a terminal, it prints one frame and ends.
 #include <unistd.h>
 
 #include <asio/io_context.hpp>
@@ -25,13 +25,14 @@ constexpr Duration kFrameInterval = 1s;
 constexpr std::uint32_t kEventsAsked = 3;
 constexpr std::size_t kColumnsOfNoTerminal = 120;
 
-// The signals that a terminal sends besides Ctrl-C. The terminal must be restored before this process stops or ends.
+// Handles the signals that a terminal sends besides Ctrl-C: Ctrl-Z, Ctrl-\ and hangup. The terminal must be restored
+// before this process stops or ends.
 class TerminalSignals {
  public:
   TerminalSignals(asio::io_context& loop, Screen& screen) : signals_(loop, SIGHUP, SIGQUIT, SIGTSTP), screen_(screen) {
     wait();
   }
-  // The signal that ends `top`; 0: none came.
+  // Returns the signal that ends `top`. 0: none came.
   int ended_by() const { return ended_by_; }
 
  private:
@@ -61,7 +62,8 @@ class Top {
     view_.cluster = target.cluster.empty() ? "of chief " + target.address : target.cluster;
   }
 
-  // Redraws on a terminal. An error that may pass (kUnavailable, kTemporary) is shown; any other ends it.
+  // Redraws once per second. Shows an error that may pass (kUnavailable, kTemporary) and goes on; returns any other
+  // error.
   Status draw_on(Screen& screen) {
     for (auto next = Clock::now(); !is_over_(); rest_until(next)) {
       next = std::max(next + kFrameInterval, Clock::now());
@@ -75,7 +77,7 @@ class Top {
     return {};
   }
 
-  // Looks twice, because rates need two samples.
+  // Prints one frame. Asks the chief twice, because a rate needs two samples.
   Status print_once() {
     if (Status looked = look(); !looked) return looked;
     rest_until(Clock::now() + kFrameInterval);
@@ -87,7 +89,8 @@ class Top {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // After an error the connection may still deliver the answer that was given up, so a new connection is made.
+  // Asks the chief for the newest status and events. After an error it makes a new connection, because the old one may
+  // still deliver the answer that timed out.
   Status look() {
     if (!is_connected_) {
       if (Status connected = client_.connect(target_, kFrameInterval); !connected) return connected;
@@ -125,7 +128,7 @@ int top(const TopOptions& options) {
   if (!cluster) return daemon::report("disttrain top", cluster.error());
   asio::io_context loop;
   Interrupts interrupts(loop);
-  int ended_by = 0;  // a signal other than those of `interrupts`
+  int ended_by = 0;  // the signal of TerminalSignals that ended `top`; 0 = none
   const TerminalSignals* signals = nullptr;
   const auto is_over = [&] { return interrupts.count() > 0 || (signals != nullptr && signals->ended_by() != 0); };
   ChiefClient client(loop, is_over);

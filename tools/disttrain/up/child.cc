@@ -33,7 +33,7 @@ Result<ListeningSocket> bind_listener(const std::string& address) {
                            : error == EACCES || error == EPERM ? ErrorCode::kNoPermission
                                                                : ErrorCode::kConfig;
     std::string message = "can't listen on " + address + ": " + system_words(error);
-    if (error == EADDRINUSE) message += "; another process has this port: stop it, or choose another port";
+    if (error == EADDRINUSE) message += "; another process has this port: stop that process, or choose another port";
     return fail(code, message);
   }
   ListeningSocket listener;
@@ -46,11 +46,12 @@ namespace {
 
 constexpr char kPidVariable[] = "LISTEN_PID=";
 
-// What the child's execve() needs. It is made before the fork, because nothing may allocate between fork and exec.
+// The arguments and the environment for the child's execve(). They are built before fork(), because the child must not
+// allocate memory before execve().
 struct Exec {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
-  std::string pid_variable = std::string(kPidVariable) + std::string(20, '\0');  // digits are filled in by the child
+  std::string pid_variable = std::string(kPidVariable) + std::string(20, '\0');  // the child writes its pid here
   std::vector<char*> argv;
   std::vector<char*> envp;
 };
@@ -61,8 +62,9 @@ void prepare(Exec& exec, Role role, const std::filesystem::path& program, const 
   for (char** variable = environ; *variable != nullptr; ++variable)
     if (std::strncmp(*variable, "LISTEN_", 7) != 0) exec.environment.emplace_back(*variable);
   exec.environment.emplace_back("LISTEN_FDS=1");
-  // A killed process keeps its sockets until its memory is freed, and huge pages are freed faster: with them the death
-  // of a worker with libtorch is noticed in less than half the time. A value that the user has set stays.
+  // Lets a worker use huge pages, unless the user has set this variable. When a process is killed, the kernel closes
+  // its sockets only after it has freed the memory, and it frees huge pages faster. So the chief notices the death of a
+  // worker with libtorch in less than half the time.
   if (role == Role::kWorker && std::getenv("GLIBC_TUNABLES") == nullptr)
     exec.environment.emplace_back("GLIBC_TUNABLES=glibc.malloc.hugetlb=1");
   for (std::string& argument : exec.arguments) exec.argv.push_back(argument.data());
@@ -81,7 +83,7 @@ void write_number(char* to, unsigned long number) {
   *to = '\0';
 }
 
-// Runs in the child: makes only calls that are safe after a fork.
+// Runs in the child process. It makes only calls that are safe between fork() and execve().
 [[noreturn]] void become(Exec& exec, pid_t parent, int listener, int log, int null) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // the parent died before prctl()
@@ -104,7 +106,8 @@ Result<Child> Child::start(TaskId task, const std::filesystem::path& program, co
                            const ListeningSocket& listener, const std::filesystem::path& log) {
   const std::string what = "can't start " + to_string(task) + " (" + program.string() + "): ";
   if (access(program.c_str(), X_OK) != 0)
-    return fail(ErrorCode::kNoInput, what + system_words(errno) + "; it is expected beside disttrain itself");
+    return fail(ErrorCode::kNoInput,
+                what + system_words(errno) + "; it must be in the same folder as the program disttrain");
   const Descriptor log_fd(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   const Descriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!log_fd || !null) return fail(ErrorCode::kNoPermission, what + log.string() + ": " + system_words(errno));
@@ -130,7 +133,7 @@ void Child::reap_killed() {
 }
 
 void Child::send(int signal) const {
-  if (is_running()) kill(pid_, signal);  // not reaped yet, so the pid is still the child's
+  if (is_running()) kill(pid_, signal);  // the child isn't reaped yet, so no other process can have its pid
 }
 
 std::string Child::how_it_ended() const {

@@ -1,4 +1,4 @@
-// One daemon as a child of `up`: it inherits a listening socket, and the kernel kills it when its parent dies.
+// A daemon as a child process of `up`. It inherits its listening socket from `up`. If `up` dies, the kernel kills it.
 #pragma once
 
 #include <sys/types.h>
@@ -16,17 +16,18 @@ namespace disttrain::cli {
 
 struct ListeningSocket {
   Descriptor fd;
-  std::string address;  // with the real port where 0 was asked for
+  std::string address;  // its port is the real one even if port 0 was asked for
 };
 
-// kUnavailable: the port is in use. kNoPermission: this user may not. kConfig: not an address of this host.
+// Opens a socket that listens at the address. Error kUnavailable: the port is in use. kNoPermission: this user may not
+// use the port. kConfig: the address doesn't belong to this host.
 Result<ListeningSocket> bind_listener(const std::string& address);
 
 class Child {
  public:
-  // Starts `program` in a process group of its own, so that the terminal's Ctrl-C reaches only the parent. Its stdout
-  // and stderr go to `log`; descriptor 3 is `listener` (LISTEN_FDS). The kernel kills it when the parent's thread that
-  // started it ends: call this from the main thread.
+  // Starts `program` in its own process group, so that Ctrl-C on the terminal reaches only the parent. The program's
+  // stdout and stderr go to `log`. It inherits `listener` as descriptor 3, as from systemd (LISTEN_FDS). Call this from
+  // the main thread, because the kernel kills the child when the thread that started it ends.
   static Result<Child> start(TaskId task, const std::filesystem::path& program,
                              const std::vector<std::string>& arguments, const ListeningSocket& listener,
                              const std::filesystem::path& log);
@@ -36,17 +37,17 @@ class Child {
   const std::filesystem::path& log() const { return log_; }
   bool is_running() const { return !status_.has_value(); }
 
-  // Takes the exit status if the child has ended; true the first time.
+  // If the child has ended, takes its exit status. Returns true only the first time.
   bool reap();
-  // Waits for the end of a child that was sent SIGKILL.
+  // Waits until the child ends. Call it only after SIGKILL.
   void reap_killed();
   void send(int signal) const;
 
-  // "was killed by signal 9 (Killed)", "ended with exit code 78". Call when it has ended.
+  // Returns "was killed by signal 9 (Killed)" or "ended with exit code 78". Call it only when the child has ended.
   std::string how_it_ended() const;
-  // None where a signal ended it, or while it runs.
+  // Returns none if the child still runs, or if a signal ended it.
   std::optional<int> exit_code() const;
-  // The signal that ended it. None where it ended by itself, or while it runs.
+  // Returns the signal that ended the child. None: it still runs, or it ended by itself.
   std::optional<int> signal() const;
 
  private:
@@ -55,10 +56,10 @@ class Child {
   TaskId task_;
   pid_t pid_ = 0;
   std::filesystem::path log_;
-  std::optional<int> status_;  // as of waitpid
+  std::optional<int> status_;  // the status from waitpid(); none while the child runs
 };
 
-// Whether an exit code is one of <sysexits.h>.
+// Whether <sysexits.h> defines this exit code.
 constexpr bool is_sysexit(int code) {
   return code >= 64 && code <= 78;
 }

@@ -23,8 +23,8 @@ Result<fs::path> make_run_folder() {
   const fs::path base = fs::temp_directory_path(error);
   std::string pattern = (base / "disttrain-XXXXXX").string();
   if (error || mkdtemp(pattern.data()) == nullptr)
-    return fail(ErrorCode::kNoPermission, "can't make a run folder " + pattern + ": " + transport::system_words(errno) +
-                                              "; set TMPDIR to a folder of your own");
+    return fail(ErrorCode::kNoPermission, "can't create a run folder " + pattern + ": " +
+                                              transport::system_words(errno) + "; set TMPDIR to a folder of your own");
   return fs::path(pattern);
 }
 
@@ -37,7 +37,8 @@ std::string log_name(TaskId task) {
   return to_string(task.role) + "-" + std::to_string(task.index) + ".log";
 }
 
-// The cluster file of an `up` that was given none. Its ports are those of sockets that are bound already.
+// Returns the text of a cluster file for an `up` that was started without one. The sockets with these
+// `addresses` are bound already.
 std::string generated_toml(const std::string& name, const fs::path& folder, const std::vector<std::string>& addresses,
                            std::uint32_t ps) {
   std::string text = "# Made by disttrain up.\n[cluster]\nname = \"" + name + "\"\n[chief]\naddress = \"" +
@@ -48,7 +49,8 @@ std::string generated_toml(const std::string& name, const fs::path& folder, cons
   return text;
 }
 
-// The daemons of an `up` that was just killed hold their ports until the kernel has cleaned up.
+// Retries while the port is in use. If another `up` was killed just now, its daemons hold their ports until the kernel
+// has closed their sockets.
 Result<ListeningSocket> bind_patiently(const std::string& address) {
   constexpr std::chrono::seconds kPatience(1);
   constexpr std::chrono::milliseconds kPause(10);
@@ -97,11 +99,11 @@ Status LocalCluster::make_config(const LocalClusterOptions& options) {
       const Result<bool> is_own = daemon::is_own_address(address_of(config_, task));
       if (!is_own.has_value())
         return fail(is_own.error().code, options.cluster_file + ": " + to_string(task) + ": " + is_own.error().message +
-                                             "; correct its address, or make the name known on this host");
+                                             "; correct this address, or add its host name to DNS or /etc/hosts");
       if (*is_own) own_tasks_.push_back(task);
     }
     if (own_tasks_.empty())
-      return fail(ErrorCode::kConfig, options.cluster_file + ": none of its addresses is this host's (" +
+      return fail(ErrorCode::kConfig, options.cluster_file + ": none of its addresses belongs to this host (" +
                                           daemon::host_name() + "), so there is nothing to start here");
     return bind_all();
   }
@@ -120,8 +122,8 @@ Status LocalCluster::make_config(const LocalClusterOptions& options) {
   cluster_file_ = (folder_ / "cluster.toml").string();
   if (!(std::ofstream(cluster_file_) << config::cluster_toml(config_)).flush())
     return fail(ErrorCode::kNoPermission, "can't write " + cluster_file_ + ": " + transport::system_words(errno) +
-                                              "; is the disk full, or `ulimit -f` too low? Else set TMPDIR to a folder "
-                                              "with room");
+                                              "; is the disk full, or `ulimit -f` too low? TMPDIR can name a folder on "
+                                              "another disk");
   return {};
 }
 
@@ -150,7 +152,7 @@ Status LocalCluster::start_tasks() {
 Status LocalCluster::spawn(std::size_t i) {
   std::error_code error;
   const TaskId task = own_tasks_[i];
-  // The daemons lie beside this program or, where it is installed in /usr/bin, in /usr/sbin.
+  // The daemons' programs are in the folder of this program or, if it is installed in /usr/bin, in /usr/sbin.
   fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
   if (!fs::exists(programs / program_of(task.role), error)) programs = programs.parent_path() / "sbin";
   std::vector<std::string> arguments = {"--cluster", cluster_file_};

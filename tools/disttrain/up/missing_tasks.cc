@@ -6,7 +6,7 @@ namespace disttrain::cli {
 
 namespace {
 
-// The chief hears of a task's death too, and gets this long to say what becomes of the job.
+// The chief notices a task's death too. It gets so much time to end or continue the job itself.
 constexpr std::chrono::seconds kChiefSaysSo(1);
 
 }  // namespace
@@ -24,8 +24,8 @@ bool waits_for(const Json& status, TaskId task) {
   });
 }
 
-// After a while the chief restores the shards of a lost ps on other ps tasks, so a paused job is lost only when all ps
-// stay down.
+// Whether the job can't go on without this task. If a ps stays down, the chief after a while restores its shards on
+// other ps tasks. So a paused job needs this ps only if all ps tasks stay down.
 bool MissingTasks::is_indispensable(const Json& status, TaskId task) const {
   if (!waits_for(status, task)) return false;
   if (task.role != Role::kPs || text_of(status, "state") != "paused") return true;

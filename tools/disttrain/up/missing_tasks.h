@@ -1,4 +1,5 @@
-// What `up` does about daemons that stay down: the chief can't report its own end, and waits for tasks that won't come.
+// Decides when `up` gives a job up because a daemon stays down. The chief can't decide that: it can't report its own
+// end, and it would wait for ever for tasks that `up` doesn't restart.
 #pragma once
 
 #include <chrono>
@@ -11,19 +12,19 @@
 
 namespace disttrain::cli {
 
-// Whether the job (docs/json.md; null before there is one) waits for this task. Before it trains it waits for every
-// task, while it is paused for those in `waits_for`. Pure.
+// Whether the job waits for this task. `status` is the job's (docs/json.md), or null if there is no job yet. Before the
+// job trains, it waits for every task. While it is paused, it waits for the tasks in the status's `waits_for`.
 bool waits_for(const Json& status, TaskId task);
 
 class MissingTasks {
  public:
-  // `daemons` outlives this. `ps`: number of ps tasks in the cluster.
+  // `daemons` must outlive this object. `ps` is the number of ps tasks in the cluster.
   MissingTasks(const Supervisor& daemons, std::size_t ps) : daemons_(daemons), ps_(ps) {}
 
-  // An error gives the job up: it can't go on without a daemon that stays down.
+  // Returns an error if the job can't go on, because it needs a daemon that stays down.
   std::optional<Error> judge(const Json& status);
 
-  // The root cause of the error.
+  // The daemon that is the cause of the error that judge() has returned.
   const std::optional<EndedDaemon>& blamed() const { return blamed_; }
 
  private:

@@ -23,8 +23,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kShownLogLines = 10;
-constexpr Duration kStartDeadline = 20s;     // until the chief answers
-constexpr Duration kOwnChiefPatience = 30s;  // to reach a chief that is restarted after a crash
+constexpr Duration kStartDeadline = 20s;     // how long the chief may take to start and answer
+constexpr Duration kOwnChiefPatience = 30s;  // how long to retry to reach a chief that is being restarted
 constexpr Duration kJustNow = 10s;
 constexpr TaskId kChief{Role::kChief, 0};
 
@@ -33,7 +33,8 @@ struct Sets {
   std::vector<std::string> job;
 };
 
-// Without a cluster file `up` also takes keys of cluster.toml, except those that it sets itself.
+// Splits the values of --set. Without a cluster file, `up` also accepts keys of cluster.toml, except those that it sets
+// itself.
 Result<Sets> split_sets(const UpOptions& options) {
   Sets sets;
   for (const std::string& set : options.sets) {
@@ -46,8 +47,8 @@ Result<Sets> split_sets(const UpOptions& options) {
       return fail(ErrorCode::kUsage,
                   "--set " + set + ": this is a key of the cluster file; change it in " + options.cluster);
     if (section == "cluster" || section == "chief" || section == "ps" || section == "worker")
-      return fail(ErrorCode::kUsage, "--set " + set + ": [" + section +
-                                         "] is set by `disttrain up` itself; to choose it, give a cluster file");
+      return fail(ErrorCode::kUsage, "--set " + set + ": `disttrain up` itself sets the keys of [" + section +
+                                         "]; to choose them, give it a cluster file");
     sets.cluster.push_back(set);
   }
   return sets;
@@ -55,8 +56,8 @@ Result<Sets> split_sets(const UpOptions& options) {
 
 Result<LocalClusterOptions> cluster_options(const UpOptions& options, const Sets& sets, const std::string& name) {
   if (!options.cluster.empty() && (options.ps || options.workers))
-    return fail(ErrorCode::kUsage,
-                "--ps and --workers don't go with a cluster file; " + options.cluster + " says which tasks there are");
+    return fail(ErrorCode::kUsage, "--ps and --workers can't be combined with a cluster file: " + options.cluster +
+                                       " already lists the tasks");
   LocalClusterOptions result;
   result.cluster_file = options.cluster;
   result.ps = options.ps.value_or(1);
@@ -73,11 +74,12 @@ void say_start(const LocalCluster& cluster) {
   const ClusterConfig& config = cluster.config();
   std::cerr << "disttrain " << daemon::kVersion << ": 1 chief, " << config.ps.size() << " ps, " << config.workers.size()
             << (config.workers.size() == 1 ? " worker" : " workers") << "; transport tcp"
-            << (config.transport.kind == "auto" ? " (auto: this version has no other)" : "") << "; chief at "
+            << (config.transport.kind == "auto" ? " (auto: this version has no other transport)" : "") << "; chief at "
             << config.chief.address << '\n';
 }
 
-// The chief only knows that a task was lost. This process, its parent, knows how it ended.
+// Adds to the root cause how the task's process ended. The chief only knows that the task was lost, but this process is
+// the parent of the task's process.
 void add_how_it_ended(Json& status, const Supervisor& daemons) {
   if (!status.is_object() || !status.contains("root_cause") || !status["root_cause"].is_object()) return;
   Json& cause = status["root_cause"];
@@ -85,14 +87,15 @@ void add_how_it_ended(Json& status, const Supervisor& daemons) {
   const auto last = std::find_if(ended.rbegin(), ended.rend(), [&cause](const EndedDaemon& one) {
     return to_string(one.task) == text_of(cause, "task");
   });
-  // An earlier end, after which the daemon was restarted, isn't the cause.
+  // If the daemon ended long ago and was restarted since, that end isn't the cause.
   if (last == ended.rend() || (!last->stays_down && daemon::now() - last->when > kJustNow)) return;
   cause["reason"] = text_of(cause, "reason") + "; " + described(*last);
   if (last->signal) cause["signal"] = *last->signal;
   if (list_of(cause, "log").empty()) cause["log"] = last_lines(last->log, kShownLogLines);
 }
 
-// Before a job exists the error of a daemon that has ended says more than "no answer".
+// Returns the error to report when the job can't be submitted. If a daemon has ended, its own error says more than "no
+// answer".
 Error first_cause(const Supervisor& daemons, Error error) {
   if (daemons.ended().empty()) return error;
   const EndedDaemon* down = daemons.first_that_stays_down();
@@ -112,7 +115,8 @@ FinishedRun conclude(Outcome outcome, const MissingTasks& missing, const Supervi
     if (blamed->exit_code && is_sysexit(*blamed->exit_code)) run.status["code"] = *blamed->exit_code;
   } else {
     if (outcome.error && outcome.interrupted == 0) {
-      // No daemon is blamed, so the chief is there but doesn't answer: its process or its host is stopped.
+      // No daemon that the job needs stays down. So the chief's process is there but doesn't answer; maybe it was
+      // stopped (SIGSTOP).
       run.status = failed_status(run.status, job, "chief/0", outcome.error->message, std::nullopt,
                                  last_lines(daemons.log_of(kChief), kShownLogLines));
     }
@@ -142,8 +146,8 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
 
   const Supervisor& daemons = cluster.daemons();
 
-  // The connection notices a lost chief. This ends the waiting for a chief that stays down, for a daemon that ends
-  // before there is a job, and at Ctrl-C (once there is a job, at the second one).
+  // The client stops waiting for an answer when this function returns true. Before the job is submitted, that is after
+  // Ctrl-C, or when a daemon stays down. Later it is after the second Ctrl-C, or when the chief stays down.
   bool is_submitted = false;
   ChiefClient client(loop, [&] {
     return is_submitted ? interrupts.count() > 1 || daemons.stays_down(kChief)
@@ -172,7 +176,7 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
   cluster.stop(derive_timeouts(cluster.config().heartbeat.timeout).close);
   if (is_failed) {
     print_root_cause(std::cerr, run.status);
-    std::cerr << "the run folder with all logs is kept: " << cluster.folder().string() << '\n';
+    std::cerr << "all logs are kept in the run folder: " << cluster.folder().string() << '\n';
   }
   return run;
 }

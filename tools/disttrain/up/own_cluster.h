@@ -1,5 +1,5 @@
-// Shared by `up` and `bench`: starts a cluster, runs one job on it, stops the cluster. If the chief's journal already
-// holds this job, because an earlier `up` was killed, the job is followed to its end.
+// Starts a cluster, runs one job on it, and stops the cluster, for `up` and `bench`. If an earlier `up` was killed, the
+// chief's journal may already have this job. Then the job goes on from there.
 #pragma once
 
 #include "common/result.h"
@@ -9,12 +9,12 @@
 namespace disttrain::cli {
 
 struct FinishedRun {
-  Json status;  // the last one; null when the job never had one
+  Json status;  // the job's last status; null if the chief never reported one
   int exit_code = 0;
 };
 
-// An error: the chief didn't take the job, or its tasks couldn't be started; nothing that was started still runs. The
-// root cause of a failed job is printed on stderr.
+// Returns an error if the chief didn't accept the job or a task couldn't be started. If the job fails, prints the root
+// cause on stderr and returns its status. In all cases it stops every process that it has started.
 Result<FinishedRun> run_on_own_cluster(const UpOptions& options);
 
 }  // namespace disttrain::cli

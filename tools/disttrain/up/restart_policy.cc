@@ -19,7 +19,7 @@ constexpr std::array kFinalCodes = {64, 65, 66, 77, 78, 126, 127};
 std::string reason_to_stay_down(std::optional<int> exit_code) {
   if (exit_code == 0) return "it ended by itself";
   if (exit_code && std::find(kFinalCodes.begin(), kFinalCodes.end(), *exit_code) != kFinalCodes.end())
-    return "another start would end in the same way";
+    return "a restart would fail in the same way";
   return "";
 }
 

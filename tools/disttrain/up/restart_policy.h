@@ -1,4 +1,5 @@
-// Decides when `up` restarts a daemon that has ended, like systemd with Restart=on-failure. Pure.
+// Decides whether and when `up` restarts a daemon that has ended, like systemd with Restart=on-failure. This does no
+// I/O.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +11,29 @@
 
 namespace disttrain::cli {
 
-// For one daemon.
+// The policy for one daemon. It counts the daemon's restarts.
 class RestartPolicy {
  public:
-  // `allowed`: false (--no-restart) means that the daemon is never restarted.
+  // If `allowed` is false (--no-restart), the daemon is never restarted.
   explicit RestartPolicy(bool allowed) : allowed_(allowed) {}
 
   struct Verdict {
-    std::optional<Duration> pause;  // until the restart; none: the daemon stays down
+    std::optional<Duration> pause;  // restart the daemon after this pause; none: don't restart it
     std::string why_not;
   };
 
   void on_start(Instant now) { started_ = now; }
-  // `exit_code`: none where a signal ended the daemon. `is_missed`: other daemons go on with a job that needs this one.
+  // Decides after the daemon's end. `exit_code` is none if a signal ended the daemon. `is_missed`: other daemons still
+  // run and need this one. That is so for the chief while tasks train.
   //
   // Example:
-  // 1. The daemon ends for the first time, or after a life of at least 10 s: it is restarted at once.
+  // 1. The daemon ends for the first time, or after it has run for at least 10 s: it is restarted at once.
   // 2. It ends again within 10 s: it is restarted after 0.1 s, then after 0.2 s, and so on up to 5 s.
-  // 3. It ends after 10 restarts within a minute: it stays down. One that is missed is restarted after 5 s instead,
-  //    unless a signal ended it: a full disk may have room again soon.
-  // 4. It ends with exit code 0, or with one that another start doesn't change: it stays down. Those are 64 usage, 65
-  //    data, 66 no input, 77 no permission, 78 configuration, and 126 and 127, where the program or a library can't be
-  //    loaded.
+  // 3. It ends after 10 restarts within a minute: it stays down. But if `is_missed` and it ended with an exit code, it
+  //    is restarted after 5 s, because the cause may pass: for example, a full disk may soon have space again.
+  // 4. It ends with exit code 0, or with an exit code that a restart can't change: it stays down. These codes are 64
+  //    usage, 65 data, 66 no input, 77 no permission, 78 configuration, and 126 and 127, which mean that the program or
+  //    a library can't be loaded.
   Verdict on_end(Instant now, std::optional<int> exit_code, bool is_missed = false);
 
  private:

@@ -36,7 +36,7 @@ Result<FinishedRun> run_on_running_cluster(const SubmitOptions& options) {
   for (const std::string& set : options.sets)
     if (config::is_cluster_key(set))
       return fail(ErrorCode::kUsage,
-                  "--set " + set + ": this is a key of the cluster file, which the daemons have read");
+                  "--set " + set + ": this is a key of the cluster file, which the running daemons have already read");
   const auto job = config::read_job_file(options.job, options.sets);
   if (!job) return tl::unexpected<Error>(job.error());
   auto cluster = find_running_cluster(options.cluster);
@@ -53,7 +53,7 @@ Result<FinishedRun> run_on_running_cluster(const SubmitOptions& options) {
   auto number = submit_job(client, *job, options.warmup);
   if (!number) {
     if (interrupts.count() == 0) return tl::unexpected<Error>(std::move(number.error()));
-    std::cerr << number.error().message << ": the chief may have job " << job->config.job.name
+    std::cerr << number.error().message << "; the chief may have accepted job " << job->config.job.name
               << ". See: disttrain status --all\n";
     return FinishedRun{Json(), interrupts.exit_code()};
   }

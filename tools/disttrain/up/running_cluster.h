@@ -1,4 +1,4 @@
-// Shared by the verbs that talk to a running cluster.
+// Finds a running cluster for the verbs that talk to one, and runs a job on it.
 #pragma once
 
 #include "common/config/cluster_config.h"
@@ -14,10 +14,10 @@ struct RunningCluster {
   Duration dial{};  // deadline for connecting
 };
 
-// `cluster_option` as in find_cluster(). `chief`: host:port to use instead; "" = none.
+// Finds the cluster with find_cluster(cluster_option). If `chief` (host:port) isn't "", uses that address instead.
 Result<RunningCluster> find_running_cluster(const std::string& cluster_option, const std::string& chief = "");
 
-// Submits a job and watches it to its end. The status is null after a detach.
+// Submits a job and watches it to its end. If the user detaches before, the returned status is null.
 Result<FinishedRun> run_on_running_cluster(const SubmitOptions& options);
 
 }  // namespace disttrain::cli

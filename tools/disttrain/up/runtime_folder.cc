@@ -23,7 +23,8 @@ namespace {
 
 constexpr char kLock[] = "lock";
 
-// Checks that a folder exists and that only this user can write into it. Follows no link: in /tmp anybody can make one.
+// Checks that a folder exists, and that only this user can write to it. Doesn't follow a symbolic link, because another
+// user could have made one in /tmp.
 Status check_own(const fs::path& folder) {
   const auto refuse = [&folder](ErrorCode code, const std::string& why) {
     return fail(code, "can't use the folder " + folder.string() + ": " + why +
@@ -48,7 +49,8 @@ Status make_private(const fs::path& folder) {
   return check_own(folder);
 }
 
-// Tries to take the lock of a folder. An empty descriptor: a live `up` holds it. None: it can't be opened; see errno.
+// Tries to lock a folder. Returns an empty descriptor if a running `up` holds the lock, and none if the lock file can't
+// be opened (see errno).
 std::optional<Descriptor> try_lock(const fs::path& folder) {
   Descriptor fd(open((folder / kLock).c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (!fd) return std::nullopt;
@@ -69,7 +71,8 @@ fs::path runtime_root() {
 Result<Registration> Registration::make(const std::string& name, const std::string& cluster_toml) {
   const fs::path root = runtime_root();
   if (Status made = make_private(root); !made) return tl::unexpected<Error>(std::move(made.error()));
-  // The folder is made and locked under a hidden name, so nobody ever sees it unlocked under its own.
+  // Makes and locks the folder under a hidden name, then renames it. If others could see it before it is locked, they
+  // would take its `up` for dead and remove it.
   const fs::path hidden = root / ("." + name + "-" + std::to_string(getpid()));
   const fs::path shown = root / name;
   std::error_code error;
@@ -83,7 +86,7 @@ Result<Registration> Registration::make(const std::string& name, const std::stri
   if (!lock) return refuse(std::string("its lock: ") + std::strerror(errno));
   if (!(std::ofstream(hidden / "cluster.toml") << cluster_toml).flush())
     return refuse(std::string("its cluster.toml: ") + std::strerror(errno));
-  (void)live_clusters();  // removes what a dead `up` has left under this name
+  (void)live_clusters();  // removes the folder of a dead `up` with the same name
   fs::rename(hidden, shown, error);
   if (error) return refuse(error.message());
   return Registration(shown, std::move(*lock));
@@ -121,7 +124,7 @@ Result<std::string> find_cluster(const std::string& option) {
   const Result<std::vector<fs::path>> live = live_clusters();
   if (live && live->size() == 1) return live->front().string();
   if (live && live->size() > 1) {
-    std::string message = "several clusters of `disttrain up` are live; choose one with --cluster:";
+    std::string message = "several clusters of `disttrain up` are running; choose one with --cluster:";
     for (const fs::path& path : *live) message += "\n  --cluster " + path.string();
     return fail(ErrorCode::kUsage, message);
   }
@@ -131,8 +134,8 @@ Result<std::string> find_cluster(const std::string& option) {
   if (!live) std::cerr << "disttrain: " << live.error().message << '\n';
   if (has_default) return std::string(daemon::kDefaultClusterFile);
   return fail(ErrorCode::kNoInput,
-              std::string("there is no cluster: no --cluster FILE, no $DISTTRAIN_CLUSTER, no live ") +
-                  "`disttrain up` of this user, no " + daemon::kDefaultClusterFile +
+              std::string("there is no cluster: no --cluster FILE, no $DISTTRAIN_CLUSTER, no running ") +
+                  "`disttrain up` of this user, and no " + daemon::kDefaultClusterFile +
                   "; start one with: disttrain up --job JOB.toml");
 }
 

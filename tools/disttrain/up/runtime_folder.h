@@ -1,6 +1,7 @@
-// How verbs find the live `up` of this user. Each `up` keeps a folder NAME with its cluster.toml in
-// $XDG_RUNTIME_DIR/disttrain (else /tmp/disttrain-UID), and locks it for as long as it lives. In /tmp anybody can make
-// that folder before us, so each use checks that it belongs to this user and that others can't write into it.
+// Lets other verbs find a running `up` of this user. Each `up` makes a folder with its cluster.toml, and holds a lock
+// on it for as long as it runs. The folder is in $XDG_RUNTIME_DIR/disttrain, or in /tmp/disttrain-UID if that variable
+// isn't set. Another user could have made such a folder in /tmp. So each use first checks that the folder belongs to
+// this user, and that nobody else can write to it.
 #pragma once
 
 #include <filesystem>
@@ -14,10 +15,10 @@ namespace disttrain::cli {
 
 std::filesystem::path runtime_root();
 
-// Makes an `up` findable until this object is destroyed, or until the process ends, however it ends.
+// While this object exists, other verbs can find this `up`. If the process is killed, they no longer find it.
 class Registration {
  public:
-  // kTemporary: a live `up` has that name. kNoPermission: the folder can't be trusted.
+  // Error kTemporary: a running `up` has this name. kNoPermission: another user could write to the folder.
   static Result<Registration> make(const std::string& name, const std::string& cluster_toml);
   ~Registration();
   Registration(Registration&&) = default;
@@ -30,13 +31,14 @@ class Registration {
   Descriptor lock_;
 };
 
-// The cluster.toml of every live `up` of this user. Removes the folders of dead ones. kNoPermission: the folder can't
-// be trusted, and nothing in it was read.
+// Returns the cluster.toml of every running `up` of this user. Removes folders of an `up` that has died. Error
+// kNoPermission: another user could write to the folder, so nothing in it was read.
 Result<std::vector<std::filesystem::path>> live_clusters();
 
-// The cluster file that a verb uses: `option` (--cluster), else $DISTTRAIN_CLUSTER, else the one live `up`, else
-// /etc/disttrain/cluster.toml. kUsage: several are live. kNoInput: there is none at all. A folder that can't be trusted
-// is reported on stderr and skipped; kNoPermission where there is no other file.
+// Returns the cluster file that a verb uses. It is the first of: `option` (--cluster), $DISTTRAIN_CLUSTER, the file of
+// the running `up`, /etc/disttrain/cluster.toml. Error kUsage: several `up` run. kNoInput: there is no cluster file. If
+// another user could write to the folder with the files of `up`, prints a warning and skips that folder; if there is no
+// other file then, the error is kNoPermission.
 Result<std::string> find_cluster(const std::string& option);
 
 }  // namespace disttrain::cli

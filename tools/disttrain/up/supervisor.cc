@@ -15,8 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// For a moment after a daemon's end its port may be taken: by a leftover connection, or by one that another process
-// makes from this port.
+// How long to retry to bind the port of a daemon that has ended. One of its old connections, or a new connection of
+// another process, may use the port for a moment.
 constexpr Duration kRebindPatience = 10s;
 constexpr Duration kPortPause = 100ms;
 
@@ -81,7 +81,7 @@ void Supervisor::reap_all() {
 void Supervisor::on_end(Kept& kept) {
   const Instant now = daemon::now();
   const std::optional<int> exit_code = kept.child->exit_code();
-  // Training goes on without the chief, but needs it at its end.
+  // Training goes on without the chief, but the job can't end without it.
   const bool is_missed = kept.daemon.task.role == Role::kChief && running() > 0;
   const RestartPolicy::Verdict verdict = kept.policy.on_end(now, exit_code, is_missed);
   const std::string error = exit_code.value_or(0) != 0 ? last_error(kept.daemon.log, kept.log_begins) : "";
@@ -110,7 +110,7 @@ void Supervisor::start_again(Kept& kept) {
   if (started) return;
   const auto end = std::find_if(ended_.rbegin(), ended_.rend(),
                                 [&kept](const EndedDaemon& ended) { return ended.task == kept.daemon.task; });
-  if (end == ended_.rend()) return;  // dropped: kMostEnded others have ended since
+  if (end == ended_.rend()) return;  // its entry was dropped, because kMostEnded others have been added since
   end->stays_down = true;
   end->how += "; it couldn't be restarted: " + started.error().message;
   say_(described(*end));
@@ -154,7 +154,8 @@ bool Supervisor::end_silent(TaskId task, Duration silence) {
 void Supervisor::stop(Duration deadline) {
   if (!is_stopping_) reap_all();
   is_stopping_ = true;
-  // The chief is last, because the others say goodbye to it. A stopped process handles TERM only after CONT.
+  // Sends SIGTERM to the chief last, because the other daemons tell the chief that they leave. Also sends SIGCONT,
+  // because a process that is stopped (SIGSTOP) handles SIGTERM only when it continues.
   for (auto kept = kept_.rbegin(); kept != kept_.rend(); ++kept) {
     (*kept)->timer.cancel();
     (*kept)->child->send(SIGTERM);

@@ -1,4 +1,4 @@
-// Keeps the daemons of `up` alive, as systemd does for those of a real cluster.
+// Restarts daemons of `up` that end, as systemd does on the hosts of a real cluster.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -23,54 +23,55 @@ struct DaemonProgram {
   TaskId task;
   std::filesystem::path program;
   std::vector<std::string> arguments;
-  std::filesystem::path log;  // shared by its processes, one after the other
+  std::filesystem::path log;  // all processes of this daemon append to it
 };
 
-// A process of a daemon that ended before stop().
+// A process of a daemon that has ended before stop() was called.
 struct EndedDaemon {
   TaskId task;
   pid_t pid = 0;
   std::string how;               // "was killed by signal 9 (Killed)"
-  std::optional<int> exit_code;  // none: a signal
+  std::optional<int> exit_code;  // none if a signal ended it
   std::optional<int> signal;
-  std::string error;  // the last error that it logged; "": none
+  std::string error;  // the last error that it logged; "" = it logged none
   std::filesystem::path log;
   Instant when;
   bool stays_down = false;
 };
 
-// "ps/1 (pid 17) was killed by signal 9 (Killed)"
+// Returns text such as "ps/1 (pid 17) was killed by signal 9 (Killed)".
 std::string described(const EndedDaemon& ended);
-// The exit code where it is one of sysexits, else kFailed.
+// Returns the process's exit code if <sysexits.h> defines it, else kFailed.
 ErrorCode error_code_of(const EndedDaemon& ended);
 
-// Lives on the loop, in the main thread.
+// Use it only in the main thread, which also runs `loop`.
 class Supervisor {
  public:
-  // `say` gets a line for people, without a newline: which daemon ended, how, and what is done about it.
+  // Calls `say` with a line for the user, without a newline: which daemon ended, how, and whether it will be restarted.
   Supervisor(asio::io_context& loop, bool restarts, std::function<void(const std::string&)> say);
-  // Stops, as stop().
+  // Stops all daemons.
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // Starts a daemon, which inherits `listener`. The socket is closed here, so that the daemon's death closes its port.
-  // A restarted daemon listens on the same address.
+  // Starts a daemon, which inherits `listener`. This process closes its own copy of the socket, so that the port closes
+  // when the daemon dies. A restarted daemon listens on the same address.
   Status start(DaemonProgram daemon, ListeningSocket listener);
 
-  // The newest kMostEnded, in the order of their end.
+  // The newest kMostEnded processes that have ended, in the order of their end.
   const std::deque<EndedDaemon>& ended() const { return ended_; }
-  // The first daemon that isn't restarted; null: none.
+  // Returns the first daemon that has ended and won't be restarted, or null.
   const EndedDaemon* first_that_stays_down() const;
   bool stays_down(TaskId task) const;
-  // The log of a daemon that was started; "" of any other.
+  // Returns the path of a daemon's log, or "" if the task isn't one of these daemons.
   std::filesystem::path log_of(TaskId task) const;
 
-  // Kills a daemon that hasn't answered for `silence`, as systemd's watchdog would, unless it was started less than
-  // `silence` ago. False: it isn't restarted, or isn't one of these daemons.
+  // Kills and restarts a daemon that hasn't answered for `silence`, as systemd's watchdog would. If the daemon was
+  // started less than `silence` ago, leaves it alone. Returns false if the daemon won't be restarted, or isn't one of
+  // these daemons.
   bool end_silent(TaskId task, Duration silence);
 
-  // Sends TERM to all, and after `deadline` KILL to those that remain. Returns when none is left.
+  // Sends SIGTERM to all daemons. After `deadline`, sends SIGKILL to those that still run. Returns when all have ended.
   void stop(Duration deadline);
 
  private:
@@ -81,7 +82,7 @@ class Supervisor {
     asio::steady_timer timer;
     Instant port_patience_ends;
     Instant started;
-    std::uintmax_t log_begins = 0;  // byte of the log at which this process begins
+    std::uintmax_t log_begins = 0;  // size of the log when this process began
     std::optional<Child> child;
   };
   static constexpr std::size_t kMostEnded = 1000;
@@ -98,7 +99,7 @@ class Supervisor {
   const bool restarts_;
   const std::function<void(const std::string&)> say_;
   asio::signal_set child_signals_;
-  std::vector<std::unique_ptr<Kept>> kept_;  // in the order of their start
+  std::vector<std::unique_ptr<Kept>> kept_;  // all daemons, in the order in which start() was called
   std::deque<EndedDaemon> ended_;
   bool is_stopping_ = false;
 };

@@ -1,4 +1,4 @@
-// disttrain up: starts a cluster on this host, trains one job, stops the cluster.
+// disttrain up: starts a cluster on this host, trains one job, and stops the cluster.
 #include <iostream>
 
 #include "common/config/reader/reader.h"

@@ -6,14 +6,14 @@ namespace disttrain::cli {
 
 namespace {
 
-// The task where it runs in the job, else null.
+// Returns the task if it runs in the job, else null.
 Json running_task(const Json& status, const std::string& name) {
   for (const Json& task : list_of(status, "tasks"))
     if (text_of(task, "task") == name && text_of(task, "state") == "running") return task;
   return nullptr;
 }
 
-// NaN where either isn't a number.
+// Returns NaN if one of the two isn't a number.
 double growth(const Json& before, const Json& after, const char* key) {
   return number_of(after, key) - number_of(before, key);
 }

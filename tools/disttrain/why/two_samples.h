@@ -1,4 +1,5 @@
-// What workers and shards did between two answers of the chief (docs/json.md): differences of what they count. Pure.
+// Computes what workers and shards did between two answers of the chief (docs/json.md): the differences of their
+// counters.
 #pragma once
 
 #include <string>
@@ -8,7 +9,8 @@
 
 namespace disttrain::cli {
 
-// Seconds of each kind. `exchange` is push, pull and waiting for answers, which includes waiting for other workers.
+// How many seconds a worker spent in each phase between the two answers. `exchange` is pushing, pulling and waiting for
+// answers. It includes the time in which this worker waits for other workers.
 struct WorkerSample {
   std::string task;
   std::string host;
@@ -21,13 +23,13 @@ struct WorkerSample {
   double seconds() const { return input + compute + evaluate + exchange; }  // above 0
 };
 
-// Shares of the time, 0 to 1.
+// The figures of a shard between the two answers.
 struct ShardSample {
-  std::string task;  // the ps that holds it
+  std::string task;  // the ps that has the shard
   std::string host;
   int shard = 0;
-  double busy = 0.0;      // processor time of its thread
-  double applying = 0.0;  // summing and applying gradients
+  double busy = 0.0;      // share of the time in which its thread used a processor, 0 to 1
+  double applying = 0.0;  // share of the time in which it summed and applied gradients
 };
 
 struct TwoSamples {
@@ -35,8 +37,8 @@ struct TwoSamples {
   std::vector<ShardSample> shards;
 };
 
-// Compares the tasks that run in the same job, and in the same process, in both answers. Leaves out a task that joined
-// in between, and one whose counters went down: it started over.
+// Compares the counters of each task in both answers. Leaves out a task that joined the job between them, or that
+// another process runs now. Also leaves out a task whose counters are lower now, because it has started over.
 TwoSamples compare(const Json& before, const Json& after);
 
 }  // namespace disttrain::cli

@@ -29,7 +29,7 @@ double exchange_share(const WorkerSample& worker) {
 double own_share(const WorkerSample& worker) {
   return 1.0 - exchange_share(worker);
 }
-// A worker that hasn't ended a step counts as having made half of one.
+// If the worker hasn't ended a step, assumes that it has made half a step.
 double seconds_per_step(const WorkerSample& worker) {
   return worker.seconds() / (worker.steps > 0.0 ? worker.steps : 0.5);
 }
@@ -37,27 +37,27 @@ double steps_per_second(const WorkerSample& worker) {
   return 1.0 / seconds_per_step(worker);
 }
 
-// A part of the step, and what is said of workers that spend most of it there.
+// A part of the step, and the words for workers that spend most of the step in it.
 struct Part {
   Brake brake;
   double (*share)(const WorkerSample&);
-  const char* does;      // one of them
-  const char* they_do;   // several
-  const char* when_all;  // what to do where all workers do so
-  const char* when_one;  // what to do where one does so more than the others
+  const char* does;      // the verb for one worker
+  const char* they_do;   // the verb for several workers
+  const char* when_all;  // the advice if this is so for all workers
+  const char* when_one;  // the advice if one worker spends more time in it than the others
 };
 constexpr Part kParts[] = {
     {Brake::kInput, input_share, "waits for input batches", "wait for input batches",
-     "check how fast their data's disks are and how busy their processors, or raise data.prefetch",
-     "check how fast its data's disk is and how busy its processors, or raise data.prefetch"},
+     "check the speed of their disks and the load of their processors, or raise data.prefetch",
+     "check the speed of its disk and the load of its processors, or raise data.prefetch"},
     {Brake::kCompute, compute_share, "computes", "compute", "",
-     "its device is slower than theirs, or something else uses it too"},
+     "its device is slower than those of the others, or another program uses it too"},
     {Brake::kEvaluation, evaluate_share, "evaluates", "evaluate", "evaluate less often (evaluate.every_steps)",
      "evaluate less often (evaluate.every_steps)"},
-    {Brake::kLink, exchange_share, "", "", "", ""},  // or kShard
+    {Brake::kLink, exchange_share, "", "", "", ""},  // verdict() tells kLink and kShard apart
 };
 
-// The values of all workers except `but`, ascending.
+// Returns the values of all workers except `but`, in ascending order.
 std::vector<double> of_others(const std::vector<WorkerSample>& workers, const WorkerSample* but,
                               const Measure& measure) {
   std::vector<double> values;
@@ -72,8 +72,9 @@ double median(const std::vector<double>& sorted) {
   return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2.0;
 }
 
-// The worker with the largest value, if that is clearly more than the others' median: kClearly times as much, and more
-// by kWorthIt of `whole` (0: of its own value). Null: none.
+// Returns the worker with the largest value, if this is clearly larger than the others' median, else null. Clearly
+// larger means: at least kClearly times as large, and larger by at least kWorthIt of `whole`. If `whole` is 0, the
+// worker's own value is used instead.
 const WorkerSample* clearly_most(const std::vector<WorkerSample>& workers, const Measure& measure, double whole) {
   const auto most = std::max_element(workers.begin(), workers.end(),
                                      [&measure](const auto& a, const auto& b) { return measure(a) < measure(b); });
@@ -99,8 +100,8 @@ class Judge {
  public:
   Judge(const Json& status, const TwoSamples& samples)
       : job_("job " + text_of(status, "job")), mode_(text_of(status, "mode")), samples_(samples) {
-    // Workers that wait for each other make equally many steps, so their own work tells them apart. Where they don't
-    // wait (async, or ssp below its bound), their pace does.
+    // If workers wait for each other, all make equally many steps, so only their own work shows who is slow. If they
+    // don't wait (in async, and in ssp below its bound), their steps per second show it.
     if (mode_ != "sync") straggler_ = clearly_most(samples_.workers, seconds_per_step, 0.0);
     if (straggler_ == nullptr && mode_ != "async") {
       straggler_ = clearly_most(samples_.workers, own_share, 1.0);
@@ -130,7 +131,7 @@ class Judge {
   std::string of_the_others(const Measure& share) const {
     return range(of_others(samples_.workers, straggler_, share));
   }
-  // The straggler's share; where all are alike, the mean.
+  // Returns the straggler's share. If there is no straggler, returns the mean of all workers.
   double typical(const Measure& share) const {
     if (straggler_ != nullptr) return share(*straggler_);
     double sum = 0.0;
@@ -147,11 +148,13 @@ class Judge {
                        (straggler_->host.empty() ? "" : " on " + straggler_->host) + ", which " + part.does + " " +
                        percent(part.share(*straggler_)) + " of its step";
     if (is_waited_for_)
-      text += " while the others " + std::string(part.they_do) + " " + others + " and wait for it";
+      text += "; the others " + std::string(part.they_do) + " " + others + " of their step and then wait for " +
+              straggler_->task;
     else
       text += " and makes " + rate(steps_per_second(*straggler_)) + " steps/s; the others " + part.they_do + " " +
-              others + " of theirs, make " + rate(median(of_others(samples_.workers, straggler_, steps_per_second))) +
-              " and don't wait for it";
+              others + " of their step, make " +
+              rate(median(of_others(samples_.workers, straggler_, steps_per_second))) + " steps/s and don't wait for " +
+              straggler_->task;
     return say(part.brake, straggler_->task, text + ": " + part.when_one);
   }
 
@@ -166,11 +169,12 @@ class Judge {
     const bool is_most = typical(compute_share) >= kMostly;
     return say(Brake::kCompute, only_task(),
                " computes: " + all_workers() + (is_alone() ? " spends " : " spend ") + of_every_one(compute_share) +
-                   " of the step in compute: " +
-                   (is_most ? "nothing holds it back but the device" : "no other part of it takes as long"));
+                   " of the step in compute, " +
+                   (is_most ? "so only a faster device would help" : "and no other part of the step takes as long"));
   }
 
-  // A shard serves the workers one after the other. In sync and ssp all of them wait while it does.
+  // A shard serves the workers one after the other. In async each worker waits only while the shard serves that worker.
+  // In sync and ssp it waits while the shard serves any of them.
   bool is_shard_cause() const {
     if (busiest_ == nullptr) return false;
     const double sharers = mode_ == "async" ? static_cast<double>(samples_.workers.size()) : 1.0;
@@ -183,15 +187,15 @@ class Judge {
                    " is at work " + percent(busiest_->busy) + " of the time (applying gradients takes " +
                    percent(busiest_->applying) + "), and " + all_workers() + (is_alone() ? " waits " : " wait ") +
                    of_every_one(exchange_share) +
-                   " of the step for parameters: give it more shards (job.shards, and shards of [[ps]]) or another ps");
+                   " of the step for parameters: use more shards (job.shards, and shards of [[ps]]) or another ps");
   }
 
   std::string no_shard_is_busy() const {
     if (busiest_ == nullptr) return "";
-    return ", and no shard is busy (the busiest, shard " + std::to_string(busiest_->shard) + " of " + busiest_->task +
-           ", " + percent(busiest_->busy) + ")";
+    return ", and no shard is busy (the busiest is shard " + std::to_string(busiest_->shard) + " of " + busiest_->task +
+           " with " + percent(busiest_->busy) + ")";
   }
-  // The host of all workers and shards; "": they are on several.
+  // Returns the host if all workers and shards are on the same one, else "".
   std::string only_host() const {
     const std::string host = samples_.workers[0].host;
     const auto is_there = [&host](const auto& sample) { return sample.host == host; };
@@ -201,37 +205,38 @@ class Judge {
   }
   std::string advice() const {
     const std::string host = only_host();
-    return host.empty() ? ": see the network between their hosts, or make a step carry more (train.batch_size) or "
-                          "overlap with the next (train.pipeline)"
-                        : ": all of them are on " + host +
-                              ", where no network lies between, so they share its processors: try fewer tasks there, "
-                              "or more work in a step (train.batch_size)";
+    return host.empty() ? ": check the network between their hosts, make steps larger (train.batch_size), or overlap "
+                          "them (train.pipeline)"
+                        : ": all of them run on " + host +
+                              " and share its processors: try fewer tasks there, or larger steps (train.batch_size)";
   }
 
   Verdict of_link() const {
-    // A slower worker whose exchange takes no larger share of its step than the others' isn't slow because of its link.
+    // A straggler's link is to blame only if exchange takes a larger share of its step than of the others' steps.
     const bool is_slower = straggler_ != nullptr && !is_waited_for_;
     if (is_slower && exchange_share(*straggler_) > median(of_others(samples_.workers, straggler_, exchange_share)))
       return say(Brake::kLink, straggler_->task,
                  " is held back by the link between " + straggler_->task +
                      " and the ps tasks: its pushes and pulls take " + percent(exchange_share(*straggler_)) +
-                     " of its step, those of the others " + of_the_others(exchange_share) + no_shard_is_busy() +
+                     " of its step, those of the other workers " + of_the_others(exchange_share) + no_shard_is_busy() +
                      advice());
     const bool hides = mode_ != "async" && !is_alone();
-    return say(Brake::kLink, is_waited_for_ ? straggler_->task : only_task(),
-               " is held back by the links between " + (is_alone() ? samples_.workers[0].task : "the workers") +
-                   " and the ps tasks: pushes, pulls and the wait for their answers take " +
-                   (is_waited_for_ ? percent(exchange_share(*straggler_)) : of_every_one(exchange_share)) +
-                   " of the step" + (is_waited_for_ ? whose() : "") + no_shard_is_busy() +
-                   (hides && straggler_ == nullptr
-                        ? "; in " + mode_ + " all workers wait alike, which hides whose link is slow"
-                        : "") +
-                   advice());
+    return say(
+        Brake::kLink, is_waited_for_ ? straggler_->task : only_task(),
+        " is held back by the links between " + (is_alone() ? samples_.workers[0].task : "the workers") +
+            " and the ps tasks: pushes, pulls and the wait for their answers take " +
+            (is_waited_for_ ? percent(exchange_share(*straggler_)) : of_every_one(exchange_share)) + " of the step" +
+            (is_waited_for_ ? whose() : "") + no_shard_is_busy() +
+            (hides && straggler_ == nullptr
+                 ? "; in " + mode_ + " all workers wait equally long, so the figures don't show whose link is slow"
+                 : "") +
+            advice());
   }
-  // The straggler waits for no other worker, so its share is the exchange alone.
+  // Names the straggler. It waits for no other worker, so its share of exchange is the time for the network and the ps
+  // alone.
   std::string whose() const {
-    return " even at " + straggler_->task + ", which waits least (its own work takes " +
-           percent(own_share(*straggler_)) + ", that of the others " + of_the_others(own_share) + ")";
+    return " even for " + straggler_->task + ", which waits least (its own work takes " +
+           percent(own_share(*straggler_)) + " of its step, that of the others " + of_the_others(own_share) + ")";
   }
 
   const std::string job_;
@@ -260,7 +265,7 @@ Verdict judge(const Json& before, const Json& after) {
   if (samples.workers.empty())
     return {Brake::kUnknown, "",
             "job " + text_of(after, "job") +
-                " runs, but none of its workers was in it at both samples: run `disttrain why` again",
+                " runs, but no worker took part during the whole measurement: run `disttrain why` again",
             std::move(samples)};
   if (std::all_of(samples.workers.begin(), samples.workers.end(),
                   [](const auto& worker) { return worker.steps == 0.0; }))

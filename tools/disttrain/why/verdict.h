@@ -1,5 +1,5 @@
-// What slows a job's steps, judged by two answers of the chief (docs/json.md): a worker, its input, its device, a shard
-// or the link. Pure.
+// Finds out what slows a job's steps: a worker, its input, its device, a shard or the network. It judges by two answers
+// of the chief (docs/json.md).
 #pragma once
 
 #include <string>
@@ -11,42 +11,44 @@ namespace disttrain::cli {
 
 enum class Brake {
   kNoJob,
-  kState,       // the job doesn't train; its state and reason say why
-  kUnknown,     // no worker was in both samples
-  kStall,       // no step ended
-  kInput,       // batches
-  kCompute,     // the device
-  kEvaluation,  // evaluations in mid-run
-  kShard,
-  kLink,
+  kState,    // the job doesn't train now; its state and its reason say why
+  kUnknown,  // no worker took part during the whole measurement
+  kStall,    // no step ended during the measurement
+  // The others name the part of the step that takes longest.
+  kInput,       // waiting for input batches
+  kCompute,     // computing
+  kEvaluation,  // evaluating
+  kShard,       // waiting for a busy shard
+  kLink,        // waiting for the network
 };
 const char* to_string(Brake brake);
 
 struct Verdict {
   Brake brake = Brake::kNoJob;
-  std::string task;  // the task to look at; "": none in particular
+  std::string task;  // the task that slows the job; "" = no single task does
   std::string sentence;
-  TwoSamples samples;  // on which the verdict rests
+  TwoSamples samples;  // the figures behind the verdict
 };
 
-// A straggler is a worker whose step takes at least kClearly times the others' median, and is longer by at least
-// kWorthIt of a step. Where the others wait for it, the work in the step counts instead of the whole step. Example for
-// sync, where all steps take 100 ms:
-// 1. worker/0 and worker/1 compute for 60 ms and wait for 40 ms. worker/2 computes for 90 ms: 1.5 times as long, and 30
-//    ms more. It is the straggler.
-// 2. If worker/2 computes for 65 ms, all are alike: that is only 1.08 times as long.
+// A straggler is a worker that is clearly slower than the others: its step takes at least kClearly times as long as the
+// others' median, and the difference is at least kWorthIt of a step. If the others wait for this worker, all steps take
+// equally long. Then the rule compares how long each worker works during a step. Example for sync, where all steps
+// take 100 ms:
+// 1. worker/0 and worker/1 compute for 60 ms and wait for 40 ms. worker/2 computes for 90 ms. That is 1.5 times as long
+//    and 30 % of a step more, so worker/2 is the straggler.
+// 2. If worker/2 computes for 65 ms, that is only 1.08 times as long. So there is no straggler.
 inline constexpr double kClearly = 1.3;
 inline constexpr double kWorthIt = 0.1;
-// A shard whose thread works for kBusy of the time is at its limit. A less busy one is the cause too, if its work for a
-// worker takes at least kExplains of the time that the worker waits.
+// A shard slows the job if its thread works for at least kBusy of the time. A less busy shard slows the job too if its
+// work for a worker takes at least kExplains of the time in which that worker waits.
 inline constexpr double kBusy = 0.7;
 inline constexpr double kExplains = 0.5;
-// From this share of compute in the step on, nothing else is worth improving.
+// If workers compute for at least this share of a step, only a faster device would help.
 inline constexpr double kMostly = 0.7;
 
-// `after` is the newer one. Where the job doesn't run, only `after` is used.
+// Judges a job by two answers of the chief. `after` is the newer one. If the job doesn't run, only `after` matters.
 Verdict judge(const Json& before, const Json& after);
-// Whether every worker has made enough steps between the two for a judgement.
+// Whether every worker has made enough steps between the two answers to judge by them.
 bool is_enough(const Json& before, const Json& after);
 
 // 0.814 -> "81 %".

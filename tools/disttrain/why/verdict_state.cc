@@ -17,7 +17,7 @@ bool is_away(const Json& task) {
   return state == "waiting" || state == "silent" || state == "dead" || state == "left";
 }
 
-// The missing tasks that the job waits for.
+// Returns the tasks that the job waits for and that are away.
 std::vector<Json> awaited(const Json& status) {
   std::vector<Json> found;
   const bool is_queued = text_of(status, "state") == "queued";  // it waits for another job
@@ -28,7 +28,7 @@ std::vector<Json> awaited(const Json& status) {
   return found;
 }
 
-// "ps/0 hasn't been heard for 3 s, see its process 12 on a (10.0.0.1:7110) and the network there".
+// Returns "ps/0 hasn't sent a heartbeat for 3 s: check its process 12 on a (10.0.0.1:7110) and the network there".
 std::string what_to_do(const Json& task) {
   const std::string name = text_of(task, "task");
   const std::string host = text_of(task, "host");
@@ -37,9 +37,9 @@ std::string what_to_do(const Json& task) {
   const double pid = number_of(task, "pid");
   const double age = number_of(task, "heartbeat_age_seconds");
   if (text_of(task, "state") == "silent")
-    return name + " hasn't been heard for " + seconds_text(age) + ", see its process" +
+    return name + " hasn't sent a heartbeat for " + seconds_text(age) + ": check its process" +
            (std::isfinite(pid) ? " " + std::to_string(static_cast<long>(pid)) : "") + where + " and the network there";
-  return name + " isn't there, start " + (name.starts_with("ps/") ? "psd" : "workerd") + where;
+  return name + " isn't there: start " + (name.starts_with("ps/") ? "psd" : "workerd") + where;
 }
 
 std::string reason_of(const Json& status) {
@@ -91,13 +91,13 @@ Verdict judge_stall(const Json& status, TwoSamples samples) {
   if (at_work.is_null())
     return {Brake::kStall, "",
             begin +
-                "all workers wait for the ps tasks, each of which is heard; see `disttrain logs` and "
+                "all workers wait for the ps tasks, although each ps sends heartbeats; see `disttrain logs` and "
                 "`disttrain events`",
             std::move(samples)};
   const std::string name = text_of(at_work, "task");
   return {Brake::kStall, name,
           begin + name + " has been in " + text_of(at_work, "phase") + " for " + seconds_text(longest) +
-              ", longer than any other",
+              ", longer than any other worker",
           std::move(samples)};
 }
 

@@ -1,13 +1,13 @@
-// The verdict on a job that makes no steps: it isn't running, or it runs and is stuck. Pure.
+// The verdict on a job that makes no steps, because it isn't running, or because it is stuck.
 #pragma once
 
 #include "tools/disttrain/why/verdict.h"
 
 namespace disttrain::cli {
 
-// For a job that isn't running, or where there is no job (docs/json.md).
+// Judges a job that isn't running, or says that there is no job. `status` is the chief's answer (docs/json.md).
 Verdict judge_state(const Json& status);
-// For a job that is running, though none of its workers made a step.
+// Judges a job that is running, although none of its workers has made a step during the measurement.
 Verdict judge_stall(const Json& status, TwoSamples samples);
 
 }  // namespace disttrain::cli

@@ -1,4 +1,4 @@
-// disttrain why [JOB]: says in one sentence what slows the job's steps, with the figures behind it.
+// disttrain why [JOB]: says in one sentence what slows the job's steps, and prints the figures behind this verdict.
 #include <algorithm>
 #include <asio/io_context.hpp>
 #include <iostream>
@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kBetweenLooks = 2s;
-// The longest measurement, for slow steps.
+// The measurement goes on until each worker has made a few steps, but not longer than this.
 constexpr Duration kLongest = 10s;
 constexpr std::size_t kMostRows = 8;
 
