@@ -43,7 +43,7 @@ def dashboard(uid, title, description, tasks, rows):
                  variable("cluster", "label_values(disttrain_build_info, cluster)"),
                  variable("job", "label_values(disttrain_job_state{CLUSTER}, job)"),
                  variable("task", tasks, several=True)]
-    # Links to all dashboards with this tag; they keep the chosen variables.
+    # A menu with all dashboards of this tag. The dashboard that the user opens keeps the chosen variables.
     links = [{"type": "dashboards", "title": "disttrain", "tags": ["disttrain"], "asDropdown": False,
               "includeVars": True, "keepTime": True}]
     return {"uid": uid, "title": title, "description": description, "tags": ["disttrain"], "schemaVersion": 38,

@@ -7,7 +7,7 @@ WORDS = {
     "CLUSTER_TASKS": CLUSTER + ', task=~"$task"',
     "JOB": CLUSTER + ', job="$job"',
     "TASKS": CLUSTER + ', job="$job", task=~"$task"',
-    "RATE": "$__rate_interval",  # at least four scrapes: a shorter rate has gaps
+    "RATE": "$__rate_interval",  # at least four scrape intervals; over a shorter time, a rate would have gaps
     "RANGE": "$__range",
 }
 
