@@ -16,7 +16,8 @@ namespace disttrain::workerd {
 namespace {
 
 constexpr Duration kTick = std::chrono::seconds(1);
-constexpr Duration kShowEvery = std::chrono::milliseconds(100);  // of metrics: a copy of all histograms
+// The counts for metrics are published at most this often, because that copies all histograms.
+constexpr Duration kShowEvery = std::chrono::milliseconds(100);
 constexpr std::uint64_t kEvaluationBatch = 1000;
 
 Rank rank_of(const Roster& roster, Member self) {
@@ -53,7 +54,8 @@ input::EpochOrder order_of(const OpenJob& job, const JobConfig& config, Member s
   return input::EpochOrder(job.train_records, config.data.shuffle, config.data.shuffle_buffer, seed);
 }
 
-// Scales all gradients down to the norm; a norm that isn't finite is left to the shards' own check.
+// Scales the gradients down if their norm is larger than `limit`. Does nothing if the norm isn't finite, because the
+// shards check for that.
 void clip(std::span<float> gradients, double limit) {
   double sum = 0.0;
   for (const float g : gradients) sum += static_cast<double>(g) * static_cast<double>(g);
@@ -79,7 +81,8 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
     parameters_.push_back(std::make_unique<FlatMemory>(elements));
     gradients_.push_back(std::make_unique<FlatMemory>(elements));
   }
-  // Either buckets leave as they get ready, or the exchange of the step before goes on beside this computation.
+  // The engine calls on_range_ during a computation. Without pipeline the runner then sends the buckets that are ready.
+  // With pipeline = 1 it instead lets the loop run, so that the exchange of the previous step goes on.
   if (overlaps())
     on_range_ = [&loop = world_.loop](std::uint64_t, std::uint64_t) { loop.poll(); };
   else
@@ -99,7 +102,7 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
                                                              .owners = job_.owners,
                                                              .timeouts = world_.timeouts},
                                            *this);
-  // The engine sees its memory before the first step does: what it allocates, it allocates now.
+  // Opens the engine now, so that it allocates its memory before the first step.
   if (Status ok = use_buffers(0, 0); !ok) broken_ = ok.error();
   exchange_->open(job_.roster);
   tick();
@@ -111,7 +114,7 @@ JobRunner::~JobRunner() {
   show_figures();
   world_.figures.batches_ready = 0;
   world_.figures_board.write(world_.figures);
-  input_.reset();  // its callback uses us
+  input_.reset();  // its callback uses the runner's other members
 }
 
 void JobRunner::feed(const Event& event) {
@@ -129,14 +132,15 @@ void JobRunner::feed_one(const Event& event) {
   for (const Action& action : actions_) std::visit([this](const auto& a) { carry_out(a); }, action);
 }
 
-// A batch is taken as late as possible: those that wait tell the input thread that it may sleep.
+// Gives the core the batch that it waits for, if that batch is ready. The runner takes a batch only when the core waits
+// for it, so that the input thread isn't woken too early (see Prefetcher).
 void JobRunner::supply_batches() {
   while (const std::optional<BatchTicket> wanted = core_.batch_wanted()) {
     std::unique_ptr<input::ReadyBatch> batch = input_->try_pop();
     if (!batch) {
       if (awaiting_batch_) return;
-      // On the input thread, which ends before anything of ours does. One pointer: std::function takes no memory for
-      // it.
+      // The input thread calls this callback. That thread ends before the runner's members are destroyed. The callback
+      // captures only one pointer, so that std::function allocates no memory.
       awaiting_batch_ = input_->notify_when_ready([this] {
         asio::post(world_.loop, [this, alive = alive_] {
           if (!*alive) return;

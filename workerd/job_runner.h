@@ -1,8 +1,9 @@
-// JobRunner: one open job on the step thread. It carries out its WorkerCore's actions with the engine, the input, the
-// exchange and the memory of parameters and gradients. See "The life of a step" in ARCHITECTURE.md.
+// JobRunner runs one open job on the step thread. It owns the job's WorkerCore and carries out its actions: it calls
+// the engine, the input and the exchange, and holds the memory of parameters and gradients. See "The life of a step" in
+// ARCHITECTURE.md.
 //
-// All calls come from the step thread. Handlers only note that a computation is due; then the step thread calls work(),
-// which computes inline. So no thread switch lies on the path of a step.
+// All calls come from the step thread. If the core returns Compute, the runner only remembers it. The step thread then
+// calls work(), which computes on the same thread. So a step needs no thread switch.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -25,7 +26,7 @@
 
 namespace disttrain::workerd {
 
-// What the runner uses and doesn't own; all of it outlives the runner.
+// Objects that the runner uses but doesn't own. They must outlive the runner.
 struct RunnerWorld {
   asio::io_context& loop;
   transport::Transport& transport;
@@ -33,26 +34,27 @@ struct RunnerWorld {
   Timeouts timeouts;
   Member self;
   ProgressBoard& board;
-  WorkerFigures& figures;  // of its job so far; owned by the step thread
+  WorkerFigures& figures;  // counts of the job, also from its earlier runners; owned by the step thread
   FiguresBoard& figures_board;
-  std::function<bool()> must_leave;                // for a long evaluation: whether the job is being closed
-  std::function<void(wire::ControlMessage)> tell;  // to the chief
+  std::function<bool()> must_leave;                // true if the job is being closed: an evaluation then ends early
+  std::function<void(wire::ControlMessage)> tell;  // sends a message to the chief
 };
 
 class JobRunner final : public ExchangeHandler {
  public:
-  // The caller has checked the layout: it passed validate(), and describes the engine's model. Allocates and touches
-  // all memory and opens the exchange.
+  // job.layout must have passed validate() and must describe the engine's model. The constructor allocates all memory,
+  // writes to all of it, and opens the exchange.
   JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job);
   ~JobRunner() override;
 
-  // From the chief: Start, LeaseGranted, StopRequested, BecomesEvaluator, EvaluateRequested, ChiefAway, ChiefReturned.
+  // Passes an event to the core. The owner calls it only for the events that the chief causes: Start, Paused,
+  // LeaseGranted, MarkRequested, StopRequested, BecomesEvaluator, EvaluateRequested, ChiefAway and ChiefReturned.
   void feed(const Event& event);
 
-  // A computation or an evaluation is due.
+  // True if a computation or an evaluation is due; work() does it.
   bool has_work() const { return compute_.has_value() || evaluation_.has_value(); }
   void work();
-  // Whether answers may come during a computation.
+  // True if shards' answers are received during a computation (pipeline = 1).
   bool overlaps() const { return core_.buffers() > 1; }
 
   JobId job() const { return job_.job; }
@@ -94,7 +96,7 @@ class JobRunner final : public ExchangeHandler {
   void evaluate();
   Status use_buffers(std::uint32_t parameters, std::uint32_t gradients);
   void post_progress();
-  // Metrics: counted once per step, published now and then.
+  // The counts for metrics: count_step() updates them after each step, and show_figures() publishes them.
   void count_step();
   void show_figures();
   void tick();
@@ -110,21 +112,21 @@ class JobRunner final : public ExchangeHandler {
   // Owned by the step thread.
   WorkerCore core_;
   Actions actions_;
-  Instant now_{};                                                   // of the event being handled
-  Instant shown_{};                                                 // when world_.figures were last published
-  Progress counted_;                                                // as of the last step counted in world_.figures
-  WorkerFigures before_;                                            // of the job's earlier runners
-  bool is_step_skipped_ = false;                                    // a shard skipped the step under way
-  std::optional<Compute> compute_;                                  // due
-  std::optional<RunEvaluation> evaluation_;                         // due
-  std::optional<Error> broken_;                                     // found while actions were carried out
-  std::optional<std::pair<std::uint32_t, std::uint32_t>> buffers_;  // that the engine has open
+  Instant now_{};                            // time of the event that is being handled
+  Instant shown_{};                          // time at which world_.figures were last published
+  Progress counted_;                         // the core's progress when world_.figures were last updated
+  WorkerFigures before_;                     // the counts of the job's earlier runners
+  bool is_step_skipped_ = false;             // a shard skipped the current step
+  std::optional<Compute> compute_;           // the computation that is due
+  std::optional<RunEvaluation> evaluation_;  // the evaluation that is due
+  std::optional<Error> broken_;              // an action failed; feed() tells the core
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> buffers_;  // the buffers that the engine has open
   std::unique_ptr<input::Prefetcher> input_;
-  std::unique_ptr<input::ReadyBatch> batch_;  // taken for the next computation
+  std::unique_ptr<input::ReadyBatch> batch_;  // the batch of the next computation
   bool awaiting_batch_ = false;
   std::shared_ptr<bool> alive_;  // shared with callbacks that may outlive the runner
   asio::steady_timer ticker_;
-  std::unique_ptr<Exchange> exchange_;  // last: it calls this
+  std::unique_ptr<Exchange> exchange_;  // the last member, because it calls the runner
 };
 
 }  // namespace disttrain::workerd

@@ -1,4 +1,4 @@
-// workerd: the worker daemon: computes gradients for the chief's jobs.
+// workerd is the worker daemon: it computes gradients for the chief's jobs.
 #include <asio/io_context.hpp>
 #include <memory>
 #include <optional>
@@ -36,7 +36,8 @@ int main(int argc, char** argv) {
   startup->metrics_address = daemon::reachable_address(**http, startup->address);
   metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), startup->cluster.hash,
                                   daemon::wall_nanoseconds());
-  std::optional<daemon::EndDeadline> deadline;  // objects that follow join their threads before it ends
+  // Limits the time for the destructors of the objects below, which join threads.
+  std::optional<daemon::EndDeadline> deadline;
   const workerd::EngineFactory make_engine = [device = startup->cluster.workers[startup->task.index].device](
                                                  const ModelSection& model, std::uint32_t threads) {
     return workerd::make_engine(model, device, threads);
@@ -67,6 +68,6 @@ int main(int argc, char** argv) {
   });
   loop.run();
   deadline.emplace(log, daemon::kEndPatience, exit_code);
-  http->reset();  // its pages read the daemon's state, so it ends first
+  http->reset();  // before the objects above, because its pages read them
   return exit_code;
 }

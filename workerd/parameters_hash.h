@@ -1,4 +1,5 @@
-// One number for all parameters: runs with the same bits have the same number, however the parameters are sharded.
+// A hash of all parameters. Two runs with the same parameters, bit by bit, have the same hash, even if their numbers of
+// shards differ.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace disttrain::workerd {
 
-// XXH3, 64 bits, of the variables' bytes (little-endian float32) in the order of the model. `parameters` is a flat
-// array in layout order.
+// Returns the 64-bit XXH3 hash of the variables' bytes (little-endian float32), in the order of the model. `parameters`
+// is the flat array in the order of the layout.
 std::uint64_t hash_of_parameters(const Layout& layout, std::span<const float> parameters);
 
 }  // namespace disttrain::workerd

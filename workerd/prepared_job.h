@@ -1,5 +1,5 @@
-// PreparedJob: what a worker needs of a job before anything is placed: its settings, its engine, its data. Made once,
-// by the step thread, when the chief asks what the job is or opens it; kept until the job is closed.
+// PreparedJob: a job's settings, engine and data. The step thread makes it when the chief sends the first DescribeJob
+// or OpenJob for the job, and keeps it until the job is closed.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace disttrain::workerd {
 
-// Makes the engine of a job for so many threads; make_engine() in the program.
+// Makes an engine with this number of compute threads. workerd uses make_engine() (compute/factory.h).
 using EngineFactory = std::function<Result<std::unique_ptr<Engine>>(const ModelSection& model, std::uint32_t threads)>;
 
-// Told why a load of training or evaluation data failed: it can't be read, or doesn't fit the model. On the thread that
-// loads.
+// A callback for the case that training or evaluation data can't be read or doesn't fit the model. It gets the reason.
+// The thread that loads the data calls it.
 using OnDataError = std::function<void(ErrorCode)>;
 
 struct PreparedJob {
@@ -27,19 +27,19 @@ struct PreparedJob {
   JobConfig config;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<input::Dataset> training;
-  std::unique_ptr<input::Dataset> evaluation;  // none: not loaded yet, or no [evaluate]
+  std::unique_ptr<input::Dataset> evaluation;  // null if it isn't loaded yet or the job has no [evaluate]
   input::IsCancelled is_cancelled;
   OnDataError on_data_error;
 };
 
-// Builds the model and reads the training set; the data fits the model then. Errors are meant for the operator.
-// Reading ends early with an error once is_cancelled() says so; asked from several threads. It and on_data_error are
-// kept for load_evaluation().
+// Builds the model, reads the training set and checks that it fits the model. The texts of errors are for the operator.
+// If is_cancelled() returns true, reading ends with an error; several threads call it. load_evaluation() uses
+// is_cancelled and on_data_error too.
 Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& config, const EngineFactory& make_engine,
                                                  std::uint32_t threads, const input::IsCancelled& is_cancelled,
                                                  const OnDataError& on_data_error);
 
-// Reads the evaluation set unless that is done or there is none.
+// Reads the evaluation set. Does nothing if it is loaded already or the job has none.
 Status load_evaluation(PreparedJob& prepared);
 
 }  // namespace disttrain::workerd

@@ -1,4 +1,5 @@
-// What the step thread is doing, for the main loop's heartbeats, and what it has counted, for metrics.
+// Boards: the step thread writes its newest values there, and the main loop reads them. One board has the worker's
+// progress for heartbeats, another has counts for metrics.
 #pragma once
 
 #include <array>
@@ -21,9 +22,10 @@ struct BoardEntry {
   Progress progress;
 };
 
-// The newest value of one thread, for readers on any other. It is written at each event of a step, so without a lock. A
-// reader that overlaps a write reads again (Boehm, "Can seqlocks get along with programming language memory models?",
-// 2012). Each word is an atomic, because thread sanitizers don't understand fences.
+// Holds the newest value that one thread has written; any thread may read it. The step thread writes it several times
+// in each step, so it uses a seqlock instead of a mutex: a reader whose read overlaps a write reads again (Boehm, "Can
+// seqlocks get along with programming language memory models?", 2012). Each word is an atomic, because thread
+// sanitizers don't understand fences.
 template <typename Entry>
 class Newest {
  public:
@@ -33,7 +35,7 @@ class Newest {
     Words words{};
     std::memcpy(words.data(), &entry, sizeof entry);
     const std::uint64_t turn = turn_.load(std::memory_order_relaxed);
-    turn_.store(turn + 1, std::memory_order_relaxed);  // odd: being written
+    turn_.store(turn + 1, std::memory_order_relaxed);  // odd while an entry is being written
     for (std::size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
     turn_.store(turn + 2, std::memory_order_release);
   }
@@ -55,10 +57,11 @@ class Newest {
   using Words = std::array<std::uint64_t, kWords>;
 
   std::atomic<std::uint64_t> turn_{0};
-  std::array<std::atomic<std::uint64_t>, kWords> words_{};  // an Entry of zeros says nothing
+  std::array<std::atomic<std::uint64_t>, kWords> words_{};  // zeros stand for an empty Entry
 };
 
-// The newest value. Any thread; rarely, because it locks.
+// Holds the newest value that was written. Any thread may call it. It is for values that are rarely written, because it
+// locks a mutex.
 template <typename Entry>
 class Board {
  public:

@@ -8,7 +8,7 @@
 
 namespace disttrain::workerd {
 
-// One ps. Any answer will do, even a refusal.
+// Dials one ps. Any answer shows that the ps can be reached, even a refusal.
 class ReachProbe::Target final : public transport::ConnectionHandler {
  public:
   Target(ReachProbe& probe, Member ps) : probe_(probe), ps_(ps), timer_(probe.loop_) {}
@@ -38,7 +38,7 @@ class ReachProbe::Target final : public transport::ConnectionHandler {
   bool answered() const { return answered_; }
 
   Result<transport::MutableBytes> payload_landing(const wire::FrameHeader&, transport::Bytes) override {
-    return fail(ErrorCode::kData, "the answer to a hello has no payload");
+    return fail(ErrorCode::kData, "the answer to a hello must not have a payload");
   }
   void on_frame(const wire::FrameHeader&, transport::Bytes, transport::Bytes) override { finish(true); }
   void on_sent(std::uint64_t) override {}
@@ -76,7 +76,7 @@ ReachProbe::~ReachProbe() {
   *alive_ = false;
 }
 
-// Reports from the loop, after the call of the connection that brought the answer has returned.
+// Posts the report to the loop. A connection may be calling this function, and `done` may destroy that connection.
 void ReachProbe::finish_one() {
   if (--left_ > 0) return;
   asio::post(loop_, [this, alive = alive_] {

@@ -1,5 +1,5 @@
-// Which of several ps tasks answer a hello: whether the links to them work in both directions. Dials all at once.
-// Belongs to one loop.
+// ReachProbe finds out which of several ps tasks answer a hello. If a ps answers, the link to it works in both
+// directions. The probe dials all of them at the same time. All its calls come from one loop.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -16,11 +16,12 @@ namespace disttrain::workerd {
 
 class ReachProbe {
  public:
-  // Calls `done` once, on the loop and never within the constructor, within about `deadline`, with the targets that
-  // didn't answer; `done` may destroy the probe. References outlive the probe.
+  // Calls `done` once, at the latest after about `deadline`, with the targets that didn't answer. The call comes from
+  // the loop, after the constructor has returned; `done` may destroy the probe. `loop` and `transport` must outlive the
+  // probe.
   ReachProbe(asio::io_context& loop, transport::Transport& transport, const Hello& hello, std::vector<Owner> targets,
              Duration deadline, std::function<void(std::vector<Member>)> done);
-  // `done` isn't called afterwards.
+  // After this `done` isn't called any more.
   ~ReachProbe();
 
  private:

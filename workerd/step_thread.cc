@@ -27,7 +27,7 @@ StepThread::StepThread(StepThreadOptions options, transport::Transport& transpor
 StepThread::~StepThread() {
   stopping_ = true;
   hurry_ = kEveryJob;
-  asio::post(loop_, [] {});  // wakes it
+  asio::post(loop_, [] {});  // wakes the thread
   thread_.join();
 }
 
@@ -43,7 +43,7 @@ void StepThread::run() {
       working_ = true;
       runner_->work();
       working_ = false;
-      // Computations may follow each other without a wait; the loop gets its turn all the same.
+      // If the next computation is due at once, the thread never waits in run_one(). So it polls the loop here.
       if (runner_->has_work()) loop_.poll();
       run_deferred();
     } else {
@@ -67,7 +67,8 @@ void StepThread::run_deferred() {
 }
 
 bool StepThread::must_leave(JobId job) const {
-  ++turns_;  // asked again and again by what takes long
+  // Long work calls this function regularly, so it also counts as progress.
+  ++turns_;
   ++pieces_;
   const std::uint64_t hurry = hurry_;
   return hurry == kEveryJob || hurry == job.value;
@@ -89,7 +90,8 @@ void StepThread::feed(JobId job, Generation generation, Event event) {
   });
 }
 
-// Only the job that is closed is left in a hurry: the chief may still close an older one.
+// Interrupts the current work only if it is for the job that is being closed. The chief may also close an older job
+// while the worker works for a newer one.
 void StepThread::close(CloseJob message) {
   if (message.job == ordered_) hurry_ = message.job.value;
   post([this, message = std::move(message)] { do_close(message); });
@@ -99,7 +101,7 @@ void StepThread::drop_job() {
   hurry_ = kEveryJob;
   post([this] {
     release();
-    figured_ = JobId();  // another chief's journal numbers its jobs anew
+    figured_ = JobId();  // a new journal may give the same number to another job
     if (!stopping_) hurry_ = 0;
   });
 }
@@ -119,7 +121,8 @@ void StepThread::chief_returned() {
 // ---- on the step thread ----
 
 void StepThread::do_describe(const DescribeJob& message) {
-  // The chief may ask again, also after a generation that is over: the data is read once.
+  // The chief may ask several times about the same job, for example before a new generation. The data is read only
+  // once.
   const bool is_prepared = prepared_ && prepared_->job == message.job;
   runner_.reset();
   if (!is_prepared) release();
@@ -128,7 +131,7 @@ void StepThread::do_describe(const DescribeJob& message) {
   if (ok) ok = load_evaluation(*prepared_);
   if (!ok) {
     release();
-    if (must_leave(message.job)) return;  // it is being closed
+    if (must_leave(message.job)) return;  // the job is being closed
     return tell_(TaskFailed{message.job, Generation(), ok.error().code, ok.error().message});
   }
   log_.info("job " + std::to_string(message.job.value) + ": " + std::to_string(prepared_->training->records()) +
@@ -142,7 +145,8 @@ void StepThread::do_describe(const DescribeJob& message) {
 }
 
 void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& timeouts) {
-  // Asked twice: JobOpened was said again when the chief was back, or is still to come.
+  // The job is open already. The core reports JobOpened as soon as all channels are open, and again when the chief is
+  // back.
   if (runner_ && runner_->job() == message.job && runner_->generation() == message.generation) return;
   runner_.reset();
   const auto refuse = [this, &message](ErrorCode code, const std::string& reason) {
@@ -154,19 +158,21 @@ void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& ti
     if (Status ok = prepare(message.job, *message.config); !ok) return refuse(ok.error().code, ok.error().message);
   if (Status sane = config::check_ranges(*message.config); !sane)
     return refuse(sane.error().code, sane.error().message);
-  prepared_->config = *message.config;  // the number of steps may follow from what the worker told of its data
+  // The settings may differ from those in DescribeJob: the chief may have computed the number of steps from
+  // JobDescribed.
+  prepared_->config = *message.config;
   if (Status ok = validate(message.layout); !ok) return refuse(ok.error().code, ok.error().message);
   if (!(message.layout.model == prepared_->engine->describe()))
     return refuse(ErrorCode::kConfig,
-                  "the model that the chief placed isn't the one that this worker builds: are all "
-                  "tasks of the same version?");
+                  "the model in the chief's order differs from the model that this worker builds: do all "
+                  "tasks have the same version?");
   if (message.owners.size() != message.layout.shards)
-    return refuse(ErrorCode::kSoftware, "the chief named " + std::to_string(message.owners.size()) + " owners for " +
+    return refuse(ErrorCode::kSoftware, "the chief sent " + std::to_string(message.owners.size()) + " owners for " +
                                             std::to_string(message.layout.shards) + " shards");
   if (message.train_records != prepared_->training->records())
     return refuse(ErrorCode::kData, "this worker finds " + std::to_string(prepared_->training->records()) +
-                                        " training records in " + prepared_->config.data.path + ", another one found " +
-                                        std::to_string(message.train_records) +
+                                        " training records in " + prepared_->config.data.path +
+                                        ", but another worker found " + std::to_string(message.train_records) +
                                         "; expected the same files on every host");
   try {
     runner_ = std::make_unique<JobRunner>(
@@ -179,7 +185,8 @@ void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& ti
 }
 
 void StepThread::do_close(const CloseJob& message) {
-  // Who is only removed may be taken back: its data and model stay.
+  // If the chief removes only this worker from the job, the worker may join the job again. So it keeps the data and the
+  // model.
   if (prepared_ && prepared_->job == message.job) {
     runner_.reset();
     board_.write(BoardEntry{});
@@ -213,7 +220,8 @@ void StepThread::begin_figures(JobId job, const std::string& name) {
 }
 
 void StepThread::note_data_error(ErrorCode code) {
-  if (code == ErrorCode::kTemporary || code == ErrorCode::kSoftware) return;  // it was left; a bug
+  // Reading was cancelled, or there is a bug: the data isn't the cause.
+  if (code == ErrorCode::kTemporary || code == ErrorCode::kSoftware) return;
   const DataProblem problem = code == ErrorCode::kNoInput        ? DataProblem::kMissing
                               : code == ErrorCode::kNoPermission ? DataProblem::kPermission
                               : code == ErrorCode::kData         ? DataProblem::kCorrupt
@@ -228,7 +236,7 @@ void StepThread::release() {
   board_.write(BoardEntry{});
 }
 
-// Loading may take long: heartbeats show what the worker is at.
+// Loading data may take long. Heartbeats then show that the worker is in Phase::kInput for this job.
 void StepThread::show_loading(JobId job, Generation generation) {
   BoardEntry entry;
   entry.job = job;

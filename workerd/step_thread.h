@@ -1,5 +1,5 @@
-// StepThread: the thread on which a worker trains. Its loop has the channels to the shards, and it computes on the same
-// thread. The main loop passes it the chief's messages and sends its reports to the chief.
+// StepThread: the thread on which a worker trains. Its event loop has the channels to the shards, and the same thread
+// runs the engine. The main loop passes it the chief's messages and sends its reports to the chief.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -29,34 +29,34 @@ struct StepThreadOptions {
 
 class StepThread {
  public:
-  // `tell` is called on the step thread. `transport` and `log` outlive it.
+  // The step thread calls `tell` for each message to the chief. `transport` and `log` must outlive this object.
   StepThread(StepThreadOptions options, transport::Transport& transport, daemon::Log& log,
              std::function<void(wire::ControlMessage)> tell);
-  // Drops the job; waits for the current computation.
+  // Waits for the current computation to end, then drops the job.
   ~StepThread();
   StepThread(const StepThread&) = delete;
   StepThread& operator=(const StepThread&) = delete;
 
-  // From the main loop, in order.
+  // The main loop calls the functions below. The step thread carries them out later, in the order of the calls.
   void describe(DescribeJob message);
   void open(OpenJob message, Member self, Timeouts timeouts);
-  // For the open job of this number and generation; otherwise the event is dropped.
+  // Passes an event to the open job. Drops the event if the open job has another number or generation.
   void feed(JobId job, Generation generation, Event event);
-  // Reports JobClosed when everything is released.
+  // Closes the job, and reports JobClosed when all its memory and channels are released.
   void close(CloseJob message);
-  // The chief has another journal and doesn't know the job. Reports nothing.
+  // Drops the job without a report. The worker calls this if the chief has a new journal and so doesn't know the job.
   void drop_job();
   void chief_went_away();
   void chief_returned();
 
   const ProgressBoard& board() const { return board_; }
-  // Any thread. Grows with each step and while data is read.
+  // A number that grows with each step and while data is read. Any thread may call it.
   std::uint64_t turns() const { return turns_; }
-  // Any thread. Grows while data is read or evaluated: see Heartbeat::work.
+  // A number that grows while data is read or evaluated, for Heartbeat::work. Any thread may call it.
   std::uint64_t work() const { return pieces_; }
-  // Runs `command` on the step thread, between computations.
+  // Runs `command` on the step thread, but not during a computation.
   void post(std::function<void()> command);
-  // Of the current job, or else of the last one.
+  // The counts of the current job. Between two jobs: of the last job.
   const FiguresBoard& figures() const { return figures_board_; }
 
  private:
@@ -69,10 +69,10 @@ class StepThread {
   void release();
   Status prepare(JobId job, const JobConfig& config);
   void show_loading(JobId job, Generation generation);
-  // Metrics: what follows is counted for this job.
+  // From now on the counts for metrics are for this job.
   void begin_figures(JobId job, const std::string& name);
   void note_data_error(ErrorCode code);
-  // Any thread: whether work for the job should stop.
+  // True if work for the job should stop, because the job is being closed or dropped. Any thread may call it.
   bool must_leave(JobId job) const;
 
   const StepThreadOptions options_;
@@ -81,25 +81,25 @@ class StepThread {
   const std::function<void(wire::ControlMessage)> tell_;
   ProgressBoard board_;
   FiguresBoard figures_board_;
-  std::atomic<std::uint64_t> hurry_ = 0;  // the job to leave at once, or kEveryJob
-  std::atomic<bool> stopping_ = false;    // the process ends
+  std::atomic<std::uint64_t> hurry_ = 0;  // number of the job whose work must stop at once; kEveryJob: any job
+  std::atomic<bool> stopping_ = false;    // the process is ending
   mutable std::atomic<std::uint64_t> turns_ = 0;
-  mutable std::atomic<std::uint64_t> pieces_ = 0;  // pieces of data
+  mutable std::atomic<std::uint64_t> pieces_ = 0;  // the number that work() returns
 
   // Owned by the main loop.
-  JobId ordered_;  // the last job that the chief named
+  JobId ordered_;  // the job of the newest DescribeJob or OpenJob
 
   // Owned by the step thread.
   asio::io_context loop_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
-  bool working_ = false;                         // inside a computation, which may poll the loop
-  std::vector<std::function<void()>> deferred_;  // commands that came during the computation
-  JobId figured_;                                // the job of figures_
+  bool working_ = false;                         // a computation is running; it may poll the loop
+  std::vector<std::function<void()>> deferred_;  // commands that came during the computation; they run after it
+  JobId figured_;                                // the job whose counts are in figures_
   WorkerFigures figures_;
   std::unique_ptr<PreparedJob> prepared_;
   std::unique_ptr<JobRunner> runner_;
 
-  std::thread thread_;  // last
+  std::thread thread_;  // the last member, because the thread uses the other members
 };
 
 }  // namespace disttrain::workerd

@@ -15,7 +15,7 @@ std::string name_of_job(JobId job) {
   return "job " + std::to_string(job.value);
 }
 
-// What the worker has waited for long enough to report. "": it works.
+// Says what the worker waits for. Empty if it isn't waiting, or if it has waited for less than a second.
 std::string waited_for(const BoardEntry& entry) {
   if (daemon::now() - entry.progress.since < std::chrono::seconds(1)) return "";
   switch (entry.progress.phase) {
@@ -56,7 +56,7 @@ Worker::Worker(asio::io_context& loop, transport::Transport& transport, daemon::
 
 Worker::~Worker() {
   *alive_ = false;
-  membership_.close();  // before the step thread ends, which may take as long as a computation
+  membership_.close();  // done first, because the end of the step thread may take as long as a computation
 }
 
 Status Worker::start() {
@@ -83,7 +83,7 @@ void Worker::collect(metrics::Page& page) const {
   workerd::collect(step_.figures().read(), task, page);
 }
 
-// Handles a report of the step thread.
+// Handles a message that the step thread sends to the chief.
 void Worker::tell(wire::ControlMessage message) {
   if (const auto* finished = std::get_if<WorkerFinished>(&message))
     log_.info(name_of_job(finished->job) + ": finished after " + std::to_string(finished->steps) + " steps");
@@ -98,7 +98,8 @@ void Worker::tell(wire::ControlMessage message) {
   membership_.tell(std::move(message));
 }
 
-// Only a worker that reaches every ps may join the job; the chief decides by this answer.
+// Probes the links to all ps tasks of the job and then tells the chief which of them this worker can't reach. Only a
+// worker that reaches all of them may join the job.
 void Worker::probe_and_tell(JobDescribed described) {
   Hello hello;
   hello.cluster = startup_.cluster.name;
@@ -124,11 +125,13 @@ task::Handlers Worker::membership_handlers() {
           .on_away = [this] { step_.chief_went_away(); },
           .on_refused = on_refused_,
           .without_chief =
-              [this] { return std::string(job_ == JobId() ? "" : "training goes on with the records that it has"); },
+              [this] {
+                return std::string(job_ == JobId() ? "" : "training goes on with the records that the worker has");
+              },
           .end = [this] { loop_.stop(); }};
 }
 
-// A probe of the chief, or a peer at the wrong address.
+// Refuses a connection to the worker. It is a probe of the chief, or the other side dialled the wrong address.
 void Worker::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const Instant begin = daemon::now();
   const Result<Hello> hello = transport::hello_of(*arrival);
@@ -152,14 +155,15 @@ TaskHello Worker::make_hello() const {
 }
 
 void Worker::on_other_journal() {
-  if (job_ != JobId()) log_.warn("the chief has another journal: " + name_of_job(job_) + " is dropped");
+  if (job_ != JobId())
+    log_.warn("the chief has another journal and doesn't know " + name_of_job(job_) + ": this worker drops it");
   log_.set_job("");
   job_ = JobId();
   generation_ = Generation();
   step_.drop_job();
 }
 
-// The chief asks again while the job recovers; the worker still waits for the same data.
+// The chief may ask again about the same job while it recovers. The worker's pause reason then stays.
 void Worker::handle(const DescribeJob& message) {
   if (message.job != job_) pause_reason_.clear();
   job_ = message.job;
@@ -202,7 +206,8 @@ void Worker::handle(const Evaluate& message) {
 
 void Worker::handle(const CloseJob& message) {
   if (message.job == job_) {
-    log_.set_step(step_.board().read().progress.steps);  // a short job may end between two heartbeats
+    log_.set_step(
+        step_.board().read().progress.steps);  // done here too, because a short job may end between two heartbeats
     log_.info(name_of_job(message.job) + ": closed" + (message.reason.empty() ? "" : " (" + message.reason + ")"));
     log_.set_job("");
     job_ = JobId();
@@ -219,14 +224,14 @@ void Worker::handle(const MarkChannels& message) {
 
 void Worker::handle(const PauseJob& message) {
   if (!is_ours(message.job, message.generation)) return;
-  // A worker that joins also gets "goes on", although it didn't pause.
+  // A worker that has just joined also gets the message that the job goes on, although it was never paused.
   const bool is_news = message.paused || !pause_reason_.empty();
   pause_reason_ = message.paused ? message.reason : "";
   if (is_news) log_.info(name_of_job(message.job) + (message.paused ? ": pauses: " : ": goes on: ") + message.reason);
   step_.feed(message.job, message.generation, Paused{message.paused});
 }
 
-// ---- the end, and what systemd is told
+// ---- the worker's end, and its reports to systemd ----
 
 void Worker::name_job(const std::string& name) {
   job_name_ = name;
@@ -238,7 +243,7 @@ void Worker::leave() {
 }
 
 std::vector<daemon::WatchedLoop> Worker::loops() {
-  // The longest time for one computation or one piece of data.
+  // The watchdog allows this long for one computation or for reading one piece of data.
   constexpr Duration kLongestTurn = std::chrono::minutes(10);
   return {{"step", [this](std::function<void()> task) { step_.post(std::move(task)); },
            [this] { return step_.turns(); }, kLongestTurn}};

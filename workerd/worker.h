@@ -1,5 +1,5 @@
-// Worker: a workerd process, with its membership and its step thread. Belongs to the main loop. Nothing here waits for
-// tensors, files or the engine.
+// Worker: the main object of a workerd process. It has the worker's membership in the cluster and its step thread. It
+// runs on the main loop and never blocks on tensors, files or the engine.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -22,25 +22,26 @@ namespace disttrain::workerd {
 
 class Worker {
  public:
-  // `on_refused`: the chief refuses this worker; the process should end with the error's code. All references outlive
-  // the worker. One thread runs the loop.
+  // Calls `on_refused` if the chief refuses this worker; the process should then end with the error's code. All
+  // references must outlive the worker. Only one thread runs the loop.
   Worker(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, daemon::Startup startup,
          EngineFactory make_engine, std::function<void(const Error&)> on_refused);
   ~Worker();
 
-  // Listens (only for the chief's probes) and dials the chief.
+  // Dials the chief. Also listens, but only so that the chief can probe whether the worker is alive.
   Status start();
-  // Ends the loop in good order, when the chief grants it, after the current step. Ends it after Timeouts::leave in any
-  // case, at once if no chief is there, and at once on a second call.
+  // Asks the chief for leave, finishes the current step, and stops the loop when the chief has granted the leave. Stops
+  // the loop after Timeouts::leave in any case. Stops it at once if the chief isn't connected or if this is the second
+  // call.
   void leave();
 
   // For systemd.
   std::vector<daemon::WatchedLoop> loops();
   daemon::ServiceState state() const;
-  // Takes the settings that may change at run time.
+  // Takes over the settings that may change while the daemon runs.
   void change(const ClusterConfig& cluster);
 
-  // What the worker waits for before it is ready; "": it is registered with the chief.
+  // Says why the worker isn't ready. Empty if it is ready, that is, registered with the chief.
   std::string waits_for() const { return membership_.waits_for(); }
   void collect(metrics::Page& page) const;
 
@@ -50,7 +51,7 @@ class Worker {
   Heartbeat make_heartbeat() const;
   void on_other_journal();
   void name_job(const std::string& name);
-  std::string job_text() const;  // for systemd; "": no job
+  std::string job_text() const;  // the job and its progress, for systemd; "" without a job
   void tell(wire::ControlMessage message);
   void probe_and_tell(JobDescribed described);
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
@@ -67,7 +68,7 @@ class Worker {
   void handle(const MarkChannels& message);
   void handle(const PauseJob& message);
   template <typename Other>
-  void handle(const Other&) {}  // other messages aren't for workers, or are of a later version
+  void handle(const Other&) {}  // ignores messages that aren't for workers or are from a later version
 
   // Constant after construction.
   asio::io_context& loop_;
@@ -75,19 +76,19 @@ class Worker {
   daemon::Startup startup_;
   const std::function<void(const Error&)> on_refused_;
   transport::Transport& transport_;
-  std::shared_ptr<bool> alive_;  // shared with tasks that other threads post
+  std::shared_ptr<bool> alive_;  // shared with the functions that the step thread posts to the main loop
 
   // Owned by the main loop.
-  JobId job_;  // the job that this worker holds, 0 = none
+  JobId job_;  // the job that this worker works for; 0 = none
   Generation generation_;
   metrics::RpcBook requests_;
-  std::string job_name_;      // set once the job is described or opened
-  std::string pause_reason_;  // "": not paused
-  std::vector<Owner> reach_;  // ps tasks of the last DescribeJob
+  std::string job_name_;      // name of the newest job
+  std::string pause_reason_;  // why the job is paused; "": it isn't paused
+  std::vector<Owner> reach_;  // the ps tasks in the newest DescribeJob
   std::unique_ptr<ReachProbe> probe_;
   std::unique_ptr<transport::Listener> listener_;
   task::Membership membership_;
-  StepThread step_;  // last: it posts to the others until it has ended
+  StepThread step_;  // the last member, because its thread uses the other members until it ends
 };
 
 }  // namespace disttrain::workerd

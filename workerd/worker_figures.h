@@ -1,5 +1,5 @@
-// What a worker has counted of its job, for its metrics. A value: the step thread keeps one and publishes a copy ten
-// times a second.
+// WorkerFigures: the counts of a worker for its current job, which its metrics show. The step thread updates them and
+// publishes a copy up to ten times a second.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace disttrain::workerd {
 
-// The phases of a step, in order: kInput to kWait.
+// A step has five phases, Phase::kInput to Phase::kWait. step_phase(i) is the phase with index i.
 inline constexpr std::size_t kStepPhases = 5;
 constexpr Phase step_phase(std::size_t i) {
   return static_cast<Phase>(static_cast<std::size_t>(Phase::kInput) + i);
@@ -23,7 +23,7 @@ enum class DataProblem : std::uint8_t { kMissing, kPermission, kCorrupt, kUnfit 
 inline constexpr std::size_t kDataProblems = 4;
 
 struct WorkerFigures {
-  std::string job;  // its name; "": none yet
+  std::string job;  // the job's name; "" before the first job
   std::uint64_t steps = 0;
   std::uint64_t examples = 0;
   std::uint64_t nonfinite = 0;  // steps that a shard skipped because this worker's loss or gradient wasn't finite

@@ -1,4 +1,4 @@
-// A worker's metrics for Prometheus, of its current or last job.
+// Writes a worker's metrics for Prometheus. They are for its current job or, between two jobs, for its last job.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// ATen's vectorised loops, out= and in place.
+// Calls ATen's vectorised functions, in the forms that write into a given tensor.
 #include "workerd/compute/activation.h"
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ at::Tensor view(std::span<float> values) {
   return at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat);
 }
 
-// from_blob wants a mutable pointer; nothing writes to inputs.
+// from_blob needs a mutable pointer; the cast is safe because nothing writes to inputs.
 at::Tensor view(std::span<const float> values) {
   return view(std::span<float>(const_cast<float*>(values.data()), values.size()));
 }

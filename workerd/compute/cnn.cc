@@ -35,8 +35,9 @@ std::span<float> values_of(const at::Tensor& tensor) {
   return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
 
-// Convolution, 2 x 2 maximum, activation, in this order: so the activation handles a quarter of the values. The buffers
-// are kept from step to step, except those that libtorch allocates in a convolution.
+// A convolution, then the maximum of each 2 x 2 block, then the activation. The activation comes last because it then
+// has only a quarter of the values to compute. The buffers are kept from step to step, except those that libtorch
+// allocates in a convolution.
 struct Convolution {
   Activation activation = Activation::kRelu;
   at::Tensor weight;
@@ -44,9 +45,9 @@ struct Convolution {
   at::Tensor weight_gradient;
   at::Tensor bias_gradient;
   at::Tensor input;
-  std::vector<float> before;  // before the activation
-  std::vector<float> after;
-  std::vector<std::uint8_t> which;  // index of the largest of each four values
+  std::vector<float> before;        // the activation's input
+  std::vector<float> after;         // the activation's output
+  std::vector<std::uint8_t> which;  // the position, 0 to 3, of the largest value in each 2 x 2 block
   std::vector<float> d_convolved;
   std::array<std::int64_t, 4> convolved_shape = {};
 
@@ -64,7 +65,8 @@ struct Convolution {
     return view(after.data(), {convolved.size(0), convolved.size(1), convolved.size(2) / 2, convolved.size(3) / 2});
   }
 
-  // Overwrites `gradient`. Returns the gradient of the input, undefined unless wanted.
+  // `gradient` is the gradient of the output; it is overwritten. Returns the gradient of the input if `wants_input`,
+  // otherwise an undefined tensor.
   at::Tensor backward(std::span<float> gradient, bool wants_input) {
     activation_gradient(activation, keeps_input(activation) ? before : after, gradient);
     d_convolved.resize(gradient.size() * 4);
@@ -184,12 +186,12 @@ class Cnn final : public Engine {
   std::array<const float*, 8> variables_ = {};
   std::array<float*, 8> gradients_ = {};
   std::array<Convolution, 2> convolutions_;
-  std::vector<float> before_;  // examples x 512: before the activation,
-  std::vector<float> after_;   // after it,
+  std::vector<float> before_;  // examples x 512, before the activation
+  std::vector<float> after_;   // after the activation
   std::vector<float> mask_;
   std::vector<float> hidden_;     // after dropout
   std::vector<float> outputs_;    // examples x 10
-  std::vector<float> d_outputs_;  // gradients of the loss with respect to outputs_
+  std::vector<float> d_outputs_;  // the loss's gradients with respect to outputs_
   std::vector<float> d_hidden_;
   std::vector<float> d_features_;
   ReadyFront front_;

@@ -1,5 +1,5 @@
-// The LeNet-like network of common/builtin.h. Calls each operation's backward by hand, the last layer's first, so that
-// a gradient is announced as soon as it is final.
+// The LeNet-like network of common/builtin.h. Its backward pass is written by hand and starts with the last layer. So
+// it can announce each gradient as soon as the gradient is final.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace disttrain::workerd {
 
-// `spec` is builtin_model(model). May throw c10::Error and std::bad_alloc; torch_engine.cc catches them.
+// `spec` must be builtin_model(model). The engine may throw c10::Error and std::bad_alloc; torch_engine.cc catches
+// them.
 std::unique_ptr<Engine> make_cnn(const ModelSection& model, const ModelSpec& spec);
 
 }  // namespace disttrain::workerd

@@ -14,21 +14,24 @@ namespace disttrain::workerd {
 namespace {
 
 at::Tensor matrix(const float* values, std::int64_t rows, std::int64_t columns) {
-  // from_blob wants a mutable pointer; only results are written.
+  // from_blob needs a mutable pointer. The cast is safe because ATen writes only to matrices that are results.
   return at::from_blob(const_cast<float*>(values), {rows, columns}, at::kFloat);
 }
 
-// Which method is faster for which product, on Zen 3 with one thread (AVX2; us, ours against MKL):
-//   forward  10 x 4096 x 4096   8900 : 14200    rows 16  20000 : 17000    100 x 100 x 10   4 : 17
-//   d_weight 10 x 4096 x 4096   8700 : 29500    rows 64  49000 : 63000    100 x 100 x 10  11 : 17
-//   d_x      10 x 4096 x 4096   7200 : 12300    rows 16  10400 : 13800    rows 32  24000 : 21500
-// MKL packs a weight that is then used for a few rows only. Its d_weight is slow for a result that doesn't begin on a
-// cache line, and the flat array can't promise that. oneDNN (mkldnn::_linear_pointwise) was no better than MKL here.
+// The limits in the functions below come from these times, measured on Zen 3 with one thread and AVX2. Each pair is
+// the time of our kernel, then the time of MKL, in microseconds; a shape is rows x inputs x outputs.
+//   forward    10 x 4096 x 4096:  8900, 14200    16 x 4096 x 4096: 20000, 17000    100 x 100 x 10:  4, 17
+//   d_weight   10 x 4096 x 4096:  8700, 29500    64 x 4096 x 4096: 49000, 63000    100 x 100 x 10: 11, 17
+//   d_x        10 x 4096 x 4096:  7200, 12300    16 x 4096 x 4096: 10400, 13800    32 x 4096 x 4096: 24000, 21500
+// With few rows MKL is slower because it first packs the whole weight. MKL's d_weight is also slow if its result
+// doesn't begin on a cache line, and gradients in the flat array often don't. oneDNN (mkldnn::_linear_pointwise) was no
+// faster than MKL here.
 bool few_rows_forward(const DenseShape& shape) {
   return shape.rows <= 12;
 }
 
-// 16 registers hold 5 rows of two vectors and their factors.
+// With AVX2, 16 outputs are two vectors. The sums of 5 rows (ten vectors), two vectors of the weight and one factor
+// then fit into the 16 registers.
 bool narrow_forward(const DenseShape& shape) {
   return shape.outputs <= 16;
 }
@@ -41,10 +44,11 @@ bool few_rows_input_gradient(const DenseShape& shape) {
   return shape.rows <= 16 && shape.outputs >= 64;
 }
 
-// Elements that become final together: one bucket, so that it is sent while it is in the cache.
+// A weight's gradient is computed in pieces of about one bucket. So each bucket can be sent while it is still in the
+// CPU's cache.
 constexpr std::int64_t kPieceElements = static_cast<std::int64_t>(kMaxBucketElements);
 
-// Below this many multiplications a second thread isn't worth waking.
+// With fewer multiplications than this, waking a second thread costs more time than it saves.
 constexpr std::int64_t kThreadGrain = 100'000;
 
 template <typename Body>
@@ -86,7 +90,7 @@ void dense_weight_gradient(const DenseShape& shape, const float* x, const Sparse
     elements_final(static_cast<std::uint64_t>(shape.inputs * shape.outputs));
     return;
   }
-  // Units are inputs, or groups of inputs.
+  // A unit of work is one input, or with sparse inputs one group of inputs.
   const std::int64_t unit = sparse_x != nullptr ? kSparseGroup : 1;
   const std::int64_t units = (shape.inputs + unit - 1) / unit;
   const std::int64_t piece = std::max<std::int64_t>(1, kPieceElements / (unit * shape.outputs));

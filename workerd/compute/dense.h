@@ -1,7 +1,9 @@
-// The three products of a dense layer, y = x W + b, each by the method that is fastest for its shape.
+// The matrix products of a dense layer, y = x W + b, and of its gradients. Each function uses the method that is
+// fastest for the shape.
 //
-// All matrices are row-major and dense: x [rows, inputs], W [inputs, outputs], b [outputs], y [rows, outputs]. Outputs
-// are overwritten; they don't overlap inputs. Same arguments, same bits, as long as the number of threads is the same.
+// All matrices are row-major and dense: x [rows, inputs], W [inputs, outputs], b [outputs], y [rows, outputs]. The
+// functions overwrite their outputs, which must not overlap the inputs. With the same arguments and the same number of
+// threads, the results have the same bits.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +13,16 @@
 
 namespace disttrain::workerd {
 
-// y = x W + b. sparse_x: the nonzero values of x if using them pays (sparse_rows.h), else nullptr.
+// y = x W + b. `sparse_x` holds the nonzero values of x; it is nullptr if the dense product is faster (sparse_rows.h).
 void dense_forward(const DenseShape& shape, const float* x, const SparseView* sparse_x, const float* weight,
                    const float* bias, float* y);
 
-// Called with the number of leading elements of the weight's gradient that are final; the number grows until it is all.
+// A callback: the first `elements` elements of the weight's gradient are final. The number grows from call to call; in
+// the last call it is the number of all elements.
 using ElementsFinal = std::function<void(std::uint64_t elements)>;
 
-// d_weight = x^T d_y. sparse_x as in dense_forward. Large gradients become final piece by piece.
+// d_weight = x^T d_y. `sparse_x` is as in dense_forward. A large gradient becomes final in several pieces, with one
+// call of `elements_final` for each.
 void dense_weight_gradient(const DenseShape& shape, const float* x, const SparseView* sparse_x, const float* d_y,
                            float* d_weight, const ElementsFinal& elements_final);
 

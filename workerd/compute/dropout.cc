@@ -3,7 +3,7 @@
 namespace disttrain::workerd {
 namespace {
 
-// splitmix64 (Steele, Lea, Flood 2014): a good mix of 64 bits, usable as a counter-based generator.
+// splitmix64 (Steele, Lea, Flood 2014) mixes 64 bits well. So mix(seed + i) serves as the i-th random number.
 std::uint64_t mix(std::uint64_t value) {
   value += 0x9E3779B97F4A7C15U;
   value = (value ^ (value >> 30U)) * 0xBF58476D1CE4E5B9U;

@@ -1,8 +1,8 @@
-// The interface of a gradient engine. An engine belongs to one thread, the worker's step thread, which makes all calls;
-// it may use threads of its own inside. It knows nothing of the network.
+// The interface of a gradient engine. All calls come from one thread, the worker's step thread; the engine may use
+// threads of its own inside. An engine sends and receives no messages.
 //
-// Parameters and gradients are flat arrays of float32 in the order of the layout, given at open(): the engine reads and
-// writes them in place and keeps no copy.
+// Parameters and gradients are flat arrays of float32 in the order of the layout. The caller gives them at open(). The
+// engine reads and writes them in place and keeps no copy.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@
 
 namespace disttrain::workerd {
 
-// Records in the order in which they are computed. The spans are valid until the call returns.
+// The records of one step, as arrays. The spans are valid until the call that gets the batch returns.
 struct Batch {
   std::uint64_t examples = 0;
-  std::span<const float> inputs;         // examples * ModelSpec::input_elements, row-major
-  std::span<const std::int64_t> labels;  // examples; with ModelSpec::classes > 0
-  std::span<const float> targets;        // examples * outputs; with classes == 0
+  std::span<const float> inputs;         // examples * ModelSpec::input_elements values, row-major
+  std::span<const std::int64_t> labels;  // one for each example if ModelSpec::classes > 0, otherwise empty
+  std::span<const float> targets;        // examples * outputs values if classes == 0, otherwise empty
 };
 
 struct StepResult {
-  float loss = 0.0F;  // mean over the examples; may be NaN or infinite: the caller decides
+  float loss = 0.0F;  // the mean over the examples; may be NaN or infinite
 };
 
 struct EvaluationResult {
@@ -42,27 +42,29 @@ struct StepSeed {
   std::uint32_t rank = 0;
 };
 
-// Gradients of flat elements [begin, end) are final. Called within compute(), on the calling thread, from the first
-// layout bucket towards the last. The ranges have no gaps and cover all elements by the end of compute().
+// A callback: the gradients of flat elements [begin, end) are final. compute() calls it on the calling thread, from the
+// first element of the flat array towards the last. When compute() ends without an error, the ranges have covered all
+// elements, in ascending order and without gaps.
 using RangeReady = std::function<void(std::uint64_t begin, std::uint64_t end)>;
 
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  // The model; the same for every engine made from the same job.
+  // Describes the model. All engines that are made for the same job describe the same model.
   virtual const ModelSpec& describe() const = 0;
 
-  // Call it before the others, and again for other arrays (double buffering) or another layout. Both arrays have
-  // element_count(layout.model) elements and outlive the engine or the next open().
+  // Must be called before compute() and evaluate(). Call it again to switch to other arrays (double buffering) or to
+  // another layout. Both arrays have element_count(layout.model) elements. They must stay valid until the next open()
+  // or the engine's end.
   virtual Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) = 0;
 
-  // Reads parameters and overwrites all gradients with those of the mean loss over the batch. A batch of 0 examples
-  // sets all gradients to 0 and the loss to NaN. `ready` may be empty. An error (out of memory, a label out of range)
-  // leaves the gradients undefined.
+  // Reads the parameters and writes the gradients of the mean loss over the batch. For a batch of 0 examples all
+  // gradients are 0 and the loss is NaN. `ready` may be empty. After an error (out of memory, a label out of range) the
+  // gradients are undefined.
   virtual Result<StepResult> compute(const Batch& batch, const StepSeed& seed, const RangeReady& ready) = 0;
 
-  // Reads parameters; without dropout.
+  // Reads the parameters and applies no dropout.
   virtual Result<EvaluationResult> evaluate(const Batch& batch) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Makes engines. Nobody else names one, but the tests of that one: a new engine is added here.
+// Makes engines. Only this file and the engines' own tests name a particular engine, so a new engine is added here.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace disttrain::workerd {
 
-// The engine for [model] on a worker's `device`. Every builtin model on "cpu" is libtorch's. threads: compute threads,
-// at least 1. kConfig: the model can't be built as configured, or this version has no engine for the device.
+// Makes the engine for `model` on a worker's `device`. On "cpu" it uses libtorch for every builtin model. `threads` is
+// the number of compute threads, at least 1. Errors: kConfig if the model can't be built as configured, or if this
+// version has no engine for the device.
 Result<std::unique_ptr<Engine>> make_engine(const ModelSection& model, const std::string& device,
                                             std::uint32_t threads);
 

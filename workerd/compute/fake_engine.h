@@ -1,10 +1,11 @@
-// An engine that computes only with small integers, exact in float32, so that a test or the simulator can predict every
-// sum to the bit. No libtorch, no randomness.
+// An engine for tests. It computes only with small integers, which float32 represents exactly. So a test or the
+// simulator can predict every sum to the bit. The engine uses neither libtorch nor random numbers.
 //
-// The value of an example is its first input plus its label; use integers. A gradient element is
-//   coefficient(variable, element) * sum of the batch's values  [+ residue(parameter) with reads_parameters]
-// It is a sum and not a mean: however the records are dealt to workers and steps, their pushes add up to the same.
-// reads_parameters adds a term that reveals a step that began from wrong or stale parameters.
+// The value of an example is its first input plus its label; both should be integers. An element of the gradient is
+//   fake_coefficient(variable, element) * (the sum of the values of the batch's examples).
+// Because this is a sum and not a mean, the sum of all pushes doesn't depend on how the records are distributed over
+// workers and steps. With reads_parameters the engine adds fake_residue(parameter) to each element; a test then sees
+// whether a step used wrong or old parameters.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +17,24 @@
 namespace disttrain::workerd {
 
 struct FakeModel {
-  std::vector<std::uint64_t> variable_elements;  // variables "v0", "v1", ...; at least one, each at least 1 element
-  std::uint64_t input_elements = 1;              // at least 1
-  std::uint64_t classes = 10;                    // 0: an example's value is its first input alone
+  // The number of elements of each variable, at least 1. The variables are called "v0", "v1" and so on; there is at
+  // least one.
+  std::vector<std::uint64_t> variable_elements;
+  std::uint64_t input_elements = 1;  // at least 1
+  std::uint64_t classes = 10;        // if it is 0, an example's value is its first input
   bool reads_parameters = false;
 };
 
 ModelSpec describe_fake(const FakeModel& model);
 
-// 1, 2 or 3.
+// Returns 1, 2 or 3.
 float fake_coefficient(std::uint32_t variable, std::uint64_t element);
 
-// The parameter modulo 3 (0, 1 or 2) if it is an integer, else 0.
+// Returns the whole part of the parameter modulo 3: 0, 1 or 2. Returns 0 if the parameter isn't finite.
 float fake_residue(float parameter);
 
-// loss: mean value of the examples. evaluate: loss_sum is the sum of the values; correct counts the examples whose
-// label is |p| modulo classes, where p is the first parameter of v0.
+// The loss of a step is the mean of the examples' values. evaluate() returns their sum as loss_sum. As `correct` it
+// returns the number of examples whose label equals |p| modulo classes, where p is the first parameter of v0.
 std::unique_ptr<Engine> make_fake_engine(const FakeModel& model);
 
 }  // namespace disttrain::workerd

@@ -1,4 +1,4 @@
-// Compiled for AVX2 and FMA. See the note in kernels_inl.h on what may be included here.
+// This file is compiled for AVX2 and FMA. kernels_inl.h says which headers may be included here.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -6,7 +6,8 @@
 namespace disttrain::workerd {
 namespace {
 
-// For each set of 8 elements, the positions of its members, first to last, one per byte.
+// A table for all subsets of 8 elements. Bit p of the index `set` says whether element p is in the subset. The bytes of
+// positions[set], from the lowest to the highest, are the numbers of the elements in the subset, in ascending order.
 struct CompressTable {
   std::uint64_t positions[256];
 };
@@ -31,7 +32,7 @@ struct Vec {
   };
   static constexpr std::int64_t kWidth = 8;
 
-  // The first `elements` of a vector, 1 .. kWidth.
+  // A mask of the first `elements` elements of a vector; `elements` is 1 .. kWidth.
   static Mask mask(std::int64_t elements) {
     const __m256i positions = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return {_mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(elements)), positions), elements};
@@ -41,7 +42,8 @@ struct Vec {
   static Value load(const float* from, const Mask& mask) { return _mm256_maskload_ps(from, mask.lanes); }
   static Value broadcast(const float* from) { return _mm256_broadcast_ss(from); }
   static void store(float* to, Value value) { _mm256_storeu_ps(to, value); }
-  // Stores by halves: vmaskmovps to memory is microcode on Zen, 42 operations.
+  // Stores the elements in groups of 4, 2 and 1, because the instruction for masked stores (vmaskmovps) takes 42
+  // operations on Zen.
   static void store(float* to, Value value, const Mask& mask) {
     if (mask.elements == kWidth) return _mm256_storeu_ps(to, value);
     __m128 left = _mm256_castps256_ps128(value);
@@ -58,7 +60,8 @@ struct Vec {
     if ((mask.elements & 1) != 0) _mm_store_ss(to, left);
   }
   static Value fma(Value a, Value b, Value c) { return _mm256_fmadd_ps(a, b, c); }
-  // Writes the nonzero elements and `first` + their positions, one vector each, and returns their number.
+  // Writes the nonzero elements of `value` to `values`, and for each of them `first` + its index to `positions`.
+  // Returns the number of nonzero elements. Always writes a whole vector to both arrays.
   static std::int64_t compress_nonzeros(Value value, std::uint32_t first, float* values, std::uint32_t* positions) {
     const int set = _mm256_movemask_ps(_mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_NEQ_UQ));
     const __m128i packed = _mm_cvtsi64_si128(static_cast<long long>(kCompressTable.positions[set]));
@@ -68,7 +71,8 @@ struct Vec {
                         _mm256_add_epi32(order, _mm256_set1_epi32(static_cast<int>(first))));
     return __builtin_popcount(static_cast<unsigned>(set));
   }
-  // A set of rows for each of kWidth columns, as 32 bits.
+  // For each of kWidth columns, 32 bits that say which of 32 rows have a nonzero value there. In mark_nonzeros(), `row`
+  // is the bit of one row.
   using Bits = __m256i;
   static Bits no_bits() { return _mm256_setzero_si256(); }
   static Bits mark_nonzeros(Bits bits, Value value, std::uint32_t row) {

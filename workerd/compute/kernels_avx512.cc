@@ -1,4 +1,4 @@
-// Compiled for AVX-512F. See the note in kernels_inl.h on what may be included here.
+// This file is compiled for AVX-512F. kernels_inl.h says which headers may be included here.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct Vec {
   using Mask = __mmask16;
   static constexpr std::int64_t kWidth = 16;
 
-  // The first `elements` of a vector, 1 .. kWidth.
+  // A mask of the first `elements` elements of a vector; `elements` is 1 .. kWidth.
   static Mask mask(std::int64_t elements) { return static_cast<Mask>((1U << elements) - 1U); }
   static Value zero() { return _mm512_setzero_ps(); }
   static Value load(const float* from) { return _mm512_loadu_ps(from); }
@@ -20,17 +20,19 @@ struct Vec {
   static void store(float* to, Value value) { _mm512_storeu_ps(to, value); }
   static void store(float* to, Value value, Mask mask) { _mm512_mask_storeu_ps(to, mask, value); }
   static Value fma(Value a, Value b, Value c) { return _mm512_fmadd_ps(a, b, c); }
-  // Writes the nonzero elements and `first` + their positions, one vector each, and returns their number.
+  // Writes the nonzero elements of `value` to `values`, and for each of them `first` + its index to `positions`.
+  // Returns the number of nonzero elements. Always writes a whole vector to both arrays.
   static std::int64_t compress_nonzeros(Value value, std::uint32_t first, float* values, std::uint32_t* positions) {
     const __mmask16 set = _mm512_cmp_ps_mask(value, _mm512_setzero_ps(), _CMP_NEQ_UQ);
     const __m512i numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    // Compressed in a register, because compressing straight to memory is slow on Zen 4.
+    // Compresses in a register and then stores, because the instruction that compresses to memory is slow on Zen 4.
     _mm512_storeu_ps(values, _mm512_maskz_compress_ps(set, value));
     _mm512_storeu_si512(positions, _mm512_maskz_compress_epi32(
                                        set, _mm512_add_epi32(numbers, _mm512_set1_epi32(static_cast<int>(first)))));
     return __builtin_popcount(set);
   }
-  // A set of rows for each of kWidth columns, as 32 bits.
+  // For each of kWidth columns, 32 bits that say which of 32 rows have a nonzero value there. In mark_nonzeros(), `row`
+  // is the bit of one row.
   using Bits = __m512i;
   static Bits no_bits() { return _mm512_setzero_si512(); }
   static Bits mark_nonzeros(Bits bits, Value value, std::uint32_t row) {
@@ -38,7 +40,8 @@ struct Vec {
     return _mm512_mask_or_epi32(bits, set, bits, _mm512_set1_epi32(static_cast<int>(row)));
   }
   static void store_bits(std::uint32_t* to, Bits bits) { _mm512_storeu_si512(to, bits); }
-  // Sums halves in memory, because g++ 12 warns about its own _mm512_reduce_add_ps.
+  // Adds the upper half to the lower half until one element is left. It doesn't use _mm512_reduce_add_ps because g++ 12
+  // prints a warning about that function.
   static float sum(Value value) {
     alignas(64) float parts[kWidth];
     _mm512_store_ps(parts, value);

@@ -1,6 +1,8 @@
-// The kernels of kernels.h over a vector type `Vec`, which the including file defines first. Such a file is compiled
-// for its instruction set and must not include other inline functions: the linker might keep a copy that other machines
-// can't run. For the same reason everything here is in an unnamed namespace.
+// The kernels of kernels.h. A file that includes this header first defines the vector type `Vec`.
+//
+// Such a file is compiled for one instruction set. It must not include other headers with inline functions: if several
+// files compile the same inline function, the linker keeps one copy, and that copy might have instructions that the
+// machine lacks. For the same reason everything here is in an unnamed namespace.
 #include <utility>
 
 #include "workerd/compute/kernels.h"
@@ -13,9 +15,10 @@ namespace {
 using Value = Vec::Value;
 using Mask = Vec::Mask;
 constexpr std::int64_t kWidth = Vec::kWidth;
-// A tile of packed values fills most of an L1 cache of 32 KiB.
+// A tile is a block of a matrix, copied to a small dense array. This many floats (20 KiB) fit into an L1 cache of 32
+// KiB beside other data.
 constexpr std::int64_t kTileElements = 5120;
-// With many rows the narrowest tile needs more.
+// The room for a tile. A tile has at least 4 vectors per row, so with many rows it may exceed kTileElements.
 constexpr std::int64_t kTileRoom = kMaxKernelRows * 4 * kWidth;
 static_assert(kTileRoom >= kTileElements);
 
@@ -23,8 +26,8 @@ inline std::int64_t smaller(std::int64_t a, std::int64_t b) {
   return a < b ? a : b;
 }
 
-// body(0), body(1), ... body(N - 1) with constants. g++ 12 unrolls an ordinary loop too late: its array of sums then
-// lives in memory instead of registers, at half the speed.
+// Calls body(0), body(1), ... body(N - 1) with compile-time constants. With an ordinary loop the code takes twice as
+// long: g++ 12 unrolls the loop too late and keeps the array of sums in memory instead of in registers.
 template <int N, typename Body>
 DISTTRAIN_INLINE inline void each(const Body& body) {
   [&]<int... I>(std::integer_sequence<int, I...>) DISTTRAIN_INLINE {
@@ -33,7 +36,8 @@ DISTTRAIN_INLINE inline void each(const Body& body) {
   (std::make_integer_sequence<int, N>{});
 }
 
-// Up to J vectors of a row that ends within a vector: the last vector has `mask`'s elements.
+// J neighbouring vectors of a row of a matrix. A row may end within a vector; the functions with a mask load and store
+// only the elements of the last vector that `mask` selects.
 template <int J>
 struct Row {
   Value vectors[J];
@@ -65,13 +69,13 @@ struct Row {
   DISTTRAIN_INLINE void add(Value factor, const Row& other) {
     each<J>([&](auto j) DISTTRAIN_INLINE { vectors[j] = Vec::fma(factor, other.vectors[j], vectors[j]); });
   }
-  // this += factor * the vectors at `other`
+  // this += factor * (the J vectors at `other`)
   DISTTRAIN_INLINE void add(Value factor, const float* other) {
     each<J>([&](auto j) DISTTRAIN_INLINE { vectors[j] = Vec::fma(factor, Vec::load(other + j * kWidth), vectors[j]); });
   }
 };
 
-// A product in which element (i, k) of the left side is at a[i * a_row + k * a_k].
+// The left matrix of a product: its element (i, k) is a[i * a_row + k * a_k], and k goes from 0 to inner - 1.
 struct Left {
   const float* a;
   std::int64_t a_row;
@@ -79,7 +83,7 @@ struct Left {
   std::int64_t inner;
 };
 
-// c[0..I, 0..J vectors] = bias + sum over k of left(i, k) * b[k * b_stride + ...]; bias may be nullptr.
+// Computes I rows and J vectors of columns of c = left b + bias. `bias` may be nullptr.
 template <int I, int J, bool Masked>
 inline void product_tile(const Left& left, const float* b, std::int64_t b_stride, const float* bias, float* c,
                          std::int64_t c_stride, const Mask& mask) {
@@ -101,7 +105,7 @@ inline void product_tile(const Left& left, const float* b, std::int64_t b_stride
   });
 }
 
-// product_tile for any number of columns.
+// The same as product_tile, for any number of columns.
 template <int I>
 inline void product_rows(const Left& left, const float* b, std::int64_t b_stride, const float* bias, float* c,
                          std::int64_t c_stride, std::int64_t columns) {
@@ -123,7 +127,8 @@ inline void product_rows(const Left& left, const float* b, std::int64_t b_stride
     product_tile<I, 4, true>(left, b + o, b_stride, bias_left, c + o, c_stride, mask);
 }
 
-// Copies from[rows, columns] into a dense tile: rows whose distance is a power of two would share cache sets.
+// Copies a block of a matrix into a dense tile. Without the copy, rows whose stride is a power of two would evict each
+// other from the cache.
 inline void pack(const float* from, std::int64_t stride, std::int64_t rows, std::int64_t columns, float* tile) {
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t o = 0; o < columns; ++o) tile[r * columns + o] = from[r * stride + o];
@@ -168,7 +173,8 @@ void forward_narrow(const DenseShape& shape, const float* x, const float* w, con
     product_rows<1>({x + r * inputs, inputs, 1, inputs}, w, outputs, b, y + r * outputs, outputs, outputs);
 }
 
-// sums[R, columns] += x[R, K] w[K, columns], columns a multiple of the width. Prefetches `next` meanwhile.
+// sums[R, columns] += x[R, K] w[K, columns], where `columns` is a multiple of kWidth. Also prefetches `next`, the row
+// of w that is needed later; nullptr for none.
 template <int R, int K>
 inline void axpy_rows(const float* x, std::int64_t x_stride, const float* w, std::int64_t w_stride, float* sums,
                       std::int64_t stride, std::int64_t columns, const float* next) {
@@ -188,7 +194,8 @@ inline void axpy_rows(const float* x, std::int64_t x_stride, const float* w, std
   }
 }
 
-// Four rows of w at a time stay in L1 while all rows of x use them; y's part stays in L1 too.
+// Takes four rows of w at a time. While all rows of x are multiplied by them, these four rows and the sums stay in the
+// L1 cache.
 void forward_few_rows(const DenseShape& shape, const float* x, const float* w, const float* b, float* y, Range range) {
   constexpr std::int64_t kRows = 4;
   const auto [rows, inputs, outputs] = shape;
@@ -225,7 +232,7 @@ void forward_few_rows(const DenseShape& shape, const float* x, const float* w, c
                     range.end - o);
 }
 
-// d_x[0..R, 0..I] += d_y[R, columns] . w[I, columns]
+// d_x[R, I] += d_y[R, columns] w[I, columns]^T
 template <int R, int I>
 inline void dot_rows(const float* d_y, std::int64_t d_stride, const float* w, std::int64_t w_stride,
                      std::int64_t columns, float* d_x, std::int64_t d_x_stride, const float* next) {
@@ -293,7 +300,7 @@ std::int64_t sparse_collect(std::int64_t rows, std::int64_t columns, const float
     for (std::int64_t row = 0; row < rows; ++row) {
       if (found > most) return found;
       *begins++ = static_cast<std::uint32_t>(found);
-      // No branch on the value: at the edges of a digit the CPU would mispredict it each time.
+      // This doesn't branch on whether a value is 0, because the CPU would often mispredict the branch.
       const float* from = x + row * columns + group;
       for (std::int64_t at = 0; at < size; at += kWidth) {
         const Mask mask = at + kWidth <= size ? all : Vec::mask(size - at);
@@ -306,7 +313,7 @@ std::int64_t sparse_collect(std::int64_t rows, std::int64_t columns, const float
   return found;
 }
 
-// The nonzero values of one row in one group.
+// The nonzero values of one row within one group of columns.
 struct Run {
   const std::uint32_t* positions;
   const float* values;
@@ -318,11 +325,12 @@ inline Run run_of(const SparseView& x, std::int64_t group, std::int64_t row) {
   return {x.positions + begins[0], x.values + begins[0], begins[1] - begins[0]};
 }
 
-// A group's part of a weight is packed: J vectors per column, each aligned. In the flat array half of them (with
-// AVX-512, all) would cross a cache line.
+// The size of a tile that holds those rows of a weight that belong to one group. Each row has up to 8 vectors of
+// outputs. In the tile all vectors are aligned. In the flat array half of the vectors (with AVX-512, all) may cross a
+// cache line.
 constexpr std::int64_t kSparseTile = kSparseGroup * 8 * kWidth;
 
-// to[J vectors] += the run's values times the tile's rows
+// For each value of the run: adds the value times the tile's row at the value's position to the J vectors at `to`.
 template <int J>
 void sparse_gather(const Run& run, const float* tile, float* to, const Mask& mask) {
   Row<J> sums = Row<J>::load(to, mask);
@@ -331,12 +339,13 @@ void sparse_gather(const Run& run, const float* tile, float* to, const Mask& mas
   sums.store(to, mask);
 }
 
-// Rows taken at once. The set of rows with a value in a column: bit r of word w is row 64 w + r.
+// sparse_weight_gradient takes up to kSparseRows rows at a time. For each column, kRowWords words say which of these
+// rows have a nonzero value there: bit r of word w is for row 64 w + r.
 constexpr std::int64_t kSparseRows = 128;
 constexpr std::int64_t kRowWords = kSparseRows / 64;
 
-// to[J vectors] += the sum over the column's rows of its value times the tile's row, in ascending order. The sum stays
-// in registers; adding row by row to the weight's gradient would store all of it once per value.
+// For each row in the set `rows`, in ascending order: adds the column's value in that row times the tile's row to the J
+// vectors at `to`. The sum stays in registers and is stored once. Adding row by row would store it once for each row.
 template <int J>
 void sparse_column(const std::uint64_t* rows, const float* column, std::int64_t stride, const float* tile,
                    bool is_first, float* to, const Mask& mask) {
@@ -357,7 +366,7 @@ constexpr SparseGather kGathers[] = {sparse_gather<1>, sparse_gather<2>, sparse_
 constexpr SparseColumn kColumns[] = {sparse_column<1>, sparse_column<2>, sparse_column<3>, sparse_column<4>,
                                      sparse_column<5>, sparse_column<6>, sparse_column<7>, sparse_column<8>};
 
-// Outputs in equal parts of at most 8 vectors, which stay in registers.
+// The outputs are divided into parts of about equal size. A part has at most 8 vectors, which fit into registers.
 struct Part {
   std::int64_t begin;
   std::int64_t vectors;
@@ -376,7 +385,8 @@ inline Part part_of(std::int64_t columns, std::int64_t part) {
   return {first * kWidth, last - first, Vec::mask(smaller(columns - (last - 1) * kWidth, kWidth))};
 }
 
-// Between rows of the flat array and a tile; the last vector has the part's mask.
+// Copies one part of the outputs from `count` rows of a matrix into a tile. Elements of the last vector that the part's
+// mask leaves out become 0.
 inline void to_tile(const float* rows, std::int64_t stride, std::int64_t count, const Part& part, float* tile) {
   const std::int64_t last = (part.vectors - 1) * kWidth;
   for (std::int64_t i = 0; i < count; ++i, rows += stride, tile += last + kWidth) {
@@ -401,7 +411,8 @@ void sparse_forward(const SparseView& x, std::int64_t outputs, const float* w, c
   }
 }
 
-// rows[column][word]: the nonzero entries of `count` rows of kWidth columns at x; `mask` limits the last column.
+// For kWidth columns at `x`: sets bit r of the column's words in `rows` if row r (of `count`) has a nonzero value
+// there. Columns that `mask` leaves out count as 0.
 inline void find_rows(const float* x, std::int64_t stride, std::int64_t count, const Mask& mask,
                       std::uint64_t (&rows)[kWidth][kRowWords]) {
   alignas(64) std::uint32_t found[kSparseRows / 32][kWidth];

@@ -6,7 +6,7 @@
 namespace disttrain::workerd {
 namespace {
 
-// The wanted value of the row's output o: the target, or one-hot of the label.
+// The target of each output. If the batch has labels instead of targets, it is 1 for the label's output, otherwise 0.
 class Targets {
  public:
   Targets(const Batch& batch, std::size_t outputs) : batch_(batch), outputs_(outputs) {}

@@ -1,9 +1,11 @@
-// Loss functions over rows of outputs, with their gradients, in plain loops: outputs cost little beside a layer. All
-// are means over the examples, so gradients carry the factor 1 / examples.
+// Loss functions and their gradients. They are plain loops, because computing a loss takes little time compared with a
+// layer of the network. The loss of a batch is the mean over its examples, so gradients contain the factor 1 /
+// examples.
 //
-// softmax_cross_entropy: -log softmax(output)[label], by log-sum-exp.
-// sigmoid_cross_entropy: sum over outputs of max(z, 0) - z t + log(1 + exp(-|z|)).
-// mse: mean over outputs of (z - t)^2.
+// For one example, with outputs z and targets t, the losses are:
+// - softmax_cross_entropy: -log(softmax(z)[label]), computed by log-sum-exp.
+// - sigmoid_cross_entropy: the sum over the outputs of max(z, 0) - z t + log(1 + exp(-|z|)).
+// - mse: the mean over the outputs of (z - t)^2.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +17,16 @@
 
 namespace disttrain::workerd {
 
-// Whether the batch fits the loss: sizes of its spans, labels within 0 .. outputs - 1, labels or targets as the loss
-// needs (common/builtin.h). Errors: kData.
+// Checks that the batch fits the loss: its spans have the right sizes, it has the labels or targets that the loss needs
+// (common/builtin.h), and each label is at least 0 and less than `outputs`. Errors: kData.
 Status check_batch(Loss loss, const Batch& batch, std::uint64_t input_elements, std::uint64_t outputs);
 
-// Returns the loss summed over the examples of a batch that passed check_batch. Writes its gradient with respect to the
-// outputs, divided by the number of examples, to `gradient` unless that is empty. Both arrays are examples * outputs.
+// Returns the sum of the examples' losses. The batch must have passed check_batch(). If `gradient` isn't empty, writes
+// the gradient of the mean loss with respect to the outputs there. `outputs` and `gradient` have one row per example.
 double loss_of(Loss loss, const Batch& batch, std::span<const float> outputs, std::span<float> gradient);
 
-// The number of rows whose largest output (the first, if several are equal) is the label's.
+// The number of examples whose largest output is at the label's index. If several outputs are equally large, the first
+// of them counts.
 std::uint64_t count_correct(const Batch& batch, std::span<const float> outputs);
 
 }  // namespace disttrain::workerd

@@ -11,7 +11,7 @@
 namespace disttrain::workerd {
 namespace {
 
-// One dense layer: where its variables and gradients are, and the buffers that a step uses.
+// One dense layer: pointers to its variables and gradients in the flat arrays, and the buffers that a step uses.
 struct Layer {
   std::int64_t inputs = 0;
   std::int64_t outputs = 0;
@@ -19,9 +19,9 @@ struct Layer {
   const float* bias = nullptr;
   float* weight_gradient = nullptr;
   float* bias_gradient = nullptr;
-  std::vector<float> before;    // rows * outputs before the activation; empty unless the activation needs it
-  std::vector<float> after;     // rows * outputs
-  std::vector<float> gradient;  // of the loss with respect to the activation's input
+  std::vector<float> before;    // rows * outputs: the activation's input; empty if it isn't needed again
+  std::vector<float> after;     // rows * outputs: the activation's output
+  std::vector<float> gradient;  // rows * outputs: the loss's gradient with respect to the activation's input
 };
 
 class Mlp final : public Engine {
@@ -76,7 +76,7 @@ class Mlp final : public Engine {
     return {static_cast<std::int64_t>(batch.examples), layer.inputs, layer.outputs};
   }
 
-  // Grows the buffers when a batch is larger than all earlier ones.
+  // Grows the buffers if this batch is larger than all earlier batches.
   void make_room(std::uint64_t examples) {
     if (examples <= room_) return;
     for (Layer& layer : layers_) {
@@ -104,7 +104,8 @@ class Mlp final : public Engine {
     return std::span(layers_.back().after).first(batch.examples * static_cast<std::uint64_t>(layers_.back().outputs));
   }
 
-  // Computes layer l's gradients from its `gradient`, then the `gradient` of the layer below.
+  // Needs `gradient` of layer l. Computes from it the gradients of the layer's weight and bias, and then `gradient` of
+  // layer l - 1.
   void backward(const Batch& batch, std::size_t l) {
     Layer& layer = layers_[l];
     const DenseShape shape = shape_of(batch, layer);
@@ -128,8 +129,8 @@ class Mlp final : public Engine {
   const Loss loss_;
   std::vector<Layer> layers_;
   SparseRows sparse_inputs_;
-  const SparseView* sparse_ = nullptr;  // of this step's inputs, if they are sparse
-  std::uint64_t room_ = 0;              // examples that the buffers hold
+  const SparseView* sparse_ = nullptr;  // this step's inputs if they are sparse, otherwise nullptr
+  std::uint64_t room_ = 0;              // number of examples for which the buffers have room
   ReadyFront front_;
 };
 

@@ -1,5 +1,6 @@
-// Multi-layer perceptron with a hand-written backward pass: products go straight into the flat gradient array,
-// everything else into buffers that are kept. So a step allocates nothing and causes no page fault.
+// A multi-layer perceptron with a hand-written backward pass. It writes the gradients of weights and biases directly
+// into the flat gradient array. All other results go into buffers that are kept from step to step. So a step allocates
+// no memory and causes no page fault.
 #pragma once
 
 #include <memory>
@@ -8,7 +9,8 @@
 
 namespace disttrain::workerd {
 
-// `spec` is builtin_model(model). May throw c10::Error and std::bad_alloc; torch_engine.cc catches them.
+// `spec` must be builtin_model(model). The engine may throw c10::Error and std::bad_alloc; torch_engine.cc catches
+// them.
 std::unique_ptr<Engine> make_mlp(const ModelSection& model, const ModelSpec& spec);
 
 }  // namespace disttrain::workerd

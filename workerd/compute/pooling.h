@@ -1,5 +1,5 @@
-// The maximum of each 2 x 2 block of a plane, and its gradient. libtorch's, for general windows, took as long as a
-// convolution.
+// Max pooling: the maximum of each 2 x 2 block of an image, and its gradient. libtorch's max pooling, which supports
+// windows of any size, took as long as a convolution.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,13 @@
 
 namespace disttrain::workerd {
 
-// in: planes of side x side, side even. out: planes of half the side. which: 0..3, the position of the first largest of
-// each four; a NaN counts as larger than any number.
+// `in` holds square images of side x side values; `side` is even. `out` gets the maximum of each 2 x 2 block, and
+// `which` gets the position of that maximum in its block, 0 to 3 in row-major order. If several values are equally
+// large, the first counts. A NaN counts as larger than any number.
 void max_pool(std::span<const float> in, std::int64_t side, std::span<float> out, std::span<std::uint8_t> which);
 
-// gradient_in: the value of gradient_out at the position in `which`, 0 at the others.
+// For each 2 x 2 block of `gradient_in`: writes the block's value of `gradient_out` at the position in `which`, and 0
+// at the other three positions.
 void max_pool_gradient(std::span<const float> gradient_out, std::span<const std::uint8_t> which, std::int64_t side,
                        std::span<float> gradient_in);
 

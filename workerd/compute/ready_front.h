@@ -1,5 +1,7 @@
-// Turns "this many elements of this variable are final" into the ranges that Engine::compute announces: without gaps,
-// from the front of the flat array. A variable that is final before those in front of it waits for them.
+// Tells the caller of Engine::compute which gradients are final. The engine reports for one variable after the other
+// how many of its elements are final. ReadyFront turns this into ranges of the flat array, in ascending order and
+// without gaps. For example, if the second variable is final before the first one, ReadyFront announces both when the
+// first one is final.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +17,11 @@ class ReadyFront {
   ReadyFront() = default;
   explicit ReadyFront(const Layout& layout);
 
-  // Begins a step: no element is final. `ready` may be empty and must outlive the step.
+  // Begins a step: from now on no element is final. Calls `ready` for each range unless it is empty. `ready` must
+  // outlive the step.
   void begin(const RangeReady& ready);
 
-  // The first `elements` elements of the variable are final; grows up to its element count.
+  // The first `elements` elements of the variable are final. From call to call in one step the number may only grow.
   void final_until(std::uint32_t variable, std::uint64_t elements);
   void final_whole(std::uint32_t variable);
 
@@ -29,11 +32,11 @@ class ReadyFront {
     std::uint64_t final_elements = 0;
   };
 
-  std::vector<Place> places_;          // in flat order
-  std::vector<std::size_t> place_of_;  // of each variable, index into places_
+  std::vector<Place> places_;          // one for each variable, in the order of the flat array
+  std::vector<std::size_t> place_of_;  // for each variable, its index in places_
   const RangeReady* ready_ = nullptr;
-  std::size_t place_ = 0;        // the first variable that isn't wholly announced
-  std::uint64_t announced_ = 0;  // flat elements
+  std::size_t place_ = 0;        // index in places_ of the first variable that isn't completely announced
+  std::uint64_t announced_ = 0;  // number of flat elements that were announced
 };
 
 }  // namespace disttrain::workerd

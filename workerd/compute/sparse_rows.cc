@@ -3,11 +3,11 @@
 namespace disttrain::workerd {
 namespace {
 
-// With fewer rows the dense products, which read a weight once, are as fast.
+// With fewer rows than this the dense products are as fast, because they read the weight only once.
 constexpr std::int64_t kMinRows = 16;
-// Positions are 32 bits.
+// SparseView::begins counts the values in 32 bits.
 constexpr std::int64_t kMaxValues = std::int64_t{1} << 31;
-// One row in this many is sampled before all are read, so that dense inputs cost almost nothing.
+// Every sixteenth row is sampled first. If the sample is dense, the other rows aren't read.
 constexpr std::int64_t kSampleStride = 16;
 
 bool sample_is_sparse(std::span<const float> values, const DenseShape& shape) {
@@ -28,7 +28,8 @@ const SparseView* SparseRows::find(std::span<const float> values, const DenseSha
   const std::int64_t elements = shape.rows * shape.inputs;
   if (kernels == nullptr || shape.rows < kMinRows || elements > kMaxValues) return nullptr;
   if (!sample_is_sparse(values, shape)) return nullptr;
-  const std::int64_t most = elements / 2;  // a nonzero value costs about twice as much here as in the dense product
+  // A sparse product takes about twice as long per nonzero value as a dense product takes per value.
+  const std::int64_t most = elements / 2;
   const std::int64_t groups = (shape.inputs + kSparseGroup - 1) / kSparseGroup;
   positions_.resize(static_cast<std::size_t>(most + kCollectSlack));
   values_.resize(static_cast<std::size_t>(most + kCollectSlack));

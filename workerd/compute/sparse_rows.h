@@ -1,7 +1,7 @@
-// Finds the nonzero inputs of a batch. Four of five pixels of a handwritten digit are 0, and so are most one-hot
-// inputs: products over the rest cost a fraction of the dense ones.
+// Finds the nonzero inputs of a batch. In images of handwritten digits four of five pixels are 0, and most one-hot
+// inputs are 0 too. A product that skips the zeros takes a fraction of the time of a dense product.
 //
-// A product that skips zeros differs from the dense one in one case: 0 * inf and 0 * NaN count as 0.
+// Its result differs from the dense product's in one case: 0 * inf and 0 * NaN count as 0.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@ namespace disttrain::workerd {
 
 class SparseRows {
  public:
-  // nullptr when the dense products are faster: few rows, few zeros, a machine without kernels. Otherwise valid until
-  // the next call, while `values` don't change. Reuses its memory.
+  // Returns the nonzero values of `values`. Returns nullptr if a dense product is faster or must be used: with few
+  // rows, with few zeros, or on a machine that can't run our kernels (kernels.h). The result is valid until the next
+  // call, and only as long as `values` doesn't change.
   const SparseView* find(std::span<const float> values, const DenseShape& shape);
 
  private:

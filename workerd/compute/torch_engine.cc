@@ -1,5 +1,5 @@
-// The one place that calls libtorch engines: catches its exceptions and turns them into errors. Its settings are made
-// here too.
+// Wraps the engines that use libtorch: catches libtorch's exceptions and returns them as errors. This file also sets
+// libtorch's options.
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <malloc.h>
@@ -18,7 +18,7 @@
 namespace disttrain::workerd {
 namespace {
 
-// The first line of a libtorch error; the rest is a stack trace.
+// The first line of the text of a libtorch error. The other lines are a stack trace.
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
@@ -34,16 +34,16 @@ Return guarded(const char* doing, const Body& body) {
   }
 }
 
-// A convolution allocates megabytes and frees them at once. By default glibc returns such memory to the kernel, which
-// clears each page again in the next step (the cnn: about 1,100 page faults per step; with this setting none). The
-// price: up to this much freed memory stays with the process.
+// A convolution allocates megabytes and soon frees them. By default glibc returns such memory to the kernel, and the
+// next step gets new pages, with a page fault for each: about 1,100 per step of the cnn. With these settings glibc
+// keeps the memory and there are no page faults. The cost is that the process may keep up to 256 MiB of freed memory.
 void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 32 * 1024 * 1024);  // the largest value that glibc accepts
   mallopt(M_TRIM_THRESHOLD, 256 * 1024 * 1024);
 }
 
 void use_threads(std::uint32_t threads) {
-  // libtorch lets a process set its number of inter-operation threads only once; none are used here.
+  // The engines don't use libtorch's inter-operation threads. A process may set their number only once.
   static std::once_flag once;
   std::call_once(once, [] { at::set_num_interop_threads(1); });
   at::set_num_threads(static_cast<int>(threads));
@@ -60,7 +60,9 @@ class TorchEngine final : public Engine {
     DISTTRAIN_CHECK_EQ(parameters.size(), element_count(describe()));
     DISTTRAIN_CHECK_EQ(gradients.size(), element_count(describe()));
     return guarded<Status>("opening the model", [&] {
-      use_threads(threads_);  // again: OpenMP keeps the number per thread, and this thread computes
+      // Sets the number again, because OpenMP keeps it per thread and make_torch_engine() may have run on another
+      // thread.
+      use_threads(threads_);
       gradients_ = gradients;
       return inner_->open(layout, parameters, gradients);
     });

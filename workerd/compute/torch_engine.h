@@ -1,4 +1,4 @@
-// libtorch on the cpu: gradients of the builtin models.
+// An engine that computes the gradients of the builtin models with libtorch on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace disttrain::workerd {
 
-// threads: compute threads, at least 1. Errors: kConfig when the model can't be built as configured.
+// `threads` is the number of compute threads, at least 1. Errors: kConfig if the model can't be built as configured.
 Result<std::unique_ptr<Engine>> make_torch_engine(const ModelSection& model, std::uint32_t threads);
 
 }  // namespace disttrain::workerd

@@ -1,5 +1,7 @@
-// BatchPlan: which records make the next batch. They come from the worker's own order over the whole set, from its own
-// leases (async, ssp), or from blocks of steps lent to a whole roster (sync). See Lease in common/messages/control.h.
+// BatchPlan decides which records make up a worker's next batch. With sharding = "none" each worker goes through the
+// whole data set in an order of its own. Otherwise the chief lends the records in leases. In async and ssp a lease is
+// for one worker. In sync all workers of the roster get the same lease; it covers several steps and is also called a
+// block. See Lease in common/messages/control.h.
 #pragma once
 
 #include <cstdint>
@@ -14,51 +16,56 @@ struct PlanOptions {
   bool own_order = false;  // sharding = "none"
   bool sync = false;
   std::uint64_t batch_size = 1;  // >= 1
-  std::uint64_t records = 0;     // own order
-  std::uint64_t epochs = 0;      // own order; 0 = no limit
-  std::uint64_t done = 0;        // own order: batches done before this plan began
+
+  // The other options are used only if own_order is true.
+  std::uint64_t records = 0;  // number of records in the data set
+  std::uint64_t epochs = 0;   // number of epochs to train; 0 = no limit
+  std::uint64_t done = 0;     // number of batches that the worker did before this plan began
 };
 
 class BatchPlan {
  public:
   explicit BatchPlan(const PlanOptions& options);
 
-  // Ignores a lease that is void, empty or already known. False: the grant brought nothing new.
+  // Takes a grant of the chief. Ignores its lease if the lease is void, empty or already known. Returns whether the
+  // grant contained anything new.
   bool grant(const LeaseGrant& grant);
 
-  // The next batch (its ticket is 0), or nothing while there is no lease for it.
+  // Returns the next batch, with ticket 0. Returns nothing if the worker holds no lease for the next batch.
   std::optional<BatchOrder> next();
 
-  // sync: batches of earlier steps are no longer wanted. Only change_roster() goes back to an earlier step.
+  // sync: next() returns no more batches for steps before `step`. Only change_roster() can go back to an earlier step.
   void skip_to(Step step);
 
-  // sync: the roster in force from `next_step` on. Leases and `last` for an older roster are void. Leases for a newer
-  // roster wait until it is in force.
+  // sync: `roster` is in force from `next_step` on. Leases for an older roster become void, and so does an older
+  // roster's notice that no lease follows (LeaseGrant::last). Leases for a newer roster are kept until that roster is
+  // in force.
   void change_roster(RosterVersion roster, Step next_step);
 
-  // sync: the block of the next step is missing, but a later one is here: the missing one was lost, and the others may
-  // be past it.
+  // sync: the worker has a block for later steps but none for the next step. The grant of the missing block was lost,
+  // and the other workers may already have done the steps of that block.
   bool has_missed_a_block() const {
     return options_.sync && has_block_in_force() && held_.front().lease.first_step > next_step_;
   }
 
-  // sync: the leases here are for a roster that isn't in force yet, as far as this worker knows. Shards answer only
-  // pushes, so the worker must ask.
+  // sync: the worker has leases only for a newer roster than the one that it knows to be in force. Answers of the
+  // shards name the roster in force, so the worker must pull to learn whether the roster has changed.
   bool waits_for_a_roster() const {
     return options_.sync && roster_ && !held_.empty() && held_.front().lease.roster > *roster_;
   }
 
-  // No batch is left and no lease follows.
+  // True if no batch is left and the chief will grant no more leases.
   bool exhausted() const;
-  // Whether to ask for another lease now: fewer batches are left than `batches_ahead`, or fewer than half of the newest
-  // lease or, with leases of its own, fewer records than `records_ahead`.
+  // True if the worker should ask for another lease now. That is so if fewer batches than `batches_ahead` are left, or
+  // if less than half of the newest lease is left. In async and ssp it is also so if fewer records than `records_ahead`
+  // are left.
   bool runs_dry(std::uint64_t batches_ahead, std::uint64_t records_ahead) const;
 
  private:
   struct Held {
     Lease lease;
-    std::uint64_t records = 0;  // sum of its positions
-    std::uint64_t taken = 0;    // async: records already given out
+    std::uint64_t records = 0;  // number of records in the lease
+    std::uint64_t taken = 0;    // async, ssp: how many of them next() has already returned
   };
 
   bool has_block_in_force() const { return roster_ && !held_.empty() && held_.front().lease.roster == *roster_; }
@@ -70,14 +77,14 @@ class BatchPlan {
 
   const PlanOptions options_;
   std::deque<Held> held_;
-  bool last_;
-  RosterVersion last_roster_;  // sync: the roster for which `last` holds
+  bool last_;                  // the chief said that no lease follows
+  RosterVersion last_roster_;  // sync: the roster for which last_ is true
   LeaseId newest_;
-  std::uint64_t newest_size_ = 0;  // records (async) or steps (sync) of the newest lease
-  std::uint32_t epoch_ = 0;        // own order
-  std::uint64_t begin_ = 0;
-  Step next_step_;                       // sync
-  std::optional<RosterVersion> roster_;  // sync; none until a shard's first answer
+  std::uint64_t newest_size_ = 0;        // size of the newest lease: its records (async, ssp) or its steps (sync)
+  std::uint32_t epoch_ = 0;              // own order: epoch of the next batch
+  std::uint64_t begin_ = 0;              // own order: first position of the next batch
+  Step next_step_;                       // sync: step of the next batch
+  std::optional<RosterVersion> roster_;  // sync: the roster in force; unknown until a shard's first answer
 };
 
 }  // namespace disttrain::workerd

@@ -17,9 +17,10 @@ std::string to_string(ShardId shard) {
 
 Status Channel::connect(Sequence last, Actions& out) {
   if (last.value > base_.value + sent_ || last.value < base_.value + acknowledged_)
-    return fail(ErrorCode::kUnavailable,
-                to_string(shard_) + " says that it has taken frame " + std::to_string(last.value) + "; expected " +
-                    std::to_string(base_.value + acknowledged_) + " to " + std::to_string(base_.value + sent_));
+    return fail(ErrorCode::kUnavailable, to_string(shard_) + " says that the last frame it took is " +
+                                             std::to_string(last.value) + "; expected " +
+                                             std::to_string(base_.value + acknowledged_) + " to " +
+                                             std::to_string(base_.value + sent_));
   connected_ = true;
   const bool complete = push_complete();
   acknowledged_ = last.value - base_.value;
@@ -28,8 +29,8 @@ Status Channel::connect(Sequence last, Actions& out) {
   buckets_due_ = 0;
   all_due_ = false;
   if (!complete && !frames_.empty()) {
-    // The answers under way are lost, and it isn't known which. So the worker asks for everything again, if need be by
-    // sending the last frame again, which the shard recognises as a duplicate.
+    // Some answers may be lost, and the worker doesn't know which. So the last frame must ask for all buckets. If that
+    // frame was already sent, the worker sends it again; the shard recognises the duplicate and only answers it.
     ask_for_all_ = true;
     if (frames_.back().push.last) {
       if (frames_.back().push.want != Want::kNothing) {
@@ -110,15 +111,15 @@ Status Channel::take(const Parameters& parameters, Actions& out) {
   if (Status ok = acknowledge(parameters.acknowledged); !ok) return ok;
   if (parameters.pull_id != 0) {
     if (parameters.pull_id != pull_.id)
-      return fail(ErrorCode::kUnavailable, to_string(shard_) + " answers pull " + std::to_string(parameters.pull_id) +
-                                               ", which isn't under way");
+      return fail(ErrorCode::kUnavailable, to_string(shard_) + " answered pull " + std::to_string(parameters.pull_id) +
+                                               ", but no such pull is under way");
     if (parameters.last) pull_ = Pull{};
   } else if (buckets_due_ > 0) {
     --buckets_due_;
   } else if (all_due_) {
     if (parameters.last) all_due_ = false;
   } else {
-    return fail(ErrorCode::kUnavailable, to_string(shard_) + " sent parameters that weren't requested");
+    return fail(ErrorCode::kUnavailable, to_string(shard_) + " sent parameters that the worker didn't request");
   }
   version_ = std::max(version_, parameters.version);
   flush(out);
@@ -128,7 +129,7 @@ Status Channel::take(const Parameters& parameters, Actions& out) {
 Status Channel::take(const Acknowledge& acknowledge_frame, Actions& out) {
   if (Status ok = acknowledge(acknowledge_frame.acknowledged); !ok) return ok;
   if (acknowledge_frame.outcome == PushOutcome::kFinished) {
-    // After the job's last step nothing is applied and no parameters come back.
+    // After the job's last step the shard applies no push and sends no parameters.
     buckets_due_ = 0;
     all_due_ = false;
   }

@@ -1,5 +1,6 @@
-// Channel: the worker's side of (job, worker, shard): frame numbers and credits of the current push, what to send again
-// after a lost connection, and which answers are due. At most one push and one pull are under way.
+// Channel: the worker's state for one shard of a job. It counts the frames and credits of the current push, and knows
+// which answers the shard still owes. After a lost connection it knows which frames must be sent again. At most one
+// push and one pull are under way.
 #pragma once
 
 #include <cstdint>
@@ -17,38 +18,40 @@ class Channel {
       : shard_(shard), buckets_(std::move(buckets)), credits_(credits) {}
 
   ShardId shard() const { return shard_; }
-  const std::vector<BucketId>& buckets() const { return buckets_; }  // ascending: the order in which they become ready
+  const std::vector<BucketId>& buckets() const { return buckets_; }  // ascending, as they become ready
   bool connected() const { return connected_; }
 
-  // The shard has taken frames up to `last`: sends the missing ones again and asks for lost answers again. Error: the
-  // shard claims frames that were never sent.
+  // The channel was opened, and the shard says that `last` is the last frame that it has taken. Sends the later frames
+  // again, and asks again for answers that were lost. Returns an error if `last` was never sent or is older than an
+  // acknowledged frame.
   Status connect(Sequence last, Actions& out);
   void disconnect() { connected_ = false; }
 
-  // A push must be complete before the next one begins. Give its frames in order, the last one with Push::last; they
-  // leave as credits allow.
+  // The previous push must be complete. After begin_push(), call add_frame() for each frame of the push, in order, and
+  // set Push::last in the last one. A frame is sent as soon as there is a credit for it.
   void begin_push();
   void add_frame(Push push, std::uint32_t gradients, bool payload, Actions& out);
-  // Number of buckets of the current push that were given so far.
+  // Number of frames that were added to the current push.
   std::size_t frames() const { return frames_.size(); }
 
   // pull.id > 0.
   void begin_pull(Pull pull, Actions& out);
 
-  // A checkpoint's boundary: sent after the frames given so far; all later frames wait until release(). Replaces an
-  // older mark.
+  // Adds the mark of a checkpoint attempt. The mark is sent after the frames that were added so far. Frames that are
+  // added later aren't sent before release(). A new mark replaces an older one.
   void mark(std::uint64_t attempt, Actions& out);
   void release(std::uint64_t attempt, Actions& out);
 
-  // Errors: an answer to no request, an acknowledgement of frames that were never sent.
+  // Take what the shard sends. They return an error if the shard answers a request that is not under way, or
+  // acknowledges a frame that was never sent.
   Status take(const Parameters& parameters, Actions& out);
   Status take(const Acknowledge& acknowledge, Actions& out);
 
   bool push_sent() const { return sent_ == frames_.size(); }
-  // Every frame is acknowledged and every answer is here.
+  // True if the shard has acknowledged every frame of the push and sent every answer to it.
   bool push_complete() const;
   bool pull_complete() const { return pull_.id == 0; }
-  // Version of the newest answer.
+  // The version of the parameters in the shard's newest answer.
   Step version() const { return version_; }
 
  private:
@@ -61,8 +64,8 @@ class Channel {
   // A mark that isn't released yet.
   struct PendingMark {
     std::uint64_t attempt = 0;
-    Sequence after;     // the last frame before it
-    bool sent = false;  // on the open connection
+    Sequence after;     // the last frame that is sent before the mark
+    bool sent = false;  // the mark was sent on the connection that is open now
   };
 
   Status acknowledge(Sequence upto);
@@ -73,13 +76,13 @@ class Channel {
   const std::uint32_t credits_;
 
   bool connected_ = false;
-  Sequence base_;              // number of the frame before frames_[0]
-  std::vector<Frame> frames_;  // of the current push or the last one
-  std::size_t sent_ = 0;
-  std::size_t acknowledged_ = 0;
-  std::uint64_t buckets_due_ = 0;  // answers to Want::kBucket
-  bool all_due_ = false;           // the answer to Want::kAll
-  bool ask_for_all_ = false;       // answers were lost: the last frame must ask for everything
+  Sequence base_;                  // sequence of the frame before frames_[0]
+  std::vector<Frame> frames_;      // frames of the current push; when it is complete, of the previous push
+  std::size_t sent_ = 0;           // number of frames_ that were sent
+  std::size_t acknowledged_ = 0;   // number of frames_ that are acknowledged
+  std::uint64_t buckets_due_ = 0;  // number of answers to Want::kBucket that haven't arrived
+  bool all_due_ = false;           // the answer to Want::kAll hasn't arrived
+  bool ask_for_all_ = false;       // answers were lost, so the last frame must ask for all buckets
   Pull pull_;                      // the current pull; id 0 = none
   std::optional<PendingMark> mark_;
   Step version_;

@@ -14,50 +14,50 @@
 
 namespace disttrain::workerd {
 
-// A requested batch. Tickets start at 1 and grow with each request.
+// The number of a request for a batch: 1 for the first request, 2 for the second and so on.
 using BatchTicket = StrongId<struct BatchTicketTag, std::uint64_t>;
 
-// The records of a batch, in this order: positions of the epoch's permutation.
+// A request for a batch. It names the records by their positions in the epoch's permutation, in the order of the batch.
 struct BatchOrder {
   BatchTicket ticket;
   std::uint32_t epoch = 0;
   Positions positions;
-  std::uint64_t examples = 0;  // sum of the positions' lengths; 0 at the end of a synchronous block
+  std::uint64_t examples = 0;  // number of records; in sync it may be 0 at the end of a lease
   LeaseId lease;               // 0 with sharding = "none"
-  Step step;                   // sync with leases: the step it is for, else 0
+  Step step;                   // sync with leases: the step that the batch is for; otherwise 0
 };
 
-// Everything that a core must know of its job; fixed for the core's life.
+// Everything that a core must know about its job. It doesn't change as long as the core exists.
 struct JobFacts {
   Member self;
   JobConfig config;
   Layout layout;
   Roster roster;
-  std::vector<std::string> shard_names;  // for messages: "shard 1 (ps/0 at host:7110)"
+  std::vector<std::string> shard_names;  // for error texts, such as "shard 1 (ps/0 at host:7110)"
   std::uint64_t train_records = 0;
-  std::uint32_t credits = 4;  // push frames outstanding per channel
-  bool evaluates = false;     // runs the evaluations during training
-  Step clock;                 // this worker's own steps in earlier generations
+  std::uint32_t credits = 4;  // maximum number of unacknowledged push frames per channel
+  bool evaluates = false;     // this worker runs the evaluations during training
+  Step clock;                 // number of steps that this worker did in earlier generations
 };
 
 // ---- events ----
 
 struct ChannelOpened {
   ShardId shard;
-  Sequence last_sequence;  // last frame that the shard has taken from this incarnation
+  Sequence last_sequence;  // the last frame that the shard has taken from this incarnation of the worker
 };
 struct ChannelLost {
   ShardId shard;
   std::string reason;
-  Duration lasts{};  // time since the shard's ps was last heard
+  Duration lasts{};  // time since the shard's ps last sent anything
 };
-// A channel can't be opened, because the shard's ps doesn't answer.
+// A channel can't be opened because the shard's ps doesn't answer.
 struct PsUnreachable {
   ShardId shard;
   std::string reason;
   Duration lasts{};
 };
-// After PsUnreachable or a lost channel: the shard's ps answers.
+// Comes after PsUnreachable or ChannelLost: the shard's ps answers again.
 struct PsReached {
   ShardId shard;
 };
@@ -65,12 +65,14 @@ struct Start {};
 struct LeaseGranted {
   LeaseGrant grant;
 };
-struct ChiefAway {};      // no control connection: until it returns, no wait counts against anybody
-struct ChiefReturned {};  // a new control connection: requests may be lost
+// The connection to the chief is lost. No time counts towards job.stall_timeout until ChiefReturned.
+struct ChiefAway {};
+// There is a new connection to the chief. Requests that were sent on the old connection may be lost.
+struct ChiefReturned {};
 struct BatchReady {
   BatchTicket ticket;
 };
-// Gradients of flat elements [0, end) are final. Only between Compute and Computed.
+// The gradients of flat elements [0, end) are final. The shell sends this only between Compute and Computed.
 struct RangesReady {
   std::uint64_t end = 0;
 };
@@ -85,7 +87,7 @@ struct AcknowledgeArrived {
   ShardId shard;
   Acknowledge acknowledge;
 };
-// A checkpoint needs a boundary: between two pushes, on every channel.
+// The chief asks for the marks of a checkpoint attempt: one on every channel, between two pushes.
 struct MarkRequested {
   std::uint64_t attempt = 0;
 };
@@ -93,20 +95,21 @@ struct MarkTakenArrived {
   ShardId shard;
   MarkTaken taken;
 };
-// The cluster waits for a task: no new step begins, and no wait counts as a stall.
+// The chief pauses the job or ends the pause. It pauses a job, for example, while a ps is away. During a pause the
+// worker begins no new step, and no time counts towards job.stall_timeout.
 struct Paused {
   bool paused = false;
 };
 struct StopRequested {};
 struct BecomesEvaluator {};
-struct EvaluateRequested {};  // the final evaluation
+struct EvaluateRequested {};  // the chief asks for the final evaluation
 struct EvaluationDone {
   double loss_sum = 0.0;
   std::uint64_t correct = 0;
   std::uint64_t examples = 0;
   std::uint64_t parameters_hash = 0;
 };
-// Something outside the core that the step needs has failed: data, engine, a refused channel.
+// The worker can't go on: reading data or the engine failed, or a ps refused a channel.
 struct Broken {
   Error error;
 };
@@ -117,7 +120,7 @@ using Event = std::variant<ChannelOpened, ChannelLost, PsUnreachable, PsReached,
                            MarkRequested, MarkTakenArrived, Paused, StopRequested, BecomesEvaluator, EvaluateRequested,
                            EvaluationDone, Broken, Tick>;
 
-// ---- actions, carried out in order ----
+// ---- actions: the shell carries them out in order ----
 
 struct ReportOpened {};  // all channels are open
 struct RequestLease {
@@ -133,7 +136,8 @@ struct SendPull {
   ShardId shard;
   Pull pull;
 };
-// Payload: the bucket's part of gradient buffer `gradients`, which doesn't change until the frame is acknowledged.
+// Sends a frame. If `payload` is true, the frame carries push.bucket's part of the gradient buffer with the index
+// `gradients`. The core doesn't reuse that buffer before the frame is acknowledged.
 struct SendPush {
   ShardId shard;
   Sequence sequence;
@@ -145,21 +149,21 @@ struct SendMark {
   ShardId shard;
   Mark mark;
 };
-// Answered by Computed; then the batch is no longer used.
+// Computes the gradients of a batch. The shell answers with Computed; after that it may reuse the batch's memory.
 struct Compute {
   BatchTicket batch;
-  std::uint64_t step = 0;  // for the seed, with `rank`
+  std::uint64_t step = 0;  // `step` and `rank` are part of the random seed
   Rank rank;
-  std::uint32_t parameters = 0;  // index of the buffer to use; likewise `gradients`
-  std::uint32_t gradients = 0;
-  bool early = false;      // send RangesReady during the computation
-  double clip_norm = 0.0;  // > 0: scale all gradients down to this norm
+  std::uint32_t parameters = 0;  // index of the parameter buffer to use
+  std::uint32_t gradients = 0;   // index of the gradient buffer to use
+  bool early = false;            // the shell must send RangesReady during the computation
+  double clip_norm = 0.0;        // if > 0: scale the gradients down if their norm is larger than this
 };
 struct RunEvaluation {
-  std::uint32_t parameters = 0;
+  std::uint32_t parameters = 0;  // index of the parameter buffer to use
 };
 struct ReportEvaluated {
-  Evaluated evaluated;  // the shell fills in job and generation
+  Evaluated evaluated;  // without job and generation, which the shell fills in
 };
 struct ReportFinished {
   std::uint64_t steps = 0;
@@ -170,7 +174,7 @@ struct Accuse {
   Duration lasts{};
   bool withdrawn = false;
 };
-// The job can't go on at this worker. No other action follows.
+// This worker can't go on with the job. The core returns no other action after this one.
 struct Fail {
   Error error;
 };

@@ -99,7 +99,8 @@ void WorkerCore::on(const Start&, Actions&) {
 
 void WorkerCore::on(const LeaseGranted& event, Actions&) {
   lease_requested_ = false;
-  // The grant brought nothing new. Asking again at once would get the same answer, without end.
+  // If the grant contained nothing new, the next request waits for a tick. Otherwise this worker and the chief would
+  // exchange the same request and answer in an endless loop.
   lease_refused_ = !plan_.grant(event.grant);
 }
 
@@ -107,7 +108,8 @@ void WorkerCore::on(const ChiefAway&, Actions&) {
   is_chief_away_ = true;
 }
 
-// The last messages to the chief may be lost. Waiting times start anew: see ChiefAway.
+// The last messages to the chief may be lost, so the core sends its request and reports again. The time towards
+// job.stall_timeout starts again at 0, because time without a chief doesn't count.
 void WorkerCore::on(const ChiefReturned&, Actions& out) {
   if (std::exchange(is_chief_away_, false)) moved_ = now_;
   lease_requested_ = false;
@@ -147,8 +149,8 @@ void WorkerCore::on(const AcknowledgeArrived& event, Actions& out) {
   if (event.acknowledge.finished || event.acknowledge.outcome == PushOutcome::kFinished) finished_ = true;
 }
 
-// The chief repeats the order after a reconnect. A second mark for one attempt would follow pushes that the first one
-// holds.
+// The chief asks again after a reconnect. The core places only one mark for an attempt: a second mark would come after
+// pushes that the first mark keeps back.
 void WorkerCore::on(const MarkRequested& event, Actions&) {
   if (event.attempt <= newest_mark_) return;
   mark_wanted_ = newest_mark_ = event.attempt;
@@ -205,7 +207,8 @@ void WorkerCore::on(const Broken& event, Actions& out) {
 void WorkerCore::on(const Tick&, Actions& out) {
   lease_refused_ = false;
   looked_ahead_ = false;
-  // After a longer pause this worker itself slept or its clock jumped: no peer made it wait that long.
+  // If the time between two ticks is longer than this, the worker's process was stopped or its clock jumped. That time
+  // doesn't count towards job.stall_timeout, because no peer caused it.
   constexpr Duration kLongestTick = std::chrono::seconds(3);
   if (now_ - ticked_ > kLongestTick) moved_ = std::min(now_, moved_ + (now_ - ticked_));
   ticked_ = now_;
@@ -213,7 +216,7 @@ void WorkerCore::on(const Tick&, Actions& out) {
   const bool waits = pulling_ || (started_ && !left_ && !computing_ && evaluation_ != Evaluation::kRun);
   const Duration limit = facts_.config.job.stall_timeout * patience();
   if (!waits || now_ - moved_ <= limit) return;
-  // Another worker in this place may get what this one waits for.
+  // kFailed ends the job. After kUnavailable the chief first finds out whether another task is the cause.
   const ErrorCode code = waits_for_others() ? ErrorCode::kUnavailable : ErrorCode::kFailed;
   const std::string times = patience() == 1 ? "" : std::to_string(patience()) + " times ";
   set_broken(Error{code, "waited " + format_duration(limit) + " (" + times + "job.stall_timeout) in phase " +
@@ -242,8 +245,8 @@ std::uint64_t WorkerCore::next_clock() const {
   return (pushing_ ? pushed_.clock : fresh_versions_[0].value) + 1;
 }
 
-// sync with pipeline: step n + 1 is always computed from the parameters of step n - 1, even if those of step n are here
-// already. Otherwise the result would depend on timing.
+// True in sync with pipeline = 1 if the worker must not use new parameters yet. Step n + 1 is always computed from the
+// parameters of step n - 1, even if those of step n have already arrived. Otherwise the result would depend on timing.
 bool WorkerCore::holds_answer_back() const {
   return sync() && pipeline_ && !computing_ && !computed_whole_ && !finished_ && !stopping_ && !data_used_up() &&
          pacer_roster_ == roster_ && !must_look_ahead();
@@ -265,7 +268,8 @@ bool WorkerCore::pulls_complete() const {
   return std::all_of(channels_.begin(), channels_.end(), [](const Channel& c) { return c.pull_complete(); });
 }
 
-// sync with leases: a gradient is valid for one step of one roster only.
+// True if the gradient can't be pushed any more. In sync with leases a gradient is valid only for one step of one
+// roster. With pipeline = 1 the job may have moved on while it was computed.
 bool WorkerCore::is_void(const Gradient& gradient) const {
   if (!sync() || !leases() || !pipeline_) return false;
   return gradient.roster != roster_ || gradient.clock != next_clock();
@@ -275,9 +279,9 @@ bool WorkerCore::waits_for_others() const {
   return progress_.phase != Phase::kInput || planned_.empty();
 }
 
-// The limit in stall timeouts. Several workers may wait for the same thing. The chief knows what each of them does, and
-// judges such a wait after one stall timeout, or after ten if they wait for an evaluation. Only a wait that lasts
-// longer is this worker's own.
+// How long this worker may wait before it gives up, as a multiple of job.stall_timeout. If several workers wait for the
+// same thing, the chief decides first: it acts after one stall timeout, or after ten if they wait for an evaluation. So
+// this worker gives up only if its wait lasts one stall timeout longer than that.
 int WorkerCore::patience() const {
   constexpr int kAfterTheChief = 2;
   constexpr int kAfterAnEvaluation = 11;
@@ -296,7 +300,7 @@ std::string WorkerCore::waited_for() const {
     names += shard < facts_.shard_names.size() ? facts_.shard_names[shard] : "shard " + std::to_string(shard);
     if (!channel.connected()) names += " (not connected)";
   }
-  return names.empty() ? "nothing that is known" : names;
+  return names.empty() ? "an unknown reason" : names;
 }
 
 void WorkerCore::enter(Phase phase) {

@@ -1,15 +1,17 @@
-// WorkerCore: one worker's part of one job, from opened channels to the last report: the worker's rules in
-// docs/protocol.md. It is stepped with events and returns actions, to be carried out in order. No I/O, no clock.
+// WorkerCore: the state machine of one worker for one job. It begins when the shell opens the channels and ends with
+// the last report to the chief. It gets events and returns actions, which the shell carries out in order. It does no
+// I/O and reads no clock.
 //
 // The life of a step:
-// 1. A batch is ready: Compute.
-// 2. RangesReady: buckets leave early, as far as credits allow.
-// 3. Computed: the rest leaves; the last frame to each shard asks for the parameters.
-// 4. All answers are here: the next step begins. With pipeline = 1 the answers of step n land in the other parameter
-//    buffer while step n + 1 is computed.
+// 1. A batch is ready. The core returns Compute.
+// 2. During the computation the shell sends RangesReady events. For each of them the core returns SendPush for the
+//    buckets whose gradients are final, as far as credits allow.
+// 3. The shell sends Computed. The core sends the remaining buckets. The last frame to each shard asks for parameters.
+// 4. When all answers have arrived, the next step begins. With pipeline = 1 the next step is computed while the answers
+//    arrive; the answers go to a second parameter buffer.
 //
-// The shell computes inline: between Compute and Computed it gives the core only RangesReady, and with pipeline = 1
-// also answers.
+// The engine and the core run on the same thread. So between Compute and Computed the core gets only RangesReady
+// events, and with pipeline = 1 also answers of shards.
 #pragma once
 
 #include <array>
@@ -28,26 +30,27 @@ namespace disttrain::workerd {
 // A worker's progress, for heartbeats.
 struct Progress {
   Phase phase = Phase::kIdle;
-  Instant since{};  // when the phase began
+  Instant since{};  // time at which the phase began
   std::uint64_t steps = 0;
   std::uint64_t examples = 0;
-  double loss = 0.0;  // of the newest step, NaN before the first
+  double loss = 0.0;  // loss of the newest step; NaN before the first step
   std::array<Duration, kPhases> times{};
 };
 
 class WorkerCore {
  public:
-  // Requires that the layout passed validate() and that credits >= 1. If facts.self isn't in the roster, its rank is 0.
+  // facts.layout must have passed validate(), and facts.credits must be at least 1. If facts.self isn't in
+  // facts.roster, the worker's rank is 0.
   WorkerCore(JobFacts facts, Instant now);
 
-  // Appends to `out`. Ignores events that don't fit the state.
+  // Handles one event and appends the actions to `out`. Ignores an event that doesn't fit the core's state.
   void step(Instant now, const Event& event, Actions& out);
 
-  // Parameter buffer into which answers land now; 0 unless pipeline = 1.
+  // The index of the parameter buffer into which the shell must receive answers now. Always 0 without pipeline = 1.
   std::uint32_t landing() const { return pipeline_ ? 1 - fresh_ : 0; }
-  // Number of buffers that the shell must have.
+  // The number of parameter buffers, and of gradient buffers, that the shell must have.
   std::uint32_t buffers() const { return pipeline_ ? 2 : 1; }
-  // The batch that the core waits for: send BatchReady as soon as it is there.
+  // The batch that the core waits for, if it waits for one. The shell sends BatchReady as soon as this batch is ready.
   std::optional<BatchTicket> batch_wanted() const;
   const Progress& progress() const { return progress_; }
 
@@ -56,17 +59,19 @@ class WorkerCore {
     BatchOrder order;
     bool ready = false;
   };
-  // A gradient from the start of its computation until its push is complete.
+  // The gradient of one batch. It exists from the start of its computation until its push is complete.
   struct Gradient {
     BatchOrder order;
     std::uint64_t clock = 0;
     std::uint32_t buffer = 0;
     RosterVersion roster;
-    std::vector<Step> pull_versions;  // by shard: the versions that it was computed from
+    std::vector<Step> pull_versions;  // for each shard, the version of the parameters that it was computed from
     float loss = 0.0F;
     bool final = false;
   };
-  enum class PullOf { kAll, kLagging, kWork };  // all parameters; those of shards that lag; all, before work begins
+  // kAll pulls from all shards. kLagging pulls only from the shards whose parameters are older than another shard's.
+  // kWork is for ssp: it pulls from all shards and tells them that the others must wait for this worker from now on.
+  enum class PullOf { kAll, kLagging, kWork };
   enum class Evaluation { kNone, kPull, kRun };
 
   // Events.
@@ -93,7 +98,7 @@ class WorkerCore {
   void on(const Broken& event, Actions& out);
   void on(const Tick& event, Actions& out);
 
-  // Does all that can be done now.
+  // Does everything that can be done without waiting.
   void advance(Actions& out);
   void settle_answers(Actions& out);
   void take_parameters(Actions& out);
@@ -121,7 +126,7 @@ class WorkerCore {
   bool data_used_up() const;
   std::uint64_t next_clock() const;
   bool holds_answer_back() const;
-  // The others may be at a step, or have a roster, that this worker doesn't know.
+  // True if the job may have reached a step or a roster that this worker doesn't know. It then pulls to learn them.
   bool must_look_ahead() const;
   bool pushes_complete() const;
   bool pushes_sent() const;
@@ -141,19 +146,19 @@ class WorkerCore {
   Rank rank_;
 
   Instant now_;
-  Instant moved_;   // time of the last event that shows progress
-  Instant ticked_;  // of the last tick
+  Instant moved_;   // time of the last event that shows progress; job.stall_timeout counts from here
+  Instant ticked_;  // time of the last tick
   Instant started_at_;
   Progress progress_;
   std::vector<Channel> channels_;  // by shard
 
   // Data.
   BatchPlan plan_;
-  Fifo<Planned> planned_;  // requested batches, in order of computation
+  Fifo<Planned> planned_;  // batches that were requested but not yet computed, in the order of their computation
   BatchTicket last_ticket_;
   bool lease_requested_ = false;
-  bool lease_refused_ = false;  // the chief had nothing new: ask again at the next tick
-  bool looked_ahead_ = false;   // looked for the step that the others are at: again at the next tick
+  bool lease_refused_ = false;  // the last grant contained nothing new; the next request is sent after the next tick
+  bool looked_ahead_ = false;   // pulled to learn the job's step; the next such pull is sent after the next tick
 
   // Life.
   bool opened_ = false;
@@ -161,30 +166,30 @@ class WorkerCore {
   bool paused_ = false;
   bool is_chief_away_ = false;
   bool stopping_ = false;        // StopRequested came
-  bool finished_ = false;        // a shard says that the job has done all its steps
+  bool finished_ = false;        // a shard said that the job has done all its steps
   bool left_ = false;            // ReportFinished was returned
   std::optional<Error> broken_;  // Fail was returned
-  bool at_work_ = false;         // ssp: the others wait for this worker's pushes, until a final one
+  bool at_work_ = false;         // ssp: the other workers wait for this worker's pushes until it sends a final push
 
   // The step.
-  bool pulling_ = false;
-  bool pushing_ = false;         // the push of pushed_ is under way
-  bool farewell_ = false;        // ... and that push is an empty one, not a step
-  bool computing_ = false;       // computed_ is being computed
-  bool computed_whole_ = false;  // computed_ waits for its push
+  bool pulling_ = false;         // a pull is under way
+  bool pushing_ = false;         // a push is under way: of pushed_, or an empty push if farewell_ is true
+  bool farewell_ = false;        // ssp: the push under way is empty; it says that this worker stops pushing for now
+  bool computing_ = false;       // the engine is computing computed_
+  bool computed_whole_ = false;  // computed_ is complete, but its push hasn't begun
   Gradient computed_;
   Gradient pushed_;
   bool have_parameters_ = false;
-  std::uint32_t fresh_ = 0;           // parameter buffer with the newest complete parameters
-  std::vector<Step> fresh_versions_;  // versions of those parameters, by shard
-  std::uint64_t clock_ = 0;           // async, ssp: clock of the newest gradient begun
+  std::uint32_t fresh_ = 0;           // index of the parameter buffer with the newest complete parameters
+  std::vector<Step> fresh_versions_;  // for each shard, the version of its parameters in that buffer
+  std::uint64_t clock_ = 0;           // async, ssp: the number of this worker's newest step
   std::uint64_t last_pull_id_ = 0;
   bool roster_known_ = false;
-  RosterVersion roster_;        // roster of fresh_versions_
-  RosterVersion pacer_roster_;  // in the pacer's newest answer
+  RosterVersion roster_;        // the roster that was in force at fresh_versions_
+  RosterVersion pacer_roster_;  // the roster in the pacer's newest answer
 
-  std::optional<std::uint64_t> mark_wanted_;  // attempt
-  std::uint64_t newest_mark_ = 0;             // the attempt that was requested last
+  std::optional<std::uint64_t> mark_wanted_;  // the checkpoint attempt whose marks are still to be sent
+  std::uint64_t newest_mark_ = 0;             // the newest checkpoint attempt for which the chief asked for marks
 
   // Evaluation.
   bool evaluates_ = false;
@@ -192,7 +197,9 @@ class WorkerCore {
   bool final_now_ = false;
   std::optional<Evaluated> final_;  // result of the final evaluation
   Evaluation evaluation_ = Evaluation::kNone;
-  std::optional<std::uint64_t> evaluated_;  // multiples of every_steps passed so far; none before the first version
+  // The newest version that was evaluated, divided by evaluate.every_steps and rounded down. If this worker hasn't
+  // evaluated yet, it is computed from the version at which the worker became the evaluator.
+  std::optional<std::uint64_t> evaluated_;
   Instant evaluation_began_;
 };
 

@@ -1,4 +1,5 @@
-// The step of a worker: settle, plan, compute, push, leave. See worker_core.h.
+// The functions of WorkerCore that do a step, from the plan of its batch to its push, and that end the worker's part in
+// the job.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,7 +11,7 @@
 namespace disttrain::workerd {
 namespace {
 
-// Leases are requested this long before they are needed: a chief that was killed is back by then.
+// The worker asks for a lease this many seconds before it needs one. A chief that was killed has restarted by then.
 constexpr double kSecondsAhead = 2.0;
 
 }  // namespace
@@ -25,7 +26,8 @@ void WorkerCore::advance(Actions& out) {
   if (!have_parameters_ && !stopping_ && !finished_) begin_pull(PullOf::kAll, out);
   plan_batches(out);
   if (pulling_) return enter(Phase::kPull);
-  // A push that has begun continues if a mark waits for its end.
+  // In a pause the worker goes on only if it must still send marks, because marks can be sent only after the current
+  // push.
   if (paused_ && !stopping_ && !mark_wanted_) return enter(Phase::kWait);
 
   if (computed_whole_ && !pushing_) {
@@ -38,7 +40,8 @@ void WorkerCore::advance(Actions& out) {
   drop_stale_batches(out);
   const bool leaving = stopping_ || finished_ || (data_used_up() && !computed_whole_);
   if (pushing_) {
-    // sync: if the others stop too, the step that this push waits for is never committed.
+    // sync: when the job stops, the worker doesn't wait for the answer to its push. The other workers stop too, so the
+    // step may never be committed.
     const bool abandon = stopping_ && sync() && pushes_sent() && !computed_whole_;
     if (!abandon && (leaving || computed_whole_ || !pipeline_))
       return enter(pushes_sent() ? Phase::kWait : Phase::kPush);
@@ -72,10 +75,12 @@ void WorkerCore::settle_answers(Actions& out) {
 }
 
 void WorkerCore::take_parameters(Actions& out) {
-  if (finished_ && pipeline_ && !left_) return;  // the other buffer's parameters may be incomplete
+  // After the job's last step a shard may answer without parameters. So the other buffer may be incomplete.
+  if (finished_ && pipeline_ && !left_) return;
   const auto version = [](const Channel& channel) { return channel.version(); };
   if (sync() && !finished_) {
-    // The answers to a late push may be from before a commit at one shard and from after it at another.
+    // If this worker's push was late, one shard may have answered before a commit and another after it. The worker then
+    // pulls again from the shards with the older version.
     const bool equal = std::all_of(channels_.begin(), channels_.end(), [this, version](const Channel& channel) {
       return version(channel) == version(channels_[0]);
     });
@@ -208,7 +213,8 @@ Push WorkerCore::frame_of(const Gradient& gradient, const Channel& channel, bool
   return push;
 }
 
-// Never in the middle of a push whose first frames left while it was computed.
+// Sends the marks that the chief asked for. While a gradient is being computed, its first buckets may already be sent.
+// The marks then wait, because a mark must not be in the middle of a push.
 void WorkerCore::place_marks(Actions& out) {
   const bool in_a_push = early() && (computing_ || computed_whole_);
   if (!mark_wanted_ || !opened_ || in_a_push) return;
@@ -225,8 +231,8 @@ void WorkerCore::begin_pull(PullOf what, Actions& out) {
     if (what != PullOf::kLagging || channel.version() < newest) channel.begin_pull(pull, out);
 }
 
-// ssp: from now on the others wait for this worker's clock, so it begins only when there is a batch. Parameters that
-// were pulled before may be older than the bound allows, so it pulls again.
+// ssp: from here on the other workers wait if they are too far ahead of this worker. So the core calls this only when a
+// batch is ready. It pulls again because older parameters may exceed train.staleness.
 void WorkerCore::begin_work(Actions& out) {
   if (pushing_) return enter(Phase::kWait);
   at_work_ = true;
@@ -234,8 +240,9 @@ void WorkerCore::begin_work(Actions& out) {
   enter(Phase::kPull);
 }
 
-// ssp: a worker that pushes no more, or not before its next lease, says so with an empty push. Otherwise the others
-// would wait for a clock that stands still. If they hold all the leases that there are, nobody would ever move.
+// ssp: sends an empty push, which says that this worker has no more records, or none before its next lease. Without it
+// the other workers would wait for this worker's next step. If those workers held all leases, the job would stop for
+// ever.
 void WorkerCore::say_farewell(Actions& out) {
   at_work_ = false;
   pushing_ = true;
@@ -263,12 +270,12 @@ void WorkerCore::leave(Actions& out) {
   enter(Phase::kIdle);
 }
 
-// ---- evaluation: between two steps, or after the last ----
+// ---- evaluation: it runs between two steps, or after the last step ----
 
 bool WorkerCore::evaluation_due() {
   const std::uint64_t every = facts_.config.evaluate.every_steps;
   if (!evaluates_ || every == 0) return false;
-  // Evaluations that were due before this worker began aren't its task.
+  // This worker doesn't run evaluations that were due before it began.
   if (!evaluated_) evaluated_ = fresh_versions_[0].value / every;
   return fresh_versions_[0].value / every > *evaluated_;
 }

@@ -1,8 +1,8 @@
-// Exchange: how gradients leave a worker and parameters come back. `ps` (ps_exchange.h) talks to the shards of a job;
-// an all-reduce among the workers is planned beside it.
+// Exchange: the interface through which a worker sends gradients and receives parameters. ps_exchange.h implements it
+// with connections to the shards of a job. A second implementation, all-reduce among the workers, is planned.
 //
-// It belongs to the loop of the worker's step thread, which also calls the engine: no thread switch lies between a
-// computation and the network.
+// All calls come from the loop of the worker's step thread. The same thread calls the engine, so a step needs no thread
+// switch between its computation and the network.
 #pragma once
 
 #include <span>
@@ -15,30 +15,32 @@
 
 namespace disttrain::workerd {
 
-// The exchange's reports to its owner. Called on its loop, never from within a call to the exchange.
+// Gets the exchange's reports. The exchange calls these functions on its loop, but never from inside a call to open(),
+// push() or another of its own functions.
 class ExchangeHandler {
  public:
   virtual ~ExchangeHandler() = default;
 
-  // The channel is open, for the first time or again; `last` is the last frame that the shard has taken.
+  // The channel is open, for the first time or after it was lost. `last` is the last frame that the shard has taken.
   virtual void on_channel_opened(ShardId shard, Sequence last) = 0;
-  // The channel was open and is lost; it is dialled again until close(). `lasts`: time since the shard's ps was last
-  // heard.
+  // The channel was open and is lost. The exchange dials the shard again until close(). `lasts` is the time since the
+  // shard's ps last sent anything.
   virtual void on_channel_lost(ShardId shard, const std::string& reason, Duration lasts) = 0;
-  // The ps of a channel that isn't open doesn't answer: called at each attempt, after Timeouts::silent.
+  // The channel isn't open, and its ps has been silent for longer than Timeouts::silent. Called after each failed
+  // attempt to dial it.
   virtual void on_unreachable(ShardId shard, const std::string& reason, Duration lasts) = 0;
-  // After on_channel_lost or on_unreachable: the shard's ps answers, even if it refuses.
+  // The shard's ps answers again after on_channel_lost or on_unreachable. Its answer may be a refusal.
   virtual void on_reached(ShardId shard) = 0;
-  // A channel can't be opened, and dialling again won't help.
+  // A channel can't be opened, and the exchange gives up dialling.
   virtual void on_refused(const Error& why) = 0;
 
-  // The payload already lies in landing().
+  // A frame of parameters has arrived. Its payload is already in landing().
   virtual void on_parameters(ShardId shard, const Parameters& parameters) = 0;
   virtual void on_acknowledge(ShardId shard, const Acknowledge& acknowledge) = 0;
   virtual void on_mark_taken(ShardId shard, const MarkTaken& taken) = 0;
 
-  // The flat array into which parameters are received now: all elements of the layout. Written only while the loop
-  // runs.
+  // Returns the flat array for received parameters, with all elements of the layout. The exchange calls this for each
+  // frame. It writes to the array only while the loop runs.
   virtual std::span<float> landing() = 0;
 };
 
@@ -47,15 +49,17 @@ class Exchange {
   // Closes the exchange.
   virtual ~Exchange() = default;
 
-  // Connects to the tasks that the roster needs; each connection is answered by on_channel_opened.
+  // Dials the tasks that this worker needs to exchange gradients with `roster`. Calls on_channel_opened for each
+  // channel.
   virtual void open(const Roster& roster) = 0;
-  // Drops the channels and everything under way. open() may follow.
+  // Drops the channels and everything that is under way. open() may be called afterwards.
   virtual void abort() = 0;
-  // No handler call is made afterwards.
+  // Closes the channels. After that the exchange doesn't call the handler any more.
   virtual void close() = 0;
 
-  // `gradients`: the flat array that send.gradients names; its bucket doesn't change until the frame is acknowledged.
-  // Dropped while the channel isn't open: at on_channel_opened the owner sends the missing frames again.
+  // The three functions below send a frame. If the channel isn't open, they drop the frame; the owner sends the missing
+  // frames again at on_channel_opened. `gradients` is the flat array with the index send.gradients. The caller must not
+  // change the frame's bucket in it before the frame is acknowledged.
   virtual void push(const SendPush& send, std::span<const float> gradients) = 0;
   virtual void pull(const SendPull& send) = 0;
   virtual void mark(const SendMark& send) = 0;

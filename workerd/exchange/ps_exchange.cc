@@ -13,9 +13,11 @@ using transport::MutableBytes;
 using wire::FrameHeader;
 using wire::FrameType;
 
-// One channel: dials, says hello and takes frames. When the channel is lost it dials again, with pauses that double.
+// One channel. A link dials the ps, sends a hello and receives frames. If the channel is lost, it dials again, each
+// time after a longer pause.
 //
-// Each attempt has a number: callbacks of an earlier attempt carry an older number and are ignored.
+// The attempts to dial are numbered. A callback contains the number of its attempt, and callbacks of earlier attempts
+// are ignored.
 class PsExchange::Link final : public transport::ConnectionHandler {
  public:
   Link(PsExchange& exchange, ShardId shard)
@@ -34,7 +36,8 @@ class PsExchange::Link final : public transport::ConnectionHandler {
     dial();
   }
 
-  // `was_away`: the loop had no turn for a while, so received bytes may still lie unread in the socket.
+  // Treats the channel as lost if the shard was silent for too long. `was_away` is true if the loop didn't run for a
+  // while. Then bytes may have arrived that were not read yet, so this call doesn't treat the channel as lost.
   void watch(Clock::time_point now, bool was_away);
 
   void send(const transport::OutgoingFrame& frame) {
@@ -51,7 +54,7 @@ class PsExchange::Link final : public transport::ConnectionHandler {
     return "shard " + std::to_string(shard_.value) + " (" + to_string(owner_.ps.task) + " at " + owner_.address + ")";
   }
 
-  // Whether the ps has answered this attempt.
+  // Whether the ps has sent any answer in this attempt.
   enum class Answer { kNone, kSome };
 
   void dial();
@@ -67,14 +70,15 @@ class PsExchange::Link final : public transport::ConnectionHandler {
   const ShardId shard_;
   const Owner& owner_;
   Ps& ps_;
-  asio::steady_timer timer_;     // waits for the hello's answer, or for the next attempt
+  asio::steady_timer timer_;     // for the hello's answer, and for the pause before the next attempt
   std::shared_ptr<bool> alive_;  // shared with callbacks that may outlive the link
   std::uint64_t attempt_ = 0;
   bool open_ = false;
   Duration pause_{};
-  std::uint64_t bytes_ = 0;  // bytes received over the connection until heard_
-  Clock::time_point heard_;  // when bytes last came over the connection
-  // Until the channel is first open: when to give up a ps that answers but doesn't accept the channel.
+  std::uint64_t bytes_ = 0;  // number of bytes that the connection had received at heard_
+  Clock::time_point heard_;  // time at which watch() last saw new bytes
+  // If the ps answers but hasn't accepted the channel by this time, the link gives up. Empty once the channel has been
+  // open.
   std::optional<Clock::time_point> patience_;
   std::unique_ptr<transport::Connection> connection_;
 };
@@ -104,7 +108,7 @@ void PsExchange::Link::wait_for_hello_answer() {
   timer_.expires_after(exchange_.options_.timeouts.dial);
   timer_.async_wait([this, alive = alive_, attempt = attempt_](asio::error_code cancelled) {
     if (cancelled || !*alive || attempt != attempt_ || open_) return;
-    lost("the connection was accepted, but the hello wasn't answered", Answer::kNone);
+    lost("it accepted the connection but didn't answer the hello", Answer::kNone);
   });
 }
 
@@ -173,7 +177,7 @@ void PsExchange::Link::drop_connection() {
   timer_.cancel();
   if (!connection_) return;
   connection_->close();
-  // This connection may be calling us, so it is destroyed from the loop, after the call has returned.
+  // The caller of this function may be the connection itself. So the connection is destroyed later, on the loop.
   asio::post(exchange_.loop_, [dead = std::shared_ptr<transport::Connection>(std::move(connection_))] {});
 }
 
@@ -184,12 +188,12 @@ Status PsExchange::Link::check_bucket(const Parameters& parameters, std::uint64_
       payload_bytes == buckets[bucket].elements * sizeof(float))
     return {};
   return fail(ErrorCode::kData, name() + " sends " + std::to_string(payload_bytes) + " bytes for bucket " +
-                                    std::to_string(bucket) + "; this shard has no bucket with that number and size");
+                                    std::to_string(bucket) + "; its shard has no bucket with that number and size");
 }
 
 Result<MutableBytes> PsExchange::Link::payload_landing(const FrameHeader& header, Bytes control) {
   if (!open_ || header.type != FrameType::kParameters)
-    return fail(ErrorCode::kData, name() + " sends a payload that isn't parameters");
+    return fail(ErrorCode::kData, name() + " sends a payload in a frame that isn't Parameters");
   Result<Parameters> parameters = wire::decode_parameters(control);
   if (!parameters) return tl::unexpected(parameters.error());
   if (Status ok = check_bucket(*parameters, header.payload_bytes); !ok) return tl::unexpected(ok.error());
@@ -214,7 +218,7 @@ void PsExchange::Link::on_frame(const FrameHeader& header, Bytes control, Bytes)
     if (!taken) return lost(taken.error().message);
     exchange_.handler_.on_mark_taken(shard_, *taken);
   }
-  // Other frame types are of a later version.
+  // Other frame types come from a later version and are ignored.
 }
 
 PsExchange::PsExchange(asio::io_context& loop, transport::Transport& transport, const Layout& layout,
@@ -233,7 +237,7 @@ PsExchange::~PsExchange() {
   close();
 }
 
-// The channels go to the shards, whichever workers are in the roster.
+// The channels don't depend on the roster, because each worker talks only to shards.
 void PsExchange::open(const Roster&) {
   for (std::uint32_t shard = 0; shard < layout_.shards; ++shard)
     links_.push_back(std::make_unique<Link>(*this, ShardId(shard)));
@@ -242,7 +246,8 @@ void PsExchange::open(const Roster&) {
   watch();
 }
 
-// A computation keeps the loop busy: after it, received bytes are read before silence is judged.
+// Checks all links regularly. The loop doesn't run during a computation. So the first check after a computation doesn't
+// treat a channel as lost: the loop must first read the bytes that have arrived.
 void PsExchange::watch() {
   const Duration pause = options_.timeouts.silent / 4;
   watch_timer_.expires_after(pause);

@@ -1,8 +1,9 @@
-// PsExchange: one channel to each shard of a job. Payloads are sent straight from the gradients and received straight
-// into the parameters. Requests to several shards are in flight at once.
+// PsExchange has one channel to each shard of a job. It sends payloads directly from the gradient array and receives
+// them directly into the parameter array. Requests to several shards are under way at the same time.
 //
-// A shard sends something on each channel within every heartbeat interval (FrameType::kAlive if nothing else). A
-// channel on which nothing arrives for Timeouts::silent counts as lost, whether or not an answer is due.
+// A shard sends at least one frame on each channel in every heartbeat interval. If it has nothing else to send, it
+// sends FrameType::kAlive. So a channel on which nothing arrives for Timeouts::silent counts as lost, even if no answer
+// is due.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -27,7 +28,7 @@ struct PsExchangeOptions {
   Generation generation;
   std::uint64_t token = 0;
   Member self;
-  std::vector<Owner> owners;  // of each shard of the layout
+  std::vector<Owner> owners;  // owner of each shard of the layout, by shard
   Timeouts timeouts;
 };
 
@@ -48,10 +49,10 @@ class PsExchange final : public Exchange {
  private:
   class Link;
   using Clock = asio::steady_timer::clock_type;
-  // One ps, which may serve several channels.
+  // The state of one ps. Several channels may lead to the same ps.
   struct Ps {
-    Clock::time_point heard;  // when it was last heard
-    bool has_complained = false;
+    Clock::time_point heard;      // time at which the ps last sent anything
+    bool has_complained = false;  // the handler was told that the ps is lost or unreachable
   };
 
   void watch();
@@ -64,7 +65,7 @@ class PsExchange final : public Exchange {
   ExchangeHandler& handler_;
   wire::ScratchBuffer scratch_;
   asio::steady_timer watch_timer_;
-  Clock::time_point watched_;  // when the links were last checked
+  Clock::time_point watched_;  // time of the last check of the links
   std::map<TaskId, Ps> ps_;
   std::vector<std::unique_ptr<Link>> links_;                    // by shard
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with the timer's handler

@@ -13,7 +13,7 @@ namespace disttrain::input {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "what follows swaps the bytes of big-endian files only");
+static_assert(std::endian::native == std::endian::little, "the code below swaps bytes only for big-endian files");
 
 template <typename T>
 T element(const std::byte* from, bool big_endian) {
@@ -22,14 +22,14 @@ T element(const std::byte* from, bool big_endian) {
   return std::bit_cast<T>(raw);
 }
 
-// Calls use(index, value) for each element in its own type.
+// Calls use(index, value) for each element. `value` has the type T of the array's elements.
 template <typename T, typename Use>
 void each(const Array& array, std::uint64_t count, Use use) {
   const std::byte* bytes = array.bytes.get();
   for (std::uint64_t i = 0; i < count; ++i) use(i, element<T>(bytes + i * sizeof(T), array.header.big_endian));
 }
 
-// Calls each<T>() for the array's element type: a table.
+// Calls each<T>() with the T that is the array's element type.
 template <typename Use>
 void for_each_element(const Array& array, Use use) {
   const std::uint64_t count = array.rows() * array.row_elements();
@@ -84,10 +84,10 @@ Result<Array> read_array(FileReader& file, const ArrayHeader& header) {
   const std::uint64_t most = file.most_content_bytes();
   std::uint64_t bytes = size_of(header.type);
   for (const std::uint64_t dimension : header.shape) {
-    if (dimension == 0) return bad("holds no records, expected at least one: fetch it again or leave it out");
+    if (dimension == 0) return bad("has no records, expected at least one: fetch it again or leave it out");
     if (dimension > most / bytes) {
-      return bad("is truncated or its header is wrong: a file of " + std::to_string(file.file_bytes()) +
-                 " bytes can't hold that much: fetch or copy it again");
+      return bad("is truncated or its header is wrong, because a file of " + std::to_string(file.file_bytes()) +
+                 " bytes can't hold that many values: fetch or copy it again");
     }
     bytes *= dimension;
   }
@@ -99,10 +99,10 @@ Result<Array> read_array(FileReader& file, const ArrayHeader& header) {
   array.header = header;
   array.file_bytes = file.file_bytes();
   try {
-    // Not initialised: memory for a wrong header's size is never touched.
+    // The memory isn't initialised. So if a wrong header claims a huge array, the process doesn't use that much memory.
     array.bytes = std::make_unique_for_overwrite<std::byte[]>(bytes);
   } catch (const std::bad_alloc&) {
-    return bad("needs " + std::to_string(bytes) + " bytes of memory, which this host refuses");
+    return bad("needs " + std::to_string(bytes) + " bytes of memory, which this host can't give");
   }
   const Result<std::size_t> got = file.read({array.bytes.get(), bytes});
   if (!got) return tl::unexpected(got.error());
@@ -131,7 +131,7 @@ Result<std::vector<float>> to_floats(const Array& array) {
     const std::uint64_t row = array.row_elements();
     return fail(ErrorCode::kData, array.path + ": value " + std::to_string(first_bad % row) + " of record " +
                                       std::to_string(first_bad / row) +
-                                      " isn't finite as float32, expected a number: clean the data");
+                                      " isn't a finite float32 number: correct the data");
   }
   return values;
 }

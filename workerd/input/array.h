@@ -1,4 +1,4 @@
-// A numeric array as idx and npy files hold it: element type, byte order, shape, bytes.
+// A numeric array, as in idx and npy files: its element type, byte order, shape and bytes.
 #pragma once
 
 #include <cstddef>
@@ -35,19 +35,19 @@ struct Array {
   std::uint64_t file_bytes = 0;
 
   std::uint64_t rows() const { return header.shape.at(0); }
-  std::uint64_t row_elements() const;  // product of the other dimensions; 1 without any
+  std::uint64_t row_elements() const;  // product of all dimensions but the first; 1 if there is only one dimension
 };
 
 std::string describe_shape(const std::vector<std::uint64_t>& shape);  // "[60000, 28, 28]"
 
-// Reads all that follows the header; checks it against the shape and, in gzip, against its checksum.
-// Errors, kData: truncated, bytes after the array, a shape that the file can't hold, no records.
+// Reads the values, which follow the header. Errors, kData: the file is truncated, has bytes after the last value, is
+// too small for its shape, has no records, or is a gzip file with a wrong checksum.
 Result<Array> read_array(FileReader& file, const ArrayHeader& header);
 
-// All elements as float32. Errors, kData: an element isn't finite, or becomes infinite.
+// Converts all elements to float32. Errors, kData: an element isn't finite or is too large for float32.
 Result<std::vector<float>> to_floats(const Array& array);
 
-// All elements as integers. Integer types only.
+// Converts all elements to int64. The array must have an integer type.
 std::vector<std::int64_t> to_integers(const Array& array);
 
 }  // namespace disttrain::input

@@ -1,4 +1,4 @@
-// Reused memory for one batch: rows of inputs, and their labels or targets.
+// The memory of one batch: rows of inputs, and their labels or targets. It is reused for later batches.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ inline constexpr std::size_t kBatchAlignment = 64;  // a cache line, and the ali
 
 class BatchBuffer {
  public:
-  // target_width: see fits.h; 0: labels.
+  // `target_width` is the number of target values per record (fits.h); with 0 the buffer holds labels instead.
   BatchBuffer(std::uint64_t most_examples, std::uint64_t input_elements, std::uint64_t target_width)
       : most_examples_(most_examples),
         input_elements_(input_elements),
@@ -25,14 +25,14 @@ class BatchBuffer {
         targets_(allocate(most_examples * target_width)),
         labels_(target_width == 0 ? most_examples : 0) {}
 
-  // Fills the buffer with these records: 0 to `most_examples`.
+  // Fills the buffer with the records at `indices`, at most `most_examples` of them.
   void fill(const Dataset& dataset, std::span<const std::uint64_t> indices);
 
   std::uint64_t examples() const { return examples_; }
   std::span<const float> inputs() const { return {inputs_.get(), examples_ * input_elements_}; }
-  // examples(), or empty with target_width > 0.
+  // One label for each example; empty if target_width > 0.
   std::span<const std::int64_t> labels() const { return {labels_.data(), target_width_ == 0 ? examples_ : 0}; }
-  // examples() * target_width.
+  // target_width values for each example.
   std::span<const float> targets() const { return {targets_.get(), examples_ * target_width_}; }
 
  private:

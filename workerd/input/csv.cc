@@ -20,13 +20,14 @@ bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
-// The text as a number, if all of it is one, finite and within float64.
+// Returns the text as a number. Returns nothing if the text isn't one finite number that fits into float64.
 std::optional<double> number_of(std::string_view text) {
   if (!text.empty() && text[0] == '+') text.remove_prefix(1);
   double value = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end != text.data() + text.size() || text.empty()) return std::nullopt;
-  // from_chars reports numbers that are too small like those that are too large; the small ones count as 0.
+  // from_chars gives the same error for numbers that are too large and for numbers that are too close to 0. strtod
+  // tells them apart: for numbers too close to 0 it returns 0 or almost 0.
   if (error == std::errc::result_out_of_range) value = std::strtod(std::string(text).c_str(), nullptr);
   if (error == std::errc::invalid_argument || !std::isfinite(value)) return std::nullopt;
   return value;
@@ -37,12 +38,12 @@ std::string shown(std::string_view text) {
   return "'" + std::string(text.substr(0, kMost)) + (text.size() > kMost ? "...'" : "'");
 }
 
-// Cuts a stream of text into records: lines, joined where a quoted field holds the line's end.
+// Divides a stream of text into records. A record is one line, or several lines if a quoted field contains line ends.
 class RecordReader {
  public:
   explicit RecordReader(FileReader& file) : file_(file), chunk_(256 * 1024) {}
 
-  // None at the end. The view is valid until the next call.
+  // Returns the next record, or nothing at the end of the file. The view is valid until the next call.
   Result<std::optional<std::string_view>> next() {
     record_.clear();
     first_line_ = line_ + 1;
@@ -88,12 +89,12 @@ class RecordReader {
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::string record_;
-  std::uint64_t line_ = 0;  // lines passed
+  std::uint64_t line_ = 0;  // number of lines read
   std::uint64_t first_line_ = 0;
 };
 
-// Splits a record into its fields: views into the record or, for a field with doubled quotes, into `unquoted`. Returns
-// the fault, or none.
+// Splits a record into its fields. A field is a view into the record; a quoted field is a view into `unquoted`. Returns
+// what is wrong with the record, or nothing if it is valid.
 std::optional<std::string> split(std::string_view record, std::vector<std::string_view>& fields,
                                  std::deque<std::string>& unquoted) {
   fields.clear();
@@ -129,7 +130,7 @@ std::optional<std::string> split(std::string_view record, std::vector<std::strin
   }
 }
 
-// Takes records one by one and builds the part.
+// Builds the CsvPart of one file from its records.
 class PartBuilder {
  public:
   explicit PartBuilder(FileReader& file) {
@@ -142,7 +143,7 @@ class PartBuilder {
       first_line_ = line;
       fields_ = fields.size();
       part_.columns = fields_ - 1;
-      if (fields_ < 2) return bad(line, "one field, expected inputs and a label, separated by commas");
+      if (fields_ < 2) return bad(line, "only one field, expected inputs and a label, separated by commas");
       if (is_header(fields)) {
         part_.header.assign(fields.begin(), fields.end());
         return {};
@@ -164,7 +165,7 @@ class PartBuilder {
 
   Result<CsvPart> finish() {
     if (part_.records == 0) {
-      return fail(ErrorCode::kData, part_.path + ": holds no records, expected at least one" +
+      return fail(ErrorCode::kData, part_.path + ": has no records, expected at least one" +
                                         (part_.header.empty() ? "" : " after its header line") +
                                         ": fetch it again or leave it out");
     }
@@ -179,8 +180,9 @@ class PartBuilder {
   tl::unexpected<Error> bad_input(std::string_view field, std::size_t column, std::uint64_t line) const {
     std::string name = "column " + std::to_string(column + 1);
     if (!part_.header.empty()) name += " ('" + part_.header[column] + "')";
-    return bad(line, (field.empty() ? "nothing" : shown(field)) + " in " + name +
-                         ", expected a finite number: inputs are numeric in this version; encode or remove the column");
+    return bad(line,
+               (field.empty() ? "nothing" : shown(field)) + " in " + name +
+                   ", expected a finite number: this version takes only numeric inputs; encode or remove the column");
   }
 
   static bool is_header(const std::vector<std::string_view>& fields) {
@@ -196,7 +198,9 @@ class PartBuilder {
     if (text != !value) {
       return bad(line, "the label " + shown(field) + " is " + (value ? "a number" : "text") + ", expected " +
                            (text ? "text" : "a number") + " as on line " + std::to_string(labels.lines.front()) +
-                           (part_.header.empty() ? " (a header's input columns must all be text)" : ""));
+                           (part_.header.empty()
+                                ? " (the first line isn't a header: a header's input columns must all be text)"
+                                : ""));
     }
     if (value) {
       if (labels.lines.empty()) labels.lines.push_back(line);
@@ -218,7 +222,7 @@ class PartBuilder {
   }
 
   CsvPart part_;
-  std::uint64_t first_line_ = 0;  // 0 = none yet
+  std::uint64_t first_line_ = 0;  // line of the first record or header; 0 before it
   std::size_t fields_ = 0;
   std::map<std::string, std::uint32_t, std::less<>> codes_;
 };

@@ -1,6 +1,6 @@
-// Comma-separated text (RFC 4180): one record per line, numeric inputs, the label in the last column. A first line
-// whose input columns are all text is a header. Blank lines are skipped, and blanks around fields are dropped. "Quoted"
-// fields may hold commas, doubled quotes and line ends.
+// Reads comma-separated text (RFC 4180). Each line is a record: its inputs are numbers, and its last column is the
+// label. The first line is a header if all its input columns are text. The reader skips blank lines and drops blanks
+// around fields. A field in double quotes may contain commas, doubled quotes and line ends.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,29 @@
 namespace disttrain::input {
 
 inline constexpr std::size_t kMaxCsvRecordBytes = 16 * 1024 * 1024;
-inline constexpr std::size_t kMaxTextLabels = 64 * 1024;  // different ones
+inline constexpr std::size_t kMaxTextLabels = 64 * 1024;  // most different text labels in a file
 
-// The labels of some records: either all numbers or all text.
+// The labels of a file's records. Either all of them are numbers or all are text.
 struct CsvLabels {
-  std::vector<double> numbers;       // of each record, if they are numbers
-  std::vector<std::uint32_t> codes;  // of each record, if they are text: index into `names`
-  std::vector<std::string> names;    // in order of appearance
-  std::vector<std::uint64_t> lines;  // first line of each of `names`; for numbers: the first record's line
+  std::vector<double> numbers;       // the label of each record; empty if labels are text
+  std::vector<std::uint32_t> codes;  // for each record, the index of its label in `names`; empty if labels are numbers
+  std::vector<std::string> names;    // the different text labels, in the order in which they first appear
+  // For each of `names`, the first line with that label. If labels are numbers: only the line of the first record.
+  std::vector<std::uint64_t> lines;
 };
 
 struct CsvPart {
   std::string path;
   std::vector<std::string> header;  // empty if the file has none
-  std::uint64_t columns = 0;        // inputs: all but the last
+  std::uint64_t columns = 0;        // number of input columns, that is all columns but the last
   std::uint64_t records = 0;        // at least 1
   std::vector<float> inputs;        // records * columns
   CsvLabels labels;
   std::uint64_t file_bytes = 0;
 };
 
-// Errors, kData, with "file:line: ...": an input that isn't a finite number, a line with another number of fields, bad
-// quoting, labels of both kinds, no records.
+// Errors, kData, with file and line: an input isn't a finite number, a line has more or fewer fields than the first
+// line, quotes are wrong, some labels are numbers and others text, or there are no records.
 Result<CsvPart> read_csv(FileReader& file);
 
 }  // namespace disttrain::input

@@ -1,7 +1,7 @@
-// A data set in memory as its files hold it: records with an input of fixed size and a label or a target.
+// A data set in memory. Each record has an input and a label or a target. All inputs have the same size.
 //
-// Immutable once loaded; any thread may read. Values stay in the type of the file (one byte per pixel) until a batch is
-// made.
+// A data set doesn't change after it is loaded, so any thread may read it. Values keep the type that they have in the
+// file, for example one byte per pixel. They are converted to float32 when a batch is made.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,32 @@
 
 namespace disttrain::input {
 
-// Asked now and then while files are read, from several threads; true ends the reading with kTemporary.
+// load_dataset() calls this regularly while it reads files, from several threads. If it returns true, load_dataset()
+// fails with kTemporary.
 using IsCancelled = std::function<bool()>;
 
-// Where records come from, as [data] or [evaluate] says.
+// Where the records of a data set come from: the settings of [data] or of [evaluate] in job.toml.
 struct Source {
   DataFormat format = DataFormat::kIdx;
-  std::string path;         // folder
-  std::string files;        // glob in it
-  std::string labels;       // glob in it, "" = found by the format's convention
+  std::string path;   // folder
+  std::string files;  // pattern of the data files in the folder
+  // Pattern of the label files in the folder. It may be "" for idx files: the names of the label files then follow from
+  // the names of the data files.
+  std::string labels;
   std::uint64_t begin = 0;  // records [begin, end); end = 0: all
   std::uint64_t end = 0;
   double scale = 1.0;
-  // csv with text labels: label i is called label_names[i]. Empty: the sorted labels that were found. For a test set:
-  // the training set's labels, even those that the test set lacks.
+  // For csv files with text labels: label i has the name label_names[i]. If it is empty, the labels are numbered in
+  // sorted order. For a test set this holds the names of the training set, so that both sets give a label the same
+  // number.
   std::vector<std::string> label_names;
-  std::string section = "data";        // of job.toml, for messages: "data" | "evaluate"
-  std::string path_key = "data.path";  // the key that names the folder: [evaluate] may inherit it from [data]
+  std::string section = "data";        // the section of job.toml, "data" or "evaluate", for error texts
+  std::string path_key = "data.path";  // the key that names the folder, for error texts
   IsCancelled is_cancelled;            // empty: never cancelled
 };
 
-// The source in [data], and that in [evaluate]: all records of its files, with format and scale of [data].
+// These functions return the sources of the training set and of the test set. The test set has the format and the scale
+// of [data], and all records of its files.
 Source training_source(const DataSection& data);
 Source evaluation_source(const DataSection& data, const EvaluateSection& evaluate);
 
@@ -45,26 +50,31 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual std::uint64_t records() const = 0;
   virtual std::uint64_t input_elements() const = 0;   // float32 values of one record
-  virtual std::uint64_t target_elements() const = 0;  // float32 values of one target; 0: labels are class numbers
-  virtual std::int64_t largest_label() const = 0;     // -1 with targets
-  virtual std::uint64_t bytes_read() const = 0;       // from disk, compressed as they are there
+  virtual std::uint64_t target_elements() const = 0;  // float32 values of one target; 0: records have labels
+  virtual std::int64_t largest_label() const = 0;     // -1 if records have targets
+  virtual std::uint64_t bytes_read() const = 0;       // total size of the files on disk
   virtual const std::vector<std::string>& label_names() const = 0;  // empty unless labels are text
 
-  // Writes the inputs of the named records (row by row, times scale), and their labels or targets.
-  // inputs: indices.size() * input_elements(). Indices < records().
-  // labels: indices.size(), or empty if not wanted. Only without target_elements().
-  // targets: indices.size() * w, or empty. With target_elements(), w is that number. Otherwise they are made from the
-  // labels: w = 1 gives the label as a value; w > 1 gives 1 at the label's place and 0 elsewhere, for labels < w.
+  // Writes the inputs of the records at `indices`, multiplied by the scale, and their labels or targets.
+  // - Each index is less than records().
+  // - `inputs` has indices.size() * input_elements() elements.
+  // - `labels` has indices.size() elements, or none if they aren't wanted. It must have none if records have targets.
+  // - `targets` has w elements for each index, or none if they aren't wanted. If records have targets, w must be
+  //   target_elements(). If they have labels, targets are made from them. With w = 1 a target is the label as a number.
+  //   With w > 1 it is 1 at the label's index and 0 elsewhere; labels must be less than w.
   virtual void gather(std::span<const std::uint64_t> indices, std::span<float> inputs, std::span<std::int64_t> labels,
                       std::span<float> targets) const = 0;
 };
 
-// Reads all files, in sorted order of their names, several at a time. Errors name the file and its fault: kNoInput (no
-// file matches, missing, unreadable), kNoPermission, kData (truncated, corrupt, wrong magic, different numbers of
-// images and labels), kConfig (records out of range, keys that the format needs, no memory).
+// Reads all files of the source, several at a time, and joins their records in the sorted order of the files' names. An
+// error names the file and what is wrong with it:
+// - kNoInput: no file matches, or a file is missing or can't be read.
+// - kNoPermission: the process may not read a file.
+// - kData: a file is truncated, corrupt or of another format, or the numbers of images and labels differ.
+// - kConfig: a setting doesn't fit the files or is missing, or there isn't enough memory.
 //
-// Whole numbers from 0 are labels; anything else (fractions, negative numbers, several values per record) are targets.
-// Text labels (csv) are numbered in sorted order.
+// If every label is a whole number of at least 0, the records have labels. Otherwise (fractions, negative numbers,
+// several values per record) the records have targets. Text labels (csv) are numbered in sorted order.
 Result<std::unique_ptr<Dataset>> load_dataset(const Source& source);
 
 }  // namespace disttrain::input

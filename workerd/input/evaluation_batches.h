@@ -1,4 +1,5 @@
-// A data set from its first record to its last, once, in batches: for an evaluation.
+// Divides a data set into batches for an evaluation. The batches contain each record once, in the order of the data
+// set.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +10,15 @@
 
 namespace disttrain::input {
 
-// The data set outlives it. One thread.
+// The data set must outlive this object. All calls come from one thread.
 class EvaluationBatches {
  public:
-  // target_width: see fits.h.
+  // fits.h explains `target_width`.
   EvaluationBatches(const Dataset& dataset, std::uint64_t batch_size, std::uint64_t target_width)
       : dataset_(dataset), batch_size_(batch_size), buffer_(batch_size, dataset.input_elements(), target_width) {}
 
-  // The next batch; the last one may be smaller; null at the end. The next call overwrites it.
+  // Returns the next batch, or null after the last batch. The last batch may be smaller than the others. The result is
+  // valid until the next call.
   const BatchBuffer* next() {
     if (next_record_ == dataset_.records()) return nullptr;
     indices_.clear();

@@ -15,7 +15,7 @@ namespace disttrain::input {
 namespace {
 
 constexpr std::size_t kReadAheadBytes = 256 * 1024;
-// RFC 1951: a match of 258 bytes costs at least 2 bits.
+// The highest compression ratio of deflate (RFC 1951): 2 bits can stand for 258 bytes of content.
 constexpr std::uint64_t kMaxDeflateRatio = 1032;
 
 Error system_error(const std::string& path, const std::string& what, int number) {
@@ -29,7 +29,7 @@ bool ends_with_gz(const std::string& path) {
 
 }  // namespace
 
-// One zlib stream, for gzip members that follow each other.
+// A zlib stream that decompresses a gzip file. Such a file consists of one or more gzip members.
 class FileReader::Inflater {
  public:
   Inflater() { ready_ = inflateInit2(&stream_, 15 + 16) == Z_OK; }  // 16: gzip, not zlib
@@ -42,7 +42,7 @@ class FileReader::Inflater {
   bool ready() const { return ready_; }
   z_stream& stream() { return stream_; }
   bool between_members = true;
-  bool ended = false;  // the last member is complete and nothing follows
+  bool ended = false;  // the last member is complete and the file has ended
 
  private:
   z_stream stream_{};
@@ -59,7 +59,7 @@ FileReader::FileReader(std::string path, Descriptor file, std::uint64_t file_byt
 FileReader::~FileReader() = default;
 
 Result<std::unique_ptr<FileReader>> FileReader::open(const std::string& path, std::function<bool()> is_cancelled) {
-  // Without O_NONBLOCK, opening a pipe would wait for a writer.
+  // If the path names a pipe, open() without O_NONBLOCK would block until another process writes to it.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return tl::unexpected(system_error(path, "can't open this data file", errno));
   auto file = Descriptor(fd);
@@ -67,7 +67,7 @@ Result<std::unique_ptr<FileReader>> FileReader::open(const std::string& path, st
   if (::fstat(fd, &about) != 0) return tl::unexpected(system_error(path, "can't read this data file", errno));
   if (!S_ISREG(about.st_mode)) {
     return fail(ErrorCode::kNoInput, path + ": is " + (S_ISDIR(about.st_mode) ? "a folder" : "not a regular file") +
-                                         ", expected a data file: make the glob name files only");
+                                         ", expected a data file: change the pattern so that it matches only files");
   }
   std::unique_ptr<FileReader> reader(
       new FileReader(path, std::move(file), static_cast<std::uint64_t>(about.st_size), std::move(is_cancelled)));
@@ -75,11 +75,11 @@ Result<std::unique_ptr<FileReader>> FileReader::open(const std::string& path, st
   const bool gzip = reader->end_ >= 2 && reader->buffer_[0] == std::byte{0x1f} && reader->buffer_[1] == std::byte{0x8b};
   if (gzip) {
     reader->inflater_ = std::make_unique<Inflater>();
-    if (!reader->inflater_->ready()) return fail(ErrorCode::kConfig, path + ": no memory to unpack it");
+    if (!reader->inflater_->ready()) return fail(ErrorCode::kConfig, path + ": not enough memory to decompress it");
   } else if (ends_with_gz(path)) {
-    return fail(ErrorCode::kData, path + ": named .gz, but " +
+    return fail(ErrorCode::kData, path + ": its name ends in .gz, but it " +
                                       (reader->end_ == 0 ? "is empty" : "doesn't begin with gzip's bytes 1f 8b") +
-                                      ": fetch it again, or rename it if it isn't packed");
+                                      ": fetch it again, or rename it if it isn't compressed");
   }
   return reader;
 }
@@ -132,7 +132,7 @@ Result<std::size_t> FileReader::read_packed(std::span<std::byte> out) {
   std::size_t done = 0;
   const auto bad = [this, &done](const std::string& what) {
     return fail(ErrorCode::kData, path_ + ": " + what + " after " + std::to_string(content_bytes_ + done) +
-                                      " unpacked bytes: the file is damaged, fetch or copy it again");
+                                      " decompressed bytes: the file is damaged, fetch or copy it again");
   };
   while (done < out.size() && !inflater_->ended) {
     if (begin_ == end_) {
@@ -143,7 +143,7 @@ Result<std::size_t> FileReader::read_packed(std::span<std::byte> out) {
       }
       if (file_ended_) return bad("gzip data ends too early (truncated)");
     }
-    // Members may follow each other (cat a.gz b.gz); zlib checks the next header like the first.
+    // A gzip file may have several members, for example after `cat a.gz b.gz`. zlib checks the header of each.
     inflater_->between_members = false;
     stream.next_in = reinterpret_cast<Bytef*>(buffer_.get() + begin_);
     stream.avail_in = static_cast<uInt>(end_ - begin_);
@@ -157,7 +157,7 @@ Result<std::size_t> FileReader::read_packed(std::span<std::byte> out) {
       inflater_->between_members = true;
       inflateReset(&stream);
     } else if (answer == Z_MEM_ERROR) {
-      return fail(ErrorCode::kConfig, path_ + ": no memory to unpack it");
+      return fail(ErrorCode::kConfig, path_ + ": not enough memory to decompress it");
     } else if (answer != Z_OK && answer != Z_BUF_ERROR) {
       return bad(std::string("corrupt gzip data (zlib: ") + (stream.msg != nullptr ? stream.msg : "no reason given") +
                  ")");

@@ -1,5 +1,5 @@
-// The content of one data file, plain or gzip. Gzip is decompressed as a stream, so that memory is allocated only for
-// what the caller asks for.
+// Reads the content of one data file and decompresses it if it is in gzip format. It decompresses only as much as the
+// caller asks for, so it needs little memory itself.
 #pragma once
 
 #include <cstddef>
@@ -14,26 +14,29 @@
 
 namespace disttrain::input {
 
-// A resource; one thread at a time. Every error names the file.
+// At most one thread at a time may use a FileReader. Every error names the file.
 class FileReader {
  public:
-  // Errors: kNoInput (missing, not a regular file, unreadable), kNoPermission, kData (named .gz, but isn't).
+  // Errors: kNoInput (the file is missing, not a regular file or can't be read), kNoPermission, kData (its name ends in
+  // .gz, but it isn't in gzip format).
   static Result<std::unique_ptr<FileReader>> open(const std::string& path, std::function<bool()> is_cancelled = {});
 
   ~FileReader();
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
 
-  // Fills `out`; returns fewer bytes only at the end of the content. gzip's checksum is verified at the end: read until
-  // a short count before you trust the data. Errors: kData (gzip that is corrupt, truncated or followed by something
-  // else), kNoInput (the disk), kTemporary (cancelled).
+  // Fills `out` and returns the number of bytes. That number is less than the size of `out` only at the end of the
+  // content. The checksum of a gzip file is verified at its end. So read to the end before you use the data. Errors:
+  // kData (the gzip data is corrupt, is truncated, or other data follows it), kNoInput (the disk can't be read),
+  // kTemporary (cancelled).
   Result<std::size_t> read(std::span<std::byte> out);
 
   const std::string& path() const { return path_; }
   std::uint64_t file_bytes() const { return file_bytes_; }
   bool packed() const;
 
-  // Upper bound of the content: a plain file's size, or the most that deflate can make of a compressed one.
+  // The size of the content is at most this. For a plain file it is the file's size; for a gzip file it is the size
+  // that gzip's highest compression ratio would give.
   std::uint64_t most_content_bytes() const;
 
  private:
@@ -49,7 +52,7 @@ class FileReader {
   const Descriptor file_;
   const std::uint64_t file_bytes_;
   const std::function<bool()> is_cancelled_;
-  std::unique_ptr<std::byte[]> buffer_;  // bytes read ahead from the file: [begin_, end_)
+  std::unique_ptr<std::byte[]> buffer_;  // [begin_, end_) was read from the file but not yet returned
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   bool file_ended_ = false;

@@ -27,7 +27,7 @@ class Glob {
   int result_ = 0;
 };
 
-// Escapes a folder's name, so that glob() takes it literally.
+// Escapes the special characters in a folder's name, because glob() would interpret them.
 std::string escape(const std::string& text) {
   std::string escaped;
   for (char c : text) {
@@ -53,7 +53,8 @@ Result<std::vector<std::string>> find_files(const Source& source, const std::str
   }
   if (!S_ISDIR(about.st_mode)) return refuse(ErrorCode::kNoInput, "isn't a folder");
   const Glob glob(escape(folder) + "/" + pattern);
-  if (glob.result() == GLOB_NOSPACE) return fail(ErrorCode::kConfig, folder + "/" + pattern + ": too many files match");
+  if (glob.result() == GLOB_NOSPACE)
+    return fail(ErrorCode::kConfig, folder + "/" + pattern + ": the pattern matches too many files");
   std::vector<std::string> paths;
   if (glob.result() == 0) paths = glob.paths();
   if (paths.empty() && ::access(folder.c_str(), R_OK | X_OK) != 0)
@@ -67,8 +68,9 @@ Result<std::vector<std::string>> find_files(const Source& source, const std::str
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) {
     if (std::binary_search(paths.begin(), paths.end(), path + ".gz")) {
-      return fail(ErrorCode::kConfig, path + ": " + key + " = \"" + pattern + "\" matches this file and also " + path +
-                                          ".gz, its records would count twice: make the pattern name one of them");
+      return fail(ErrorCode::kConfig,
+                  path + ": " + key + " = \"" + pattern + "\" matches this file and also " + path +
+                      ".gz, so its records would count twice: change the pattern to match only one of them");
     }
   }
   return paths;

@@ -1,4 +1,4 @@
-// The files that a glob in a folder matches.
+// Finds the files in a folder that match a pattern.
 #pragma once
 
 #include <string>
@@ -9,9 +9,10 @@
 
 namespace disttrain::input {
 
-// Paths that match `pattern` (as in a shell, also across subfolders) in the source's folder, sorted by bytes. `key` is
-// the configuration key that holds the pattern, for messages. Errors: kNoInput (no such folder, nothing matches),
-// kNoPermission, kConfig (a file is there both plain and as .gz: its records would count twice).
+// Returns the paths in the source's folder that match `pattern`, in sorted order. The pattern is as in a shell and may
+// contain subfolders. `key` is the configuration key of the pattern, for error texts. Errors: kNoInput (the folder
+// doesn't exist, or no file matches), kNoPermission, kConfig (the pattern matches x and x.gz, so records would count
+// twice).
 Result<std::vector<std::string>> find_files(const Source& source, const std::string& pattern, const std::string& key);
 
 }  // namespace disttrain::input

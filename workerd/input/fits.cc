@@ -21,7 +21,7 @@ Status fits(const Dataset& dataset, const ModelSpec& model, const std::string& s
   if (dataset.target_elements() > 0) {
     if (model.classes > 0) {
       return fail(ErrorCode::kConfig,
-                  "the labels of " + files + " are values (" + std::to_string(dataset.target_elements()) +
+                  "the labels of " + files + " are target values (" + std::to_string(dataset.target_elements()) +
                       " per record), but model.loss = \"softmax_cross_entropy\" expects whole "
                       "numbers from 0 to " +
                       std::to_string(model.classes - 1) + ": change model.loss or " + section + ".labels");
@@ -33,7 +33,7 @@ Status fits(const Dataset& dataset, const ModelSpec& model, const std::string& s
     }
     return {};
   }
-  // A model with one output and a loss over values takes the label itself as the value.
+  // A model with one output and without classes uses the label itself as the target value.
   if (model.classes == 0 && outputs == 1) return {};
   if (static_cast<std::uint64_t>(dataset.largest_label()) >= outputs) {
     return fail(ErrorCode::kData, "the labels of " + files + " go up to " + std::to_string(dataset.largest_label()) +

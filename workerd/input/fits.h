@@ -1,4 +1,5 @@
-// Whether a model can be trained on a data set: checked when the data is loaded, before the first step.
+// Checks whether a model can be trained on a data set. The worker does this when it has loaded the data, before the
+// first step.
 #pragma once
 
 #include "common/model.h"
@@ -7,11 +8,11 @@
 
 namespace disttrain::input {
 
-// Errors (kConfig: the model and the data don't fit; kData: a label is out of range) name both numbers and the keys to
-// change. `section`: "data" or "evaluate".
+// Checks that the model fits the data set. Errors: kConfig if the sizes differ, kData if a label is out of range. The
+// error text names both numbers and the keys that can be changed. `section` is "data" or "evaluate".
 Status fits(const Dataset& dataset, const ModelSpec& model, const std::string& section = "data");
 
-// Values per record of Dataset::gather()'s targets for this model; 0: the model takes labels.
+// The number of target values per record that this model needs from Dataset::gather(). 0 if the model needs labels.
 std::uint64_t target_width(const ModelSpec& model);
 
 }  // namespace disttrain::input

@@ -1,5 +1,6 @@
-// idx, the format of MNIST: two zero bytes, a type, the number of dimensions, each dimension as 32 bits big-endian,
-// then the values, big-endian. Source: yann.lecun.com/exdb/mnist, "The IDX file format".
+// Reads idx files, the format of the MNIST data set. An idx file begins with two zero bytes, a byte for the type and a
+// byte for the number of dimensions. Then come the dimensions as 32-bit numbers and the values, all big-endian. Source:
+// yann.lecun.com/exdb/mnist, "The IDX file format".
 #pragma once
 
 #include <string>
@@ -9,12 +10,13 @@
 
 namespace disttrain::input {
 
-// Reads the header; the values follow. Errors, kData: not idx, an unknown type, truncated.
+// Reads the header. After that the file's next bytes are the values. Errors, kData: the file isn't an idx file, has an
+// unknown type, or is truncated.
 Result<ArrayHeader> read_idx_header(FileReader& file);
 
-// Where the labels of an image file are, by MNIST's convention: in the file's name "images" becomes "labels" and "idx3"
-// (any digit) "idx1". Several candidates: first compressed or plain like the image file, then the other. Empty if the
-// name lacks "images".
+// Returns the paths at which the labels of an image file may be, by MNIST's convention: in the file's name "images"
+// becomes "labels", and "idx3" (or another digit) becomes "idx1". Returns two paths, one with ".gz" and one without.
+// The first of them ends like the image file's path. Returns nothing if the name doesn't contain "images".
 std::vector<std::string> idx_label_candidates(const std::string& image_path);
 
 }  // namespace disttrain::input

@@ -32,7 +32,7 @@ Source evaluation_source(const DataSection& data, const EvaluateSection& evaluat
 }
 
 bool take_labels(const std::vector<double>& numbers, Contents& contents) {
-  constexpr double kLargest = 1ull << 53;  // float64 holds every whole number up to here
+  constexpr double kLargest = 1ull << 53;  // float64 can represent every whole number up to this one
   contents.labels.reserve(numbers.size());
   for (const double number : numbers) {
     if (!(number >= 0.0 && number <= kLargest) || number != static_cast<double>(static_cast<std::int64_t>(number))) {

@@ -1,4 +1,4 @@
-// The parts of load_dataset(): the files of one format, read and joined.
+// Functions that load_dataset() calls. load_arrays() and load_csv() read all files of a source and join their records.
 #pragma once
 
 #include "common/result.h"
@@ -7,13 +7,13 @@
 
 namespace disttrain::input {
 
-// idx and npy: arrays of inputs, and arrays of labels in separate files.
+// For idx and npy files. Inputs and labels are in separate files.
 Result<Contents> load_arrays(const Source& source);
 
 Result<Contents> load_csv(const Source& source);
 
-// Whole numbers from 0 are labels: fills contents.labels from `numbers` and returns true. Otherwise returns false: they
-// are targets.
+// If all `numbers` are whole numbers of at least 0, they are labels: writes them to contents.labels and returns true.
+// Otherwise they are targets: returns false.
 bool take_labels(const std::vector<double>& numbers, Contents& contents);
 
 }  // namespace disttrain::input

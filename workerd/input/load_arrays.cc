@@ -36,7 +36,7 @@ Result<std::vector<std::string>> find_label_files(const Source& source, const st
   const std::string hint = ": name the label files with " + source.section + ".labels";
   if (source.format != DataFormat::kIdx) {
     return fail(ErrorCode::kConfig,
-                source.path + "/" + source.files + ": npy files don't say where their labels are" + hint);
+                source.path + "/" + source.files + ": the names of npy files don't say where their labels are" + hint);
   }
   std::vector<std::string> labels;
   for (const std::string& input : inputs) {
@@ -44,18 +44,18 @@ Result<std::vector<std::string>> find_label_files(const Source& source, const st
     const auto found = std::find_if(candidates.begin(), candidates.end(), is_there);
     if (candidates.empty()) {
       return fail(ErrorCode::kConfig,
-                  input + ": its name doesn't say where its labels are (no \"images\" in it)" + hint);
+                  input + ": its name doesn't contain \"images\", so the name of its label file isn't known" + hint);
     }
     if (found == candidates.end()) {
       return fail(ErrorCode::kNoInput,
-                  candidates.front() + ": is missing, expected the labels of " + input + " there" + hint);
+                  candidates.front() + ": this file is missing, but it should have the labels of " + input + hint);
     }
     labels.push_back(*found);
   }
   return labels;
 }
 
-// "train-images has records of [28, 28], ...": what makes two files parts of one data set.
+// Checks that the records of all files have the same number of values.
 Status check_alike(const std::vector<Array>& files, const std::string& key) {
   const Array& first = files.front();
   for (const Array& file : files) {
@@ -63,8 +63,8 @@ Status check_alike(const std::vector<Array>& files, const std::string& key) {
       return fail(ErrorCode::kData, file.path + ": its records have " + std::to_string(file.row_elements()) +
                                         " values (shape " + describe_shape(file.header.shape) + "), expected " +
                                         std::to_string(first.row_elements()) + " as in " + first.path + " (shape " +
-                                        describe_shape(first.header.shape) + "): does the pattern of " + key +
-                                        " match other files too?");
+                                        describe_shape(first.header.shape) + "): does the pattern " + key +
+                                        " match too many files?");
     }
   }
   return {};
@@ -79,8 +79,8 @@ std::uint64_t rows_of(const std::vector<Array>& files) {
 Status check_pairs(const std::vector<Array>& inputs, const std::vector<Array>& labels) {
   const auto differ = [](const std::string& path, std::uint64_t found, std::uint64_t expected, const std::string& of) {
     return fail(ErrorCode::kData, path + ": " + std::to_string(found) + " labels, expected " +
-                                      std::to_string(expected) + " as there are records in " + of +
-                                      ": do they belong together?");
+                                      std::to_string(expected) + ", one for each record in " + of +
+                                      ": do these files belong together?");
   };
   if (inputs.size() == labels.size()) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -95,7 +95,8 @@ Status check_pairs(const std::vector<Array>& inputs, const std::vector<Array>& l
   return {};
 }
 
-// Joined as bytes if all are bytes, otherwise as floats. Frees each array as soon as it is joined.
+// Joins the inputs of all files. If all files have values of one byte, the result has bytes too, otherwise floats.
+// Frees each file's array as soon as its values are copied.
 Status join_inputs(std::vector<Array> files, Contents& contents) {
   contents.records = rows_of(files);
   contents.input_elements = files.front().row_elements();

@@ -80,7 +80,7 @@ Status join_number_labels(const std::vector<CsvPart>& parts, const Source& sourc
   if (take_labels(all, contents)) return {};
   contents.target_elements = 1;
   for (const double value : all) {
-    // A number too large for float32 would train towards infinity.
+    // As a float32 this number would be infinite.
     if (!(value >= std::numeric_limits<float>::lowest() && value <= std::numeric_limits<float>::max())) {
       return fail(ErrorCode::kData, parts.front().path + ": a label of " + std::to_string(value) +
                                         " is too large for float32: scale the labels");
@@ -95,7 +95,7 @@ Status join_number_labels(const std::vector<CsvPart>& parts, const Source& sourc
 Result<Contents> load_csv(const Source& source) {
   if (!source.labels.empty()) {
     return fail(ErrorCode::kConfig, source.section + ".labels = \"" + source.labels +
-                                        "\": csv files have their labels in the last column: remove the key");
+                                        "\", but csv files have their labels in the last column: remove the key");
   }
   const Result<std::vector<std::string>> paths = find_files(source, source.files, source.section + ".files");
   if (!paths) return tl::unexpected(paths.error());

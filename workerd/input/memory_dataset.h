@@ -1,4 +1,4 @@
-// The data set in memory, and batches of its rows.
+// The implementation of Dataset: it holds all values in memory.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,15 @@
 
 namespace disttrain::input {
 
-// All records of all files, before data.records selects some. Either `bytes` or `floats` holds the inputs.
+// All records of all files of a data set; data.records may select only some of them. The inputs are either in `bytes`
+// or in `floats`.
 struct Contents {
   std::uint64_t records = 0;
   std::uint64_t input_elements = 0;
-  std::unique_ptr<std::byte[]> bytes;  // uint8 values
+  std::unique_ptr<std::byte[]> bytes;  // inputs of type uint8
   std::vector<float> floats;
   std::uint64_t target_elements = 0;
-  std::vector<std::int64_t> labels;  // of each record, >= 0, unless target_elements > 0
+  std::vector<std::int64_t> labels;  // one per record, at least 0; empty if target_elements > 0
   std::vector<float> targets;        // records * target_elements
   std::vector<std::string> label_names;
   std::uint64_t bytes_read = 0;
@@ -25,7 +26,7 @@ struct Contents {
 
 class MemoryDataset final : public Dataset {
  public:
-  // The records [begin, end) of `contents`, begin < end <= contents.records.
+  // The data set has the records [begin, end) of `contents`. Requires begin < end <= contents.records.
   MemoryDataset(Contents contents, std::uint64_t begin, std::uint64_t end, double scale);
 
   std::uint64_t records() const override { return records_; }

@@ -24,8 +24,9 @@ constexpr std::array<TypeName, 8> kTypes{{{"u1", ElementType::kU8},
                                           {"f4", ElementType::kF32},
                                           {"f8", ElementType::kF64}}};
 
-// Reads the subset of Python's literals in a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. Each
-// take_ returns false, or none, if something else follows.
+// Parses the header of an npy file, which is a Python literal. An example:
+//   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+// The functions whose names begin with `take` return false or nothing if the text doesn't continue as they expect.
 class HeaderText {
  public:
   explicit HeaderText(std::string_view text) : text_(text) {}
@@ -141,7 +142,7 @@ Result<ArrayHeader> read_npy_header(FileReader& file) {
     length |= std::to_integer<std::size_t>(length_bytes[i]) << 8 * i;
   if (length > kMaxNpyHeaderBytes) {
     return bad("has an npy header of " + std::to_string(length) + " bytes, expected at most " +
-               std::to_string(kMaxNpyHeaderBytes) + ": it is damaged, save it again with numpy.save");
+               std::to_string(kMaxNpyHeaderBytes) + ": the file is damaged, save it again with numpy.save");
   }
   std::string text(length, '\0');
   got = file.read(std::as_writable_bytes(std::span(text)));
@@ -159,7 +160,7 @@ Result<ArrayHeader> read_npy_header(FileReader& file) {
   const auto* known = std::find_if(kTypes.begin(), kTypes.end(), [name](const TypeName& t) { return t.name == name; });
   if (known == kTypes.end() || (order != "<" && order != ">" && order != "|" && order != "=")) {
     return bad("has values of type '" + std::string(*fields->type) +
-               "', expected u1, b1, i1, i2, i4, i8, f4 or f8: convert it with astype");
+               "', expected u1, b1, i1, i2, i4, i8, f4 or f8: convert it with numpy's astype");
   }
   if (*fields->fortran_order && fields->shape->size() > 1) {
     return bad("is in Fortran order, expected C order: save numpy.ascontiguousarray of it");

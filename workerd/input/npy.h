@@ -1,5 +1,5 @@
-// npy, NumPy's file of one array, versions 1 to 3. Source: NumPy Enhancement Proposal 1, "A Simple File Format for
-// NumPy Arrays".
+// Reads npy files, versions 1 to 3. NumPy saves one array in such a file. Source: NumPy Enhancement Proposal 1, "A
+// Simple File Format for NumPy Arrays".
 #pragma once
 
 #include "workerd/input/array.h"
@@ -8,8 +8,8 @@ namespace disttrain::input {
 
 inline constexpr std::size_t kMaxNpyHeaderBytes = 64 * 1024;
 
-// Reads the header; the values follow. Errors, kData: not npy, an unknown version or type, Fortran order, a header
-// that isn't the dictionary that NumPy writes, truncated.
+// Reads the header. After that the file's next bytes are the values. Errors, kData: the file isn't an npy file, has an
+// unknown version or type or Fortran order, has a header that NumPy wouldn't write, or is truncated.
 Result<ArrayHeader> read_npy_header(FileReader& file);
 
 }  // namespace disttrain::input

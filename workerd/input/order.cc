@@ -15,8 +15,8 @@ void shuffle_all(std::vector<std::uint32_t>& records, Random& random) {
   for (std::size_t i = records.size(); i > 1; --i) std::swap(records[i - 1], records[random.below(i)]);
 }
 
-// In place: at output i the buffer is records[i, i + buffer). The drawn record moves to the window's front and leaves;
-// the one that stood there takes its place. Then the window moves on by one record of the file order.
+// Works in place: for position i the buffer is records[i, i + buffer). The function draws a record from it and swaps
+// that record with records[i]. Then the buffer moves on by one record.
 void shuffle_through_buffer(std::vector<std::uint32_t>& records, std::uint64_t buffer, Random& random) {
   for (std::size_t i = 0; i < records.size(); ++i) {
     const std::uint64_t choices = std::min<std::uint64_t>(buffer, records.size() - i);
@@ -77,7 +77,7 @@ const std::vector<std::uint32_t>& EpochOrder::order_of(std::uint32_t epoch) {
   if (newest.valid && newest.epoch == epoch) return newest.records;
   std::swap(cache_[0], cache_[1]);
   if (!newest.valid || newest.epoch != epoch) {
-    newest = Cached();  // frees its memory before the next one is allocated
+    newest = Cached();  // frees the old order before the new one is allocated
     newest = Cached{true, epoch, permutation(records_, shuffle_, buffer_, seed_, epoch)};
   }
   return newest.records;

@@ -1,5 +1,6 @@
-// Which record stands at a position of an epoch: a seeded permutation, the same on every machine. So a lease of
-// positions means the same records to the chief, to every worker and after a restart.
+// The order of the records in an epoch. It is a permutation that depends only on the seed and the epoch, so it is the
+// same on every machine and after a restart. A lease names positions in this order; so every worker finds the same
+// records for the same positions.
 #pragma once
 
 #include <array>
@@ -13,21 +14,26 @@
 
 namespace disttrain::input {
 
-inline constexpr std::uint64_t kMaxRecords = 0xFFFFFFFF;  // of a data set: the most that a permutation can number
+// A data set has at most this many records, because a permutation stores their numbers in 32 bits.
+inline constexpr std::uint64_t kMaxRecords = 0xFFFFFFFF;
 
-// The seed of a worker's own order, with sharding = "none". With leases all workers share the job's seed.
+// With sharding = "none" each worker has an order of its own; this is its seed. With leases all workers use the job's
+// seed.
 std::uint64_t own_order_seed(std::uint64_t job_seed, Rank rank);
 
-// The whole order of one epoch.
-// kNone: identity. kEpoch: Fisher-Yates shuffle, every order equally likely. kBuffer: records pass in file order
-// through a buffer of `buffer` >= 1 records, from which each next one is drawn. A record comes at most buffer - 1
-// positions early, and on average a buffer's length late.
+// Returns the order of one epoch: the record at each position.
+// - kNone: the records are in file order.
+// - kEpoch: a Fisher-Yates shuffle. Every order has the same probability.
+// - kBuffer: the first `buffer` records of the file fill a buffer. Each position gets a record that is drawn from the
+//   buffer, and the next record of the file replaces it there. So a record is at most buffer - 1 positions earlier than
+//   in the file. `buffer` must be at least 1.
 std::vector<std::uint32_t> permutation(std::uint64_t records, ShuffleKind shuffle, std::uint64_t buffer,
                                        std::uint64_t seed, std::uint32_t epoch);
 
-// Random access to the orders of a few epochs. Belongs to one thread. Keeps the two epochs used last, because leases of
-// one epoch and the next are used side by side: 8 bytes per record, none with kNone. Another epoch is made on demand,
-// in about 10 ms per million records.
+// Finds the records at given positions of an epoch. It keeps the orders of the two epochs that were used last, because
+// batches of one epoch and of the next may alternate. They take 8 bytes per record; with kNone they take no memory. The
+// order of another epoch is computed when it is needed, in about 10 ms per million records. All calls come from one
+// thread.
 class EpochOrder {
  public:
   // records: 1 .. kMaxRecords.
@@ -38,7 +44,8 @@ class EpochOrder {
   // position < records().
   std::uint64_t record_at(std::uint32_t epoch, std::uint64_t position);
 
-  // Replaces `out` with the records at all positions, in order. Each position < records().
+  // Sets `out` to the records at all positions, in the order of the positions. Each position must be less than
+  // records().
   void records_at(std::uint32_t epoch, std::span<const Interval> positions, std::vector<std::uint64_t>& out);
 
  private:
@@ -54,7 +61,7 @@ class EpochOrder {
   const ShuffleKind shuffle_;
   const std::uint64_t buffer_;
   const std::uint64_t seed_;
-  std::array<Cached, 2> cache_;  // most recently used first
+  std::array<Cached, 2> cache_;  // the epoch that was used last comes first
 };
 
 }  // namespace disttrain::input

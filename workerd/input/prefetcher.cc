@@ -50,14 +50,14 @@ Status Prefetcher::request(workerd::BatchOrder order) {
   std::uint64_t examples = 0;
   for (const Interval& interval : order.positions) {
     if (interval.begin > interval.end || interval.end > records_) {
-      return fail(ErrorCode::kSoftware, "lease " + std::to_string(order.lease.value) + " names the positions [" +
+      return fail(ErrorCode::kSoftware, "lease " + std::to_string(order.lease.value) + " has the positions [" +
                                             std::to_string(interval.begin) + ", " + std::to_string(interval.end) +
-                                            ") of a data set of " + std::to_string(records_) +
+                                            "), but the data set has " + std::to_string(records_) +
                                             " records: does every worker see the same files?");
     }
     examples += interval.end - interval.begin;
     if (examples > options_.batch_size) {
-      return fail(ErrorCode::kSoftware, "lease " + std::to_string(order.lease.value) + " makes a batch of more than " +
+      return fail(ErrorCode::kSoftware, "a batch of lease " + std::to_string(order.lease.value) + " has more than " +
                                             std::to_string(options_.batch_size) + " examples");
     }
   }
@@ -153,11 +153,12 @@ void Prefetcher::run() {
       }
     }
     if (stopping_) return;
-    awake_ = false;  // not before the wait: a request may have come before this thread began
+    // This must not be done before the first wait, because a request may have set awake_ before this thread began.
+    awake_ = false;
   }
 }
 
-// Call with the lock held. Returns the callback; call that without the lock.
+// The caller holds the lock. If a callback is due, returns it; the caller then releases the lock and calls it.
 std::function<void()> Prefetcher::finish(std::unique_ptr<ReadyBatch> batch) {
   const bool dropped = making_->dropped;
   making_.reset();

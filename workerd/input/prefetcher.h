@@ -1,11 +1,12 @@
-// The input thread: makes the batches that the worker's core orders, before they are needed.
+// The input thread. It makes batches before the worker's step needs them.
 //
-// The consumer (the worker's step thread) orders batches, takes the finished ones in the same order and returns their
-// buffers. No call waits for a batch. To sleep until a batch is ready, the consumer leaves a callback.
+// The worker's step thread, here called the consumer, requests batches, takes them when they are ready and returns
+// their buffers. It gets the batches in the order of its requests. No call waits for a batch. Instead the consumer can
+// pass a callback, which is called when a batch is ready.
 //
-// Wake-ups are expensive (30 to 50 us between cores), so the input thread works in bursts: it sleeps when nothing is
-// left to make, and is woken only when at most (prefetch - 1) / 2 batches are ready. Take batches as late as possible,
-// one when one is needed: those that wait here count as ready.
+// Waking a thread on another core takes 30 to 50 us. So the input thread makes several batches each time. It sleeps
+// when it has made all requested batches. It is woken only when at most (prefetch - 1) / 2 batches are ready. So the
+// consumer should take a batch only when it needs one; otherwise it would wake the input thread too early.
 #pragma once
 
 #include <condition_variable>
@@ -27,7 +28,7 @@
 
 namespace disttrain::input {
 
-// A finished batch. Belongs to its taker until it is recycled.
+// A finished batch. It belongs to the consumer from try_pop() to recycle().
 struct ReadyBatch {
   workerd::BatchOrder order;
   BatchBuffer buffer;
@@ -36,48 +37,50 @@ struct ReadyBatch {
 struct PrefetchStats {
   std::uint64_t batches = 0;   // batches made
   std::uint64_t examples = 0;  // examples in them
-  std::uint64_t wakeups = 0;   // of the input thread
-  std::uint64_t stalls = 0;    // times that the consumer left a callback
-  Duration stalled{};          // time until it was called
-  std::uint64_t ready = 0;     // batches ready now
+  std::uint64_t wakeups = 0;   // how often the input thread was woken
+  std::uint64_t stalls = 0;    // how often the consumer had to wait and passed a callback
+  Duration stalled{};          // sum of the times until these callbacks were called
+  std::uint64_t ready = 0;     // batches that are ready now
 };
 
 struct PrefetchOptions {
   std::uint64_t batch_size = 0;    // most examples of a batch, >= 1
   std::uint32_t prefetch = 2;      // batches requested ahead, >= 1
-  std::uint64_t target_width = 0;  // see fits.h
+  std::uint64_t target_width = 0;  // target values per record (fits.h)
 };
 
-// A resource. All calls come from one thread, the consumer's; the data set outlives it.
+// All calls come from the consumer's thread. The data set must outlive the prefetcher.
 class Prefetcher {
  public:
-  // Batches that the consumer may hold beside the requested ones: one being computed, one on its way.
+  // How many batches the consumer may hold in addition to those that it has requested: one that is being computed, and
+  // the next one.
   static constexpr std::size_t kHeld = 2;
 
   // Allocates prefetch + kHeld buffers and starts the thread.
   Prefetcher(const Dataset& dataset, EpochOrder order, const PrefetchOptions& options);
-  // Drops everything and ends the thread; a batch that is being made is finished first.
+  // Drops all batches and ends the thread. If the thread is making a batch, it finishes that batch first.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // Errors, kSoftware, from a wrong lease: positions outside the data set, more examples than a batch. At most prefetch
-  // + kHeld batches may be requested, ready or held at a time; one more is a bug.
+  // Requests a batch. Returns kSoftware if its positions are outside the data set or are more than batch_size. The
+  // consumer may have at most prefetch + kHeld batches at a time, counting those that it has requested and those that
+  // it holds.
   Status request(workerd::BatchOrder order);
 
-  // The next batch, in the order of the requests; null if it isn't finished.
+  // Returns the next batch, in the order of the requests. Returns null if that batch isn't ready yet.
   std::unique_ptr<ReadyBatch> try_pop();
 
   // Returns the buffer.
   void recycle(std::unique_ptr<ReadyBatch> batch);
 
-  // The batch isn't wanted any more: try_pop() doesn't return it.
+  // Cancels the request for one batch. try_pop() will not return it.
   void drop(workerd::BatchTicket ticket);
-  // No batch is wanted: the leases are void.
+  // Cancels all requests, because their leases are void.
   void cancel();
 
-  // Calls `callback` once, on the input thread, when a batch is ready. False: a batch is ready now, and the callback
-  // isn't kept. Another call replaces the callback. drop() and cancel() keep it.
+  // Calls `callback` once, on the input thread, as soon as a batch is ready. If a batch is already ready, returns false
+  // and doesn't keep the callback. Another call replaces the callback; drop() and cancel() don't remove it.
   bool notify_when_ready(std::function<void()> callback);
 
   // Any thread.
@@ -98,17 +101,17 @@ class Prefetcher {
   const Dataset& dataset_;
   const std::uint64_t records_;
   const PrefetchOptions options_;
-  const std::size_t low_;  // ready batches at which the thread is woken
+  const std::size_t low_;  // the thread is woken if at most this many batches are ready
 
   // Owned by the input thread.
   EpochOrder order_;
   std::vector<std::uint64_t> indices_;
 
-  // Guarded by mutex_, which is held only briefly: never while a batch is made or the callback runs.
+  // mutex_ guards the members from here to stats_. No thread holds it while a batch is made or the callback runs.
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
-  bool awake_ = false;  // the thread works or has been woken
+  bool awake_ = false;  // the input thread is working or has been woken
   Fifo<workerd::BatchOrder> wanted_;
   std::optional<Making> making_;
   Fifo<std::unique_ptr<ReadyBatch>> ready_;
@@ -117,7 +120,7 @@ class Prefetcher {
   Instant waiting_since_{};
   PrefetchStats stats_;
 
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // the last member, because the thread uses the other members
 };
 
 }  // namespace disttrain::input

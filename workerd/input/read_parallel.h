@@ -1,4 +1,4 @@
-// Reads several files at a time, on a few threads that end with the call.
+// Reads several files at the same time. It starts a few threads, which end before it returns.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,9 @@ namespace disttrain::input {
 
 inline constexpr std::size_t kMaxReaderThreads = 8;
 
-// Calls read(path) -> Result<T> once per path, from any thread. Returns the results in the order of the paths, or the
-// first path's error with the number of the others.
+// Calls read(path), which returns a Result<T>, once for each path. The calls may come from any thread. Returns the
+// results in the order of the paths. If some of them are errors, returns the first error and says how many others there
+// are.
 template <typename T, typename Read>
 Result<std::vector<T>> read_parallel(const std::vector<std::string>& paths, Read read) {
   std::vector<Result<T>> results;

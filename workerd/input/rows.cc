@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kRowsAhead = 3;
 constexpr std::size_t kLineBytes = 64;
-// The hardware prefetches a row beyond this once the row is being read.
+// If a row is longer than this, the hardware prefetches the rest while the row is being read.
 constexpr std::size_t kMostPrefetchBytes = 4096;
 
 void prefetch(const void* from, std::size_t bytes) {
@@ -16,7 +16,7 @@ void prefetch(const void* from, std::size_t bytes) {
   for (std::size_t at = 0; at < std::min(bytes, kMostPrefetchBytes); at += kLineBytes) __builtin_prefetch(line + at);
 }
 
-// Prefetches rows before their turn: they lie anywhere, and each would cost a memory access.
+// Prefetches a few rows ahead. The rows are scattered over the memory, so without this each row would wait for memory.
 template <typename T>
 void gather(const T* values, std::uint64_t elements, std::span<const std::uint64_t> indices, float scale,
             float* __restrict out) {
