@@ -67,7 +67,7 @@ void check_schedule(const ScheduleConfig& schedule, Reading& reading) {
 
 void check_train(const TrainSection& train, Reading& reading) {
   if (train.steps == 0 && train.epochs == 0 && !reading.is_refused("train.steps") &&
-      !reading.is_refused("train.epochs"))
+      !reading.is_refused("train.epochs") && !reading.has_unknown("train"))
     reading.refuse("train",
                    "train.steps and train.epochs are both 0 (or left out), so the training would never end; "
                    "set at least one of them");

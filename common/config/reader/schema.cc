@@ -114,6 +114,12 @@ bool Reading::is_refused(const std::string& key) const {
   return std::any_of(problems.begin(), problems.end(), [&key](const Problem& problem) { return problem.key == key; });
 }
 
+bool Reading::has_unknown(const std::string& section) const {
+  return std::any_of(problems.begin(), problems.end(), [&section](const Problem& problem) {
+    return problem.is_unknown && problem.key.starts_with(section + ".");
+  });
+}
+
 void Reading::refuse(const std::string& key, const std::string& sentence) {
   std::string place = key;
   auto found = given.find(place);

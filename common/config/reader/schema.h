@@ -32,6 +32,8 @@ struct Reading {
   bool has(const std::string& key) const { return given.count(key) != 0; }
   // Whether the value of this key was refused. Its variable then still has the default.
   bool is_refused(const std::string& key) const;
+  // Whether this section has an unknown key. That key may be a misspelt name of a key that seems to be missing.
+  bool has_unknown(const std::string& section) const;
   // Returns false, and counts a problem as left out, if no further problem may be stored.
   bool has_room();
   // Adds a problem with this message. The place is that of the key, else of its section, else of the file.

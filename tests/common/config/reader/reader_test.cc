@@ -498,6 +498,13 @@ TEST(JobFile, NumberOfStepsThatIsNoNumberIsTheOnlyProblem) {
   EXPECT_EQ(job.error().message.find("both 0"), std::string::npos) << job.error().message;
 }
 
+TEST(JobFile, MisspeltNumberOfEpochsIsTheOnlyProblem) {
+  const Result<JobConfig> job = read_job(replaced(kJob, "steps = 100", "epoch = 3"));
+  ASSERT_FALSE(job);
+  EXPECT_NE(job.error().message.find("did you mean \"epochs\"?"), std::string::npos) << job.error().message;
+  EXPECT_EQ(job.error().message.find("both 0"), std::string::npos) << job.error().message;
+}
+
 TEST(JobFile, WhatOnlyBothFilesTellIsChecked) {
   const ClusterConfig cluster = parse_cluster(kCluster, "cluster.toml").value();
   EXPECT_TRUE(check_job_fits(read_job(kJob).value(), cluster));
