@@ -11,8 +11,7 @@ Result<std::unique_ptr<input::Dataset>> load(input::Source source, const Prepare
   source.is_cancelled = prepared.is_cancelled;
   Result<std::unique_ptr<input::Dataset>> data = input::load_dataset(source);
   if (data)
-    if (Status ok = input::fits(**data, prepared.engine->describe(), source.section); !ok)
-      data = tl::unexpected(ok.error());
+    if (Status ok = input::fits(**data, prepared.engine->describe(), source); !ok) data = tl::unexpected(ok.error());
   if (!data) prepared.on_data_error(data.error().code);
   return data;
 }

@@ -88,7 +88,7 @@ class Fits : public testing::Test {
   }
 
   static Status fit(const Dataset& dataset, std::vector<std::uint32_t> layers, Loss loss) {
-    return fits(dataset, mlp(std::move(layers), loss));
+    return fits(dataset, mlp(std::move(layers), loss), Source());
   }
 
   static void expect_unfit(const Status& status, ErrorCode code, const std::vector<std::string>& parts) {
@@ -129,6 +129,12 @@ TEST_F(Fits, LabelOutOfRangeIsNamedWithBothNumbers) {
 
 TEST_F(Fits, ValuesAreNotClasses) {
   expect_unfit(fit(targets_, {2, 3}, Loss::kSoftmaxCrossEntropy), ErrorCode::kConfig, {"3 per record", "model.loss"});
+}
+
+TEST_F(Fits, NoKeyChoosesTheLabelsOfACsvFile) {
+  Source csv;
+  csv.format = DataFormat::kCsv;
+  expect_unfit(fits(labels_, mlp({2, 2}, Loss::kMse), csv), ErrorCode::kData, {"the last column of data.files"});
 }
 
 TEST_F(Fits, TargetsOfAnotherLengthAreNamedWithBothNumbers) {
