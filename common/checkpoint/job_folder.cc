@@ -124,7 +124,12 @@ std::string checkpoint_name(Generation generation, Step step) {
 Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job) {
   const std::string folder = directory + "/" + job;
   const std::string path = folder + "/" + kLock;
-  if (Status made = files.make_directory(folder); !made) return tl::unexpected(made.error());
+  if (Status made = files.make_directory(folder); !made) {
+    if (made.error().code != ErrorCode::kNoInput) return tl::unexpected(made.error());
+    return fail(ErrorCode::kNoInput,
+                "checkpoint.directory " + directory +
+                    " doesn't exist on this host: make it with mkdir, mount it, or correct the key");
+  }
   Result<std::unique_ptr<InputFile>> lock = files.open(path);
   if (!lock && lock.error().code == ErrorCode::kNoInput) {
     if (Status written = write_text(files, path, ""); !written) return tl::unexpected(written.error());

@@ -45,6 +45,14 @@ TEST_F(DiskFilesTest, CheckpointsAreSavedKeptAndLoaded) {
   EXPECT_TRUE(loaded) << loaded.error().message;
 }
 
+TEST_F(DiskFilesTest, MissingDirectoryIsToldByItsKey) {
+  const auto lock = lock_job_folder(files_, folder_ + "/gone", "job");
+  ASSERT_FALSE(lock);
+  EXPECT_EQ(lock.error().code, ErrorCode::kNoInput);
+  EXPECT_TRUE(lock.error().message.starts_with("checkpoint.directory " + folder_ + "/gone doesn't exist on this host"))
+      << lock.error().message;
+}
+
 // On NFS, a file must be open for writing to be locked exclusively (flock(2)).
 TEST_F(DiskFilesTest, ExclusiveLockIsThatOfAFileOpenForWriting) {
   const auto lock = lock_job_folder(files_, folder_, "job");
