@@ -90,7 +90,8 @@ Result<TaskId> find_own_task(const ClusterConfig& cluster, Role role, std::optio
                 "none of the " + std::to_string(count) + " " + section +
                     " sections of the cluster file has an address of this host (" + host_name() + ")" +
                     (unresolved ? "; " + unresolved->message : "") +
-                    "; correct the addresses, or say which task this is with --index N");
+                    "; correct the addresses (`hostname -I` prints those of this host), or say which task this is with "
+                    "--index N");
   std::string indices;
   for (std::uint32_t i : own) indices += (indices.empty() ? "" : ", ") + std::to_string(i);
   return fail(ErrorCode::kConfig, "several " + section +

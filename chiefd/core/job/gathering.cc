@@ -18,6 +18,17 @@ Status check_described(const JobConfig& config, const JobDescribed& described) {
   return {};
 }
 
+// "worker/1 (10.0.0.2:7120), worker/2 (10.0.0.3:7120)"
+std::string with_addresses(const std::vector<Awaited>& missing, const Tasks& tasks) {
+  std::string text;
+  for (const Awaited& one : missing) {
+    text += (text.empty() ? "" : ", ") + to_string({one});
+    const Task* task = one.task ? tasks.find(*one.task) : nullptr;
+    if (task != nullptr) text += " (" + task->hello.address + ")";
+  }
+  return text;
+}
+
 }  // namespace
 
 Gathering::Gathering(JobParts& parts)
@@ -85,7 +96,7 @@ void Gathering::gather(Turn& turn) {
   }
   if (!complete_enough_at_) complete_enough_at_ = turn.now;
   if (turn.now - *complete_enough_at_ < 2 * setup_.timeouts.silent) return;
-  events_.warn("began without " + to_string(missing));
+  events_.warn("began without " + with_addresses(missing, turn.tasks));
   describe(turn, workers);
 }
 

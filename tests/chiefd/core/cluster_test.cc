@@ -71,6 +71,7 @@ TEST_F(ClusterTest, JobWaitsForTasksAndNamesThem) {
   EXPECT_EQ(status(job).reason, "waiting for 2 of 4 tasks: worker/0, worker/2");
   pass(seconds(3));  // two workers are enough (min_workers is 1), so the job soon starts without the others
   EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(status(job).warnings, std::vector<std::string>{"began without worker/0 (host:7120), worker/2 (host:7122)"});
   EXPECT_EQ(sent<OpenJob>(worker(1)).front().roster.members.size(), 1u);
 }
 
