@@ -108,8 +108,6 @@ struct Commit {
 // this message is in the stream of commits, so that all shards change the roster at the same step.
 struct PacerNews {
   Roster roster;
-  Step slowest_clock;  // ssp
-  Step global_step;
   bool finished = false;
 };
 

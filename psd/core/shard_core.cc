@@ -277,10 +277,7 @@ void ShardCore::on(Instant, const PeerOpened&, Actions& actions) {
 
 void ShardCore::tell_news(Actions& actions) const {
   if (shards_ == 1) return;
-  actions.push_back(SendNews{PacerNews{.roster = members_.roster(),
-                                       .slowest_clock = clocks_.slowest().value_or(Step()),
-                                       .global_step = version_,
-                                       .finished = finished()}});
+  actions.push_back(SendNews{PacerNews{.roster = members_.roster(), .finished = finished()}});
 }
 
 void ShardCore::on(Instant now, const NewsArrived& event, Actions& actions) {

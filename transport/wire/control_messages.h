@@ -1,7 +1,7 @@
 // One write() and one read() for each message of the control connections. Only codecs may include this. The messages
 // between chief and tasks are in job_codec.cc, report_codec.cc and checkpoint_codec.cc, the messages of the command
 // line in client_codec.cc. The codec of the chief's journal (chiefd/journal/codec.cc) includes this too, because the
-// journal contains JobDescribed and LeaseGrant.
+// journal contains JobDescribed and Lease.
 #pragma once
 
 #include "transport/wire/pieces.h"
@@ -32,6 +32,8 @@ void write(const WorkerFenced& m, schema::WorkerFenced::Builder b);
 WorkerFenced read(schema::WorkerFenced::Reader r);
 void write(const LeaseRequest& m, schema::LeaseRequest::Builder b);
 LeaseRequest read(schema::LeaseRequest::Reader r);
+void write(const Lease& lease, schema::Lease::Builder b);
+Lease read(schema::Lease::Reader r);
 void write(const LeaseGrant& m, schema::LeaseGrant::Builder b);
 LeaseGrant read(schema::LeaseGrant::Reader r);
 void write(const WorkerFinished& m, schema::WorkerFinished::Builder b);

@@ -220,8 +220,6 @@ Result<Commit> decode_commit(Bytes control) {
 
 Bytes encode(const PacerNews& m, ScratchBuffer& scratch) {
   return build_in<schema::PacerNews>(scratch, [&m](schema::PacerNews::Builder b) {
-    b.setSlowestClock(m.slowest_clock.value);
-    b.setGlobalStep(m.global_step.value);
     b.setFinished(m.finished);
     checked_size(m.roster.members, kMaxMembers);
     write(m.roster, b.initRoster());
@@ -232,8 +230,6 @@ Result<PacerNews> decode_pacer_news(Bytes control) {
   return parse<schema::PacerNews>("PacerNews", control, [](schema::PacerNews::Reader r) {
     PacerNews m;
     m.roster = read(r.getRoster());
-    m.slowest_clock = Step(r.getSlowestClock());
-    m.global_step = Step(r.getGlobalStep());
     m.finished = r.getFinished();
     return m;
   });

@@ -185,7 +185,7 @@ LeaseRequest read(schema::LeaseRequest::Reader r) {
   return m;
 }
 
-static void write(const Lease& lease, schema::Lease::Builder b) {
+void write(const Lease& lease, schema::Lease::Builder b) {
   b.setId(lease.id.value);
   b.setEpoch(lease.epoch);
   write_list(b.initPositions(list_size(lease.positions, kMaxIntervals, "positions")), lease.positions);
@@ -196,7 +196,7 @@ static void write(const Lease& lease, schema::Lease::Builder b) {
   b.setRank(lease.rank.value);
 }
 
-static Lease read(schema::Lease::Reader r) {
+Lease read(schema::Lease::Reader r) {
   Lease lease;
   lease.id = LeaseId(r.getId());
   lease.epoch = r.getEpoch();

@@ -4,9 +4,10 @@
 # A frame (frame.h) carries one message in its control part, or a big message in its payload. The C++ structs with the
 # same names are in common/messages. codec.h converts between messages and structs, and checks ranges.
 #
-# A new field is added at the end, with the next number. Numbers are never changed or reused. A field that is no longer
-# used keeps its line and is marked as retired. A reader of an older version skips fields that it doesn't know, and a
-# writer of an older version leaves them at their defaults. All fields below belong to version 1.
+# From the first release on, a new field is added at the end, with the next number. Numbers are then never changed or
+# reused, and a field that is no longer used keeps its line and is marked as retired. A reader of an older version skips
+# fields that it doesn't know, and a writer of an older version leaves them at their defaults. All fields below belong to
+# version 1.
 @0xd1577a1e0c0de001;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -874,9 +875,8 @@ struct Staged {
   nonfinite @1 :Bool;
   step @2 :UInt64;
   norm2 @3 :Float64;
-  members @4 :List(Member);  # retired, because `ranks` replaces it
-  roster @5 :UInt64;  # version of the roster that the shard has now
-  ranks @6 :List(UInt64);  # a bit set: bit r of word w is rank 64 w + r of the roster; without zero words at the end
+  roster @4 :UInt64;  # version of the roster that the shard has now
+  ranks @5 :List(UInt64);  # a bit set: bit r of word w is rank 64 w + r of the roster; without zero words at the end
 }
 
 # pacer -> every other shard, sync. The shard commits step `step`: it applies the mean of the pushes of `ranks`, summed
@@ -885,19 +885,15 @@ struct Commit {
   step @0 :UInt64;
   scale @1 :Float64;
   skip @2 :Bool;
-  members @3 :List(Member);  # retired, because `ranks` replaces it
-  roster @4 :Roster;  # retired, because PacerNews brings rosters on the same connection
-  ranks @5 :List(UInt64);    # a bit set, as in Staged
-  rosterVersion @6 :UInt64;  # version of the roster to which the ranks belong
+  ranks @3 :List(UInt64);    # a bit set, as in Staged
+  rosterVersion @4 :UInt64;  # version of the roster to which the ranks belong
 }
 
 # pacer -> every other shard. The pacer sends it when the roster changes and when a shard connects. In async and ssp it
 # also sends it when the job has done all its steps.
 struct PacerNews {
-  slowestClock @0 :UInt64;
-  globalStep @1 :UInt64;
-  finished @2 :Bool;
-  roster @3 :Roster;
+  finished @0 :Bool;
+  roster @1 :Roster;
 }
 
 # pacer -> every other shard, sync. The shard cuts now, between two commits.
