@@ -148,19 +148,16 @@ static CheckpointRecord read(schema::Checkpoint::Reader r) {
 // --- Leases.
 
 static void write(const GrantRecord& record, schema::Grant::Builder b) {
-  LeaseGrant granted;
-  granted.job = record.job;
-  granted.generation = record.generation;
-  granted.lease = record.lease;
-  write(granted, b.initGranted());
+  wire::write_job(record, b);
+  write(record.lease, b.initLease());
   wire::write_list(b.initBorrowers(wire::list_size(record.borrowers, kMaxMembers, "borrowers")), record.borrowers);
 }
 
 static GrantRecord read(schema::Grant::Reader r) {
-  LeaseGrant granted = read(r.getGranted());
-  if (!granted.lease) malformed("it grants no lease");
-  return GrantRecord{granted.job, granted.generation,
-                     wire::read_list<Member>(r.getBorrowers(), kMaxMembers, "borrowers"), std::move(*granted.lease)};
+  auto record = wire::read_job<GrantRecord>(r);
+  record.lease = read(r.getLease());
+  record.borrowers = wire::read_list<Member>(r.getBorrowers(), kMaxMembers, "borrowers");
+  return record;
 }
 
 static void write(const OpenGrantsRecord& record, schema::OpenGrants::Builder b) {

@@ -15,7 +15,7 @@ namespace disttrain::chiefd {
 
 // The version of the file's format (format.h) and of the records in it. Since version 6 the records are Cap'n Proto
 // messages.
-inline constexpr std::uint32_t kJournalVersion = 6;
+inline constexpr std::uint32_t kJournalVersion = 7;
 
 // Fails with kSoftware if the record exceeds a limit (limits.h, common/bounds.h), because decode_record() would refuse
 // it.

@@ -86,8 +86,10 @@ struct RosterOfJob {
 }
 
 struct Grant {
-  granted @0 :Wire.LeaseGrant;  # Without `last` and `roster`.
-  borrowers @1 :List(Wire.Member);
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  lease @2 :Wire.Lease;
+  borrowers @3 :List(Wire.Member);
 }
 
 struct OpenGrants {
