@@ -15,7 +15,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// The largest message of a task describes the job's model.
+// The most bytes of a message from a task. The largest such message describes the job's model.
 constexpr std::uint64_t kMaxTaskBlob = wire::kMaxBlobBytes;
 // The most bytes that may be queued for one task. Beyond this limit the chief drops the task's connection, because the
 // task doesn't read its messages.
@@ -135,7 +135,7 @@ void Chief::look_at_curves() {
   const std::optional<JobId> job = cluster_->current_or_last();
   // Skip a job that ended before this chief started, because this chief has no points of that job's curves.
   if (!job || (curves_.job() != job && cluster_->has_ended(*job))) return;
-  // The current job has changed. Look at the previous job for the last time, so that its curves reach its end.
+  // The current job has changed. Look at the previous job once more, so that its curves reach its end.
   if (const auto last = curves_.job(); last && last != job && cluster_->find(std::to_string(last->value)) == last)
     curves_.look(now, wall, cluster_->status(*last, now));
   curves_.look(now, wall, cluster_->status(*job, now));

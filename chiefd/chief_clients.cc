@@ -13,7 +13,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// The largest message of a client holds a job file.
+// The most bytes of a message from a client. The largest such message holds a job file.
 constexpr std::uint64_t kMaxClientBlob = kMaxJobTomlBytes + 4096;
 // The most bytes that may be queued for one client. Beyond this limit the chief drops the client, because the client
 // doesn't read its answers.

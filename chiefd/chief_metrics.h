@@ -20,7 +20,7 @@ class ChiefMetrics {
   // `config` and `cluster` must outlive this object.
   ChiefMetrics(const ClusterConfig& config, const Cluster& cluster);
 
-  // Adds the time since the previous call to the uses of the job's time (goodput.h). Call this once per heartbeat
+  // Measures what the job has used its time for since the previous call (goodput.h). Call this once per heartbeat
   // interval.
   void look(Instant now);
   // Notes the hash of the task's cluster file, which the task has sent with its hello.

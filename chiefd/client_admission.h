@@ -8,7 +8,8 @@
 // nothing.
 // 2. Clients that follow log lines or events, or wait for a job's end. Such a client may stay for hours.
 // 3. Clients that have been idle for less than 2 s.
-// Within a group it first tries clients of other hosts, and of these the client with the oldest request or answer.
+// Within a group it drops a client of another host rather than a client of its own host. Of several such clients it
+// drops the one whose last request or answer is the oldest.
 //
 // The chief never drops a client that waits for an answer. It drops a client of its own host only for another client of
 // its own host. If it finds no client to drop, it refuses the new client. The chief also drops every client that has
@@ -29,8 +30,8 @@ namespace disttrain::chiefd {
 inline constexpr std::size_t kMaxClients = 256;
 inline constexpr std::size_t kLocalClients = 16;  // of these
 inline constexpr Duration kMaxClientIdle = std::chrono::minutes(1);
-// A client may pause this long before its first request, and between two requests, before the chief drops it for
-// another.
+// A client may pause this long before its first request and between two requests. A client that pauses longer is one of
+// the first that the chief drops to make room.
 inline constexpr Duration kMinClientIdle = std::chrono::seconds(2);
 
 class ClientAdmission {
@@ -61,8 +62,8 @@ class ClientAdmission {
     bool is_local = false;
     Instant stirred;  // when stir() was last called
   };
-  // Of the clients that have this use, and that run on this host (`is_local`) or on other hosts, the client whose last
-  // stir() is the oldest. Ignores clients whose last stir() is later than `latest`.
+  // Of the clients with this use, the one whose last stir() is the oldest. Looks only at clients of this host (if
+  // `is_local`) or only at clients of other hosts, and ignores clients whose last stir() is later than `latest`.
   std::optional<PeerId> longest(Use use, bool is_local, Instant latest, const UseOf& use_of) const;
 
   std::map<PeerId, Client> clients_;

@@ -47,8 +47,8 @@ class Peer final : private transport::ConnectionHandler {
 
   // Whether the peer is a client with a request that the chief hasn't answered yet.
   bool is_asking = false;
-  // For a client: the number of queued bytes when the chief last checked, and the time since when the client has read
-  // none of them.
+  // For a client: the number of queued bytes when the chief last checked, and since when the client has read none of
+  // them.
   std::size_t unread_bytes = 0;
   Instant unread_since{};
 

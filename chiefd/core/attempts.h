@@ -29,8 +29,8 @@ struct Attempt {
   Instant deadline;
 };
 
-// Why the copies that the shards have written don't make one checkpoint. In a checkpoint, all copies hold the same
-// complete pushes of every living worker (I10, I17). None: the copies make one checkpoint.
+// Why the copies that the shards have written don't make one checkpoint. In a checkpoint, all copies contain the same
+// pushes of every living worker, each push as a whole (I10, I17). None: the copies make one checkpoint.
 std::optional<std::string> difference(const std::map<ShardId, ShardWritten>& written,
                                       const std::vector<Member>& living);
 

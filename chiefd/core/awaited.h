@@ -1,5 +1,5 @@
-// A task, or a number of workers, for which a job waits. The status lists these values for programs, and makes its
-// sentences for people from them.
+// A task, or a number of workers, for which a job waits. The status lists these values for programs. From the same
+// values it makes sentences for people.
 #pragma once
 
 #include <cstdint>

@@ -157,9 +157,9 @@ std::string Cluster::why_disobeyed(const TaskHello& hello) const {
   if (hello.journal != journal_ || (!is_newer && !is_rival)) return "";
   return to_string(hello.member.task) + " obeys another chief of the same journal, with term " +
          std::to_string(hello.term.value) + ", while this chief has term " + std::to_string(term_.value) +
-         ": its state directory is an old copy, or another chief runs on a copy of it. Stop this chief, and start the "
-         "chief that has the newest state directory. If that directory is lost, restart all ps and workers; they then "
-         "obey this chief";
+         ": this chief's state directory is an old copy, or another chief runs on a copy of it. Stop this chief, and "
+         "start the chief that has the newest state directory. If that directory is lost, restart all ps and workers; "
+         "they then obey this chief";
 }
 
 void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {

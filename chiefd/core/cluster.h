@@ -55,8 +55,9 @@ class Cluster {
   const std::vector<Incarnation>& former_chiefs() const { return former_chiefs_; }
   const Timeouts& timeouts() const { return timeouts_; }
 
-  // The job that is running or closing. If there is none, the first that exists of these: the last job that ran, the
-  // last job that ended while it waited in the queue, the first job that waits now. None before the first job.
+  // The job that is running or closing. If there is none, the last job that ran. If no job has run, the last job that
+  // ended while it waited in the queue. If no job has ended either, the first job in the queue. None before the first
+  // job.
   std::optional<JobId> current_or_last() const;
   // The job with this number or name. If several jobs have this name, the newest of them. For "", current_or_last().
   // None: there is no such job.
@@ -110,7 +111,7 @@ class Cluster {
   Job::Setup setup_of(JobId id, Submission submission) const;
   // How many jobs before this job haven't ended. For null, how many of all jobs haven't ended.
   std::uint32_t ahead_of(const Job* job) const;
-  // The ticket of the record of the job's submission. None: that record is durable.
+  // The ticket under which the job's submission is being written to the journal. None: the submission is durable.
   std::optional<Ticket> ticket_of(JobId id) const;
   void freeze_figures(Instant now);
   void forget_old_jobs();
@@ -137,7 +138,7 @@ class Cluster {
   Ticket last_ticket_;
   std::optional<Ticket> term_ticket_;            // the ticket of the term's record, until this record is durable
   std::multimap<Ticket, AnswerClient> answers_;  // answers that wait until the record with the ticket is durable
-  Ticket stop_ticket_;                           // the ticket of the newest stop that a client asked for
+  Ticket stop_ticket_;                           // the ticket of the record of the newest stop that a client asked for
   JobId last_job_;
   std::map<JobId, std::unique_ptr<Job>> jobs_;
   std::optional<JobId> current_;

@@ -32,8 +32,8 @@ TaskFigures Cluster::figures(const Task& task, const Job& job, bool is_at_work) 
   TaskFigures figures;
   const bool is_worker = task.member.task.role == Role::kWorker;
   if (task.heartbeat.job == job.id()) {
-    // The pacer counts the job's steps. The chief may know of the newest steps before the pacer's next heartbeat, so
-    // use the number of steps that the chief knows of.
+    // The pacer counts the job's steps. The chief may know of more steps than the pacer's last heartbeat has reported,
+    // so use the chief's number.
     figures.step = task.heartbeat.pacer ? job.reached().value : task.heartbeat.steps;
     figures.phase_times = job.measured_times(task.member, task.heartbeat.phase_times);
     figures.shards = task.heartbeat.shards;
@@ -110,7 +110,8 @@ JobStatus Cluster::status(JobId id, Instant now) const {
   return status;
 }
 
-// Keeps the tasks' figures in the current job for later queries, because the tasks forget them when they close the job.
+// Stores the figures that the tasks have in the current job, because the tasks forget them when they close the job.
+// Later queries get the stored figures.
 void Cluster::freeze_figures(Instant now) {
   if (frozen_.count(*current_) != 0) return;
   auto& frozen = frozen_[*current_];

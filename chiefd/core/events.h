@@ -1,6 +1,6 @@
 // The inputs and outputs of the chief's core. An event says what has happened. Actions say what the shell must do, in
 // order. A slow action, such as Persist, carries a ticket, and its result comes back as an event with the same ticket,
-// such as Persisted. The core returns actions that depend on this result only after that event.
+// such as Persisted. Only after that event does the core return the actions that depend on the result.
 #pragma once
 
 #include <cstdint>
@@ -170,8 +170,8 @@ struct FindNewest {
   std::string committed;
 };
 // Finds the checkpoint with the initial parameters. If `path` is the folder of a job, this is the newest checkpoint in
-// it. The checkpoint is then protected from removal. If `path` names no checkpoint, or the chief can't see it, the
-// answer has the path itself, and the ps tasks read it.
+// it. The checkpoint that was found is protected from removal. If `path` names no checkpoint, or the chief can't see
+// it, the answer has the path itself, and the ps tasks read it.
 struct FindInit {
   std::string path;
 };
@@ -216,7 +216,7 @@ struct JobEnded {
 struct Note {
   std::uint8_t level = 2;
   std::string text;
-  std::string kind{};                   // the kind of the event that the line reports. "": the line reports no event
+  std::string kind{};                   // which kind of event the line reports (docs/json.md). "": an ordinary line
   std::string job{};                    // its name; "": of no job
   std::optional<std::uint64_t> step{};  // of that job
 };

@@ -1,9 +1,9 @@
 // Computes the examples per second of one worker in one generation of a job. Each heartbeat has the number of examples
 // that the worker has processed so far.
 //
-// The rate is measured between two heartbeats that each had a higher number than the heartbeat before. These two are
-// about kWindow apart, or one step apart if a step takes longer than kWindow. So a worker with long steps also gets a
-// steady rate. For example:
+// The rate is measured between two heartbeats. In each of the two, the number was higher than in the heartbeat before
+// it. The two are about kWindow apart, or one step apart if a step takes longer than kWindow. So a worker with long
+// steps also gets a steady rate. For example:
 //
 //   1. A worker makes a step of 32 examples every 5 s and sends a heartbeat every 0.5 s.
 //   2. Within kWindow (2 s) the number grows by 0 or by 32. That would be 0 or 16 examples per second, which is wrong.

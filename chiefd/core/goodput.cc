@@ -46,8 +46,8 @@ void Goodput::look(Instant now, const JobStatus& status, Duration patience) {
   const Duration elapsed = last_ ? now - *last_ : Duration::zero();
   last_ = now;
   if (!worked_ || any_works(status)) worked_ = now;
-  // Count `patience` only from the end of the workers' last work, because the exchange after a long computation may
-  // take as long as the exchange after a short one.
+  // Count `patience` only from the end of the workers' last work, because a computation may take longer than
+  // `patience`, and the exchange after it needs time too.
   const bool is_late = status.progress_age && *status.progress_age > patience && now - *worked_ > patience;
   const Shares shares = shares_since(status);
   const std::optional<Use> use = use_of(status, is_late);
@@ -61,7 +61,7 @@ void Goodput::look(Instant now, const JobStatus& status, Duration patience) {
 }
 
 // The time that the workers have spent on each use since the previous call. A worker's phase times start at 0 again
-// with each process and with each generation, so a time that is smaller than before counts as 0.
+// with each process and with each generation, so a phase time that has become smaller counts as unchanged.
 Goodput::Shares Goodput::shares_since(const JobStatus& status) {
   Shares shares;
   for (const TaskStatus& task : status.tasks) {

@@ -187,7 +187,7 @@ struct EventRecord {
   std::string task;                   // "ps/1", or ""
   std::uint64_t step = 0;             // the global step, if the job had one
   std::string text;                   // a sentence
-  // For a loss, and for an event that follows from a loss: Cause::reason. `task` is then Cause::task.
+  // If the event is a loss or a rollback, or follows from one, this is Cause::reason, and `task` is Cause::task.
   std::string cause{};
   // The time since the host booted, including the time for which it was suspended. The shell fills it in together with
   // wall_nanoseconds. 0: not known.
@@ -230,7 +230,7 @@ struct JournaledJob {
   GenerationRecord generation;            // the newest generation. Its number is 0 if the job has none yet
   Roster roster;                          // the newest roster of that generation
   bool is_training = false;               // whether that generation has begun to train
-  std::map<LeaseId, GrantRecord> grants;  // the leases of that generation that may not be used up yet
+  std::map<LeaseId, GrantRecord> grants;  // the leases of that generation that aren't known to be used up
   std::optional<CheckpointRecord> checkpoint;
   std::optional<EndRecord> ended;
 
@@ -241,7 +241,7 @@ struct JournaledJob {
 inline constexpr std::size_t kMaxEndedJobs = 100;
 inline constexpr std::size_t kMaxEvents = 2000;
 // The most events about checkpoints that the chief keeps. Without this limit they would push out the events about
-// losses, because they are so frequent.
+// losses, because checkpoints are much more frequent than losses.
 inline constexpr std::size_t kMaxCheckpointEvents = 500;
 
 // Appends the event to `events`, whose first event is the oldest. Drops the oldest events beyond the limits above.

@@ -42,8 +42,8 @@ class Lending {
   Lending(const JobConfig& job, std::uint64_t records, const Roster& roster, const PacerReport& ledger,
           LeaseId last_id = {}, const std::map<LeaseId, GrantRecord>& granted = {});
 
-  // In sync: the roster has changed. The new roster holds from the step after the step of the report. The blocks of the
-  // old roster are void.
+  // In sync: the roster has changed. The new roster makes the steps after `ledger.global_step`. The blocks of the old
+  // roster are void.
   void change_roster(const Roster& roster, const PacerReport& ledger);
 
   // In async and ssp: the worker asks for records. It reads `records_per_second` (0: unknown).

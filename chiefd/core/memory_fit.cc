@@ -22,7 +22,7 @@ MemoryFit::MemoryFit(const Layout& layout, const std::vector<TaskId>& owners, co
     Share& share = shares_[owners[s]];
     const auto offered = memory.find(owners[s]);
     share.offered = offered == memory.end() ? 0 : offered->second;
-    // Each worker adds the same number of bytes.
+    // Each worker adds the same number of bytes to a shard.
     const std::uint64_t without = bytes_per_shard(layout, ShardId(s), job, slots, 0, credits).total();
     share.fixed += without;
     share.worker += bytes_per_shard(layout, ShardId(s), job, slots, 1, credits).total() - without;

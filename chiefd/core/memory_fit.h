@@ -35,8 +35,9 @@ class MemoryFit {
   std::map<TaskId, Share> shares_;
 };
 
-// For how many workers the shards should have memory. These are the workers that the cluster file lists, or the
-// `roster` workers that the job has now if those are more. If unlisted workers may join, some more are added.
+// For how many workers the shards should have memory. This is the number of workers that the cluster file lists
+// (`listed`) or that the job has now (`roster`), whichever is larger. If unlisted workers may join, some more are
+// added.
 std::uint32_t wanted_places(std::uint32_t roster, std::uint32_t listed, bool takes_unlisted);
 
 }  // namespace disttrain::chiefd

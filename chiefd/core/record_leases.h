@@ -35,17 +35,17 @@ class RecordLeases {
   // Grants a lease to the worker `to`, which is one of `workers` workers and reads `rate` records per second (0:
   // unknown). None: no records are free now. See complete().
   //
-  // The lease has a quarter of the worker's equal share of the free records of the epoch, but not more records than the
-  // worker reads in 60 s. It has at least as many records as the worker reads in 0.25 s, if the free records suffice
-  // for as many for each worker. Otherwise a short epoch would need a durable grant every few steps. The size is a
-  // multiple of batch_size, except at the end of the epoch.
+  // The lease has a quarter of the worker's equal share of the epoch's free records, but not more records than the
+  // worker reads in 60 s. If the worker would read that quarter in less than 0.25 s, the lease has as many records as
+  // the worker reads in 0.25 s, but at most the whole share. Without this rule, a short epoch would need a durable
+  // grant every few steps. The size is a multiple of batch_size, except at the end of the epoch.
   std::optional<Lease> lend(const Member& to, double rate, std::uint32_t workers);
 
   // Notes the ledger of a report of the pacer. An older report than before does no harm, because a ledger only grows.
   void note_ledger(std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger);
 
   // Takes back the positions of the worker's leases that aren't in the ledger. Call this only after all shards have
-  // fenced the worker, and after note_ledger() with the ledger as it was then.
+  // fenced the worker, and after note_ledger() has got a ledger that includes the worker's last push.
   void give_back(const Member& from);
 
   // The leases of this worker that have unvisited positions, oldest first.

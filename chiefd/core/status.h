@@ -69,7 +69,8 @@ enum class JobPart : std::uint8_t {
   kEvaluate,    // the final evaluation
 };
 
-// Figures of a job's checkpoints since this chief started. Each time is that of the slowest shard.
+// Figures of a job's checkpoints since this chief started. The times `cut`, `park` and `write` are those of the slowest
+// shard.
 struct CheckpointFigures {
   SecondsHistogram cut;
   SecondsHistogram park;
@@ -116,7 +117,8 @@ struct JobStatus {
   std::optional<Duration> progress_age;
   // The number of steps that rollbacks have undone, as far as this chief knows.
   std::uint64_t steps_lost = 0;
-  // The number of examples that were applied since this chief took the job over, even if a rollback has undone them.
+  // The number of examples that were applied since this chief took the job over. Examples that a rollback has undone
+  // count too.
   std::uint64_t examples_heard = 0;
   CheckpointFigures checkpoints;
   std::string checkpoint_directory;  // "": none are taken

@@ -19,8 +19,8 @@ std::string silence_of(const Task& task, Instant now) {
   return "no heartbeat for " + format_duration(now - task.last_heard);
 }
 
-// Whether two hellos come from the same process. A process that was removed comes back with another incarnation, so an
-// equal process number on the same host is enough.
+// Whether two hellos come from the same process. A process that was removed comes back with another incarnation, so two
+// hellos also count as the same process if they have the same host and process number.
 bool is_same_process(const TaskHello& a, const TaskHello& b) {
   return a.member.incarnation == b.member.incarnation || (a.pid != 0 && a.pid == b.pid && a.host == b.host);
 }
@@ -150,9 +150,9 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
     findings.push_back({Finding::What::kReturned, hello.member, "said hello again", false});
 }
 
-// Whether the place is kept for the process that answered at the task's address, while `hello` comes from a former
-// holder of the place. Such a former holder may live on elsewhere, and may say hello first. Without this rule, the two
-// processes would take the place from each other for ever.
+// Whether the chief must refuse `hello`, because it comes from a former holder of the place and the place is kept for
+// another process (Task::heir). The former holder may live on elsewhere, and may say hello before the other process
+// does. Without this rule, the two processes would take the place from each other for ever.
 bool Tasks::is_kept_for_another(Instant now, const Task& task, const TaskHello& hello) const {
   const bool is_kept = task.heir && is_given_up(task.state) && now < task.kept_until;
   if (!is_kept || *task.heir == hello.member) return false;
@@ -207,7 +207,7 @@ std::string Tasks::dialled_address(const Task& task, const TaskHello& hello, con
   if (!task.is_listed) return peer_host.empty() ? hello.address : peer_host + ":" + port;
   const std::string listed = address_of(cluster_, task.member.task);
   const auto [host, listed_port] = split_address(listed);
-  return listed_port == "0" ? host + ":" + port : listed;  // any free port of that host
+  return listed_port == "0" ? host + ":" + port : listed;  // port 0: the task has chosen a free port
 }
 
 void Tasks::lose_connection(Instant, const Member& member, const std::string& why, Findings&, Actions& actions) {

@@ -44,8 +44,9 @@ struct Task {
   bool probed_for_claim = false;
   // Whether the current process has answered that probe.
   bool keeps_place = false;
-  // The process that answered at the task's address, so that the current process lost its place. The chief expects it
-  // to join, and keeps the place for it until `kept_until`.
+  // Another process of this task, which has answered a probe at the task's address. Because of this answer the current
+  // process has lost its place. The chief expects the other process to join, and keeps the place for it until
+  // `kept_until`.
   std::optional<Member> heir;
   Instant kept_until;
 
@@ -60,7 +61,7 @@ struct Finding {
   What what = What::kJoined;
   Member member;
   std::string why;
-  bool was_told_to_end = false;  // such a process isn't counted as lost, even if it left without permission
+  bool was_told_to_end = false;  // then the process isn't counted as lost, even if it left without permission
 };
 using Findings = std::vector<Finding>;
 
@@ -109,7 +110,8 @@ class Tasks {
   void finish_probe(const ProbeDone& done, Findings& findings, Actions& actions);
   // Detects silent tasks. If ticks of the chief itself came late, all tasks get that much more time. If most tasks fall
   // silent at once, the chief suspects its own host, and calls none of them silent before Timeouts::silent_ps. When
-  // most tasks are back, the others get another heartbeat timeout, because not all tasks come back at the same moment.
+  // most tasks are back, the chief waits one more heartbeat timeout for the others, because not all tasks come back at
+  // the same moment.
   //
   // Probes each task that is silent or has no connection, first at each interval, and less often after
   // Timeouts::silent_ps. One probe isn't enough, because the task may have been dying with its port still open, or may

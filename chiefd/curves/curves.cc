@@ -118,7 +118,7 @@ void Curves::take_back(std::int64_t wall_nanoseconds, std::uint64_t step) {
 
 void Curves::record(std::int64_t wall_nanoseconds, std::uint64_t step, const std::vector<Scalar>& scalars) {
   if (folder_.empty()) return;
-  // Tell TensorBoard to ignore the records of an earlier run or chief from this step on.
+  // Tell TensorBoard to ignore what an earlier run or chief has recorded for this step and all later steps.
   if (!is_recording_) write(wall_nanoseconds, restart_record(wall_nanoseconds, step));
   write(wall_nanoseconds, scalars_record(wall_nanoseconds, step, scalars));
 }

@@ -70,9 +70,9 @@ class Curves {
   std::uint64_t recorded_ = 0;  // the step of the newest point
   Instant began_;
   Instant next_;
-  // A rollback of a job, or its start from a checkpoint, that came before the job's first look().
+  // An event of a job that look() hasn't seen yet: the job rolled back, or began with a checkpoint.
   std::optional<EventRecord> early_;
-  // The job at the previous look(). None: the speed since then isn't known.
+  // The job at the previous look(). None: the next point has no speed, because the job has just begun or rolled back.
   std::optional<Seen> last_;
   std::vector<CurvePoint> points_;
   std::vector<EvaluationStatus> evaluations_;  // by step

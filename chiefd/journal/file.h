@@ -42,9 +42,10 @@ class JournalFile {
   Status append(std::span<const Record> records);
 
   // Rewrites the file if its records take at least `least_rewritten` bytes, and at least four times as many bytes as
-  // after the last rewrite. If the new file can't be made, for example because the disk is full, returns that error as
-  // the value: the old file stays in use, and a retry follows when the file has grown by another quarter of
-  // `least_rewritten`. If the call itself fails, don't use the file any more, as after a failed append().
+  // after the last rewrite. If the new file can't be made, for example because the disk is full, the call still
+  // succeeds, and its value is that error. The old file stays in use. A later call tries again, when the file has grown
+  // by another quarter of `least_rewritten`. If the call itself fails, don't use the file any more, as after a failed
+  // append().
   Result<std::optional<Error>> rewrite_if_far_grown();
   static constexpr std::uint64_t kLeastRewritten = 4 << 20;
 

@@ -19,7 +19,7 @@ class JournalWriter {
  public:
   struct Handlers {
     std::function<void(Ticket)> on_persisted;     // in order
-    std::function<void(const Error&)> on_failed;  // at most once; no record becomes durable after it
+    std::function<void(const Error&)> on_failed;  // called at most once; after that, no record becomes durable
     // Called when the journal couldn't be rewritten, for example because the disk is full. The writer keeps appending
     // to the current file.
     std::function<void(const Error&)> on_put_off{};

@@ -53,7 +53,7 @@ class CheckpointFolder {
   void close(Turn& turn);
 
   // Returns why the folder couldn't be read before a deadline. `within` goes into that text, for example " for 120 s".
-  // If the last request to the shell hangs, the text names the hang first, and then the error of the request before.
+  // If the last request to the shell hangs, the text first says so. Then it gives the error of the previous request.
   std::string problem(Instant now, const std::string& within) const;
 
  private:

@@ -1,5 +1,6 @@
 // Decides when a job's next checkpoint is due: by time, by steps, or because a client asks. It also stores which
-// attempts have failed, and whether the shards are saved for a ps that leaves. checkpointing.h takes the checkpoints.
+// attempts have failed, and whether the newest checkpoint was taken for a ps that leaves. checkpointing.h takes the
+// checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,7 @@ class CheckpointSchedule {
   // True if the newest checkpoint was taken for a ps that leaves. The shards have applied nothing since then.
   bool is_saved() const { return is_saved_; }
   void set_saved(bool is_saved) { is_saved_ = is_saved; }
-  // How many attempts to take a checkpoint for a ps that leaves have failed in this generation.
+  // Counts the failed attempts of this generation that were for a ps that leaves.
   std::uint32_t failed_saves() const { return failed_saves_; }
   void drop_generation();
 

@@ -65,7 +65,7 @@ class Checkpointing {
   // connection or a task was lost.
   void abandon(Turn& turn, const std::string& why, bool fails = false);
   // Gives the current attempt up, so that no task waits for it any more. If the chief is already committing the
-  // attempt, the commit goes on, because it needs no task. Shards that hold then apply pushes again.
+  // attempt, the commit goes on, because it needs no task. In both cases, shards that held apply pushes again.
   void interrupt(Turn& turn, const std::string& why);
   // Called when a task has a new connection. Repeats the requests that the old connection may have lost.
   void repeat(Turn& turn, const Member& member);

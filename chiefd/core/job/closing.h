@@ -39,8 +39,8 @@ class Closing {
   // Called when the job's end is durable. A chief that is restarted later then knows that the job has ended, although
   // tasks may still hold the job.
   void begin(Turn& turn);
-  // Called when the chief waits for no more answers. Tells the remaining tasks to close; if there are none, releases
-  // the job.
+  // Called when all tasks that were told to close have answered or are out of time. If the ps tasks weren't told yet,
+  // because the workers close first, tells them. Otherwise releases the job.
   void finish(Turn& turn);
   // The chief tells no task to close before this is true.
   bool is_end_written() const { return is_end_written_; }

@@ -23,7 +23,7 @@ class Condition {
   void set(Turn& turn, JobState state, std::string reason);
   // Changes only the reason. The new reason is neither journaled nor reported as an event.
   void explain(std::string reason) { reason_ = std::move(reason); }
-  // Restores the state that the journal has after a restart of the chief.
+  // Called after a restart of the chief. Takes over the state that the journal has.
   void restore(JobState state, std::string reason);
 
   // True if the job has left the queue, even if that was before a restart of the chief.

@@ -42,8 +42,8 @@ class Ending {
   // Called when every worker has finished. Asks the pacer for a report that includes all pushes, because the report in
   // the pacer's last heartbeat may be older.
   void on_all_finished(Turn& turn);
-  // Starts the final evaluation on one worker. If no worker is left, the job rolls back, and `loss` says how the loss
-  // of the last worker counts.
+  // Starts the final evaluation on one worker. If no worker is left, the job rolls back, and `loss` says why the last
+  // worker was lost.
   void evaluate(Turn& turn, Loss loss = Loss::kCounts);
   void on_evaluated(Turn& turn, const Member& from, const Evaluated& evaluated);
 

@@ -42,8 +42,8 @@ class Fences {
   bool is_fencing(const Member& worker) const;
 
   // Asks every ps to fence the worker, as soon as the record `after` is durable (none: at once). The fence is sent
-  // before the roster. So the ledger in the pacer's answer to the roster has everything that was applied for the
-  // worker.
+  // before the roster. So when the pacer answers the roster, its ledger has the records of all pushes of this worker
+  // that were applied.
   void fence(Turn& turn, const Member& worker, std::optional<Ticket> after);
   void on_persisted(Turn& turn, Ticket ticket);
   void on_fenced(Turn& turn, const WorkerFenced& fenced);

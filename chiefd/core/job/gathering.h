@@ -52,7 +52,7 @@ class Gathering {
   void extend(Instant until);
   // Returns the absent tasks that the job waits for: tasks of the cluster file, and tasks that hold a fixed rank
   // (job.on_worker_loss = "wait") even if the file doesn't name them. If all of these are connected, but
-  // job.min_workers asks for more workers, returns how many more.
+  // job.min_workers asks for more workers, returns one entry for all missing workers, with their number.
   std::vector<Awaited> missing(const Tasks& tasks) const;
 
  private:
@@ -73,7 +73,7 @@ class Gathering {
   Recovery& recovery_;
   Ending& ending_;
 
-  Instant until_;                              // after this the job doesn't gather its tasks again
+  Instant until_;                              // the job gathers its tasks again only before this time
   std::optional<Instant> complete_enough_at_;  // since when enough tasks are connected to start
 };
 

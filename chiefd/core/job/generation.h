@@ -61,21 +61,19 @@ class GenerationPlan {
   void draw_numbers(Term term);
   void restore_from(std::optional<RestorePoint> point) { restore_ = std::move(point); }
   void init_from(std::string path) { init_path_ = std::move(path); }
-  // Fails if the data has another number of records now than when the checkpoint was made, because the checkpoint's
+  // Fails if the number of records in the data has changed since the checkpoint was made, because the checkpoint's
   // ledger of visited records would be wrong for this data.
   Status check_restore() const;
-  // Places the model on the connected ps tasks, except the ps tasks to avoid. The shards get memory for at least
-  // `least` workers. If the ps tasks have more memory, the shards get memory for up to `roster` workers, and for
-  // workers that may join later. After a failure owners() may already have the new ps tasks, although their memory is
-  // too small.
+  // Places the model on the connected ps tasks, except the ps tasks to avoid. Then calls make_places(). If this call
+  // fails, owners() already has the new ps tasks.
   Status place(const Tasks& tasks, const std::function<bool(TaskId)>& is_avoided, std::size_t least,
                std::size_t roster);
   void put_back(std::vector<Owner> owners, Layout layout);
   // Keeps the same ps tasks as owners, but with the processes that are connected for them now. Each owner must be in
   // `tasks`.
   void keep_owners(const Tasks& tasks);
-  // Sets places() to at least `least`. If the memory suffices, sets it to `roster` plus the workers that may join
-  // later.
+  // Sets places() to wanted_places(), or to a smaller number if the ps tasks lack memory for so many workers. Fails if
+  // they lack memory for `least` workers.
   Status make_places(const Tasks& tasks, std::size_t least, std::size_t roster);
   MemoryFit memory_fit(const Tasks& tasks) const;
   // Begins the generation that was planned. Its number is higher than all earlier numbers of the job and of its

@@ -64,8 +64,8 @@ Problem state_fits_stage(const JobParts& job) {
     case Stage::kSettle:
     case Stage::kFinalCut:
       // After a restart the chief shows the state that the journal has. This is kEvaluating if the chief was killed
-      // during the last evaluation. It is kStarting, until the tasks are back, if the chief was killed before it wrote
-      // that the job runs.
+      // during the last evaluation. If the chief was killed before it wrote that the job runs, the state is kStarting
+      // until the tasks are back.
       fits = is_at_work || state == JobState::kEvaluating ||
              (state == JobState::kStarting && job.stage.is(Stage::kReclaim));
       break;
@@ -174,7 +174,8 @@ Problem joining_is_unfinished(const JobParts& job) {
 Problem evaluator_lives(const JobParts& job) {
   const std::optional<Member>& evaluator = job.workers.evaluator();
   if (!job.stage.is(Stage::kTrain) || job.workers.unfinished().empty()) return "";
-  return !evaluator || job.workers.is_lost(*evaluator) ? "the job trains, but no living worker evaluates" : "";
+  return !evaluator || job.workers.is_lost(*evaluator) ? "the job trains, but no living worker is chosen to evaluate"
+                                                       : "";
 }
 
 Problem kept_out_is_out(const JobParts& job) {
@@ -209,7 +210,7 @@ Problem lends_only_in_training(const JobParts& job) {
 Problem silent_ps_is_owner(const JobParts& job) {
   for (const auto& [ps, silence] : job.pauses.silent_ps()) {
     if (!has_trained(job))
-      return to_string(ps) + ": the job waits for this silent ps, but its generation hasn't trained";
+      return to_string(ps) + ": the job waits for this silent ps, but training hasn't begun in this generation";
     const std::vector<Member> owners = job.generation.holders();
     const auto owns = [ps = ps](const Member& owner) { return owner.task == ps; };
     if (std::none_of(owners.begin(), owners.end(), owns))
@@ -274,7 +275,7 @@ Problem attempt_has_its_stages(const JobParts& job) {
   if (!attempt) return "";
   if (!job.setup.takes_checkpoints() || !job.folder.is_open()) return "a checkpoint is taken without a folder";
   if (!has_trained(job) || job.stage.is(Stage::kReclaim))
-    return "a checkpoint is taken, but the generation hasn't trained";
+    return "a checkpoint is taken, but training hasn't begun in this generation";
   if (attempt->phase != Attempt::Phase::kPrepare && !attempt->owed.empty() && attempt->phase != Attempt::Phase::kBegin)
     return "shards cut, but a ps hasn't reserved its space yet";
   for (const auto& [shard, written] : attempt->written)
@@ -325,12 +326,14 @@ constexpr Invariant kInvariants[] = {
     {"J15", "a worker that is kept out takes no part", kept_out_is_out},
     {"J16", "a fenced worker takes no part, and its fence waits only for shards that exist", fenced_is_gone},
     {"J17", "records are lent only by a generation that trains", lends_only_in_training},
-    {"J18", "a silent ps that the job waits for owns a shard of a generation that has trained", silent_ps_is_owner},
+    {"J18",
+     "a job waits for a silent ps only if this ps owns a shard, and only after training began in this generation",
+     silent_ps_is_owner},
     {"J19", "a job pauses for missing workers only in training", short_only_in_training},
     {"J20", "a job with a reason for a pause isn't running", paused_is_not_running},
     {"J21", "a held message is of the current generation", held_is_of_generation},
     {"J22", "a lease is held only for a worker of the roster that isn't lost", held_lease_has_borrower},
-    {"J23", "a checkpoint is under way only if the folder is open and the generation has trained",
+    {"J23", "a checkpoint is under way only if the folder is open, and only after training began in this generation",
      attempt_has_its_stages},
     {"J24", "shards hold after a cut only for a ps that leaves", hold_is_for_leaver},
     {"J25", "the shards count as saved only if the newest checkpoint is of this generation", saved_is_of_generation},

@@ -31,7 +31,7 @@ class Invitations {
   void invite(Turn& turn, const Member& worker);
   // Invites every connected worker, and lets prepared workers join.
   void invite_all(Turn& turn);
-  // Asks the workers that couldn't reach a ps again, because the link may work again.
+  // Sends another invitation to each worker that couldn't reach a ps, because the link may work again.
   void invite_again(Turn& turn);
   // Sends the invitation again, because the worker's connection was lost.
   void repeat(Turn& turn, const Member& worker) const;

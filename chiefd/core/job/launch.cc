@@ -90,9 +90,9 @@ void Launch::set_roster(Turn& turn) {
   turn.send(generation_.pacer().task, SetRoster{setup_.id, generation_.number(), workers_.roster()});
 }
 
-// Returns the number of own steps that the worker begins with. In async with data.sharding = "none" each worker goes
-// through the whole data set. So the worker continues where the earlier process of its task was. In ssp the worker
-// begins at the step of the slowest worker. In all other cases it begins at the global step.
+// Returns the start value of the worker's clock, which counts the worker's own steps. In async, if data.sharding is
+// "none", each worker goes through the whole data set. So the worker continues where the earlier process of its task
+// was. In ssp the worker begins at the step of the slowest worker. In all other cases it begins at the global step.
 Step Launch::clock_of(const Member& worker) const {
   const bool has_own_order = setup_.config().data.sharding == Sharding::kNone;
   if (has_own_order && setup_.config().train.mode == Mode::kAsync) {

@@ -50,10 +50,10 @@ void LinkFailures::on_accusation(Turn& turn, const Member& from, const Accusatio
   if (accusation.lasts >= setup_.timeouts.unreachable) judge(turn, from, link);
 }
 
-// Forgets the links of a task if they are void. The chief keeps the links of a worker that it has removed, because the
-// worker comes back as another process, and its link may still be broken. The next process of a lost ps has no broken
-// links yet. So the links of a ps are forgotten when the ps is lost. They are forgotten again when the next process
-// joins, because complaints may come in between.
+// Forgets the broken links of a task that is gone. The chief keeps the links of a worker that it has removed, because
+// the worker comes back as another process, and its link may still be broken. The next process of a lost ps has no
+// broken links yet. So the links of a ps are forgotten when the ps is lost. They are forgotten again when the next
+// process joins, because complaints may come in between.
 void LinkFailures::on_finding(const Turn& turn, const Finding& finding) {
   const Member& member = finding.member;
   const bool is_lost = finding.what == Finding::What::kLost;
@@ -130,8 +130,8 @@ void LinkFailures::wait_for_links(Turn& turn, TaskId ps) {
              format_duration(turn.now - links_.broken().at(link).since);
   }
   const std::string why = std::to_string(count) + " of " + std::to_string(all.size()) +
-                          (all.size() == 1 ? " worker" : " workers") + " can't reach " + to_string(ps) +
-                          " (no answer: " + links + ")";
+                          (all.size() == 1 ? " worker" : " workers") + " can't reach " + to_string(ps) + " (" + links +
+                          ")";
   pauses_.note_silent(ps, Silence{turn.now, true, why});
   checkpointing_.abandon(turn, why);
   events_.tell(turn, kLinkLost, 2, why + ": the job waits for their links", ps);

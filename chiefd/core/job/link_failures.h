@@ -9,7 +9,7 @@
 //      these have the memory.
 //
 // The chief blames neither end of the link, and counts nothing for job.max_restarts. A worker outside the job joins
-// only when it reaches every ps that owns a shard. Until then the chief asks the worker after each Timeouts::relink
+// only when it reaches every ps that owns a shard. Until then, once per Timeouts::relink, the chief asks this worker
 // which ps tasks it reaches.
 #pragma once
 
@@ -45,7 +45,7 @@ class LinkFailures {
   explicit LinkFailures(JobParts& parts);
 
   void on_accusation(Turn& turn, const Member& from, const Accusation& accusation);
-  // A task came or went. Forgets the links that are void because of this.
+  // A task came or went. Forgets the broken links of a task that is gone.
   void on_finding(const Turn& turn, const Finding& finding);
   // Called at each tick. Drops complaints that weren't repeated, and ends pauses whose links work again.
   void review(Turn& turn);

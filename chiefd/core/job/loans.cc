@@ -66,7 +66,7 @@ void Loans::on_request(Turn& turn, const Member& from, const LeaseRequest& reque
   }
   lending_.request(from, request.records_per_second);
   lend(turn);
-  // The worker may have missed the message that no more leases follow, so the chief sends it again.
+  // The worker may have missed the message that it gets no more leases, so the chief sends this message again.
   if (setup_.is_sync()) grant_again(turn, from);
 }
 
@@ -86,8 +86,8 @@ void Loans::grant(Turn& turn, const Lending::Loan& loan) {
   }
 }
 
-// The message that no more leases follow must not overtake a grant. So this message waits while the record of a grant
-// isn't durable yet.
+// At the end the chief tells a worker that it gets no more leases (LeaseGrant::last). This message must not overtake a
+// grant. So it waits while the record of a grant isn't durable yet.
 void Loans::lend(Turn& turn) {
   if (!is_allowed_) return;
   const Lending::Loans loans = lending_.lend(workers_.roster().members, workers_.unfinished().size());

@@ -27,7 +27,7 @@ class Loans {
   explicit Loans(JobParts& parts);
 
   // True if the chief may lend records, because it knows the ledger. It doesn't know the ledger before training starts.
-  // In sync it also doesn't know the ledger from a change of the roster until the pacer's answer.
+  // In sync it also doesn't know the ledger after a change of the roster, until the pacer has answered.
   bool is_allowed() const { return is_allowed_; }
   void forbid() { is_allowed_ = false; }
   void allow() { is_allowed_ = true; }
@@ -59,8 +59,8 @@ class Loans {
 
   // Lends to every worker that waits, as long as there are records.
   void lend(Turn& turn);
-  // Sends the worker's leases again, except a lease whose record isn't durable yet: it is sent anyway when its record
-  // is durable.
+  // Sends the worker's leases again. Leaves out a lease whose record isn't durable yet, because this lease is sent when
+  // its record is durable.
   void grant_again(Turn& turn, const Member& worker);
   // True if all records that the job has to visit have been visited.
   bool is_complete() const { return lending_.is_complete(); }

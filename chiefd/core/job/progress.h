@@ -21,8 +21,7 @@ class Progress {
   // Notes a report. Returns false, and changes nothing, if a newer report is known. `first` is the step that the
   // generation began with.
   bool note(Instant now, const PacerReport& report, Step first);
-  // Updates the furthest step that the job ever reached. Returns true if the newest report went beyond the furthest
-  // step before.
+  // Updates the furthest step that the job ever reached. Returns true if the newest report has moved it forward.
   bool note_furthest();
 
   // A generation begins with this report.

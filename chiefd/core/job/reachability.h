@@ -38,7 +38,7 @@ class Reachability {
 
   // The broken links from a worker to owners of shards, as a text. Empty if the worker reaches all owners.
   std::string links_of(Instant now, TaskId worker) const;
-  // The same text for all workers that have a broken link which was reported as an event.
+  // The links_of() of several workers, in one text. These are the workers whose broken links were reported as events.
   std::string broken_links_text(Instant now) const;
 
  private:

@@ -31,8 +31,8 @@ void Reclaim::begin(Turn& turn) {
   condition_.explain("a new chief waits for the job's tasks");
   workers_until_ = turn.now + 2 * setup_.timeouts.silent;
   // A ps gets as much time as a ps that falls silent in training, plus the longest pause between two dials. If the
-  // chief's host vanished, the ps didn't see its connection end. Then the ps dials again only when the chief has been
-  // silent for five heartbeat timeouts.
+  // chief's host vanished, the old connection still looks open to the ps. Then the ps dials again only when the chief
+  // has been silent for five heartbeat timeouts.
   stage_.set_deadline(turn.now + (DISTTRAIN_MUTANT(kLatePsLost)
                                       ? 2 * setup_.timeouts.silent
                                       : setup_.timeouts.silent_ps + setup_.timeouts.reconnect_longest));
@@ -78,7 +78,7 @@ void Reclaim::advance(Turn& turn) {
   const bool has_all = has_all_ps && std::all_of(workers_.all().begin(), workers_.all().end(),
                                                  [this](const Member& member) { return is_back(member); });
   if (stage_.awaits_anyone()) return check_pacer(turn);
-  // If the deadline has passed while all ps tasks were back, there is no deadline any more.
+  // Deadlines::check() removes a deadline that has passed. So if there is no deadline, the time is up too.
   const bool is_ps_time_up = !stage_.deadline() || turn.now >= *stage_.deadline();
   if (!has_all && (has_all_ps ? turn.now < workers_until_ : !is_ps_time_up)) return;
   for (const Member& member : ps)
@@ -87,8 +87,8 @@ void Reclaim::advance(Turn& turn) {
   go_on(turn);
 }
 
-// Called while the chief waits for the pacer to report the job's step. While the two don't hear each other, the pacer
-// gets more time.
+// Called while the chief waits for the pacer to report the job's step. While the chief and the pacer don't hear each
+// other, the pacer gets more time.
 void Reclaim::check_pacer(Turn& turn) {
   const Member& pacer = generation_.pacer();
   if (!turn.tasks.hears_both_ways(pacer)) stage_.set_deadline(turn.now + setup_.answer_limit());
@@ -131,7 +131,7 @@ std::vector<Member> Reclaim::drop_missing_workers(Turn& turn) {
     const Task* task = turn.tasks.find(worker.task);
     if (turn.tasks.is_current(worker) && task->connected && task->hello.job.value == 0 &&
         task->heartbeat.job.value == 0) {
-      workers_.join_again(worker, turn.now);  // asked to open when the pacer has reported
+      workers_.join_again(worker, turn.now);  // on_pacer_answer() asks it to open the job
       continue;
     }
     workers_.mark_lost(worker);

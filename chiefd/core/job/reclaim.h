@@ -82,7 +82,7 @@ class Reclaim {
 
   std::set<Member> reclaimed_;
   std::set<std::string> told_to_end_;
-  Instant workers_until_;  // after this the job goes on without the missing workers
+  Instant workers_until_;  // at this time the job goes on without the missing workers
 };
 
 }  // namespace disttrain::chiefd

@@ -41,7 +41,7 @@ class Recovery {
 
   // Rolls the job back. If no shard was placed yet, the job only gathers its tasks again. Too many losses fail the job.
   void recover(Turn& turn, const Cause& cause, Loss loss = Loss::kCounts);
-  // Begins the rollback that Rollbacks::current() describes. If it is for a loss, the caller has already counted the
+  // Begins the rollback that Rollbacks::current() describes. If a loss is the cause, the caller has already counted the
   // loss.
   void roll_back(Turn& turn, Loss loss = Loss::kCounts);
 

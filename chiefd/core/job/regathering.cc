@@ -123,7 +123,7 @@ std::size_t Regathering::fewest_workers() const {
 }
 
 // A ps may be back with less memory than before, and there may be more workers than before. If the memory doesn't
-// suffice for all workers, the last ones stay out.
+// suffice for all workers, the workers at the end of the roster stay out.
 bool Regathering::regather_memory(Turn& turn) {
   std::vector<Member> roster = workers_.roster().members;
   if (const Status placed = generation_.make_places(turn.tasks, fewest_workers(), roster.size()); !placed) {

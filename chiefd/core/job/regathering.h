@@ -1,6 +1,6 @@
-// Decides the next generation of a job that rolls back: which ps tasks own its shards (the same tasks, possibly as new
-// processes, or other tasks), which workers take part, how many workers the shards get memory for, and from which
-// checkpoint it begins.
+// Decides the next generation of a job that rolls back: which ps tasks own its shards, which workers take part, and how
+// many workers the shards get memory for. Then asks for the checkpoint that the generation begins with. The ps tasks
+// are the same as before, possibly as new processes, or other ones.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,7 @@ class Requests {
 
   // A known member has a new connection.
   void on_reconnect(Turn& turn, const TaskHello& hello);
-  // Repeats the requests to fence that this ps hasn't answered. If the pacer is on this ps, then repeats the roster.
+  // Repeats each FenceWorker that this ps hasn't answered. If the pacer is on this ps, then repeats the roster.
   // Membership::lose() sends both in the same order.
   void repeat_to_ps(Turn& turn, const Member& ps);
   void repeat_in_training(Turn& turn, const Member& member);

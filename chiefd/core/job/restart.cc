@@ -84,7 +84,7 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
   if (journaled.described) generation_.describe(*journaled.described);
   generation_.restore_number(record.generation);
   // The job has reached at least this step. Only a checkpoint of this generation counts. A checkpoint of an earlier
-  // generation may have a later step, but it may have been damaged, so that this generation began with an older one.
+  // generation may have a later step. But if it was damaged, this generation began with an older one.
   const std::optional<CheckpointRecord>& newest = journaled.checkpoint;
   const bool is_of_this = newest && newest->generation == record.generation;
   progress_.take_up(is_of_this ? newest->step : record.restore_step, record.before);

@@ -42,7 +42,8 @@ class Rollbacks {
     ++count_;
     if (fruitless) ++fruitless_;
   }
-  // The number of fruitless rollbacks since the job last went forward: by a step or a checkpoint beyond all before.
+  // The number of fruitless rollbacks since the job last advanced. A job advances when it passes its furthest step, or
+  // when it takes a checkpoint of a later step than any before.
   std::uint32_t fruitless() const { return fruitless_; }
   void note_advance() { fruitless_ = 0; }
 

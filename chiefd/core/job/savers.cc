@@ -43,8 +43,8 @@ void Savers::review(Turn& turn) {
   if (checkpointing_.is_under_way()) until_ = turn.now + setup_.timeouts.silent * kLongestWait;
   if (turn.now < until_ || clients_.empty()) return;
   refuse(turn, ErrorCode::kTemporary,
-         "job " + setup_.name() + ": no checkpoint could begin; it is " + std::string(to_string(condition_.state())) +
-             ": " + condition_.reason());
+         "job " + setup_.name() + ": no checkpoint could begin; the job is " +
+             std::string(to_string(condition_.state())) + ": " + condition_.reason());
 }
 
 void Savers::answer(Turn& turn, const CheckpointSaved& saved) {

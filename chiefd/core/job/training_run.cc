@@ -57,7 +57,8 @@ void TrainingRun::on_roster_applied(Turn& turn, const RosterApplied& applied) {
   // request from before the restart may still be under way.
   const bool is_reclaimed = stage_.is(Stage::kReclaim) && stage_.awaits(pacer);
   if ((!stage_.is(Stage::kTrain) && !is_reclaimed) || loans_.is_allowed()) return;
-  // The shards begin the unfinished step again with this roster. The step takes records that aren't in the ledger yet.
+  // The chief knows the ledger now. In sync, the shards begin the unfinished step again with this roster. The records
+  // of this step aren't in the ledger yet, so the chief lends them again.
   loans_.allow();
   if (is_reclaimed)
     reclaim_.on_pacer_answer(turn);
@@ -92,7 +93,7 @@ void TrainingRun::check_end(Turn& turn) {
   if (!stage_.is(Stage::kTrain) || !workers_.unfinished().empty()) return;
   if (condition_.is_stopping()) return ending_.on_all_finished(turn);
   const bool has_leases = setup_.config().data.sharding == Sharding::kLease;
-  // If a lost worker left work, training doesn't end, because another worker has to do this work.
+  // Training doesn't end while work of a lost worker is left, because another worker has to do this work.
   if (has_leases ? loans_.is_complete() : (progress_.report().finished || workers_.has_living()))
     ending_.on_all_finished(turn);
 }

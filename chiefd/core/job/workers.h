@@ -58,7 +58,8 @@ class Workers {
   bool is_lost(const Member& member) const { return lost_.count(member) != 0; }
   // Marks the worker as lost. It stays unfinished, because its work isn't done.
   void mark_lost(const Member& member) { lost_.insert(member); }
-  // Notes that the worker is lost, so that it neither joins nor leaves any more. Returns true if it had finished.
+  // Notes that the worker is lost: it no longer counts as unfinished, joining or stopping. Returns true if it had
+  // finished.
   bool lose(const Member& member);
   // The number of own steps that each lost worker had done, as the shards reported.
   const std::map<TaskId, Step>& lost_clocks() const { return lost_clocks_; }
