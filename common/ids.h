@@ -37,8 +37,8 @@ using Incarnation = StrongId<struct IncarnationTag, std::uint64_t>;
 using ShardId = StrongId<struct ShardIdTag, std::uint32_t>;
 // The place of a worker in a roster, from 0.
 using Rank = StrongId<struct RankTag, std::uint32_t>;
-// A number of applied updates. The version of a shard is such a number; the pacer's version is the global step. The
-// first push makes it 1.
+// A number of applied updates. The version of a shard is such a number; the pacer's version is the global step. After
+// the first update it is 1.
 using Step = StrongId<struct StepTag, std::uint64_t>;
 // The number of a frame on a channel. It counts from 1 and continues as long as the worker's incarnation lives.
 using Sequence = StrongId<struct SequenceTag, std::uint64_t>;

@@ -38,7 +38,7 @@ struct Slice {
 struct Layout {
   ModelSpec model;
   std::uint32_t shards = 0;  // number of shards, >= 1
-  // for each variable, the index of its first element in the flat array; the others follow it
+  // for each variable, the index of its first element in the flat array; its other elements follow
   std::vector<std::uint64_t> variable_begins;
   std::vector<Bucket> buckets;  // ascending by flat_begin, without gaps
 

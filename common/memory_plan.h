@@ -29,8 +29,8 @@ struct ShardMemory {
 ShardMemory bytes_per_shard(const Layout& layout, ShardId shard, const JobConfig& job, std::uint32_t slots,
                             std::uint32_t workers, std::uint32_t credits);
 
-// Returns how many batches a worker's input prepares ahead: data.prefetch, or more if batches are small (up to 8 that
-// fit into 4 MiB). The input thread prepares half of this number at a time, and each time costs a wake-up. With 2
+// Returns how many batches a worker's input prepares ahead: data.prefetch or, if that is more, as many as fit into 4
+// MiB, but at most 8. The input thread prepares half of this number at a time, and each time costs a wake-up. With 2
 // batches that would be one wake-up per step, which costs a tenth of a small model's step.
 std::uint32_t batches_ahead(const DataSection& data, std::uint64_t batch_bytes);
 

@@ -11,8 +11,8 @@ namespace disttrain {
 // other. Takes quadratic time.
 std::size_t edit_distance(const std::string& a, const std::string& b);
 
-// Returns the nearest candidate, or "" if none is near. Up to a third of the word's letters may differ, and always up
-// to two. Words of more than 128 letters aren't compared.
+// Returns the nearest candidate, or "" if none is near. A near candidate differs in at most two letters, or in at most
+// a third of the letters if the word is long. Words of more than 128 letters aren't compared.
 std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace disttrain

@@ -47,8 +47,8 @@ class RankSet {
   }
   bool operator==(const RankSet&) const = default;
 
-  // For the codec: the words of bits, and how many of them are needed up to the last nonzero word. The first word holds
-  // ranks 0 to 63.
+  // For the codec: the words that hold the bits. The first word holds ranks 0 to 63. used_words() is the number of
+  // words without the zero words at the end.
   Words& words() { return words_; }
   const Words& words() const { return words_; }
   std::size_t used_words() const {

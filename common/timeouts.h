@@ -16,7 +16,7 @@ struct Timeouts {
   // 3 * timeout: when two tasks haven't reached each other for so long, the chief decides which of them to go on
   // without.
   Duration unreachable;
-  // 2 * timeout: how often the chief asks a worker outside the job again whether it reaches the ps tasks now.
+  // 2 * timeout: how long the chief waits until it asks a worker that couldn't reach a ps to try again.
   Duration relink;
   // 5 * timeout: the least time for which a job waits for a silent ps.
   Duration silent_ps;

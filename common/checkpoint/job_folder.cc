@@ -57,8 +57,8 @@ Status clear_leftovers(Files& files, const std::string& job_folder) {
   return {};
 }
 
-// Returns the index of variables to files that readers of sharded safetensors use. Returns none if a variable is spread
-// over several files, because the index can name only one file per variable.
+// Returns the index that readers of sharded safetensors use. It maps each variable to its file. Returns none if a
+// variable is spread over several files, because the index can name only one file per variable.
 std::optional<std::string> index_of(const Manifest& manifest) {
   nlohmann::ordered_json map = nlohmann::ordered_json::object();
   std::uint64_t bytes = 0;
@@ -211,8 +211,8 @@ Result<OpenCheckpoint> open_named(Files& files, const std::string& path) {
   if (!found) return tl::unexpected(found.error());
   for (const Found& newest : *found) {
     Result<OpenCheckpoint> open = open_checkpoint(files, newest.path);
-    // Retention has removed this checkpoint since the listing. Retention never removes the last checkpoint that
-    // verifies, so try the next one.
+    // Retention has removed this checkpoint since the listing. It always leaves a checkpoint that verifies, so try the
+    // next one.
     if (!open && open.error().code == ErrorCode::kNoInput && !files.list(newest.path)) continue;
     return open;
   }

@@ -69,7 +69,8 @@ Result<OpenCheckpoint> open_named(Files& files, const std::string& path);
 
 // Opens the newest checkpoint with a readable manifest. A newer checkpoint whose manifest is unreadable is set aside if
 // the folder is writable, and its error is added to `broken`. Skips the checkpoints whose paths are in `damaged`.
-// Returns none if no checkpoint is left. Fails with kConfig if the newest has a newer format, instead of skipping it.
+// Returns none if no checkpoint is left. If the format of the newest one is too new for this version, fails with
+// kConfig instead of skipping that checkpoint.
 Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::string& job_folder,
                                                   std::vector<std::string>& broken,
                                                   const std::set<std::string>& damaged = {});
@@ -101,13 +102,13 @@ struct Retention {
   // the first checkpoint at or after each multiple of this step is kept for ever; 0: none
   std::uint64_t keep_every_steps = 0;
   // Path of the checkpoint that was just committed. It counts as intact if its files have the right sizes, because it
-  // was just written with checksums and synced. Reading it again would cost the training up to a tenth of the time that
-  // writing it costs.
+  // was just written with checksums and synced. Writing a checkpoint slows the training down, and reading it again
+  // would raise this cost by up to a tenth.
   std::string just_committed;
 };
-// Removes the checkpoints that the policy doesn't keep. Never removes a checkpoint that a process reads, and never the
-// last one that verifies. To know which one verifies, it reads the newest checkpoints completely. Returns the removed
-// paths.
+// Removes the checkpoints that the policy doesn't keep. Never removes a checkpoint that a process reads. Always leaves
+// one that verifies. To find that one, it reads whole checkpoints, the newest first. If none verifies, it removes
+// nothing. Returns the removed paths.
 Result<std::vector<std::string>> retain(Files& files, const std::string& job_folder, const Retention& retention);
 
 }  // namespace disttrain::checkpoint

@@ -91,9 +91,9 @@ std::string shape_text(const std::vector<std::uint64_t>& shape);
 std::vector<VariableEntry> variables_of(const Layout& layout);
 
 std::string to_json(const Manifest& manifest);
-// Checks everything in a manifest that later code relies on. Fails with kConfig if the manifest has a newer format, and
-// with kData if it isn't JSON, its checksum is wrong or its sizes are inconsistent. All numbers of an accepted manifest
-// are safe to use as indices. `path` is used only in messages.
+// Checks everything in a manifest that later code relies on. Fails with kConfig if the manifest's format is newer than
+// kFormat, and with kData if it isn't JSON, its checksum is wrong or its sizes are inconsistent. All numbers of an
+// accepted manifest are safe to use as indices. `path` is used only in messages.
 Result<Manifest> parse_manifest(const std::string& text, const std::string& path);
 
 }  // namespace disttrain::checkpoint

@@ -44,7 +44,8 @@ class Matching {
       const auto source = sources.find(variable.name);
       const std::string& name = source == sources.end() ? variable.name : source->second;
       if (const auto given = init_map.find(name); given != init_map.end() && given->second != variable.name) {
-        say("checkpoint.init_map maps " + name + " to " + given->second + ", so " + variable.name + " has no source");
+        say("checkpoint.init_map maps " + name + " to " + given->second + ", so the model's " + variable.name +
+            " gets no values");
         continue;
       }
       const std::optional<std::size_t> found = weights_.find(name);
@@ -59,7 +60,7 @@ class Matching {
     if (is_missing_)
       said_ += "\n  it has " + first_of(theirs_) +
                "; map names with checkpoint.init_map = { \"NAME IN THE FILE\" = \"NAME IN THE MODEL\" }";
-    return fail(ErrorCode::kConfig, "can't take the first parameters from " + weights_.path() + ":" + said_);
+    return fail(ErrorCode::kConfig, "can't take the initial parameters from " + weights_.path() + ":" + said_);
   }
 
  private:

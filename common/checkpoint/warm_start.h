@@ -1,4 +1,4 @@
-// Warm start: a job takes its first parameters from a checkpoint or from a model file of another program.
+// Warm start: a job takes its initial parameters from a checkpoint or from a model file of another program.
 #pragma once
 
 #include <functional>

@@ -33,7 +33,7 @@ Result<std::map<std::string, std::set<std::string>>> read_index(Files& files, co
   std::map<std::string, std::set<std::string>> names;
   for (const auto& [name, file] : json["weight_map"].items()) {
     if (!file.is_string() || file.get<std::string>().empty() || file.get<std::string>().find('/') != std::string::npos)
-      return bad("weight_map must give " + name + " the name of a file in the same folder");
+      return bad("weight_map must map " + name + " to the name of a file in the same folder");
     names[file.get<std::string>()].insert(name);
   }
   return names;
@@ -147,7 +147,7 @@ Status Weights::add_file(Files& files, const std::string& path, const std::set<s
   }
   if (wanted != nullptr && taken != wanted->size())
     for (const std::string& name : *wanted)
-      if (!find(name)) return fail(ErrorCode::kData, path + " has no " + name + ", which the index says is in it");
+      if (!find(name)) return fail(ErrorCode::kData, path + " has no " + name + ", although the index lists it there");
   files_.emplace_back(PlainFile{std::move(*file)});
   return {};
 }

@@ -34,7 +34,7 @@ class Weights {
 
   // `path` is the folder of a checkpoint, the folder of a job (opens the newest checkpoint in it), a safetensors file,
   // or a folder with model.safetensors or model.safetensors.index.json. Fails with kNoInput if none of these is there,
-  // with kData if the file is damaged, and with kConfig if its format is newer.
+  // with kData if the file is damaged, and with kConfig if its format is too new for this version.
   static Result<Weights> open(Files& files, const std::string& path);
 
   enum class Slots { kNone, kToo };

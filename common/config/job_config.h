@@ -116,7 +116,7 @@ struct NonfiniteConfig {
 
 struct TrainSection {
   Mode mode = Mode::kAsync;
-  // sync: number of gradients that a step waits for; it drops later ones; 0 = those of all workers
+  // sync: how many workers' gradients a step waits for; later gradients are dropped; 0 = all workers
   std::uint32_t aggregate = 0;
   std::uint32_t staleness = 8;   // ssp: how many steps the fastest worker may be ahead of the slowest
   std::uint32_t pipeline = 0;    // 1: a worker computes the next step while it exchanges this one with the ps

@@ -13,9 +13,9 @@ namespace disttrain::daemon {
 // peers.
 inline constexpr std::size_t kLeastDescriptors = 64;
 
-// Call this first in main. Afterwards, an uncaught exception that means exhaustion, in any thread, writes "PROGRAM: out
-// of ..." to stderr and ends the process with exit code 75 (kTemporary). Any other uncaught exception aborts the
-// process as before.
+// Call this first in main. Afterwards, if an uncaught exception in any thread means exhaustion, the process writes
+// "PROGRAM: out of ..." to stderr and ends with exit code 75 (kTemporary). Any other uncaught exception still aborts
+// the process.
 void end_when_exhausted(const char* program);
 
 // Returns the error for an exception that means exhaustion, and none for any other exception.

@@ -20,15 +20,15 @@ std::uint64_t memory_given();
 // "127.0.0.1:7110" -> "127.0.0.1", "[::1]:7110" -> "::1".
 std::string host_part(const std::string& address);
 
-// Whether the host part of `address` is an address of this host, or a name for one. It may wait for the resolver, so
-// call it only at start-up. If a name can't be resolved, fails with kUnavailable if a retry may help (no name server
-// answered), else with kConfig.
+// Whether the host part of `address` is an address of this host, or a name that resolves to one. It may wait for the
+// resolver, so call it only at start-up. Fails if a name can't be resolved: with kUnavailable if a retry may help (no
+// name server answered), else with kConfig.
 Result<bool> is_own_address(const std::string& address);
 
 // Finds this process's place in the cluster. If --index is given, that is the place; it must be in the file (else
 // kConfig). Otherwise the place is the only task of this role with an address of this host. Fails with kConfig if there
-// are several such tasks, or none. Fails with kUnavailable instead if there is none yet, but the name of one may be
-// resolvable later. The chief is always chief/0.
+// are several such tasks, or none. If there is none, but a task's name can't be resolved and a retry may help, fails
+// with kUnavailable instead. The chief is always chief/0.
 Result<TaskId> find_own_task(const ClusterConfig& cluster, Role role, std::optional<std::uint32_t> index);
 
 // If systemd or `disttrain up` passed a listening socket to this process (LISTEN_FDS, LISTEN_PID), returns "fd:3",

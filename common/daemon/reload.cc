@@ -104,10 +104,11 @@ void ReloadSignal::reload() {
   running_ = reload.cluster;
   log_.change(running_.log);
   take_(running_);
-  log_.write(Level::kInfo,
-             "re-read the cluster file: " + (reload.taken.empty() ? "no setting changed that can change at run time"
-                                                                  : "applied these changes: " + joined(reload.taken)),
-             {.kind = kReloaded});
+  log_.write(
+      Level::kInfo,
+      "re-read the cluster file: " + (reload.taken.empty() ? "the settings that can change at run time haven't changed"
+                                                           : "applied these changes: " + joined(reload.taken)),
+      {.kind = kReloaded});
   if (!reload.waiting.empty()) log_.warn("these changes need a restart of this daemon: " + joined(reload.waiting));
 }
 

@@ -15,7 +15,7 @@
 namespace disttrain::daemon {
 
 struct Reload {
-  ClusterConfig cluster;             // the settings from now on, with their own hash
+  ClusterConfig cluster;             // the settings that apply from now on; `hash` is the hash of these
   std::vector<std::string> taken;    // the applied changes, such as "log.level is \"debug\" now, was \"info\""
   std::vector<std::string> waiting;  // the changes that need a restart, in the same form
 };

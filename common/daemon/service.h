@@ -1,5 +1,5 @@
-// A daemon's reports to systemd (sd_notify(3)): it is ready, its status, all its loops run, it reloads, it stops.
-// Without systemd (no NOTIFY_SOCKET) the class does nothing.
+// Tells systemd (sd_notify(3)) when a daemon is ready, reloads or stops, what its status is, and that all its loops
+// run. Without systemd (no NOTIFY_SOCKET) the class does nothing.
 //
 // Belongs to the main loop, which never waits for systemd. If a report doesn't fit into systemd's queue, it is sent
 // later. The daemon's status is read once a second and sent only if it changed, so the number of reports is bounded.

@@ -104,7 +104,7 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
         return startup ? Status() : tl::unexpected(startup.error());
       },
       kTriesWithoutEnd);
-  if (!startup && options->is_check) {  // report() would log that a daemon has ended
+  if (!startup && options->is_check) {  // report() would log that a daemon has ended, so don't call it
     std::cerr << program_of(role) << ": " << startup.error().message << '\n';
     exit_code = static_cast<int>(startup.error().code);
     return std::nullopt;

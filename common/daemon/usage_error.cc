@@ -51,7 +51,8 @@ std::vector<std::string> verbs_of(const CLI::App& app) {
 
 }  // namespace
 
-// Reports an unknown word first. The library would instead report an option that is missing because of the wrong word.
+// Reports an unknown word first. The library would instead report that a verb or option is missing, although the user
+// has only misspelt it.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* innermost = &app;
   std::string path = app.get_name();

@@ -23,7 +23,7 @@ struct JobSubmitted {
   bool was_there = false;   // the job already existed and continues
 };
 
-// `job` is a job's number or name. "" means the running job or, if none runs, the last one.
+// `job` is a job's number or name. "" means the running job or, if none runs, the job that ran last.
 struct StatusRequest {
   std::string job;
   bool all = false;
@@ -64,7 +64,7 @@ struct CheckpointSaved {
 
 // The chief answers with EventsAnswer. With `follow`, it sends further ones as events happen.
 struct EventsRequest {
-  // "" = the running job or, if none runs, the last one. `all` means the events of every job and of no job
+  // "" = the running job or, if none runs, the job that ran last. `all` means every event, even one without a job
   std::string job;
   bool all = false;
   bool follow = false;

@@ -6,7 +6,7 @@
 //   chief -> every worker OpenJob              -> JobOpened | TaskFailed
 //   chief -> pacer's ps   SetRoster            -> RosterApplied
 //   chief -> every worker StartJob
-//   worker -> chief       LeaseRequest         -> LeaseGrant ... with last = true on the last of the job
+//   worker -> chief       LeaseRequest         -> LeaseGrant ... (`last` is true in the job's last one)
 //   worker -> chief       WorkerFinished       (after its last push, or after StopJob)
 //   chief -> one worker   Evaluate             -> Evaluated
 //   chief -> every worker PauseJob             (while a ps is away, or workers are too few)
@@ -45,7 +45,7 @@ struct Owner {
   bool operator==(const Owner&) const = default;
 };
 
-// `config`, in this message and the others, has the job's settings with all defaults filled in by the chief. Only the
+// In this message and in all others, `config` has the job's settings with all defaults filled in by the chief. Only the
 // chief reads job.toml.
 //
 // The chief sends this message to learn what the job needs. The worker reads the shape of the data and builds the model
@@ -143,7 +143,7 @@ struct WorkerFenced {
   ShardId shard;
   Member worker;
   Sequence last_sequence;  // the last frame of the worker that the shard has applied or staged
-  Step last_clock;         // the worker's step of its last complete push; 0 = none
+  Step last_clock;         // the worker's own step (Push::clock) in its last complete push; 0 = none
 };
 
 // A worker asks for the next lease before it has used up its leases. It has at most one request without an answer.
@@ -212,7 +212,7 @@ struct Evaluate {
 struct Evaluated {
   JobId job;
   Generation generation;
-  Step step;  // the version of the pacer's parameters that were evaluated
+  Step step;  // the global step of the evaluated parameters (shard 0's version)
   bool final = false;
   double loss = 0.0;
   std::optional<double> accuracy;  // none if the labels are values instead of classes
@@ -283,7 +283,7 @@ struct PacerReport {
   std::uint32_t complete_epochs = 0;
   std::vector<EpochLedger> ledger;
   bool finished = false;       // train.steps is reached
-  double staleness = 0.0;      // number of steps between a gradient's pull and its use; mean over the newest steps
+  double staleness = 0.0;      // age of a gradient's parameters when it is used, in steps; mean over the newest steps
   Step slowest_clock;          // ssp: the lowest step number among the active workers; a worker that joins begins there
   double learning_rate = 0.0;  // learning rate of the next update; 0 = not known yet
 };

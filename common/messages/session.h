@@ -74,7 +74,7 @@ struct Welcome {
   Duration heartbeat_timeout{};  // control connections: the chief's timeout, which applies to all tasks
   Sequence last_sequence;        // channels: the last frame that the shard took from this incarnation; 0 = none
   std::vector<std::string> warnings;
-  Incarnation chief{};  // control connections: the chief's incarnation; 0 = the chief has an older version
+  Incarnation chief{};  // control connections: the chief's incarnation; 0 = the chief's program is too old to send it
   // control connections: the chief's incarnations of earlier terms, newest first; at most kMaxFormerChiefs
   std::vector<Incarnation> former{};
 };

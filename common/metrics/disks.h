@@ -32,8 +32,9 @@ class Disks {
   ~Disks();
   Disks(const Disks&) = delete;
 
-  // Returns one answer per path, in the order of the paths. An answer is none if the file system can't be read, or if
-  // it, or one asked before it, hasn't answered in time. Any thread may call this.
+  // Returns one answer per path, in the order of the paths. An answer is none if the file system can't be read or
+  // doesn't answer in time. File systems are asked one after the other. So one that hangs holds up those after it, even
+  // in later calls. Any thread may call this.
   std::vector<std::optional<DiskSize>> ask(const std::vector<std::string>& paths) const;
 
  private:

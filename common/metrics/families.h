@@ -108,7 +108,8 @@ inline constexpr Family<1> kCheckpointFailures{
 inline constexpr Family<1> kCheckpointInterval{
     "checkpoint_expected_interval_seconds", Kind::kGauge, {"job"}, "checkpoint.every; 0: none are taken by time"};
 
-// Exported by the chief and the ps tasks once they know the folder.
+// Exported by the chief for its state folder, and by the chief and the ps tasks for the job's folder of checkpoints
+// once they know that folder.
 inline constexpr Family<2> kDiskFreeBytes{
     "disk_free_bytes", Kind::kGauge, {"task", "folder"}, "Free space for it on the file system of this folder"};
 inline constexpr Family<2> kDiskSizeBytes{

@@ -121,8 +121,8 @@ Keys identity_keys(JobSection& job) {
        choice<OnWorkerLoss>(job.on_worker_loss, {{"shrink", OnWorkerLoss::kShrink}, {"wait", OnWorkerLoss::kWait}}),
        "shrink: go on without a lost worker; wait: wait for another in its place"},
       {"max_restarts", integer(job.max_restarts, 0, kAnyCount),
-       "the most rollbacks within restart_window; one more fails the job. A worker that is lost more often can't "
-       "rejoin"},
+       "the most rollbacks within restart_window; one more fails the job. A worker that is lost more often than this "
+       "can't rejoin"},
       {"restart_window", duration(job.restart_window, 1s, 720h), "see max_restarts"},
       {"stall_timeout", duration(job.stall_timeout, 1s, 24h),
        "when no step has been made for so long, the chief reports why"},
@@ -169,7 +169,8 @@ Keys data_keys(DataSection& data) {
        "lease: an epoch visits each record once; none: each worker visits all records"},
       {"shuffle", shuffle(data), "order of the records"},
       {"scale", real(data.scale, {-kNoLimit, true, kNoLimit, true}), "each value of a record is multiplied by this"},
-      {"prefetch", integer(data.prefetch, 1, 1024), "number of batches to read ahead; up to 8 if these fit into 4 MiB"},
+      {"prefetch", integer(data.prefetch, 1, 1024),
+       "number of batches to read ahead; small batches raise it to as many as fit into 4 MiB, but at most 8"},
   };
 }
 
@@ -243,7 +244,7 @@ Keys train_keys(TrainSection& train) {
       {"mode", choice<Mode>(train.mode, {{"async", Mode::kAsync}, {"sync", Mode::kSync}, {"ssp", Mode::kSsp}}),
        "whether and how workers wait for each other"},
       {"aggregate", integer(train.aggregate, 0, kAnyCount),
-       "sync: number of gradients that a step waits for; it drops later ones; 0 = those of all workers"},
+       "sync: how many workers' gradients a step waits for; later gradients are dropped; 0 = all workers"},
       {"staleness", integer(train.staleness, 0, kAnyCount),
        "ssp: how many steps the fastest worker may be ahead of the slowest"},
       {"pipeline", integer(train.pipeline, 0, 1),

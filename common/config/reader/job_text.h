@@ -10,7 +10,8 @@
 namespace disttrain::config {
 
 // Sets, adds or replaces a key; `set` is, for example, "train.optimizer.rule=adam". Fails with kUsage if `set` isn't
-// section.key=value, and with kConfig if a part of the path before the last isn't a table.
+// section.key=value. Fails with kConfig if the key would be in a value that isn't a table: "train.mode.x=1" fails
+// if the file sets train.mode to a string.
 Status apply_set(TomlValue& document, const std::string& set);
 
 // Makes data.path, evaluate.path, checkpoint.directory and checkpoint.init_from absolute. A relative path starts at

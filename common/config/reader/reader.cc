@@ -139,8 +139,8 @@ Status check_ranges(const JobConfig& job) {
   Reading reading;
   read_table(job_keys(read), tree, "", reading);
   refuse_control_characters(tree, "", reading);
-  // A key counts as given if `given` has it. List only [train] here. Otherwise check_job_rules() would refuse keys that
-  // merely have their default value and aren't used.
+  // check_job_rules() refuses each key in `given` that the job doesn't use. Here all keys have values, also the unused
+  // ones. So list only [train], because the function checks that section only if it is given.
   reading.given = {{"train", {}}};
   check_job_rules(job, reading);
   if (!reading.problems.empty()) return all_problems(std::move(reading));

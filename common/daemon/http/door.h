@@ -13,8 +13,8 @@
 
 namespace disttrain::daemon {
 
-// A client's connection and what it has sent: the request line and the headers. A head of more than kMaxRequestBytes is
-// incomplete.
+// A client's connection and what it has sent: the request line and the headers. A head that is longer than
+// kMaxRequestBytes is cut to this length.
 struct HttpRequest {
   Descriptor socket;  // non-blocking
   std::string head;   // may also hold the beginning of a body

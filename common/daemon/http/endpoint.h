@@ -34,11 +34,11 @@ class HttpEndpoint {
   static constexpr Duration kDeadline = std::chrono::seconds(10);
   static constexpr Duration kLoopPatience = std::chrono::seconds(2);
 
-  // Binds the port; clients then wait in the kernel until serve(). `listen` is the value of [metrics] listen. A host
-  // means the port kMetricsPortDistance above that of `task_address`. "HOST:0" means any free port. "" means no
-  // endpoint, and all other calls then do nothing. The daemon's loop must outlive the endpoint. Fails with kUnavailable
-  // if the port is in use, with kNoPermission if this process may not use the port, and with kConfig if the host isn't
-  // an address of this host or the port doesn't exist.
+  // Binds the port; clients then wait in the kernel until serve(). `listen` is the value of [metrics] listen. If it is
+  // only a host, the port is that of `task_address` plus kMetricsPortDistance. "HOST:0" means any free port. "" means
+  // no endpoint, and all other calls then do nothing. The daemon's loop must outlive the endpoint. Fails with
+  // kUnavailable if the port is in use, with kNoPermission if this process may not use the port, and with kConfig if
+  // the host isn't an address of this host or the port doesn't exist.
   static Result<std::unique_ptr<HttpEndpoint>> open(asio::io_context& loop, const std::string& listen,
                                                     const std::string& task_address);
   // Cancels questions and answers in progress. Don't call it on the loop while the loop runs.

@@ -63,7 +63,7 @@ class RateLimit {
     std::uint64_t left_out = 0;
   };
   std::uint32_t lines_per_second_;
-  // The map can't grow without limit: it has one entry per log call in the code and kind of event.
+  // The map can't grow without limit: it has one entry for each pair of a log call in the code and a kind of event.
   std::map<std::tuple<const char*, std::uint_least32_t, std::string>, Place> places_;
 };
 

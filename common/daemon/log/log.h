@@ -62,15 +62,15 @@ class Log {
     write(Level::kError, text, place);
   }
 
-  // Connects the log to the code that sends lines to the chief. Lines wait until that code calls take(). When a line
-  // begins to wait, the writing thread calls `wake`, which should post a call of take() to the loop. An empty function
-  // disconnects. At most kKeptLogLines lines wait; a newer line then drops the oldest.
+  // Connects the log to the code that sends lines to the chief. Lines wait until that code calls take(). When a line is
+  // written while no other line waits, the writing thread calls `wake`, which should post a call of take() to the loop.
+  // An empty function disconnects. At most kKeptLogLines lines wait; a newer line then drops the oldest.
   void set_listener(std::function<void()> wake);
   // Returns up to `most` waiting lines, the oldest first, and the number of lines dropped since the last call. Call it
   // until it returns no lines, because `wake` isn't called while lines wait.
   LogLines take(std::size_t most);
-  // Returns how many lines of each level (debug to error) were written since the start. Counts lines that the rate
-  // dropped, but not lines below config.level. Any thread may call this.
+  // Returns how many lines of each level (debug to error) were written since the start. Lines that were dropped because
+  // of config.rate count too, but lines below config.level don't. Any thread may call this.
   std::array<std::uint64_t, 4> counts() const;
 
  private:

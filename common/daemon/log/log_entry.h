@@ -30,8 +30,8 @@ struct LogEntry {
   std::source_location place;
 };
 
-// Formats a line as "2026-11-20 23:45:01.123 info  ps/1 text", for stderr and `disttrain logs`. Shows bytes that a
-// terminal would interpret as \xNN.
+// Formats a line as "2026-11-20 23:45:01.123 info  ps/1 text", for stderr and `disttrain logs`. Writes \xNN instead of
+// a byte that a terminal would interpret.
 std::string to_text(const LogLine& line);
 // Formats a line as {"time": "2026-11-20T23:45:01.123456Z", "level": "info", "task": "ps/1", "message": "text", "code":
 // "psd/main.cc:28"}, with "job", "step" and "event" if they are known.
