@@ -73,9 +73,9 @@ class PeerLink final : public transport::ConnectionHandler {
   std::unique_ptr<Dialler> dialler_;
   std::unique_ptr<transport::Connection> connection_;
   bool open_ = false;
-  bool carried_ = false;     // whether a message was sent or received that a new link wouldn't repeat
+  bool carried_ = false;     // whether the link carried a message that a new link wouldn't repeat
   bool has_sent_ = false;    // whether a frame was sent since the last keep_alive()
-  std::uint64_t heard_ = 0;  // number of bytes that had arrived at heard_at_
+  std::uint64_t heard_ = 0;  // number of bytes that the link had received at the time heard_at_
   Instant heard_at_;
   Instant kept_at_;  // time of the last keep_alive()
   // False once the link is destroyed. Callbacks share it, because they may run after that.

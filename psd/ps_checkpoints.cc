@@ -22,8 +22,8 @@ void PsDaemon::fail_checkpoint(std::uint64_t attempt, const Error& error) {
   say(CheckpointFailed{job_->facts->job, job_->facts->generation, attempt, error.code, error.message});
 }
 
-// Begins an attempt. Ignores the order if the ps already has this attempt: the attempt's reports will follow, or the ps
-// has already sent them again when it registered.
+// Begins an attempt. If the ps already has this attempt, the chief has repeated the order, and the ps ignores it. The
+// chief gets the attempt's reports anyway: the ps sends them when they are ready, and again whenever it registers.
 void PsDaemon::take(const PrepareCheckpoint& order) {
   if (!is_open(order.job, order.generation) || order.attempt <= job_->attempt.number) return;
   job_->attempt = Attempt{.number = order.attempt};

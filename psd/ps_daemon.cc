@@ -144,11 +144,11 @@ void PsDaemon::create(const CreateShards& order) {
   if (Status sane = config::check_ranges(*order.config); !sane)
     return fail_job(order.job, order.generation, sane.error());
   if (order.owners.size() != order.layout.shards || order.roster.members.empty())
-    return fail_job(
-        order.job, order.generation,
-        Error{ErrorCode::kSoftware, "the chief's order names " + std::to_string(order.owners.size()) + " owners for " +
-                                        std::to_string(order.layout.shards) + " shards and " +
-                                        std::to_string(order.roster.members.size()) + " workers"});
+    return fail_job(order.job, order.generation,
+                    Error{ErrorCode::kSoftware, "the chief's order names " + std::to_string(order.owners.size()) +
+                                                    " owners for " + std::to_string(order.layout.shards) +
+                                                    " shards, and " + std::to_string(order.roster.members.size()) +
+                                                    " workers; expected one owner per shard, and at least one worker"});
   auto facts = std::make_shared<ShardJob>();
   facts->job = order.job;
   facts->generation = order.generation;

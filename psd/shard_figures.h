@@ -27,7 +27,7 @@ struct ShardFigures {
   Duration busy{};  // CPU time that the shard's thread has used since the shard was made
 
   // Of the pacer only.
-  std::uint64_t late = 0;  // number of late pushes since the shard was made, without those before a restored checkpoint
+  std::uint64_t late = 0;  // number of late pushes since the shard was made
   StepsHistogram staleness;
 };
 

@@ -56,7 +56,7 @@ Result<std::unique_ptr<ShardService>> ShardService::make(const ShardPlace& place
     return setup.note_piece();
   };
   const auto abandoned = [] {
-    return fail(ErrorCode::kTemporary, "the shard was abandoned for a newer order or the job's end");
+    return fail(ErrorCode::kTemporary, "the shard was abandoned, because a newer order came or the job ended");
   };
   if (setup.is_abandoned()) return abandoned();
   Result<ShardOrigin> origin = ShardOrigin::open(place.files, *job);
@@ -280,7 +280,8 @@ void ShardService::on_peer_lost(ShardId peer, bool carried, Duration lasts, cons
   const TaskId other = job_->owners.at(peer.value).ps.task;
   const std::string reason =
       name() + " lost shard " + std::to_string(peer.value) + " at " + to_string(other) + ": " + why;
-  if (!carried) return place_.log.info(reason + "; no message was lost, and the shard dials again");
+  if (!carried)
+    return place_.log.info(reason + "; no message was lost, and shard " + std::to_string(peer.value) + " dials again");
   place_.log.warn(reason);
   tell(wire::ControlMessage(Accusation{job_->job, job_->generation, other, reason, lasts}));
   verdict_.expires_after(job_->timeouts.silent);

@@ -37,7 +37,7 @@ struct ShardReady {
 struct ShardSays {
   ShardId shard;
   Step version;
-  // The pacer's report; null from another shard; not copied, as its ledger may be long.
+  // The pacer's report; null if this shard isn't the pacer. A pointer, because a copy of a long ledger would take time.
   std::shared_ptr<const PacerReport> pacer;
   bool at_once = false;  // whether the main thread must send a heartbeat with this report at once
   ShardFigures figures{};
@@ -66,7 +66,7 @@ struct ShardNews {
   std::variant<ShardReady, ShardSays, ShardPrepared, ShardCopied, wire::ControlMessage> what;
 };
 
-// The parts of its thread and process that a shard uses.
+// What a shard uses of its thread and of its process.
 struct ShardPlace {
   asio::io_context& loop;
   transport::Transport& transport;

@@ -3,7 +3,7 @@
 // an existing folder. If it is off, it costs nothing.
 //
 // The pacer appends to the file <folder>/job-<id>.jsonl, one JSON object per line. The first line of each generation
-// names the step from which the generation goes on (0: the initial values), and each later line a step:
+// names the step from which the generation goes on (0: the initial values). Each later line describes one step:
 //   {"generation": 2, "begins_after": 500}
 //   {"generation": 2, "step": 501, "visits": [{"worker": "worker/0", "epoch": 0, "positions": [[50, 100]]}]}
 // Positions are half-open intervals of the epoch's order. The pacer writes each line with one write(2), so that a
@@ -11,8 +11,8 @@
 // includes the step. So if a step's line is missing, the process died before anybody heard of the step, and the step is
 // lost too.
 //
-// A rollback undoes steps that are in the log. So of each generation only the steps up to the smallest `begins_after`
-// of all later generations count.
+// A rollback undoes steps that are in the log. So a step counts only if no later generation has a smaller
+// `begins_after`. For example, if generation 2 begins after step 500, then step 501 of generation 1 doesn't count.
 #pragma once
 
 #include <string>

@@ -77,7 +77,7 @@ void WorkerChannel::send_parameters(const Parameters& message) {
   connection_->send(frame);
   if (full_ || connection_->queued_bytes() == 0) return;
   // The socket is full. To learn when it has room again, the channel queues one more frame, with a cookie for
-  // on_sent(). This frame is an acknowledgement, because it only repeats what the worker was already told.
+  // on_sent(). This frame is an acknowledgement that only repeats what the worker was already told.
   full_ = true;
   send_acknowledge(Acknowledge{message.acknowledged, PushOutcome::kNone, message.finished}, Payload::kFrozenUntilSent);
 }

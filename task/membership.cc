@@ -91,8 +91,8 @@ void Membership::rejoin() {
   chief_.redial();
 }
 
-// Drops the task's job. If the last hello named this job, says hello again, because the chief believes what the hello
-// says.
+// Drops the task's job. If the last hello named this job, the chief now believes that the task holds the job. So the
+// task says hello again, without the job.
 void Membership::on_other_journal() {
   const bool held = handlers_.make_hello().job.value != 0;
   handlers_.on_other_journal();

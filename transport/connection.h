@@ -54,8 +54,9 @@ class ConnectionHandler {
   virtual Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes control) = 0;
 
   // A whole frame has arrived, and its payload is verified. `control` and `payload` are valid until this call returns.
-  // The call may close or destroy the connection; from then on they are invalid. The memory from payload_landing()
-  // belongs to the handler again. Frames of a type that this version doesn't know come here too: count and drop them.
+  // The call may close or destroy the connection; from then on `control` and `payload` are invalid. The memory from
+  // payload_landing() belongs to the handler again. Frames of a type that this version doesn't know come here too:
+  // count and drop them.
   virtual void on_frame(const wire::FrameHeader& header, Bytes control, Bytes payload) = 0;
 
   // The transport no longer reads the payload that was sent with this cookie. These calls come in the order of sending.

@@ -16,7 +16,7 @@ namespace disttrain::workerd {
 namespace {
 
 constexpr Duration kTick = std::chrono::seconds(1);
-// The counts for metrics are published at most this often, because that copies all histograms.
+// The counts for metrics are published at most this often, because publishing them copies all histograms.
 constexpr Duration kShowEvery = std::chrono::milliseconds(100);
 constexpr std::uint64_t kEvaluationBatch = 1000;
 
@@ -114,7 +114,7 @@ JobRunner::~JobRunner() {
   show_figures();
   world_.figures.batches_ready = 0;
   world_.figures_board.write(world_.figures);
-  input_.reset();  // its callback uses the runner's other members
+  input_.reset();  // goes first, because its callback uses the runner's other members
 }
 
 void JobRunner::feed(const Event& event) {

@@ -47,7 +47,7 @@ class JobRunner final : public ExchangeHandler {
   JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job);
   ~JobRunner() override;
 
-  // Passes an event to the core. The owner calls it only for the events that the chief causes: Start, Paused,
+  // Passes an event to the core. StepThread calls it only for the events that the chief causes: Start, Paused,
   // LeaseGranted, MarkRequested, StopRequested, BecomesEvaluator, EvaluateRequested, ChiefAway and ChiefReturned.
   void feed(const Event& event);
 

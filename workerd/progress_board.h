@@ -22,9 +22,9 @@ struct BoardEntry {
   Progress progress;
 };
 
-// Holds the newest value that one thread has written; any thread may read it. The step thread writes it several times
-// in each step, so it uses a seqlock instead of a mutex: a reader whose read overlaps a write reads again (Boehm, "Can
-// seqlocks get along with programming language memory models?", 2012). Each word is an atomic, because thread
+// Holds the newest value that one thread has written; any thread may read it. The step thread writes several times in
+// each step. So this class uses a seqlock instead of a mutex: a reader whose read overlaps a write reads again (Boehm,
+// "Can seqlocks get along with programming language memory models?", 2012). Each word is an atomic, because thread
 // sanitizers don't understand fences.
 template <typename Entry>
 class Newest {
@@ -60,8 +60,8 @@ class Newest {
   std::array<std::atomic<std::uint64_t>, kWords> words_{};  // zeros stand for an empty Entry
 };
 
-// Holds the newest value that was written. Any thread may call it. It is for values that are rarely written, because it
-// locks a mutex.
+// Holds the newest value that was written. Any thread may write it and read it. A Board is for values that are rarely
+// written, because it locks a mutex.
 template <typename Entry>
 class Board {
  public:

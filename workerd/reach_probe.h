@@ -1,5 +1,5 @@
 // ReachProbe finds out which of several ps tasks answer a hello. If a ps answers, the link to it works in both
-// directions. The probe dials all of them at the same time. All its calls come from one loop.
+// directions. The probe dials all of them at the same time. It is used only on the thread of its loop.
 #pragma once
 
 #include <asio/io_context.hpp>

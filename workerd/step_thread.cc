@@ -67,7 +67,7 @@ void StepThread::run_deferred() {
 }
 
 bool StepThread::must_leave(JobId job) const {
-  // Long work calls this function regularly, so it also counts as progress.
+  // Long work calls this function regularly. So each call counts as progress.
   ++turns_;
   ++pieces_;
   const std::uint64_t hurry = hurry_;
@@ -168,7 +168,8 @@ void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& ti
                   "tasks have the same version?");
   if (message.owners.size() != message.layout.shards)
     return refuse(ErrorCode::kSoftware, "the chief sent " + std::to_string(message.owners.size()) + " owners for " +
-                                            std::to_string(message.layout.shards) + " shards");
+                                            std::to_string(message.layout.shards) +
+                                            " shards, expected one for each shard");
   if (message.train_records != prepared_->training->records())
     return refuse(ErrorCode::kData, "this worker finds " + std::to_string(prepared_->training->records()) +
                                         " training records in " + prepared_->config.data.path +

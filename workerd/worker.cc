@@ -224,7 +224,7 @@ void Worker::handle(const MarkChannels& message) {
 
 void Worker::handle(const PauseJob& message) {
   if (!is_ours(message.job, message.generation)) return;
-  // A worker that has just joined also gets the message that the job goes on, although it was never paused.
+  // A worker that has just joined is also told that the job goes on. It was never told of a pause, so this is no news.
   const bool is_news = message.paused || !pause_reason_.empty();
   pause_reason_ = message.paused ? message.reason : "";
   if (is_news) log_.info(name_of_job(message.job) + (message.paused ? ": pauses: " : ": goes on: ") + message.reason);

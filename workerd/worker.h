@@ -30,8 +30,8 @@ class Worker {
 
   // Dials the chief. Also listens, but only so that the chief can probe whether the worker is alive.
   Status start();
-  // Asks the chief for leave, finishes the current step, and stops the loop when the chief has granted the leave. Stops
-  // the loop after Timeouts::leave in any case. Stops it at once if the chief isn't connected or if this is the second
+  // Asks the chief for leave, finishes the current step, and stops the loop when the chief has granted the leave, at
+  // the latest after Timeouts::leave. Stops the loop at once if the chief isn't connected or if this is the second
   // call.
   void leave();
 

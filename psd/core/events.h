@@ -215,7 +215,7 @@ struct SendStaged {
   Staged message;
 };
 
-// Two messages of the pacer to each other shard.
+// Two messages of the pacer to every other shard.
 struct SendCommit {
   Commit message;
 };
@@ -227,7 +227,7 @@ struct SendMarkTaken {
   ChannelId channel;
   MarkTaken message;
 };
-// sync: the pacer orders each other shard to cut.
+// sync: the pacer orders every other shard to cut.
 struct SendCut {
   Cut message;
 };

@@ -223,8 +223,8 @@ void ShardCore::acknowledge(MemberState& member, PushOutcome outcome, Actions& a
   actions.push_back(SendAcknowledge{member.channel, Acknowledge{member.last, outcome, finished()}});
 }
 
-// Acknowledges the frames when half of the worker's credits are used up, which returns these credits. So there are few
-// acknowledgements, and yet the worker never has to wait for a credit.
+// Acknowledges the frames when half of the worker's credits are used up. The acknowledgement returns these credits. So
+// there are few acknowledgements, and yet the worker never has to wait for a credit.
 void ShardCore::acknowledge_some(MemberState& member, Actions& actions) {
   if (member.last.value - member.acknowledged.value >= std::max<std::uint64_t>(1, credits_ / 2))
     acknowledge(member, PushOutcome::kNone, actions);

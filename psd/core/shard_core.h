@@ -95,7 +95,7 @@ class ShardCore {
   void tell_news(Actions& actions) const;
   void look_again(Instant now, Actions& actions);
   void duplicate(MemberState& member, const Push& push, Actions& actions);
-  // `pull`: the pull that this answers; its clock is already the one for the answer. Pull{} if this answers a push.
+  // `pull`: the pull that this answers, or Pull{} if this answers a push. The answer carries pull.clock to the worker.
   void answer_all(MemberState& member, PushOutcome outcome, const Pull& pull, Actions& actions);
   void answer_bucket(MemberState& member, BucketId bucket, PushOutcome outcome, bool last, const Pull& pull,
                      Actions& actions);

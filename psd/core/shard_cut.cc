@@ -120,8 +120,8 @@ void ShardCore::cut(Instant now, Actions& actions) {
     // In sync every shard has applied the same steps, so each worker's clock is the version. last_clock may be too
     // high, because it also counts a push that is only staged.
     Step clock = train_.mode == Mode::kSync ? version_ : member->last_clock;
-    // These mutants (bugs planted for tests) put a wrong clock here. With the true clock the chief would notice that
-    // the copies of the shards don't fit together.
+    // These mutants (bugs planted for tests) cut at the wrong moment. They also report a wrong clock, because by the
+    // true clocks the chief would notice that the copies of the shards don't fit together.
     if (DISTTRAIN_MUTANT(kCutAtFirstMark) || DISTTRAIN_MUTANT(kCutBeforeCommitCounts)) clock = Step(1);
     copy.entry.workers.push_back(WorkerEntry{member->member, member->last, clock});
   }

@@ -64,8 +64,8 @@ void ShardCore::advance_sync(Instant now, Actions& actions) {
   } while (is_pacer() && decide_sync(now, actions));
 }
 
-// The members whose pushes for the open step are staged here. None: they are too few for a step, or the last report
-// named the same members.
+// Returns the members whose pushes for the open step are staged here. Returns nullopt if they are too few for a step,
+// or if the last report named the same members.
 std::optional<Staged> ShardCore::staged_set() const {
   Staged staged;
   std::size_t count = 0;

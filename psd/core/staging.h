@@ -1,6 +1,6 @@
-// sync: notes which buckets of the workers' pushes have arrived and wait for a commit. For the memory area (Place) of
-// each worker there are 1 + train.pipeline records (StagedPush). The store keeps the bytes of the pushes in the same
-// order.
+// sync: notes which buckets of the workers' pushes have arrived and wait for a commit. Each worker has a memory area
+// (Place) for 1 + train.pipeline pushes. This class keeps one StagedPush for each of these pushes, and the store keeps
+// their bytes in the same order.
 #pragma once
 
 #include <cstdint>

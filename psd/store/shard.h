@@ -13,8 +13,8 @@
 
 namespace disttrain::psd {
 
-// Carries out, in order, the actions that the store doesn't. For a Reply, `act` must copy or send the values of
-// Shard::parameters(bucket) before it returns, because a later action may change them.
+// Carries out, in order, the actions that the store doesn't carry out. For a Reply, `act` must copy or send the values
+// of Shard::parameters(bucket) before it returns, because a later action may change them.
 class Outside {
  public:
   virtual ~Outside() = default;

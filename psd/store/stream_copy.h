@@ -12,8 +12,8 @@
 
 namespace disttrain::psd {
 
-// `to` must be as long as `from`, and must not overlap it. If this thread then makes a release store, a thread that
-// sees this store with an acquire load sees the whole copy.
+// `to` must be as long as `from`, and must not overlap it. After the copy, this thread may set a flag with a release
+// store. Another thread that reads the new flag with an acquire load then sees the whole copy.
 inline void stream_copy(std::span<const float> from, std::span<float> to) {
 #ifdef __SSE2__
   constexpr std::size_t kLane = 4;

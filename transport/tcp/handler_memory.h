@@ -1,6 +1,6 @@
-// Memory for an operation of a stream that waits in Asio's loop. At most one operation of each kind waits at a time. So
-// the stream has one HandlerMemory for each kind, and Asio needn't allocate memory for each operation. Asio takes the
-// memory through the handler's allocator (Asio documentation, "Custom Memory Allocation").
+// Memory for one operation of a stream, while the operation waits in Asio's loop. At most one operation of each kind
+// waits at a time. So the stream has one HandlerMemory for each kind, and Asio needn't allocate memory for each
+// operation. Asio takes the memory through the handler's allocator (Asio documentation, "Custom Memory Allocation").
 #pragma once
 
 #include <cstddef>

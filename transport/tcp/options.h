@@ -9,8 +9,8 @@
 namespace disttrain::transport {
 
 struct TcpOptions {
-  // The setting [transport] congestion_control. "" means: the system's choice between hosts, and a congestion control
-  // that doesn't pace packets within one host.
+  // The setting [transport] congestion_control. If it is "", connections between hosts use the system's choice, and
+  // connections within one host use a congestion control that doesn't pace packets.
   std::string congestion_control;
   // If the peer's system hasn't acknowledged sent bytes for this long, the kernel ends the connection
   // (TCP_USER_TIMEOUT). This also hits a living peer that doesn't read for this long, because its receive window stays

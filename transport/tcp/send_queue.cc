@@ -29,7 +29,7 @@ Result<std::size_t> write_some(int fd, iovec* vectors, std::size_t count) {
   }
 }
 
-// Appends `part` to `to`, but without its first `skip` bytes. Subtracts the bytes that it left out from `skip`.
+// Appends `part` to `to`, but without its first `skip` bytes. Lowers `skip` by the number of bytes left out.
 void append_rest(std::vector<std::byte>& to, Bytes part, std::size_t& skip) {
   const std::size_t skipped = std::min(skip, part.size());
   skip -= skipped;

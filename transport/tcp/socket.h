@@ -44,7 +44,7 @@ Result<std::vector<Endpoint>> resolve(const HostAndPort& address);
 // The endpoint of a numeric address, without a resolver. The list is empty if the host is a name.
 std::vector<Endpoint> numeric_endpoint(const HostAndPort& address);
 
-// Opens a non-blocking socket with our options, which is closed on exec.
+// Opens a non-blocking socket with our options. The socket is closed on exec.
 Result<Descriptor> open_socket(int family, const TcpOptions& options);
 // Sets TCP_NODELAY, keepalive, the user timeout and the congestion control of a socket.
 void set_connection_options(int fd, const TcpOptions& options);

@@ -31,7 +31,7 @@ template <typename Root, typename Fill>
 Bytes build_in(ScratchBuffer& scratch, Fill fill) {
   const std::span<std::uint64_t> words = scratch.words();
   std::fill_n(words.begin(), scratch.used_words, 0);  // a builder needs its segment zeroed
-  scratch.used_words = words.size();                  // stays correct if a check below fails within a death test
+  scratch.used_words = words.size();                  // if this call throws, the next call clears all words
   ScratchBuilder builder(words.subspan(1));
   fill(builder.initRoot<Root>());
   const std::size_t size = builder.getSegmentsForOutput()[0].size();

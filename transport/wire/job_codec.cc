@@ -55,7 +55,7 @@ static Message read_placed(Reader& r) {
   m.train_records = read_number(r.getTrainRecords(), kMaxRecords, "the number of records");
   if (m.owners.size() != m.layout.shards)
     malformed("it names " + std::to_string(m.owners.size()) + " owners of " + std::to_string(m.layout.shards) +
-              " shards");
+              " shards; expected one owner per shard");
   return m;
 }
 

@@ -217,7 +217,7 @@ struct JobConfig {
 
 # ---------------------------------------------------------------------------------------------- Session
 
-# The first message on a connection, from the peer that dialled. It sends nothing more before the answer, which is
+# The first message on a connection. The peer that dialled sends it, and sends nothing more before the answer, which is
 # Welcome or Refused. A listener closes a peer that hasn't said hello within hello_timeout. The first 16 bytes of the
 # frame have the same meaning in all versions, so that a listener can refuse a hello of an unknown version with a
 # sentence.
@@ -302,7 +302,7 @@ struct Refused {
   code @0 :ErrorCode;
   reason @1 :Text;
   ends @2 :Bool;  # the refused process must end with the code and not try again, even if the code is `temporary`
-  by @3 :Member;  # the task that refuses, for a chief that probes an address; a chief that refuses leaves it out
+  by @3 :Member;  # the task that refuses, so that a probe learns which process answered; absent if a chief refuses
 }
 
 # ---------------------------------------------------------------------------------------------- Control connections
@@ -813,7 +813,7 @@ enum PushOutcome { none @0; applied @1; skipped @2; late @3; duplicate @4; finis
 # `last` is true. If `want` asks for parameters, the shard answers with Parameters, otherwise with Acknowledge.
 struct Push {
   bucket @0 :UInt32;
-  examples @1 :UInt32;       # valid only in the last frame, like loss, epoch, lease, visited and final
+  examples @1 :UInt32;       # valid only in the last frame; so are loss, epoch, lease, visited and final
   clock @2 :UInt64;
   pullVersion @3 :UInt64;
   loss @4 :Float32;
@@ -867,9 +867,9 @@ struct MarkTaken {
 
 # ---------------------------------------------------------------------------------------------- Shards and their pacer
 
-# shard -> pacer, sync: the members whose pushes for a step this shard has staged. The shard sends it when these are all
-# members of the roster or at least `aggregate` members, and again whenever one more push is staged. The pacer sends
-# Commit when enough members are staged at all shards.
+# shard -> pacer, sync: the members whose pushes for a step this shard has staged. The shard sends it when it has staged
+# the pushes of all members of the roster, or of at least `aggregate` members. It sends it again whenever one more push
+# is staged. The pacer sends Commit when enough members are staged at all shards.
 struct Staged {
   shard @0 :UInt32;
   nonfinite @1 :Bool;

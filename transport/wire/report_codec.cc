@@ -43,7 +43,7 @@ static EpochLedger read(schema::EpochLedger::Reader r) {
   for (std::size_t i = 0; i < epoch.visited.size(); ++i) {
     if (epoch.visited[i].begin == epoch.visited[i].end || (i > 0 && epoch.visited[i].begin <= epoch.visited[i - 1].end))
       malformed("the visited intervals of epoch " + std::to_string(epoch.epoch) +
-                " don't ascend with gaps between them");
+                " must not be empty, and must ascend with gaps between them");
   }
   return epoch;
 }

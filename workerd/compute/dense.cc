@@ -90,7 +90,7 @@ void dense_weight_gradient(const DenseShape& shape, const float* x, const Sparse
     elements_final(static_cast<std::uint64_t>(shape.inputs * shape.outputs));
     return;
   }
-  // A unit of work is one input, or with sparse inputs one group of inputs.
+  // A unit of work is one input. If the inputs are sparse, it is one group of inputs.
   const std::int64_t unit = sparse_x != nullptr ? kSparseGroup : 1;
   const std::int64_t units = (shape.inputs + unit - 1) / unit;
   const std::int64_t piece = std::max<std::int64_t>(1, kPieceElements / (unit * shape.outputs));

@@ -42,9 +42,9 @@ struct StepSeed {
   std::uint32_t rank = 0;
 };
 
-// A callback: the gradients of flat elements [begin, end) are final. compute() calls it on the calling thread, from the
-// first element of the flat array towards the last. When compute() ends without an error, the ranges have covered all
-// elements, in ascending order and without gaps.
+// A callback: the gradients of flat elements [begin, end) are final. compute() calls it on the calling thread, with
+// ranges in ascending order and without gaps. When compute() ends without an error, the ranges have covered all
+// elements.
 using RangeReady = std::function<void(std::uint64_t begin, std::uint64_t end)>;
 
 class Engine {

@@ -21,7 +21,7 @@ struct SparseView {
   std::int64_t columns = 0;
   const std::uint32_t* positions = nullptr;
   const float* values = nullptr;
-  // Row r has in group g the values [begins[g * rows + r], begins[g * rows + r + 1]).
+  // The values of row r in group g have the indices [begins[g * rows + r], begins[g * rows + r + 1]) in `values`.
   const std::uint32_t* begins = nullptr;
   const float* dense = nullptr;  // the matrix itself
 };

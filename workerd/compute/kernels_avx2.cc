@@ -71,8 +71,8 @@ struct Vec {
                         _mm256_add_epi32(order, _mm256_set1_epi32(static_cast<int>(first))));
     return __builtin_popcount(static_cast<unsigned>(set));
   }
-  // For each of kWidth columns, 32 bits that say which of 32 rows have a nonzero value there. In mark_nonzeros(), `row`
-  // is the bit of one row.
+  // For each of kWidth columns, 32 bits that say which of 32 rows have a nonzero value there. The argument `row` of
+  // mark_nonzeros() has one bit set: the bit of the row to which `value` belongs.
   using Bits = __m256i;
   static Bits no_bits() { return _mm256_setzero_si256(); }
   static Bits mark_nonzeros(Bits bits, Value value, std::uint32_t row) {

@@ -36,8 +36,8 @@ DISTTRAIN_INLINE inline void each(const Body& body) {
   (std::make_integer_sequence<int, N>{});
 }
 
-// J neighbouring vectors of a row of a matrix. A row may end within a vector; the functions with a mask load and store
-// only the elements of the last vector that `mask` selects.
+// J neighbouring vectors of a row of a matrix. The row may end within the last vector. Then `mask` selects the
+// elements of this vector that belong to the row, and load() and store() skip its other elements.
 template <int J>
 struct Row {
   Value vectors[J];
@@ -325,12 +325,13 @@ inline Run run_of(const SparseView& x, std::int64_t group, std::int64_t row) {
   return {x.positions + begins[0], x.values + begins[0], begins[1] - begins[0]};
 }
 
-// The size of a tile that holds those rows of a weight that belong to one group. Each row has up to 8 vectors of
-// outputs. In the tile all vectors are aligned. In the flat array half of the vectors (with AVX-512, all) may cross a
-// cache line.
+// The size of sparse_forward's tile. The tile has the weight's rows for one group of inputs, and up to 8 vectors of
+// outputs in each row. In the tile all vectors are aligned. In the flat array half of the vectors (with AVX-512,
+// all) may cross a cache line.
 constexpr std::int64_t kSparseTile = kSparseGroup * 8 * kWidth;
 
-// For each value of the run: adds the value times the tile's row at the value's position to the J vectors at `to`.
+// For each value of the run: multiplies the tile's row at the value's position by the value, and adds the product to
+// the J vectors at `to`.
 template <int J>
 void sparse_gather(const Run& run, const float* tile, float* to, const Mask& mask) {
   Row<J> sums = Row<J>::load(to, mask);
@@ -344,8 +345,9 @@ void sparse_gather(const Run& run, const float* tile, float* to, const Mask& mas
 constexpr std::int64_t kSparseRows = 128;
 constexpr std::int64_t kRowWords = kSparseRows / 64;
 
-// For each row in the set `rows`, in ascending order: adds the column's value in that row times the tile's row to the J
-// vectors at `to`. The sum stays in registers and is stored once. Adding row by row would store it once for each row.
+// For each row r in the set `rows`, in ascending order: multiplies row r of the tile by the column's value in row r,
+// and adds the product to the J vectors at `to`. The sum stays in registers and is stored once. Adding row by row would
+// store it once for each row.
 template <int J>
 void sparse_column(const std::uint64_t* rows, const float* column, std::int64_t stride, const float* tile,
                    bool is_first, float* to, const Mask& mask) {

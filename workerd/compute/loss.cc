@@ -6,7 +6,8 @@
 namespace disttrain::workerd {
 namespace {
 
-// The target of each output. If the batch has labels instead of targets, it is 1 for the label's output, otherwise 0.
+// The target of each output. If the batch has labels instead of targets, the output at the label's index has the target
+// 1, and the other outputs have the target 0.
 class Targets {
  public:
   Targets(const Batch& batch, std::size_t outputs) : batch_(batch), outputs_(outputs) {}

@@ -21,8 +21,9 @@ namespace disttrain::workerd {
 // (common/builtin.h), and each label is at least 0 and less than `outputs`. Errors: kData.
 Status check_batch(Loss loss, const Batch& batch, std::uint64_t input_elements, std::uint64_t outputs);
 
-// Returns the sum of the examples' losses. The batch must have passed check_batch(). If `gradient` isn't empty, writes
-// the gradient of the mean loss with respect to the outputs there. `outputs` and `gradient` have one row per example.
+// Returns the sum of the examples' losses. The batch must have passed check_batch(). If `gradient` isn't empty, also
+// writes to it the gradient of the mean loss with respect to the outputs. `outputs` and `gradient` have one row per
+// example.
 double loss_of(Loss loss, const Batch& batch, std::span<const float> outputs, std::span<float> gradient);
 
 // The number of examples whose largest output is at the label's index. If several outputs are equally large, the first

@@ -12,8 +12,8 @@ namespace disttrain::workerd {
 // large, the first counts. A NaN counts as larger than any number.
 void max_pool(std::span<const float> in, std::int64_t side, std::span<float> out, std::span<std::uint8_t> which);
 
-// For each 2 x 2 block of `gradient_in`: writes the block's value of `gradient_out` at the position in `which`, and 0
-// at the other three positions.
+// For each 2 x 2 block of `gradient_in`, `gradient_out` has one value and `which` has one position. Writes the value at
+// this position of the block, and 0 at the block's other three positions.
 void max_pool_gradient(std::span<const float> gradient_out, std::span<const std::uint8_t> which, std::int64_t side,
                        std::span<float> gradient_in);
 

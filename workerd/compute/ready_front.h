@@ -17,7 +17,7 @@ class ReadyFront {
   ReadyFront() = default;
   explicit ReadyFront(const Layout& layout);
 
-  // Begins a step: from now on no element is final. Calls `ready` for each range unless it is empty. `ready` must
+  // Begins a step: from now on no element is final. Calls `ready` for each range. `ready` may be empty, and it must
   // outlive the step.
   void begin(const RangeReady& ready);
 

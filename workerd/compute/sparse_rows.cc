@@ -3,7 +3,8 @@
 namespace disttrain::workerd {
 namespace {
 
-// With fewer rows than this the dense products are as fast, because they read the weight only once.
+// With fewer rows than this a sparse product is no faster than a dense one, because a dense one reads the weight only
+// once.
 constexpr std::int64_t kMinRows = 16;
 // SparseView::begins counts the values in 32 bits.
 constexpr std::int64_t kMaxValues = std::int64_t{1} << 31;

@@ -37,9 +37,9 @@ class BatchPlan {
   // sync: next() returns no more batches for steps before `step`. Only change_roster() can go back to an earlier step.
   void skip_to(Step step);
 
-  // sync: `roster` is in force from `next_step` on. Leases for an older roster become void, and so does an older
-  // roster's notice that no lease follows (LeaseGrant::last). Leases for a newer roster are kept until that roster is
-  // in force.
+  // sync: `roster` is in force from `next_step` on. What the chief sent for an older roster becomes void: its
+  // leases, and the statement that no lease follows (LeaseGrant::last). Leases for a newer roster are kept until that
+  // roster is in force.
   void change_roster(RosterVersion roster, Step next_step);
 
   // sync: the worker has a block for later steps but none for the next step. The grant of the missing block was lost,

@@ -42,8 +42,8 @@ class Channel {
   void mark(std::uint64_t attempt, Actions& out);
   void release(std::uint64_t attempt, Actions& out);
 
-  // Take what the shard sends. They return an error if the shard answers a request that is not under way, or
-  // acknowledges a frame that was never sent.
+  // These two functions take what the shard sends. They return an error if the shard answers a request that is not
+  // under way, or acknowledges a frame that was never sent.
   Status take(const Parameters& parameters, Actions& out);
   Status take(const Acknowledge& acknowledge, Actions& out);
 
@@ -77,7 +77,7 @@ class Channel {
 
   bool connected_ = false;
   Sequence base_;                  // sequence of the frame before frames_[0]
-  std::vector<Frame> frames_;      // frames of the current push; when it is complete, of the previous push
+  std::vector<Frame> frames_;      // frames of the newest push, also after it is complete
   std::size_t sent_ = 0;           // number of frames_ that were sent
   std::size_t acknowledged_ = 0;   // number of frames_ that are acknowledged
   std::uint64_t buckets_due_ = 0;  // number of answers to Want::kBucket that haven't arrived

@@ -33,7 +33,7 @@ struct JobFacts {
   JobConfig config;
   Layout layout;
   Roster roster;
-  std::vector<std::string> shard_names;  // for error texts, such as "shard 1 (ps/0 at host:7110)"
+  std::vector<std::string> shard_names;  // for error texts; an example of a name: "shard 1 (ps/0 at host:7110)"
   std::uint64_t train_records = 0;
   std::uint32_t credits = 4;  // maximum number of unacknowledged push frames per channel
   bool evaluates = false;     // this worker runs the evaluations during training
@@ -136,8 +136,8 @@ struct SendPull {
   ShardId shard;
   Pull pull;
 };
-// Sends a frame. If `payload` is true, the frame carries push.bucket's part of the gradient buffer with the index
-// `gradients`. The core doesn't reuse that buffer before the frame is acknowledged.
+// Sends a frame. `gradients` is the index of a gradient buffer. If `payload` is true, the frame carries the gradients
+// of push.bucket from this buffer. The core doesn't reuse the buffer before the frame is acknowledged.
 struct SendPush {
   ShardId shard;
   Sequence sequence;

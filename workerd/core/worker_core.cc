@@ -149,8 +149,9 @@ void WorkerCore::on(const AcknowledgeArrived& event, Actions& out) {
   if (event.acknowledge.finished || event.acknowledge.outcome == PushOutcome::kFinished) finished_ = true;
 }
 
-// The chief asks again after a reconnect. The core places only one mark for an attempt: a second mark would come after
-// pushes that the first mark keeps back.
+// The chief asks again after a reconnect. The core places only one mark for an attempt. Until the shard answers this
+// mark, the channel keeps the next push back. A second mark would replace the first one, and the channel would send
+// that push too early.
 void WorkerCore::on(const MarkRequested& event, Actions&) {
   if (event.attempt <= newest_mark_) return;
   mark_wanted_ = newest_mark_ = event.attempt;

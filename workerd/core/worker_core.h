@@ -70,7 +70,7 @@ class WorkerCore {
     bool final = false;
   };
   // kAll pulls from all shards. kLagging pulls only from the shards whose parameters are older than another shard's.
-  // kWork is for ssp: it pulls from all shards and tells them that the others must wait for this worker from now on.
+  // kWork is for ssp: it pulls from all shards and tells them that other workers must wait for this one from now on.
   enum class PullOf { kAll, kLagging, kWork };
   enum class Evaluation { kNone, kPull, kRun };
 
@@ -169,7 +169,7 @@ class WorkerCore {
   bool finished_ = false;        // a shard said that the job has done all its steps
   bool left_ = false;            // ReportFinished was returned
   std::optional<Error> broken_;  // Fail was returned
-  bool at_work_ = false;         // ssp: the other workers wait for this worker's pushes until it sends a final push
+  bool at_work_ = false;         // ssp: other workers may not get too far ahead of this one; ends with a final push
 
   // The step.
   bool pulling_ = false;         // a pull is under way
@@ -185,7 +185,7 @@ class WorkerCore {
   std::uint64_t clock_ = 0;           // async, ssp: the number of this worker's newest step
   std::uint64_t last_pull_id_ = 0;
   bool roster_known_ = false;
-  RosterVersion roster_;        // the roster that was in force at fresh_versions_
+  RosterVersion roster_;        // the roster that was in force when the shards had fresh_versions_
   RosterVersion pacer_roster_;  // the roster in the pacer's newest answer
 
   std::optional<std::uint64_t> mark_wanted_;  // the checkpoint attempt whose marks are still to be sent

@@ -1,5 +1,5 @@
-// The functions of WorkerCore that do a step, from the plan of its batch to its push, and that end the worker's part in
-// the job.
+// Here WorkerCore does a step, from the plan of its batch to its push. It also runs evaluations here, and ends the
+// worker's part in the job.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -26,8 +26,8 @@ void WorkerCore::advance(Actions& out) {
   if (!have_parameters_ && !stopping_ && !finished_) begin_pull(PullOf::kAll, out);
   plan_batches(out);
   if (pulling_) return enter(Phase::kPull);
-  // In a pause the worker goes on only if it must still send marks, because marks can be sent only after the current
-  // push.
+  // In a pause the worker usually stops here. If it must still send marks, it goes on, because it can send them only
+  // after the current push.
   if (paused_ && !stopping_ && !mark_wanted_) return enter(Phase::kWait);
 
   if (computed_whole_ && !pushing_) {
@@ -75,7 +75,8 @@ void WorkerCore::settle_answers(Actions& out) {
 }
 
 void WorkerCore::take_parameters(Actions& out) {
-  // After the job's last step a shard may answer without parameters. So the other buffer may be incomplete.
+  // After the job's last step a shard may answer without parameters. So the buffer that received the
+  // answers may be incomplete.
   if (finished_ && pipeline_ && !left_) return;
   const auto version = [](const Channel& channel) { return channel.version(); };
   if (sync() && !finished_) {
@@ -232,7 +233,8 @@ void WorkerCore::begin_pull(PullOf what, Actions& out) {
 }
 
 // ssp: from here on the other workers wait if they are too far ahead of this worker. So the core calls this only when a
-// batch is ready. It pulls again because older parameters may exceed train.staleness.
+// batch is ready. It first pulls new parameters, because those that it has may be older than
+// train.staleness allows.
 void WorkerCore::begin_work(Actions& out) {
   if (pushing_) return enter(Phase::kWait);
   at_work_ = true;

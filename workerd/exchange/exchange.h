@@ -49,17 +49,17 @@ class Exchange {
   // Closes the exchange.
   virtual ~Exchange() = default;
 
-  // Dials the tasks that this worker needs to exchange gradients with `roster`. Calls on_channel_opened for each
-  // channel.
+  // Dials the tasks with which this worker exchanges gradients. Which tasks these are may depend on `roster`. Calls
+  // on_channel_opened for each channel.
   virtual void open(const Roster& roster) = 0;
   // Drops the channels and everything that is under way. open() may be called afterwards.
   virtual void abort() = 0;
   // Closes the channels. After that the exchange doesn't call the handler any more.
   virtual void close() = 0;
 
-  // The three functions below send a frame. If the channel isn't open, they drop the frame; the owner sends the missing
-  // frames again at on_channel_opened. `gradients` is the flat array with the index send.gradients. The caller must not
-  // change the frame's bucket in it before the frame is acknowledged.
+  // The three functions below send a frame. If the channel isn't open, they drop the frame. After on_channel_opened
+  // the caller sends the missing frames again. `gradients` is the flat array with the index send.gradients. The caller
+  // must not change the frame's bucket in this array before the frame is acknowledged.
   virtual void push(const SendPush& send, std::span<const float> gradients) = 0;
   virtual void pull(const SendPull& send) = 0;
   virtual void mark(const SendMark& send) = 0;

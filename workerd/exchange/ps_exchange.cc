@@ -13,8 +13,8 @@ using transport::MutableBytes;
 using wire::FrameHeader;
 using wire::FrameType;
 
-// One channel. A link dials the ps, sends a hello and receives frames. If the channel is lost, it dials again, each
-// time after a longer pause.
+// One channel. A link dials the ps, sends a hello and receives frames. If the channel is lost, the link dials again.
+// After each failed attempt it waits longer before the next one.
 //
 // The attempts to dial are numbered. A callback contains the number of its attempt, and callbacks of earlier attempts
 // are ignored.

@@ -29,7 +29,7 @@ void each(const Array& array, std::uint64_t count, Use use) {
   for (std::uint64_t i = 0; i < count; ++i) use(i, element<T>(bytes + i * sizeof(T), array.header.big_endian));
 }
 
-// Calls each<T>() with the T that is the array's element type.
+// Calls each<T>(), where T is the type of the array's elements.
 template <typename Use>
 void for_each_element(const Array& array, Use use) {
   const std::uint64_t count = array.rows() * array.row_elements();

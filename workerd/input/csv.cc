@@ -222,7 +222,7 @@ class PartBuilder {
   }
 
   CsvPart part_;
-  std::uint64_t first_line_ = 0;  // line of the first record or header; 0 before it
+  std::uint64_t first_line_ = 0;  // line of the header or, without a header, of the first record; 0: not read yet
   std::size_t fields_ = 0;
   std::map<std::string, std::uint32_t, std::less<>> codes_;
 };

@@ -31,9 +31,9 @@ struct Source {
   std::uint64_t begin = 0;  // records [begin, end); end = 0: all
   std::uint64_t end = 0;
   double scale = 1.0;
-  // For csv files with text labels: label i has the name label_names[i]. If it is empty, the labels are numbered in
-  // sorted order. For a test set this holds the names of the training set, so that both sets give a label the same
-  // number.
+  // For csv files with text labels: label i has the name label_names[i]. If label_names is empty, the labels are
+  // numbered in sorted order. For a test set label_names holds the names of the training set, so that both sets give a
+  // label the same number.
   std::vector<std::string> label_names;
   std::string section = "data";        // the section of job.toml, "data" or "evaluate", for error texts
   std::string path_key = "data.path";  // the key that names the folder, for error texts
@@ -49,8 +49,8 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::uint64_t records() const = 0;
-  virtual std::uint64_t input_elements() const = 0;   // float32 values of one record
-  virtual std::uint64_t target_elements() const = 0;  // float32 values of one target; 0: records have labels
+  virtual std::uint64_t input_elements() const = 0;   // number of values in one input
+  virtual std::uint64_t target_elements() const = 0;  // number of values in one target; 0: records have labels
   virtual std::int64_t largest_label() const = 0;     // -1 if records have targets
   virtual std::uint64_t bytes_read() const = 0;       // total size of the files on disk
   virtual const std::vector<std::string>& label_names() const = 0;  // empty unless labels are text

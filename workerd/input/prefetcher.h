@@ -4,9 +4,9 @@
 // their buffers. It gets the batches in the order of its requests. No call waits for a batch. Instead the consumer can
 // pass a callback, which is called when a batch is ready.
 //
-// Waking a thread on another core takes 30 to 50 us. So the input thread makes several batches each time. It sleeps
-// when it has made all requested batches. It is woken only when at most (prefetch - 1) / 2 batches are ready. So the
-// consumer should take a batch only when it needs one; otherwise it would wake the input thread too early.
+// Waking a thread on another core takes 30 to 50 us. So the input thread makes several batches each time it is woken.
+// It sleeps when it has made all requested batches. It is woken only when at most (prefetch - 1) / 2 batches are ready.
+// So the consumer should take a batch only when it needs one; otherwise it would wake the input thread too early.
 #pragma once
 
 #include <condition_variable>
