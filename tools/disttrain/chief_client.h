@@ -53,7 +53,8 @@ class ChiefClient final : private transport::ConnectionHandler {
   // the error has its code.
   Result<wire::ControlMessage> next(Duration deadline);
 
-  // Whether the connection is open. If it is still open after an answer has timed out, the chief is there but silent.
+  // Whether the connection is open. If it is still open after the wait for an answer has timed out, the chief is there
+  // but silent.
   bool is_connected() const { return connection_ != nullptr && hello_answer_.has_value() && !closed_; }
 
   // Runs the loop for `pause`. Error kTemporary: `give_up` ended the pause early.

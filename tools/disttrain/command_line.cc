@@ -18,7 +18,7 @@ namespace {
 constexpr char kClusterHelp[] =
     "cluster file; default: $DISTTRAIN_CLUSTER, else the cluster of a running `up`, else /etc/disttrain/cluster.toml";
 constexpr char kJobHelp[] = "number or name of a job; default: the job that runs, else the last one";
-constexpr char kChiefHelp[] = "address of the chief, HOST:PORT; replaces the cluster file";
+constexpr char kChiefHelp[] = "address of the chief, HOST:PORT; used instead of the cluster file";
 constexpr char kNoRestartHelp[] = "don't restart a daemon that ends; if the job needs that daemon, end with an error";
 constexpr char kSetHelp[] = "override a key of the job file, such as train.batch_size=100; may be repeated";
 
@@ -191,7 +191,7 @@ void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_option
   add("kill", "end a job at once", kill_options);
 }
 
-constexpr char kCheckpointHelp[] = "folder of a checkpoint, or of a job to use its newest checkpoint";
+constexpr char kCheckpointHelp[] = "folder of a checkpoint; the folder of a job stands for its newest checkpoint";
 
 void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& run) {
   CLI::App* family = app.add_subcommand("checkpoint", "take, list, inspect, verify, compare and export checkpoints");

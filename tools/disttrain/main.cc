@@ -17,7 +17,7 @@
 
 namespace {
 
-// Returns true if output couldn't be written, and prints an error, because a script could take the incomplete output
+// If output couldn't be written, prints an error and returns true. Otherwise a script could take the incomplete output
 // for the whole answer. It is no error if the reader has closed the pipe, as `disttrain logs | head` does.
 bool is_output_lost() {
   if (std::cout.flush()) return false;

@@ -44,7 +44,7 @@ struct SubmitOptions {
 struct StatusOptions {
   std::string job;
   std::string cluster;
-  std::string chief;  // host:port of the chief; replaces the cluster file
+  std::string chief;  // host:port of the chief; used instead of the cluster file
   bool watch = false;
   bool json = false;
   bool all = false;
@@ -53,13 +53,13 @@ struct StatusOptions {
 struct TopOptions {
   std::string job;
   std::string cluster;
-  std::string chief;  // host:port of the chief; replaces the cluster file
+  std::string chief;  // host:port of the chief; used instead of the cluster file
 };
 
 struct WhyOptions {
   std::string job;
   std::string cluster;
-  std::string chief;  // host:port of the chief; replaces the cluster file
+  std::string chief;  // host:port of the chief; used instead of the cluster file
   bool json = false;
 };
 
@@ -81,7 +81,7 @@ struct LogsOptions {
 struct EventsOptions {
   std::string job;
   std::string cluster;
-  std::string chief;  // host:port of the chief; replaces the cluster file
+  std::string chief;  // host:port of the chief; used instead of the cluster file
   bool all = false;
   bool follow = false;
   bool json = false;

@@ -53,7 +53,7 @@ struct Plan {
   std::string why;  // why there are this many shards
   std::vector<ShardPlan> shards;
   std::uint64_t parameter_bytes = 0;
-  std::string init_from;           // why this host didn't check checkpoint.init_from, if so
+  std::string init_from;           // why this host couldn't check checkpoint.init_from; "" = it could
   std::uint32_t places = 0;        // the number of workers for which the ps tasks reserve memory
   std::string too_many_workers{};  // why there can't be more; "" = memory suffices for all workers
   bool fits = true;                // whether the chief would take the job
@@ -66,7 +66,7 @@ std::uint32_t threads_of(const PsConfig& ps) {
   return ps.cores.empty() ? daemon::cores_given() : static_cast<std::uint32_t>(ps.cores.size());
 }
 
-// If this host can't resolve the address, it belongs to another host.
+// An address that this host can't resolve counts as the address of another host.
 bool is_own_address(const std::string& address) {
   return daemon::is_own_address(address).value_or(false);
 }

@@ -15,8 +15,8 @@ namespace disttrain::cli {
 std::string absolute_path(const std::string& path);
 
 // Returns the checkpoints that a folder holds, or none. The folder may be a checkpoint itself, a job's folder with its
-// checkpoints, or a directory with the folders of several jobs. The newest checkpoint of each job is first. Error
-// kNoInput: the folder doesn't exist.
+// checkpoints, or a directory with the folders of several jobs. The checkpoints of one job are next to each other, the
+// newest first. Error kNoInput: the folder doesn't exist.
 Result<std::vector<checkpoint::Found>> checkpoints_in(checkpoint::Files& files, const std::string& folder);
 
 // Both return one part of the checkpoint's path "<directory>/<job>/<checkpoint>".

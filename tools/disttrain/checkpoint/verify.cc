@@ -23,7 +23,8 @@ struct Verified {
   bool is_gone = false;  // retention has removed the checkpoint, or is removing it now
 };
 
-// Turns kNoInput into kData: a checkpoint that lacks a file is damaged. kNoInput means that the checkpoint is missing.
+// Turns kNoInput into kData, because a checkpoint that lacks a file is damaged. `verify` ends with kNoInput only if
+// there is no checkpoint.
 Error as_damage(Error error) {
   if (error.code == ErrorCode::kNoInput) error.code = ErrorCode::kData;
   return error;

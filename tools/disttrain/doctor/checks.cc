@@ -49,8 +49,8 @@ std::string wishes(const Gpus& gpus) {
   return text;
 }
 
-// How many devices the host must have. Devices count from 0, so "cuda:3" needs four devices; "cuda" and "cuda:0" need
-// one.
+// How many devices the host must have. Devices are numbered from 0, so "cuda:3" needs four devices; "cuda" and "cuda:0"
+// need one.
 std::uint32_t devices_for(const std::string& device) {
   const std::size_t colon = device.find(':');
   return colon == std::string::npos ? 1 : static_cast<std::uint32_t>(std::stoul(device.substr(colon + 1))) + 1;
@@ -76,7 +76,7 @@ void judge_missing(const Folder& folder, Finding& finding) {
         " yet: " + std::string(folder.daemon_user.empty() ? "chiefd makes it" : "systemd makes it for chiefd.service");
     return;
   }
-  worsen(finding, CheckState::kWarn, "and " + folder.caller + " may not make it",
+  worsen(finding, CheckState::kWarn, "and " + folder.caller + " can't make it",
          "create this folder for the user that chiefd runs as");
 }
 

@@ -43,7 +43,7 @@ struct Link {
   bool is_loopback = false;
 };
 
-// A host name or address of the cluster file that stands for this host.
+// A host name or address that stands for this host in the cluster file.
 struct OwnHost {
   std::string host;              // as written in the cluster file
   std::string tasks;             // the tasks there: "ps/0, worker/1"

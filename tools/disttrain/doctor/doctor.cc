@@ -129,7 +129,8 @@ void check_nic(const Found& host, std::vector<Finding>& findings) {
 void ask_time(const ClusterConfig& cluster, Clock& clock) {
   asio::io_context loop;
   ChiefClient client(loop, {});
-  const ChiefTarget target{cluster.chief.address, cluster.name, 0};  // 0 = no hash; judge(OwnPort) compares hashes
+  // The hash is 0, so the chief doesn't compare the hashes of the cluster files. judge(OwnPort) compares them.
+  const ChiefTarget target{cluster.chief.address, cluster.name, 0};
   if (!client.connect(target, derive_timeouts(cluster.heartbeat.timeout).dial)) return;
   const std::int64_t asked = daemon::wall_nanoseconds();
   const auto status = ask_status(client, "", false, Duration::zero());

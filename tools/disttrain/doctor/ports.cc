@@ -29,7 +29,8 @@ std::string port_of(const std::string& address) {
   return address.substr(address.rfind(':') + 1);
 }
 
-// Sends one hello and keeps the answer. The loop calls its handlers, so it must live until the loop has ended.
+// Sends one hello and keeps the answer. The loop calls the Greeting's handlers, so the Greeting must live until the
+// loop has ended.
 class Greeting final : private transport::ConnectionHandler {
  public:
   Greeting(asio::io_context& loop, transport::Transport& transport, const std::string& address,

@@ -19,7 +19,7 @@ bool is_final_state(const std::string& state);
 // The time limit of a request that the chief can answer at once.
 inline constexpr Duration kAnswerDeadline = std::chrono::seconds(10);
 
-// How long a client retries to reconnect to a lost chief, because the chief may be restarting.
+// A client tries for this long to reconnect to a lost chief, because the chief may be restarting.
 inline constexpr Duration kChiefPatience = std::chrono::seconds(15);
 
 // Returns the status of a job (docs/json.md), or of all jobs. `job` is a number or a name; "" = the running job, else
@@ -43,7 +43,7 @@ struct FollowedJob {
   // Called after each answer, and when the chief is lost. If it returns an error, the watching ends. For example, `up`
   // knows that a daemon stays down, but the chief goes on waiting for it.
   std::function<std::optional<Error>(const Json& status)> judge;
-  // How long to retry to reconnect to a lost chief, because it may be restarting. 0 = don't retry.
+  // The client tries for this long to reconnect to a lost chief, because the chief may be restarting. 0 = not at all.
   Duration chief_patience{};
   // Kills and restarts the chief of this `up` if it hasn't answered for `silence`. Meanwhile training goes on. Returns
   // false if the chief won't be restarted. The function is empty if this process didn't start the chief.

@@ -22,7 +22,7 @@ using Lines = std::vector<std::string>;
 
 constexpr std::size_t kBarColumns = 20;
 constexpr std::size_t kEventsShown = 3;
-constexpr std::size_t kLeastTasks = 3;  // so many tasks are shown even if curves and events must be dropped for them
+constexpr std::size_t kLeastTasks = 3;  // this many tasks are shown even if curves and events must be dropped for them
 constexpr std::size_t kLeastSpark = 4;
 constexpr std::size_t kMostSpark = 30;
 

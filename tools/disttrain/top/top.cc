@@ -89,8 +89,8 @@ class Top {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Asks the chief for the newest status and events. After an error it makes a new connection, because the old one may
-  // still deliver the answer that timed out.
+  // Asks the chief for the newest status and events. After an error it makes a new connection, because the answer for
+  // which it no longer waits may still come on the old one.
   Status look() {
     if (!is_connected_) {
       if (Status connected = client_.connect(target_, kFrameInterval); !connected) return connected;

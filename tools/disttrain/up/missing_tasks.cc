@@ -6,7 +6,7 @@ namespace disttrain::cli {
 
 namespace {
 
-// The chief notices a task's death too. It gets so much time to end or continue the job itself.
+// The chief notices a task's death too. It gets this much time to end or continue the job itself.
 constexpr std::chrono::seconds kChiefSaysSo(1);
 
 }  // namespace

@@ -24,7 +24,7 @@ class MissingTasks {
   // Returns an error if the job can't go on, because it needs a daemon that stays down.
   std::optional<Error> judge(const Json& status);
 
-  // The daemon that is the cause of the error that judge() has returned.
+  // The daemon that caused judge()'s error. None: judge() has returned no error yet.
   const std::optional<EndedDaemon>& blamed() const { return blamed_; }
 
  private:

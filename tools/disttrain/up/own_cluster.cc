@@ -78,8 +78,8 @@ void say_start(const LocalCluster& cluster) {
             << config.chief.address << '\n';
 }
 
-// Adds to the root cause how the task's process ended. The chief only knows that the task was lost, but this process is
-// the parent of the task's process.
+// The chief only knows that the task was lost. This process is the parent of the task's process, so it also knows how
+// that process ended. The function adds this to the root cause.
 void add_how_it_ended(Json& status, const Supervisor& daemons) {
   if (!status.is_object() || !status.contains("root_cause") || !status["root_cause"].is_object()) return;
   Json& cause = status["root_cause"];
@@ -146,8 +146,9 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
 
   const Supervisor& daemons = cluster.daemons();
 
-  // The client stops waiting for an answer when this function returns true. Before the job is submitted, that is after
-  // Ctrl-C, or when a daemon stays down. Later it is after the second Ctrl-C, or when the chief stays down.
+  // The client stops waiting for an answer when the function below returns true. Before the job is submitted, the
+  // function returns true after Ctrl-C, or if a daemon stays down. Later it returns true after the second Ctrl-C, or if
+  // the chief stays down.
   bool is_submitted = false;
   ChiefClient client(loop, [&] {
     return is_submitted ? interrupts.count() > 1 || daemons.stays_down(kChief)

@@ -1,5 +1,5 @@
 // Starts a cluster, runs one job on it, and stops the cluster, for `up` and `bench`. If an earlier `up` was killed, the
-// chief's journal may already have this job. Then the job goes on from there.
+// chief's journal may already have this job. Then the cluster continues that job and begins no new one.
 #pragma once
 
 #include "common/result.h"

@@ -54,7 +54,7 @@ constexpr Part kParts[] = {
      "its device is slower than those of the others, or another program uses it too"},
     {Brake::kEvaluation, evaluate_share, "evaluates", "evaluate", "evaluate less often (evaluate.every_steps)",
      "evaluate less often (evaluate.every_steps)"},
-    {Brake::kLink, exchange_share, "", "", "", ""},  // verdict() tells kLink and kShard apart
+    {Brake::kLink, exchange_share, "", "", "", ""},  // stands for kShard too; verdict() tells the two apart
 };
 
 // Returns the values of all workers except `but`, in ascending order.
