@@ -80,7 +80,7 @@ class ChiefFolderTest(SystemTest):
         self.write_cluster("cluster", old)
         chief = self.start_chief()
         self.until("the chief to say why it is alone",
-                   lambda: "its state directory is an old copy" in self.task("ps/0")["reason"])
+                   lambda: "this chief's state directory is an old copy" in self.task("ps/0")["reason"])
         self.stop(chief)
         self.write_cluster("cluster", self.state)
         chief = self.start_chief()

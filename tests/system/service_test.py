@@ -260,7 +260,7 @@ class ServiceTest(SystemTest):
         for task in ["chief/0", "ps/0", "worker/0"]:
             self.until_logged(f"{task} re-read the cluster file, but ignored it because of errors: {re.escape(error)}")
         self.reload("ps/0")
-        self.until_logged("ps/0 re-read the cluster file: no setting changed that can change at run time")
+        self.until_logged("ps/0 re-read the cluster file: the settings that can change at run time haven't changed")
 
     # The daemons' end.
 

@@ -50,7 +50,8 @@ TEST_F(ClusterTest, TaskThatObeysANewerChiefOfTheJournalIsTurnedAwayAndSaidSo) {
     ASSERT_TRUE(refused);
     EXPECT_EQ(refused->code, ErrorCode::kTemporary);
     EXPECT_FALSE(refused->ends) << "the right chief may come to this address";
-    EXPECT_NE(refused->reason.find("its state directory is an old copy"), std::string::npos) << refused->reason;
+    EXPECT_NE(refused->reason.find("this chief's state directory is an old copy"), std::string::npos)
+        << refused->reason;
     EXPECT_FALSE(is_ready());
   }
   EXPECT_FALSE(answer(ours, Term(1), Incarnation(70)));

@@ -600,7 +600,8 @@ TEST_F(RecoveryTest, ClientThatWantsACheckpointIsRefusedIfTheJobStaysPaused) {
   pass(seconds(10));
   ASSERT_TRUE(refused_);
   EXPECT_EQ(refused_->code, ErrorCode::kTemporary);
-  EXPECT_NE(refused_->reason.find("no checkpoint could begin; it is paused: "), std::string::npos) << refused_->reason;
+  EXPECT_NE(refused_->reason.find("no checkpoint could begin; the job is paused: "), std::string::npos)
+      << refused_->reason;
 }
 
 TEST_F(RecoveryTest, PacerThatDoesNotReportItsLastStepIsALossThatCounts) {

@@ -219,7 +219,7 @@ TEST_F(WarmStart, AMapIsCheckedOnBothSides) {
   EXPECT_THAT(error("/other", {{"w0", "W9"}}),
               HasSubstr("names \"W9\", which isn't in the model (it has w0, mean, w1)"));
   EXPECT_THAT(error("/other", {{"mean", "w0"}, {"w1", "w0"}}), HasSubstr("gives \"w0\" two sources, \"mean\" and"));
-  EXPECT_THAT(error("/other", {{"w0", "w1"}}), HasSubstr("maps w0 to w1, so w0 has no source"));
+  EXPECT_THAT(error("/other", {{"w0", "w1"}}), HasSubstr("maps w0 to w1, so the model's w0 gets no values"));
 }
 
 TEST_F(WarmStart, NothingThereIsNoInput) {

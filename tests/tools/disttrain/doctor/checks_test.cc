@@ -223,7 +223,7 @@ TEST(DiskCheck, MissingFolderFailsUnlessTheChiefMakesIt) {
   missing.may_make = true;
   expect(judge(missing), CheckState::kOk, "chiefd makes it");
   missing.may_make = false;
-  expect(judge(missing), CheckState::kWarn, "ada may not make it");
+  expect(judge(missing), CheckState::kWarn, "ada can't make it");
   missing.use = FolderUse::kCheckpoints;
   expect(judge(missing), CheckState::kFail, "/srv/it isn't there");
   missing.use = FolderUse::kData;
