@@ -127,7 +127,7 @@ class ChiefTest : public testing::Test {
     until("the chief listens", [this] { return !address_.empty(); });
   }
 
-  // Runs the loop until `predicate` holds. The deadline passes only if the test fails.
+  // Runs the loop until `predicate` holds. If this takes more than 30 s, the test fails.
   template <typename Predicate>
   void until(const std::string& what, Predicate predicate) {
     const Instant deadline = daemon::now() + std::chrono::seconds(30);

@@ -143,7 +143,8 @@ class Recorder {
       before = life_.promises.size() - 1;
     };
     if (Status saved = chief_.save(job, layout, key, ++attempts_, Until::kCommitted); !saved) return saved;
-    // While retention removes a checkpoint, a crash may leave it or not, so it isn't promised.
+    // If a crash interrupts the removal of a checkpoint, this checkpoint may still be there or not. So the folder
+    // doesn't promise it.
     const std::set<CheckpointKey> there = visible(files_);
     if (there.count(key) == 0) return fail(ErrorCode::kSoftware, path_of(key) + " isn't there after its commit");
     std::erase_if(kept_, [&there](const CheckpointKey& one) { return there.count(one) == 0; });

@@ -25,7 +25,7 @@ std::string path_of(const CheckpointKey& checkpoint);
 
 // The checkpoints that a restore from the folder must find.
 struct Promise {
-  // The promise holds as soon as the life has done this many operations, and until the next promise begins.
+  // The promise begins when the life has done this many operations. It ends when the next promise begins.
   std::size_t operations = 0;
   std::set<CheckpointKey> kept;  // these are there and undamaged
   CheckpointKey newest;          // a restore finds this one, or `next`, undamaged
@@ -52,8 +52,8 @@ Life live(checkpoint::MemoryFiles& files, const Heritage& heritage, Random& rand
 // A new chief restores the newest checkpoint of the folder. `committed`: the newest checkpoint that this chief knows
 // of.
 Result<CheckpointKey> restore(checkpoint::Files& files, const CheckpointKey& committed);
-// A new chief restores the newest checkpoint and takes another one. Checks that this one is the newest then, and that
-// no leftovers remain.
+// A new chief restores the newest checkpoint and takes another one. Checks that after this the new checkpoint is the
+// newest one, and that no leftovers remain.
 Status go_on(checkpoint::Files& files, Generation generation);
 // Checks that the checkpoint is complete and has the right values.
 Status is_whole(checkpoint::Files& files, const std::string& path);

@@ -8,7 +8,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// A job "small" whose checkpoints are in /c. Each open() is by a newly started chief.
+// A job "small" whose checkpoints are in /c. Each call of open() plays a newly started chief.
 class FolderWorkTest : public testing::Test {
  protected:
   FolderWorkTest() {

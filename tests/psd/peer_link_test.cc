@@ -1,5 +1,5 @@
-// The links of a real ps to workers, and to shards on other ps tasks. The ps reports that a link is broken, unless no
-// message was lost with it.
+// The links of a real ps to workers, and to shards on other ps tasks. The ps reports a broken link only if messages may
+// have been lost with it.
 #include <asio/ip/tcp.hpp>
 
 #include "tests/psd/shell_fixture.h"

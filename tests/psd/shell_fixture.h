@@ -20,7 +20,7 @@
 
 namespace disttrain::psd::test {
 
-// Runs the loop until `done` returns true, but for at most ten seconds. Returns whether it did.
+// Runs the loop until `done` returns true, and then returns true. Returns false if this takes more than ten seconds.
 bool run_until(asio::io_context& loop, const std::function<bool()>& done);
 
 // The chief's end of a control connection.

@@ -98,8 +98,8 @@ void ChiefNode::reconfigure(Duration heartbeat_timeout) {
   step(chiefd::Reconfigured{heartbeat_timeout});
 }
 
-// L2. The chief may need a disk for its answer, and while a disk hangs only the job's own limits end the wait. These
-// are longer than kClientPatience, so the time counts only from the moment when no disk hangs.
+// L2. The chief may need a disk for its answer. While a disk hangs, only the job's own time limits end the wait, and
+// these are longer than kClientPatience. So the time counts only from the moment when no disk hangs.
 void ChiefNode::check_clients() {
   const Instant disks_hang_until = std::max(disk_.hung_until, jobs_.disk->hangs_until());
   for (const auto& [client, since] : asked_)
@@ -257,12 +257,12 @@ void ChiefNode::act(const chiefd::Persist& action) {
 
 void ChiefNode::blames(const std::string& whom, const std::string& why) {
   const auto says = [&why](const char* what) { return why.find(what) != std::string::npos; };
-  // No fault is needed for these reasons: the chief told the task to begin anew, or the task reports a problem with the
-  // disk.
+  // A task may be lost without a fault for one of two reasons: the chief told the task to begin anew, or the task
+  // reports a problem with the disk.
   const bool was_told_to = says("it has started over");
   if (was_told_to || says("input/output error") || says("isn't the folder that the chief sees")) return;
-  // Allowed: while a new chief waits for its tasks, the job lends no records. So the chief reports a worker that comes
-  // back late as lost, and takes it back later.
+  // Allowed: while a new chief waits for its tasks, the job lends no records. So if a worker comes back late, the chief
+  // has reported it as lost by then, and takes it back.
   if (says("was lost while the chief was away") && whom.starts_with("worker/")) return;
   const auto task = parse_task_id(whom);
   if (task && !network_.harm.is_hit(*task))

@@ -88,7 +88,7 @@ class ChiefNode final : public Node {
   std::set<TaskId> seen_lost_;  // the tasks that were reported as lost or left since their last process was admitted
   Instant written_;             // when the current write to the chief's own disk ends
   Instant next_written_;        // when the write after the current one ends
-  Instant folder_free_;         // when the shared disk ends its last request
+  Instant folder_free_;         // when the shared disk has done all requests so far
   std::set<std::string> accepted_;
   std::set<std::string> ended_before_;
   std::uint64_t last_client_ = 0;

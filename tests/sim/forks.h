@@ -1,7 +1,7 @@
 // A second chief is started on a copy of the first chief's journal folder, with the same journal id and the same term.
 // For a while, tasks that dial the chief's address reach the second chief. If a task already knows the first chief, it
 // refuses the second one; otherwise it obeys the second one. Then an operator ends the second chief and restarts the
-// first. Forks draws from a random stream of its own, so that it doesn't change the course of seeds without a second
+// first. Forks draws from a random stream of its own, so that it doesn't change the runs of seeds that have no second
 // chief.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Gives some jobs more than plain SGD: update rules with slots, clipping, losses and gradients that aren't finite, or a
-// file of initial parameters. Draws from a random stream of its own, so that it doesn't change the course of seeds
-// without any of these.
+// file of initial parameters. Draws from a random stream of its own, so that it doesn't change the runs of seeds that
+// have none of these.
 #pragma once
 
 #include <cstdint>

@@ -103,8 +103,8 @@ void Laws::lends(const RunId& run, TaskId to, const Lease& lease) {
     const bool overlaps = std::any_of(loan.positions.begin(), loan.positions.end(),
                                       [&wanted](const Interval& i) { return !wanted.intersection(i).empty(); });
     if (!overlaps) continue;
-    // A loan has the task of its borrower, but not the process. So it is enough if all shards have fenced some process
-    // of this task.
+    // A loan says which task has borrowed the records, but not which process of this task. So it is enough if all
+    // shards have fenced some process of this task.
     const std::size_t shards = generations_[run.first].owners.size();
     const auto& fenced = fenced_[run];
     const bool is_fenced = std::any_of(fenced.begin(), fenced.end(), [&, borrower = loan.borrower](const auto& entry) {

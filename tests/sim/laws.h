@@ -70,8 +70,8 @@ class Laws {
   // A generation of any job has begun to train.
   void trains() { has_trained_ = true; }
   bool has_trained() const { return has_trained_; }
-  // I1: when the chief sends something, its record is durable. I11, I12: each lease has one owner, and its records are
-  // lent again only after all shards have fenced that owner.
+  // I1, I12: the chief sends a term, generation, roster or lease only when it is durable. I11, I12: each lease has one
+  // borrower, and its records are lent again only after all shards have fenced that borrower.
   void welcomes(Term term, const chiefd::JournalState& durable);
   void sends(const chiefd::Send& message, const chiefd::JournalState& durable);
 
@@ -119,8 +119,8 @@ class Laws {
   // A client was told that the checkpoint at `path` is saved.
   void saved(const std::string& path);
   void has_last_checkpoint(const JobConfig& job, Step step);
-  // The chief has searched the folder, and takes `newest` for the newest checkpoint in it. The newest checkpoint is
-  // that of the highest generation, and within a generation that of the highest step.
+  // The chief has searched the folder, and takes `newest` for the newest checkpoint in it. Of two checkpoints, the
+  // newer one has the higher generation. If their generations are equal, the newer one has the higher step.
   void found_newest(const std::string& folder, const std::optional<chiefd::RestorePoint>& newest);
 
   // async, ssp: checks the final parameters. They must be the initial parameters minus all gradients that the shards
@@ -134,8 +134,8 @@ class Laws {
   void computes(const RunId& run, const JobConfig& job, const Member& worker, std::uint64_t clock);
   void leaves(const RunId& run, const Member& worker) { clocks_[run].erase(worker); }
   // L2: a job doesn't restart endlessly. Each generation has a cause: a loss, a damaged checkpoint, a chief that died,
-  // a task that was told to end, or a failed link. Links may fail any number of times. So for failed links, as many
-  // generations are allowed as the chief has recorded rollbacks because of a link.
+  // a task that was told to end, or a failed link. Links may fail any number of times. So each rollback that the chief
+  // has recorded because of a link allows one more generation.
   void restarts(const JobConfig& job, const chiefd::GenerationRecord& record, Term term);
   // L4: each pause ends, and has a reason. `timeout` is the heartbeat timeout, from which all other timeouts are
   // derived.
@@ -172,7 +172,7 @@ class Laws {
   std::set<std::string> accepted_;
   std::map<std::pair<RunId, ShardId>, const ShardTwin*> twins_;
   std::map<RunId, std::map<Member, std::uint64_t>> clocks_;
-  std::map<RunId, std::set<Member>> lost_;      // by process; a lost worker may go on for a while
+  std::map<RunId, std::set<Member>> lost_;      // lost processes; each may go on for a while
   std::map<RunId, std::set<TaskId>> lost_any_;  // tasks that were lost before the laws knew their process
   std::map<JobId, chiefd::GenerationRecord> generations_;
   std::map<JobId, std::uint64_t> begun_;  // number of generations

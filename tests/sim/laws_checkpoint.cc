@@ -124,8 +124,8 @@ void Laws::adds_up(const chiefd::CommitAttempt& commit, const RunId& run, const 
   std::map<ShardId, const TakenByWorker*> shards;
   for (const auto& [shard, cut] : cuts) shards[shard] = &cut.taken;
   are_whole(run, shards, path);
-  // If a chief died during the commit of the checkpoint with which this generation began, the laws don't know its
-  // ledger.
+  // If a chief died during the commit of the checkpoint with which this generation began, the laws don't know the
+  // ledger of that checkpoint.
   const std::string& from = generations_[run.first].restore_path;
   const auto before = visited_of_.find(from);
   if (before == visited_of_.end() && !from.empty()) return;

@@ -1,6 +1,6 @@
 // Faults that last longer than timeouts: partitions, pauses and disks that hang, and a ps that goes on although another
 // process has taken its place. Most last up to a minute, and each ends by itself. LongFaults draws from a random stream
-// of its own, so that it doesn't change the course of seeds without a long fault.
+// of its own, so that it doesn't change the runs of seeds that have no long fault.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class LongFaults {
   void begin(Duration within, Cluster cluster);
   // No fault begins any more.
   void end() { is_over_ = true; }
-  // When the last of the faults that have begun will be over.
+  // The time at which all faults that have begun will be over.
   Instant over_at() const { return over_at_; }
 
  private:

@@ -70,9 +70,9 @@ void Mishaps::draw_claims(Duration within) {
   }
 }
 
-// A checkpoint is saved before a ps leaves, but only if the job trains, and most jobs train only for a short part of a
-// run. So these mishaps wait until the job trains. Sometimes a second mishap follows soon: it comes while that
-// checkpoint is being taken, or while the shards apply nothing after its cut.
+// A checkpoint is saved before a ps leaves, but only if the job trains. Most jobs train only for a short part of a run,
+// so these mishaps wait until the job trains. Sometimes a second mishap follows soon: it comes while that checkpoint is
+// being taken, or while the shards apply nothing after its cut.
 void Mishaps::draw_ps_leaves(const std::string& job, Duration within) {
   for (std::uint64_t times = leaves_.below(3) == 0 ? 1 + leaves_.below(4) : 0; times > 0; --times) {
     later(within, [this, job] {

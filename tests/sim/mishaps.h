@@ -1,6 +1,6 @@
 // More faults and requests: a job's folder is away or can't be read for a while, a fault damages a checkpoint, a client
 // asks for a checkpoint or for the job's end, an operator restarts tasks. Mishaps draws from random streams of its own,
-// so that it doesn't change the course of seeds without a mishap.
+// so that it doesn't change the runs of seeds that have no mishap.
 #pragma once
 
 #include <cstdint>

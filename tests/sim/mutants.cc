@@ -1,5 +1,5 @@
 // Plants bugs into the cores, one after the other, and searches for a seed in which the bug breaks a law. If no bug can
-// break a law, its check is worthless. See common/mutant.h.
+// break a law, the check of this law is worthless. See common/mutant.h.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

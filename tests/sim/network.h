@@ -152,9 +152,9 @@ class Network {
   struct Side {
     std::size_t host = 0;
     std::uint64_t life = 0;
-    bool closed = false;   // the process gets no more calls for it
+    bool closed = false;   // the process gets no more calls for this side
     bool stalled = false;  // arriving messages wait
-    Instant last;          // when the last message to this side arrives
+    Instant last;          // when the newest message to this side arrives
   };
   struct Message {
     int to = 0;
@@ -185,7 +185,7 @@ class Network {
                     const std::function<void(std::optional<ConnectionId>, bool)>& finish);
   // The two ends of connection `id` have the numbers 2 id and 2 id + 1.
   static ConnectionId end_of(std::uint64_t id, int side) { return 2 * id + static_cast<std::uint64_t>(side); }
-  // Calls `work` on the process at `host`, if this is still the process number `life`. If the process is paused, the
+  // Calls `work` on the process at `host`, if this process still has the number `life`. If the process is paused, the
   // call comes later.
   void run_on(std::size_t host, std::uint64_t life, std::function<void()> work);
   void deliver(std::uint64_t id, Message message);

@@ -67,7 +67,7 @@ class Simulation {
       until(end, [this] { return is_over("first"); });
     }
     heal();
-    // If the disk hung when an operation began, the operation ends only now.
+    // If a disk hung when an operation began, the operation ends only when the disk works again.
     until(std::max(storage_.hangs_until(), disk_.hung_until), [] { return false; });
     Outcome outcome;
     expect_end("first", patience());
@@ -229,7 +229,7 @@ class Simulation {
     }
   }
 
-  // Draws from a random stream of its own, as Mishaps does, so that it doesn't change the course of other seeds.
+  // Draws from a random stream of its own, as Mishaps does, so that it doesn't change the runs of other seeds.
   void draw_long_work(std::uint64_t seed) {
     Random random(seed, stream_of("long work"));
     if (random.below(64) != 0) return;

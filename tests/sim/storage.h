@@ -39,7 +39,7 @@ class Storage {
     kUnmounted,   // an empty mount point is in its place
   };
   void lose(Reach how);
-  // From now on, the disk hangs: an operation that begins before `until` ends after it.
+  // The disk hangs from now on. An operation that begins before the time `until` ends only after this time.
   void hang(Instant until);
   Instant hangs_until() const { return hung_until_; }
 

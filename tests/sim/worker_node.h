@@ -98,7 +98,7 @@ class WorkerNode final : public TaskNode {
   const Jobs& jobs_;
   Laws& laws_;
   const Duration slowest_step_;
-  JobId held_;  // the job that hellos name; the first order for a job sets it
+  JobId held_;  // the job that the worker names in each hello; the first order for a job sets it
   Generation held_generation_;
   JobId prepared_;  // the job whose data this worker has read
   OpenJob order_;

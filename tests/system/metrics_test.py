@@ -89,7 +89,7 @@ GROWS = {
     "worker": ["worker_steps_total", "worker_examples_total", "worker_step_seconds_count", "worker_step_seconds_sum",
                "data_records_total", "rpc_requests_total", "transport_bytes_total"],
 }
-MANY_SERIES = 2000  # with more series, a label must have unbounded values
+MANY_SERIES = 2000  # if a page has more series than this, a label has unbounded values
 
 
 def fetch(address, path):

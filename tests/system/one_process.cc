@@ -63,7 +63,8 @@ class OneProcess {
 
  private:
   // One synchronous step of the workers. `begin` is the first position of the step in the epoch. The worker of rank r
-  // computes batch_size positions from begin + r * batch_size on; at the end of the epoch, fewer or none.
+  // trains on batch_size positions, beginning with begin + r * batch_size. At the end of the epoch, fewer positions or
+  // none are left for it.
   void step(std::uint32_t epoch, std::uint64_t begin) {
     std::vector<update::WeightedGradient> gradients;
     for (std::uint32_t rank = 0; rank < workers_; ++rank) {

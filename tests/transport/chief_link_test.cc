@@ -146,7 +146,8 @@ TEST_F(ChiefLinkTest, ChiefOfAnOlderTermIsNotObeyed) {
   EXPECT_TRUE(until([&] { return welcomes_ == 2; }));
 }
 
-// First the task logs that no chief answers. Then a chief answers that the task doesn't obey. This must be logged, too.
+// First the task logs that no chief answers. Then a chief answers, but the task doesn't obey it. The task must log
+// this, too.
 TEST_F(ChiefLinkTest, WhyAChiefIsNotObeyedIsSaidOnceThoughNoneWasThereBefore) {
   start_chief();
   chief_->answer = FakeChief::welcome_of(Term(3), JournalId(7));

@@ -66,7 +66,7 @@ TEST(ObedienceTest, ChiefOfAnOlderVersionIsObeyedByItsTerm) {
 }
 
 // A random sequence of events: chiefs start, an operator copies chiefs' folders, and tasks connect to the chief that
-// runs. The test checks I25. It also checks that a chief which a task obeys always knows what the task holds.
+// runs. The test checks I25. It also checks this: if a task obeys a chief, the chief knows what the task holds.
 TEST(ObedienceTest, NoTaskObeysTwoChiefsOfOneTermOrHoldsWhatItsChiefDoesNotKnow) {
   struct Folder {
     std::uint64_t term = 0;

@@ -103,7 +103,7 @@ TEST_F(CheckpointTest, SyncAsksThePacerForTheStepItself) {
   EXPECT_EQ(sent<TakeCut>(ps(0)).back().at, Step(100));
 }
 
-// The cut must not wait for a step that no worker makes: workers that want to join wait for the cut.
+// If no worker makes the step of the cut, the cut must be taken at once, because workers that want to join wait for it.
 TEST_F(CheckpointTest, SyncCutOfAStepThatNobodyMakesIsTakenAtOnce) {
   const JobId job = train(every(100, Mode::kSync));
   obedient_ = false;

@@ -1,5 +1,5 @@
-// A fixture: the chief's core, and tasks that the test plays. The fixture's functions send events to the core, and it
-// records the core's actions.
+// A fixture: the chief's core, and tasks that the test plays. The fixture's functions send events to the core and
+// record the core's actions.
 #pragma once
 
 #include <gtest/gtest.h>

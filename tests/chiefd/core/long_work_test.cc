@@ -55,7 +55,8 @@ TEST_F(LongWorkTest, WorkerThatStandsStillAtItsDataIsNamed) {
   EXPECT_NE(status(job).reason.find("has stood still for 120 s"), std::string::npos) << status(job).reason;
 }
 
-// Reading the data took long. Even so, the job waits for a lost ps as long as it would have waited at its start.
+// A worker has read the data for longer than a starting job waits for its tasks. If a ps is lost then, the job waits
+// for this ps as long as it would have waited at its start.
 TEST_F(LongWorkTest, TaskLostAfterALongReadIsWaitedFor) {
   start_chief(2, 2);
   hello_all();

@@ -72,7 +72,7 @@ TEST_F(RecoveryTest, RollbackDoesNotTakeBackReportedExamples) {
   newest_->pacer.examples = 200;
   const PacerReport saved = newest_->pacer;
   kill(ps(1));
-  pass(milliseconds(300));  // until the rollback, the pacer still reports its own counts
+  pass(milliseconds(300));  // until the rollback, the pacer still reports 300 examples
   EXPECT_EQ(status(job).examples_heard, 300u);
   pacer_ = saved;
   restart(ps(1));
@@ -316,7 +316,7 @@ TEST_F(RecoveryTest, FirstParametersAreThoseThatTheChiefNamedForAllShardsAndGene
   EXPECT_EQ(sent<CreateShards>(ps(1)).back().init_path, "/attempt");
   EXPECT_EQ(std::get<FindInit>(folder_work_.back().work).path, "/attempt") << "it is kept from being removed";
   // The new chief finds a generation in which no task has trained yet. It must name the same file with initial
-  // parameters again.
+  // parameters as the chief before it.
   obedient_ = false;
   kill(ps(0));
   restart(ps(0));
@@ -515,8 +515,8 @@ TEST_F(RecoveryTest, ShardsComplaintAfterAWorkersIsHeardToo) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
 }
 
-// A bug of the ps may have lost the order to fence. A new process of the ps may do better, so the job recovers;
-// job.max_restarts bounds the retries.
+// A bug of the ps may have lost the order to fence. A new process of the ps may carry the order out, so the job
+// recovers; job.max_restarts bounds the retries.
 TEST_F(RecoveryTest, PsThatDoesNotAnswerAFenceIsALossThatCounts) {
   const JobId job = train(job_config("a"));
   answers_fence_ = false;

@@ -76,7 +76,7 @@ TEST(Curves, TooManyPointsAreThinnedOutAndStillSpanTheWholeJob) {
   EXPECT_EQ(curves.points().back().step, kMany);
 }
 
-// The curves that the chief records of a running job, and of the job's events.
+// The curves that the chief makes from the status and the events of a running job.
 constexpr double kRate = 0.25;  // the learning rate that the pacer reports
 
 class CurvesOfAJob : public RecoveryTest {

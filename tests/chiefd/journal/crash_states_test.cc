@@ -59,7 +59,8 @@ class Explorer {
   }
 
  private:
-  // Builds states that a crash at this point could leave. Stops when kInVain states in a row were checked before.
+  // Builds states that a crash at this point could leave, and checks those that are new. Stops when kInVain states in a
+  // row aren't new.
   std::string look_around(const MemoryFiles& files, std::size_t point, const Life& life, const Heritage& heritage,
                           Random& random) {
     int in_vain = 0;

@@ -151,7 +151,7 @@ TEST_F(JournalDamageTest, TornWritesAreCutAndNothingAcknowledgedIsLost) {
   for (std::uint64_t round = 0; round < 250; ++round) {
     platter_ = JournalPlatter();
     acknowledged_ = JournalState();
-    JournalState wanted;  // also has the batch that was being appended when the power failed
+    JournalState wanted;  // acknowledged_, and the batch that was being appended when the power failed
     for (int life = 0; life < 3; ++life) {
       if (life == 2) platter_.cut_power_after(random.below(60), random);
       Result<JournalFile::Opened> opened = open(platter_, 500);

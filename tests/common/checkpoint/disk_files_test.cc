@@ -53,7 +53,7 @@ TEST_F(DiskFilesTest, MissingDirectoryIsToldByItsKey) {
       << lock.error().message;
 }
 
-// On NFS, a file must be open for writing to be locked exclusively (flock(2)).
+// On NFS, an exclusive lock works only on a file that is open for writing (flock(2)).
 TEST_F(DiskFilesTest, ExclusiveLockIsThatOfAFileOpenForWriting) {
   const auto lock = lock_job_folder(files_, folder_, "job");
   ASSERT_TRUE(lock) << lock.error().message;

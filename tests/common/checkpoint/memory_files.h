@@ -1,6 +1,6 @@
 // A file system in memory. It records every operation, lets operations fail, and builds the states that a crash could
 // leave. It promises no more than POSIX: a name is durable only after sync_directory() of its folder, and bytes only
-// after sync() of their file. Of all other changes a crash may leave any part, in any order, cut off or as zeros.
+// after sync() of their file. A crash may leave any part of all other changes, in any order, cut off or as zeros.
 #pragma once
 
 #include <functional>
@@ -36,8 +36,8 @@ class MemoryFiles final : public Files {
     std::string to;  // kRename
   };
   Done done(std::size_t operation) const { return log_[operation].done; }
-  // For states after a crash: as if `operation` had never been done, or had been done right after `later`. The present
-  // content doesn't change.
+  // After this, after_crash() builds its states as if `operation` had never been done (forget), or had been done right
+  // after `later` (put_off). The present content doesn't change.
   void forget(std::size_t operation) { log_[operation].done.op = Op::kOpen; }
   void put_off(std::size_t operation, std::size_t later);
   // A state that a crash could leave after this many operations.

@@ -103,7 +103,7 @@ inline Result<std::string> save(Files& files, const std::string& folder, const L
   return commit(files, folder, std::move(manifest));
 }
 
-// Checks that every shard of a layout loads what save() wrote at its step.
+// Checks that every shard of a layout loads the values that save() wrote for the checkpoint's step.
 inline Status load(Files& files, const OpenCheckpoint& from, const Layout& layout, std::uint32_t slots = 1) {
   for (std::uint32_t s = 0; s < layout.shards; ++s) {
     Held held = empty_shard(layout, s, slots);

@@ -23,8 +23,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// The watchdog's time. It sets how often the loops are checked. A loop counts as hung after a number of checks,
-// whatever the time, so a slow machine doesn't look like a hang.
+// The watchdog's time. It sets how often the loops are checked. A loop counts as hung if it hasn't run for a number of
+// checks. The time between the checks doesn't matter, so a slow machine doesn't look like a hang.
 constexpr Duration kWatchdog = milliseconds(40);
 
 // Stands in for systemd.
@@ -126,7 +126,7 @@ TEST_F(ServiceTest, WatchdogHearsOfLoopsThatTurn) {
   hear_until("WATCHDOG=1");
 }
 
-// If a busy daemon got more time, its watchdog would also notice a hang later.
+// While a loop hangs, a busy daemon must not ask systemd for more time: systemd would then notice the hang later.
 TEST_F(ServiceTest, WatchdogHearsNothingOnceALoopHangsHoweverBusyItIs) {
   watch(kWatchdog);
   state_.is_busy = true;

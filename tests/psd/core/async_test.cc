@@ -47,7 +47,8 @@ struct AsyncTraining {
   std::vector<WorkerModel> models;
 };
 
-// The reference implementation applies each frame when it comes, p -= 0.5 * g, one element after the other.
+// The reference implementation applies each frame when it comes: it computes p -= 0.5 * g for one element after the
+// other.
 TEST(Async, EqualsTheNaiveTwinFrameByFrame) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -438,7 +439,7 @@ TEST(AsyncShard, AnAttemptOfALaterTermThatIsGivenUpEndsThoseBeforeIt) {
   EXPECT_EQ(taken->channel, ChannelId(1));
 }
 
-// After this cut, the generation must do no more steps: the rollback that follows would lose them.
+// After this cut, the shards must apply no more pushes, because the rollback that follows would lose them.
 TEST(AsyncShard, AnAttemptThatHoldsKeepsTheMarkedUntilItIsGivenUp) {
   ShardOptions options;
   options.train.mode = Mode::kAsync;

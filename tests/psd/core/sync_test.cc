@@ -161,7 +161,7 @@ TEST(SyncBackupWorkers, EveryShardAppliesTheRecordedSetAndLateOnesAreCounted) {
 }
 
 // With clipping, the pacer commits a set only if every shard has measured the norm of that set's sum. The shard applies
-// the sum that it measured. This sum has the same bits as one that is computed again.
+// the sum that it measured. This sum must have the same bits as the sum that the reference computes without clipping.
 TEST(SyncBackupWorkers, WithClippingTheStepIsTheSumOfTheRecordedSet) {
   std::uint64_t late = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {

@@ -111,12 +111,12 @@ TEST(ControlCodec, ValuesThatMakeNoSenseAreRefusedByTheReader) {
   EXPECT_NE(why_refused(lines).find("log level 4"), std::string::npos);
 }
 
-// A text as another peer would send it. Our own encoder would truncate or refuse this text. Many kinds of messages have
-// the same layout with one text, so only the kind is replaced here.
+// A text as another peer would send it. Our own encoder would truncate or refuse this text. In messages of many kinds,
+// a text has the same place. So this function encodes a message of one kind, and replaces only the kind's number.
 Result<ControlMessage> read_text_as(std::uint16_t kind, const std::string& text) {
   std::vector<std::byte> bytes = expect_ok(encode(StatusAnswer{text})).bytes;
-  // The bytes begin with the segment table: one number for each segment and one more, rounded up to whole words. Then
-  // follow the root pointer and the word with the message's kind.
+  // The bytes begin with the segment table: one number for each segment and one more, rounded up to whole words. Behind
+  // it come the root pointer and the word with the message's kind.
   const std::size_t segments = std::to_integer<std::size_t>(bytes[0]) + 1;
   const std::size_t kind_at = (segments / 2 + 1) * 8 + 8;
   bytes[kind_at] = static_cast<std::byte>(kind & 0xff);
@@ -185,8 +185,8 @@ TEST(ControlCodec, TimesAndCountsOutOfBoundsAreRefusedByTheReader) {
   EXPECT_EQ(std::get<LeaseRequest>(there_and_back(lease)).records_per_second, 0.0) << "as one that isn't known";
 }
 
-// Many log lines whose pointers all lead to the same text. The message has 200 KB, but decoded without a limit its
-// lines would take 32 MB.
+// Many log lines whose pointers all lead to the same text. The message has 200 KB. If the decoder had no limit, the
+// decoded lines would take 32 MB.
 TEST(ControlCodec, PointersThatShareATargetAreRefused) {
   constexpr std::uint64_t kLines = 8000, kTextWords = kMaxTextBytes / 8;
   const auto struct_pointer = [](std::uint64_t offset, std::uint64_t data, std::uint64_t pointers) {

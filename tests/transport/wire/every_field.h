@@ -38,8 +38,8 @@ constexpr std::size_t count_fields() {
 // If this number is wrong, with_fields() doesn't compile.
 template <typename T>
 inline constexpr std::size_t kFields = count_fields<T>();
-// An optional could be made from Anything in two ways, which is ambiguous. So count_fields() fails for these messages,
-// and their numbers are written here.
+// The compiler could make an optional from Anything in two ways, which is ambiguous. So count_fields() can't count the
+// fields of messages that have an optional. The counts of these messages are written here.
 template <>
 inline constexpr std::size_t kFields<LeaseGrant> = 5;
 template <>

@@ -671,8 +671,8 @@ TEST_F(WorkerCoreTest, PhaseTimesAddUp) {
   EXPECT_EQ(of(Phase::kWait), std::chrono::milliseconds(1));
 }
 
-// The worker must end a push that has sent some of its frames: the checkpoint waits for the mark, and the mark must not
-// come in the middle of a push.
+// If the worker has sent some frames of a push, it must send the others: the checkpoint waits for the mark, and the
+// mark must not come in the middle of a push.
 TEST_F(WorkerCoreTest, PushThatHasBegunIsEndedInAPauseWhereAMarkWaitsForIt) {
   facts_.config.train.mode = Mode::kAsync;
   begin_and_pull();

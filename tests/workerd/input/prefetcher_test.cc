@@ -184,7 +184,7 @@ TEST(Prefetcher, DroppedReadyBatchDoesNotComeOut) {
   ASSERT_TRUE(prefetcher.request(order(1, 0, 1)));
   ASSERT_TRUE(prefetcher.request(order(2, 1, 2)));
   dataset.gate.ring();
-  dataset.entered.await(2);  // when it enters the second batch, the first one is ready
+  dataset.entered.await(2);  // when the thread begins the second batch, the first one is ready
   prefetcher.drop(BatchTicket(1));
   dataset.gate.ring();
   EXPECT_EQ(pop(prefetcher)->order.ticket, BatchTicket(2));

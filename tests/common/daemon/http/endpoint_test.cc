@@ -239,8 +239,8 @@ TEST(DaemonPages, LoopThatStandsStillIsNeitherHealthyNorReady) {
   EXPECT_EQ(collected, 0) << "the asking page has ended";
 }
 
-// A file system that hangs until this object is destroyed, like NFS without its server. The thread that hangs in it
-// shares it.
+// A file system that hangs until this object is destroyed, like NFS without its server. The thread that hangs in it may
+// end later than this object, so the two share the data that the thread uses.
 class HungDisk {
  public:
   ~HungDisk() { answers_.set_value(); }

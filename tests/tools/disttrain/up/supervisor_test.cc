@@ -67,7 +67,7 @@ class Supervised : public testing::Test {
 
   std::vector<std::string> log_of(TaskId task) { return last_lines(supervisor_->log_of(task), 100); }
 
-  // A script that kills its first process. Later processes of it go on running.
+  // A script that kills its own process in its first run. A later run lasts until a signal ends it.
   std::string crash_once(const std::string& before = ":") {
     const std::string mark = (folder_ / "mark").string();
     return before + "; echo up; if [ -e " + mark + " ]; then " + kRun + "; else touch " + mark + "; kill -9 $$; fi";
