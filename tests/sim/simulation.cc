@@ -147,7 +147,8 @@ class Simulation {
             (says("is its file system mounted?") || says("can be used any more"))) ||
            (storage_.has_hung() && says("does its file system hang?")) ||
            (disk_.hung_until != Instant() && says("the chief's own disk has written no record")) ||
-           (storage_.was_away() && says("the disk is away") && !laws_.has_trained()) ||
+           (storage_.was_away() && (says("the disk is away") || says("doesn't exist on this host")) &&
+            !laws_.has_trained()) ||
            says("job.max_restarts is " + std::to_string(job.job.max_restarts));
   }
 

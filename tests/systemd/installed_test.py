@@ -292,7 +292,7 @@ class InstalledTest(unittest.TestCase):
         self.write_cluster(tail='[log]\nlevel = "debug"\n')
         self.host.run("systemctl", "reload", *DAEMONS)
         for unit in DAEMONS:
-            self.until_logged(unit, 'took: log.level is "debug" now, was "info"')
+            self.until_logged(unit, 'applied these changes: log.level is "debug" now, was "info"')
         self.write_cluster(tail='[log]\nlevel = "loud"\nrate = "lots"\n')
         for unit in DAEMONS:
             with self.subTest(unit):

@@ -158,7 +158,7 @@ TEST_F(ChiefLinkTest, WhyAChiefIsNotObeyedIsSaidOnceThoughNoneWasThereBefore) {
   start_chief();
   chief_->answer = FakeChief::welcome_of(Term(2), JournalId(7));
   ASSERT_TRUE(until([&] { return away_.size() == 2; }));
-  EXPECT_NE(away_[1].find("older than term 3"), std::string::npos) << away_[1];
+  EXPECT_NE(away_[1].find("has obeyed a chief of term 3"), std::string::npos) << away_[1];
   const auto hellos = chief_->hellos;
   ASSERT_TRUE(until([&] { return chief_->hellos >= hellos + 3; }));
   EXPECT_EQ(away_.size(), 2u);

@@ -437,7 +437,7 @@ TEST_F(WorkerCoreTest, ShardThatClaimsFramesNeverSentFailsTheJob) {
   give(ChannelOpened{ShardId(1), Sequence(99)});
   const auto failed = take<Fail>();
   ASSERT_EQ(failed.size(), 1U);
-  EXPECT_NE(failed[0].error.message.find("frame 99"), std::string::npos);
+  EXPECT_NE(failed[0].error.message.find("took is 99"), std::string::npos);
 }
 
 TEST_F(WorkerCoreTest, UnaskedParametersFailTheJob) {

@@ -231,7 +231,8 @@ TEST_F(Idx, SizesBeyondTheFileAskForNoMemory) {
 
 TEST_F(Idx, FilesOfOtherShapesAreNotMixed) {
   write_two();
-  expect_error(source(kIdx, folder_, "train-*", "train-labels*"), ErrorCode::kData, {"data.files match other files"});
+  expect_error(source(kIdx, folder_, "train-*", "train-labels*"), ErrorCode::kData,
+               {"data.files match too many files"});
 }
 
 TEST_F(Idx, InputThatIsNotFiniteIsPlaced) {

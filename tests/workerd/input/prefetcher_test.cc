@@ -139,7 +139,7 @@ TEST(Prefetcher, PositionsThatDoNotExistAreRefused) {
   Prefetcher prefetcher(dataset, file_order(), kOptions);
   const Status beyond = prefetcher.request(order(1, 98, 101));
   ASSERT_FALSE(beyond);
-  EXPECT_NE(beyond.error().message.find("[98, 101) of a data set of 100"), std::string::npos);
+  EXPECT_NE(beyond.error().message.find("[98, 101), but the data set has 100 records"), std::string::npos);
   EXPECT_FALSE(prefetcher.request(order(1, 0, 5)));
 }
 
