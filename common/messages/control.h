@@ -282,8 +282,10 @@ struct PacerReport {
   std::uint32_t skipped_in_row = 0;
   std::uint32_t complete_epochs = 0;
   std::vector<EpochLedger> ledger;
-  bool finished = false;       // train.steps is reached
-  double staleness = 0.0;      // age of a gradient's parameters when it is used, in steps; mean over the newest steps
+  bool finished = false;  // train.steps is reached
+  // The number of steps that were applied between the pull of the parameters from which a gradient was computed and the
+  // application of this gradient. It is a mean over the newest steps.
+  double staleness = 0.0;
   Step slowest_clock;          // ssp: the lowest step number among the active workers; a worker that joins begins there
   double learning_rate = 0.0;  // learning rate of the next update; 0 = not known yet
 };

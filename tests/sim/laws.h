@@ -125,7 +125,7 @@ class Laws {
 
   // async, ssp: checks the final parameters. They must be the initial parameters minus all gradients that the shards
   // have taken. These gradients are sums of integers over records, so neither their order nor lost workers change the
-  // result. Each complete push must have reached all shards and the ledger.
+  // result. If a push has reached one shard whole, it must have reached all shards and the ledger.
   void final_parameters(const RunId& run, const JobConfig& job, const Layout& layout, const std::vector<float>& flat);
   // sync: a worker computes a gradient from parameters of one version. It has received all `buckets` buckets.
   void computed_from(const std::string& who, const std::map<BucketId, Step>& versions, std::size_t buckets);

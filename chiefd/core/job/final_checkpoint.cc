@@ -5,8 +5,8 @@
 namespace disttrain::chiefd {
 namespace {
 
-// If the disk is full, the chief waits this long for the operator to make room.
-constexpr int kPatience = 5;  // setup timeouts
+// If the disk is full, the chief waits for this many setup timeouts, so that the operator can make room.
+constexpr int kPatience = 5;
 
 }  // namespace
 

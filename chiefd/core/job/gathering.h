@@ -34,7 +34,7 @@ class Gathering {
   // Called after a restart of the chief, if the job was gathering its tasks before. Begins again, with a new time
   // limit.
   void begin_again(Turn& turn);
-  // Goes back to stage kGather and keeps the time limit. No shard may be placed yet.
+  // Goes back to stage kGather and keeps the time limit. Call this only while the job has no shards.
   void resume(Turn& turn);
   // In stage kGather: goes on to kDescribe if enough tasks are connected.
   void gather(Turn& turn);

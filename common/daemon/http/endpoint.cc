@@ -30,8 +30,8 @@ class Parser final : public httplib::Server {
   using httplib::Server::process_request;
 };
 
-// The state of the questions that wait for the loop. The tasks posted to the loop share it, because they may run after
-// the endpoint's end.
+// The state of the HTTP requests whose answers come from the loop. The tasks posted to the loop share it, because they
+// may run after the endpoint's end.
 struct Waits {
   std::mutex mutex;  // guards `closed` and the state of each question
   std::condition_variable changed;
