@@ -101,10 +101,11 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
     return closing_.close(turn, JobState::kStopped,
                           condition_.end_reason() + "; the chief was restarted before the job trained");
   if (!generation_.described() || (!journaled.is_training && !rollbacks_.current())) {
-    // A new start loses no step, because nothing was trained.
+    // A new start loses no step, because this generation hasn't trained. The journal may have the state kPaused: the
+    // chief may have died after it wrote that a rollback is over, and before it wrote that the new generation trains.
     gathering_.begin_again(turn);
     generation_.forget_description();
-    return condition_.explain("the chief was restarted; the job gathers its tasks again");
+    return condition_.set(turn, JobState::kStarting, "the chief was restarted; the job gathers its tasks again");
   }
   take_up_generation(turn, journaled);
 }

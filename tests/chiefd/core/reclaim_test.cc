@@ -41,6 +41,17 @@ TEST_F(ReclaimTest, JobWhoseChiefDiedBeforeItWroteThatItRunsRunsAndTakesCheckpoi
   EXPECT_EQ(journal_.jobs.at(job).state, JobState::kRunning);
 }
 
+// The chief recorded that a rollback is over, and died before it recorded that the new generation trains.
+TEST_F(ReclaimTest, JobWhoseChiefDiedBetweenRollbackAndTrainingStartsAgain) {
+  const JobId job = train(with_checkpoints());
+  report_pacer(30, 0);
+  journal_.jobs.at(job).state = JobState::kPaused;
+  journal_.jobs.at(job).is_training = false;
+  restart_chief();
+  EXPECT_EQ(status(job).state, JobState::kStarting) << status(job).reason;
+  EXPECT_EQ(journal_.jobs.at(job).state, JobState::kStarting);
+}
+
 // People without permission may read the journal and the checkpoint folder, so the secret must be in neither.
 TEST_F(ReclaimTest, SecretOfTheChannelsIsOnNoDiskAndIsToldByThePsTasks) {
   const JobId job = train(with_checkpoints());
