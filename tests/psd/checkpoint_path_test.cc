@@ -77,13 +77,16 @@ class PsCheckpoint : public PsWithFolder {
     std::memcpy(values.data(), bytes.data() + shard.file.data_begin, values.size() * sizeof(float));
     return values;
   }
+  bool hears_parameters(FakePeer& channel) {
+    return until([&] {
+      const auto* last = channel.heard.empty() ? nullptr : std::get_if<Parameters>(&channel.heard.back().message);
+      return last != nullptr && last->last;
+    });
+  }
   std::vector<float> values_at(FakePeer& channel) {
     channel.heard.clear();
     channel.pull(1);
-    EXPECT_TRUE(until([&] {
-      const auto* last = channel.heard.empty() ? nullptr : std::get_if<Parameters>(&channel.heard.back().message);
-      return last != nullptr && last->last;
-    }));
+    EXPECT_TRUE(hears_parameters(channel));
     // The answer begins with the buckets of the first layer. The file has the buckets in the order of their numbers, so
     // this function sorts them by number.
     std::map<std::uint32_t, std::vector<float>> buckets;
@@ -93,7 +96,9 @@ class PsCheckpoint : public PsWithFolder {
     for (const auto& [bucket, part] : buckets) values.insert(values.end(), part.begin(), part.end());
     return values;
   }
+  // Returns when the shard has answered, because a pull on another channel may overtake a push.
   void push(FakePeer& channel, std::uint64_t clock, std::uint32_t bucket, std::size_t elements) {
+    channel.heard.clear();
     Push push;
     push.bucket = BucketId(bucket);
     push.clock = Step(clock);
@@ -101,6 +106,7 @@ class PsCheckpoint : public PsWithFolder {
     push.want = Want::kAll;
     push.examples = 10;
     channel.push(clock, push, std::vector<float>(elements, 1.0F));
+    EXPECT_TRUE(hears_parameters(channel));
   }
 
   std::vector<std::unique_ptr<FakePeer>> channels_;
