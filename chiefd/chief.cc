@@ -135,7 +135,8 @@ void Chief::look_at_curves() {
   const std::optional<JobId> job = cluster_->current_or_last();
   // Skip a job that ended before this chief started, because this chief has no points of that job's curves.
   if (!job || (curves_.job() != job && cluster_->has_ended(*job))) return;
-  // The current job has changed. Look at the previous job once more, so that its curves reach its end.
+  // The current job has changed. Look at the previous job once more, because it may have made steps since the previous
+  // look.
   if (const auto last = curves_.job(); last && last != job && cluster_->find(std::to_string(last->value)) == last)
     curves_.look(now, wall, cluster_->status(*last, now));
   curves_.look(now, wall, cluster_->status(*job, now));
@@ -378,7 +379,7 @@ void Chief::act(const Send& action) {
   const Member member = *peer.member;
   drop(peer.id());
   asio::post(loop_, [this, member, alive = std::weak_ptr<bool>(is_alive_)] {
-    // The task may have connected again before this call runs. Then its connection isn't lost.
+    // Report no lost connection if the task has connected again before this call runs.
     if (!alive.expired() && task_peers_.count(member.task) == 0)
       step(ConnectionLost{member, "it doesn't read its messages"});
   });

@@ -65,7 +65,7 @@ class Chief {
   std::string page_json() const;
   // Applies a changed cluster file. Only the settings that may change while the chief runs take effect.
   void change(const ClusterConfig& cluster);
-  // What the chief waits for before it is ready. "": the chief is ready, because it listens.
+  // What the chief waits for before it listens for connections. "": the chief listens, so it is ready.
   std::string waits_for() const;
   void collect(metrics::Page& page) const;
 

@@ -22,7 +22,7 @@ constexpr std::size_t kMaxQueuedToClient = std::size_t{80} << 20;
 // bytes.
 constexpr std::size_t kMaxQueuedToClients = std::size_t{256} << 20;
 // The chief drops a client that sends a request while more than kMaxUnread bytes of earlier answers are still queued.
-// It also drops a client that has queued bytes and has read none of them for kMaxUnreadTime.
+// It also drops a client that has read none of its queued bytes for kMaxUnreadTime.
 constexpr std::size_t kMaxUnread = std::size_t{1} << 20;
 constexpr Duration kMaxUnreadTime = std::chrono::seconds(10);
 constexpr std::size_t kMaxWaiters = 1024;
@@ -96,7 +96,7 @@ void Chief::bound_queues() {
   if (total > kMaxQueuedToClients) drop(worst->id());
 }
 
-// Whether the chief must drop this client because it has queued bytes and has read none of them for kMaxUnreadTime.
+// Whether the chief must drop this client because it has read none of its queued bytes for kMaxUnreadTime.
 bool Chief::drops_for_unread(PeerId client, Instant now) {
   Peer& peer = *peers_.at(client);
   const std::size_t queued = peer.queued_bytes();
@@ -259,8 +259,8 @@ nlohmann::json Chief::status_of(std::optional<JobId> job) const {
 
 namespace {
 
-// The most bytes of a status of all jobs. Once the answer would be longer, older jobs appear without their tasks, so
-// that the answer fits into one message.
+// The most bytes of a status of all jobs, so that the answer fits into one message. If a job with its tasks doesn't fit
+// any more, the chief leaves out this job's tasks. It begins with the newest job, so old jobs lose their tasks first.
 constexpr std::size_t kMaxAllStatusBytes = std::size_t{32} << 20;
 
 // Replaces bytes that aren't UTF-8: reasons and log lines may hold any bytes, but JSON allows only UTF-8.

@@ -47,9 +47,9 @@ class Peer final : private transport::ConnectionHandler {
 
   // Whether the peer is a client with a request that the chief hasn't answered yet.
   bool is_asking = false;
-  // For a client: the number of queued bytes when the chief last checked, and since when the client has read none of
-  // them.
+  // For a client: the number of queued bytes when the chief last checked.
   std::size_t unread_bytes = 0;
+  // For a client: the client has read none of its queued bytes since this time.
   Instant unread_since{};
 
  private:

@@ -27,7 +27,7 @@ namespace disttrain::chiefd {
 class TaskProbe final : private transport::ConnectionHandler {
  public:
   // `hello` is the encoded hello that the probe sends. The loop calls `done` once, at the latest after `deadline`;
-  // `done` may destroy the probe. `by` is the process that answered, if the answer names one.
+  // `done` may destroy the probe. The argument `by` of `done` is the process that answered, if the answer names one.
   TaskProbe(asio::io_context& loop, transport::Transport& transport, std::string address, std::vector<std::byte> hello,
             Duration deadline, std::function<void(ProbeOutcome, const Member& by)> done);
   ~TaskProbe() override;

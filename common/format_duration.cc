@@ -6,7 +6,7 @@ namespace disttrain {
 namespace {
 
 struct Unit {
-  std::uint64_t least;  // the shortest duration that is written in this unit, in nanoseconds
+  std::uint64_t least;  // in nanoseconds: shorter durations are written in a smaller unit
   std::uint64_t size;   // in nanoseconds
   const char* name;
 };

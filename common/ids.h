@@ -27,7 +27,7 @@ struct StrongId {
 using JobId = StrongId<struct JobIdTag, std::uint32_t>;
 // The term of a chief. It grows with each start of the chief, and is in the journal before any task learns it.
 using Term = StrongId<struct TermTag, std::uint64_t>;
-// The generation of a job. It grows when the owners of shards, the layout or the history change.
+// The generation of a job. It grows each time the job's shards are created: at the beginning and at each rollback.
 using Generation = StrongId<struct GenerationTag, std::uint64_t>;
 // The version of a job's roster (its list of workers). It grows when a worker joins or leaves.
 using RosterVersion = StrongId<struct RosterVersionTag, std::uint64_t>;

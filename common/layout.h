@@ -2,9 +2,9 @@
 // description of their content.
 //
 // A worker keeps all parameters in one flat float32 array, and all gradients in another, both in the layout's order. A
-// shard keeps its own buckets in an array, one after the other. A bucket is contiguous in the arrays of both, so moving
-// it takes one copy or none. Buckets are in the order in which a backward pass produces gradients, from the last layer
-// to the first; the gradient of bucket 0 is ready first.
+// shard keeps its own buckets in an array, one after the other. A bucket is contiguous in the worker's arrays and in
+// the shard's array, so moving it takes one copy or none. Buckets are in the order in which a backward pass produces
+// gradients, from the last layer to the first; the gradient of bucket 0 is ready first.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-// Checks a layout that a peer sent for every possible error: gaps, overlaps, bad sizes, shards that don't exist. All
-// numbers of a valid layout are safe to use as indices.
+// Checks a layout that came from a peer. Refuses every possible error: gaps, overlaps, bad sizes, shards that don't
+// exist. All numbers of a valid layout are safe to use as indices.
 Status validate(const Layout& layout);
 
 LayoutHash hash_of(const Layout& layout);

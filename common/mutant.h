@@ -1,6 +1,6 @@
 // Mutants are bugs that are planted on purpose, to prove that the simulator finds them. tests/sim/mutants.cc describes
-// each mutant. They exist only in a second build of the code, with DISTTRAIN_MUTANTS, which only that test uses. In all
-// other builds DISTTRAIN_MUTANT(...) is the constant false.
+// each mutant. They exist only in a second build of the code, with DISTTRAIN_MUTANTS. Only the simulator's test of the
+// mutants uses that build. In all other builds DISTTRAIN_MUTANT(...) is the constant false.
 #pragma once
 
 #ifdef DISTTRAIN_MUTANTS

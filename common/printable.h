@@ -18,7 +18,7 @@ std::string printable(std::string_view text, Lines lines = Lines::kOne);
 // Whether printable(text) returns the text unchanged.
 bool is_printable(std::string_view text);
 
-// Returns the first `most` bytes, or less so as not to end inside a character.
+// Returns the first `most` bytes. Returns fewer if a character would otherwise be cut in two.
 std::string_view cut_text(std::string_view text, std::size_t most);
 
 // Indents all lines after the first by `blanks`, so that no line looks like the beginning of another log entry.

@@ -32,7 +32,7 @@ struct Error {
 
 namespace internal {
 template <typename T>
-inline constexpr bool kIsTruthful = false;  // true for types that are used as conditions themselves
+inline constexpr bool kIsTruthful = false;  // true for types whose values are tested as `if (value)`
 template <>
 inline constexpr bool kIsTruthful<bool> = true;
 template <typename T>

@@ -13,10 +13,10 @@ struct Timeouts {
   Duration interval;
   // timeout / 4: how long the chief tries to find out whether a process still lives at a task's address.
   Duration probe;
-  // 3 * timeout: when two tasks haven't reached each other for so long, the chief decides which of them to go on
-  // without.
+  // 3 * timeout: when two tasks haven't reached each other for so long, the chief decides with which of them the job
+  // goes on.
   Duration unreachable;
-  // 2 * timeout: how long the chief waits until it asks a worker that couldn't reach a ps to try again.
+  // 2 * timeout: the pause until the chief asks a worker again which ps tasks it reaches.
   Duration relink;
   // 5 * timeout: the least time for which a job waits for a silent ps.
   Duration silent_ps;

@@ -281,7 +281,7 @@ void PsDaemon::hear(const ShardReady& ready) {
   if (job_->created || job_->ready.size() < job_->threads.size()) return;
   job_->created = true;
   const std::string& path = job_->facts->restore_path;
-  log_.info("job " + std::to_string(job_->facts->job.value) + ": its shards are there after " +
+  log_.info("job " + std::to_string(job_->facts->job.value) + ": made its shards in " +
             format_duration(daemon::now() - job_->ordered) + (path.empty() ? "" : ", from " + path));
   membership_.tell(ShardsCreated{job_->facts->job, job_->facts->generation});
 }

@@ -17,8 +17,9 @@ namespace disttrain::psd {
 
 class ShardOrigin {
  public:
-  // Opens the checkpoint, and checks that this ps and the chief see the same checkpoint folder. kConfig: they don't, or
-  // the checkpoint is of another model or update rule. kData: they do, but the checkpoint is damaged.
+  // Opens the checkpoint, and checks that this ps and the chief see the same checkpoint folder. kConfig: they see
+  // different folders, or the checkpoint is of another model or update rule. kData: they see the same folder, but the
+  // checkpoint is damaged.
   static Result<ShardOrigin> open(checkpoint::Files& files, const ShardJob& job);
 
   // The pacer's report in the restored checkpoint; without a checkpoint, the report at step 0.

@@ -11,8 +11,8 @@
 // includes the step. So if a step's line is missing, the process died before anybody heard of the step, and the step is
 // lost too.
 //
-// A rollback undoes steps that are in the log. So a step counts only if no later generation has a smaller
-// `begins_after`. For example, if generation 2 begins after step 500, then step 501 of generation 1 doesn't count.
+// A rollback undoes steps that are in the log. So a step doesn't count if its number is above the `begins_after` of a
+// later generation. For example, if generation 2 begins after step 500, then step 501 of generation 1 doesn't count.
 #pragma once
 
 #include <string>

@@ -121,8 +121,8 @@ void ChiefLink::tell(wire::ControlMessage message) {
     waiting_.push_back(std::move(message));
     return;
   }
-  // send() fails only if the message is too big. Only the description of a model can be that big, and then the chief
-  // couldn't send the model's layout either.
+  // send() fails only if the message is too big. Only a JobDescribed can be that big. Its job can't run anyway, because
+  // the chief couldn't send the layout of such a model.
   if (const Status sent = connection_->send(message); !sent) handlers_.on_unsent(sent.error());
 }
 

@@ -26,7 +26,8 @@ namespace disttrain::transport {
 
 class ChiefLink final : private ControlHandler {
  public:
-  // The link calls the handlers on the loop. Only make_hello and on_unsent may be called during a call to the link.
+  // The link calls the handlers on the loop. It may call make_hello and on_unsent before open() or tell() returns, but
+  // it calls no other handler during a call to the link.
   struct Handlers {
     std::function<Hello()> make_hello;  // makes each hello; the hello must include the values of obedience()
     // The task is registered, for the first time or again, with a chief that it obeys.

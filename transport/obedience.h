@@ -1,7 +1,7 @@
-// Decides whether a task obeys a chief that welcomes it. Of the chiefs with one journal, the task never obeys one with
-// a lower term than before, and it obeys only one process of each term. The second rule is needed because somebody may
-// start a second chief on a copy of the journal. Both journals have the same id then, and both chiefs may have the same
-// term.
+// Decides whether a task obeys a chief that welcomes it. Two rules apply to chiefs whose journals have the same id:
+// once the task has obeyed a chief, it never obeys one with a lower term; and in each term it obeys only one process.
+// The second rule is needed because somebody may start a second chief on a copy of the journal. Both journals have the
+// same id then, and both chiefs may have the same term.
 //
 // Example: a task obeys chief A of term 5.
 // 1. A restarts. The new process B has term 6, and its journal names A as the chief of term 5. The task obeys: kObey.

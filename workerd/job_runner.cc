@@ -114,7 +114,7 @@ JobRunner::~JobRunner() {
   show_figures();
   world_.figures.batches_ready = 0;
   world_.figures_board.write(world_.figures);
-  input_.reset();  // goes first, because its callback uses the runner's other members
+  input_.reset();  // destroyed first, because its callback uses the runner's other members
 }
 
 void JobRunner::feed(const Event& event) {

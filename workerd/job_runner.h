@@ -120,7 +120,8 @@ class JobRunner final : public ExchangeHandler {
   std::optional<Compute> compute_;           // the computation that is due
   std::optional<RunEvaluation> evaluation_;  // the evaluation that is due
   std::optional<Error> broken_;              // an action failed; feed() tells the core
-  std::optional<std::pair<std::uint32_t, std::uint32_t>> buffers_;  // the buffers that the engine has open
+  // The indices of the parameter buffer and of the gradient buffer that the engine has open.
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> buffers_;
   std::unique_ptr<input::Prefetcher> input_;
   std::unique_ptr<input::ReadyBatch> batch_;  // the batch of the next computation
   bool awaiting_batch_ = false;

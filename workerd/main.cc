@@ -68,6 +68,6 @@ int main(int argc, char** argv) {
   });
   loop.run();
   deadline.emplace(log, daemon::kEndPatience, exit_code);
-  http->reset();  // goes first, because its pages read the objects above
+  http->reset();  // destroyed first, because its pages read the objects above
   return exit_code;
 }

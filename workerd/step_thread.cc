@@ -145,8 +145,8 @@ void StepThread::do_describe(const DescribeJob& message) {
 }
 
 void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& timeouts) {
-  // The job is open already. The core reports JobOpened as soon as all channels are open, and again when the chief is
-  // back.
+  // If the job is open already, nothing is to be done: the core reports JobOpened as soon as all channels are open,
+  // and again when the chief is back.
   if (runner_ && runner_->job() == message.job && runner_->generation() == message.generation) return;
   runner_.reset();
   const auto refuse = [this, &message](ErrorCode code, const std::string& reason) {

@@ -131,7 +131,7 @@ task::Handlers Worker::membership_handlers() {
           .end = [this] { loop_.stop(); }};
 }
 
-// Refuses a connection to the worker. It is a probe of the chief, or the other side dialled the wrong address.
+// Refuses a connection to the worker. Either the chief probes the worker, or the other side dialled the wrong address.
 void Worker::on_arrival(std::unique_ptr<transport::Arrival> arrival) {
   const Instant begin = daemon::now();
   const Result<Hello> hello = transport::hello_of(*arrival);
@@ -224,7 +224,7 @@ void Worker::handle(const MarkChannels& message) {
 
 void Worker::handle(const PauseJob& message) {
   if (!is_ours(message.job, message.generation)) return;
-  // A worker that has just joined is also told that the job goes on. It was never told of a pause, so this is no news.
+  // The chief also tells a worker that has just joined whether the job is paused. If it isn't, the worker logs nothing.
   const bool is_news = message.paused || !pause_reason_.empty();
   pause_reason_ = message.paused ? message.reason : "";
   if (is_news) log_.info(name_of_job(message.job) + (message.paused ? ": pauses: " : ": goes on: ") + message.reason);

@@ -23,16 +23,16 @@ namespace disttrain::workerd {
 class Worker {
  public:
   // Calls `on_refused` if the chief refuses this worker; the process should then end with the error's code. All
-  // references must outlive the worker. Only one thread runs the loop.
+  // references must outlive the worker. Only one thread may run the loop.
   Worker(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, daemon::Startup startup,
          EngineFactory make_engine, std::function<void(const Error&)> on_refused);
   ~Worker();
 
   // Dials the chief. Also listens, but only so that the chief can probe whether the worker is alive.
   Status start();
-  // Asks the chief for leave, finishes the current step, and stops the loop when the chief has granted the leave, at
-  // the latest after Timeouts::leave. Stops the loop at once if the chief isn't connected or if this is the second
-  // call.
+  // Asks the chief for leave, and finishes the current step. Stops the loop when the chief grants the leave, or when
+  // Heartbeat::work hasn't grown for Timeouts::leave. Stops the loop at once if no chief is connected, if the
+  // connection breaks, or if this is the second call.
   void leave();
 
   // For systemd.

@@ -30,7 +30,8 @@ struct Attempt {
 };
 
 // Why the copies that the shards have written don't make one checkpoint. In a checkpoint, all copies contain the same
-// pushes of every living worker, each push as a whole (I10, I17). None: the copies make one checkpoint.
+// pushes of every living worker (I17), and no copy contains only a part of a push (I10). None: the copies make one
+// checkpoint.
 std::optional<std::string> difference(const std::map<ShardId, ShardWritten>& written,
                                       const std::vector<Member>& living);
 

@@ -93,7 +93,7 @@ Instant Cluster::awake(Instant now) {
   const Duration since = last_step_ ? now - *last_step_ : Duration::zero();
   last_step_ = now;
   if (term_ticket_)
-    slept_ += since;  // no task can reach the chief before its term is durable
+    slept_ += since;  // the chief doesn't listen yet, so no task can be blamed for its silence in this time
   else if (since > 2 * timeouts_.interval)
     slept_ += since - timeouts_.interval;
   return now - slept_;

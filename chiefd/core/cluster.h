@@ -124,7 +124,7 @@ class Cluster {
   std::optional<std::uint64_t> reached_by(const Task& task) const;
 
   // Constant.
-  const ClusterConfig config_;  // don't read the heartbeat timeout here, because timeouts_ has the current one
+  const ClusterConfig config_;  // its heartbeat timeout may be out of date; timeouts_ has the current one
   const std::uint64_t seed_;
 
   Timeouts timeouts_;  // the current time limits, which an operator may change
@@ -138,7 +138,7 @@ class Cluster {
   Ticket last_ticket_;
   std::optional<Ticket> term_ticket_;            // the ticket of the term's record, until this record is durable
   std::multimap<Ticket, AnswerClient> answers_;  // answers that wait until the record with the ticket is durable
-  Ticket stop_ticket_;                           // the ticket of the record of the newest stop that a client asked for
+  Ticket stop_ticket_;                           // the ticket with which the newest stop or kill went into the journal
   JobId last_job_;
   std::map<JobId, std::unique_ptr<Job>> jobs_;
   std::optional<JobId> current_;

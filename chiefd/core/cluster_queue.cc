@@ -49,17 +49,17 @@ Error Cluster::name_is_taken(const Job& by, const Submit& event) const {
                is_there + ", and its file differs from this one (" +
                    difference(by.submission().toml, event.submission.toml) +
                    "): set job.name to start a second job, or submit the unchanged file to go on with the first job. "
-                   "To end the first job, go on with it and run `disttrain kill " +
-                   by.name() + "`. Or remove " + config_.chief.state_directory +
-                   "/journal and journal.mark beside it while no chief runs: the cluster then forgets all its jobs, "
-                   "but keeps their checkpoints"};
+                   "To end the first job, submit the unchanged file and then run `disttrain kill " +
+                   by.name() + "`. Or, while no chief runs, remove " + config_.chief.state_directory + "/journal and " +
+                   config_.chief.state_directory +
+                   "/journal.mark: the cluster then forgets all its jobs, but keeps their checkpoints"};
 }
 
 Status Cluster::check_submission(const Submit& event) const {
   const Submission& submission = event.submission;
   if (const Job* namesake = unended(submission.config.job.name)) return tl::unexpected(name_is_taken(*namesake, event));
   const auto waiting = static_cast<std::ptrdiff_t>(queued());
-  // If no job is running, the first waiting job begins at once. So one more job may wait.
+  // If no job is running, the first job in the queue begins at once, so the limit doesn't count it.
   const std::ptrdiff_t most = config_.chief.max_queued_jobs + (current_ ? 0 : 1);
   if (waiting >= most)
     return fail(

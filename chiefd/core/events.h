@@ -36,7 +36,7 @@ struct Submission {
   std::string toml;
   JobConfig config;
   std::uint64_t warmup_steps = 0;
-  // The job doesn't begin before this many workers are ready. After its begin, only job.min_workers counts.
+  // The job doesn't begin before this many workers are ready. Once it has begun, it needs only job.min_workers workers.
   std::uint32_t awaited_workers = 0;
 };
 
@@ -171,7 +171,7 @@ struct FindNewest {
 };
 // Finds the checkpoint with the initial parameters. If `path` is the folder of a job, this is the newest checkpoint in
 // it. The checkpoint that was found is protected from removal. If `path` names no checkpoint, or the chief can't see
-// it, the answer has the path itself, and the ps tasks read it.
+// it, the answer repeats `path`, and the ps tasks read the file at that path.
 struct FindInit {
   std::string path;
 };

@@ -56,7 +56,7 @@ void Goodput::look(Instant now, const JobStatus& status, Duration patience) {
   else if (use)
     at(*use) += elapsed;
   divide(shares);
-  // The job has ended, so no other report will come. Count the rest as train.
+  // The job has ended, so no other report will come. Count the time that isn't divided yet as train.
   if (!use) at(Use::kTrain) += std::exchange(undivided_, Duration::zero());
 }
 

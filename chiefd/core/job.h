@@ -24,8 +24,8 @@
 // until each task has said hello with the generation that it holds. Then the job goes on to train.
 //
 // A job can fail or be stopped in any of these states. The chief then tells the job's tasks to close the job. The next
-// job starts when all of them have closed it, at the latest after Timeouts::close. Every wait has a deadline. Job holds
-// back an action that depends on a durable record until the event Persisted for that record.
+// job starts when all of them have closed it, at the latest after Timeouts::close. Every wait has a deadline. If an
+// action must not happen before a record is durable, Job returns it only after the event Persisted for this record.
 //
 // Cluster calls only Job. Job passes each event to its parts, which are in chiefd/core/job/. Each part has its own
 // state and makes its own decisions:
@@ -103,7 +103,7 @@ class Job {
   // steps, and for a ps the newest version of its shards. None: the member isn't in the generation, or hasn't made a
   // step.
   std::optional<std::uint64_t> reached_by(const Member& member, const Heartbeat& heartbeat) const;
-  // The part of a worker's phase times that it has spent since the end of warm-up.
+  // Returns the worker's phase times (`times`) without the time that the worker spent before the end of warm-up.
   PhaseTimes measured_times(const Member& worker, PhaseTimes times) const;
   // Why a connected worker may not take part in the job, such as "isn't taken back: ...". "": the worker may take part.
   std::string why_kept_out(TaskId task, Instant now) const;

@@ -200,9 +200,10 @@ struct EventClocks {
   std::int64_t wall_nanoseconds = 0;
   std::int64_t uptime_nanoseconds = 0;
 };
-// How long ago the event happened. Somebody may have set the wall clock since then. Nobody can set the time since the
-// host's boot, so it gives a lower bound of the event's age, even if the host has booted again since. None: the wall
-// clock was set back, and the event has no usable time since the boot.
+// How long ago the event happened: the larger of two ages, one by the wall clock and one by the time since the host's
+// boot. Somebody may have set the wall clock since the event. The age by the time since the boot is never too large. It
+// is too small if the host has booted again. None: the wall clock was set back, and the event has no usable time since
+// the boot.
 std::optional<Duration> age_of(const EventRecord& event, const EventClocks& now);
 
 // The kinds of events from which a restarted chief learns what has happened to its job.

@@ -29,7 +29,7 @@ class Links {
   void accuse(Instant now, const Link& link, Duration lasts);
   // Notes that the link works again. Returns the outage that is over. Empty: the link wasn't broken.
   std::map<Link, Outage>::node_type mend(const Link& link) { return broken_.extract(link); }
-  // Forgets all links of a task that is gone, or that is another process now.
+  // Forgets all links from and to a task. Call this when the task is gone, or when another process has taken its place.
   void forget(TaskId task);
   // Forgets the links between ps tasks.
   void forget_peers();

@@ -76,7 +76,7 @@ struct CheckpointFigures {
   SecondsHistogram park;
   SecondsHistogram write;
   SecondsHistogram commit;
-  SecondsHistogram restore;  // the time until all shards were restored from a checkpoint
+  SecondsHistogram restore;  // from the order to create the shards until all were restored from a checkpoint
   std::uint64_t bytes = 0;   // the size of the newest checkpoint
   // The number of failed attempts. An attempt that ended because a task was lost, or because the job ended, doesn't
   // count.

@@ -31,7 +31,7 @@ class StepBlocks {
     Step step;
     std::uint32_t complete_epochs = 0;
     std::vector<EpochLedger> ledger;
-    LeaseId last_id;  // the number of the last lease that was granted before
+    LeaseId last_id;  // new leases get numbers above this one
   };
   StepBlocks(const Options& options, const Begin& begin);
   explicit StepBlocks(const Options& options) : StepBlocks(options, Begin()) {}

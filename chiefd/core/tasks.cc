@@ -193,7 +193,7 @@ void Tasks::contest(Task& task, const TaskHello& claim, Actions& actions) {
 
 namespace {
 
-// "host", "port" of "host:port"; "[::1]" of "[::1]:7100".
+// Splits "host:port" into "host" and "port". For example, "[::1]:7100" becomes "[::1]" and "7100".
 std::pair<std::string, std::string> split_address(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos) return {address, ""};

@@ -28,13 +28,13 @@ struct Task {
   bool probing = false;
   bool leaving = false;  // whether the task was told to end, and waits for permission to leave
   Instant joined;        // when this process joined
-  Instant last_heard;    // when the task last sent something while all its shard threads moved
+  Instant last_heard;    // the last time at which the task and all its shard threads were known to run
   Instant silent_since;
   Instant probe_after;  // the earliest time of the next probe, while the task is away or silent
   Heartbeat heartbeat;  // the last one
   ExampleRate rate;     // the worker's rate in the job and generation of `heartbeat`
   Instant last_heartbeat;
-  Instant worked;               // when Heartbeat::work last grew in the job and generation of `heartbeat`
+  Instant worked;               // when Heartbeat::work last grew in this generation of the job
   std::vector<Instant> turned;  // of a ps: when each of its shard threads last moved
   Losses losses;
   std::deque<TaskHello> superseded;  // the last few processes that lost this place to another process
@@ -113,9 +113,9 @@ class Tasks {
   // most tasks are back, the chief waits one more heartbeat timeout for the others, because not all tasks come back at
   // the same moment.
   //
-  // Probes each task that is silent or has no connection, first at each interval, and less often after
-  // Timeouts::silent_ps. One probe isn't enough, because the task may have been dying with its port still open, or may
-  // have been too slow to answer.
+  // Probes each task that is silent or has no connection. At first it does so every half heartbeat interval, and after
+  // Timeouts::silent_ps less often. One probe isn't enough, because the task may have been dying with its port still
+  // open, or may have been too slow to answer.
   void tick(Instant now, Findings& findings, Actions& actions);
 
   // Notes that the task was told to end. Returns false if the chief knew this already. leaving() lists the tasks that

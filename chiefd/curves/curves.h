@@ -70,7 +70,8 @@ class Curves {
   std::uint64_t recorded_ = 0;  // the step of the newest point
   Instant began_;
   Instant next_;
-  // An event of a job that look() hasn't seen yet: the job rolled back, or began with a checkpoint.
+  // An event that came before look() saw the event's job. The event says that this job rolled back, or began with a
+  // checkpoint.
   std::optional<EventRecord> early_;
   // The job at the previous look(). None: the next point has no speed, because the job has just begun or rolled back.
   std::optional<Seen> last_;

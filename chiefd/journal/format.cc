@@ -283,8 +283,8 @@ Result<JournalReading> read_batches(JournalBytes bytes, const std::string& path)
   return reading;
 }
 
-// Whether the head's checksum would be right with the version number of this chiefd. Then only the version number in
-// the file is damaged, and no other version of chiefd could read the file.
+// Whether the head's checksum would be right with the version number of this chiefd. If so, this version has written
+// the file, and the version number in the file is damaged. Another version of chiefd couldn't read the file either.
 bool is_right_with_this_version(Span bytes) {
   if (bytes.size() < kHeadBytes) return false;
   JournalBytes head(bytes.begin(), bytes.begin() + kHeadBytes);

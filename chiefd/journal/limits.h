@@ -12,9 +12,10 @@ namespace disttrain::chiefd {
 // The most bytes of a record. The longest records describe a model. The wire limits the description of a model, and 1
 // MiB is for the rest of the record.
 inline constexpr std::size_t kMaxRecordBytes = wire::kMaxBlobBytes + (1 << 20);
-// A batch takes several records only up to this size. A longer record gets a batch of its own.
+// The writer puts several records into one batch as long as the batch doesn't exceed this size. A longer record gets a
+// batch of its own.
 inline constexpr std::size_t kBatchBytes = 1 << 20;
-// The longest batch. A reader takes a larger length for damage.
+// The longest batch. If a batch says that it is longer, the reader treats it as damaged.
 inline constexpr std::size_t kMaxBatchBytes = kMaxRecordBytes + 4;
 // The longest text of a record, except for a job file. Such texts are names, paths, reasons, and the sentences of
 // events. bounded() cuts reasons and sentences to this length.

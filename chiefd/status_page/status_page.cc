@@ -16,8 +16,7 @@ constexpr std::size_t kEventsShown = 100;
 }  // namespace
 
 json page_state(const std::string& cluster, json job, const Curves& curves, const std::deque<EventRecord>& events) {
-  // `curves` may belong to another job than the one shown, because a job that ended before this chief started has no
-  // curves.
+  // `curves` may still belong to the previous job, for example if the shown job has just begun.
   const bool is_its = curves.job() && job.contains("id") && job["id"] == curves.job()->value;
   json curve = json::array();
   for (const CurvePoint& point : is_its ? curves.points() : std::vector<CurvePoint>())

@@ -211,8 +211,8 @@ Result<OpenCheckpoint> open_named(Files& files, const std::string& path) {
   if (!found) return tl::unexpected(found.error());
   for (const Found& newest : *found) {
     Result<OpenCheckpoint> open = open_checkpoint(files, newest.path);
-    // Retention has removed this checkpoint since the listing. It always leaves a checkpoint that verifies, so try the
-    // next one.
+    // Retention has removed this checkpoint since the listing. Go on with the next checkpoint in the list, because
+    // retention always leaves one that verifies.
     if (!open && open.error().code == ErrorCode::kNoInput && !files.list(newest.path)) continue;
     return open;
   }
@@ -317,8 +317,8 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
   if (DISTTRAIN_MUTANT(kLastOneRemoved)) keep[0] = false;
   std::vector<std::string> removed;
   if (std::find(keep.begin(), keep.end(), false) == keep.end()) return removed;
-  // At least one of the checkpoints that stay must verify. If none of them does, also keep the newest other one that
-  // verifies.
+  // At least one of the checkpoints that stay must verify. If none of them does, look through the others, and keep the
+  // newest one that verifies.
   std::size_t good = 0;
   const auto is_good = [&](const std::string& path) {
     return path == retention.just_committed ? has_its_sizes(files, path) : verifies(files, path);

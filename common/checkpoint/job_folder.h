@@ -69,8 +69,8 @@ Result<OpenCheckpoint> open_named(Files& files, const std::string& path);
 
 // Opens the newest checkpoint with a readable manifest. A newer checkpoint whose manifest is unreadable is set aside if
 // the folder is writable, and its error is added to `broken`. Skips the checkpoints whose paths are in `damaged`.
-// Returns none if no checkpoint is left. If the format of the newest one is too new for this version, fails with
-// kConfig instead of skipping that checkpoint.
+// Returns none if no checkpoint is left. If it comes to a checkpoint whose format is too new for this program, it fails
+// with kConfig instead of skipping that checkpoint.
 Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::string& job_folder,
                                                   std::vector<std::string>& broken,
                                                   const std::set<std::string>& damaged = {});
@@ -99,7 +99,7 @@ Result<std::string> commit(Files& files, const std::string& job_folder, Manifest
 
 struct Retention {
   std::uint32_t keep = 1;  // how many of the newest checkpoints are kept; at least 1
-  // the first checkpoint at or after each multiple of this step is kept for ever; 0: none
+  // the first checkpoint at or after each multiple of this number of steps is kept for ever; 0: none
   std::uint64_t keep_every_steps = 0;
   // Path of the checkpoint that was just committed. It counts as intact if its files have the right sizes, because it
   // was just written with checksums and synced. Writing a checkpoint slows the training down, and reading it again

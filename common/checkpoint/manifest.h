@@ -5,8 +5,8 @@
 // common/layout.h), and then each slot array in the same order. So the place of a slice in the file can be computed
 // from its place in the shard.
 //
-// The last line of a manifest is the XXH3 checksum of all text before that line. It reveals errors that JSON can't
-// show, such as a flipped bit in a number of the ledger. Manifests of format 1 have no such line.
+// The last line of a manifest is the XXH3 checksum of all text before that line. It reveals damage that leaves the text
+// valid JSON, such as a flipped bit in a number of the ledger. Manifests of format 1 have no such line.
 #pragma once
 
 #include <cstdint>

@@ -96,7 +96,7 @@ struct OptimizerConfig {
 // from 0. common/update/schedule.h has the formulas.
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::kConstant;
-  std::uint64_t warmup_steps = 0;  // the factor grows linearly from 0 during so many steps
+  std::uint64_t warmup_steps = 0;  // the factor grows linearly to 1 during so many steps
   std::uint64_t every_steps = 0;   // step, exponential: period, > 0
   double factor = 0.1;             // step, exponential: each period multiplies the rate by this
   std::uint64_t decay_steps = 0;   // polynomial, cosine: length, > 0
@@ -136,7 +136,7 @@ struct CheckpointSection {
   std::uint64_t every_steps = 0;  // 0 = steps don't trigger any
   Duration every{};               // 0 = time doesn't trigger any
   std::uint32_t keep = 3;         // how many of the newest checkpoints are kept; at least 1
-  // the first checkpoint at or after each multiple of this step is kept for ever; 0 = none
+  // the first checkpoint at or after each multiple of this number of steps is kept for ever; 0 = none
   std::uint64_t keep_every_steps = 0;
   bool at_end = true;
   Restore restore = Restore::kNewest;  // kNone: the job's folder of checkpoints must be empty

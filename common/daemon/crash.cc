@@ -38,7 +38,7 @@ struct Report {
   std::array<char, 32> task{};
   LogForm form = LogForm::kText;
   JournalSocket journal;
-  // the reason for the crash; an uncaught exception or a failed check writes it before it aborts
+  // the reason, if an uncaught exception or a failed check ends the process; note_why() writes it before the abort
   std::array<char, 1024> why{};
   std::atomic_flag has_why;
   std::array<char, 40> id{};        // MESSAGE_ID
@@ -174,7 +174,8 @@ void on_signal(int signal, siginfo_t* info, void*) {
   if (crash_report.reporter.compare_exchange_strong(first, self))
     tell(signal, *info);
   else
-    // If another thread reports, wait until it ends the process. If this thread crashed while it reported, go on.
+    // If another thread reports, wait until that thread ends the process. If this thread crashed again while it
+    // reported, end the process now.
     while (first != self) ::pause();
   std::signal(signal, SIG_DFL);
   ::raise(signal);  // delivered when this handler returns

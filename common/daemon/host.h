@@ -27,8 +27,8 @@ Result<bool> is_own_address(const std::string& address);
 
 // Finds this process's place in the cluster. If --index is given, that is the place; it must be in the file (else
 // kConfig). Otherwise the place is the only task of this role with an address of this host. Fails with kConfig if there
-// are several such tasks, or none. If there is none, but a task's name can't be resolved and a retry may help, fails
-// with kUnavailable instead. The chief is always chief/0.
+// are several such tasks, or none. If there is none, but a task's host name can't be resolved and a retry may help,
+// fails with kUnavailable instead. The chief is always chief/0.
 Result<TaskId> find_own_task(const ClusterConfig& cluster, Role role, std::optional<std::uint32_t> index);
 
 // If systemd or `disttrain up` passed a listening socket to this process (LISTEN_FDS, LISTEN_PID), returns "fd:3",

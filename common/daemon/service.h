@@ -49,13 +49,13 @@ class Service {
   // Reports that the daemon reads a new configuration. Call reloaded() afterwards, whether that succeeded or not.
   void reloading();
   void reloaded();
-  // Reports that the process will end soon. `state` then says what it still waits for.
+  // Reports that the process will end soon. `state` then says what the process still waits for.
   void stopping();
 
  private:
   struct Watched {
     WatchedLoop loop;
-    std::shared_ptr<std::atomic<std::uint64_t>> answers;  // shared with tasks that wait in the loop
+    std::shared_ptr<std::atomic<std::uint64_t>> answers;  // shared with the functions posted to the loop
     std::uint64_t asked = 0;
     std::uint64_t turns = 0;
     std::int64_t still = 0;  // number of checks in a row in which the loop hadn't run

@@ -45,7 +45,7 @@ std::optional<DaemonOptions> parse(Role role, int argc, char** argv, int& exit_c
   return options;
 }
 
-// Adds this worker to the process's own copy of the cluster file, which doesn't name it.
+// With --address, the cluster file doesn't name this worker. Adds the worker to `cluster`, this process's own copy.
 Status add_unlisted(ClusterConfig& cluster, const DaemonOptions& options) {
   if (options.address.empty()) return {};
   const std::string what = "--address " + options.address + ": ";

@@ -32,8 +32,8 @@ struct Startup {
 // written, and the process should end with `exit_code`.
 std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_code);
 
-// Returns a daemon's first log line, for when it listens at `address`: its version, task, address and settings. The
-// line has the same hash of the configuration as the metric config_info. An empty `metrics_address` means that no
+// Returns the first line of a daemon's log: its version, its task, the `address` at which it listens, and its settings.
+// The line has the same hash of the configuration as the metric config_info. An empty `metrics_address` means that no
 // metrics are served.
 std::string banner(const ClusterConfig& cluster, TaskId task, const std::string& address, const std::string& transport,
                    const std::string& metrics_address);

@@ -34,7 +34,7 @@ struct FileEntry {
   bool operator==(const FileEntry&) const = default;
 };
 
-// A worker, and the last of its complete pushes that the shard had applied at its cut.
+// A worker, and the last complete push of this worker that the shard had applied when it cut.
 struct WorkerEntry {
   Member worker;
   Sequence last;

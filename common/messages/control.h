@@ -160,7 +160,8 @@ struct LeaseRequest {
 //
 // sync: a lease is a block of steps for all workers of a roster. All of them get the same `positions`. In step
 // first_step + n, the worker with rank r takes `batch_size` of these positions, from index (n * ranks + r) * batch_size
-// on. Near the end fewer may be left, or none; then the worker pushes 0 examples.
+// on. In the block's last step, fewer positions may be left for a worker, or none. A worker that gets none pushes 0
+// examples.
 struct Lease {
   LeaseId id;
   std::uint32_t epoch = 0;
@@ -245,7 +246,7 @@ struct TaskFailed {
 
 // A task says that it can't reach another task, the accused. The chief then probes the accused at once. The sender
 // repeats the message while the link is broken. When the link has been broken for Timeouts::unreachable, the chief
-// decides which of the two tasks the job goes on without.
+// decides with which of the two tasks the job goes on.
 struct Accusation {
   JobId job;
   Generation generation;
@@ -262,8 +263,8 @@ const char* to_string(Phase phase);
 // The time spent in each phase since the job's start (or since its warm-up). The index is a Phase.
 using PhaseTimes = std::vector<Duration>;
 
-// The positions that have been visited in an incomplete epoch. In a list of these, all epochs before the first entry
-// are complete, and no position of an epoch after the last entry has been visited.
+// The positions that have been visited in an incomplete epoch. In a list of EpochLedgers, all epochs before the first
+// entry are complete, and no position of an epoch after the last entry has been visited.
 struct EpochLedger {
   std::uint32_t epoch = 0;
   std::vector<Interval> visited;  // ascending, with gaps between them
@@ -283,8 +284,8 @@ struct PacerReport {
   std::uint32_t complete_epochs = 0;
   std::vector<EpochLedger> ledger;
   bool finished = false;  // train.steps is reached
-  // The number of steps that were applied between the pull of the parameters from which a gradient was computed and the
-  // application of this gradient. It is a mean over the newest steps.
+  // The mean age of the gradients in the newest steps. A gradient's age is the number of steps that were applied after
+  // its worker got the parameters for it and before the gradient was applied.
   double staleness = 0.0;
   Step slowest_clock;          // ssp: the lowest step number among the active workers; a worker that joins begins there
   double learning_rate = 0.0;  // learning rate of the next update; 0 = not known yet
@@ -323,7 +324,7 @@ struct Heartbeat {
   std::vector<std::uint64_t> turns;  // ps: a counter for each shard thread; if a counter stands still, the thread hangs
   // from the ps that owns shard 0; also sent at once when an epoch is complete or the job finished
   std::optional<PacerReport> pacer;
-  std::vector<ShardLoad> shards;  // ps: its shards that have reported so far
+  std::vector<ShardLoad> shards;  // ps: one entry for each of its shards that has reported its load
   // A counter of long work for this job and generation: bytes restored, data read, files written. Only its growth has a
   // meaning. While it grows, the chief extends the deadline of the work. If it stands still, the work times out.
   std::uint64_t work = 0;

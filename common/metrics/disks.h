@@ -1,5 +1,5 @@
 // Finds out the free space of file systems. Asking a file system may block for ever, for example if the NFS server is
-// gone. So a thread of its own asks. There is at most one such thread, and a scrape waits for it at most kPatience.
+// gone. So a separate thread asks. There is at most one such thread, and a scrape waits for it at most kPatience.
 #pragma once
 
 #include <functional>

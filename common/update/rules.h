@@ -30,7 +30,7 @@ void sgd(GradientTerms terms, float rate, std::span<float> parameters, std::span
 void momentum(GradientTerms terms, float rate, float momentum, std::span<float> parameters,
               std::span<const float> gradient, std::span<float> velocity, VectorWidth width);
 
-// v = momentum * v + g;  p -= rate * (g + momentum * v)             Nesterov 1983, by Bengio et al. 2012, eq. 7
+// v = momentum * v + g;  p -= rate * (g + momentum * v)             Nesterov 1983, as in Bengio et al. 2012, eq. 7
 void nesterov(GradientTerms terms, float rate, float momentum, std::span<float> parameters,
               std::span<const float> gradient, std::span<float> velocity, VectorWidth width);
 

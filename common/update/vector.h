@@ -32,7 +32,7 @@ void weighted_sum(std::span<float> out, std::span<const WeightedGradient> gradie
 // No NaN and no infinity.
 bool all_finite(std::span<const float> values, VectorWidth width = best_vector_width());
 
-// Computes the squared Euclidean norm of the values that are added, in double. The norm is finite if and only if all
+// Computes in double the squared Euclidean norm of all values that add() gets. The norm is finite if and only if all
 // values are finite. The reason is that in double the square of a finite float is exact and the sum can't overflow.
 //
 // The order of the additions is fixed. So the bits don't depend on the vector width or on how the values are split into
@@ -57,7 +57,7 @@ double squared_norm(std::span<const float> values, VectorWidth width = best_vect
 
 // Returns the squared norm of scale * weighted_sum(gradients), which clip = "global_norm" needs before a step can be
 // committed. The scale is applied to the norm, in double. Also writes weighted_sum(gradients) to `sums`, for the step
-// itself. It works block by block, while a block is in the cache.
+// itself. Both are computed block by block, so that a block is still in the cache when it is read again.
 double squared_norm_of_sum(std::span<const WeightedGradient> gradients, double scale, std::span<float> sums,
                            VectorWidth width = best_vector_width());
 

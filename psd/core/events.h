@@ -30,7 +30,7 @@ using Place = StrongId<struct PlaceTag, std::uint32_t>;
 struct Landing {
   enum class Kind : std::uint8_t {
     kFrame,    // async, ssp: the worker's frame buffer; it is free again when the core has handled the frame
-    kStaging,  // sync: the memory of this bucket in one of the worker's pushes that wait for their commit
+    kStaging,  // sync: the memory in which this bucket of the push waits for the commit
     kSpare,    // sync: a buffer for a frame that changes nothing (a duplicate or a late frame)
   };
   Kind kind = Kind::kFrame;
@@ -68,7 +68,7 @@ struct PullArrived {
   Pull pull;
 };
 
-// The store's answer to the action MeasureNorm. No other event comes in between.
+// The store's answer to the action MeasureNorm. No other event comes between this action and the answer.
 struct NormMeasured {
   double norm2 = 0.0;
 };

@@ -19,7 +19,7 @@ namespace disttrain::psd {
 struct StepDone {
   std::uint64_t examples = 0;
   double loss = 0.0;       // mean over the step's examples; the pacer ignores a value that isn't finite
-  double staleness = 0.0;  // mean number of steps between the pull of the parameters and the use of a gradient
+  double staleness = 0.0;  // mean over the step's gradients; see Pacer::note_staleness()
   bool skipped = false;
 };
 
@@ -44,7 +44,7 @@ class Pacer {
 
   void step_done(Instant now, const StepDone& step);
   void late() { ++late_; }
-  // `steps`: the number of steps between the pull of the parameters and the use of one gradient.
+  // Notes one gradient. Since the worker pulled the parameters for it, the job has made `steps` other steps.
   void note_staleness(std::uint64_t steps) { gradient_staleness_.observe(static_cast<double>(steps)); }
   const StepsHistogram& gradient_staleness() const { return gradient_staleness_; }
   Ledger& ledger() { return ledger_; }

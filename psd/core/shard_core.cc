@@ -295,8 +295,8 @@ void ShardCore::on(Instant now, const Fence& event, Actions& actions) {
   look_again(now, actions);
 }
 
-// Called after a change of the roster, a fence, or the job's end. Does what no longer has to wait for a member: takes
-// the cut, commits the step, or sends parked answers.
+// Called after a change of the roster, a fence, or the job's end, because the shard may no longer have to wait for a
+// member. If so, takes the cut, commits the step, or sends parked answers.
 void ShardCore::look_again(Instant now, Actions& actions) {
   cut_if_all_marked(now, actions);
   if (train_.mode == Mode::kSync) return advance_sync(now, actions);

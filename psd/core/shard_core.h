@@ -164,7 +164,7 @@ class ShardCore {
   std::uint64_t settled_ = 0;          // the newest checkpoint attempt that was cut or abandoned
   std::optional<Step> cut_at_;         // pacer, sync: the shard must cut when this step is committed
   bool holds_ = false;                 // whether nothing is applied after the cut of attempt_
-  std::uint64_t held_ = 0;             // the attempt that was cut and holds, so that nothing is applied now; 0 = none
+  std::uint64_t held_ = 0;             // the attempt whose cut holds, so that nothing is applied now; 0 = none
   bool pacer_finished_ = false;        // async, ssp, other shards: the pacer said that all steps are done
   Step version_;
   MemberTable members_;

@@ -39,8 +39,8 @@ void ShardCore::on(Instant now, const AttemptAbandoned& event, Actions& actions)
     end_hold(actions);
     if (train_.mode == Mode::kSync) advance_sync(now, actions);
   }
-  // The order to prepare this attempt may still arrive, after this order to abandon it. settled_ makes the shard ignore
-  // that order.
+  // The order to prepare this attempt may arrive after this order to abandon it. settled_ makes the shard ignore the
+  // order to prepare.
   settled_ = std::max(settled_, event.attempt);
   if (attempt_ == 0 || event.attempt < attempt_) return;
   let_marked_go(attempt_, actions);
@@ -120,8 +120,8 @@ void ShardCore::cut(Instant now, Actions& actions) {
     // In sync every shard has applied the same steps, so each worker's clock is the version. last_clock may be too
     // high, because it also counts a push that is only staged.
     Step clock = train_.mode == Mode::kSync ? version_ : member->last_clock;
-    // These mutants (bugs planted for tests) cut at the wrong moment. They also report a wrong clock, because by the
-    // true clocks the chief would notice that the copies of the shards don't fit together.
+    // These mutants (bugs planted for tests) cut at the wrong moment. They also report wrong clocks, because the chief
+    // compares the clocks in the shards' copies. With the true clocks it would notice the mutant.
     if (DISTTRAIN_MUTANT(kCutAtFirstMark) || DISTTRAIN_MUTANT(kCutBeforeCommitCounts)) clock = Step(1);
     copy.entry.workers.push_back(WorkerEntry{member->member, member->last, clock});
   }

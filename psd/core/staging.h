@@ -30,7 +30,8 @@ struct StagedPush {
 
 class Staging {
  public:
-  // `pushes`: how many pushes of a worker may wait for a commit, 1 + train.pipeline. `buckets`: the shard's buckets.
+  // `pushes`: how many pushes of a worker may wait for a commit, 1 + train.pipeline. `buckets`: how many buckets the
+  // shard has.
   Staging(std::uint32_t places, std::uint32_t pushes, std::uint32_t buckets);
 
   Landing landing(Place place, Step clock) const;

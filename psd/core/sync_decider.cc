@@ -49,8 +49,8 @@ std::optional<Commit> SyncDecider::decide(Step open, RosterVersion roster, const
     commit->members = active;
     for (const auto& report : newest_) {
       commit->members = commit->members & report->members;
-      // A shard reports one flag `nonfinite` for all members that it has staged. So for a non-finite gradient the pacer
-      // skips the step, even if the gradient's member isn't among the committed members. This is rare and safe.
+      // A shard reports one flag `nonfinite` for all pushes that it has staged. So the pacer skips the step if any of
+      // these pushes isn't finite, even if the commit leaves out this push. This is rare and safe.
       commit->skip = commit->skip || report->nonfinite;
     }
     if (!enough(commit->members, active, empty)) commit.reset();

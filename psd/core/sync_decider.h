@@ -36,8 +36,8 @@ class SyncDecider {
 
   // Returns a commit of the members of `active` whose pushes are staged on all shards, or none if these members aren't
   // enough. With clipping, it commits a set only if every shard has reported the norm of exactly this set. `empty`: the
-  // members whose push has no examples. One call reads the newest report of each shard once. With clipping, it reads
-  // each reported set once instead.
+  // members whose push has no examples. A call is cheap: it looks once at each shard's newest report, or with clipping
+  // once at each reported set.
   std::optional<Commit> decide(Step open, RosterVersion roster, const RankSet& active, const RankSet& empty) const;
 
   // Forgets all reports, because the step is committed or starts again with another roster.

@@ -1,5 +1,5 @@
 // Copies floats straight to memory and not into the cache, for data that will be read much later. So the copy doesn't
-// evict data that other code computes with, and the processor doesn't read memory that is overwritten whole.
+// evict data that other code computes with, and the processor doesn't first read the memory that it will overwrite.
 #pragma once
 
 #include <algorithm>

@@ -32,7 +32,7 @@ struct Promise {
   CheckpointKey next;            // this one is being committed
 };
 
-// The state of the folder that the previous life, and the crash at its end, left behind.
+// The state in which the previous life and the crash at its end left the folder.
 struct Heritage {
   std::set<CheckpointKey> kept;
   CheckpointKey damaged;  // is still in the folder, but can't be restored

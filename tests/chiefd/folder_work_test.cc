@@ -100,7 +100,8 @@ TEST_F(FolderWorkTest, CheckpointThatWasSetAsideIsNotReportedAsMissing) {
   EXPECT_TRUE(answer->broken.empty());
 }
 
-// A mount point without its file system is an empty folder. This folder has a damaged checkpoint, so it is mounted.
+// If a file system isn't mounted, its mount point is an empty folder. A folder that has a damaged checkpoint isn't
+// empty, so its file system is mounted.
 TEST_F(FolderWorkTest, FolderThatHoldsADamagedCheckpointIsMounted) {
   const std::string older = saved(3);
   const std::string newest = saved(5);

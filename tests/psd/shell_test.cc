@@ -379,7 +379,7 @@ TEST_F(PsShell, AnAnswerThatWaitsForItsReaderStaysOfOneVersionInSync) {
   EXPECT_TRUE(std::get<Parameters>(answer.back().message).last);
 }
 
-// The same in async. Here each bucket has one version, but different buckets may differ. All buckets arrive.
+// The same in async. Here each bucket has one version, but two buckets may have different versions. All buckets arrive.
 TEST_F(PsShell, AnAnswerThatWaitsForItsReaderIsWholeInAsync) {
   CreateShards big = order(1, 1, "async");
   big.layout = big_layout();

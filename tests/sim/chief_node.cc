@@ -261,8 +261,8 @@ void ChiefNode::blames(const std::string& whom, const std::string& why) {
   // reports a problem with the disk.
   const bool was_told_to = says("it has started over");
   if (was_told_to || says("input/output error") || says("isn't the folder that the chief sees")) return;
-  // Allowed: while a new chief waits for its tasks, the job lends no records. So if a worker comes back late, the chief
-  // has reported it as lost by then, and takes it back.
+  // A worker that comes back late to a new chief may be reported as lost, too. This does no harm: the job lends no
+  // records while the new chief waits for its tasks, and the chief takes the late worker back.
   if (says("was lost while the chief was away") && whom.starts_with("worker/")) return;
   const auto task = parse_task_id(whom);
   if (task && !network_.harm.is_hit(*task))

@@ -98,7 +98,7 @@ class PsNode final : public TaskNode {
   }
 
   void create(const CreateShards& order);
-  // Takes the time for each piece of the restore, and then makes the shards.
+  // Lets the time for each piece of the restore pass, and then makes the shards.
   void restore(std::uint64_t pieces_left);
   void make_shards();
   bool is_longer_than_setup() const;

@@ -373,7 +373,7 @@ class Simulation {
     }
   }
 
-  // Data and checkpoints that are read slowly take this time at the start of a job, and again at each recovery.
+  // How long a job may take to end. It may read data and checkpoints slowly at its start, and again at each recovery.
   Duration patience() const {
     return seconds(400) + 4 * static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece;
   }

@@ -47,7 +47,7 @@ class Storage {
   checkpoint::Files& files() { return shared_; }
   // The disk itself. The reference becomes invalid when lose_power() is called.
   checkpoint::MemoryFiles& truth() { return *files_; }
-  // How long an operation takes that begins at the time `begins`. If the disk hangs then, this includes the time until
+  // How long an operation takes if it begins at the time `begins`. If the disk hangs then, this includes the time until
   // the disk works again.
   Duration delay(Instant begins);
   Duration delay() { return delay(world_.now()); }

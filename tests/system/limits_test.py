@@ -89,8 +89,7 @@ class LimitsTest(SystemTest):
                 self.assertIn("File too large", outcome.err)
                 self.assertNotIn("crashed", outcome.err)
 
-    # Each machine has another amount of memory below which a program can't start its threads. So this test tries many
-    # amounts.
+    # How much memory a program needs to start its threads depends on the machine. So this test tries many amounts.
     @unittest.skipIf(SANITIZED, "a sanitizer needs more memory, for itself")
     def test_little_memory(self):
         for daemon in ("chiefd", "psd"):

@@ -50,8 +50,8 @@ class TrainingTest(SystemTest):
 
     def test_bounded_staleness_holds_the_fast_worker_when_the_other_is_slow(self):
         # The timeout is long, so that a stopped worker counts as slow and not as lost; heartbeats come every 3 s. The
-        # job has no leases, because the others wouldn't wait for a worker that waits for a lease. That worker would
-        # also come back with a new clock.
+        # job has no leases: with leases, the others wouldn't wait for a worker that waits for a lease, and that worker
+        # would come back with a new clock.
         process = self.start_up(self.job(data='sharding = "none"', train='mode = "ssp"\nstaleness = 4\nepochs = 1000000'),
                                 "--set", 'heartbeat.timeout="30s"')
         status = self.until_steps(50)

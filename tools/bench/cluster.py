@@ -16,8 +16,8 @@ DIGITS = ROOT / "tests/data/mnist-mini"
 PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))  # seconds until a wait fails
 PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}
 SMALL, LARGE = [784, 100, 10], [784, 4096, 4096, 10]
-# A benchmark kills tasks often. With this max_restarts the job doesn't fail because of it. With this restart_window the
-# chief takes a lost worker back without a pause.
+# A benchmark kills tasks often. With this max_restarts the job doesn't fail because of the kills. With this
+# restart_window the chief takes a lost worker back without a pause.
 JOB = """
 [job]
 name = "{name}"

@@ -54,7 +54,8 @@ Status ChiefClient::say_hello(Duration deadline) {
   frame.control = bytes;
 
   const std::string what = "an answer from chief/0 at " + target_.address;
-  // The dial shares this variable, because it may end after this function has timed out and returned.
+  // The dial's callback also owns this variable, because the dial may end after this function has timed out and
+  // returned.
   auto dialled = std::make_shared<std::optional<Result<std::unique_ptr<transport::Connection>>>>();
   transport_->dial(loop_, target_.address, frame, deadline, [dialled](auto result) { *dialled = std::move(result); });
   if (Status done = wait(

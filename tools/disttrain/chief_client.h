@@ -49,8 +49,8 @@ class ChiefClient final : private transport::ConnectionHandler {
                                           ", which doesn't belong to the request");
   }
 
-  // Waits for the next message that the chief sends without a new request, as for `logs -f`. If the message is Refused,
-  // the error has its code.
+  // Waits for the next message, and sends no request. For example, after the request of `logs -f` the chief sends new
+  // lines again and again. If the message is Refused, the error has its code.
   Result<wire::ControlMessage> next(Duration deadline);
 
   // Whether the connection is open. If it is still open after the wait for an answer has timed out, the chief is there

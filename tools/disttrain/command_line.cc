@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kClusterHelp[] =
     "cluster file; default: $DISTTRAIN_CLUSTER, else the cluster of a running `up`, else /etc/disttrain/cluster.toml";
-constexpr char kJobHelp[] = "number or name of a job; default: the job that runs, else the last one";
+constexpr char kJobHelp[] = "number or name of a job; default: the job that runs, else the one that ran last";
 constexpr char kChiefHelp[] = "address of the chief, HOST:PORT; used instead of the cluster file";
 constexpr char kNoRestartHelp[] = "don't restart a daemon that ends; if the job needs that daemon, end with an error";
 constexpr char kSetHelp[] = "override a key of the job file, such as train.batch_size=100; may be repeated";

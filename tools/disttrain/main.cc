@@ -17,8 +17,9 @@
 
 namespace {
 
-// If output couldn't be written, prints an error and returns true. Otherwise a script could take the incomplete output
-// for the whole answer. It is no error if the reader has closed the pipe, as `disttrain logs | head` does.
+// If output couldn't be written, prints an error and returns true. Without the message, a script could take the
+// incomplete output for the whole answer. It is no error if the reader has closed the pipe, as `disttrain logs | head`
+// does.
 bool is_output_lost() {
   if (std::cout.flush()) return false;
   pollfd out{STDOUT_FILENO, 0, 0};

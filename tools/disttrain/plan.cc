@@ -152,7 +152,7 @@ std::string note_on_directory(const JobConfig& job) {
   const std::string problem = problem_with(used);
   if (problem.empty()) return "";
   return "checkpoint.directory can't be used on this host: " + used + problem +
-         "; on their hosts, the chief and every ps need a folder there that they can write to";
+         "; on the hosts of the chief and of every ps, this path must be a folder that they can write to";
 }
 
 // Counts for how many workers the ps tasks reserve memory, by the same rule as GenerationPlan::make_places() in

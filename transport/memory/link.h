@@ -42,8 +42,8 @@ struct MemoryLink {
   End ends[2];                // end 0 has dialled, end 1 has accepted
   PeerSlot slot_of_acceptor;  // the slot that end 1 holds while it is open
 
-  // Closes one end. The other end can still read the frames in its inbox up to the first frozen payload, because that
-  // payload is in the memory of the closed end. Call it with the lock held.
+  // Closes one end. The other end can still read the frames in its inbox that come before the first frozen payload. It
+  // can't read that payload, because it is in the memory of the closed end. Call close() with the lock held.
   void close(int end);
   void wake(int end) {
     if (ends[end].wake) ends[end].wake();

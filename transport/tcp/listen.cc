@@ -130,8 +130,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     });
   }
 
-  // Closes the peer that waits, so that it doesn't hang, although no file descriptor is left. For this it gives up a
-  // spare descriptor for a moment.
+  // Accepts the peer that waits and closes it at once, because the peer would hang otherwise. No file descriptor is
+  // left for this, so the acceptor gives up its spare one for a moment.
   void turn_away_one() {
     reserve_ = Descriptor();
     Descriptor(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));

@@ -1,5 +1,5 @@
-// The codec of ControlMessage: encodes and decodes which message a ControlMessage holds. job_codec.cc, report_codec.cc,
-// checkpoint_codec.cc and client_codec.cc have the codecs of the messages' contents.
+// The codec of ControlMessage. A ControlMessage holds one message; this file encodes and decodes the message's type.
+// job_codec.cc, report_codec.cc, checkpoint_codec.cc and client_codec.cc have the codecs of the messages' contents.
 #include "transport/wire/control_messages.h"
 
 namespace disttrain::wire {

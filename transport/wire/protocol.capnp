@@ -6,8 +6,8 @@
 #
 # From the first release on, a new field is added at the end, with the next number. Numbers are then never changed or
 # reused, and a field that is no longer used keeps its line and is marked as retired. A reader of an older version skips
-# fields that it doesn't know, and a writer of an older version leaves them at their defaults. All fields below belong to
-# version 1.
+# fields that it doesn't know, and a writer of an older version leaves them at their defaults. All fields below belong
+# to version 1.
 @0xd1577a1e0c0de001;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -428,8 +428,8 @@ struct StartJob {
   generation @1 :UInt64;
 }
 
-# chief -> every worker. The worker stops before its next step, or goes on. During the pause, a worker that hears
-# nothing from a shard doesn't take this for a failure.
+# chief -> every worker. If `paused` is true, the worker stops before its next step; otherwise it goes on. During the
+# pause, a worker that hears nothing from a shard doesn't take this for a failure.
 struct PauseJob {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -498,7 +498,7 @@ struct LeaseGrant {
   generation @1 :UInt64;
   lease @2 :Lease;  # may be absent
   last @3 :Bool;
-  roster @4 :UInt64;  # sync: the roster to which `last` applies
+  roster @4 :UInt64;  # sync: `last` is true only for this roster; a newer roster may get more leases
 }
 
 # worker -> chief, once. The worker has no more to do, because its records or the job's steps are used up, or because it
@@ -566,8 +566,8 @@ struct TaskFailed {
 }
 
 # task -> chief. The sender can't reach the task that the message names, and the chief probes that task at once. The
-# sender repeats the accusation while the connection is down. When the connection is back, it sends the accusation once
-# more, with `withdrawn` set.
+# sender repeats the accusation until it reaches the accused task again. Then it sends the accusation once more, with
+# `withdrawn` set.
 struct Accusation {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -867,9 +867,9 @@ struct MarkTaken {
 
 # ---------------------------------------------------------------------------------------------- Shards and their pacer
 
-# shard -> pacer, sync: the members whose pushes for a step this shard has staged. The shard sends it when it has staged
-# the pushes of all members of the roster, or of at least `aggregate` members. It sends it again whenever one more push
-# is staged. The pacer sends Commit when enough members are staged at all shards.
+# shard -> pacer, sync: the members whose pushes for a step this shard has staged. The shard sends this report when it
+# has staged the pushes of all members of the roster, or of at least `aggregate` members. Whenever it stages one more
+# push, it sends a new report. The pacer sends Commit when the pushes of enough members are staged at all shards.
 struct Staged {
   shard @0 :UInt32;
   nonfinite @1 :Bool;

@@ -11,9 +11,9 @@
 
 namespace disttrain::workerd {
 
-// Makes the engine for `model` on a worker's `device`. On "cpu" it uses libtorch for every builtin model. `threads` is
-// the number of compute threads, at least 1. Errors: kConfig if the model can't be built as configured, or if this
-// version has no engine for the device.
+// Makes the engine for `model` on a worker's `device`. On "cpu" the engines of all builtin models use libtorch.
+// `threads` is the number of compute threads, at least 1. Errors: kConfig if the model can't be built as configured, or
+// if this version has no engine for the device.
 Result<std::unique_ptr<Engine>> make_engine(const ModelSection& model, const std::string& device,
                                             std::uint32_t threads);
 

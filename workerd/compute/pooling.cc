@@ -10,7 +10,8 @@ void max_pool(std::span<const float> in, std::int64_t side, std::span<float> out
     float* largest = out.data() + static_cast<std::int64_t>(row) * half;
     std::uint8_t* position = which.data() + static_cast<std::int64_t>(row) * half;
     for (std::int64_t x = 0; x < half; ++x) {
-      // A comparison with NaN is false. So `more` is true if others[i] is NaN, and false if `most` already is NaN.
+      // A comparison with NaN is false. So `!(others[i] <= most)` is true if others[i] is NaN, and `most == most` is
+      // false if `most` is NaN. Together they choose the first NaN of the block.
       float most = upper[2 * x];
       std::uint8_t at = 0;
       const float others[3] = {upper[2 * x + 1], lower[2 * x], lower[2 * x + 1]};

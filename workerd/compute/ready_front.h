@@ -17,8 +17,8 @@ class ReadyFront {
   ReadyFront() = default;
   explicit ReadyFront(const Layout& layout);
 
-  // Begins a step: from now on no element is final. Calls `ready` for each range. `ready` may be empty, and it must
-  // outlive the step.
+  // Begins a step: no element is final yet. During the step the functions below call `ready` for each new range of
+  // final elements. `ready` may be empty, and it must outlive the step.
   void begin(const RangeReady& ready);
 
   // The first `elements` elements of the variable are final. From call to call in one step the number may only grow.

@@ -3,8 +3,8 @@
 namespace disttrain::workerd {
 namespace {
 
-// With fewer rows than this a sparse product is no faster than a dense one, because a dense one reads the weight only
-// once.
+// With fewer rows than this a sparse product is no faster than a dense one. A dense product of few rows reads the
+// weight only once, but a sparse product first copies the whole weight into tiles.
 constexpr std::int64_t kMinRows = 16;
 // SparseView::begins counts the values in 32 bits.
 constexpr std::int64_t kMaxValues = std::int64_t{1} << 31;

@@ -60,8 +60,8 @@ class TorchEngine final : public Engine {
     DISTTRAIN_CHECK_EQ(parameters.size(), element_count(describe()));
     DISTTRAIN_CHECK_EQ(gradients.size(), element_count(describe()));
     return guarded<Status>("opening the model", [&] {
-      // Sets the number again, because OpenMP keeps it per thread and make_torch_engine() may have run on another
-      // thread.
+      // Sets the number of compute threads again, because OpenMP keeps one such number for each calling thread, and
+      // make_torch_engine() may have run on another thread.
       use_threads(threads_);
       gradients_ = gradients;
       return inner_->open(layout, parameters, gradients);

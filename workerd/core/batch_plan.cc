@@ -14,8 +14,8 @@ std::uint64_t length(std::span<const Interval> intervals) {
   return sum;
 }
 
-// Concatenates the intervals and returns the items [begin, end) of the result. If it has fewer items than `end`,
-// returns those from `begin` on.
+// Joins the intervals into one list and returns the list's items [begin, end). If the list ends before `end`, returns
+// its items from `begin` on.
 Positions cut(std::span<const Interval> intervals, std::uint64_t begin, std::uint64_t end) {
   Positions part;
   std::uint64_t at = 0;

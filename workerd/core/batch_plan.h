@@ -48,8 +48,8 @@ class BatchPlan {
     return options_.sync && has_block_in_force() && held_.front().lease.first_step > next_step_;
   }
 
-  // sync: the worker has leases only for a newer roster than the one that it knows to be in force. Answers of the
-  // shards name the roster in force, so the worker must pull to learn whether the roster has changed.
+  // sync: the worker follows a roster, but all leases that it holds are for newer rosters. Answers of the shards name
+  // the roster in force, so the worker must pull to learn whether the roster has changed.
   bool waits_for_a_roster() const {
     return options_.sync && roster_ && !held_.empty() && held_.front().lease.roster > *roster_;
   }

@@ -150,8 +150,8 @@ void WorkerCore::on(const AcknowledgeArrived& event, Actions& out) {
 }
 
 // The chief asks again after a reconnect. The core places only one mark for an attempt. Until the shard answers this
-// mark, the channel keeps the next push back. A second mark would replace the first one, and the channel would send
-// that push too early.
+// mark, the channel keeps the next push back. A second mark would replace the first one and would come after that
+// push. So the channel would send the push too early.
 void WorkerCore::on(const MarkRequested& event, Actions&) {
   if (event.attempt <= newest_mark_) return;
   mark_wanted_ = newest_mark_ = event.attempt;
@@ -270,7 +270,7 @@ bool WorkerCore::pulls_complete() const {
 }
 
 // True if the gradient can't be pushed any more. In sync with leases a gradient is valid only for one step of one
-// roster. With pipeline = 1 the job may have moved on while it was computed.
+// roster. With pipeline = 1 the job may have moved on while the gradient was computed.
 bool WorkerCore::is_void(const Gradient& gradient) const {
   if (!sync() || !leases() || !pipeline_) return false;
   return gradient.roster != roster_ || gradient.clock != next_clock();

@@ -65,7 +65,7 @@ class WorkerCore {
     std::uint64_t clock = 0;
     std::uint32_t buffer = 0;
     RosterVersion roster;
-    std::vector<Step> pull_versions;  // for each shard, the version of the parameters that it was computed from
+    std::vector<Step> pull_versions;  // for each shard, the version of its parameters that the engine used
     float loss = 0.0F;
     bool final = false;
   };
@@ -169,7 +169,7 @@ class WorkerCore {
   bool finished_ = false;        // a shard said that the job has done all its steps
   bool left_ = false;            // ReportFinished was returned
   std::optional<Error> broken_;  // Fail was returned
-  bool at_work_ = false;         // ssp: other workers may not get too far ahead of this one; ends with a final push
+  bool at_work_ = false;         // ssp: workers that are too far ahead wait for this one; false after its final push
 
   // The step.
   bool pulling_ = false;         // a pull is under way
@@ -185,7 +185,7 @@ class WorkerCore {
   std::uint64_t clock_ = 0;           // async, ssp: the number of this worker's newest step
   std::uint64_t last_pull_id_ = 0;
   bool roster_known_ = false;
-  RosterVersion roster_;        // the roster that was in force when the shards had fresh_versions_
+  RosterVersion roster_;        // the roster in force when the shards sent the newest complete parameters
   RosterVersion pacer_roster_;  // the roster in the pacer's newest answer
 
   std::optional<std::uint64_t> mark_wanted_;  // the checkpoint attempt whose marks are still to be sent
@@ -197,8 +197,8 @@ class WorkerCore {
   bool final_now_ = false;
   std::optional<Evaluated> final_;  // result of the final evaluation
   Evaluation evaluation_ = Evaluation::kNone;
-  // The newest version that was evaluated, divided by evaluate.every_steps and rounded down. If this worker hasn't
-  // evaluated yet, it is computed from the version at which the worker became the evaluator.
+  // The newest version that was evaluated, divided by evaluate.every_steps and rounded down. Before the first
+  // evaluation, the version at which this worker became the evaluator is used instead.
   std::optional<std::uint64_t> evaluated_;
   Instant evaluation_began_;
 };

@@ -11,7 +11,7 @@
 namespace disttrain::workerd {
 namespace {
 
-// The worker asks for a lease this many seconds before it needs one. A chief that was killed has restarted by then.
+// The worker asks for a lease this many seconds before it needs one. In this time a chief that was killed can restart.
 constexpr double kSecondsAhead = 2.0;
 
 }  // namespace

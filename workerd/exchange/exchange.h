@@ -23,8 +23,8 @@ class ExchangeHandler {
 
   // The channel is open, for the first time or after it was lost. `last` is the last frame that the shard has taken.
   virtual void on_channel_opened(ShardId shard, Sequence last) = 0;
-  // The channel was open and is lost. The exchange dials the shard again until close(). `lasts` is the time since the
-  // shard's ps last sent anything.
+  // The channel was open and is lost. The exchange keeps dialling the shard until the channel is open again, the
+  // shard refuses it, or close() is called. `lasts` is the time since the shard's ps last sent anything.
   virtual void on_channel_lost(ShardId shard, const std::string& reason, Duration lasts) = 0;
   // The channel isn't open, and its ps has been silent for longer than Timeouts::silent. Called after each failed
   // attempt to dial it.

@@ -70,7 +70,7 @@ class PsExchange::Link final : public transport::ConnectionHandler {
   const ShardId shard_;
   const Owner& owner_;
   Ps& ps_;
-  asio::steady_timer timer_;     // for the hello's answer, and for the pause before the next attempt
+  asio::steady_timer timer_;     // limits the wait for the answer to the hello; also ends the pause before a dial
   std::shared_ptr<bool> alive_;  // shared with callbacks that may outlive the link
   std::uint64_t attempt_ = 0;
   bool open_ = false;

@@ -93,8 +93,8 @@ class RecordReader {
   std::uint64_t first_line_ = 0;
 };
 
-// Splits a record into its fields. A field is a view into the record; a quoted field is a view into `unquoted`. Returns
-// what is wrong with the record, or nothing if it is valid.
+// Splits a record into its fields. A field without quotes is a view into the record; a quoted field is a view into
+// `unquoted`. Returns what is wrong with the record, or nothing if it is valid.
 std::optional<std::string> split(std::string_view record, std::vector<std::string_view>& fields,
                                  std::deque<std::string>& unquoted) {
   fields.clear();

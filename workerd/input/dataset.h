@@ -16,8 +16,8 @@
 
 namespace disttrain::input {
 
-// load_dataset() calls this regularly while it reads files, from several threads. If it returns true, load_dataset()
-// fails with kTemporary.
+// While load_dataset() reads files, several threads call this regularly. If it returns true, load_dataset() fails with
+// kTemporary.
 using IsCancelled = std::function<bool()>;
 
 // Where the records of a data set come from: the settings of [data] or of [evaluate] in job.toml.

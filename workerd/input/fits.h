@@ -9,8 +9,8 @@
 namespace disttrain::input {
 
 // Checks that the model fits the data set, which was loaded from `source`. Errors: kConfig if the sizes differ, kData
-// if a label is out of range. The error text has the data set's number and the model's number, and says what can be
-// changed.
+// if a label is out of range. The error text says what the data set has, what the model expects, and which setting
+// can be changed.
 Status fits(const Dataset& dataset, const ModelSpec& model, const Source& source);
 
 // The number of target values per record that this model needs from Dataset::gather(). 0 if the model needs labels.

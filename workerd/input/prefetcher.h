@@ -63,9 +63,9 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // Requests a batch. Returns kSoftware if its positions are outside the data set or are more than batch_size. The
-  // consumer may have at most prefetch + kHeld batches at a time, counting those that it has requested and those that
-  // it holds.
+  // Requests a batch. Returns kSoftware if one of its positions is outside the data set, or if it has more than
+  // batch_size positions. The consumer may have at most prefetch + kHeld batches at a time, counting those that it has
+  // requested and those that it holds.
   Status request(workerd::BatchOrder order);
 
   // Returns the next batch, in the order of the requests. Returns null if that batch isn't ready yet.

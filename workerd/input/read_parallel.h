@@ -15,8 +15,8 @@ namespace disttrain::input {
 inline constexpr std::size_t kMaxReaderThreads = 8;
 
 // Calls read(path), which returns a Result<T>, once for each path. The calls may come from any thread. Returns the
-// results in the order of the paths. If some of them are errors, returns the first error and says how many others there
-// are.
+// results in the order of the paths. If some of them are errors, returns the one that comes first in this order. Its
+// text also says how many other files can't be read.
 template <typename T, typename Read>
 Result<std::vector<T>> read_parallel(const std::vector<std::string>& paths, Read read) {
   std::vector<Result<T>> results;

@@ -43,7 +43,7 @@ class CheckpointFolder {
   // Asks the shell for the newest checkpoint. If the folder isn't open yet, the shell opens it first.
   void ask_newest(Turn& turn);
   void on_newest(Turn& turn, const Result<FolderAnswer>& answer);
-  // Called at each tick. One second after the folder couldn't be opened or read, asks the shell again.
+  // Called at each tick. If the folder couldn't be opened or read, asks the shell again after one second.
   void review(Turn& turn);
   void stop_asking() { ask_again_.reset(); }
   // Called when a ps has found the checkpoint damaged. Sets that checkpoint aside and looks for the newest of the other
@@ -52,8 +52,9 @@ class CheckpointFolder {
   // Called when the job ends. Releases the lock on the folder.
   void close(Turn& turn);
 
-  // Returns why the folder couldn't be read before a deadline. `within` goes into that text, for example " for 120 s".
-  // If the last request to the shell hangs, the text first says so. Then it gives the error of the previous request.
+  // Called at a deadline. Returns why the folder hasn't been read yet. `within` goes into that text, for example
+  // " for 120 s". If the last request to the shell hangs, the text first says so. Then it gives the error of the
+  // previous request.
   std::string problem(Instant now, const std::string& within) const;
 
  private:

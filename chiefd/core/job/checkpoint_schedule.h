@@ -28,7 +28,7 @@ class CheckpointSchedule {
   bool has_begun() const { return newest_at_.time_since_epoch().count() != 0; }
   void begin(Instant now) { newest_at_ = now; }
 
-  // Returns false during the pause that follows each attempt that was given up.
+  // A pause follows each attempt that was given up. Returns false during this pause.
   bool may_try(Instant now) const { return now >= next_try_; }
   void try_at(Instant when) { next_try_ = when; }
   void note_taken(Instant began, Step step);
@@ -43,7 +43,7 @@ class CheckpointSchedule {
   // True if the newest checkpoint was taken for a ps that leaves. The shards have applied nothing since then.
   bool is_saved() const { return is_saved_; }
   void set_saved(bool is_saved) { is_saved_ = is_saved; }
-  // Counts the failed attempts of this generation that were for a ps that leaves.
+  // How many attempts for a ps that leaves have failed in this generation.
   std::uint32_t failed_saves() const { return failed_saves_; }
   void drop_generation();
 

@@ -50,8 +50,9 @@ void Checkpointing::advance(Turn& turn) {
   if (condition_.state() != JobState::kRunning) return;
   const std::optional<Step> at = schedule_.due(turn.now, progress_, savers_.is_any());
   if (!at) return;
-  // In async and ssp, a worker that evaluates marks its channels only after the evaluation, and the other workers would
-  // wait for that. So no attempt begins during an evaluation, unless a client has asked for a checkpoint.
+  // In async and ssp, a worker that evaluates marks its channels only after the evaluation. Until then the shards
+  // couldn't cut, and the other workers would wait. So no attempt begins during an evaluation, unless a client has
+  // asked for a checkpoint.
   if (training_.is_evaluating(turn.tasks) && !setup_.is_sync() && !savers_.is_any()) return;
   begin(turn, *at);
 }

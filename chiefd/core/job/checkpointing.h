@@ -2,7 +2,7 @@
 //
 //   1. The chief makes the folder of the attempt.
 //   2. Each ps reserves the space for its files.
-//   3. Each shard cuts: it copies its parameters at one step.
+//   3. Each shard cuts: it copies its parameters.
 //   4. Each ps writes the files of its shards.
 //   5. The chief writes the manifest. Without a manifest the files aren't a checkpoint.
 #pragma once
@@ -65,7 +65,8 @@ class Checkpointing {
   // connection or a task was lost.
   void abandon(Turn& turn, const std::string& why, bool fails = false);
   // Gives the current attempt up, so that no task waits for it any more. If the chief is already committing the
-  // attempt, the commit goes on, because it needs no task. In both cases, shards that held apply pushes again.
+  // attempt, the commit goes on, because it needs no task. If the shards were holding, they apply pushes again in both
+  // cases.
   void interrupt(Turn& turn, const std::string& why);
   // Called when a task has a new connection. Repeats the requests that the old connection may have lost.
   void repeat(Turn& turn, const Member& member);

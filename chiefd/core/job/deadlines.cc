@@ -122,8 +122,9 @@ void Deadlines::on_deadline(Turn& turn) {
   }
 }
 
-// Called when the pacer's last report is late. If a ps is silent, or if the chief and the pacer don't hear each other,
-// the pacer gets the full time again, because then the time limit for silent tasks decides when the job rolls back.
+// Called when the pacer's last report is late. Usually the job then rolls back. But if a ps is silent, or if the chief
+// and the pacer don't hear each other, the pacer gets the full time again. In this case the time limit for silent tasks
+// decides when the job rolls back.
 void Deadlines::settle(Turn& turn) {
   const Member& pacer = generation_.pacer();
   if (pauses_.is_any_silent() || !turn.tasks.hears_both_ways(pacer))

@@ -64,11 +64,11 @@ void Gathering::resume(Turn& turn) {
   gather(turn);
 }
 
-// Starts the job when all tasks of the cluster file are connected. Every ps, every worker with a fixed rank, and
-// job.min_workers workers are enough for a start. When these are connected, the job waits only two heartbeat timeouts
-// longer for the other tasks. At its first start, a job of `disttrain up` also needs as many workers as `up` starts.
-// Without this rule the job would begin with whichever of these workers come first, and its results would differ from
-// run to run.
+// Starts the job as soon as all tasks of the cluster file are connected. The job can also start with every ps, every
+// worker with a fixed rank, and job.min_workers workers. When these are connected, the job waits only two heartbeat
+// timeouts longer for the other tasks. At its first start, a job of `disttrain up` also needs as many workers as `up`
+// starts. Without this rule the job would begin with whichever of these workers come first, and its results would
+// differ from run to run.
 void Gathering::gather(Turn& turn) {
   std::map<TaskId, Member> there;
   for (const auto& [id, task] : turn.tasks.all())

@@ -47,8 +47,8 @@ class Gathering {
   // In stage kInit: the shell has found the first parameters, or has failed.
   void on_init(Turn& turn, const Result<FolderAnswer>& answer);
 
-  // Extends the time limit for gathering to `until`. Called when the description gets more time, because the job may
-  // have to gather its tasks again after it.
+  // Extends the time limit for gathering to `until`. Called when the worker that describes the job gets more time. If
+  // the job loses a task in that time, it gathers its tasks again and needs time for this.
   void extend(Instant until);
   // Returns the absent tasks that the job waits for: tasks of the cluster file, and tasks that hold a fixed rank
   // (job.on_worker_loss = "wait") even if the file doesn't name them. If all of these are connected, but
@@ -73,8 +73,8 @@ class Gathering {
   Recovery& recovery_;
   Ending& ending_;
 
-  Instant until_;                              // the job gathers its tasks again only before this time
-  std::optional<Instant> complete_enough_at_;  // since when enough tasks are connected to start
+  Instant until_;                              // the deadline for gathering, also for gathering again
+  std::optional<Instant> complete_enough_at_;  // since when the job has enough tasks to start
 };
 
 }  // namespace disttrain::chiefd

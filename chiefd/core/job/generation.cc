@@ -112,8 +112,8 @@ void GenerationPlan::begin(Generation newest_in_folder) {
 void GenerationPlan::take_up(const GenerationRecord& record, std::size_t roster) {
   owners_ = record.owners;
   mark_ = record.mark;
-  // The record of an older version's chief doesn't have the number of workers that the shards have memory for. So this
-  // chief assumes memory only for the workers of the roster, and no other worker joins.
+  // The record may come from an older version of the chief. Such a record has no `places`. So this chief assumes that
+  // the shards have memory only for the workers of the roster, and no other worker joins.
   places_ = std::max(record.places, static_cast<std::uint32_t>(roster));
   if (record.restore_path != "")
     restore_ = RestorePoint{record.restore_path, Generation(), record.restore_step, {}, 0, {}};

@@ -64,13 +64,13 @@ class GenerationPlan {
   // Fails if the number of records in the data has changed since the checkpoint was made, because the checkpoint's
   // ledger of visited records would be wrong for this data.
   Status check_restore() const;
-  // Places the model on the connected ps tasks, except the ps tasks to avoid. Then calls make_places(). If this call
-  // fails, owners() already has the new ps tasks.
+  // Places the model on the connected ps tasks, except the ps tasks to avoid. Then calls make_places(). If
+  // make_places() fails, owners() already has the new ps tasks.
   Status place(const Tasks& tasks, const std::function<bool(TaskId)>& is_avoided, std::size_t least,
                std::size_t roster);
   void put_back(std::vector<Owner> owners, Layout layout);
-  // Keeps the same ps tasks as owners, but with the processes that are connected for them now. Each owner must be in
-  // `tasks`.
+  // Keeps the same ps tasks as owners. The process of each owner becomes the one that is connected now. Each owner must
+  // be in `tasks`.
   void keep_owners(const Tasks& tasks);
   // Sets places() to wanted_places(), or to a smaller number if the ps tasks lack memory for so many workers. Fails if
   // they lack memory for `least` workers.

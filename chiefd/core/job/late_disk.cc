@@ -43,7 +43,7 @@ void LateDisk::review(Turn& turn) {
   condition_.set(turn, JobState::kPaused, reason);
 }
 
-// Moves all time limits of tasks by `pause`.
+// Extends the tasks' time limits by `pause`.
 void LateDisk::excuse(Duration pause) {
   progress_.excuse(pause);
   stage_.postpone_deadline(pause);
@@ -51,8 +51,8 @@ void LateDisk::excuse(Duration pause) {
   pauses_.excuse_shortage(pause);
 }
 
-// The job closes, but the record of its end isn't durable. After the time limit the tasks release the job without this
-// record.
+// The job closes, but the record of its end isn't durable. After Timeouts::setup the chief tells the tasks to release
+// the job, although the record still isn't durable.
 void LateDisk::review_end(Turn& turn, Duration late, const std::string& reason) {
   if (late > setup_.timeouts.setup) return closing_.begin(turn);
   if (late > setup_.timeouts.silent && !pauses_.set_disk_late(true))

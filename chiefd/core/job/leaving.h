@@ -32,7 +32,7 @@ class Leaving {
   // Returns a ps that owns shards and was told to end. The job must save its shards before the ps leaves. None if there
   // is no such ps.
   std::optional<TaskId> owner(const Tasks& tasks) const;
-  // True if the task may leave, because the job doesn't need it or doesn't need it any more.
+  // True if the task may leave. False while the job still needs the task, for example until its shards are saved.
   bool may_go(const Member& member) const;
   // Stops the workers that were told to end. If a ps was told to end, begins the checkpoint that must be taken before
   // it leaves, or goes on with this checkpoint.

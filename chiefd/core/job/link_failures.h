@@ -47,7 +47,8 @@ class LinkFailures {
   void on_accusation(Turn& turn, const Member& from, const Accusation& accusation);
   // A task came or went. Forgets the broken links of a task that is gone.
   void on_finding(const Turn& turn, const Finding& finding);
-  // Called at each tick. Drops complaints that weren't repeated, and ends pauses whose links work again.
+  // Called at each tick. Drops complaints that weren't repeated. If broken links made the job pause, ends the pause
+  // when the links work again.
   void review(Turn& turn);
   // A worker that isn't in the job has reported which ps tasks it can't reach.
   void note_reach(Turn& turn, const Member& from, const std::vector<Member>& unreachable);

@@ -25,8 +25,8 @@ class JobMembers {
   // All owners of shards, all workers of this generation (also lost ones), and all invited workers. Each is listed
   // once.
   std::vector<Member> all() const;
-  // True if the chief removed this worker before the restart of the chief. Such a worker says that it holds the current
-  // generation, but isn't one of the job's workers. The same process can't come back.
+  // True if this worker was removed before the chief was restarted. Such a worker says that it holds the current
+  // generation, but isn't one of the job's workers. It can join only as another process.
   bool was_removed_before(const Tasks& tasks, const Member& worker) const;
 
  private:

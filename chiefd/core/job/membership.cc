@@ -118,7 +118,7 @@ void Membership::join_prepared(Turn& turn) {
   for (const Member& worker : std::set(candidates_.prepared())) {
     if (!may_join(turn, worker)) continue;
     join(turn, worker);
-    if (!loans_.is_allowed()) return;  // in sync the next worker waits for the pacer's answer to this roster
+    if (!loans_.is_allowed()) return;  // in sync the next worker joins only after the pacer's answer
   }
 }
 

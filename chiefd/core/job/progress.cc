@@ -37,7 +37,7 @@ void Progress::drop_generation() {
   before_.steps += report_.measured_steps;
   before_.examples += report_.measured_examples;
   report_ = PacerReport();
-  has_heard_pacer_ = true;  // the next generation has applied nothing yet
+  has_heard_pacer_ = true;  // the chief knows at which step the next generation begins
 }
 
 void Progress::take_up(Step at_least, const Training& before) {

@@ -67,8 +67,8 @@ bool Regathering::regather_ps(Turn& turn, std::string& problem) {
   generation_.put_back(before, layout_before);
   const bool are_there = std::all_of(missing.begin(), missing.end(),
                                      [](const Awaited& awaited) { return awaited.what == AwaitedFor::kLink; });
-  // Two ps tasks whose link broke connect to each other again only in another generation. So the broken link is
-  // forgotten.
+  // If the link between two ps tasks broke, they connect to each other again only in another generation. So the chief
+  // forgets the broken link, and lets the next generation try it again.
   const bool lack_peers = are_there && std::none_of(missing.begin(), missing.end(), [&](const Awaited& awaited) {
                             return reachability_.is_cut_off(turn.tasks, *awaited.task);
                           });
@@ -97,8 +97,8 @@ bool Regathering::regather_workers(Turn& turn) {
     if (worker_losses_.is_too_often(id, turn.now) && !setup_.waits_for_lost()) {
       membership_.keep_out(turn, id, membership_.lost_too_often(worker_losses_.losses_of(id, turn.now)));
     } else if (!reachability_.reaches_owners(id)) {
-      // invitations_.invite_again() asks a worker again that is already prepared. Any other worker is invited here, and
-      // its answer says which ps tasks it can't reach.
+      // invitations_.invite_again() asks the prepared workers again. Any other worker is invited here, and its answer
+      // says which ps tasks it can't reach.
       if (!candidates_.is_prepared(task.member) && candidates_.may_be_asked(id, turn.now))
         invitations_.invite(turn, task.member);
     } else if (candidates_.is_prepared(task.member)) {

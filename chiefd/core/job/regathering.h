@@ -1,6 +1,7 @@
 // Decides the next generation of a job that rolls back: which ps tasks own its shards, which workers take part, and how
-// many workers the shards get memory for. Then asks for the checkpoint that the generation begins with. The ps tasks
-// are the same as before, possibly as new processes, or other ones.
+// many workers the shards get memory for. Then asks for the checkpoint that the generation begins with. The same ps
+// tasks as before own the shards again, even if their processes are new. But if one of these ps tasks stays away, the
+// shards are placed on any connected ps tasks.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +43,7 @@ class Regathering {
   bool regather_workers(Turn& turn);
   bool regather_memory(Turn& turn);
   void explain(const std::string& shortage);
-  // True if enough workers to train reach all current owners of shards.
+  // True if the workers that reach all current owners of shards are enough for training.
   bool can_train_with(const Tasks& tasks) const;
   bool is_ready(const Task& task, Instant now) const;
   // The least number of workers that the job trains with.

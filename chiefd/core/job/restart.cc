@@ -83,8 +83,9 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
   if (!schedule_.has_begun()) schedule_.begin(turn.now);
   if (journaled.described) generation_.describe(*journaled.described);
   generation_.restore_number(record.generation);
-  // The job has reached at least this step. Only a checkpoint of this generation counts. A checkpoint of an earlier
-  // generation may have a later step. But if it was damaged, this generation began with an older one.
+  // If this generation has taken a checkpoint, the job has reached at least the step of that checkpoint. Otherwise it
+  // has reached at least the step at which the generation began. A checkpoint of an earlier generation may be damaged,
+  // and then this generation began at an earlier step.
   const std::optional<CheckpointRecord>& newest = journaled.checkpoint;
   const bool is_of_this = newest && newest->generation == record.generation;
   progress_.take_up(is_of_this ? newest->step : record.restore_step, record.before);

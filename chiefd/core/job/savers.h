@@ -38,7 +38,7 @@ class Savers {
   Checkpointing& checkpointing_;
 
   std::vector<ClientId> clients_;
-  Instant until_;  // the clients wait until then if no attempt begins
+  Instant until_;  // at this time the clients are refused if no attempt has begun
 };
 
 }  // namespace disttrain::chiefd

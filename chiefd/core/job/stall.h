@@ -1,5 +1,5 @@
-// Detects that a training job makes no progress, because the answer to a fence is late or because no step is made.
-// Blames the worker that has been longest in a phase of its own, such as computing. If all workers wait for an answer
+// Detects a training job that makes no progress: the answer to a fence is late, or no step is made. If no step is made,
+// blames the worker that has been longest in a phase of its own, such as computing. If all workers wait for an answer
 // of a ps, blames the pacer.
 #pragma once
 

@@ -90,9 +90,9 @@ bool Suspicions::judge(Turn& turn, const Member& from, const std::string& why) {
     recovery_.recover(turn, {std::nullopt, text}, Loss::kLink);
     return true;
   }
-  // All tasks are healthy except the task that complains. A worker that complains is blamed, because a new process of
-  // this worker, or other ps tasks, may end the problem. If a ps complains, no task is blamed, because a chief that was
-  // away can't tell which of two ps tasks was gone.
+  // All tasks are healthy except the task that complains. A worker that complains is blamed, because the problem may
+  // end with a new process of this worker, or when other ps tasks own the shards. If a ps complains, no task is blamed,
+  // because a chief that was away can't tell which of two ps tasks was gone.
   if (workers_.is_taking_part(from) && stage_.is(Stage::kTrain)) {
     membership_.lose(turn, from, why);
     return false;

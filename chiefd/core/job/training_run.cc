@@ -53,7 +53,7 @@ void TrainingRun::on_roster_applied(Turn& turn, const RosterApplied& applied) {
   const Member& pacer = generation_.pacer();
   if (stage_.is(Stage::kRoster) && stage_.answered(pacer)) return launch_.start_training(turn);
   if (stage_.is(Stage::kSettle) && stage_.answered(pacer)) return final_checkpoint_.take(turn);
-  // After a restart of the chief (stage kReclaim) only the answer that the chief waits for counts. An answer to a
+  // After a restart of the chief (stage kReclaim), an answer counts only if the chief waits for it. An answer to a
   // request from before the restart may still be under way.
   const bool is_reclaimed = stage_.is(Stage::kReclaim) && stage_.awaits(pacer);
   if ((!stage_.is(Stage::kTrain) && !is_reclaimed) || loans_.is_allowed()) return;

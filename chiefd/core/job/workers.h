@@ -56,9 +56,9 @@ class Workers {
 
   const std::set<Member>& lost() const { return lost_; }
   bool is_lost(const Member& member) const { return lost_.count(member) != 0; }
-  // Marks the worker as lost. It stays unfinished, because its work isn't done.
+  // Marks the worker as lost. Changes nothing else.
   void mark_lost(const Member& member) { lost_.insert(member); }
-  // Notes that the worker is lost: it no longer counts as unfinished, joining or stopping. Returns true if it had
+  // Marks the worker as lost. From then on it doesn't count as unfinished, joining or stopping. Returns true if it had
   // finished.
   bool lose(const Member& member);
   // The number of own steps that each lost worker had done, as the shards reported.

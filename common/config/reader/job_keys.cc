@@ -170,7 +170,7 @@ Keys data_keys(DataSection& data) {
       {"shuffle", shuffle(data), "order of the records"},
       {"scale", real(data.scale, {-kNoLimit, true, kNoLimit, true}), "each value of a record is multiplied by this"},
       {"prefetch", integer(data.prefetch, 1, 1024),
-       "number of batches to read ahead; small batches raise it to as many as fit into 4 MiB, but at most 8"},
+       "number of batches to read ahead; more if they are small: up to 8 that fit into 4 MiB"},
   };
 }
 

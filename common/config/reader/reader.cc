@@ -139,8 +139,8 @@ Status check_ranges(const JobConfig& job) {
   Reading reading;
   read_table(job_keys(read), tree, "", reading);
   refuse_control_characters(tree, "", reading);
-  // check_job_rules() refuses each key in `given` that the job doesn't use. Here all keys have values, also the unused
-  // ones. So list only [train], because the function checks that section only if it is given.
+  // check_job_rules() refuses each key in `given` that the job doesn't use. `tree` has such keys, so don't list them.
+  // But list [train], because the rules of [train] are checked only if `given` has this section.
   reading.given = {{"train", {}}};
   check_job_rules(job, reading);
   if (!reading.problems.empty()) return all_problems(std::move(reading));

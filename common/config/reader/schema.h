@@ -130,7 +130,7 @@ Field not_in_this_version(std::optional<std::string> fixed = std::nullopt);
 
 Field required(Field field);
 
-// For fields that need code of their own: adds the problem that this value isn't `expected`.
+// For fields that need code of their own: adds the problem "KEY is VALUE; expected EXPECTED".
 void refuse_value(const TomlValue& value, const std::string& path, const std::string& expected, Reading& reading,
                   const std::string& nearest = "");
 // Parse texts such as "256GiB" and "100ms". Return none for any other text.

@@ -24,14 +24,15 @@ namespace disttrain::daemon {
 
 namespace {
 
-// Gives access to httplib's parser and responses. This file does connections and threads itself, to bound them.
+// Gives access to httplib's parser and responses. This file handles connections and threads itself, because it must
+// limit their number.
 class Parser final : public httplib::Server {
  public:
   using httplib::Server::process_request;
 };
 
-// The state of the HTTP requests whose answers come from the loop. The tasks posted to the loop share it, because they
-// may run after the endpoint's end.
+// The state of the HTTP requests whose answers come from the loop. The functions posted to the loop share it, because
+// they may run after the endpoint's end.
 struct Waits {
   std::mutex mutex;  // guards `closed` and the state of each question
   std::condition_variable changed;

@@ -17,8 +17,8 @@ class HttpStream final : public httplib::Stream {
   // `deadline` is counted from now. All waiting ends when `ended` becomes readable. `ended` must outlive the stream.
   HttpStream(HttpRequest request, Duration deadline, const Descriptor& ended);
 
-  // Ends the connection. Call this after the last write. It first reads for a moment what the peer still sends, because
-  // closing at once would discard data that the peer hasn't read yet.
+  // Ends the connection. Call this after the last write. It first reads for a moment whatever the peer still sends. If
+  // it closed the connection with unread data, the peer could lose the end of the answer.
   void finish();
 
   bool is_readable() const override { return true; }

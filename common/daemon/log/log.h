@@ -64,7 +64,7 @@ class Log {
 
   // Connects the log to the code that sends lines to the chief. Lines wait until that code calls take(). When a line is
   // written while no other line waits, the writing thread calls `wake`, which should post a call of take() to the loop.
-  // An empty function disconnects. At most kKeptLogLines lines wait; a newer line then drops the oldest.
+  // An empty function disconnects. If more than kKeptLogLines lines wait, the oldest is dropped.
   void set_listener(std::function<void()> wake);
   // Returns up to `most` waiting lines, the oldest first, and the number of lines dropped since the last call. Call it
   // until it returns no lines, because `wake` isn't called while lines wait.

@@ -233,7 +233,8 @@ TEST_F(LeaveTest, NextChiefIsAskedAgain) {
   EXPECT_TRUE(is_let_go(worker(1)));
 }
 
-// For example, a second signal came, or the task's host killed the task.
+// A task may end before the chief lets it go, for example because a second signal came, or because the task's host
+// killed the task.
 TEST_F(LeaveTest, TaskThatEndsBeforeItIsLetGoIsNoLoss) {
   JobConfig config = with_checkpoints();
   config.job.max_restarts = 0;

@@ -55,8 +55,8 @@ TEST_F(LongWorkTest, WorkerThatStandsStillAtItsDataIsNamed) {
   EXPECT_NE(status(job).reason.find("has stood still for 120 s"), std::string::npos) << status(job).reason;
 }
 
-// A worker has read the data for longer than a starting job waits for its tasks. If a ps is lost then, the job waits
-// for this ps as long as it would have waited at its start.
+// A starting job waits for its tasks for a limited time. Here a worker reads the data for longer than that. If a ps is
+// lost meanwhile, the job waits for this ps as long as it would have waited at its start.
 TEST_F(LongWorkTest, TaskLostAfterALongReadIsWaitedFor) {
   start_chief(2, 2);
   hello_all();

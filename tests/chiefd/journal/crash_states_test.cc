@@ -100,8 +100,8 @@ class Explorer {
     return goes_on(state, visible, newest, life, std::max(promise.newest, heritage.damaged));
   }
 
-  // Restores from the state, if no state with the same checkpoints and names was restored before. Then goes on
-  // training, if no state with the same names was trained on before.
+  // Restores from the state, unless a state with the same checkpoints and names was restored before. Then goes on
+  // training, unless this was done before for a state with the same names.
   std::string goes_on(MemoryFiles& state, std::uint64_t visible, const CheckpointKey& newest, const Life& life,
                       const CheckpointKey& known) {
     std::uint64_t names = 0;
@@ -207,7 +207,7 @@ bool is_sync_of_all_jobs(const MemoryFiles::Done& done) {
 using Is = bool (*)(const MemoryFiles::Done&);
 
 // A bug that drops all operations for which `what` returns true. If `after` is given, the bug drops such an operation
-// only directly behind one for which `after` returns true.
+// only if `after` returns true for the operation right before it.
 Explorer::Bug left_out(Is what, Is after = nullptr) {
   return [what, after](MemoryFiles& files, std::size_t i) {
     if (what(files.done(i)) && (after == nullptr || (i > 0 && after(files.done(i - 1))))) files.forget(i);

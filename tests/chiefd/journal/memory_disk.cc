@@ -63,8 +63,8 @@ class MemoryJournalDisk final : public JournalDisk {
   std::string path_of(const std::string& name) const override { return "/state/" + name; }
 
  private:
-  // If the power fails during a write, the disk has none of its bytes, a part of them, zeros for all of them, or some
-  // of its sectors.
+  // If the power fails during a write, the disk gets none of the piece's bytes, all of them, a part of them, zeros in
+  // their place, or some of their sectors.
   void write_piece(JournalPlatter::Bytes& file, const Piece& piece, bool is_cut) {
     constexpr std::size_t kSector = 32;
     const std::uint64_t fate = is_cut ? platter_.random_->below(5) : 4;

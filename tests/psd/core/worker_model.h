@@ -20,11 +20,11 @@ inline std::vector<float> random_gradient(std::uint64_t seed, std::uint32_t work
   return gradient;
 }
 
-// One worker. It pushes, waits until every shard has sent its last answer, and pushes again.
+// One worker. It pushes, waits until every shard has sent the last answer to this push, and pushes again.
 struct WorkerModel {
   std::uint32_t index = 0;
   std::uint64_t clock = 0;              // the clock of the last push that was sent
-  std::vector<std::uint64_t> versions;  // for each shard, the version in its last answer
+  std::vector<std::uint64_t> versions;  // for each shard, the version in its newest answer
   std::vector<std::uint64_t> begun;     // for each shard, the clock in its answer to the last pull
   std::set<std::uint32_t> waits_for;    // shards
   std::vector<float> parameters;

@@ -86,8 +86,8 @@ TEST(ShardDeathTest, AnEventFromWithinAnotherIsABug) {
 }
 
 // Three variables. v7 and v3 are trainable. v12 is state: workers send its value instead of a gradient. In sync, the
-// store takes the mean of these values. In async, it moves its value towards each of them, by 1 / workers of the
-// difference. State has no slots.
+// store takes the mean of these values. In async, each of these values moves the store's value: with 4 workers, by a
+// quarter of the difference between the two. State has no slots.
 class StoreWithState : public testing::Test {
  protected:
   StoreWithState() {

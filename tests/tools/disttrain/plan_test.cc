@@ -82,8 +82,8 @@ TEST_F(PlanTest, DirectoryThatIsThereIsNotNoted) {
 TEST_F(PlanTest, DirectoryThatIsNotThereIsNoted) {
   EXPECT_THAT(notes_with("/nonexist"),
               Contains("checkpoint.directory can't be used on this host: /nonexist doesn't "
-                       "exist; on their hosts, the chief and every ps need a folder there that they "
-                       "can write to"));
+                       "exist; on the hosts of the chief and of every ps, this path must be a folder "
+                       "that they can write to"));
   EXPECT_THAT(notes_with("relative"),
               Contains(AllOf(StartsWith(kOfDirectory), HasSubstr((folder_ / "relative").string()))));
 }

@@ -152,7 +152,7 @@ inline double cnn_loss(const ModelSection& model, const Variables& v, const Batc
 // d loss / d variables[v][e] by central differences. LossFunction: double(const Variables&).
 template <typename LossFunction>
 double difference(const LossFunction& loss, Variables variables, std::size_t v, std::size_t e) {
-  constexpr double kStep = 1e-7;  // small, because a pool has no derivative where two of its inputs are the largest
+  constexpr double kStep = 1e-7;  // small, because a pool has no derivative where its two largest inputs are equal
   const double at = variables[v][e];
   variables[v][e] = at + kStep;
   const double above = loss(variables);

@@ -130,7 +130,7 @@ TEST_F(Idx, NegativeLabelsAreTargets) {
 
 // ---- what can be wrong ----
 
-// The message must name the key of the folder, because this key is wrong, and not the key of the file pattern.
+// The message must name the key of the folder and not that of the file pattern, because the folder is wrong.
 TEST_F(Idx, MissingFolderIsNamedWithItsKey) {
   Source elsewhere = source(kIdx, folder_, "*");
   elsewhere.path = folder_ / "nowhere";

@@ -86,7 +86,7 @@ inline std::string idx_bytes(const std::vector<std::uint32_t>& shape, const std:
   return idx<std::uint8_t>(0x08, shape, values);
 }
 
-// Version 1, 2 or 3 of the format. `dictionary` is the text that numpy writes there.
+// The header of a file of version 1, 2 or 3 of the format. `dictionary` is the header's text, as numpy writes it.
 inline std::string npy_header(const std::string& dictionary, int version = 1) {
   const std::size_t length_bytes = version == 1 ? 2 : 4;
   std::string header = "\x93NUMPY" + std::string{static_cast<char>(version), '\0'};

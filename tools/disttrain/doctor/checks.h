@@ -65,8 +65,8 @@ Finding judge_rdma(const std::vector<RdmaDevice>& devices, bool wants_rdma);
 struct Clock {
   std::optional<bool> is_synchronised;  // none: the kernel doesn't say
   std::string chief;                    // the chief's address; "" if there is no cluster file
-  // How many seconds this host's clock is ahead of the chief's clock. It is measured with a request to the chief, and
-  // assumes that the chief answered in the middle of the round trip. None: the chief didn't answer.
+  // How many seconds this host's clock is ahead of the chief's clock. doctor asks the chief for its time, and assumes
+  // that the chief answered in the middle of the round trip. None: the chief didn't answer.
   std::optional<double> ahead_seconds;
   double round_trip_seconds = 0;
 };

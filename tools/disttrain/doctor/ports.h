@@ -21,8 +21,8 @@ std::vector<PortAnswer> say_hello(const ClusterConfig& cluster, const std::vecto
 std::string metrics_address(const ClusterConfig& cluster, const std::string& task_address);
 PortAnswer ask_for_metrics(const std::string& address);
 
-// Adds two facts to the answer of an address of this host: which process uses the port, and why a daemon can't listen
-// there.
+// `answer` is about `address`, an address of this host. Adds two facts to it: which process uses the port, and why a
+// daemon can't listen at the address.
 void look_behind(PortAnswer& answer, const std::string& address);
 
 }  // namespace disttrain::cli

@@ -31,8 +31,8 @@ std::optional<Error> ask_judge_patiently(ChiefClient& client, const FollowedJob&
   return verdict;
 }
 
-// Reconnects to a lost chief. Gives up after `run.chief_patience`. But if this process started the chief, it gives up
-// only when it doesn't restart the chief any more.
+// Reconnects to a lost chief. Gives up after `run.chief_patience`. But if this process started the chief, the function
+// keeps trying as long as the chief is restarted.
 bool reach_chief_again(ChiefClient& client, const Interrupts& interrupts, const FollowedJob& run, const Error& why) {
   if (why.code == ErrorCode::kUnavailable && client.is_connected() && run.end_silent_chief)
     run.end_silent_chief(kAnswerDeadline);

@@ -23,7 +23,7 @@ inline constexpr Duration kAnswerDeadline = std::chrono::seconds(10);
 inline constexpr Duration kChiefPatience = std::chrono::seconds(15);
 
 // Returns the status of a job (docs/json.md), or of all jobs. `job` is a number or a name; "" = the running job, else
-// the last one. While the job hasn't ended, the chief delays its answer for `wait`.
+// the job that ran last. While the job hasn't ended, the chief delays its answer for `wait`.
 Result<Json> ask_status(ChiefClient& client, const std::string& job, bool all, Duration wait);
 
 // How the watching of a job ended.
@@ -53,7 +53,7 @@ struct FollowedJob {
 // What to do if another job of the same name hasn't ended yet.
 enum class Namesake {
   kRefused,
-  kGoesOn,  // if it is the same job, follow it
+  kGoesOn,  // follow that job, if it was submitted with the same file
 };
 
 // Submits a job and returns its number. SubmitJob explains `awaited_workers`.

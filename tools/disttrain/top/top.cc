@@ -89,8 +89,8 @@ class Top {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Asks the chief for the newest status and events. After an error it makes a new connection, because the answer for
-  // which it no longer waits may still come on the old one.
+  // Asks the chief for the newest status and events. After an error it makes a new connection, because the old
+  // connection may still bring the answer to an earlier request.
   Status look() {
     if (!is_connected_) {
       if (Status connected = client_.connect(target_, kFrameInterval); !connected) return connected;

@@ -26,7 +26,7 @@ struct DaemonProgram {
   std::filesystem::path log;  // all processes of this daemon append to it
 };
 
-// A process of a daemon that has ended before stop() was called.
+// A daemon's process that ended before stop() was called.
 struct EndedDaemon {
   TaskId task;
   pid_t pid = 0;

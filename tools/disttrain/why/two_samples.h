@@ -28,8 +28,8 @@ struct ShardSample {
   std::string task;  // the ps that has the shard
   std::string host;
   int shard = 0;
-  double busy = 0.0;      // share of the time in which its thread used a processor, 0 to 1
-  double applying = 0.0;  // share of the time in which it summed and applied gradients
+  double busy = 0.0;      // how much of the time its thread used a processor, 0 to 1
+  double applying = 0.0;  // how much of the time it summed and applied gradients, 0 to 1
 };
 
 struct TwoSamples {

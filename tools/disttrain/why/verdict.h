@@ -14,7 +14,7 @@ enum class Brake {
   kState,    // the job doesn't train now; its state and its reason say why
   kUnknown,  // no worker took part during the whole measurement
   kStall,    // no step ended during the measurement
-  // The others name the part of the step that takes longest.
+  // The values below name the part of the step that takes longest.
   kInput,       // waiting for input batches
   kCompute,     // computing
   kEvaluation,  // evaluating

@@ -50,7 +50,7 @@ Error job_error(const std::string& text) {
   return job ? Error{} : job.error();
 }
 
-// The text of kJob with more lines at its end, so at the end of [train].
+// The text of kJob with more lines at its end. kJob ends with [train], so the lines belong to [train].
 std::string job_with(const std::string& lines) {
   return kJob + lines + "\n";
 }

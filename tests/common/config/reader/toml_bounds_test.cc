@@ -46,7 +46,7 @@ TEST(TomlBounds, DotsOfStringsAndCommentsAreNoParts) {
     EXPECT_EQ(excess_in(text), "") << text.substr(0, 60);
 }
 
-// A multi-line string may end with up to five quotes. The check must not take the rest of the line for a string again.
+// A multi-line string may end with up to five quotes. The check must not take the rest of the line for another string.
 TEST(TomlBounds, KeyBehindAStringIsSeen) {
   const std::string deep = repeated("a.", 60'000) + "a = 1 }";
   for (const char* text :

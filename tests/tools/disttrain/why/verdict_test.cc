@@ -51,7 +51,7 @@ class Looks {
     after_["tasks"].push_back(task);
     return *this;
   }
-  // Adds a ps. `busy` has one element for each of its shards: the share of the time in which the shard's thread works.
+  // Adds a ps. `busy` has one element for each of its shards: how much of the time the shard's thread works, 0 to 1.
   Looks& ps(const std::vector<double>& busy, const std::string& host = "b") {
     Json then = {{"task", "ps/" + std::to_string(ps_++)}, {"state", "running"}, {"pid", 10 + ps_}, {"host", host}};
     Json now = then;
@@ -169,7 +169,7 @@ TEST(Async, SlowWorkerThatExchangesNoMoreThanTheOthersHasNoLinkToBlame) {
   EXPECT_THAT(verdict.sentence, Not(HasSubstr("those of the other")));
 }
 
-// 4 workers share a shard, so for each of them it spends a quarter of its work.
+// 4 workers share a shard, which works for 40 % of the time. So it works for each of them for only 10 % of the time.
 TEST(Async, ShardThatWorksForManyExplainsTheWaitOfNone) {
   Looks samples("async");
   for (int i = 0; i < 4; ++i) samples.worker({10, 0, 0.8, 1.2});
