@@ -14,8 +14,8 @@ namespace disttrain {
 enum class VariableKind : std::uint8_t { kTrainable, kState };
 
 // A named array of float32 parameters. The product of `shape` is the number of elements; it is at least 1, and elements
-// are stored row by row. The initializers glorot and he need fan_in and fan_out, the numbers of inputs and outputs of a
-// unit.
+// are stored row by row. The initializers "glorot" and "he" need fan_in and fan_out, the numbers of inputs and outputs
+// of a unit.
 struct VariableSpec {
   std::string name;
   std::vector<std::uint64_t> shape;

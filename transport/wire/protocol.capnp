@@ -867,7 +867,7 @@ struct MarkTaken {
 
 # ---------------------------------------------------------------------------------------------- Shards and their pacer
 
-# shard -> pacer, sync: the members whose pushes for a step this shard has staged. The shard sends this report when it
+# shard -> pacer, sync: says which members' pushes this shard has staged for a step. The shard sends this report when it
 # has staged the pushes of all members of the roster, or of at least `aggregate` members. Whenever it stages one more
 # push, it sends a new report. The pacer sends Commit when the pushes of enough members are staged at all shards.
 struct Staged {

@@ -33,7 +33,7 @@ bool is_there(const std::string& path) {
 
 Result<std::vector<std::string>> find_label_files(const Source& source, const std::vector<std::string>& inputs) {
   if (!source.labels.empty()) return find_files(source, source.labels, source.section + ".labels");
-  const std::string hint = ": name the label files with " + source.section + ".labels";
+  const std::string hint = ": set " + source.section + ".labels to a pattern of the names of the label files";
   if (source.format != DataFormat::kIdx) {
     return fail(ErrorCode::kConfig,
                 source.path + "/" + source.files + ": the names of npy files don't say where their labels are" + hint);

@@ -274,7 +274,7 @@ Keys checkpoint_keys(CheckpointSection& checkpoint) {
        "the first checkpoint at or after each multiple of this is kept for ever; 0 = none"},
       {"at_end", boolean(checkpoint.at_end), "take a checkpoint after the last step"},
       {"restore", choice<Restore>(checkpoint.restore, {{"newest", Restore::kNewest}, {"none", Restore::kNone}}),
-       "newest: go on from the newest checkpoint; none: fail if the folder has any"},
+       "newest: go on from the newest checkpoint; none: begin anew; fails if there is one"},
       {"init_from", text(checkpoint.init_from),
        "initial parameters: a checkpoint or a safetensors file; \"\" = see model.initializer"},
       {"init_map", text_map(checkpoint.init_map), "{ \"NAME IN init_from\" = \"NAME IN THE MODEL\" }"},

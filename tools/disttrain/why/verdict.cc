@@ -145,7 +145,7 @@ class Judge {
   Verdict of_straggler(const Part& part) const {
     const std::string others = of_the_others(part.share);
     std::string text = " is held back by " + straggler_->task +
-                       (straggler_->host.empty() ? "" : " on " + straggler_->host) + ", which " + part.does + " " +
+                       (straggler_->host.empty() ? "" : " on " + straggler_->host) + ", which " + part.does + " for " +
                        percent(part.share(*straggler_)) + " of its step";
     if (is_waited_for_)
       text += "; the others " + std::string(part.they_do) + " " + others + " of their step and then wait for " +

@@ -98,7 +98,7 @@ TEST(Sync, WorkerThatWaitsForItsInputHoldsBackTheOthers) {
   const auto samples =
       Looks("sync").worker({10, 0.1, 0.3, 1.6}).worker({10, 1.62, 0.3, 0.08}).worker({10, 0.1, 0.3, 1.6});
   expect(samples.verdict(), Brake::kInput, "worker/1",
-         {"job mnist is held back by worker/1 on a, which waits for input batches 81 % of its step; the others "
+         {"job mnist is held back by worker/1 on a, which waits for input batches for 81 % of its step; the others "
           "wait for input batches 5 % of their step and then wait for worker/1",
           "data.prefetch"});
 }
@@ -106,7 +106,7 @@ TEST(Sync, WorkerThatWaitsForItsInputHoldsBackTheOthers) {
 TEST(Sync, WorkerThatComputesLongerHoldsBackTheOthers) {
   const auto samples = Looks("sync").worker({10, 0, 0.9, 1.1}).worker_on("slow", {10, 0, 1.9, 0.1}).ps({0.1});
   expect(samples.verdict(), Brake::kCompute, "worker/1",
-         {"worker/1 on slow, which computes 95 % of its step",
+         {"worker/1 on slow, which computes for 95 % of its step",
           "the others compute 45 % of their step and then wait for worker/1"});
 }
 
@@ -197,7 +197,7 @@ TEST(Async, WorkersOfNearlyTheSamePaceAreAlike) {
 
 TEST(Async, WorkerWithoutAStepIsTheSlowest) {
   const auto samples = Looks("async").worker({20, 0, 1.8, 0.2}).worker({0, 1.9, 0.1, 0}).ps({0.1});
-  expect(samples.verdict(), Brake::kInput, "worker/1", {"waits for input batches 95 %"});
+  expect(samples.verdict(), Brake::kInput, "worker/1", {"waits for input batches for 95 %"});
 }
 
 TEST(Async, SlowInputOfAllWorkersBlamesNoSingleWorker) {
@@ -232,7 +232,7 @@ TEST(OneWorker, IsComparedWithNobody) {
 TEST(Evaluation, IsNamedWhereItTakesMost) {
   Looks samples = Looks("sync").worker({10, 0, 0.2, 0.1}).worker({10, 0, 0.2, 1.8}).ps({0.1});
   samples.task(samples.after(), "worker/0")["phase_times"]["evaluate"] = 101.7;
-  expect(samples.verdict(), Brake::kEvaluation, "worker/0", {"evaluates 85 % of its step", "evaluate.every_steps"});
+  expect(samples.verdict(), Brake::kEvaluation, "worker/0", {"evaluates for 85 % of its step", "evaluate.every_steps"});
 }
 
 // --- What can't be compared
