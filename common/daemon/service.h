@@ -34,8 +34,8 @@ struct WatchedLoop {
   std::string name;  // the thread's name
   // Runs a task on that loop.
   std::function<void(std::function<void()>)> post;
-  // Returns a counter that grows with each turn of the loop, and also during one long task. May be empty. Any thread
-  // may call it.
+  // Returns a counter that grows with each turn of the loop. Work that makes one turn long, such as a restore,
+  // increases the counter again and again. May be empty. Any thread may call it.
   std::function<std::uint64_t()> turns;
   // how long the loop may stand still; zero means half of systemd's watchdog time
   Duration patience{};

@@ -100,7 +100,7 @@ struct OpenJob {
   Roster roster;
   std::uint64_t train_records = 0;
   bool evaluates = false;  // this worker does the evaluations during the training
-  Step clock;              // the number of steps of its own that the worker counts as done when it begins
+  Step clock;              // start value of the worker's clock, which counts the worker's own steps
 };
 
 struct JobOpened {

@@ -1,7 +1,7 @@
-// Tells the caller of Engine::compute which gradients are final. The engine reports for one variable after the other
-// how many of its elements are final. ReadyFront turns this into ranges of the flat array, in ascending order and
-// without gaps. For example, if the second variable is final before the first one, ReadyFront announces both when the
-// first one is final.
+// Tells the caller of Engine::compute which gradients are final. For each variable, in any order, the engine reports
+// how many elements of the variable are final. ReadyFront turns these reports into ranges of the flat array, in
+// ascending order and without gaps. For example, if the second variable is final before the first one, ReadyFront
+// announces both when the first one is final.
 #pragma once
 
 #include <cstdint>

@@ -148,21 +148,19 @@ class Judge {
                        (straggler_->host.empty() ? "" : " on " + straggler_->host) + ", which " + part.does + " for " +
                        percent(part.share(*straggler_)) + " of its step";
     if (is_waited_for_)
-      text += "; the others " + std::string(part.they_do) + " " + others + " of their step and then wait for " +
-              straggler_->task;
+      text += "; the others do so for " + others + " of their step and then wait for " + straggler_->task;
     else
-      text += " and makes " + rate(steps_per_second(*straggler_)) + " steps/s; the others " + part.they_do + " " +
-              others + " of their step, make " +
-              rate(median(of_others(samples_.workers, straggler_, steps_per_second))) + " steps/s and don't wait for " +
-              straggler_->task;
-    return say(part.brake, straggler_->task, text + ": " + part.when_one);
+      text += " and makes " + rate(steps_per_second(*straggler_)) + " steps/s; the others do so for " + others +
+              " of their step, make " + rate(median(of_others(samples_.workers, straggler_, steps_per_second))) +
+              " steps/s and don't wait for " + straggler_->task;
+    return say(part.brake, straggler_->task, text + "; " + part.when_one);
   }
 
   Verdict of_all(const Part& part) const {
     return say(part.brake, only_task(),
                std::string(" is held back by ") + (part.brake == Brake::kInput ? "its input" : "evaluations") + ": " +
-                   all_workers() + " " + (is_alone() ? part.does : part.they_do) + " " + of_every_one(part.share) +
-                   " of the step: " + part.when_all);
+                   all_workers() + " " + (is_alone() ? part.does : part.they_do) + " for " + of_every_one(part.share) +
+                   " of the step; " + part.when_all);
   }
 
   Verdict of_devices() const {

@@ -99,7 +99,7 @@ TEST(Sync, WorkerThatWaitsForItsInputHoldsBackTheOthers) {
       Looks("sync").worker({10, 0.1, 0.3, 1.6}).worker({10, 1.62, 0.3, 0.08}).worker({10, 0.1, 0.3, 1.6});
   expect(samples.verdict(), Brake::kInput, "worker/1",
          {"job mnist is held back by worker/1 on a, which waits for input batches for 81 % of its step; the others "
-          "wait for input batches 5 % of their step and then wait for worker/1",
+          "do so for 5 % of their step and then wait for worker/1",
           "data.prefetch"});
 }
 
@@ -107,7 +107,7 @@ TEST(Sync, WorkerThatComputesLongerHoldsBackTheOthers) {
   const auto samples = Looks("sync").worker({10, 0, 0.9, 1.1}).worker_on("slow", {10, 0, 1.9, 0.1}).ps({0.1});
   expect(samples.verdict(), Brake::kCompute, "worker/1",
          {"worker/1 on slow, which computes for 95 % of its step",
-          "the others compute 45 % of their step and then wait for worker/1"});
+          "the others do so for 45 % of their step and then wait for worker/1"});
 }
 
 TEST(Sync, ExchangeIsJudgedByTheWorkerThatWaitsLeast) {
@@ -187,7 +187,7 @@ TEST(Async, SlowWorkerHoldsBackNobodyElse) {
   const auto samples =
       Looks("async").worker({20, 0, 1.8, 0.2}).worker({20, 0, 1.8, 0.2}).worker({10, 0, 1.9, 0.1}).ps({0.1});
   expect(samples.verdict(), Brake::kCompute, "worker/2",
-         {"makes 5.00 steps/s; the others compute 90 % of their step, make 10 steps/s and don't wait for worker/2"});
+         {"makes 5.00 steps/s; the others do so for 90 % of their step, make 10 steps/s and don't wait for worker/2"});
 }
 
 TEST(Async, WorkersOfNearlyTheSamePaceAreAlike) {
@@ -203,7 +203,7 @@ TEST(Async, WorkerWithoutAStepIsTheSlowest) {
 TEST(Async, SlowInputOfAllWorkersBlamesNoSingleWorker) {
   const auto samples = Looks("async").worker({20, 1.2, 0.6, 0.2}).worker({20, 1.4, 0.4, 0.2}).ps({0.1});
   expect(samples.verdict(), Brake::kInput, "",
-         {"held back by its input: all 2 workers wait for input batches 60-70 %"});
+         {"held back by its input: all 2 workers wait for input batches for 60-70 %"});
 }
 
 TEST(Ssp, BelowTheBoundThePaceTellsTheSlowest) {
@@ -213,7 +213,7 @@ TEST(Ssp, BelowTheBoundThePaceTellsTheSlowest) {
 
 TEST(Ssp, AtTheBoundTheOwnWorkTellsTheSlowest) {
   const auto samples = Looks("ssp").worker({10, 0, 0.9, 1.1}).worker({10, 0, 1.8, 0.2}).ps({0.1});
-  expect(samples.verdict(), Brake::kCompute, "worker/1", {"compute 45 % of their step and then wait for worker/1"});
+  expect(samples.verdict(), Brake::kCompute, "worker/1", {"do so for 45 % of their step and then wait for worker/1"});
 }
 
 TEST(OneWorker, IsComparedWithNobody) {
@@ -222,7 +222,7 @@ TEST(OneWorker, IsComparedWithNobody) {
     expect(Looks(mode).worker({10, 0, 1.9, 0.1}).ps({0.1}).verdict(), Brake::kCompute, "worker/0",
            {"worker/0 spends 95 %"});
     expect(Looks(mode).worker({10, 1.5, 0.4, 0.1}).ps({0.1}).verdict(), Brake::kInput, "worker/0",
-           {"worker/0 waits for input batches 75 %"});
+           {"worker/0 waits for input batches for 75 %"});
     expect(Looks(mode).worker({10, 0, 0.4, 1.6}).ps({0.5}).verdict(), Brake::kShard, "ps/0", {"worker/0 waits 80 %"});
     expect(Looks(mode).worker({10, 0, 0.4, 1.6}).ps({0.1}).verdict(), Brake::kLink, "worker/0",
            {"the links between worker/0 and the ps tasks"});
