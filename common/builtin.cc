@@ -43,8 +43,9 @@ void add_convolution(ModelSpec& spec, std::size_t layer, std::uint64_t in, std::
 
 Result<ModelSpec> mlp(const ModelSection& model) {
   if (model.layers.size() < 2)
-    return fail(ErrorCode::kConfig, "model.layers has " + std::to_string(model.layers.size()) +
-                                        " sizes; an mlp needs at least 2: inputs, hidden layers, outputs");
+    return fail(ErrorCode::kConfig,
+                "model.layers has " + std::to_string(model.layers.size()) +
+                    " sizes; an mlp needs at least 2: the number of inputs and the number of outputs");
   ModelSpec spec;
   std::uint64_t elements = 0;
   for (std::size_t i = 0; i + 1 < model.layers.size(); ++i) {

@@ -7,13 +7,13 @@
 namespace disttrain {
 
 struct Timeouts {
-  // timeout: a task is silent when the chief hasn't heard from it for so long.
+  // timeout: a task is silent when the chief has heard nothing from it for this time.
   Duration silent;
   // timeout / 10: the time between two heartbeats.
   Duration interval;
   // timeout / 4: how long the chief tries to find out whether a process still lives at a task's address.
   Duration probe;
-  // 3 * timeout: when two tasks haven't reached each other for so long, the chief decides with which of them the job
+  // 3 * timeout: when two tasks haven't reached each other for this time, the chief decides with which of them the job
   // goes on.
   Duration unreachable;
   // 2 * timeout: the pause until the chief asks a worker again which ps tasks it reaches.

@@ -119,7 +119,8 @@ Result<JournalFile::Opened> JournalFile::open(std::unique_ptr<JournalDisk> disk,
         "cut the last " + std::to_string(reading.torn_bytes) +
         " bytes off the journal: a crash interrupted their write, so the chief never acknowledged them");
   if (reading.is_mended)
-    opened.told.push_back("mended the end of " + path + " from the copy in that file: no record is lost");
+    opened.told.push_back("repaired the end of " + path +
+                          " from the second copy of its last records, which the same file holds: no record is lost");
   Result<Written> written = rewrite(*file.disk_, reading.state, reading.records);
   if (!written) return tl::unexpected(written.error());
   if (written->put_off) return tl::unexpected(*written->put_off);

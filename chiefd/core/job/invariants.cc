@@ -285,7 +285,9 @@ Problem attempt_has_its_stages(const JobParts& job) {
 
 Problem hold_is_for_leaver(const JobParts& job) {
   const bool may_hold = job.stage.is(Stage::kTrain) && !job.condition.is_stopping();
-  return job.checkpointing.is_holding() && !may_hold ? "the shards hold, but no ps can leave now" : "";
+  return job.checkpointing.is_holding() && !may_hold
+             ? "the shards apply nothing, so that a ps can leave, but no ps may leave now"
+             : "";
 }
 
 Problem saved_is_of_generation(const JobParts& job) {

@@ -69,7 +69,7 @@ Keys transport_keys(TransportConfig& transport) {
 
 Keys heartbeat_keys(HeartbeatConfig& heartbeat) {
   return {{"timeout", duration(heartbeat.timeout, 100ms, 1h),
-           "a task is silent when it has sent nothing for so long; all other time limits derive from this one"}};
+           "a task that has sent nothing for this time is silent; all other time limits derive from this one"}};
 }
 
 // Accepts "" (no metrics), a host, and "HOST:0" or "[::1]:0" for any free port.

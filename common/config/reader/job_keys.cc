@@ -125,7 +125,7 @@ Keys identity_keys(JobSection& job) {
        "can't rejoin"},
       {"restart_window", duration(job.restart_window, 1s, 720h), "see max_restarts"},
       {"stall_timeout", duration(job.stall_timeout, 1s, 24h),
-       "when no step has been made for so long, the chief reports why"},
+       "if no step is made for this time, the chief reports why"},
   };
 }
 

@@ -232,8 +232,8 @@ class Judge {
   }
   // Names the straggler. It waits for no other worker, so all its time in exchange is due to the network and the ps.
   std::string whose() const {
-    return " even for " + straggler_->task + ", which waits least (its own work takes " +
-           percent(own_share(*straggler_)) + " of its step, that of the others " + of_the_others(own_share) + ")";
+    return " even for " + straggler_->task + ", which waits least (it works for " + percent(own_share(*straggler_)) +
+           " of its step, the others for " + of_the_others(own_share) + ")";
   }
 
   const std::string job_;

@@ -113,10 +113,9 @@ TEST(Sync, WorkerThatComputesLongerHoldsBackTheOthers) {
 TEST(Sync, ExchangeIsJudgedByTheWorkerThatWaitsLeast) {
   const auto samples =
       Looks("sync").worker({10, 0, 0.2, 1.8}).worker({10, 0, 0.6, 1.4}).worker({10, 0, 0.2, 1.8}).ps({0.1});
-  expect(
-      samples.verdict(), Brake::kLink, "worker/1",
-      {"take 70 % of the step even for worker/1, which waits least (its own work takes 30 % of its step, that of the "
-       "others 10 %)"});
+  expect(samples.verdict(), Brake::kLink, "worker/1",
+         {"take 70 % of the step even for worker/1, which waits least (it works for 30 % of its step, the others "
+          "for 10 %)"});
 }
 
 TEST(Sync, WhereAllComputeOnlyTheDeviceIsTheLimit) {
