@@ -147,8 +147,8 @@ void Chief::change(const ClusterConfig& cluster) {
   config_ = cluster;
   if (!is_other_timeout) return;
   log_.info(
-      "heartbeat.timeout has changed: each task gets the new timeout with the answer to its next heartbeat; the tasks "
-      "of a running job keep the old timeout for the connections between them");
+      "heartbeat.timeout has changed: the chief sends each task the new timeout in the answer to its next heartbeat; "
+      "the connections between the tasks of a running job keep the old timeout");
   step(Reconfigured{cluster.heartbeat.timeout});
 }
 
@@ -258,7 +258,7 @@ Peer& Chief::adopt(transport::Arrival& arrival, std::uint64_t max_blob_bytes) {
 void Chief::join_task(transport::Arrival& arrival, const Hello& hello) {
   const TaskHello& task = std::get<TaskHello>(hello.who);
   if (hello.cluster_hash != config_.hash)
-    log_.warn(to_string(task.member.task) + " has another cluster file than the chief");
+    log_.warn("the cluster file of " + to_string(task.member.task) + " differs from the chief's");
   joining_ = &adopt(arrival, kMaxTaskBlob);
   joining_hash_ = hello.cluster_hash;
   step(TaskJoined{task, host_of(joining_->address())});

@@ -185,7 +185,7 @@ class Chief {
   std::deque<EventRecord> events_;  // the newest kMaxEvents
   LogStore logs_;
   Curves curves_;
-  // The begin and end of each job by the wall clock. `logs` uses these to select the log lines of a job.
+  // The begin and end of each job by the wall clock. The chief selects the log lines of a job by these times.
   std::map<JobId, Span> spans_;
 };
 

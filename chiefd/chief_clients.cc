@@ -259,8 +259,8 @@ nlohmann::json Chief::status_of(std::optional<JobId> job) const {
 
 namespace {
 
-// The most bytes of a status of all jobs, so that the answer fits into one message. If a job with its tasks doesn't fit
-// any more, the chief leaves out this job's tasks. It begins with the newest job, so old jobs lose their tasks first.
+// The most bytes of a status of all jobs, so that the answer fits into one message. The chief adds the newest job
+// first. If a job with its tasks doesn't fit any more, the chief adds the job without its tasks.
 constexpr std::size_t kMaxAllStatusBytes = std::size_t{32} << 20;
 
 // Replaces bytes that aren't UTF-8: reasons and log lines may hold any bytes, but JSON allows only UTF-8.

@@ -134,8 +134,8 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
                                           " has checkpoints, but checkpoint.restore is \"none\": set it to \"newest\" "
                                           "to continue from them, or give the job another name");
   }
-  // A job that has no committed checkpoint yet fails at once if the chief can't write to the folder. A job that has one
-  // goes on, because it can still be restored from that checkpoint.
+  // A job without a committed checkpoint fails at once if the chief can't write to the folder. A job with a committed
+  // checkpoint goes on, because it can still be restored from that checkpoint.
   if (work.committed.empty()) {
     if (Status marked = mark(work.mark); !marked) return tl::unexpected(marked.error());
     return find(work.mark, work.committed);

@@ -92,10 +92,9 @@ Result<ModelSpec> builtin_model(const ModelSection& model) {
   if (!spec || model.loss != Loss::kSoftmaxCrossEntropy) return spec;
   spec->classes = output_elements(*spec);
   if (spec->classes == 1)
-    return fail(
-        ErrorCode::kConfig,
-        "model.layers ends with 1 output, but model.loss = \"softmax_cross_entropy\" chooses between at least 2; "
-        "use sigmoid_cross_entropy or mse");
+    return fail(ErrorCode::kConfig,
+                "model.layers ends with 1 output, but model.loss = \"softmax_cross_entropy\" needs at least 2 outputs; "
+                "use sigmoid_cross_entropy or mse");
   return spec;
 }
 

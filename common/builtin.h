@@ -18,9 +18,9 @@ namespace disttrain {
 // - "layer2": a dense layer [1024, 512] with the activation and dropout.
 // - "layer3": a dense layer [512, 10].
 //
-// Neither convolution pads. A 2 x 2 maximum and the activation follow each, so the side of the image shrinks from 28 to
-// 24, 12, 8 and 4. The network is that of LeCun et al. 1998 with more channels. Classic tutorials use padding and 1024
-// hidden units; that costs three times as much and recognises MNIST no better.
+// "layer0" and "layer1" don't pad. Each of them is followed by a 2 x 2 maximum and the activation. So the side of the
+// image shrinks from 28 to 24, 12, 8 and 4. The network is that of LeCun et al. 1998 with more channels. Classic
+// tutorials use padding and 1024 hidden units; that costs three times as much and recognises MNIST no better.
 //
 // model.initializer gives the initial weights. Biases start at 0. `classes` is the number of outputs with
 // softmax_cross_entropy, and 0 with the other losses.

@@ -42,12 +42,12 @@ Status validate(const Layout& layout) {
   const auto& variables = layout.model.variables;
   if (layout.shards == 0) return refuse("it has no shards; expected at least 1");
   if (layout.variable_begins.size() != variables.size())
-    return refuse("it has places for " + std::to_string(layout.variable_begins.size()) + " variables; the model has " +
+    return refuse("it lists " + std::to_string(layout.variable_begins.size()) + " variables; the model has " +
                   std::to_string(variables.size()));
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;  // begin, elements
   for (std::size_t v = 0; v < variables.size(); ++v) {
     const std::uint64_t elements = checked_element_count(variables[v]);
-    if (elements == 0) return refuse("variable " + variables[v].name + " has an empty or a too large shape");
+    if (elements == 0) return refuse("variable " + variables[v].name + " has no elements, or too many");
     ranges.emplace_back(layout.variable_begins[v], elements);
   }
   std::sort(ranges.begin(), ranges.end());

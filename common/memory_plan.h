@@ -13,8 +13,8 @@ namespace disttrain {
 struct ShardMemory {
   std::uint64_t parameters = 0;
   std::uint64_t slots = 0;  // optimizer state
-  // Memory for received gradients. async, ssp: W x C frames. sync: for each worker, P per push that may be in flight
-  // (one push, or two with train.pipeline = 1) and a frame for duplicates. clip = global_norm adds P once.
+  // Memory for received gradients. async, ssp: W x C frames. sync: for each worker, the pushes that may be in
+  // flight (P, or 2 x P with train.pipeline = 1) and a frame for duplicates. clip = global_norm adds P once.
   std::uint64_t receive = 0;
   // memory for answers: W frames; W x P in sync with train.aggregate, where a step may commit while answers are sent
   std::uint64_t send = 0;
@@ -25,14 +25,15 @@ struct ShardMemory {
 };
 
 // `slots` is the number of optimizer slots per element (common/update). `workers` is the expected number of workers.
-// `credits` is the most unanswered frames of a channel. A frame has the size of the shard's largest bucket.
+// `credits` is the largest number of unanswered frames of a channel. A frame has the size of the shard's largest
+// bucket.
 ShardMemory bytes_per_shard(const Layout& layout, ShardId shard, const JobConfig& job, std::uint32_t slots,
                             std::uint32_t workers, std::uint32_t credits);
 
 // Returns how many batches a worker's input prepares ahead: the larger of two numbers. One is data.prefetch. The other
 // is the number of batches that fit into 4 MiB, but at most 8. The input thread prepares half of the batches at a time,
-// and each time costs a wake-up. With 2 batches that would be one wake-up per step, which costs a tenth of a small
-// model's step.
+// and each time costs a wake-up. If it prepared only 2 batches ahead, it would wake up at each step. This would cost a
+// tenth of a small model's step.
 std::uint32_t batches_ahead(const DataSection& data, std::uint64_t batch_bytes);
 
 }  // namespace disttrain

@@ -42,7 +42,7 @@ struct SineCosine {
 };
 
 // Returns the sine and cosine of 2 pi u, for 0 <= u < 1. It uses Taylor series for angles of up to an eighth of a turn,
-// and then turns the result by quarters.
+// and then rotates the result by quarter turns.
 SineCosine sine_cosine_of_turn(double u) {
   const int quarters = static_cast<int>(4.0 * u + 0.5);  // nearest; 4 is a whole turn
   const double x = 6.283185307179586 * (u - 0.25 * quarters);

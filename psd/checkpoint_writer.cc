@@ -18,9 +18,9 @@ Duration cpu_time_of_thread() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// Limits the thread to a fifteenth of a CPU. So on a host with two CPUs, training keeps nine tenths of its speed while
-// a checkpoint is written. Only the thread's CPU time counts, because a thread that waits for a slow disk doesn't slow
-// training down.
+// Limits the thread to a fifteenth of a CPU. With this limit, training on a host with two CPUs keeps nine tenths of its
+// speed while a checkpoint is written (measured: docs/benchmarks.md). Only the thread's CPU time counts, because a
+// thread that waits for a slow disk doesn't slow training down.
 class Pace {
  public:
   void rest() const {

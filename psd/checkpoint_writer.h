@@ -77,7 +77,7 @@ class CheckpointWriter {
   std::uint64_t last_attempt_ = 0;
   std::uint64_t last_number_ = 0;  // the number that the chief gave to the newest attempt
 
-  std::atomic<std::uint64_t> cancelled_{0};  // the attempt with this number is cancelled, and all earlier ones too
+  std::atomic<std::uint64_t> cancelled_{0};  // attempts up to this number (counted by last_attempt_) are cancelled
   std::atomic<std::uint64_t> pieces_{0};
 
   // Owned by the thread.

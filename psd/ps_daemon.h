@@ -45,7 +45,7 @@ class PsDaemon {
   // For systemd.
   std::vector<daemon::WatchedLoop> loops();
   daemon::ServiceState state() const;
-  // Applies the settings of a reloaded cluster.toml that may change at run time.
+  // Takes over the settings that may change while the daemon runs.
   void change(const ClusterConfig& cluster);
   int exit_code() const { return exit_code_; }
 

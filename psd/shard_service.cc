@@ -250,7 +250,7 @@ void ShardService::on_peer_frame(ShardId peer, const wire::FrameHeader& header, 
     case wire::FrameType::kPacerNews:
       return take(wire::decode_pacer_news(control), [](PacerNews m) { return NewsArrived{std::move(m)}; });
     default:
-      return;  // a frame type of a later version
+      return;  // a type that only a later version of psd sends
   }
 }
 

@@ -76,8 +76,8 @@ void WorkerChannel::send_parameters(const Parameters& message) {
   frame.lifetime = Payload::kCopied;
   connection_->send(frame);
   if (full_ || connection_->queued_bytes() == 0) return;
-  // The socket is full. To learn when it has room again, the channel queues one more frame, with a cookie for
-  // on_sent(). This frame is an acknowledgement that only repeats what the worker was already told.
+  // The socket is full. The channel must learn when the socket has room again. So it queues one more frame, with a
+  // cookie for on_sent(). This frame is an acknowledgement that only repeats what the worker was already told.
   full_ = true;
   send_acknowledge(Acknowledge{message.acknowledged, PushOutcome::kNone, message.finished}, Payload::kFrozenUntilSent);
 }
@@ -156,7 +156,7 @@ void WorkerChannel::on_frame(const FrameHeader& header, Bytes control, Bytes pay
     if (!mark) return give_up(mark.error().message);
     owner_.on_mark(MarkArrived{id_, *mark});
   }
-  // Drops other types of frames, which come from a later version.
+  // Drops frames of other types: only a later version of workerd sends them.
 }
 
 void WorkerChannel::give_up(const std::string& why) {

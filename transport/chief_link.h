@@ -110,7 +110,7 @@ class ChiefLink final : private ControlHandler {
 
   Timeouts timeouts_;
   Obedience obedience_;
-  // It times out the hello's answer, ends the pause before the next attempt, or notices that the chief is silent.
+  // Limits the wait for the hello's answer, ends the pause before the next attempt, or notices a silent chief.
   asio::steady_timer timer_;
   Duration pause_;
   std::chrono::steady_clock::time_point heard_;

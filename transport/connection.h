@@ -77,7 +77,8 @@ class Connection {
   virtual void start(ConnectionHandler& handler) = 0;
 
   // Queues a frame and tries to write it at once. Never blocks. Drops the frame if the connection is closed. The caller
-  // must bound the queue: with credits, or on control connections with queued_bytes().
+  // must limit how much is queued. Channels limit it by credits; on a control connection the caller checks
+  // queued_bytes() before it sends.
   virtual void send(const OutgoingFrame& frame) = 0;
   virtual std::size_t queued_bytes() const = 0;
 

@@ -47,7 +47,7 @@ class ControlLink final : private ConnectionHandler {
   void close() { connection_->close(); }
 
   const std::string& peer() const { return connection_->peer(); }
-  // Number of bytes that wait to be sent. The owner must bound it, because a peer may stop reading.
+  // Number of bytes that wait to be sent. The owner must limit this number, because a peer may stop reading.
   std::size_t queued_bytes() const { return connection_->queued_bytes(); }
   // Number of received frames that were dropped, because this version doesn't know or can't decode them.
   std::uint64_t dropped() const { return dropped_; }

@@ -23,9 +23,9 @@ struct BoardEntry {
 };
 
 // Holds the newest value that one thread has written; any thread may read it. The step thread writes several times in
-// each step. So this class uses a seqlock instead of a mutex: a reader whose read overlaps a write reads again (Boehm,
-// "Can seqlocks get along with programming language memory models?", 2012). Each word is an atomic, because thread
-// sanitizers don't understand fences.
+// each step. So this class uses a seqlock instead of a mutex: if a write happens during a read, the reader reads again
+// (Boehm, "Can seqlocks get along with programming language memory models?", 2012). Each word is an atomic, because
+// thread sanitizers don't understand fences.
 template <typename Entry>
 class Newest {
  public:

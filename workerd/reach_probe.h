@@ -21,7 +21,7 @@ class ReachProbe {
   // probe.
   ReachProbe(asio::io_context& loop, transport::Transport& transport, const Hello& hello, std::vector<Owner> targets,
              Duration deadline, std::function<void(std::vector<Member>)> done);
-  // After this `done` isn't called any more.
+  // Ends the probe. `done` isn't called afterwards.
   ~ReachProbe();
 
  private:

@@ -156,7 +156,7 @@ TaskHello Worker::make_hello() const {
 
 void Worker::on_other_journal() {
   if (job_ != JobId())
-    log_.warn("the chief has another journal and doesn't know " + name_of_job(job_) + ": this worker drops it");
+    log_.warn("the chief has another journal and doesn't know " + name_of_job(job_) + ": this worker drops the job");
   log_.set_job("");
   job_ = JobId();
   generation_ = Generation();

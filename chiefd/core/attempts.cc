@@ -19,9 +19,9 @@ std::optional<std::string> difference(const std::map<ShardId, ShardWritten>& wri
       const std::optional<Step> there = clock_at(first, worker);
       if (here == there) continue;
       const auto text = [](const std::optional<Step>& step) {
-        return step ? "push " + std::to_string(step->value) : std::string("no push");
+        return step ? "the pushes up to " + std::to_string(step->value) : std::string("no push");
       };
-      return "shard " + std::to_string(id.value) + " has " + text(here) + " of " + to_string(worker.task) +
+      return "of " + to_string(worker.task) + ", shard " + std::to_string(id.value) + " has " + text(here) +
              ", but shard " + std::to_string(first.shard.value) + " has " + text(there);
     }
   return std::nullopt;

@@ -1,5 +1,5 @@
-// A task, or a number of workers, for which a job waits. The status lists these values for programs. From the same
-// values it makes sentences for people.
+// A task, or a number of workers, for which a job waits. The status lists these values for programs. Its sentences for
+// people are made from the same values.
 #pragma once
 
 #include <cstdint>

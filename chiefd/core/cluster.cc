@@ -87,8 +87,8 @@ std::optional<std::string> Cluster::broken_invariant() const {
   return std::nullopt;
 }
 
-// A tick comes at least every interval. So if there was no event for more than two intervals, the chief's process was
-// stopped or its host was suspended.
+// A tick comes at least once per heartbeat interval. So if there was no event for more than two heartbeat intervals,
+// the chief's process was stopped or its host was suspended.
 Instant Cluster::awake(Instant now) {
   const Duration since = last_step_ ? now - *last_step_ : Duration::zero();
   last_step_ = now;
@@ -155,11 +155,11 @@ std::string Cluster::why_disobeyed(const TaskHello& hello) const {
   const bool is_newer = hello.term > term_;
   const bool is_rival = hello.term == term_ && hello.chief != self_ && hello.chief.value != 0 && self_.value != 0;
   if (hello.journal != journal_ || (!is_newer && !is_rival)) return "";
-  return to_string(hello.member.task) + " obeys another chief of the same journal, with term " +
-         std::to_string(hello.term.value) + ", while this chief has term " + std::to_string(term_.value) +
-         ": this chief's state directory is an old copy, or another chief runs on a copy of it. Stop this chief, and "
-         "start the chief that has the newest state directory. If that directory is lost, restart all ps and workers; "
-         "they then obey this chief";
+  return to_string(hello.member.task) + " obeys another chief, which has the same journal and term " +
+         std::to_string(hello.term.value) + "; this chief has term " + std::to_string(term_.value) +
+         ": this chief's state directory is an old copy, or the other chief runs on a copy of this directory. Stop "
+         "this chief, and start the chief that has the newest state directory. If that directory is lost, restart all "
+         "ps and workers; they then obey this chief";
 }
 
 void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {

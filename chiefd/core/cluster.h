@@ -71,7 +71,7 @@ class Cluster {
   JobStatus status(JobId job, Instant now) const;
   // The state of all tasks, with their figures in the current job if there is one.
   std::vector<TaskStatus> tasks(Instant now) const;
-  // An invariant that the last step has broken, such as "J4: job 3: ...", which is a bug. None: all invariants hold.
+  // An invariant that a bug has broken in the last step, such as "J4: job 3: ...". None: all invariants hold.
   // The simulator and a debug build of the daemon check this after every step. See job/invariants.h.
   std::optional<std::string> broken_invariant() const;
 

@@ -98,7 +98,7 @@ struct FolderAnswer {
   std::optional<RestorePoint> newest;
   // The highest generation of the checkpoints in the folder, whether they can be used or not.
   Generation newest_generation;
-  // The number that the folder holds. A ps that finds this number knows that it sees the same folder as the chief.
+  // The mark that the folder holds. A ps that finds this mark knows that it sees the same folder as the chief.
   std::uint64_t mark = 0;
   // The checkpoints that can't be used or are gone, each with the reason.
   std::vector<std::string> broken;

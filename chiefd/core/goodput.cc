@@ -7,7 +7,7 @@ namespace disttrain::chiefd {
 
 namespace {
 
-// Whether a worker computes, reads data or evaluates. Then the job isn't stalled, even if a step takes long.
+// Whether a worker computes, reads data or evaluates. If one does, the job isn't stalled, even if a step takes long.
 bool any_works(const JobStatus& status) {
   return std::any_of(status.tasks.begin(), status.tasks.end(), [](const TaskStatus& task) {
     const bool works = task.phase == Phase::kCompute || task.phase == Phase::kInput || task.phase == Phase::kEvaluate;

@@ -5,8 +5,8 @@
 //   restore      The job has had a loss, or another chief has started, and no step has followed yet.
 //   checkpoint   All workers wait for a checkpoint: the last one of the job, or the one before a ps leaves. Other
 //                checkpoints are taken while the job trains. The time that workers wait for those counts as sync.
-//   stall        The job is paused. Or for longer than `patience` there was no step, and no worker computed, read data
-//                or evaluated.
+//   stall        The job is paused, or for longer than `patience` it has made no step and no worker has computed, read
+//                data or evaluated.
 //   train, input, sync
 //                All other time is divided into these three, in proportion to the time that all workers together have
 //                spent in their phases. The phases compute and evaluate count as train, input as input, and pull, push

@@ -105,7 +105,7 @@ class Job {
   std::optional<std::uint64_t> reached_by(const Member& member, const Heartbeat& heartbeat) const;
   // Returns the worker's phase times (`times`) without the time that the worker spent before the end of warm-up.
   PhaseTimes measured_times(const Member& worker, PhaseTimes times) const;
-  // Why a connected worker may not take part in the job, such as "isn't taken back: ...". "": the worker may take part.
+  // Why a connected worker may not take part in the job, such as "can't rejoin the job: ...". "": it may.
   std::string why_kept_out(TaskId task, Instant now) const;
   // The tasks that the job uses. After the job's end, the tasks that it used last, for the status.
   std::vector<Member> members() const;
@@ -132,7 +132,7 @@ class Job {
   bool may_go(const Member& member) const;
   // Prepares the job for the end of the tasks that were told to end. See Leaving::advance().
   void advance_leavers(Turn& turn);
-  // A broken invariant between the parts, such as "J4: ...", which is a bug. None: all invariants hold. See
+  // An invariant between the parts that a bug has broken, such as "J4: ...". None: all invariants hold. See
   // invariants.h.
   std::optional<std::string> broken_invariant() const;
 

@@ -112,7 +112,7 @@ struct GrantRecord {
 };
 
 // Lists the leases of the generation that aren't used up. All leases that it doesn't list are used up. The chief writes
-// this record after every 1000 grants, so that records of grants don't pile up, and after a worker was fenced.
+// this record after a worker was fenced, and after every 1000 grants. So the records of grants don't pile up.
 struct OpenGrantsRecord {
   JobId job;
   Generation generation;
@@ -201,9 +201,9 @@ struct EventClocks {
   std::int64_t uptime_nanoseconds = 0;
 };
 // How long ago the event happened: the larger of two ages, one by the wall clock and one by the time since the host's
-// boot. Somebody may have set the wall clock since the event. The age by the time since the boot is never too large. It
-// is too small if the host has booted again. None: the wall clock was set back, and the event has no usable time since
-// the boot.
+// boot. Somebody may have set the wall clock since the event, so the first age may be wrong. The second age is never
+// too large, but it is too small if the host has booted again. None: the wall clock was set back, and the event has no
+// usable time since the boot.
 std::optional<Duration> age_of(const EventRecord& event, const EventClocks& now);
 
 // The kinds of events from which a restarted chief learns what has happened to its job.
@@ -271,7 +271,8 @@ std::vector<Record> compacted(const JournalState& state);
 // known). It differs from `state` in three ways:
 //
 //   1. The chief skips the numbers of terms, jobs and generations that lost records may have used.
-//   2. Jobs that were running go back to their newest checkpoint. `why` is the reason in the events that say so.
+//   2. Jobs that were running go back to their newest checkpoint. An event for each job reports this, with the
+//      reason `why`.
 //   3. The journal gets the new id `anew`, so that each task drops the job that it holds.
 //
 // `newest` is the newest known term.

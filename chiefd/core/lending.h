@@ -46,7 +46,7 @@ class Lending {
   // roster are void.
   void change_roster(const Roster& roster, const PacerReport& ledger);
 
-  // In async and ssp: the worker asks for records. It reads `records_per_second` (0: unknown).
+  // In async and ssp: the worker asks for records. `records_per_second` is the worker's reading speed (0: unknown).
   void request(const Member& worker, double records_per_second);
   // Drops the request of a worker that has finished or is lost.
   void forget(const Member& worker);

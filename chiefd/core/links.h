@@ -1,5 +1,5 @@
-// The links between tasks that are broken now. A link is broken if a task reports that it can't reach a ps, although
-// the chief hears from both. The job decides what to do about a broken link (job/link_failures.h).
+// The broken links between tasks. A link is broken if a task reports that it can't reach a ps, although the chief hears
+// from both. The job decides what to do about a broken link (job/link_failures.h).
 #pragma once
 
 #include <map>

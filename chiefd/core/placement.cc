@@ -234,7 +234,7 @@ Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t 
   if (Status status = check_model(model); !status) return tl::unexpected(status.error());
   Layout layout = place_unchecked(model, placement, shards);
   if (shards_with_buckets(layout) == shards) return with_few_buckets(std::move(layout));
-  return fail(ErrorCode::kConfig, "the model can't be divided among " + plural(shards) + " (it has " +
+  return fail(ErrorCode::kConfig, "the model can't be divided among " + plural(shards) + " (the model has " +
                                       std::to_string(model.variables.size()) + " variables, with " +
                                       std::to_string(element_count(model)) + " elements in all): set job.shards to " +
                                       std::to_string(largest_below(model, placement, shards)) +

@@ -31,9 +31,9 @@ inline constexpr std::uint64_t kWholeElements = 16 * 1024;
 // are possible.
 Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t shards);
 
-// The number of shards for job.shards = "auto": clamp(ceil(bytes / 1 MiB), 1, offered). `offered` must be at least 1. A
-// small model on many shards loses more time with exchanges than it gains. For example, a step takes 100, 145 and 155
-// us on 1, 2 and 4 shards with a model of 318 KB, but 1600, 1180 and 780 us with a model of 4 MB.
+// The number of shards for job.shards = "auto": clamp(ceil(bytes / 1 MiB), 1, offered). `offered` must be at least 1.
+// If a small model has many shards, the extra messages take more time than the shards save. For example, a step takes
+// 100, 145 and 155 us on 1, 2 and 4 shards with a model of 318 KB, but 1600, 1180 and 780 us with a model of 4 MB.
 std::uint32_t auto_shards(std::uint64_t parameter_bytes, std::uint32_t offered);
 
 // Calls place() for `asked` shards. If `asked` is 0, the number of shards is auto_shards(), or less if the model can't

@@ -17,8 +17,8 @@ constexpr double kShortestSeconds = 0.25;
 // The longest lease, in batches, while the rate of a worker isn't known.
 constexpr std::uint64_t kFirstBatches = 1000;
 
-// Removes the first `count` positions of `set`, and returns them as intervals. Removes fewer positions if they would
-// make more than kMaxIntervals intervals.
+// Removes the first `count` positions of `set`, and returns them as intervals. If `count` positions make more than
+// kMaxIntervals intervals, removes only the positions in the first kMaxIntervals.
 std::vector<Interval> take_front(IntervalSet& set, std::uint64_t count) {
   std::vector<Interval> taken;
   for (Interval first : set.to_vector()) {

@@ -177,7 +177,8 @@ void Tasks::contest(Task& task, const TaskHello& claim, Actions& actions) {
     task.claim.reset();
     task.keeps_place = false;
     const std::string lives = taken + ", which answers at " + task.hello.address;
-    if (task.leaving) return refuse(lives + " and was told to end: try again", ErrorCode::kTemporary, false);
+    if (task.leaving)
+      return refuse(lives + " but was told to end; try again when it has ended", ErrorCode::kTemporary, false);
     if (was_superseded(task, claim))
       return refuse(lives + " and took the place while this process was away", ErrorCode::kTemporary, true);
     return refuse(lives + ": give each process its own index", ErrorCode::kConfig, true);
@@ -279,7 +280,7 @@ void Tasks::finish_probe(const ProbeDone& done, Findings& findings, Actions& act
     task.kept_until = last_tick_ + timeouts_.silent + timeouts_.dial + timeouts_.reconnect_longest;
     return lose(task, &Losses::replaced,
                 is_claim ? place_taken(task.hello, *task.claim)
-                         : "it has started over, or another process lives at " + task.hello.address,
+                         : "it has started over, or another process answers now at " + task.hello.address,
                 findings, actions);
   }
   if (is_heard) return;
@@ -352,7 +353,8 @@ void Tasks::tick(Instant now, Findings& findings, Actions& actions) {
   for (Task* task : late) {
     if (task->state == TaskState::kSilent) continue;
     if (suspects_itself && now - task->last_heard <= timeouts_.silent_ps) {
-      task->reason = "silent, but most tasks are or were silent too: the chief suspects its own host";
+      task->reason =
+          "it is silent, but most tasks are or were silent too: the chief suspects that its own host is the cause";
       continue;
     }
     task->state = TaskState::kSilent;

@@ -61,7 +61,8 @@ struct Finding {
   What what = What::kJoined;
   Member member;
   std::string why;
-  bool was_told_to_end = false;  // then the process isn't counted as lost, even if it left without permission
+  // A process that was told to end isn't counted as lost, even if it left without permission.
+  bool was_told_to_end = false;
 };
 using Findings = std::vector<Finding>;
 

@@ -184,8 +184,8 @@ Status apply_record(JournalState& state, Span bytes, const std::string& path) {
   return {};
 }
 
-// Splits the content of a batch into records. The content has passed its checksum. If it makes no sense all the same, a
-// newer version of chiefd wrote it.
+// Splits the content of a batch into records. The content has passed its checksum. If it still makes no sense, a newer
+// version of chiefd wrote it.
 Result<std::vector<Span>> records_of(Span content, const std::string& path) {
   std::vector<Span> records;
   while (!content.empty()) {
@@ -284,7 +284,7 @@ Result<JournalReading> read_batches(JournalBytes bytes, const std::string& path)
 }
 
 // Whether the head's checksum would be right with the version number of this chiefd. If so, this version has written
-// the file, and the version number in the file is damaged. Another version of chiefd couldn't read the file either.
+// the file, and the version number in the file is damaged. So no other version of chiefd can read the file.
 bool is_right_with_this_version(Span bytes) {
   if (bytes.size() < kHeadBytes) return false;
   JournalBytes head(bytes.begin(), bytes.begin() + kHeadBytes);

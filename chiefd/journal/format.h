@@ -84,8 +84,8 @@ Result<JournalReading> read_journal(JournalBytes bytes, const std::string& path)
 
 // The mark is a file beside the journal. It holds the journal's id and the newest term. If the journal is missing, but
 // its mark is there, the chief knows that the journal was lost. If the journal's term is older than that of the mark,
-// the chief knows that the journal is an old copy. The chief doesn't detect an old copy from the same term. For that
-// the mark would have to hold the number of records, which would cost a second sync for each append.
+// the chief knows that the journal is an old copy. The chief doesn't detect an old copy from the same term. To detect
+// it, the chief would have to keep the number of records in the mark, and each append would cost a second sync.
 struct JournalMark {
   JournalId journal;
   Term term;

@@ -212,13 +212,13 @@ Result<OpenCheckpoint> open_named(Files& files, const std::string& path) {
   for (const Found& newest : *found) {
     Result<OpenCheckpoint> open = open_checkpoint(files, newest.path);
     // Retention has removed this checkpoint since the listing. Go on with the next checkpoint in the list, because
-    // retention always leaves one that verifies.
+    // retention always leaves an intact one.
     if (!open && open.error().code == ErrorCode::kNoInput && !files.list(newest.path)) continue;
     return open;
   }
   Result<OpenCheckpoint> open = open_checkpoint(files, path);
   if (!open && open.error().code == ErrorCode::kNoInput)
-    return fail(ErrorCode::kNoInput, "no checkpoint in " + path + ": expected a checkpoint's folder, with its " +
+    return fail(ErrorCode::kNoInput, "no checkpoint in " + path + ": expected the folder of one checkpoint, with its " +
                                          kManifestName + ", or a job's folder of checkpoints");
   return open;
 }
@@ -317,8 +317,8 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
   if (DISTTRAIN_MUTANT(kLastOneRemoved)) keep[0] = false;
   std::vector<std::string> removed;
   if (std::find(keep.begin(), keep.end(), false) == keep.end()) return removed;
-  // At least one of the checkpoints that stay must verify. If none of them does, look through the others, and keep the
-  // newest one that verifies.
+  // At least one of the checkpoints that stay must be intact. If none of them is, look through the others, and keep the
+  // newest one that is intact.
   std::size_t good = 0;
   const auto is_good = [&](const std::string& path) {
     return path == retention.just_committed ? has_its_sizes(files, path) : verifies(files, path);
@@ -329,7 +329,7 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
       good = i;
       keep[i] = true;
     }
-  if (good == found->size()) return removed;  // none verifies: keep them all, since they may still be of use
+  if (good == found->size()) return removed;  // none is intact: keep them all, since they may still be of use
   for (std::size_t i = found->size(); i-- > 0;) {
     if (keep[i]) continue;
     const Result<bool> gone = remove_checkpoint(files, (*found)[i].path);

@@ -1,6 +1,7 @@
 // The checkpoints of one job. The job has the folder <checkpoint.directory>/<job>, and each checkpoint is a folder
-// "gen-G-step-S" in it. There is no other list of the checkpoints. A folder with such a name is complete, because
-// commit() gives it this name after all its files are synced.
+// "gen-G-step-S" in it. The names of these folders are the only list of the checkpoints. A folder with such a name is
+// complete, because commit() gives it this name after all its files are synced. A checkpoint is intact if all its files
+// match the sizes and checksums in its manifest.
 //
 // The order of calls, for attempt 7 of a generation:
 //
@@ -41,16 +42,17 @@ std::string checkpoint_name(Generation generation, Step step);
 // Destroying the result releases the lock. Writes nothing if the folder has a lock file already.
 Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job);
 
-// These functions check that the chief and every ps see the same folder. The chief writes a random number (the token)
-// into the folder. Each ps then checks that the token is there. check_token() fails with kConfig if another number or
-// none is there, and with kFailed if reading fails. write_token() replaces the old token atomically. If the folder has
-// become read-only, the chief reads the old token, and each ps checks for that one.
+// These functions check that the chief and every ps see the same folder. The chief writes its mark, a random number,
+// into the folder; these functions call it the token. Each ps then checks that the token is there. check_token() fails
+// with kConfig if another number or none is there, and with kFailed if reading fails. write_token() replaces the old
+// token atomically. If the folder has become read-only, the chief reads the old token, and each ps checks for that one.
 Status write_token(Files& files, const std::string& job_folder, std::uint64_t token);
 Result<std::uint64_t> read_token(Files& files, const std::string& job_folder);
 Status check_token(Files& files, const std::string& job_folder, std::uint64_t token);
 
-// Lists the newest checkpoint first: a higher generation is newer, and within a generation a higher step is. So a
-// checkpoint of steps that were rolled back is never the newest. The list is empty if the folder is missing.
+// Lists the newest checkpoint first. A checkpoint of a higher generation is newer. Within a generation, a checkpoint of
+// a higher step is newer. So a checkpoint of steps that were rolled back is never the newest. The list is empty if the
+// folder is missing.
 Result<std::vector<Found>> list_checkpoints(Files& files, const std::string& job_folder);
 
 // An open checkpoint: its manifest, and a lock that keeps retain() from removing the checkpoint.
@@ -86,8 +88,8 @@ std::string attempt_path(const std::string& job_folder, Generation generation, s
 // Removes what older attempts left behind, and creates the folder of this attempt.
 Status begin_attempt(Files& files, const std::string& job_folder, Generation generation, std::uint64_t attempt);
 // Writes the index and the manifest, syncs them, and renames the attempt's folder. The rename is the commit. Returns
-// the path of the checkpoint. If a checkpoint of this generation and step exists already and verifies, it stays and the
-// attempt is removed. If it doesn't verify, it is set aside.
+// the path of the checkpoint. If a checkpoint of this generation and step exists already and is intact, it stays and
+// the attempt is removed. If the existing checkpoint is damaged, it is set aside.
 //
 // Example: what a crash leaves of a commit to gen-3-step-40.
 // - A crash before the rename leaves only ".tmp-...". A restore uses the previous checkpoint, and the next attempt
@@ -107,7 +109,7 @@ struct Retention {
   std::string just_committed;
 };
 // Removes the checkpoints that the policy doesn't keep. Never removes a checkpoint that a process reads. Always leaves
-// one that verifies. To find that one, it reads whole checkpoints, the newest first. If none verifies, it removes
+// one that is intact. To find that one, it reads whole checkpoints, the newest first. If none is intact, it removes
 // nothing. Returns the removed paths.
 Result<std::vector<std::string>> retain(Files& files, const std::string& job_folder, const Retention& retention);
 

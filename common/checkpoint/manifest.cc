@@ -154,7 +154,7 @@ void expect(bool holds, const std::string& what) {
 // Checks every number that is used as an index or a size later.
 void check(const Manifest& manifest) {
   expect(!manifest.shards.empty(), "it has no shards");
-  expect(manifest.files.size() >= manifest.shards.size(), "it has fewer files than shards");
+  expect(manifest.files.size() >= manifest.shards.size(), "it lists fewer files than shards");
   expect(manifest.slots <= 16, "it has " + std::to_string(manifest.slots) + " slots");
   std::vector<std::uint64_t> elements(manifest.shards.size(), 0);
   for (const VariableEntry& variable : manifest.variables) {

@@ -191,7 +191,7 @@ Result<TensorTable> read_header(InputFile& file, const std::string& path) {
     return fail(ErrorCode::kData, path + " says that its header has " + std::to_string(length) +
                                       " bytes, but the file has " + std::to_string(file.size()) +
                                       " bytes and a header has at most " + std::to_string(kMaxHeaderBytes) +
-                                      " bytes: it is truncated or isn't a safetensors file");
+                                      " bytes: the file is truncated, or isn't a safetensors file");
   std::string text(length, '\0');
   if (Status read = file.read_at(sizeof(length), std::as_writable_bytes(std::span(text))); !read)
     return tl::unexpected(read.error());

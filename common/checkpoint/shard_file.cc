@@ -187,7 +187,7 @@ Status read_shard(Files& files, const std::string& folder, const Manifest& manif
   for (std::size_t v = 0; v < wanted.size(); ++v)
     for (const SliceEntry& slice : wanted[v].slices)
       if (slice.shard == shard.value) append_overlaps(manifest.variables[v].slices, slice, runs);
-  // Read each file in ascending order. Merge runs that are adjacent both in the file and in the shard.
+  // Read each file from its beginning to its end. Merge runs that are adjacent both in the file and in the shard.
   std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
     return std::tie(a.source, a.source_offset) < std::tie(b.source, b.source_offset);
   });

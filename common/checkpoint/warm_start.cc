@@ -52,13 +52,13 @@ class Matching {
       if (found)
         compare(variable, weights_.variables()[*found]);
       else if (source == sources.end())
-        is_missing_ = say("it has no " + name + " " + shape_text(variable.shape), name, theirs_);
+        is_missing_ = say("the file has no " + name + " " + shape_text(variable.shape), name, theirs_);
       matched.push_back(found.value_or(0));
     }
     if (problems_ == 0) return matched;
     if (problems_ > kMostSaid) said_ += "\n  and " + std::to_string(problems_ - kMostSaid) + " more like these";
     if (is_missing_)
-      said_ += "\n  it has " + first_of(theirs_) +
+      said_ += "\n  the file has " + first_of(theirs_) +
                "; map names with checkpoint.init_map = { \"NAME IN THE FILE\" = \"NAME IN THE MODEL\" }";
     return fail(ErrorCode::kConfig, "can't take the initial parameters from " + weights_.path() + ":" + said_);
   }

@@ -13,10 +13,10 @@ namespace disttrain::checkpoint {
 // The size in bytes of a variable that is stored with this dtype.
 std::uint64_t stored_bytes(const Weights::Variable& variable, DType dtype);
 
-// Creates a safetensors file, writes the variables with these indices (of weights.variables()) in this order, and syncs
-// the file. Converts the values to `dtype` (F32, F16 or BF16) with rounding to nearest. Adds the metadata that Hugging
-// Face's readers expect. The caller must sync the folder to make the file's name survive a crash. Uses memory for one
-// chunk. After an error the incomplete file stays.
+// Creates a safetensors file, writes variables to it, and syncs it. `variables` has their indices in
+// weights.variables(), in the order in which they are written. Converts the values to `dtype` (F32, F16 or BF16) with
+// rounding to nearest. Adds the metadata that Hugging Face's readers expect. The caller must sync the folder to make
+// the file's name survive a crash. Uses memory for one chunk. After an error the incomplete file stays.
 Status write_weights(Files& files, const std::string& path, Weights& weights, const std::vector<std::size_t>& variables,
                      DType dtype, const IsCancelled& is_cancelled = {});
 

@@ -72,7 +72,8 @@ struct ClusterConfig {
   HeartbeatConfig heartbeat;
   MetricsConfig metrics;
   LogConfig log;
-  // the last `unlisted` workers aren't in the file; only this process knows them, and `hash` ignores them
+  // number of workers at the end of `workers` that aren't in the file; only this process knows them, and `hash` ignores
+  // them
   std::size_t unlisted = 0;
   // FNV-1a hash of the settings; comments and the order of keys don't count. The chief warns if a task's hash differs.
   std::uint64_t hash = 0;

@@ -59,7 +59,8 @@ struct JobSection {
 
 struct ModelSection {
   std::string builtin;  // "mlp" or "cnn"; required
-  // mlp: number of inputs, of units in each hidden layer, and of outputs; at least 2 numbers. Not allowed for cnn
+  // mlp: number of inputs, number of units of each hidden layer, number of outputs. Without hidden layers these are 2
+  // numbers, the fewest possible. Not allowed for cnn
   std::vector<std::uint32_t> layers;
   Activation activation = Activation::kRelu;
   Initializer initializer;  // initial weights; biases begin at 0
@@ -93,7 +94,8 @@ struct OptimizerConfig {
 };
 
 // The schedule multiplies the learning rate by a factor that depends on the step t. Each shard counts its own steps,
-// from 0. common/update/schedule.h has the formulas.
+// from 0. common/update/schedule.h has the formulas. A comment such as "step, exponential" names the kinds of schedule
+// that use the value.
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::kConstant;
   std::uint64_t warmup_steps = 0;  // the factor grows linearly to 1 during so many steps

@@ -10,11 +10,12 @@ namespace disttrain::daemon {
 enum class LogForm : std::uint8_t;
 
 // Installs handlers for SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT. This covers uncaught exceptions and failed checks,
-// which abort. A handler logs a line of level error and then the stack frames of the thread: on stderr one line each,
-// in the form of the log; in the journal one entry with everything. Frames look like "psd(_ZN9disttrain...+0x1f)" or
-// "psd(+0x1234)"; c++filt and addr2line -Cfie resolve them. A signal that already has a handler, such as a sanitizer's,
-// keeps it. The handlers allocate and lock nothing, except in glibc's backtrace(). If a thread other than the caller
-// runs out of stack, the process ends without a report. Call this once, at the start of the process.
+// which abort. A handler logs a line of level error and then the stack frames of the thread. On stderr each frame is a
+// line in the form of the log. In systemd's journal one entry has the line and all frames. Frames look like
+// "psd(_ZN9disttrain...+0x1f)" or "psd(+0x1234)"; c++filt and addr2line -Cfie resolve them. A signal that already has a
+// handler, such as a sanitizer's, keeps it. The handlers allocate and lock nothing, except in glibc's backtrace(). If a
+// thread other than the caller runs out of stack, the process ends without a report. Call this once, at the start of
+// the process.
 void report_crashes(TaskId task, LogForm form);
 
 }  // namespace disttrain::daemon

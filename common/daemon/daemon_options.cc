@@ -17,9 +17,9 @@ const char* purpose_of(Role role) {
 void add_daemon_options(CLI::App& app, Role role, DaemonOptions& options) {
   app.add_option("--cluster", options.cluster_file, "the cluster file")->capture_default_str()->type_name("FILE.toml");
   if (role != Role::kChief)
-    app.add_option(
-           "--index", options.index,
-           "number of this task's section in the cluster file, from 0; by default the section with this host's address")
+    app.add_option("--index", options.index,
+                   "number of this task's section in the cluster file, from 0; by default that of the section with "
+                   "this host's address")
         ->type_name("N")
         ->check(CLI::Validator(
             [program = std::string(program_of(role))](const std::string& text) {

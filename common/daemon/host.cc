@@ -77,7 +77,7 @@ Result<TaskId> find_own_task(const ClusterConfig& cluster, Role role, std::optio
   }
   if (role == Role::kChief) return TaskId{role, 0};
   std::vector<std::uint32_t> own;
-  // why a name can't be resolved; of several such errors, one that a retry may fix
+  // Why a name can't be resolved. If several names can't be, an error that a retry may fix takes precedence.
   std::optional<Error> unresolved;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Result<bool> is_own = is_own_address(address_of(cluster, TaskId{role, i}));

@@ -1,5 +1,5 @@
-// The only source of real random numbers. Incarnations, ids of journals and tokens come from here, because they must be
-// unique and impossible to guess. All other randomness follows from the job's seed.
+// The only source of real random numbers. Incarnations, the ids of journals, and the seed of the jobs' secrets come
+// from here, because they must be unique and impossible to guess. All other randomness follows from the job's seed.
 #pragma once
 
 #include <cstdint>

@@ -68,8 +68,8 @@ void warn_early(const std::string& text) {
   if (!is_told) std::cerr << text << '\n';
 }
 
-// Returns how often to check the loops: four times per period of the watchdog. So at least two reports reach the
-// watchdog in each period, even if a loop answers a check late.
+// Returns the time between two checks of the loops: a quarter of the watchdog's period. So at least two reports reach
+// the watchdog in each period, even if a loop answers a check late.
 Duration check_interval() {
   std::uint64_t watchdog = 0;
   if (sd_watchdog_enabled(0, &watchdog) <= 0) return Duration::zero();

@@ -77,7 +77,7 @@ class Service {
   asio::steady_timer watchdog_timer_;
 };
 
-// Whether systemd started this process, or another program that receives such reports.
+// Whether this process was started by systemd, or by another program that receives such reports.
 bool is_service();
 
 // Sets the status that `systemctl status` shows. For use before there is a Service and after its end. Uses only the
@@ -87,7 +87,7 @@ void tell_status(const std::string& text);
 // Calls `what`. If the process is a service, retries while `what` fails with kUnavailable (for example, because another
 // process has the port), up to `tries` calls in all. The pauses double from 0.2 s, and the status says that the daemon
 // retries. Without these retries systemd would restart the daemon at once, and soon give up. If the process isn't a
-// service, it tries only once. Blocks, so use it only at start-up.
+// service, `what` is called only once. Blocks, so use it only at start-up.
 Status try_patiently(const std::function<Status()>& what, int tries = 5);
 // The pauses of this many tries add up to 50 s. That is longer than the period of the units' start limit, so systemd
 // never gives up restarting the daemon.

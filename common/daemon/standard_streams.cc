@@ -14,7 +14,7 @@ void open_standard_streams() {
     // open() returns the lowest free descriptor, which is `fd`.
     const bool is_input = fd == STDIN_FILENO;
     if (::open(is_input ? "/dev/full" : "/dev/null", is_input ? O_WRONLY : O_RDONLY) == fd) continue;
-    (void)!::open("/", O_RDONLY | O_DIRECTORY);  // for a system without /dev; writing to a folder fails too
+    (void)!::open("/", O_RDONLY | O_DIRECTORY);  // without /dev, use a folder: it can't be read or written either
   }
 }
 

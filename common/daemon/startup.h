@@ -38,7 +38,7 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
 std::string banner(const ClusterConfig& cluster, TaskId task, const std::string& address, const std::string& transport,
                    const std::string& metrics_address);
 
-// Writes "psd: message" to stderr, or an entry to the journal if stderr is the journal. `systemctl status` shows the
+// Writes "psd: message" to stderr, or an entry to systemd's journal if stderr goes there. `systemctl status` shows the
 // message too. Returns the exit code for the error.
 int report(const char* program, const Error& error);
 // Does the same with a log: the message becomes the log's last line.

@@ -122,7 +122,7 @@ struct PauseJob {
 };
 
 // Workers have joined or left. The pacer tells all shards. In sync it does so in its stream of commits, so that all
-// shards change the roster at the same step. Then it tells the chief that step.
+// shards change the roster at the same step. Then it sends the number of this step to the chief.
 struct SetRoster {
   JobId job;
   Generation generation;
@@ -285,7 +285,7 @@ struct PacerReport {
   std::vector<EpochLedger> ledger;
   bool finished = false;  // train.steps is reached
   // The mean age of the gradients in the newest steps. A gradient's age is the number of steps that were applied after
-  // its worker got the parameters for it and before the gradient was applied.
+  // its worker got the parameters from which it computed the gradient, and before the gradient itself was applied.
   double staleness = 0.0;
   Step slowest_clock;          // ssp: the lowest step number among the active workers; a worker that joins begins there
   double learning_rate = 0.0;  // learning rate of the next update; 0 = not known yet

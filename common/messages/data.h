@@ -55,7 +55,7 @@ enum class PushOutcome : std::uint8_t {
   kNone,       // there was no push; this answers a pull
   kApplied,    // the push was applied; in sync, as part of the committed step
   kSkipped,    // a value in this worker's push wasn't finite
-  kLate,       // sync: dropped, because the step was committed without this push or the push's roster is gone
+  kLate,       // sync: dropped, because its step was committed without it, or because it was made for an older roster
   kDuplicate,  // the shard has taken this frame before
   kFinished,   // not applied, because the job has done all its steps
   kVetoed,     // sync: a value at another shard or worker wasn't finite, so the whole step was skipped

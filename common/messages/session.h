@@ -19,7 +19,7 @@ inline constexpr std::uint16_t kProtocolVersion = 1;
 struct TaskHello {
   Member member;
   std::string address;  // host:port at which others reach the task
-  std::string host;     // name of the task's host, for logs and to tell local tasks from remote ones
+  std::string host;     // name of the task's host, for logs and to distinguish local from remote tasks
   std::uint32_t pid = 0;
   std::uint32_t shards = 0;        // ps: number of its shard threads
   std::uint64_t memory_bytes = 0;  // ps: the most memory that it may use

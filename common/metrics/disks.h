@@ -20,7 +20,7 @@ struct DiskSize {
 // Returns none if the file system can't be read. May block for ever.
 using DiskQuestion = std::function<std::optional<DiskSize>(const std::string& path)>;
 
-// Asks the file system of the path. If the path doesn't exist, asks that of the nearest parent that exists.
+// Asks the file system of the path. If the path doesn't exist, asks the file system of its nearest parent that exists.
 std::optional<DiskSize> ask_disk(const std::string& path);
 
 class Disks {

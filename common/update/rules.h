@@ -13,7 +13,7 @@
 
 namespace disttrain::update {
 
-// A gradient becomes the g of the formulas below like this, in the same pass over memory:
+// The formulas of the rules below use g. It is computed from the gradient, in the same pass over memory:
 //   g = min(max(scale * gradient, -limit), limit) + decay * p
 // A NaN stays a NaN.
 struct GradientTerms {

@@ -22,9 +22,9 @@ namespace disttrain::update {
 // every_steps, decay_steps and factor must be above 0 where a formula uses them.
 double schedule_factor(const ScheduleConfig& schedule, std::uint64_t t);
 
-// Returns the learning rate for the update of this shard that follows `t` updates. It is the optimizer's learning rate
-// times the schedule's factor. With scale_learning_rate = "linear" it is also multiplied by the number of workers in
-// the roster (Goyal et al. 2017, section 2.1).
+// Returns a shard's learning rate for its next update, after it has applied `t` updates. It is the optimizer's learning
+// rate times the schedule's factor. With scale_learning_rate = "linear" it is also multiplied by the number of workers
+// in the roster (Goyal et al. 2017, section 2.1).
 double learning_rate(const TrainSection& train, std::uint64_t t, std::uint64_t workers);
 
 // Returns base^exponent by repeated squaring, so that the bits don't depend on the system's libm.

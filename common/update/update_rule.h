@@ -32,8 +32,8 @@ using SlotSpans = std::array<std::span<float>, kMaxSlots>;
 
 class UpdateRule {
  public:
-  // The rule clips by value itself (clip = "value"), after the scaling and before the L2 decay. To clip by the global
-  // norm, the caller passes a gradient_scale.
+  // With clip = "value" this class clips the gradient, after the scaling and before the L2 decay. With
+  // clip = "global_norm" the caller has to pass a gradient_scale that clips.
   UpdateRule(const OptimizerConfig& optimizer, const ClipConfig& clip, VectorWidth width = best_vector_width());
   explicit UpdateRule(const TrainSection& train) : UpdateRule(train.optimizer, train.clip) {}
 

@@ -32,8 +32,9 @@ void weighted_sum(std::span<float> out, std::span<const WeightedGradient> gradie
 // No NaN and no infinity.
 bool all_finite(std::span<const float> values, VectorWidth width = best_vector_width());
 
-// Computes in double the squared Euclidean norm of all values that add() gets. The norm is finite if and only if all
-// values are finite. The reason is that in double the square of a finite float is exact and the sum can't overflow.
+// Computes the squared Euclidean norm of all values that add() gets, with numbers of type double. The norm is finite if
+// and only if all values are finite, because a double can hold the exact square of a finite float, and the sum can't
+// overflow.
 //
 // The order of the additions is fixed. So the bits don't depend on the vector width or on how the values are split into
 // calls of add(). Value i, counted over all calls, is added to partial sum i mod 16. At the end the 16 partial sums are

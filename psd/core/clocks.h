@@ -32,8 +32,8 @@ class Clocks {
 
   // Makes a worker active, for the first time or again, and returns its clock. The worker gets at least the lowest
   // clock of the active workers, so that it doesn't block the others for steps that it never did. If no worker is
-  // active, it gets the highest clock that any worker ever had. Without this second rule, two workers that become
-  // active one after the other could start far apart, and one would block the other.
+  // active, the worker gets at least the highest clock that any worker ever had. Without this second rule, two workers
+  // that become active one after the other could start far apart, and one would block the other.
   Step enter(Member member, Step last_clock);
   void leave(Member member) { clocks_.erase(member); }
   void pushed(Member member, Step clock);

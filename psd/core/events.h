@@ -78,7 +78,7 @@ struct StagedArrived {
   Staged staged;
 };
 
-// Two messages of the pacer to the other shards.
+// The pacer's two messages to the other shards: a commit, and news of the roster and of the job's last step.
 struct CommitArrived {
   Commit commit;
 };
@@ -130,7 +130,7 @@ struct MarkArrived {
 };
 // The shell sends this event before each heartbeat. When the first mark of an attempt is older than `longest` and other
 // workers' marks are still missing, the shard gives up the attempt (MarksGivenUp). So workers never wait for each other
-// longer than this, even while the chief is away.
+// much longer than `longest`, even while the chief is away.
 struct MarksAwaited {
   Duration longest{};
 };
@@ -215,7 +215,7 @@ struct SendStaged {
   Staged message;
 };
 
-// Two messages of the pacer to every other shard.
+// The pacer sends every other shard a commit, or news of the roster and of the job's last step.
 struct SendCommit {
   Commit message;
 };
@@ -261,13 +261,14 @@ struct RosterTaken {
 // The pacer must report to the chief at once, because an epoch is complete or the last step is done.
 struct ReportNow {};
 
-// Tells which records a counted step visited. Only the pacer returns this action, and only with
-// ShardOptions::tells_visits. It comes before every answer, report and copy that includes the step.
+// The records that one push of a step visited.
 struct Visit {
   TaskId worker;
   std::uint32_t epoch = 0;
   Positions positions;
 };
+// Tells which records a counted step visited. Only the pacer returns this action, and only with
+// ShardOptions::tells_visits. It comes before every answer, report and copy that includes the step.
 struct StepCounted {
   Step step;
   std::vector<Visit> visits;

@@ -20,9 +20,9 @@ double RecentMean::mean() const {
   return sum / static_cast<double>(held);
 }
 
-// The training time is measured from the end of step `first_measured_`. This is the last warm-up step, but never an
-// earlier step than the first one after the job's start or restore. The time of that first step can't be measured,
-// because the pacer doesn't know when the step began.
+// The training time is measured from the end of step `first_measured_`: the last warm-up step, or the first step after
+// the job's start or restore, whichever comes later. The time of that first step can't be measured, because the pacer
+// doesn't know when the step began.
 Pacer::Pacer(const NonfiniteConfig& nonfinite, std::uint64_t warmup_steps, std::uint64_t records,
              const PacerReport& restored)
     : nonfinite_(nonfinite),

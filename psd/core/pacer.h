@@ -44,7 +44,7 @@ class Pacer {
 
   void step_done(Instant now, const StepDone& step);
   void late() { ++late_; }
-  // Notes one gradient. Since the worker pulled the parameters for it, the job has made `steps` other steps.
+  // Notes one gradient. `steps`: how many other steps the job has made since the gradient's worker pulled parameters.
   void note_staleness(std::uint64_t steps) { gradient_staleness_.observe(static_cast<double>(steps)); }
   const StepsHistogram& gradient_staleness() const { return gradient_staleness_; }
   Ledger& ledger() { return ledger_; }

@@ -34,7 +34,7 @@ struct ShardOptions {
   bool waits_for_lost = false;      // sync: each step needs the whole roster (job.on_worker_loss = "wait")
   std::uint64_t warmup_steps = 0;   // pacer: number of first steps whose time isn't measured
   std::uint64_t train_records = 0;  // pacer: number of records in an epoch
-  bool tells_visits = false;        // pacer: whether to return StepCounted for each step
+  bool tells_visits = false;        // pacer: whether to return the action StepCounted for each step
   PacerReport restored;             // the report in the restored checkpoint; every shard begins at its global step
 };
 
@@ -52,7 +52,7 @@ class ShardCore {
 
   // Handles an event and appends the resulting actions to `actions`.
   void step(Instant now, const Event& event, Actions& actions);
-  // The same for a push frame, without copying it into an Event, because push frames are the most frequent events.
+  // Handles a push frame without copying it into an Event, because push frames are the most frequent events.
   void step(Instant now, const PushArrived& event, Actions& actions);
 
   bool is_pacer() const { return shard_.value == 0; }

@@ -128,7 +128,7 @@ void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
 }
 
 // Only the pacer calls this. Commits the open step if enough members have staged their pushes on all shards. Returns
-// true if it did and the job goes on; then the next step may be ready too.
+// true if it has committed the step and the job goes on. In that case the next step may be ready too.
 bool ShardCore::decide_sync(Instant now, Actions& actions) {
   if (held_ != 0) return false;
   RankSet empty;

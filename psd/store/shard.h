@@ -39,7 +39,7 @@ class Shard {
 
   // `outside` may not call handle().
   void handle(Instant now, const Event& event, Outside& outside);
-  // The same for a push frame, without copying the event. `payload` is in the memory that landing() returned. Sets
+  // Handles a push frame without copying the event. `payload` is in the memory that landing() returned. Sets
   // event.nonfinite if the payload has a NaN or an infinity.
   void handle_push(Instant now, PushArrived& event, std::span<const float> payload, Outside& outside);
 

@@ -125,7 +125,7 @@ class DescriberTest(AttackTest):
         self.start("disttrain", "submit", self.job(), "--json", "--cluster", self.cluster)
         self.until("the job to wait", lambda: self.now()["id"])
         chief = self.daemons["chief/0"]
-        # A variable with as many elements as a message may name. The ps doesn't have enough memory for it.
+        # A variable with the largest number of elements that a message allows. The ps has too little memory for it.
         self.describe(lambda job: wire.job_described(job, wire.model([wire.variable(wire.Text("v"), wire.Words([1 << 37]))])))
         status = self.until("the job to fail", lambda: self.now()["state"] == "failed" and self.now())
         self.assertIn("which may use", status["reason"])

@@ -49,8 +49,8 @@ class SubmitsTest(AttackTest):
         self.train()
         hard = "[train]\n" + "".join(f"stepz{i} = 1\n" for i in range(10_000))
         count = 200
-        # The chief drops a client that doesn't read its answer for 10 s. So each client has a thread that reads its
-        # answer at once.
+        # The chief drops a client that reads nothing of its answer within 10 s. So each client has a thread that reads
+        # the answer at once.
         with self.unharmed(), ThreadPoolExecutor(count) as readers:
             answers = []
             for peer in [wire.Peer(self.chief) for _ in range(count)]:

@@ -114,7 +114,7 @@ TEST_F(FolderWorkTest, FolderThatHoldsADamagedCheckpointIsMounted) {
   EXPECT_EQ(answer->broken[0], newest + " was committed, but is gone");
 }
 
-// ---- no usable checkpoint: `broken` shows whether there were checkpoints at all
+// ---- no checkpoint can be used: `broken` lists those that are damaged or gone
 
 TEST_F(FolderWorkTest, FolderWithoutCheckpointsNamesNoneAsBroken) {
   const auto answer = open("");

@@ -14,8 +14,8 @@ namespace {
 template <typename T>
 inline constexpr bool kMayBeTested = std::is_constructible_v<bool, T>;  // `if (value)`, `!value`, `value && other`
 
-// Once a caller wrote `if (is_own_address(...))`. This asked only whether there was a result, so every address that
-// could be resolved counted as the host's own.
+// A caller once wrote `if (is_own_address(...))`. This condition asked only whether there was a result, so every
+// address that could be resolved counted as the host's own.
 static_assert(!kMayBeTested<Result<bool>> && !kMayBeTested<const Result<bool>&>);
 static_assert(!kMayBeTested<Result<std::optional<int>>>);
 static_assert(!kMayBeTested<Result<std::optional<std::string>>>);

@@ -1,7 +1,7 @@
 // In the steady state, a shard allocates no memory for a frame. This test counts the calls of operator new in the shard
-// threads of a real ps, from the arrival of a frame at the socket until the answer has left: in transport/tcp, asio,
-// the codec, WorkerChannel and PeerLink, ShardService, core and store. It doesn't count the ps's main thread and the
-// first frames. While it counts, no heartbeat is sent. It also doesn't count work that is done once for each epoch,
+// threads of a real ps, from the arrival of a frame at the socket until the answer has left. It covers transport/tcp,
+// asio, the codec, WorkerChannel and PeerLink, ShardService, core and store. It doesn't count the ps's main thread and
+// the first frames. While it counts, no heartbeat is sent. It also doesn't count work that is done once for each epoch,
 // roster, checkpoint or connection.
 #include "tests/counted_new.h"
 #include "tests/psd/shell_fixture.h"

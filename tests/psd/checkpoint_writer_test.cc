@@ -1,4 +1,4 @@
-// The thread that writes a ps's checkpoints, without the ps.
+// The thread that writes checkpoints at a ps. The tests run it without the rest of the ps.
 #include "psd/checkpoint_writer.h"
 
 #include <gmock/gmock.h>

@@ -99,7 +99,7 @@ void ChiefNode::reconfigure(Duration heartbeat_timeout) {
 }
 
 // L2. The chief may need a disk for its answer. While a disk hangs, only the job's own time limits end the wait, and
-// these are longer than kClientPatience. So the time counts only from the moment when no disk hangs.
+// these are longer than kClientPatience. So kClientPatience counts from the moment when no disk hangs any more.
 void ChiefNode::check_clients() {
   const Instant disks_hang_until = std::max(disk_.hung_until, jobs_.disk->hangs_until());
   for (const auto& [client, since] : asked_)

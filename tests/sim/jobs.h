@@ -20,7 +20,7 @@ struct Jobs {
   std::uint64_t records = 0;
   ClusterConfig cluster;
   Storage* disk = nullptr;                         // shared by all tasks
-  std::map<std::string, std::uint64_t> nonfinite;  // by job: of 1000 computed steps, how many aren't finite
+  std::map<std::string, std::uint64_t> nonfinite;  // by job: in how many of 1000 steps a worker spoils its result
   // The largest number of elements in a bucket: layouts with larger buckets are cut. 0: no limit.
   std::uint64_t bucket_elements = 0;
 

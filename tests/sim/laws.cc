@@ -196,10 +196,10 @@ const Laws::ByElement* Laws::begun_with(const RunId& run) const {
   return saved == values_of_.end() ? nullptr : &saved->second;
 }
 
-// Each record has a value, an integer, and a frame carries the sum of the values of its records. For each shard and
-// bucket, the frames of a worker must have the same sum as the records that the pacer's ledger names for this worker.
-// Only the last push of a lost worker may have reached some shards and not others. For example, a worker pushes records
-// whose values add up to 5, then records whose values add up to 3, and dies during the second push:
+// The value of a record is an integer. A frame carries the sum of its records' values. For each shard and bucket, the
+// frames of a worker must have the same sum as the records that the pacer's ledger names for this worker. Only the last
+// push of a lost worker may have reached some shards and not others. For example, a worker pushes records whose values
+// add up to 5, then records whose values add up to 3, and dies during the second push:
 // 1. If the pacer has both pushes (visited 8, visited_last 3), another shard may have only the first (5 = 8 - 3).
 // 2. If the pacer has only the first push (visited 5), another shard may have both (8, of which 3 are in `newest`).
 // 3. Any other sum proves that a frame was lost or applied twice.

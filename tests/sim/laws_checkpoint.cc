@@ -137,7 +137,7 @@ void Laws::adds_up(const chiefd::CommitAttempt& commit, const RunId& run, const 
 }
 
 void Laws::folder_is_good(const std::string& when) {
-  // If a sync ever lied, no checkpoint has to survive.
+  // If the disk ever lied about a sync, any checkpoint may be lost.
   if (jobs_.disk->has_lied()) return;
   for (const auto& [folder, newest] : newest_) {
     if (damaged_.count(newest.second) != 0) continue;

@@ -1,5 +1,5 @@
 // Faults that last longer than timeouts: partitions, pauses and disks that hang, and a ps that goes on although another
-// process has taken its place. Most last up to a minute, and each ends by itself. LongFaults draws from a random stream
+// process has taken its place. Most end within a minute, and each ends by itself. LongFaults draws from a random stream
 // of its own, so that it doesn't change the runs of seeds that have no long fault.
 #pragma once
 

@@ -125,7 +125,8 @@ bool Node::hears(ConnectionId end) const {
   return network_.hears(end);
 }
 
-// Both directions must be open: as with TCP, a side whose data isn't acknowledged soon sends nothing new.
+// Both directions must be open. As with TCP, a side stops sending new data after a short time if its data isn't
+// acknowledged.
 bool Network::hears(ConnectionId end) const {
   const auto found = connections_.find(end / 2);
   if (found == connections_.end()) return false;
@@ -245,8 +246,8 @@ void Network::tell_broken(std::uint64_t id, int side) {
 }
 
 // `told` is a set of bits for the sides that learn of the break: 1 for side 0, 2 for side 1. Messages on their way to
-// these sides either arrive before the news of the break, or are lost. Or one of these sides gets both the messages and
-// the news late.
+// these sides either arrive before the news of the break, or are lost. Or one of these sides gets the messages and the
+// news, but up to a second late.
 void Network::break_connection(std::uint64_t id, int told) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;

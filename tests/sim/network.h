@@ -144,7 +144,7 @@ class Network {
   struct Host {
     std::string address;
     std::unique_ptr<Node> node;
-    std::uint64_t life = 0;  // grows with each start and each crash, so each process has another number
+    std::uint64_t life = 0;  // grows with each start and each crash, so each new process here has a new number
     bool paused = false;
     bool host_down = false;
     std::deque<std::pair<std::uint64_t, std::function<void()>>> waiting;  // while paused

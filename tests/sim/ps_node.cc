@@ -347,7 +347,7 @@ void PsNode::on_arrival(ConnectionId connection, const Hello& hello) {
     if (!is_open(peer->job, peer->generation) || job_->shards.count(ShardId(0)) == 0)
       return refuse(ErrorCode::kTemporary, "this ps doesn't have the shard, or doesn't have it yet");
     ShardHere& pacer = *job_->shards.at(ShardId(0));
-    // Messages on the former link may be lost, so this link ends first.
+    // Messages on the former link may be lost, so the former link ends before the new one opens.
     if (const auto before = pacer.peers.find(peer->from); before != pacer.peers.end()) {
       const ConnectionId old = before->second;
       const Use use = uses_.extract(old).mapped();

@@ -37,8 +37,8 @@ class PsNode final : public TaskNode {
     std::map<psd::ChannelId, ConnectionId> channels;
     std::map<ShardId, ConnectionId> peers;
     bool ready = false;
-    Instant answered_at;  // when the ps that has the pacer last answered
-    // Whether the shard has told the chief that the ps of the pacer doesn't answer.
+    Instant answered_at;  // the time of the last answer from the pacer's ps
+    // Whether the shard has told the chief that the pacer's ps doesn't answer.
     bool has_complained = false;
 
     void act(const psd::Action& action) override {
@@ -145,7 +145,7 @@ class PsNode final : public TaskNode {
   const Jobs& jobs_;
   Laws& laws_;
   std::optional<OpenJob> job_;
-  // Grows with each job. So a timer that was set for an earlier job sees another number, and does nothing.
+  // Grows with each job. So a timer that was set for an earlier job notices the change, and does nothing.
   std::uint64_t jobs_opened_ = 0;
   std::map<ConnectionId, Use> uses_;
   std::uint64_t last_channel_ = 0;

@@ -181,7 +181,7 @@ void ShardTwin::take(Worker& worker, const psd::PushArrived& event, std::span<co
   }
   worker.is_in_push = !push.last;
   // A worker skips a push if its loss isn't finite. Buckets that it had already sent have payloads, and the others have
-  // none. The records of the push count in the sums of every bucket.
+  // none. The twin adds the push's records to the sums of both kinds of buckets.
   for (const BucketId bucket : buckets_) {
     const bool is_skipped_part = push.skipped && push.last && push.examples > 0 && taken.newest.count(bucket) == 0;
     if (!is_skipped_part && (bucket != push.bucket || payload.empty())) continue;

@@ -342,8 +342,8 @@ class Simulation {
     const auto job = chief()->cluster().find(name);
     return job && chief()->cluster().has_ended(*job);
   }
-  // Submits the job again until the chief knows it. A chief that dies before it has accepted the job doesn't know the
-  // job.
+  // Submits the job again until the chief knows it. If a chief dies before it has accepted the job, the next chief
+  // doesn't know the job.
   void keep_submitting() {
     if (chief() == nullptr || !chief()->listens() || wanted_.empty()) return;
     if (!chief()->cluster().find(wanted_)) chief()->submit(wanted_);
@@ -456,7 +456,7 @@ class Simulation {
         network_.pause(address(task));
         return world_.after(away, [this, where = address(task)] { network_.resume(where); });
       case Fault::kPartition:
-        // The chief loses a task that goes on working.
+        // In some of these faults, a task can't reach the chief, but goes on working.
         if (world_.chance(300)) other = TaskId{Role::kChief, 0};
         if (task == other) return;
         world_.tell(to_string(task) + " can't reach " + to_string(other));

@@ -105,7 +105,7 @@ class WorkerNode final : public TaskNode {
   JobConfig config_;
   std::unique_ptr<workerd::WorkerCore> core_;
   std::uint64_t work_ = 0;  // see Heartbeat
-  // Grows with each job. So a timer that was set for an earlier job sees another number, and does nothing.
+  // Grows with each job. So a timer that was set for an earlier job notices the change, and does nothing.
   std::uint64_t runs_ = 0;
   bool busy_ = false;  // computes or evaluates
   std::deque<std::function<void()>> deferred_;

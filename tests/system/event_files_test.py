@@ -66,7 +66,7 @@ class EventFilesTest(SystemTest):
 
     def test_rollback_hides_what_was_lost(self):
         job = self.job(train="epochs = 1000000")
-        # No checkpoint is taken by itself, only the one that the test asks for.
+        # The job takes no checkpoint but the one that the test asks for.
         process = self.start_up(job, *self.settings('checkpoint.every="1h"'))
         self.until_steps(100)
         self.assertEqual(self.run_program("disttrain", "checkpoint", "save").code, 0)

@@ -114,7 +114,7 @@ class LimitsTest(SystemTest):
         if os.geteuid() != 0:
             self.skipTest("only root can become a user without processes")
         self.folder.chmod(0o777)
-        # Another user can't reach a daemon whose libtorch is in root's folder.
+        # If libtorch is in root's folder, another user can't run the daemons that need it.
         reachable = [daemon for daemon in DAEMONS if self.is_reachable(daemon)]
         if not reachable:
             self.skipTest(f"another user can't reach {BIN}")

@@ -217,7 +217,7 @@ class ServiceTest(SystemTest):
                               "log.rate is 50 now, was 100\n")
             self.until_logged(f"{task} these changes need a restart of this daemon: "
                               "transport.credits is 8 now, was 4\n")
-        # The tasks take the timeout of the chief, so no task counts as silent when the timeout changes.
+        # The tasks get the timeout from the chief, so no task counts as silent when the timeout changes.
         process = self.submit()
         self.until_steps(100, "--cluster", self.cluster)
         self.assertNotIn("task_silent", self.kinds())

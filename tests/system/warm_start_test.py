@@ -67,7 +67,7 @@ class WarmStartTest(SystemTest):
         self.assert_refused(self.up(*self.warm(missing)), 66, str(missing))
         outcome = self.run_program("disttrain", "plan", *self.warm(missing))
         self.assertEqual(outcome.code, 0, str(outcome))
-        self.assertIn("init_from wasn't checked, because this host doesn't have it; the ps tasks need it: "
+        self.assertIn("init_from wasn't checked, because its file isn't on this host; the ps tasks need it: "
                       f"can't open {missing}", outcome.out)
 
 

@@ -110,7 +110,8 @@ class End : public ConnectionHandler {
   bool closed_by_us_ = false;
 };
 
-// Runs the loop until `done` returns true. Returns false after a minute, which passes only if the transport is broken.
+// Runs the loop until `done` returns true. Returns false if this takes more than a minute, which happens only if the
+// transport is broken.
 inline bool run_until(asio::io_context& loop, const std::function<bool()>& done) {
   const auto guard = asio::make_work_guard(loop);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);

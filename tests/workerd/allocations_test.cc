@@ -1,8 +1,8 @@
 // In the steady state, a worker allocates no memory for a step. This test counts the calls of operator new in the step
 // thread of a whole worker, which works over real sockets with leases and two shards. It covers the core, the exchange,
-// the codec, transport/tcp, asio, and the step thread's calls of the input. It doesn't count the main loop, the input
-// thread, the fake engine, and the first steps. It also doesn't count work that is done once for each lease, roster or
-// connection.
+// the codec, transport/tcp, asio, and what the step thread calls in workerd/input. It doesn't count the main loop, the
+// input thread, the fake engine, and the first steps. It also doesn't count work that is done once for each lease,
+// roster or connection.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

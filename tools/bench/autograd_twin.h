@@ -9,9 +9,10 @@
 
 namespace disttrain::bench {
 
-// Returns a function that takes a batch, row by row, computes its gradients and returns its loss. `layers` has the
-// widths of the layers, from input to output. `parameters` has the weights and biases of the first layer, then those of
-// the second, and so on, without gaps. The function reads them, so they must outlive it.
+// Returns a function that computes the gradients and returns the loss of a batch. `inputs` has the batch's rows, one
+// after the other. `layers` has the widths of the layers, from input to output. `parameters` has the weights and biases
+// of the first layer, then those of the second, and so on, without gaps. The returned function reads the parameters, so
+// they must outlive it.
 std::function<float(std::span<const float> inputs, std::span<const std::int64_t> labels)> autograd_twin(
     const std::vector<std::uint32_t>& layers, std::span<float> parameters);
 

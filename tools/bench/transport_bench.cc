@@ -181,8 +181,9 @@ int run(const std::string& congestion_control, const std::string& cores, int onl
     const double cpu = (cpu_seconds() - cpu_begin) / c.steps;
     std::sort(seconds.begin(), seconds.end());
     const double median = seconds[seconds.size() / 2];
-    std::printf("%-38s %10.1f us   best %10.1f us   cpu %10.1f us   %6.2f GB/s each way\n", c.name, median * 1e6,
-                seconds[0] * 1e6, cpu * 1e6, static_cast<double>(c.frame_bytes * c.frames) / median / 1e9);
+    std::printf("%-38s median %10.1f us   best %10.1f us   cpu %10.1f us   %6.2f GB/s in each direction\n", c.name,
+                median * 1e6, seconds[0] * 1e6, cpu * 1e6,
+                static_cast<double>(c.frame_bytes * c.frames) / median / 1e9);
   }
   asio::post(server_loop, [&] {
     echo.reset();

@@ -18,7 +18,7 @@ class VisitedHistory:
         self.problems = []
         self.rollbacks = []  # (new generation, step after which it begins, number of lost steps)
         self.steps_logged = 0
-        self._lines = []     # the steps that no rollback has undone: (generation, step, visits)
+        self._lines = []     # (generation, step, visits) of each step that no rollback has undone
         self._read(Path(path))
 
     @property

@@ -1,7 +1,7 @@
 // The command line's connection to the chief. It sends one request at a time.
 //
 // Each call blocks: it runs the event loop until the answer has arrived. So a verb needs no callbacks. While it waits,
-// the loop also handles signals and child processes. Every wait has a deadline, and `give_up` can end it early.
+// the loop also handles signals and child processes. Every wait has a deadline, and `give_up` can end a wait early.
 #pragma once
 
 #include <asio/io_context.hpp>

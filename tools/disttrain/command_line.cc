@@ -36,7 +36,7 @@ constexpr char kKeyValue[] = "SECTION.KEY=VALUE";
 
 using Run = std::function<int()>;
 
-// Checks the number here, because CLI11's own error would be no more than "Could not convert: --ps = x".
+// This function checks the number itself, because CLI11 would report only "Could not convert: --ps = x".
 CLI::Option* takes_count(CLI::Option* option, std::uint32_t least, std::uint32_t most) {
   return option->type_name(kCount)->check([least, most](const std::string& text) -> std::string {
     std::uint32_t value = 0;
@@ -146,7 +146,7 @@ void add_logs(CLI::App& app, LogsOptions& options, Run& run) {
   verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_flag("-f,--follow", options.follow, "keep printing new lines; Ctrl-C leaves the job running");
   verb->add_option("--since", options.since,
-                   "show only lines since then: an age such as 10m, or a time in UTC such as 2026-11-20T23:45:00")
+                   "show only lines newer than this: an age such as 10m, or a time in UTC such as 2026-11-20T23:45:00")
       ->type_name(kTime);
   verb->add_option("--task", options.tasks, "show only lines of this task, such as ps/1; may be repeated")
       ->type_name(kTask)

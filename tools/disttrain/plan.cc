@@ -59,8 +59,9 @@ struct Plan {
   bool fits = true;                // whether the chief would take the job
 };
 
-// Returns the number of threads of a ps. shards = 0 means one per core that psd may use. If the file doesn't name the
-// cores, this counts the cores of this host, which is right only if the ps runs on this host.
+// Returns the number of threads of a ps. shards = 0 means one thread per core that psd may use. If the cluster file
+// doesn't name the ps's cores, the function returns the number of this host's cores. That is right only if the ps runs
+// on this host.
 std::uint32_t threads_of(const PsConfig& ps) {
   if (ps.shards != 0) return ps.shards;
   return ps.cores.empty() ? daemon::cores_given() : static_cast<std::uint32_t>(ps.cores.size());
@@ -127,7 +128,7 @@ Status check_init_from(Plan& plan) {
   checkpoint::DiskFiles files;
   const Status fits = checkpoint::check_parameters(files, section.init_from, section.init_map, plan.layout.model);
   if (fits || fits.error().code != ErrorCode::kNoInput) return fits;
-  plan.init_from = "checkpoint.init_from wasn't checked, because this host doesn't have it; the ps tasks need it: " +
+  plan.init_from = "checkpoint.init_from wasn't checked, because its file isn't on this host; the ps tasks need it: " +
                    fits.error().message;
   return {};
 }
@@ -143,7 +144,8 @@ std::string problem_with(const std::string& folder) {
   return "";
 }
 
-// Returns a note if checkpoint.directory can't be used on this host. Only the chief and the ps tasks use it.
+// Returns a note if checkpoint.directory can't be used on this host. This is no error, because only the chief and the
+// ps tasks use the directory.
 std::string note_on_directory(const JobConfig& job) {
   const std::string& directory = job.checkpoint.directory;
   if (directory.empty()) return "";

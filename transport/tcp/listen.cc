@@ -1,5 +1,6 @@
-// Listening: accepts sockets, reads from each until its hello is whole, and passes it to the owner of the listener.
-// Closes and counts a peer that is one too many, too slow, or sends malformed bytes.
+// Listening: accepts sockets and reads from each one until the peer's hello is whole. Then passes the peer to the owner
+// of the listener. Closes and counts a peer if there are too many peers, if it is too slow, or if it sends malformed
+// bytes.
 #include <sys/uio.h>
 #include <unistd.h>
 

@@ -49,8 +49,8 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   void flush();
   void tell_sent();
   void count_sent();
-  // Handles a failure to send. First reads what the peer has sent before, because these frames often say why the peer
-  // closed the connection.
+  // Handles a failure to send. First passes on the frames that have already come from the peer, because these frames
+  // often say why the peer closed the connection.
   void sending_failed(const Error& why);
 
   // Tells the handler of a failure, in a later turn of the loop.

@@ -18,9 +18,9 @@ std::span<const std::byte> FrameReader::control() const {
 FrameReader::Room FrameReader::room() {
   const std::span<std::byte> free = std::span(staging_).subspan(end_);
   if (state_ == State::kPayload) return {landing_.subspan(landed_), free.first(std::min(free.size(), kReadAhead))};
-  // Keeps some of the free room back, because each read of a payload asks for more bytes than the payload has, and puts
-  // the rest into this room. If a read gets fewer bytes than it asked for, the caller knows that the socket is empty,
-  // and needn't read again.
+  // Leaves the last kReadAhead free bytes unused, because a payload needs them later: each read of a payload asks for
+  // more bytes than the payload has, and puts the rest into these bytes. If a read gets fewer bytes than it asked for,
+  // the caller knows that the socket is empty, and needn't read again.
   return {free.first(free.size() - kReadAhead), {}};
 }
 

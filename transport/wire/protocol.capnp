@@ -236,8 +236,8 @@ struct Hello {
 
 # The hello of a ps or a worker on its control connection to the chief. The task dials again whenever this connection is
 # lost, and the incarnation shows the chief whether the task is still the same process. The chief refuses a task of
-# another cluster, and a task that isn't in cluster.toml unless such workers may join. It also refuses a second process
-# for a place, if the first one answers the chief's probe.
+# another cluster. It refuses a task that isn't in cluster.toml, except a worker if allow_unlisted_workers is set. It
+# also refuses a second process for a place, if the first one answers the chief's probe.
 struct TaskHello {
   member @0 :Member;
   address @1 :Text;
@@ -491,8 +491,8 @@ struct Lease {
   rank @7 :UInt32;
 }
 
-# chief -> worker: a lease. The chief writes the grant to its journal before it sends it. `last` means that no more
-# leases follow.
+# chief -> worker: a lease. The chief writes the grant to its journal before it sends the grant. `last` means that no
+# more leases follow.
 struct LeaseGrant {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -580,7 +580,7 @@ struct Accusation {
 
 enum Phase { idle @0; input @1; pull @2; compute @3; push @4; wait @5; evaluate @6; }
 
-# The visited positions of an epoch that isn't complete. The intervals ascend, with a gap between each two.
+# The visited positions of an epoch that isn't complete. The intervals are in ascending order, and no two of them touch.
 struct EpochLedger {
   epoch @0 :UInt32;
   visited @1 :List(Interval);
@@ -889,8 +889,8 @@ struct Commit {
   rosterVersion @4 :UInt64;  # version of the roster to which the ranks belong
 }
 
-# pacer -> every other shard. The pacer sends it when the roster changes and when a shard connects. In async and ssp it
-# also sends it when the job has done all its steps.
+# pacer -> every other shard. The pacer sends it when the roster changes and when a shard connects. In async and ssp the
+# pacer also sends it when the job has done all its steps.
 struct PacerNews {
   finished @0 :Bool;
   roster @1 :Roster;

@@ -122,7 +122,8 @@ static Welcome read(schema::Welcome::Reader r) {
   return welcome;
 }
 
-// Checks that a hello or its answer fits into a control part. Ours always do, so a bigger one is a bug.
+// Checks that a hello or its answer fits into a control part. The ones that we write always fit, so a failed check is a
+// bug.
 static std::vector<std::byte> small(Result<std::vector<std::byte>> bytes) {
   DISTTRAIN_CHECK(bytes.has_value());
   DISTTRAIN_CHECK_LE(bytes->size(), kMaxControlBytes);

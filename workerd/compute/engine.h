@@ -17,7 +17,8 @@
 
 namespace disttrain::workerd {
 
-// The records of one step, as arrays. The spans are valid until the call that gets the batch returns.
+// The records of one step, as arrays. The caller of compute() or evaluate() keeps the spans valid until the function
+// returns.
 struct Batch {
   std::uint64_t examples = 0;
   std::span<const float> inputs;         // examples * ModelSpec::input_elements values, row-major

@@ -30,7 +30,8 @@ ModelSpec describe_fake(const FakeModel& model);
 // Returns 1, 2 or 3.
 float fake_coefficient(std::uint32_t variable, std::uint64_t element);
 
-// Returns the whole part of the parameter modulo 3: 0, 1 or 2. Returns 0 if the parameter isn't finite.
+// Drops the fraction of the parameter, and returns the rest modulo 3: 0, 1 or 2. Returns 0 if the parameter isn't
+// finite.
 float fake_residue(float parameter);
 
 // The loss of a step is the mean of the examples' values. evaluate() returns their sum as loss_sum. As `correct` it

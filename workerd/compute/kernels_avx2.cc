@@ -60,8 +60,8 @@ struct Vec {
     if ((mask.elements & 1) != 0) _mm_store_ss(to, left);
   }
   static Value fma(Value a, Value b, Value c) { return _mm256_fmadd_ps(a, b, c); }
-  // Writes the nonzero elements of `value` to `values`, and for each of them `first` + its index to `positions`.
-  // Returns the number of nonzero elements. Always writes a whole vector to both arrays.
+  // Writes the nonzero elements of `value` to `values`. Adds `first` to the indices of these elements, and writes the
+  // sums to `positions`. Returns the number of nonzero elements. Always writes a whole vector to both arrays.
   static std::int64_t compress_nonzeros(Value value, std::uint32_t first, float* values, std::uint32_t* positions) {
     const int set = _mm256_movemask_ps(_mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_NEQ_UQ));
     const __m128i packed = _mm_cvtsi64_si128(static_cast<long long>(kCompressTable.positions[set]));

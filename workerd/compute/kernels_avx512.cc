@@ -20,8 +20,8 @@ struct Vec {
   static void store(float* to, Value value) { _mm512_storeu_ps(to, value); }
   static void store(float* to, Value value, Mask mask) { _mm512_mask_storeu_ps(to, mask, value); }
   static Value fma(Value a, Value b, Value c) { return _mm512_fmadd_ps(a, b, c); }
-  // Writes the nonzero elements of `value` to `values`, and for each of them `first` + its index to `positions`.
-  // Returns the number of nonzero elements. Always writes a whole vector to both arrays.
+  // Writes the nonzero elements of `value` to `values`. Adds `first` to the indices of these elements, and writes the
+  // sums to `positions`. Returns the number of nonzero elements. Always writes a whole vector to both arrays.
   static std::int64_t compress_nonzeros(Value value, std::uint32_t first, float* values, std::uint32_t* positions) {
     const __mmask16 set = _mm512_cmp_ps_mask(value, _mm512_setzero_ps(), _CMP_NEQ_UQ);
     const __m512i numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);

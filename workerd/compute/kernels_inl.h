@@ -326,12 +326,12 @@ inline Run run_of(const SparseView& x, std::int64_t group, std::int64_t row) {
 }
 
 // The size of sparse_forward's tile. The tile has the weight's rows for one group of inputs, and up to 8 vectors of
-// outputs in each row. In the tile all vectors are aligned. In the flat array half of the vectors (with AVX-512,
-// all) may cross a cache line.
+// outputs in each row. In the tile all vectors are aligned. Vectors in the flat array may cross a cache line: half of
+// them with AVX2, all of them with AVX-512.
 constexpr std::int64_t kSparseTile = kSparseGroup * 8 * kWidth;
 
-// For each value of the run: multiplies the tile's row at the value's position by the value, and adds the product to
-// the J vectors at `to`.
+// The position of a value is the number of a row in the tile. Multiplies each value of the run by the row at its
+// position, and adds the products to the J vectors at `to`.
 template <int J>
 void sparse_gather(const Run& run, const float* tile, float* to, const Mask& mask) {
   Row<J> sums = Row<J>::load(to, mask);
@@ -345,9 +345,10 @@ void sparse_gather(const Run& run, const float* tile, float* to, const Mask& mas
 constexpr std::int64_t kSparseRows = 128;
 constexpr std::int64_t kRowWords = kSparseRows / 64;
 
-// For each row r in the set `rows`, in ascending order: multiplies row r of the tile by the column's value in row r,
-// and adds the product to the J vectors at `to`. The sum stays in registers and is stored once. Adding row by row would
-// store it once for each row.
+// `column` is one column of x, and `rows` is the set of the rows in which this column isn't 0. Goes through these rows
+// in ascending order: multiplies the column's value in row r by row r of the tile, and adds the product to the J
+// vectors at `to`. If `is_first`, these vectors begin as 0. The sum stays in registers and is stored once. Adding
+// row by row would store it once for each row.
 template <int J>
 void sparse_column(const std::uint64_t* rows, const float* column, std::int64_t stride, const float* tile,
                    bool is_first, float* to, const Mask& mask) {
@@ -413,8 +414,8 @@ void sparse_forward(const SparseView& x, std::int64_t outputs, const float* w, c
   }
 }
 
-// For kWidth columns at `x`: sets bit r of the column's words in `rows` if row r (of `count`) has a nonzero value
-// there. Columns that `mask` leaves out count as 0.
+// Reads kWidth columns at `x`, each with `count` rows. Each column has words of its own in `rows`: bit r of them says
+// whether the column's value in row r is nonzero. Columns that `mask` leaves out count as 0.
 inline void find_rows(const float* x, std::int64_t stride, std::int64_t count, const Mask& mask,
                       std::uint64_t (&rows)[kWidth][kRowWords]) {
   alignas(64) std::uint32_t found[kSparseRows / 32][kWidth];

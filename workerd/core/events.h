@@ -109,7 +109,7 @@ struct EvaluationDone {
   std::uint64_t examples = 0;
   std::uint64_t parameters_hash = 0;
 };
-// The worker can't go on: reading data or the engine failed, or a ps refused a channel.
+// The worker can't go on: data can't be read, the engine failed, or a ps refused a channel.
 struct Broken {
   Error error;
 };

@@ -199,7 +199,8 @@ class PartBuilder {
       return bad(line, "the label " + shown(field) + " is " + (value ? "a number" : "text") + ", expected " +
                            (text ? "text" : "a number") + " as on line " + std::to_string(labels.lines.front()) +
                            (part_.header.empty()
-                                ? " (the first line isn't a header: a header's input columns must all be text)"
+                                ? " (the first line isn't read as a header, because a header's input columns must all "
+                                  "be text)"
                                 : ""));
     }
     if (value) {

@@ -13,7 +13,7 @@
 namespace disttrain::input {
 
 inline constexpr std::size_t kMaxCsvRecordBytes = 16 * 1024 * 1024;
-inline constexpr std::size_t kMaxTextLabels = 64 * 1024;  // most different text labels in a file
+inline constexpr std::size_t kMaxTextLabels = 64 * 1024;  // maximum number of different text labels in a file
 
 // The labels of a file's records. Either all of them are numbers or all are text.
 struct CsvLabels {

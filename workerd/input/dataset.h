@@ -40,8 +40,8 @@ struct Source {
   IsCancelled is_cancelled;            // empty: never cancelled
 };
 
-// These functions return the sources of the training set and of the test set. The test set has the format and the scale
-// of [data], and all records of its files.
+// These functions return the sources of the training set and of the test set. The test set takes its format and its
+// scale from [data]. It consists of all records of its files.
 Source training_source(const DataSection& data);
 Source evaluation_source(const DataSection& data, const EvaluateSection& evaluate);
 
@@ -60,8 +60,8 @@ class Dataset {
   // - `inputs` has indices.size() * input_elements() elements.
   // - `labels` has indices.size() elements, or none if they aren't wanted. It must have none if records have targets.
   // - `targets` has w elements for each index, or none if they aren't wanted. If records have targets, w must be
-  //   target_elements(). If they have labels, targets are made from them. With w = 1 a target is the label as a number.
-  //   With w > 1 it is 1 at the label's index and 0 elsewhere; labels must be less than w.
+  //   target_elements(). If records have labels, each target is made from the record's label. With w = 1 a target is
+  //   the label as a number. With w > 1 it is 1 at the label's index and 0 elsewhere; labels must be less than w.
   virtual void gather(std::span<const std::uint64_t> indices, std::span<float> inputs, std::span<std::int64_t> labels,
                       std::span<float> targets) const = 0;
 };

@@ -9,7 +9,8 @@ namespace disttrain::input {
 inline constexpr std::size_t kMaxNpyHeaderBytes = 64 * 1024;
 
 // Reads the header. After that the file's next bytes are the values. Errors, kData: the file isn't an npy file, has an
-// unknown version or type or Fortran order, has a header that NumPy wouldn't write, or is truncated.
+// unknown version or an unknown type, is in Fortran order, holds a single value instead of an array, has a header that
+// NumPy wouldn't write, or is truncated.
 Result<ArrayHeader> read_npy_header(FileReader& file);
 
 }  // namespace disttrain::input

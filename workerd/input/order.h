@@ -25,8 +25,8 @@ std::uint64_t own_order_seed(std::uint64_t job_seed, Rank rank);
 // - kNone: the records are in file order.
 // - kEpoch: a Fisher-Yates shuffle. Every order has the same probability.
 // - kBuffer: the first `buffer` records of the file fill a buffer. Each position gets a record that is drawn from the
-//   buffer, and the next record of the file replaces it there. So a record is at most buffer - 1 positions earlier than
-//   in the file. `buffer` must be at least 1.
+//   buffer. Then the file's next record fills the gap in the buffer. So a record is at most buffer - 1 positions
+//   earlier than in the file. `buffer` must be at least 1.
 std::vector<std::uint32_t> permutation(std::uint64_t records, ShuffleKind shuffle, std::uint64_t buffer,
                                        std::uint64_t seed, std::uint32_t epoch);
 

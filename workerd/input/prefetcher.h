@@ -44,7 +44,7 @@ struct PrefetchStats {
 };
 
 struct PrefetchOptions {
-  std::uint64_t batch_size = 0;    // most examples of a batch, >= 1
+  std::uint64_t batch_size = 0;    // maximum number of examples in a batch, >= 1
   std::uint32_t prefetch = 2;      // batches requested ahead, >= 1
   std::uint64_t target_width = 0;  // target values per record (fits.h)
 };

@@ -6,8 +6,8 @@
 
 namespace disttrain::chiefd {
 
-// The wait for an absent task began when the chief last heard the task. If the chief never heard it, the wait began at
-// `waiting_since`.
+// The wait for an absent task began when the chief last heard from the task. If the chief never heard from the task,
+// the wait began at `waiting_since`.
 inline Awaited absent(TaskId id, const Task* task, Instant waiting_since) {
   const bool was_heard = task != nullptr && task->member.incarnation.value != 0;
   return {id, AwaitedFor::kHello, was_heard ? task->last_heard : waiting_since};

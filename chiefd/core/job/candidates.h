@@ -30,11 +30,12 @@ class Candidates {
   void unprepare(const Member& member) { prepared_.erase(member); }
   void take_up(const std::vector<Member>& prepared) { prepared_ = {prepared.begin(), prepared.end()}; }
 
-  // Returns false for a worker that couldn't reach a ps, until the time that was given to ask_again_after().
+  // After a worker has reported that it can't reach a ps, the chief doesn't invite this worker again before the time
+  // that ask_again_after() sets. Returns false before that time.
   bool may_be_asked(TaskId worker, Instant now) const;
   void ask_again_after(TaskId worker, Instant when) { ask_after_[worker] = when; }
 
-  // Notes that the job trains without this connected worker, and why. Returns true if the worker wasn't kept out
+  // Keeps this connected worker out of the job, for the reason `why`. Returns true if the worker wasn't kept out
   // before.
   bool keep_out(TaskId worker, const std::string& why) { return kept_out_.emplace(worker, why).second; }
   void let_in(TaskId worker) { kept_out_.erase(worker); }

@@ -1,6 +1,6 @@
-// A job's checkpoint folder. The chief opens the folder and finds the newest checkpoint that verifies. If that fails,
-// the chief retries after a second. The shell does the slow work (FolderWork). This class waits for only one answer at
-// a time: the answer to the ticket StageWait::ticket().
+// A job's checkpoint folder. The chief opens the folder and finds the newest checkpoint that is complete and undamaged.
+// If the folder can't be opened or read, the chief tries again after a second. The shell does the slow work
+// (FolderWork). This class waits for only one answer at a time: the answer that carries StageWait::ticket().
 #pragma once
 
 #include <cstdint>

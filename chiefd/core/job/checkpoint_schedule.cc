@@ -7,8 +7,8 @@
 namespace disttrain::chiefd {
 namespace {
 
-// In sync, a checkpoint by steps is cut at an exact step. The chief orders such a cut this long before it expects the
-// step.
+// In sync, if checkpoint.every_steps makes a checkpoint due, the shards cut exactly at the due step. The chief orders
+// this cut this many seconds before it expects the step.
 constexpr double kSecondsAhead = 0.5;
 
 }  // namespace

@@ -17,8 +17,8 @@ class CheckpointSchedule {
  public:
   explicit CheckpointSchedule(const JobSetup& setup) : setup_(setup) {}
 
-  // Returns the step to cut at if a checkpoint is due. Step 0 means to cut at once. Returns none if no checkpoint is
-  // due. `is_wanted` is true if a client asks for a checkpoint.
+  // If a checkpoint is due, returns the step at which the shards cut. Step 0 means that they cut at once. If no
+  // checkpoint is due, returns none. `is_wanted` is true if a client asks for a checkpoint.
   std::optional<Step> due(Instant now, const Progress& progress, bool is_wanted) const;
   // Sets when the next checkpoint by steps is due: at the first multiple of checkpoint.every_steps that is above
   // `after`.

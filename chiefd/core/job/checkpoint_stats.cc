@@ -45,9 +45,9 @@ CheckpointFigures CheckpointStats::figures(Instant now) const {
 
 std::string describe_costs(const Attempt& attempt, Instant now) {
   const Costs costs = costs_of(attempt);
-  return std::to_string(costs.bytes) + " bytes; longest of any shard: blocked by the copy " +
-         format_duration(costs.cut) + ", waiting for marks " + format_duration(costs.parked) + ", writing " +
-         format_duration(costs.writing) + "; whole attempt " + format_duration(now - attempt.began);
+  return std::to_string(costs.bytes) + " bytes in " + format_duration(now - attempt.began) +
+         "; the longest that any shard was blocked by its copy: " + format_duration(costs.cut) +
+         ", waited for marks: " + format_duration(costs.parked) + ", wrote its file: " + format_duration(costs.writing);
 }
 
 }  // namespace disttrain::chiefd

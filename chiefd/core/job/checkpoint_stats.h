@@ -24,7 +24,7 @@ class CheckpointStats {
   std::optional<Instant> committed_at_;  // when this chief committed its newest checkpoint
 };
 
-// Returns "1234 bytes; longest of any shard: blocked by the copy 0.1 ms, ...; whole attempt 20 ms".
+// Returns "1234 bytes in 20 ms; the longest that any shard was blocked by its copy: 0.1 ms, ...".
 std::string describe_costs(const Attempt& attempt, Instant now);
 
 }  // namespace disttrain::chiefd

@@ -50,7 +50,7 @@ void Checkpointing::advance(Turn& turn) {
   if (condition_.state() != JobState::kRunning) return;
   const std::optional<Step> at = schedule_.due(turn.now, progress_, savers_.is_any());
   if (!at) return;
-  // In async and ssp, a worker that evaluates marks its channels only after the evaluation. Until then the shards
+  // In async and ssp, a worker can't mark its channels while it evaluates. Until the end of the evaluation the shards
   // couldn't cut, and the other workers would wait. So no attempt begins during an evaluation, unless a client has
   // asked for a checkpoint.
   if (training_.is_evaluating(turn.tasks) && !setup_.is_sync() && !savers_.is_any()) return;
@@ -126,7 +126,7 @@ void Checkpointing::commit(Turn& turn) {
   if (const auto problem = difference(attempt_->written, workers_.living()))
     return abandon(turn, "the shards' copies differ: " + *problem, true);
   if (!attempt_->written.begin()->second.pacer)
-    return abandon(turn, "the pacer's shard was written without its ledger", true);
+    return abandon(turn, "shard 0, the pacer, reported its file without the ledger", true);
   attempt_->phase = Attempt::Phase::kCommit;
   attempt_->commit_began = turn.now;
   attempt_->ticket = turn.next_ticket();
@@ -162,7 +162,7 @@ void Checkpointing::on_committed(Turn& turn, const FolderAnswer& answer) {
   membership_.join_prepared(turn);
 }
 
-// Repeats only the requests of the chief, because the task repeats its own answers by itself.
+// Repeats only the chief's requests. The task itself repeats its answers.
 void Checkpointing::repeat(Turn& turn, const Member& member) {
   const bool trains = stage_.is(Stage::kTrain) || stage_.is(Stage::kSettle) || stage_.is(Stage::kFinalCut);
   if (!trains || !setup_.takes_checkpoints()) return;

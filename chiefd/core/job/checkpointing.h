@@ -50,7 +50,7 @@ class Checkpointing {
 
   // Begins an attempt if one is due, or moves the current attempt on to its next phase.
   void advance(Turn& turn);
-  // Begins an attempt. In sync, `at` is the step to cut at. Step 0 means to cut at once.
+  // Begins an attempt. In sync, `at` is the step at which the shards cut. Step 0 means that they cut at once.
   void begin(Turn& turn, Step at);
   void on_folder(Turn& turn, const FolderDone& done);
   void on_prepared(Turn& turn, const Member& from, const CheckpointPrepared& prepared);

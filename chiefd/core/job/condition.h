@@ -18,8 +18,8 @@ class Condition {
   const std::string& reason() const { return reason_; }
   bool has_ended() const { return is_final(state_); }
   // Sets the state. A new state is journaled and reported as an event. The chief tells clients about a final state only
-  // when that state is durable. While the job is being stopped, kPaused becomes kStopping. Otherwise a restarted chief
-  // would find kPaused in the journal, and wouldn't know that the job is being stopped.
+  // when that state is durable. While the job is being stopped, set() replaces kPaused with kStopping. Otherwise a
+  // restarted chief would find kPaused in the journal, and wouldn't know that the job is being stopped.
   void set(Turn& turn, JobState state, std::string reason);
   // Changes only the reason. The new reason is neither journaled nor reported as an event.
   void explain(std::string reason) { reason_ = std::move(reason); }

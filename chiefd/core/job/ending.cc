@@ -56,7 +56,7 @@ void Ending::release(Turn& turn, const std::string& reason) {
 }
 
 void Ending::end_steps(Turn& turn) {
-  condition_.explain(condition_.end_reason() + "; waits for the workers to end their step");
+  condition_.explain(condition_.end_reason() + "; the job waits for the workers to end their step");
   stage_.wait_since(turn.now);
   stage_.set_deadline(turn.now + std::max(setup_.timeouts.close, setup_.config().job.stall_timeout));
   if (pauses_.is_short()) quorum_.check(turn);

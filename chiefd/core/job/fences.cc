@@ -74,8 +74,8 @@ void Fences::advance(Turn& turn) {
     any = true;
   }
   std::erase_if(fences_, is_done);
-  // The chief journals the open leases before it lends these records to others. Otherwise a restarted chief would think
-  // that the lost worker still holds the records.
+  // The chief journals the open leases before it lends the lost worker's records to others. Otherwise a restarted chief
+  // would think that the lost worker still holds the records.
   if (any && !setup_.is_sync()) loans_.persist_open(turn);
   if (any && stage_.is(Stage::kTrain)) loans_.lend(turn);
 }

@@ -41,9 +41,9 @@ class Fences {
   const std::vector<Fence>& all() const { return fences_; }
   bool is_fencing(const Member& worker) const;
 
-  // Asks every ps to fence the worker, as soon as the record `after` is durable (none: at once). The fence is sent
-  // before the roster. So when the pacer answers the roster, its ledger has the records of all pushes of this worker
-  // that were applied.
+  // Asks every ps to fence the worker, as soon as the record `after` is durable. If `after` is none, asks at once. The
+  // fence is sent before the roster. So when the pacer answers that it has the roster, its ledger has the records of
+  // all pushes of this worker that were applied.
   void fence(Turn& turn, const Member& worker, std::optional<Ticket> after);
   void on_persisted(Turn& turn, Ticket ticket);
   void on_fenced(Turn& turn, const WorkerFenced& fenced);
@@ -51,7 +51,7 @@ class Fences {
   // Finds the workers that are completely fenced, and makes their records free to be lent again.
   void advance(Turn& turn);
   // Asks this ps again to fence the workers. The ps gets the full time for its answers again. The pacer also gets the
-  // full time for its answer to the roster.
+  // full time to answer that it has the roster.
   void repeat(Turn& turn, const Member& ps);
 
   // Returns a fence whose answer is late, with the ps that owes the answer. A ps that the chief can't hear just now

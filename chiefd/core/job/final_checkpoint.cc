@@ -33,7 +33,7 @@ void FinalCheckpoint::take(Turn& turn) {
     schedule_.forget_failures();
     until_ = turn.now + kPatience * setup_.timeouts.setup;
     stage_.clear_deadline();
-    condition_.explain(why_it_ends() + "takes the last checkpoint");
+    condition_.explain(why_it_ends() + "the job takes the last checkpoint");
     // An attempt is already under way. When it ends, take() is called again and checks whether the attempt was of the
     // last step.
     if (checkpointing_.is_under_way()) return checkpointing_.cut_now(turn);
@@ -45,7 +45,7 @@ void FinalCheckpoint::take(Turn& turn) {
 
 void FinalCheckpoint::on_abandoned(Turn& turn, const std::string& why, bool fails) {
   if (!fails) return;
-  condition_.explain(why_it_ends() + "waits to take the last checkpoint: " + why);
+  condition_.explain(why_it_ends() + "the job waits to take the last checkpoint: " + why);
   if (turn.now >= until_) fail(turn, why);
 }
 

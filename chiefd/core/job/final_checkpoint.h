@@ -1,5 +1,5 @@
 // Takes the checkpoint after the last step, before the final evaluation. The chief retries a failed attempt for some
-// minutes. Until then the ps tasks keep the parameters in memory.
+// minutes. During this time the ps tasks keep the parameters in memory.
 #pragma once
 
 #include <string>

@@ -170,7 +170,7 @@ void Gathering::on_init(Turn& turn, const Result<FolderAnswer>& answer) {
 }
 
 void Gathering::place_model(Turn& turn) {
-  // If a ps was lost meanwhile, the job gathers its tasks again.
+  // If a ps was lost after stage kGather, the job gathers its tasks again.
   const auto& tasks = turn.tasks.all();
   if (turn.now < until_ && std::any_of(tasks.begin(), tasks.end(), [](const auto& entry) {
         return entry.first.role == Role::kPs && entry.second.is_listed && !entry.second.takes_work();

@@ -43,10 +43,11 @@ Status GenerationPlan::check_restore() const {
   if (!restore_ || restore_->records == 0 || restore_->records == described_->train_records ||
       setup_.config().data.sharding != Sharding::kLease)
     return {};
-  return fail(ErrorCode::kConfig,
-              restore_->path + " was made with " + std::to_string(restore_->records) +
-                  " training records; the data now has " + std::to_string(described_->train_records) +
-                  ": restore the former data, or set another job.name and set checkpoint.init_from to this checkpoint");
+  return fail(
+      ErrorCode::kConfig,
+      restore_->path + " was made with " + std::to_string(restore_->records) + " training records; the data now has " +
+          std::to_string(described_->train_records) +
+          ": put the former data back, or set another job.name and set checkpoint.init_from to this checkpoint");
 }
 
 MemoryFit GenerationPlan::memory_fit(const Tasks& tasks) const {
@@ -78,7 +79,9 @@ Status GenerationPlan::place(const Tasks& tasks, const std::function<bool(TaskId
     offers.push_back(Offer{id, threads});
     offered += threads;
   }
-  if (offered == 0) return fail(ErrorCode::kUnavailable, "no connected ps can be reached by the other tasks");
+  if (offered == 0)
+    return fail(ErrorCode::kUnavailable,
+                "the other tasks can't reach any connected ps: check its address, and firewalls");
   Result<Layout> layout = place_on(described_->model, setup_.config().job.placement, setup_.config().job.shards,
                                    static_cast<std::uint32_t>(offered));
   if (!layout) return tl::unexpected(layout.error());
@@ -113,7 +116,7 @@ void GenerationPlan::take_up(const GenerationRecord& record, std::size_t roster)
   owners_ = record.owners;
   mark_ = record.mark;
   // The record may come from an older version of the chief. Such a record has no `places`. So this chief assumes that
-  // the shards have memory only for the workers of the roster, and no other worker joins.
+  // the shards have memory only for the workers of the roster. Then no other worker can join.
   places_ = std::max(record.places, static_cast<std::uint32_t>(roster));
   if (record.restore_path != "")
     restore_ = RestorePoint{record.restore_path, Generation(), record.restore_step, {}, 0, {}};

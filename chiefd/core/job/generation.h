@@ -40,8 +40,8 @@ class GenerationPlan {
   // Each ps that owns shards, once, in the order of the first shard that it owns.
   std::vector<Member> holders() const;
 
-  // The secret that a task shows when it opens a channel. The chief keeps it only in memory. So after a restart of the
-  // chief it is 0 until a ps reports it.
+  // The secret that a task shows when it opens a channel. The chief keeps the secret only in memory. So after a restart
+  // of the chief, token() returns 0 until a ps has reported the secret.
   std::uint64_t token() const { return token_; }
   // The number that the chief writes into the checkpoint folder. A ps that reads the same number has the same folder
   // mounted.
@@ -64,13 +64,12 @@ class GenerationPlan {
   // Fails if the number of records in the data has changed since the checkpoint was made, because the checkpoint's
   // ledger of visited records would be wrong for this data.
   Status check_restore() const;
-  // Places the model on the connected ps tasks, except the ps tasks to avoid. Then calls make_places(). If
+  // Places the model on the connected ps tasks for which `is_avoided` returns false. Then calls make_places(). If
   // make_places() fails, owners() already has the new ps tasks.
   Status place(const Tasks& tasks, const std::function<bool(TaskId)>& is_avoided, std::size_t least,
                std::size_t roster);
   void put_back(std::vector<Owner> owners, Layout layout);
-  // Keeps the same ps tasks as owners. The process of each owner becomes the one that is connected now. Each owner must
-  // be in `tasks`.
+  // Keeps the same ps tasks as owners, with the processes that are connected now. Each owner must be in `tasks`.
   void keep_owners(const Tasks& tasks);
   // Sets places() to wanted_places(), or to a smaller number if the ps tasks lack memory for so many workers. Fails if
   // they lack memory for `least` workers.

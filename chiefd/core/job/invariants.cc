@@ -106,7 +106,7 @@ Problem rollback_has_its_stages(const JobParts& job) {
   if (job.stage.is(Stage::kRegather) && !job.rollbacks.current()) return "the job is in kRegather without a rollback";
   const bool may_have = is_one_of(job.stage.at(), {Stage::kRegather, Stage::kFind, Stage::kGeneration, Stage::kCreate,
                                                    Stage::kOpen, Stage::kRoster});
-  return job.rollbacks.current() && !may_have ? "a rollback is open, but the stage isn't one of a rollback" : "";
+  return job.rollbacks.current() && !may_have ? "a rollback is open, but the job isn't in a stage of a rollback" : "";
 }
 
 // ---- the generation
@@ -122,13 +122,13 @@ Problem shards_have_owners(const JobParts& job) {
 
 Problem channels_have_secret(const JobParts& job) {
   const bool needs = has_generation(job) && !job.stage.is(Stage::kReclaim);
-  return needs && job.generation.token() == 0 ? "the channels' secret isn't known" : "";
+  return needs && job.generation.token() == 0 ? "the chief doesn't know the channels' secret" : "";
 }
 
 Problem roster_fits_memory(const JobParts& job) {
   const std::size_t workers = job.workers.roster().members.size();
   if (!has_generation(job) || workers <= job.generation.places()) return "";
-  return std::to_string(workers) + " workers are in the roster, but the shards have memory for " +
+  return std::to_string(workers) + " workers are in the roster, but the shards have memory only for " +
          std::to_string(job.generation.places());
 }
 
@@ -285,16 +285,14 @@ Problem attempt_has_its_stages(const JobParts& job) {
 
 Problem hold_is_for_leaver(const JobParts& job) {
   const bool may_hold = job.stage.is(Stage::kTrain) && !job.condition.is_stopping();
-  return job.checkpointing.is_holding() && !may_hold
-             ? "the shards apply nothing, so that a ps can leave, but no ps may leave now"
-             : "";
+  return job.checkpointing.is_holding() && !may_hold ? "the shards hold after a cut, but no ps may leave now" : "";
 }
 
 Problem saved_is_of_generation(const JobParts& job) {
   if (!job.schedule.is_saved()) return "";
   const std::optional<CheckpointRecord>& newest = job.folder.newest();
   return !newest || newest->generation != job.generation.number()
-             ? "the shards count as saved, but the newest checkpoint is of another generation"
+             ? "the shards count as saved for a ps that leaves, but the newest checkpoint is of another generation"
              : "";
 }
 
@@ -315,9 +313,9 @@ constexpr Invariant kInvariants[] = {
     {"J3", "a job that is being stopped shows this in its state, because a restarted chief knows only the state",
      stopping_shows},
     {"J4", "every wait has a deadline", wait_has_deadline},
-    {"J5", "a rollback is open only from its begin until the next generation trains", rollback_has_its_stages},
+    {"J5", "a rollback is open only from its beginning until the next generation trains", rollback_has_its_stages},
     {"J6", "a generation has an owner for every shard of its layout", shards_have_owners},
-    {"J7", "the channels' secret is known as soon as shards are created", channels_have_secret},
+    {"J7", "the chief knows the channels' secret as soon as shards are created", channels_have_secret},
     {"J8", "the shards have memory for every worker of the roster", roster_fits_memory},
     {"J9", "the job's step is never before the first step of its generation", steps_are_not_behind_start},
     {"J10", "a roster has at most one process of each task", places_are_taken_once},
@@ -335,10 +333,13 @@ constexpr Invariant kInvariants[] = {
     {"J20", "a job with a reason for a pause isn't running", paused_is_not_running},
     {"J21", "a held message is of the current generation", held_is_of_generation},
     {"J22", "a lease is held only for a worker of the roster that isn't lost", held_lease_has_borrower},
-    {"J23", "a checkpoint is under way only if the folder is open, and only after training began in this generation",
+    {"J23",
+     "a checkpoint is under way only if the checkpoint folder is open, and only after training began in this "
+     "generation",
      attempt_has_its_stages},
     {"J24", "shards hold after a cut only for a ps that leaves", hold_is_for_leaver},
-    {"J25", "the shards count as saved only if the newest checkpoint is of this generation", saved_is_of_generation},
+    {"J25", "the shards count as saved for a ps that leaves only if the newest checkpoint is of this generation",
+     saved_is_of_generation},
     {"J26", "a client waits for a checkpoint only while the job can take one", savers_can_be_served},
 };
 

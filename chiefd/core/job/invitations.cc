@@ -66,7 +66,8 @@ void Invitations::invite_again(Turn& turn) {
   for (const TaskId worker : cut_off) {
     const Task* task = turn.tasks.find(worker);
     if (task == nullptr || !task->takes_work() || !candidates_.may_be_asked(worker, turn.now)) continue;
-    // While the job trains, a worker that takes part isn't asked, because its channels show which ps tasks it reaches.
+    // While the job trains, a worker that takes part isn't invited, because its channels show which ps tasks it
+    // reaches.
     if (!candidates_.is_prepared(task->member) || (stage_.is(Stage::kTrain) && members_.uses(task->member))) continue;
     candidates_.unprepare(task->member);
     invite(turn, task->member);

@@ -35,7 +35,7 @@ void Launch::begin_generation(Turn& turn) {
   const std::optional<RestorePoint>& restore = generation_.restore();
   progress_.begin(restore ? restore->pacer : PacerReport());
   stage_.enter(Stage::kGeneration);
-  condition_.explain("waits for the chief's own disk");
+  condition_.explain("the job waits for the chief's own disk");
   stage_.set_deadline(turn.now + setup_.timeouts.setup);
   stage_.set_ticket(turn.persist(GenerationRecord{setup_.id, generation_.number(), generation_.mark(),
                                                   generation_.owners(), workers_.roster(), restore ? restore->path : "",
@@ -151,10 +151,11 @@ void Launch::start_training(Turn& turn) {
 
 void Launch::tell_start(Turn& turn) {
   if (const auto& restore = generation_.restore())
-    events_.tell(turn, "restored", 1,
-                 "begins at step " + std::to_string(restore->step.value) + " of the checkpoint " + restore->path);
+    events_.tell(
+        turn, "restored", 1,
+        "the job begins at step " + std::to_string(restore->step.value) + " of the checkpoint " + restore->path);
   else if (!generation_.init_path().empty())
-    events_.tell(turn, "warm_start", 1, "begins with the parameters of " + generation_.init_path());
+    events_.tell(turn, "warm_start", 1, "the job begins with the parameters of " + generation_.init_path());
 }
 
 void Launch::end_rollback(Turn& turn) {

@@ -7,7 +7,8 @@
 namespace disttrain::chiefd {
 namespace {
 
-// The most attempts to take a checkpoint before a ps leaves. If all of them fail, the ps leaves without a checkpoint.
+// Before a ps leaves, the job makes at most this many attempts to take a checkpoint. If all of them fail, the ps leaves
+// without a checkpoint.
 constexpr std::uint32_t kMostTries = 3;
 
 }  // namespace

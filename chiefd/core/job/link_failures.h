@@ -5,8 +5,8 @@
 // After Timeouts::unreachable the chief decides:
 //
 //   1. If most workers reach the ps, the chief removes the worker, and the other workers train on.
-//   2. Otherwise the chief waits for the ps as for a silent ps. After that it gives the shards to other ps tasks, if
-//      these have the memory.
+//   2. Otherwise the job pauses and waits for the ps as long as it would wait for a silent ps. After that the chief
+//      gives the shards to other ps tasks, if these have the memory.
 //
 // The chief blames neither end of the link, and counts nothing for job.max_restarts. A worker outside the job joins
 // only when it reaches every ps that owns a shard. Until then, once per Timeouts::relink, the chief asks this worker

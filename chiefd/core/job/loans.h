@@ -37,7 +37,7 @@ class Loans {
   // Keeps the grants from before a restart of the chief, until the pacer has reported how many of their records are
   // used up.
   void take_up(const std::map<LeaseId, GrantRecord>& grants) { former_grants_ = grants; }
-  // Called after a restart of the chief, when the pacer has reported. Goes on with the grants from before the restart.
+  // Called after a restart of the chief, when the pacer has reported. The leases from before the restart stay open.
   void resume(Term term);
   // Called after resume(). Adds the requests that came before resume().
   void request_early();

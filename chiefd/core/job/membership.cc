@@ -45,8 +45,8 @@ void Membership::lose(Turn& turn, const Member& worker, const std::string& why, 
     turn.send(worker.task,
               CloseJob{setup_.id, generation_.number(), "the job goes on without this task: " + why, true});
   std::vector<Member> others = workers_.roster().members;
-  // The rank waits for the next process of the task, and the job makes no step until then. So the roster stays the
-  // same.
+  // With job.on_worker_loss = "wait", the roster keeps the lost worker until the next process of its task joins. The
+  // job makes no step before that.
   if (setup_.waits_for_lost() && !condition_.is_stopping() && !had_finished)
     fences_.fence(turn, worker, std::nullopt);
   else if (std::erase(others, worker) > 0)
@@ -145,14 +145,14 @@ void Membership::keep_out(Turn& turn, TaskId worker, const std::string& why) {
 }
 
 std::string Membership::lost_too_often(std::size_t losses) const {
-  return "isn't taken back: it was lost " + std::to_string(losses) + (losses == 1 ? " time" : " times") +
+  return "can't rejoin the job: it was lost " + std::to_string(losses) + (losses == 1 ? " time" : " times") +
          " within job.restart_window, and job.max_restarts is " + std::to_string(setup_.config().job.max_restarts);
 }
 
 std::string Membership::no_place_for(const Tasks& tasks, std::size_t workers) const {
   const std::string problem = generation_.memory_fit(tasks).why_not(static_cast<std::uint32_t>(workers));
-  if (!problem.empty()) return "isn't taken: " + problem;
-  return "isn't taken: the shards' memory was made for " + std::to_string(generation_.places()) +
+  if (!problem.empty()) return "can't join the job: " + problem;
+  return "can't join the job: the shards' memory was made for " + std::to_string(generation_.places()) +
          " workers; submit the job again to train with more";
 }
 

@@ -46,8 +46,8 @@ class Pauses {
   bool set_disk_late(bool is_late) { return std::exchange(is_disk_late_, is_late); }
 
   bool is_any() const { return is_any_silent() || is_short_ || is_disk_late_; }
-  // Forgets silent ps tasks and missing workers, because they belong to the generation. Doesn't forget a late disk,
-  // because the disk may still be late.
+  // Called when a generation is over. Forgets silent ps tasks and missing workers, because they belong to this
+  // generation. Doesn't forget a late disk, because the disk may still be late.
   void drop_generation();
 
  private:

@@ -60,7 +60,7 @@ class Progress {
   bool has_heard_pacer_ = true;
   std::optional<double> loss_;  // the newest loss that a pacer reported
   std::uint64_t examples_heard_ = 0;
-  std::optional<std::uint64_t> examples_reported_;  // in this generation; none: no report yet
+  std::optional<std::uint64_t> examples_reported_;  // by this generation; none before its first report
   Instant moved_at_;
   Step furthest_;
   Training before_;

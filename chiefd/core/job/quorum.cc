@@ -57,9 +57,8 @@ std::string Quorum::shortage(const Turn& turn) const {
   std::string banned;
   for (const auto& [id, task] : turn.tasks.all())
     if (id.role == Role::kWorker && worker_losses_.is_too_often(id, turn.now))
-      banned += "; " + to_string(id) +
-                " was lost too often within job.restart_window to be taken back: job.max_restarts is " +
-                std::to_string(setup_.config().job.max_restarts);
+      banned += "; " + to_string(id) + " can't rejoin, because it was lost more than job.max_restarts (" +
+                std::to_string(setup_.config().job.max_restarts) + ") times within job.restart_window";
   std::string links = reachability_.broken_links_text(turn.now);
   if (!links.empty()) links = "; " + links;
   if (missing.front().task)

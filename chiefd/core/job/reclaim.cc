@@ -30,9 +30,9 @@ void Reclaim::begin(Turn& turn) {
   stage_.enter(Stage::kReclaim);
   condition_.explain("a new chief waits for the job's tasks");
   workers_until_ = turn.now + 2 * setup_.timeouts.silent;
-  // A ps gets as much time as a ps that falls silent in training, plus the longest pause between two dials. If the
-  // chief's host vanished, the old connection still looks open to the ps. Then the ps dials again only when the chief
-  // has been silent for five heartbeat timeouts.
+  // The chief waits for a ps for Timeouts::silent_ps, plus the longest pause between two dials. If the chief's host
+  // vanished, the old connection still looks open to the ps. Then the ps dials again only when the chief has been
+  // silent for five heartbeat timeouts.
   stage_.set_deadline(turn.now + (DISTTRAIN_MUTANT(kLatePsLost)
                                       ? 2 * setup_.timeouts.silent
                                       : setup_.timeouts.silent_ps + setup_.timeouts.reconnect_longest));
@@ -118,8 +118,8 @@ void Reclaim::go_on(Turn& turn) {
     if (condition_.is_stopping()) turn.send(worker.task, StopJob{setup_.id, generation_.number()});
   }
   events_.tell(turn, kReclaimed, 1,
-               "a new chief goes on with the job: " + std::to_string(workers_.unfinished().size()) + " workers, " +
-                   std::to_string(generation_.holders().size()) + " ps");
+               "a new chief goes on with the job, which has " + std::to_string(workers_.unfinished().size()) +
+                   " workers and " + std::to_string(generation_.holders().size()) + " ps");
 }
 
 // Returns the workers of the roster that the job goes on with, and marks the missing workers as lost.
@@ -139,7 +139,7 @@ std::vector<Member> Reclaim::drop_missing_workers(Turn& turn) {
     candidates_.unprepare(worker);
     if (!setup_.waits_for_lost()) std::erase(members, worker);
     if (loss_of(worker.task) == Loss::kLeft)
-      events_.tell(turn, kWorkerLeft, 1, to_string(worker.task) + " has left while the chief was away", worker.task);
+      events_.tell(turn, kWorkerLeft, 1, to_string(worker.task) + " left while the chief was away", worker.task);
     else
       events_.tell(turn, kWorkerLost, 2, to_string(worker.task) + " was lost while the chief was away", worker.task);
   }

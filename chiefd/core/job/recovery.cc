@@ -67,7 +67,7 @@ void Recovery::roll_back(Turn& turn, Loss loss) {
   pausing_.tell_workers(turn, true, to_string(rollbacks_.current()->cause));
   stage_.enter(Stage::kRegather);
   stage_.set_deadline(turn.now + setup_.timeouts.setup);
-  condition_.set(turn, JobState::kPaused, to_string(rollbacks_.current()->cause) + "; recovers");
+  condition_.set(turn, JobState::kPaused, to_string(rollbacks_.current()->cause) + "; the job recovers");
   regathering_.regather(turn);
 }
 
@@ -75,7 +75,7 @@ void Recovery::roll_back(Turn& turn, Loss loss) {
 std::size_t Recovery::count_loss(Turn& turn, const std::string& kind, const Cause& cause) {
   const std::size_t times = rollbacks_.note_loss(turn.now, setup_.config().job.restart_window);
   events_.tell(turn, kind, 2,
-               "loss number " + std::to_string(times) + " within job.restart_window (job.max_restarts is " +
+               "this is loss number " + std::to_string(times) + " within job.restart_window (job.max_restarts is " +
                    std::to_string(setup_.config().job.max_restarts) + "): " + to_string(cause),
                cause.task, cause.reason);
   return times;

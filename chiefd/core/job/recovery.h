@@ -39,7 +39,8 @@ class Recovery {
  public:
   explicit Recovery(JobParts& parts);
 
-  // Rolls the job back. If no shard was placed yet, the job only gathers its tasks again. Too many losses fail the job.
+  // Rolls the job back. If no shard was placed yet, the job only gathers its tasks again. After too many losses the job
+  // fails.
   void recover(Turn& turn, const Cause& cause, Loss loss = Loss::kCounts);
   // Begins the rollback that Rollbacks::current() describes. If a loss is the cause, the caller has already counted the
   // loss.

@@ -76,7 +76,8 @@ bool Regathering::regather_ps(Turn& turn, std::string& problem) {
     links_.forget_peers();
     return take_them();
   }
-  // Most workers can't reach a ps, and no other ps can take its shards. So the workers that reach it train on.
+  // Most workers can't reach a ps, and no other ps can take its shards. So the job goes on with the workers that reach
+  // this ps.
   if (are_there && can_train_with(turn.tasks)) return take_them();
   problem = placed.error().message;
   return false;

@@ -84,8 +84,8 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
   if (journaled.described) generation_.describe(*journaled.described);
   generation_.restore_number(record.generation);
   // If this generation has taken a checkpoint, the job has reached at least the step of that checkpoint. Otherwise it
-  // has reached at least the step at which the generation began. A checkpoint of an earlier generation may be damaged,
-  // and then this generation began at an earlier step.
+  // has reached at least the step at which the generation began. The chief doesn't use the step of an earlier
+  // generation's checkpoint: if that checkpoint is damaged, this generation began at an earlier step.
   const std::optional<CheckpointRecord>& newest = journaled.checkpoint;
   const bool is_of_this = newest && newest->generation == record.generation;
   progress_.take_up(is_of_this ? newest->step : record.restore_step, record.before);

@@ -33,7 +33,7 @@ class Rollbacks {
   std::optional<Rollback> end() { return std::exchange(current_, std::nullopt); }
 
   // The number of all rollbacks of the job, also of those before a restart of the chief. The record of the generation
-  // has it.
+  // contains this number.
   std::uint32_t count() const { return count_; }
   void set_count(std::uint32_t count) { count_ = count; }
   // Counts a rollback. If `fruitless` is true, the back-off of the next rollback is longer, until note_advance() is

@@ -7,7 +7,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-// How long a client waits for an attempt at a checkpoint to begin.
+// If no attempt begins within this time, the chief refuses the client's request.
 constexpr int kLongestWait = 20;  // heartbeat timeouts
 
 }  // namespace
@@ -26,7 +26,7 @@ void Savers::save(Turn& turn, ClientId client) {
     turn.actions.push_back(AnswerClient{client, Refused{code, "job " + setup_.name() + ": " + why}});
   };
   if (!setup_.takes_checkpoints())
-    return refuse(ErrorCode::kConfig, "it takes no checkpoints: checkpoint.directory isn't set");
+    return refuse(ErrorCode::kConfig, "it takes no checkpoints, because checkpoint.directory isn't set");
   if (!stage_.is(Stage::kTrain) || condition_.state() != JobState::kRunning)
     return refuse(ErrorCode::kTemporary,
                   "it is " + std::string(to_string(condition_.state())) + ": " + condition_.reason());

@@ -25,7 +25,7 @@ struct JobSetup {
   JournalId journal{};               // the numbers in checkpoint folders are made from it
 
   const JobConfig& config() const { return submission.config; }
-  // The configuration for a worker that is asked to describe the job. When the job is described, tasks get
+  // The configuration for a worker that is asked to describe the job. The ps tasks and workers of a generation get
   // resolved_config() of step_targets.h instead.
   SharedJobConfig shared_config() const { return std::make_shared<const JobConfig>(config()); }
   const std::string& name() const { return config().job.name; }

@@ -39,7 +39,7 @@ class StageWait {
   // Changes only the stage. The awaited members and the deadline stay until they are set again.
   void enter(Stage stage) { stage_ = stage; }
 
-  // Waits until the deadline for an answer of each of these members.
+  // Begins to wait for an answer of each of these members. The wait ends at the deadline.
   void await(Instant now, const std::vector<Member>& who, Instant deadline);
   void await_nobody() { awaited_.clear(); }
   bool awaits(const Member& member) const { return awaited_.count(member) != 0; }
@@ -48,8 +48,8 @@ class StageWait {
   // Notes the answer of a member. Returns true if the stage waits for no other answer.
   bool answered(const Member& member) { return awaited_.erase(member) > 0 && awaited_.empty(); }
 
-  // When the wait began. In stage kTrain this is the wait for the checkpoint before a ps leaves, or the wait for the
-  // workers to finish their steps.
+  // When the wait began. In stage kTrain a wait is either for the checkpoint that is taken before a ps leaves, or for
+  // the workers to finish their steps.
   Instant since() const { return since_; }
   void wait_since(Instant since) { since_ = since; }
 

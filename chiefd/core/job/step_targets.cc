@@ -34,8 +34,8 @@ std::uint64_t end_of_epochs(const TrainSection& train, std::uint64_t records, co
   return report.global_step.value + left;
 }
 
-// Returns the step at which all workers are done, if each worker goes through the whole data set. Of a lost worker,
-// only the steps that it has done count.
+// Returns the step at which all workers are done, if each worker goes through the whole data set. If a worker is lost,
+// counts only the steps that this worker has made.
 std::uint64_t end_of_whole_sets(const TrainSection& train, std::uint64_t records, const Workers& workers) {
   if (train.epochs == 0) return 0;
   const std::vector<Member>& roster = workers.roster().members;

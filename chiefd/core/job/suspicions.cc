@@ -90,9 +90,9 @@ bool Suspicions::judge(Turn& turn, const Member& from, const std::string& why) {
     recovery_.recover(turn, {std::nullopt, text}, Loss::kLink);
     return true;
   }
-  // All tasks are healthy except the task that complains. A worker that complains is blamed, because the problem may
-  // end with a new process of this worker, or when other ps tasks own the shards. If a ps complains, no task is blamed,
-  // because a chief that was away can't tell which of two ps tasks was gone.
+  // All tasks are healthy except the task that complains. If a worker complains, the chief blames this worker: a new
+  // process of the worker, or other owners of the shards, may not have the problem. If a ps complains, the chief blames
+  // no task, because a chief that was away can't tell which of two ps tasks was gone.
   if (workers_.is_taking_part(from) && stage_.is(Stage::kTrain)) {
     membership_.lose(turn, from, why);
     return false;
@@ -104,7 +104,7 @@ bool Suspicions::judge(Turn& turn, const Member& from, const std::string& why) {
   return true;
 }
 
-// True if the chief has heard all other tasks since the complaint, or if the time for this is over.
+// True if the chief has heard from all other tasks since the complaint, or if the time for this is over.
 bool Suspicions::is_settled(const Turn& turn, const Member& from, Instant since) const {
   // The chief may notice a silence up to one tick and one heartbeat late.
   if (turn.now - since >= setup_.timeouts.silent + 2 * setup_.timeouts.interval) return true;

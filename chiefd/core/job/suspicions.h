@@ -1,6 +1,6 @@
 // Collects the failures that tasks report, and decides which task to blame. A task that can't reach another task may be
-// the victim or the cause. So the chief probes all other tasks. It blames no task until it has heard each of them, or
-// found it lost, or waited long enough.
+// the victim or the cause. So the chief probes all other tasks. It blames no task until it has heard from each of them
+// or found it lost, or until it has waited long enough.
 //
 //   1. worker/0 reports that it lost ps/1. The chief probes all other tasks and waits.
 //   2. If ps/1 is found lost, the job recovers from the loss of ps/1, and the chief drops the report.
@@ -65,7 +65,7 @@ class Suspicions {
   CheckpointFolder& folder_;
   Ending& ending_;
 
-  std::map<Member, Suspicion> suspicions_;  // by the task that reported; only its first report counts
+  std::map<Member, Suspicion> suspicions_;  // for each task that reported, its first report
 };
 
 }  // namespace disttrain::chiefd

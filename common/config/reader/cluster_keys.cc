@@ -57,13 +57,13 @@ Keys transport_keys(TransportConfig& transport) {
   return {
       {"kind", choice<std::string>(transport.kind, {{"auto", "auto"}, {"tcp", "tcp"}}, {"shm", "rdma"}),
        "how tensors travel"},
-      {"credits", integer(transport.credits, 1, 64), "the most unanswered frames of a channel"},
+      {"credits", integer(transport.credits, 1, 64), "the most frames that a channel may have unanswered"},
       {"max_connections", integer(transport.max_connections, 1, 1'000'000),
        "the most connections that a task accepts; it closes further ones"},
       {"hello_timeout", duration(transport.hello_timeout, 10ms, 1h),
        "a new connection is closed if its hello doesn't come within this time"},
       {"congestion_control", text(transport.congestion_control),
-       "TCP congestion control; \"\" = the system's choice, but cubic between tasks of one host"},
+       "TCP congestion control; \"\" = cubic between tasks of one host, else the system's choice"},
   };
 }
 
@@ -86,13 +86,12 @@ bool is_metrics_listen(const std::string& listen) {
 }
 
 Keys metrics_keys(MetricsConfig& metrics) {
-  return {
-      {"listen",
-       text_of(
-           metrics.listen,
-           "\"\", a host such as \"127.0.0.1\" (at the task's port + 1000), or a host with \":0\" (at any free port)",
-           is_metrics_listen),
-       "where each daemon serves its metrics; \"\" = the daemons serve no metrics"}};
+  return {{"listen",
+           text_of(metrics.listen,
+                   "\"\", a host such as \"127.0.0.1\" (the port is the task's port + 1000), or a host with \":0\" "
+                   "(any free port)",
+                   is_metrics_listen),
+           "where each daemon serves its metrics; \"\" = the daemons serve no metrics"}};
 }
 
 // The metrics port of the task with this address.

@@ -55,7 +55,7 @@ Field initializer(Initializer& to) {
 
 // "epoch", "none", or a buffer's size.
 Field shuffle(DataSection& to) {
-  const std::string expected = "\"epoch\", \"none\" or the size of a buffer in records, at least 1";
+  const std::string expected = "\"epoch\", \"none\" or the size of a buffer (records, at least 1)";
   return Field{expected,
                [&to, expected](const TomlValue& value, const std::string& path, Reading& reading) {
                  const auto* word = value.as<std::string>();
@@ -116,13 +116,13 @@ Keys identity_keys(JobSection& job) {
                                          {"partitioned", Placement::kPartitioned}}),
        "how variables are assigned to shards"},
       {"min_workers", integer(job.min_workers, 1, kAnyCount),
-       "the fewest workers with which the job runs; with fewer it waits, or pauses if it has begun"},
+       "the fewest workers with which the job runs; with fewer, it doesn't begin, or pauses if it has begun"},
       {"on_worker_loss",
        choice<OnWorkerLoss>(job.on_worker_loss, {{"shrink", OnWorkerLoss::kShrink}, {"wait", OnWorkerLoss::kWait}}),
        "shrink: go on without a lost worker; wait: wait for another in its place"},
       {"max_restarts", integer(job.max_restarts, 0, kAnyCount),
-       "the most rollbacks within restart_window; one more fails the job. A worker that is lost more often than this "
-       "can't rejoin"},
+       "how many losses within restart_window may roll the job back; one more fails the job. A worker that is lost "
+       "more often than this can't rejoin"},
       {"restart_window", duration(job.restart_window, 1s, 720h), "see max_restarts"},
       {"stall_timeout", duration(job.stall_timeout, 1s, 24h),
        "if no step is made for this time, the chief reports why"},
@@ -136,7 +136,8 @@ Keys model_keys(ModelSection& model) {
                                     {"resnet", "wide_deep", "transformer"})),
        "the network"},
       {"program", not_in_this_version(), "a step program exported from Python"},
-      {"layers", integers(model.layers, 1, 1 << 24), "mlp: inputs, hidden layers, outputs"},
+      {"layers", integers(model.layers, 1, 1 << 24),
+       "mlp: number of inputs, of units in each hidden layer, and of outputs"},
       {"activation",
        choice<Activation>(model.activation, {{"sigmoid", Activation::kSigmoid},
                                              {"relu", Activation::kRelu},
@@ -170,7 +171,7 @@ Keys data_keys(DataSection& data) {
       {"shuffle", shuffle(data), "order of the records"},
       {"scale", real(data.scale, {-kNoLimit, true, kNoLimit, true}), "each value of a record is multiplied by this"},
       {"prefetch", integer(data.prefetch, 1, 1024),
-       "number of batches to read ahead; more if they are small: up to 8 that fit into 4 MiB"},
+       "number of batches to read ahead or, if that is more, as many as fit into 4 MiB (at most 8)"},
   };
 }
 
@@ -208,7 +209,7 @@ Keys schedule_keys(ScheduleConfig& schedule) {
                                             {"cosine", ScheduleKind::kCosine}}),
        "how the learning rate changes"},
       {"warmup_steps", integer(schedule.warmup_steps, 0, kAnySize),
-       "the learning rate grows linearly from 0 during so many steps"},
+       "the learning rate grows linearly from 0 during this many steps"},
       {"every_steps", integer(schedule.every_steps, 0, kAnySize), "step, exponential: the period in steps"},
       {"factor", real(schedule.factor, above(0.0)), "step, exponential: each period multiplies the rate by this"},
       {"decay_steps", integer(schedule.decay_steps, 0, kAnySize),
@@ -225,7 +226,8 @@ Keys clip_keys(ClipConfig& clip) {
        choice<ClipKind>(
            clip.kind, {{"none", ClipKind::kNone}, {"global_norm", ClipKind::kGlobalNorm}, {"value", ClipKind::kValue}}),
        "of gradients"},
-      {"value", real(clip.value, at_least(0.0)), "the largest norm, or the largest absolute element"},
+      {"value", real(clip.value, at_least(0.0)),
+       "global_norm: the largest norm; value: the largest absolute value of an element"},
   };
 }
 
@@ -235,7 +237,7 @@ Keys nonfinite_keys(NonfiniteConfig& nonfinite) {
        choice<NonfiniteAction>(nonfinite.action, {{"skip", NonfiniteAction::kSkip}, {"fail", NonfiniteAction::kFail}}),
        "what to do with a step whose loss or gradient isn't finite"},
       {"limit", integer(nonfinite.limit, 0, kAnyCount),
-       "the job fails after so many skipped steps in a row; 0 = it never fails for them"},
+       "the job fails after this many skipped steps in a row; 0 = it never does"},
   };
 }
 
@@ -244,7 +246,7 @@ Keys train_keys(TrainSection& train) {
       {"mode", choice<Mode>(train.mode, {{"async", Mode::kAsync}, {"sync", Mode::kSync}, {"ssp", Mode::kSsp}}),
        "whether and how workers wait for each other"},
       {"aggregate", integer(train.aggregate, 0, kAnyCount),
-       "sync: how many workers' gradients a step waits for; later gradients are dropped; 0 = all workers"},
+       "sync: a step takes this many gradients and drops the rest; 0 = one from each worker"},
       {"staleness", integer(train.staleness, 0, kAnyCount),
        "ssp: how many steps the fastest worker may be ahead of the slowest"},
       {"pipeline", integer(train.pipeline, 0, 1),
@@ -271,10 +273,10 @@ Keys checkpoint_keys(CheckpointSection& checkpoint) {
       {"every", duration(checkpoint.every, 0s, 720h), "\"0s\" = not by time"},
       {"keep", integer(checkpoint.keep, 1, kAnyCount), "how many of the newest checkpoints are kept"},
       {"keep_every_steps", integer(checkpoint.keep_every_steps, 0, kAnySize),
-       "the first checkpoint at or after each multiple of this is kept for ever; 0 = none"},
+       "the first checkpoint at or after each multiple of this number of steps is kept for ever; 0 = none"},
       {"at_end", boolean(checkpoint.at_end), "take a checkpoint after the last step"},
       {"restore", choice<Restore>(checkpoint.restore, {{"newest", Restore::kNewest}, {"none", Restore::kNone}}),
-       "newest: go on from the newest checkpoint; none: begin anew; fails if there is one"},
+       "newest: go on from the newest checkpoint; none: begin anew, and fail if there is a checkpoint"},
       {"init_from", text(checkpoint.init_from),
        "initial parameters: a checkpoint or a safetensors file; \"\" = see model.initializer"},
       {"init_map", text_map(checkpoint.init_map), "{ \"NAME IN init_from\" = \"NAME IN THE MODEL\" }"},

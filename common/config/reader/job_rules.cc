@@ -24,11 +24,12 @@ void check_model(const ModelSection& model, Reading& reading) {
   } else if (model.builtin == "mlp") {
     only_with(reading, false, "model.", {"dropout"}, "builtin = \"cnn\"");
     if (model.layers.size() < 2) {
-      reading.refuse("model.layers", reading.has("model.layers")
-                                         ? "model.layers has " + std::to_string(model.layers.size()) +
-                                               " sizes; expected at least 2: inputs, hidden layers, outputs"
-                                         : "model.layers is missing; expected inputs, hidden layers and outputs such "
-                                           "as [784, 100, 10]");
+      reading.refuse("model.layers",
+                     reading.has("model.layers")
+                         ? "model.layers has " + std::to_string(model.layers.size()) +
+                               " sizes; expected at least 2: the number of inputs and the number of outputs"
+                         : "model.layers is missing; expected the number of inputs, of units in each "
+                           "hidden layer, and of outputs, such as [784, 100, 10]");
     } else if (auto spec = builtin_model(model); !spec) {
       reading.refuse("model.layers", spec.error().message);
     }
@@ -58,11 +59,11 @@ void check_schedule(const ScheduleConfig& schedule, Reading& reading) {
   if (is_periodic && schedule.every_steps == 0)
     reading.refuse(
         section + "every_steps",
-        "train.schedule.every_steps is the period; it must be above 0 with kind = \"step\" and \"exponential\"");
+        "train.schedule.every_steps is the period; it must be above 0 with kind = \"step\" or \"exponential\"");
   if (is_decay && schedule.decay_steps == 0)
     reading.refuse(section + "decay_steps",
                    "train.schedule.decay_steps is the number of steps until the rate stops changing; it must be above "
-                   "0 with kind = \"polynomial\" and \"cosine\"");
+                   "0 with kind = \"polynomial\" or \"cosine\"");
 }
 
 void check_train(const TrainSection& train, Reading& reading) {
@@ -76,7 +77,7 @@ void check_train(const TrainSection& train, Reading& reading) {
   check_optimizer(train.optimizer, reading);
   check_schedule(train.schedule, reading);
   if (train.clip.kind != ClipKind::kNone && train.clip.value <= 0.0)
-    reading.refuse("train.clip.value", "train.clip.value must be above 0 with a kind other than \"none\"");
+    reading.refuse("train.clip.value", "train.clip.value must be above 0, because train.clip.kind isn't \"none\"");
   if (train.clip.kind == ClipKind::kNone && train.clip.value != 0.0)
     reading.refuse(
         "train.clip.value",
@@ -84,7 +85,7 @@ void check_train(const TrainSection& train, Reading& reading) {
 }
 
 void check_checkpoint(const CheckpointSection& checkpoint, Reading& reading) {
-  // A directory of "" turns checkpoints off. The file may still set the other keys of the section.
+  // If the file sets the directory to "", the job takes no checkpoints, but the file may still set these keys.
   only_with(reading, reading.has("checkpoint.directory"), "checkpoint.",
             {"every_steps", "every", "keep", "keep_every_steps", "at_end", "restore"},
             "checkpoint.directory, where checkpoints go");
@@ -108,7 +109,7 @@ void check_job_rules(const JobConfig& job, Reading& reading) {
     reading.refuse("job.on_worker_loss",
                    "job.on_worker_loss = \"wait\" has a meaning only with train.mode = \"sync\" and without "
                    "train.aggregate, because otherwise a step doesn't need every worker; set it to \"shrink\"");
-  // Empty `files` turn evaluation off. The file may still set the other keys of the section.
+  // If the file sets evaluate.files to "", the job has no evaluation, but the file may still set these keys.
   only_with(reading, reading.has("evaluate.files"), "evaluate.", {"path", "labels", "every_steps"},
             "evaluate.files, the files to evaluate on");
 }

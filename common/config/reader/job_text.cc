@@ -62,7 +62,7 @@ Status apply_set(TomlValue& document, const std::string& set) {
     auto* table = here->as<TomlValue::Table>();
     if (table == nullptr)
       return tl::unexpected<Error>(to_error({Problem{
-          at, "", "", "", "", "the part before ." + part + " isn't a table, so it can't have this key", false}}));
+          at, "", "", "", "", "the part before ." + part + " isn't a table, so no key can follow it", false}}));
     TomlEntry* entry = find(*table, part);
     if (entry == nullptr) {
       table->push_back(TomlEntry{part, at, TomlValue{TomlValue::Table{}, at}});

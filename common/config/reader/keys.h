@@ -11,7 +11,8 @@ Keys cluster_keys(ClusterConfig& cluster);
 void check_cluster_rules(const ClusterConfig& cluster, Reading& reading);
 
 Keys job_keys(JobConfig& job);
-// Sets the defaults that depend on the value of another key. Read the file once before this call and once after it.
+// Sets the defaults that depend on the value of another key. Read the file before this call, because the call needs
+// that value. Read the file again afterwards, because the call also overwrites values that the file sets.
 void set_dependent_defaults(JobConfig& job);
 void check_job_rules(const JobConfig& job, Reading& reading);
 

@@ -139,8 +139,8 @@ Status check_ranges(const JobConfig& job) {
   Reading reading;
   read_table(job_keys(read), tree, "", reading);
   refuse_control_characters(tree, "", reading);
-  // check_job_rules() refuses each key in `given` that the job doesn't use. `tree` has such keys, so don't list them.
-  // But list [train], because the rules of [train] are checked only if `given` has this section.
+  // check_job_rules() refuses each key in `given` that the job doesn't use. `tree` has such keys, so `given` must not
+  // have the keys of `tree`. But `given` needs [train], because otherwise the rules of [train] aren't checked.
   reading.given = {{"train", {}}};
   check_job_rules(job, reading);
   if (!reading.problems.empty()) return all_problems(std::move(reading));

@@ -269,9 +269,10 @@ Field real(double& to, Range range) {
                                                              : std::nan("");
                  if (!is_in(number, range)) return refuse_value(value, path, expected, reading);
                  if (!fits_float(number))
-                   return refuse_value(value, path,
-                                       expected + " that fits a 32-bit float (0, or a size from 1.2e-38 to 3.4e+38)",
-                                       reading);
+                   return refuse_value(
+                       value, path,
+                       expected + " that fits a 32-bit float (0, or an absolute value from 1.2e-38 to 3.4e+38)",
+                       reading);
                  to = number;
                },
                [&to] { return std::optional(toml(to)); }};

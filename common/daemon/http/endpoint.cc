@@ -72,9 +72,12 @@ tl::unexpected<Error> cannot_listen(const HostAndPort& place, int error) {
     case EACCES:
     case EPERM:
       return fail(ErrorCode::kNoPermission,
-                  what + "no permission for a port below 1024; give the task port 24 or higher");
+                  what +
+                      "this user may not use a port below 1024; it is the task's port + 1000, "
+                      "so give the task port 24 or higher");
     case EADDRNOTAVAIL:
-      return fail(ErrorCode::kConfig, what + "metrics.listen isn't an address of this host");
+      return fail(ErrorCode::kConfig,
+                  what + "metrics.listen isn't an address of this host; set it to one that `hostname -I` prints");
     default:
       return fail(ErrorCode::kUnavailable, what + std::strerror(error));
   }

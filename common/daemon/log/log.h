@@ -27,9 +27,9 @@ enum class LogForm : std::uint8_t { kText, kJson, kJournal };
 class Log {
  public:
   // config.format "auto" means the journal if stderr goes to it, else text. "journal" means text if the host has no
-  // journal. Lines below config.level are dropped. If one place writes more than config.rate lines in a second, further
-  // lines are dropped and counted, and the next line of this place says how many. A place is a log call in the code
-  // together with a kind of event.
+  // journal. Lines below config.level are dropped. The log counts lines for each place: a log call in the code together
+  // with a kind of event. If one place writes more than config.rate lines in a second, further lines are dropped and
+  // counted, and the next line of this place says how many.
   Log(TaskId task, const LogConfig& config);
   ~Log();
 

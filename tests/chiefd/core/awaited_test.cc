@@ -138,7 +138,8 @@ TEST_F(AwaitedTest, NewChiefWaitsForTheTasksThatHaveNotComeBack) {
   EXPECT_THAT(waits_for(job), ElementsAre("ps/0 hello", "worker/0 hello"));
 }
 
-// An event has a sentence for people, and a cause for programs. The next chief reads only the cause.
+// The chief writes events to its journal. Such an event has a sentence for people, and a cause for programs. A
+// restarted chief reads only the cause.
 TEST_F(AwaitedTest, CauseOfARecoveryOutlivesTheChiefWhateverTheSentenceSays) {
   const JobId job = train(job_config("a"));
   report_pacer(30, 0);

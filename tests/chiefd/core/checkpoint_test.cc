@@ -103,7 +103,8 @@ TEST_F(CheckpointTest, SyncAsksThePacerForTheStepItself) {
   EXPECT_EQ(sent<TakeCut>(ps(0)).back().at, Step(100));
 }
 
-// If no worker makes the step of the cut, the cut must be taken at once, because workers that want to join wait for it.
+// In sync, the shards take a cut at a certain step. If no worker is left that can make this step, they must take the
+// cut at once, because workers that want to join wait for the cut.
 TEST_F(CheckpointTest, SyncCutOfAStepThatNobodyMakesIsTakenAtOnce) {
   const JobId job = train(every(100, Mode::kSync));
   obedient_ = false;

@@ -26,8 +26,8 @@ inline TaskId worker(std::uint32_t index) {
 
 class ClusterTest : public testing::Test {
  protected:
-  // Starts a chief whose cluster file lists `ps_count` ps tasks and `workers` workers. Records become durable at once,
-  // except after hold_disk().
+  // Starts a chief whose cluster file lists `ps_count` ps tasks and `workers` workers. What the chief writes to its
+  // journal becomes durable at once, except after hold_disk().
   void start_chief(std::uint32_t ps_count, std::uint32_t workers) {
     config_.ps.resize(ps_count);
     config_.workers.resize(workers);

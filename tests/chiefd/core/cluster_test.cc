@@ -26,7 +26,8 @@ TEST_F(ClusterTest, UnlistedTaskIsRefusedWithASentence) {
   EXPECT_NE(task_refused_->reason.find("worker/3"), std::string::npos);
 }
 
-// Either an operator replaced the chief's folder by an old copy, or a second chief runs on a copy of the folder.
+// A task may obey a newer chief if an operator replaced this chief's folder by an old copy, or if a second chief runs
+// on a copy of the folder.
 TEST_F(ClusterTest, TaskThatObeysANewerChiefOfTheJournalIsTurnedAwayAndSaidSo) {
   start_chief(1, 1);
   ASSERT_EQ(cluster_->term(), Term(1));

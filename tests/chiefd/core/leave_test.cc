@@ -265,7 +265,7 @@ TEST_F(LeaveTest, WorkerToldToEndThatIsGoneWithTheChiefHasLeft) {
   hello_again(worker(0));
   pass(seconds(10));
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-  EXPECT_EQ(event("worker_left"), "worker/1 has left while the chief was away");
+  EXPECT_EQ(event("worker_left"), "worker/1 left while the chief was away");
   EXPECT_EQ(event("worker_lost"), "no event of this kind");
 }
 

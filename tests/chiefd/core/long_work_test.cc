@@ -56,7 +56,7 @@ TEST_F(LongWorkTest, WorkerThatStandsStillAtItsDataIsNamed) {
 }
 
 // A starting job waits for its tasks for a limited time. Here a worker reads the data for longer than that. If a ps is
-// lost meanwhile, the job waits for this ps as long as it would have waited at its start.
+// lost meanwhile, the job gives it as much time as a starting job gives its tasks.
 TEST_F(LongWorkTest, TaskLostAfterALongReadIsWaitedFor) {
   start_chief(2, 2);
   hello_all();

@@ -99,7 +99,7 @@ TEST_F(MemoryTest, RollbackTakesAsManyWorkersAsThereIsMemoryFor) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
   EXPECT_EQ(workers_of(job), 3u);
   EXPECT_EQ(places(), 3u);
-  EXPECT_NE(event("worker_refused").find("worker/3 isn't taken: with 4 workers"), std::string::npos)
+  EXPECT_NE(event("worker_refused").find("worker/3 can't join the job: with 4 workers"), std::string::npos)
       << event("worker_refused");
 }
 

@@ -58,7 +58,7 @@ TEST_F(TrainingTest, StopAndKillAreAnsweredWhenTheyAreDurable) {
     EXPECT_EQ(done_, done);
     release_disk();
     EXPECT_EQ(done_, done + 1);
-    // The first stop has already written its record, so a second stop before the job's end is answered at once.
+    // The journal already has the first stop, so a second stop before the job's end is answered at once.
     if (!kill) step(chiefd::Stop{ClientId(3), "a", kill, "ada"});
     EXPECT_EQ(done_, done + (kill ? 1 : 2));
     step(chiefd::Stop{ClientId(3), "a", true, "ada"});

@@ -1,4 +1,4 @@
-// A job that is told to stop saves its parameters, at each stage of its life.
+// When a client stops a job, the job saves its parameters, whichever stage it is in.
 #include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {

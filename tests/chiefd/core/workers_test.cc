@@ -153,7 +153,8 @@ TEST_F(WorkersTest, WorkerThatWasLostTooOftenIsNotTakenBackAndTheReasonIsTold) {
     restart(worker(1));
     pass(seconds(2));
   }
-  const std::string why = "isn't taken back: it was lost 2 times within job.restart_window, and job.max_restarts is 1";
+  const std::string why =
+      "can't rejoin the job: it was lost 2 times within job.restart_window, and job.max_restarts is 1";
   EXPECT_EQ(status(job).reason, "trains with 1 worker; worker/1 " + why);
   EXPECT_EQ(event("worker_refused"), "worker/1 " + why);
   EXPECT_EQ(status(job).tasks.back().task, worker(1));

@@ -44,7 +44,7 @@ TEST(Curves, PointsHaveTheSpeedSinceTheLastLook) {
   curves.look(kStart, kWall, status_at(500));
   curves.look(kStart + 2s, kWall, status_at(600));
   ASSERT_EQ(steps_of(curves), (std::vector<std::uint64_t>{500, 600}));
-  EXPECT_EQ(curves.points()[0].steps_per_second, std::nullopt);  // the first look can't know when the job began
+  EXPECT_EQ(curves.points()[0].steps_per_second, std::nullopt);  // the first look() can't know when the job began
   EXPECT_DOUBLE_EQ(curves.points()[1].steps_per_second.value(), 50);
   EXPECT_DOUBLE_EQ(curves.points()[1].examples_per_second.value(), 500);
 }

@@ -241,7 +241,8 @@ void MemoryFiles::put_off(std::size_t operation, std::size_t later) {
 std::unique_ptr<MemoryFiles> MemoryFiles::after_crash(std::size_t operations, Random& random) const {
   auto left = std::make_unique<MemoryFiles>();
   while (left->nodes_.size() < nodes_.size()) left->add(nodes_[left->nodes_.size()]->is_directory);
-  std::vector<std::size_t> synced(nodes_.size(), 0);  // by node: its last sync; operations before that are durable
+  // For each node, the index of its last sync. The operations on this node before that sync are durable.
+  std::vector<std::size_t> synced(nodes_.size(), 0);
   for (std::size_t i = 0; i < operations; ++i)
     if (log_[i].done.op == Op::kSync || log_[i].done.op == Op::kSyncDirectory) synced[log_[i].node] = i;
   std::vector<std::size_t> durable(nodes_.size(), 0);  // bytes

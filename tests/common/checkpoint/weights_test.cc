@@ -198,9 +198,9 @@ TEST_F(WarmStart, AMissingVariableIsNamedWithTheNearestAndTheFirstTen) {
   for (int i = 0; i < 12; ++i) theirs.push_back({"extra" + std::to_string(i), {1}, {0.0F}});
   write_f32(memory_, "/other/model.safetensors", theirs);
   EXPECT_THAT(error("/other"),
-              AllOf(HasSubstr("it has no mean [3]; did you mean \"maen\"?"), HasSubstr("it has w0, maen, w1, extra0"),
-                    HasSubstr("extra6 and 5 more"), Not(HasSubstr("extra7")), HasSubstr("init_map"),
-                    HasSubstr("/other/model.safetensors")));
+              AllOf(HasSubstr("the file has no mean [3]; did you mean \"maen\"?"),
+                    HasSubstr("the file has w0, maen, w1, extra0"), HasSubstr("extra6 and 5 more"),
+                    Not(HasSubstr("extra7")), HasSubstr("init_map"), HasSubstr("/other/model.safetensors")));
 }
 
 TEST_F(WarmStart, AllThatIsWrongIsSaidAtOnce) {
@@ -209,7 +209,7 @@ TEST_F(WarmStart, AllThatIsWrongIsSaidAtOnce) {
   theirs.erase(theirs.begin() + 1);
   write_f32(memory_, "/other/model.safetensors", theirs);
   EXPECT_THAT(error("/other"), AllOf(HasSubstr("the file's w0 has shape [3, 7]; the model expects [7, 3]"),
-                                     HasSubstr("it has no mean [3]")));
+                                     HasSubstr("the file has no mean [3]")));
 }
 
 TEST_F(WarmStart, AMapIsCheckedOnBothSides) {

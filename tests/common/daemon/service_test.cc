@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 // The watchdog's time. It sets how often the loops are checked. A loop counts as hung if it hasn't run for a number of
-// checks. The time between the checks doesn't matter, so a slow machine doesn't look like a hang.
+// checks. The time between the checks doesn't matter, so a loop on a slow machine doesn't count as hung.
 constexpr Duration kWatchdog = milliseconds(40);
 
 // Stands in for systemd.

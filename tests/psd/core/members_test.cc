@@ -14,7 +14,8 @@ TEST(MemberTable, WorkersThatComeAndGoForWeeksAreForgottenTheOldestFirst) {
   MemberTable::Leavings leavings;
   Roster roster{RosterVersion(1), {worker(0, 1), worker(1, 1)}};
   ASSERT_TRUE(table.set_roster(roster, leavings));
-  // worker/0 is fenced before all others, but it stays in the roster, so the table must not forget it.
+  // The table forgets fenced workers, but not those in the roster. worker/0 is fenced before all others and stays in
+  // the roster, so the table must keep it.
   table.fence(worker(0, 1));
   constexpr std::uint64_t kLosses = 5000;
   for (std::uint64_t i = 2; i <= kLosses; ++i) {

@@ -93,8 +93,8 @@ TEST_F(Tcp, ASilentStrangerIsClosedAfterTheHelloTimeout) {
   EXPECT_TRUE(hung_up(slow));
   EXPECT_EQ(listener->refused(), 2u);
   EXPECT_TRUE(arrivals.empty());
-  // Only the timeout closes such connections: with a timeout of an hour, the listener waits for a slow peer, and hears
-  // it when the peer continues.
+  // Only the timeout closes the connection of a slow peer. If the timeout is an hour, the listener waits for the rest
+  // of the hello, and accepts it.
   limits.hello_timeout = std::chrono::hours(1);
   listen(limits);
   const Descriptor patient = stranger(), quick = stranger();

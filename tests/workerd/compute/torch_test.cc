@@ -137,7 +137,8 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(Loss::kSoftmaxCrossEntropy, Loss::kMse, Loss::kSigmoidCrossEntropy)),
     name_of);
 
-// Tests the methods for few rows, for many rows and for sparse inputs. The sizes aren't multiples of vectors or tiles.
+// The engine has several ways to multiply: some for few rows, some for many rows, some for sparse inputs. The cases
+// cover all three kinds. The sizes aren't multiples of vectors or tiles.
 TEST(MlpGradientsOfShapes, EqualFiniteDifferences) {
   struct Case {
     std::uint64_t examples;

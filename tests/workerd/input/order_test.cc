@@ -68,8 +68,8 @@ Order shuffle_through_real_buffer(std::uint64_t records, std::uint64_t buffer, s
   Order held, out;
   std::uint32_t next = 0;
   while (held.size() < buffer && next < records) held.push_back(next++);
-  // The record that was drawn leaves the buffer. The oldest record takes its place, and the next record is appended.
-  // The real code has the same order in a ring.
+  // The record that was drawn leaves the buffer, and the oldest record moves to its place. Then the next record of the
+  // data set is appended. The real code has the same order in a ring.
   while (!held.empty()) {
     const std::size_t drawn = random.below(held.size());
     out.push_back(held[drawn]);

@@ -16,8 +16,8 @@ std::string absolute_path(const std::string& path) {
 Result<std::vector<checkpoint::Found>> checkpoints_in(checkpoint::Files& files, const std::string& folder) {
   const Result<std::vector<std::string>> names = files.list(folder);
   if (!names) return tl::unexpected(names.error());
-  // The folder itself is a checkpoint if it has a checkpoint's name. A user may have renamed it, so a folder with a
-  // manifest is a checkpoint too.
+  // The folder itself is a checkpoint if it has a checkpoint's name. A folder with a manifest is a checkpoint too,
+  // because a user may have renamed a checkpoint.
   const auto beside = checkpoint::list_checkpoints(files, fs::path(folder).parent_path().string());
   if (beside)
     for (const checkpoint::Found& one : *beside)

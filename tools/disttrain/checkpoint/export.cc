@@ -86,7 +86,8 @@ Status check(const CheckpointExportOptions& options, const fs::path& out) {
   const bool is_folder = options.max_shard_size.has_value();
   if (is_folder && (out.extension() == kSuffix || options.max_shard_size == 0u))
     return fail(ErrorCode::kUsage,
-                "--max-shard-size must be at least 1 byte and needs a folder as OUT, but OUT is " + out.string());
+                "OUT is " + out.string() +
+                    "; expected a folder together with --max-shard-size SIZE, and a SIZE of at least 1 byte");
   if (!is_folder && out.extension() != kSuffix)
     return fail(ErrorCode::kUsage, "OUT is " + out.string() + "; expected a file NAME" + kSuffix +
                                        ", or a folder together with --max-shard-size SIZE");

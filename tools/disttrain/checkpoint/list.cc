@@ -47,8 +47,8 @@ Json listed(checkpoint::Files& files, const checkpoint::Found& found) {
   return json;
 }
 
-// The checkpoints that were set aside because they didn't verify. `folder` is a job's folder, or has several such
-// folders.
+// Returns the checkpoints that were set aside because they didn't verify. `folder` is a job's folder, or the directory
+// with the folders of several jobs.
 Json set_aside_in(checkpoint::Files& files, const std::string& folder) {
   std::vector<std::string> folders = {folder};
   if (const auto names = files.list(folder))

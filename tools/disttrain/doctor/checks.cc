@@ -165,9 +165,9 @@ Finding judge(const Memlock& memlock) {
   } else if (is_low) {
     finding.state = CheckState::kFail;
     finding.advice = memlock.units.empty()
-                         ? "RDMA must lock memory: run `ulimit -l unlimited` before you start the daemons"
-                         : "RDMA must lock memory: install the drop-ins for RDMA from /usr/share/disttrain/systemd; "
-                           "each says where it belongs";
+                         ? "RDMA needs locked memory: run `ulimit -l unlimited` before you start the daemons"
+                         : "RDMA needs locked memory: install the drop-ins for RDMA from /usr/share/disttrain/systemd; "
+                           "each drop-in says where to copy it";
   }
   return finding;
 }
@@ -227,7 +227,7 @@ Finding judge(const Clock& clock) {
                              : *clock.is_synchronised ? "the kernel says that the clock is synchronised"
                                                       : "the kernel says that the clock isn't synchronised";
   const std::string advice =
-      "run chrony or systemd-timesyncd on all hosts, because alerts and `disttrain logs` compare their times";
+      "run chrony or systemd-timesyncd on all hosts, because alerts and `disttrain logs` compare the hosts' times";
   if (clock.ahead_seconds) {
     const double most = std::abs(*clock.ahead_seconds) + clock.round_trip_seconds / 2;
     const double least = std::abs(*clock.ahead_seconds) - clock.round_trip_seconds / 2;

@@ -52,7 +52,7 @@ struct OwnHost {
   bool has_other_hosts = false;  // the cluster file names other hosts too
 };
 Finding judge(const OwnHost& own);
-// Judges an interface where there is no cluster file.
+// Judges an interface of this host if doctor has no cluster file.
 Finding judge(const Link& link);
 
 struct RdmaDevice {

@@ -87,8 +87,8 @@ class Greeting final : private transport::ConnectionHandler {
   PortAnswer answer_;
 };
 
-// Returns why no daemon can listen at the address. "": a daemon can. To find out, it binds a socket there for a moment.
-// A daemon that starts at this moment isn't disturbed, because the socket has SO_REUSEADDR and never listens.
+// Binds a socket to the address for a moment, and returns why no daemon can listen there. "": a daemon can. A daemon
+// that starts at this moment isn't disturbed, because the socket has SO_REUSEADDR and never listens.
 std::string why_unbindable(const std::string& address) {
   const auto parsed = transport::parse_address(address);
   if (!parsed) return parsed.error().message;

@@ -20,7 +20,7 @@ std::optional<Error> ask_judge(const FollowedJob& run, const Outcome& outcome) {
 }
 
 // Asks `run.judge` repeatedly, for at most kParentHears. When a daemon dies, its connections close a moment before its
-// parent, this process, hears of the death. So the judge may not know of it yet.
+// parent, this process, hears of the death. So `run.judge` may not know of the death yet.
 std::optional<Error> ask_judge_patiently(ChiefClient& client, const FollowedJob& run, const Outcome& outcome) {
   const auto end = std::chrono::steady_clock::now() + kParentHears;
   auto verdict = ask_judge(run, outcome);
@@ -52,7 +52,7 @@ Status find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration
   if (patience == Duration::zero() || (why.code != ErrorCode::kUnavailable && !is_full))
     return tl::unexpected<Error>(why);
   // The chief serves too many clients, so it dropped this one. If this client reconnected at once, the chief would drop
-  // another client for it.
+  // another client to make room.
   constexpr Duration kFullPause = std::chrono::seconds(1);
   if (is_full)
     if (Status rested = client.rest(kFullPause); !rested) return tl::unexpected<Error>(why);
@@ -103,7 +103,7 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& r
       progress.end();
       if (reach_chief_again(client, interrupts, run, status.error())) continue;
     }
-    // If the chief doesn't answer, the judge may know why.
+    // If the chief doesn't answer, `run.judge` may know why.
     if (auto verdict = status ? ask_judge(run, outcome) : ask_judge_patiently(client, run, outcome)) {
       outcome.error = std::move(verdict);
       break;

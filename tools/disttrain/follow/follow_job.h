@@ -64,7 +64,7 @@ Result<std::string> submit_job(ChiefClient& client, const config::JobFile& job, 
 // it on stderr. If a new connection can't help, returns `why`.
 Status find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration patience, const Error& why);
 
-// Returns `answer`. If it is an error because the chief was lost, reconnects and returns the result of `ask` instead.
+// Returns `answer`. But if `answer` is an error because the chief was lost, reconnects and returns the result of `ask`.
 template <typename Answer, typename Ask>
 Result<Answer> or_again(ChiefClient& client, const ChiefTarget& target, Result<Answer> answer, const Ask& ask) {
   // This is a loop, because the chief may die again before it answers.

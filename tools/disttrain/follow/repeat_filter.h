@@ -21,8 +21,8 @@ class RepeatFilter {
   std::size_t first_new(std::vector<std::string> things);
 
  private:
-  // How many of the newest entries the filter remembers. One wouldn't be enough, because a restarted chief may have
-  // lost the last few (see the example).
+  // How many of the newest entries the filter remembers. One entry wouldn't be enough, because a restarted chief may
+  // have lost its last entries (see the example).
   static constexpr std::size_t kMost = 100;
   std::deque<std::string> newest_;
 };

@@ -21,8 +21,8 @@ struct TopView {
 
 inline constexpr std::size_t kAnyHeight = std::numeric_limits<std::size_t>::max();
 
-// Returns at most `size.rows` lines of at most `size.columns` columns. If not everything fits, it first drops tasks
-// that neither are in trouble nor lag most, then the curves, then the events.
+// Returns at most `size.rows` lines of at most `size.columns` columns. If not everything fits, it first drops tasks,
+// then the curves, then the events. It keeps the tasks that are in trouble and those that lag most.
 std::string top_frame(const TopView& view, TerminalSize size, bool utf8);
 
 }  // namespace disttrain::cli

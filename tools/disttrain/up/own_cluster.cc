@@ -115,8 +115,8 @@ FinishedRun conclude(Outcome outcome, const MissingTasks& missing, const Supervi
     if (blamed->exit_code && is_sysexit(*blamed->exit_code)) run.status["code"] = *blamed->exit_code;
   } else {
     if (outcome.error && outcome.interrupted == 0) {
-      // No daemon that the job needs stays down. So the chief's process is there but doesn't answer; maybe it was
-      // stopped (SIGSTOP).
+      // The job doesn't need any daemon that stays down. So the chief's process is there, but it doesn't answer. Maybe
+      // the process was stopped (SIGSTOP).
       run.status = failed_status(run.status, job, "chief/0", outcome.error->message, std::nullopt,
                                  last_lines(daemons.log_of(kChief), kShownLogLines));
     }

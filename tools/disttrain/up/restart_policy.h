@@ -29,8 +29,9 @@ class RestartPolicy {
   // Example:
   // 1. The daemon ends for the first time, or after it has run for at least 10 s: it is restarted at once.
   // 2. It ends again within 10 s: it is restarted after 0.1 s, then after 0.2 s, and so on up to 5 s.
-  // 3. It ends after 10 restarts within a minute: it stays down. But if `is_missed` and it ended with an exit code, it
-  //    is restarted after 5 s, because the cause may pass: for example, a full disk may soon have space again.
+  // 3. It ends, and it was restarted 10 times within the last minute: it stays down. But if `is_missed` and it ended
+  //    with an exit code, it is restarted after 5 s, because the cause may pass: for example, a full disk may soon have
+  //    space again.
   // 4. It ends with exit code 0, or with an exit code whose cause a restart can't remove: it stays down. These codes
   //    are 64 usage, 65 data, 66 no input, 77 no permission, 78 configuration, and 126 and 127, which mean that the
   //    program or a library can't be loaded.

@@ -71,8 +71,8 @@ fs::path runtime_root() {
 Result<Registration> Registration::make(const std::string& name, const std::string& cluster_toml) {
   const fs::path root = runtime_root();
   if (Status made = make_private(root); !made) return tl::unexpected<Error>(std::move(made.error()));
-  // Makes and locks the folder under a hidden name, then renames it. If others could see it before it is locked, they
-  // would take its `up` for dead and remove it.
+  // Makes and locks the folder under a hidden name, then renames it. If another process saw the folder before it is
+  // locked, that process would take this `up` for dead and remove the folder.
   const fs::path hidden = root / ("." + name + "-" + std::to_string(getpid()));
   const fs::path shown = root / name;
   std::error_code error;

@@ -37,8 +37,8 @@ Result<std::vector<std::filesystem::path>> live_clusters();
 
 // Returns the cluster file that a verb uses. It is the first of: `option` (--cluster), $DISTTRAIN_CLUSTER, the file of
 // the running `up`, /etc/disttrain/cluster.toml. Error kUsage: several `up` run. kNoInput: there is no cluster file. If
-// another user could write to the folder with the files of `up`, prints a warning and skips that folder; if there is no
-// other file then, the error is kNoPermission.
+// another user could write to the folder with the files of `up`, prints a warning and skips that folder. If then no
+// cluster file is left, the error is kNoPermission.
 Result<std::string> find_cluster(const std::string& option);
 
 }  // namespace disttrain::cli

@@ -82,7 +82,7 @@ class Supervisor {
     asio::steady_timer timer;
     Instant port_patience_ends;
     Instant started;
-    std::uintmax_t log_begins = 0;  // size of the log when this process began
+    std::uintmax_t log_begins = 0;  // size of the log when `child` was started
     std::optional<Child> child;
   };
   static constexpr std::size_t kMostEnded = 1000;

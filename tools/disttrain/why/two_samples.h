@@ -37,8 +37,9 @@ struct TwoSamples {
   std::vector<ShardSample> shards;
 };
 
-// Compares the counters of each task in both answers. Leaves out a task that joined the job between them, or that
-// another process runs now. Also leaves out a task whose counters are lower now, because it has started over.
+// Compares the counters of each task in both answers. Leaves out a task that joined the job between the two answers,
+// and a task that another process runs now. Also leaves out a task whose counters are lower now, because it has started
+// over.
 TwoSamples compare(const Json& before, const Json& after);
 
 }  // namespace disttrain::cli

@@ -43,18 +43,18 @@ struct Part {
   double (*share)(const WorkerSample&);
   const char* does;      // the verb for one worker
   const char* they_do;   // the verb for several workers
-  const char* when_all;  // the advice if this is so for all workers
-  const char* when_one;  // the advice if one worker spends more time in it than the others
+  const char* when_all;  // the advice if all workers spend most of the step in this part
+  const char* when_one;  // the advice if one worker spends more time in this part than the others
 };
 constexpr Part kParts[] = {
     {Brake::kInput, input_share, "waits for input batches", "wait for input batches",
      "check the speed of their disks and the load of their processors, or raise data.prefetch",
      "check the speed of its disk and the load of its processors, or raise data.prefetch"},
     {Brake::kCompute, compute_share, "computes", "compute", "",
-     "its device is slower than those of the others, or another program uses it too"},
+     "its device is slower than the other workers' devices, or another program uses this device too"},
     {Brake::kEvaluation, evaluate_share, "evaluates", "evaluate", "evaluate less often (evaluate.every_steps)",
      "evaluate less often (evaluate.every_steps)"},
-    {Brake::kLink, exchange_share, "", "", "", ""},  // stands for kShard too; verdict() tells the two apart
+    {Brake::kLink, exchange_share, "", "", "", ""},  // verdict() decides whether it is kLink or kShard
 };
 
 // Returns the values of all workers except `but`, in ascending order.
@@ -74,7 +74,7 @@ double median(const std::vector<double>& sorted) {
 
 // Returns the worker with the largest value, if this is clearly larger than the others' median, else null. Clearly
 // larger means: at least kClearly times as large, and larger by at least kWorthIt of `whole`. If `whole` is 0, the
-// worker's own value is used instead.
+// function uses the largest value as `whole`.
 const WorkerSample* clearly_most(const std::vector<WorkerSample>& workers, const Measure& measure, double whole) {
   const auto most = std::max_element(workers.begin(), workers.end(),
                                      [&measure](const auto& a, const auto& b) { return measure(a) < measure(b); });
@@ -148,11 +148,13 @@ class Judge {
                        (straggler_->host.empty() ? "" : " on " + straggler_->host) + ", which " + part.does + " for " +
                        percent(part.share(*straggler_)) + " of its step";
     if (is_waited_for_)
-      text += "; the others do so for " + others + " of their step and then wait for " + straggler_->task;
+      text += "; the others " + std::string(part.they_do) + " for " + others + " of their step and then wait for " +
+              straggler_->task;
     else
-      text += " and makes " + rate(steps_per_second(*straggler_)) + " steps/s; the others do so for " + others +
-              " of their step, make " + rate(median(of_others(samples_.workers, straggler_, steps_per_second))) +
-              " steps/s and don't wait for " + straggler_->task;
+      text += " and makes " + rate(steps_per_second(*straggler_)) + " steps/s; the others " + part.they_do + " for " +
+              others + " of their step, make " +
+              rate(median(of_others(samples_.workers, straggler_, steps_per_second))) + " steps/s and don't wait for " +
+              straggler_->task;
     return say(part.brake, straggler_->task, text + "; " + part.when_one);
   }
 
@@ -182,10 +184,10 @@ class Judge {
   Verdict of_shard() const {
     return say(Brake::kShard, busiest_->task,
                " is held back by " + busiest_->task + ": the thread of its shard " + std::to_string(busiest_->shard) +
-                   " is at work " + percent(busiest_->busy) + " of the time (applying gradients takes " +
-                   percent(busiest_->applying) + "), and " + all_workers() + (is_alone() ? " waits " : " wait ") +
-                   of_every_one(exchange_share) +
-                   " of the step for parameters: use more shards (job.shards, and shards of [[ps]]) or another ps");
+                   " works for " + percent(busiest_->busy) + " of the time (for " + percent(busiest_->applying) +
+                   " it applies gradients), and " + all_workers() + (is_alone() ? " waits" : " wait") +
+                   " for parameters for " + of_every_one(exchange_share) +
+                   " of the step: use more shards (job.shards, and shards of [[ps]]) or more ps tasks");
   }
 
   std::string no_shard_is_busy() const {
@@ -203,8 +205,8 @@ class Judge {
   }
   std::string advice() const {
     const std::string host = only_host();
-    return host.empty() ? ": check the network between their hosts, make steps larger (train.batch_size), or overlap "
-                          "them (train.pipeline)"
+    return host.empty() ? ": check the network between their hosts, use larger steps (train.batch_size), or let steps "
+                          "overlap (train.pipeline)"
                         : ": all of them run on " + host +
                               " and share its processors: try fewer tasks there, or larger steps (train.batch_size)";
   }
@@ -214,10 +216,9 @@ class Judge {
     const bool is_slower = straggler_ != nullptr && !is_waited_for_;
     if (is_slower && exchange_share(*straggler_) > median(of_others(samples_.workers, straggler_, exchange_share)))
       return say(Brake::kLink, straggler_->task,
-                 " is held back by the link between " + straggler_->task +
-                     " and the ps tasks: its pushes and pulls take " + percent(exchange_share(*straggler_)) +
-                     " of its step, those of the other workers " + of_the_others(exchange_share) + no_shard_is_busy() +
-                     advice());
+                 " is held back by the link between " + straggler_->task + " and the ps tasks: pushes and pulls take " +
+                     percent(exchange_share(*straggler_)) + " of " + straggler_->task + "'s step and " +
+                     of_the_others(exchange_share) + " of the other workers' steps" + no_shard_is_busy() + advice());
     const bool hides = mode_ != "async" && !is_alone();
     return say(
         Brake::kLink, is_waited_for_ ? straggler_->task : only_task(),
@@ -233,7 +234,7 @@ class Judge {
   // Names the straggler. It waits for no other worker, so all its time in exchange is due to the network and the ps.
   std::string whose() const {
     return " even for " + straggler_->task + ", which waits least (it works for " + percent(own_share(*straggler_)) +
-           " of its step, the others for " + of_the_others(own_share) + ")";
+           " of its step, while the others work for " + of_the_others(own_share) + " of theirs)";
   }
 
   const std::string job_;

@@ -35,12 +35,12 @@ struct Verdict {
 // equally long. Then the rule compares how long each worker works during a step. Example for sync, where all steps
 // take 100 ms:
 // 1. worker/0 and worker/1 compute for 60 ms and wait for 40 ms. worker/2 computes for 90 ms. That is 1.5 times as long
-//    and 30 % of a step more, so worker/2 is the straggler.
-// 2. If worker/2 computes for 65 ms, that is only 1.08 times as long. So there is no straggler.
+//    as 60 ms, and the difference of 30 ms is 30 % of a step. So worker/2 is the straggler.
+// 2. If worker/2 computes for 65 ms, that is only 1.08 times as long as 60 ms. So there is no straggler.
 inline constexpr double kClearly = 1.3;
 inline constexpr double kWorthIt = 0.1;
-// A shard slows the job if its thread works for at least kBusy of the time. A less busy shard slows the job too if its
-// work for a worker takes at least kExplains of the time in which that worker waits.
+// A shard slows the job if its thread works for at least kBusy of the time. A less busy shard also slows the job if its
+// work for one worker takes at least kExplains of the time in which this worker waits.
 inline constexpr double kBusy = 0.7;
 inline constexpr double kExplains = 0.5;
 // If workers compute for at least this share of a step, only a faster device would help.

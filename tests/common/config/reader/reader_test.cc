@@ -207,7 +207,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"LaterDevice", "[[worker]]\naddress = \"a:1\"\ndevice = \"cuda:0\"" + std::string(kCluster),
                 "worker[0].device = \"cuda:0\" is not in this version"},
         Mistake{"MetricsWithAPort", "[metrics]\nlisten = \"127.0.0.1:9100\"" + std::string(kCluster),
-                "at the task's port + 1000"},
+                "the port is the task's port + 1000"},
         Mistake{"MetricsBeyondTheLastPort", "[chief]\naddress = \"127.0.0.1:64536\"" + std::string(kCluster),
                 "chief.address is \"127.0.0.1:64536\", so its metrics port would be 65536 (its own port + 1000), which "
                 "doesn't exist; expected a port of at most 64535"},
@@ -434,7 +434,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"RateBeyondFloats", job_with("optimizer = { learning_rate = 1e308 }"),
                 "train.optimizer.learning_rate is 1e+308; expected a number above 0 that fits a 32-bit float"},
         Mistake{"RateBelowFloats", job_with("optimizer = { learning_rate = 1e-300 }"),
-                "expected a number above 0 that fits a 32-bit float (0, or a size from 1.2e-38 to 3.4e+38)"},
+                "expected a number above 0 that fits a 32-bit float (0, or an absolute value from 1.2e-38 to 3.4e+38)"},
         Mistake{"NotANumber", job_with("optimizer = { learning_rate = nan }"), "expected a number above 0"},
         Mistake{"HugeDeviation", replaced(kJob, "layers", "initializer = \"normal(1e300)\"\nlayers"),
                 "the deviation above 0"},

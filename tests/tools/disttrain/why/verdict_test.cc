@@ -99,7 +99,7 @@ TEST(Sync, WorkerThatWaitsForItsInputHoldsBackTheOthers) {
       Looks("sync").worker({10, 0.1, 0.3, 1.6}).worker({10, 1.62, 0.3, 0.08}).worker({10, 0.1, 0.3, 1.6});
   expect(samples.verdict(), Brake::kInput, "worker/1",
          {"job mnist is held back by worker/1 on a, which waits for input batches for 81 % of its step; the others "
-          "do so for 5 % of their step and then wait for worker/1",
+          "wait for input batches for 5 % of their step and then wait for worker/1",
           "data.prefetch"});
 }
 
@@ -107,15 +107,15 @@ TEST(Sync, WorkerThatComputesLongerHoldsBackTheOthers) {
   const auto samples = Looks("sync").worker({10, 0, 0.9, 1.1}).worker_on("slow", {10, 0, 1.9, 0.1}).ps({0.1});
   expect(samples.verdict(), Brake::kCompute, "worker/1",
          {"worker/1 on slow, which computes for 95 % of its step",
-          "the others do so for 45 % of their step and then wait for worker/1"});
+          "the others compute for 45 % of their step and then wait for worker/1"});
 }
 
 TEST(Sync, ExchangeIsJudgedByTheWorkerThatWaitsLeast) {
   const auto samples =
       Looks("sync").worker({10, 0, 0.2, 1.8}).worker({10, 0, 0.6, 1.4}).worker({10, 0, 0.2, 1.8}).ps({0.1});
   expect(samples.verdict(), Brake::kLink, "worker/1",
-         {"take 70 % of the step even for worker/1, which waits least (it works for 30 % of its step, the others "
-          "for 10 %)"});
+         {"take 70 % of the step even for worker/1, which waits least (it works for 30 % of its step, while the "
+          "others work for 10 % of theirs)"});
 }
 
 TEST(Sync, WhereAllComputeOnlyTheDeviceIsTheLimit) {
@@ -139,14 +139,15 @@ TEST(Sync, WhereAllWaitAlikeNoLinkIsNamed) {
 
 TEST(Sync, ShardThatWorksForMuchOfTheWaitIsTheCauseThoughItIsNotBusy) {
   const auto samples = Looks("sync").worker({10, 0, 0.6, 1.4}).worker({10, 0, 0.6, 1.4}).ps({0.1, 0.4});
-  expect(samples.verdict(), Brake::kShard, "ps/0", {"shard 1", "40 % of the time", "all 2 workers wait 70 %"});
+  expect(samples.verdict(), Brake::kShard, "ps/0",
+         {"shard 1", "40 % of the time", "all 2 workers wait for parameters for 70 %"});
 }
 
 TEST(Async, BusyShardHoldsBackAll) {
   const auto samples = Looks("async").worker({10, 0, 0.8, 1.2}).worker({10, 0, 0.78, 1.22}).ps({0.3}).ps({0.93});
   expect(samples.verdict(), Brake::kShard, "ps/1",
-         {"held back by ps/1: the thread of its shard 1 is at work 93 % of the time (applying gradients takes 47 %), "
-          "and all 2 workers wait 60-61 % of the step for parameters: use more shards"});
+         {"held back by ps/1: the thread of its shard 1 works for 93 % of the time (for 47 % it applies gradients), "
+          "and all 2 workers wait for parameters for 60-61 % of the step: use more shards"});
 }
 
 TEST(Async, WorkerThatExchangesLongerHasASlowLink) {
@@ -156,8 +157,8 @@ TEST(Async, WorkerThatExchangesLongerHasASlowLink) {
                            .worker_on("c", {8, 0, 0.72, 1.28})
                            .ps({0.2});
   expect(samples.verdict(), Brake::kLink, "worker/2",
-         {"the link between worker/2 and the ps tasks: its pushes and pulls take 64 % of its step, those of the other "
-          "workers 12 %, and no shard is busy (the busiest is shard 0 of ps/0 with 20 %)",
+         {"the link between worker/2 and the ps tasks: pushes and pulls take 64 % of worker/2's step and 12 % of the "
+          "other workers' steps, and no shard is busy (the busiest is shard 0 of ps/0 with 20 %)",
           "check the network"});
 }
 
@@ -165,7 +166,7 @@ TEST(Async, SlowWorkerThatExchangesNoMoreThanTheOthersHasNoLinkToBlame) {
   const auto samples = Looks("async").worker({20, 0, 0.4, 1.6}).worker({12, 0.3, 0.3, 1.4}).ps({0.2});
   const Verdict verdict = samples.verdict();
   expect(verdict, Brake::kLink, "", {"the links between the workers and the ps tasks", "take 70-80 % of the step"});
-  EXPECT_THAT(verdict.sentence, Not(HasSubstr("those of the other")));
+  EXPECT_THAT(verdict.sentence, Not(HasSubstr("of the other workers' steps")));
 }
 
 // 4 workers share a shard, which works for 40 % of the time. So it works for each of them for only 10 % of the time.
@@ -186,7 +187,8 @@ TEST(Async, SlowWorkerHoldsBackNobodyElse) {
   const auto samples =
       Looks("async").worker({20, 0, 1.8, 0.2}).worker({20, 0, 1.8, 0.2}).worker({10, 0, 1.9, 0.1}).ps({0.1});
   expect(samples.verdict(), Brake::kCompute, "worker/2",
-         {"makes 5.00 steps/s; the others do so for 90 % of their step, make 10 steps/s and don't wait for worker/2"});
+         {"makes 5.00 steps/s; the others compute for 90 % of their step, make 10 steps/s and don't wait for "
+          "worker/2"});
 }
 
 TEST(Async, WorkersOfNearlyTheSamePaceAreAlike) {
@@ -212,7 +214,7 @@ TEST(Ssp, BelowTheBoundThePaceTellsTheSlowest) {
 
 TEST(Ssp, AtTheBoundTheOwnWorkTellsTheSlowest) {
   const auto samples = Looks("ssp").worker({10, 0, 0.9, 1.1}).worker({10, 0, 1.8, 0.2}).ps({0.1});
-  expect(samples.verdict(), Brake::kCompute, "worker/1", {"do so for 45 % of their step and then wait for worker/1"});
+  expect(samples.verdict(), Brake::kCompute, "worker/1", {"compute for 45 % of their step and then wait for worker/1"});
 }
 
 TEST(OneWorker, IsComparedWithNobody) {
@@ -222,7 +224,8 @@ TEST(OneWorker, IsComparedWithNobody) {
            {"worker/0 spends 95 %"});
     expect(Looks(mode).worker({10, 1.5, 0.4, 0.1}).ps({0.1}).verdict(), Brake::kInput, "worker/0",
            {"worker/0 waits for input batches for 75 %"});
-    expect(Looks(mode).worker({10, 0, 0.4, 1.6}).ps({0.5}).verdict(), Brake::kShard, "ps/0", {"worker/0 waits 80 %"});
+    expect(Looks(mode).worker({10, 0, 0.4, 1.6}).ps({0.5}).verdict(), Brake::kShard, "ps/0",
+           {"worker/0 waits for parameters for 80 %"});
     expect(Looks(mode).worker({10, 0, 0.4, 1.6}).ps({0.1}).verdict(), Brake::kLink, "worker/0",
            {"the links between worker/0 and the ps tasks"});
   }
