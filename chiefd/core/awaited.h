@@ -13,7 +13,7 @@
 namespace disttrain::chiefd {
 
 enum class AwaitedFor : std::uint8_t {
-  kHello,        // the task isn't connected, and a process of it must say hello
+  kHello,        // no process that may take work is connected in this place, so one must say hello
   kHeartbeat,    // the task is silent
   kLink,         // the task can't reach another task that it needs, or most workers can't reach the task
   kDescription,  // the worker reads the data and builds the model

@@ -42,10 +42,11 @@ std::string checkpoint_name(Generation generation, Step step);
 // Destroying the result releases the lock. Writes nothing if the folder has a lock file already.
 Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job);
 
-// These functions check that the chief and every ps see the same folder. The chief writes its mark, a random number,
-// into the folder; these functions call it the token. Each ps then checks that the token is there. check_token() fails
-// with kConfig if another number or none is there, and with kFailed if reading fails. write_token() replaces the old
-// token atomically. If the folder has become read-only, the chief reads the old token, and each ps checks for that one.
+// These functions check that the chief and every ps see the same folder. The chief writes its mark, a number that is
+// new for each generation, into the folder; these functions call it the token. Each ps then checks that the token is
+// there. check_token() fails with kConfig if another number or none is there, and with kFailed if reading fails.
+// write_token() replaces the old token atomically. If the folder has become read-only, the chief reads the old token,
+// and each ps checks for that one.
 Status write_token(Files& files, const std::string& job_folder, std::uint64_t token);
 Result<std::uint64_t> read_token(Files& files, const std::string& job_folder);
 Status check_token(Files& files, const std::string& job_folder, std::uint64_t token);

@@ -52,7 +52,7 @@ struct JobSection {
   // kWait (sync only): after a worker's loss the steps wait until another worker takes its rank. So the result is
   // bitwise the same as without the loss.
   OnWorkerLoss on_worker_loss = OnWorkerLoss::kShrink;
-  std::uint32_t max_restarts = 10;  // the most rollbacks within restart_window; one more fails the job
+  std::uint32_t max_restarts = 10;  // the most losses that stop the job within restart_window; one more fails the job
   Duration restart_window = std::chrono::minutes(10);
   Duration stall_timeout = std::chrono::seconds(60);
 };

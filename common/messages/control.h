@@ -263,8 +263,8 @@ const char* to_string(Phase phase);
 // The time spent in each phase since the job's start (or since its warm-up). The index is a Phase.
 using PhaseTimes = std::vector<Duration>;
 
-// The positions that have been visited in an incomplete epoch. In a list of EpochLedgers, all epochs before the first
-// entry are complete, and no position of an epoch after the last entry has been visited.
+// The positions that have been visited in an epoch. In a list of EpochLedgers, the first entry is the first incomplete
+// epoch, and no position of an epoch after the last entry has been visited.
 struct EpochLedger {
   std::uint32_t epoch = 0;
   std::vector<Interval> visited;  // ascending, with gaps between them

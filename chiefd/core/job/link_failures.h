@@ -4,7 +4,7 @@
 // A worker that can't reach a ps complains to the chief at once, and repeats its complaint while the link is broken.
 // After Timeouts::unreachable the chief decides:
 //
-//   1. If most workers reach the ps, the chief removes the worker, and the other workers train on.
+//   1. If at least half of the workers reach the ps, the chief removes the worker, and the other workers train on.
 //   2. Otherwise the job pauses and waits for the ps as long as it would wait for a silent ps. After that the chief
 //      gives the shards to other ps tasks, if these have the memory.
 //
