@@ -14,7 +14,9 @@ using wire::FrameType;
 
 namespace {
 
-constexpr std::uint64_t kRoom = 1;  // cookie of an acknowledgement; on_sent(kRoom) means that the socket has room again
+// The cookie of a frame with an acknowledgement. When the transport has sent the frame, it calls on_sent(kRoom). So the
+// socket then has room for another frame.
+constexpr std::uint64_t kRoom = 1;
 
 }  // namespace
 

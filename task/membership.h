@@ -21,7 +21,8 @@ namespace disttrain::task {
 
 // What the ps or the worker does itself. before_heartbeat, on_registered and on_away may be empty.
 struct Handlers {
-  // Makes the hello with the job and shards that the task holds. Membership fills in the member and its addresses.
+  // Makes the hello with the job and shards that the task holds. Leave the fields for the member and its addresses
+  // empty: Membership fills them in.
   std::function<TaskHello()> make_hello;
   std::function<Heartbeat()> make_heartbeat;
   // Called each time a heartbeat is due, with or without a chief.

@@ -67,7 +67,7 @@ class Laws {
   // A step was skipped at a shard.
   void skips() { ++skipped_; }
   std::uint64_t skipped() const { return skipped_; }
-  // A generation of any job has begun to train.
+  // Called when a job, no matter which, begins to train.
   void trains() { has_trained_ = true; }
   bool has_trained() const { return has_trained_; }
   // I1, I12: the chief sends a term, generation, roster or lease only when it is durable. I11, I12: each lease has one

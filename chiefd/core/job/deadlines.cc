@@ -79,7 +79,7 @@ void Deadlines::on_deadline(Turn& turn) {
   switch (stage_.at()) {
     case Stage::kGather:
       return fail(ErrorCode::kUnavailable,
-                  condition_.reason() + " for " + limit() + ": start them, or lower job.min_workers");
+                  condition_.reason() + " for " + limit() + ": start the missing tasks, or lower job.min_workers");
     case Stage::kRegather:
       return fail(ErrorCode::kUnavailable,
                   rollbacks_.current()->cause.reason + "; " + rollbacks_.current()->shortage + " for " + limit(),

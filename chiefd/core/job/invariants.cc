@@ -309,7 +309,7 @@ struct Invariant {
 
 constexpr Invariant kInvariants[] = {
     {"J1", "the state fits the stage", state_fits_stage},
-    {"J2", "a job that has ended is closing or released", ended_is_closed},
+    {"J2", "if a job has ended, its tasks are closing it or have closed it", ended_is_closed},
     {"J3", "a job that is being stopped shows this in its state, because a restarted chief knows only the state",
      stopping_shows},
     {"J4", "every wait has a deadline", wait_has_deadline},
