@@ -75,7 +75,7 @@ bool ChiefJournal::open() {
   if (opened->cut_bytes > 0) world_.count(Happening::kJournalTorn);
   for (const std::string& line : opened->told) world_.tell("chief/0's journal: " + line);
   if (std::any_of(opened->told.begin(), opened->told.end(),
-                  [](const std::string& line) { return line.starts_with("mended"); }))
+                  [](const std::string& line) { return line.starts_with("repaired the end"); }))
     world_.count(Happening::kJournalMended);
   check(opened->state);
   disk_.undamaged.reset();

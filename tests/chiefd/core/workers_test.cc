@@ -222,8 +222,8 @@ TEST_F(WorkersTest, JobWithoutWorkersBecauseTheyWereLostTooOftenSaysSo) {
     pass(seconds(12));
   }
   EXPECT_EQ(status(job).state, JobState::kPaused);
-  EXPECT_NE(status(job).reason.find("worker/0 was lost too often"), std::string::npos) << status(job).reason;
-  EXPECT_NE(status(job).reason.find("job.max_restarts is 1"), std::string::npos) << status(job).reason;
+  EXPECT_NE(status(job).reason.find("worker/0 can't rejoin"), std::string::npos) << status(job).reason;
+  EXPECT_NE(status(job).reason.find("more than job.max_restarts (1) times"), std::string::npos) << status(job).reason;
 }
 
 TEST_F(WorkersTest, SilentWorkerIsRemovedAndToldSoWhenItReturns) {

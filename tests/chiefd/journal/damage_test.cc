@@ -98,7 +98,7 @@ TEST_F(JournalDamageTest, LastAcknowledgedRecordIsMendedFromItsCopy) {
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(opened->state.term, Term(1)) << "the next chief would take term 1 again";
   ASSERT_EQ(opened->told.size(), 1u);
-  EXPECT_NE(opened->told[0].find("mended"), std::string::npos);
+  EXPECT_NE(opened->told[0].find("repaired the end"), std::string::npos);
 }
 
 TEST_F(JournalDamageTest, FlippedBitInALargeBatchIsReportedEvenInTheLastBatch) {
