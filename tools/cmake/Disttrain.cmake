@@ -38,9 +38,7 @@ if(DISTTRAIN_SANITIZE)
   add_compile_options(-fsanitize=${DISTTRAIN_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${DISTTRAIN_SANITIZE})
   if(DISTTRAIN_SANITIZE STREQUAL "thread")
-    # Asio uses fences, which ThreadSanitizer doesn't support. In instrumented code g++ 12 gives false array-bounds
-    # warnings.
-    add_compile_options(-Wno-error=tsan -Wno-array-bounds)
+    add_compile_options(-Wno-error=tsan)  # asio uses fences, which ThreadSanitizer doesn't support
   else()
     # AddressSanitizer reports null pointers anyway. Without these checks a build takes three quarters of the time.
     # In instrumented code g++ 12 gives false maybe-uninitialized warnings, as its manual says.

@@ -141,9 +141,11 @@ TEST(HttpEndpoint, NonsenseIsAnsweredOrClosedAndOthersAreServed) {
   const auto endpoint = endpoint_on(turning.loop);
   endpoint->add("/a", [] { return HttpAnswer{200, "text/plain", "well"}; });
   endpoint->serve();
+  std::string zeros(100, '\0');
+  zeros += "\r\n\r\n";
+  const std::string long_path = "GET /" + std::string(9000, 'a') + " HTTP/1.1\r\n\r\n";
   for (const std::string& nonsense :
-       {std::string("\r\n\r\n"), std::string("GET\r\n\r\n"), std::string("HELO there\r\n\r\n"),
-        std::string(100, '\0') + "\r\n\r\n", "GET /" + std::string(9000, 'a') + " HTTP/1.1\r\n\r\n"}) {
+       {std::string("\r\n\r\n"), std::string("GET\r\n\r\n"), std::string("HELO there\r\n\r\n"), zeros, long_path}) {
     const std::string answer = answer_to(*endpoint, nonsense);
     EXPECT_TRUE(answer.empty() || answer.starts_with("HTTP/1.1 4")) << answer;
   }
