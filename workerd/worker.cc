@@ -72,7 +72,7 @@ Status Worker::start() {
   log_.info(
       daemon::banner(startup_.cluster, startup_.task, startup_.address, transport_.name(), startup_.metrics_address) +
       "; device " + (what.device.empty() ? "cpu" : what.device) + ", " + std::to_string(what.threads) +
-      " threads; waiting for the chief at " + startup_.cluster.chief.address);
+      (what.threads == 1 ? " thread" : " threads") + "; waiting for the chief at " + startup_.cluster.chief.address);
   membership_.open();
   return {};
 }

@@ -264,8 +264,9 @@ Json to_json(const Plan& plan) {
 void print(const Plan& plan) {
   std::cout << "job " << plan.job.job.name << " on " << plan.tasks.described << '\n'
             << with_commas(static_cast<double>(plan.parameter_bytes / sizeof(float))) << " parameters ("
-            << bytes_text(plan.parameter_bytes) << ") in " << plan.layout.buckets.size() << " buckets on "
-            << plan.layout.shards << (plan.layout.shards == 1 ? " shard" : " shards") << " (" << plan.why << ")\n\n";
+            << bytes_text(plan.parameter_bytes) << ") in " << plan.layout.buckets.size()
+            << (plan.layout.buckets.size() == 1 ? " bucket on " : " buckets on ") << plan.layout.shards
+            << (plan.layout.shards == 1 ? " shard" : " shards") << " (" << plan.why << ")\n\n";
   const bool has_copies = !plan.job.checkpoint.directory.empty();
   std::vector<std::string> heads = {"SHARD", "PS", "BUCKETS", "PARAMETERS", "SLOTS", "RECEIVE", "SEND"};
   if (has_copies) heads.push_back("COPY");

@@ -7,6 +7,7 @@
 // 2. During the computation the shell sends RangesReady events. For each of them the core returns SendPush for the
 //    buckets whose gradients are final, as far as credits allow.
 // 3. The shell sends Computed. The core sends the remaining buckets. The last frame to each shard asks for parameters.
+//    In async with several buckets per shard, each frame asks for the parameters of its own bucket.
 // 4. When all answers have arrived, the next step begins. With pipeline = 1 the next step is computed while the answers
 //    arrive; the answers go to a second parameter buffer.
 //

@@ -180,9 +180,9 @@ class PartBuilder {
   tl::unexpected<Error> bad_input(std::string_view field, std::size_t column, std::uint64_t line) const {
     std::string name = "column " + std::to_string(column + 1);
     if (!part_.header.empty()) name += " ('" + part_.header[column] + "')";
-    return bad(line,
-               (field.empty() ? "nothing" : shown(field)) + " in " + name +
-                   ", expected a finite number: this version takes only numeric inputs; encode or remove the column");
+    return bad(line, (field.empty() ? "nothing" : shown(field)) + " in " + name +
+                         ", expected a finite number: correct the line, or encode the column as numbers; the label "
+                         "must be the last column");
   }
 
   static bool is_header(const std::vector<std::string_view>& fields) {

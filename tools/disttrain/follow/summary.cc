@@ -28,7 +28,8 @@ std::string way_out(const Json& cause) {
            "train.batch_size or the number of tasks";
   if (signal == SIGABRT || signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL)
     return "this is a bug of disttrain: please report it together with the log lines above";
-  return "see the log lines above and `disttrain logs`; the job can be submitted again without changes";
+  return "see the reason and the log lines above, and `disttrain logs`; when the cause is gone, the job can be "
+         "submitted again";
 }
 
 }  // namespace
