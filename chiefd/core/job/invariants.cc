@@ -248,7 +248,8 @@ Problem held_is_of_generation(const JobParts& job) {
             return false;
           },
           send->message);
-      if (is_of_another) return "a held message to " + to_string(send->task) + " is of another generation";
+      if (is_of_another)
+        return "a message to " + to_string(send->task) + ", which waits for a journal record, is of another generation";
     }
   return "";
 }
@@ -331,7 +332,7 @@ constexpr Invariant kInvariants[] = {
      silent_ps_is_owner},
     {"J19", "a job pauses for missing workers only in training", short_only_in_training},
     {"J20", "a job with a reason for a pause isn't running", paused_is_not_running},
-    {"J21", "a held message is of the current generation", held_is_of_generation},
+    {"J21", "a message that waits for a journal record is of the current generation", held_is_of_generation},
     {"J22", "a lease is held only for a worker of the roster that isn't lost", held_lease_has_borrower},
     {"J23",
      "a checkpoint is under way only if the checkpoint folder is open, and only after training began in this "
