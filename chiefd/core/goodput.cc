@@ -7,7 +7,8 @@ namespace disttrain::chiefd {
 
 namespace {
 
-// Whether a worker computes, reads data or evaluates. If one does, the job isn't stalled, even if a step takes long.
+// Returns true if a worker computes, reads data or evaluates. If one does, the job isn't stalled, even if a step takes
+// long.
 bool any_works(const JobStatus& status) {
   return std::any_of(status.tasks.begin(), status.tasks.end(), [](const TaskStatus& task) {
     const bool works = task.phase == Phase::kCompute || task.phase == Phase::kInput || task.phase == Phase::kEvaluate;
@@ -15,7 +16,8 @@ bool any_works(const JobStatus& status) {
   });
 }
 
-// What the job uses its time for now. kTrain stands for train, input and sync together. None: the job does nothing.
+// Returns the use to which look() assigns the time since its previous call. kTrain stands for train, input and sync
+// together. None: the job waits for its turn or is ending, so its time isn't counted.
 std::optional<Use> use_of(const JobStatus& status, bool is_late) {
   switch (status.part) {
     case JobPart::kNone:

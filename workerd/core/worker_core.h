@@ -175,7 +175,7 @@ class WorkerCore {
   // The step.
   bool pulling_ = false;         // a pull is under way
   bool pushing_ = false;         // a push is under way: of pushed_, or an empty push if farewell_ is true
-  bool farewell_ = false;        // ssp: the push under way is empty; it says that this worker stops pushing for now
+  bool farewell_ = false;        // ssp: the push under way is empty; after it no other worker waits for this one
   bool computing_ = false;       // the engine is computing computed_
   bool computed_whole_ = false;  // computed_ is complete, but its push hasn't begun
   Gradient computed_;
