@@ -65,7 +65,8 @@ class Chief {
   std::string page_json() const;
   // Applies a changed cluster file. Only the settings that may change while the chief runs take effect.
   void change(const ClusterConfig& cluster);
-  // What the chief waits for before it listens for connections. "": the chief listens, so it is ready.
+  // Names the event that the chief waits for before it listens for connections. Returns "" once the chief listens,
+  // because it is then ready.
   std::string waits_for() const;
   void collect(metrics::Page& page) const;
 
@@ -88,7 +89,7 @@ class Chief {
     std::int64_t end = INT64_MAX;
   };
 
-  // What happens.
+  // These functions handle events. step() passes an event to the core and carries out the core's actions.
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
   void on_message(PeerId peer, const wire::ControlMessage& message);
   void take(Peer& peer, const wire::ControlMessage& message);
@@ -106,7 +107,7 @@ class Chief {
   void drop(PeerId peer);
   Welcome make_welcome(std::uint64_t cluster_hash) const;
 
-  // What the core decides.
+  // These functions carry out the core's actions.
   Status listen();
   void carry_out(Actions actions);
   void act(const Listen& action);

@@ -96,7 +96,8 @@ void Chief::bound_queues() {
   if (total > kMaxQueuedToClients) drop(worst->id());
 }
 
-// Whether the chief must drop this client because it has read none of its queued bytes for kMaxUnreadTime.
+// Returns true if the chief must drop this client because the client has read none of its queued bytes for
+// kMaxUnreadTime.
 bool Chief::drops_for_unread(PeerId client, Instant now) {
   Peer& peer = *peers_.at(client);
   const std::size_t queued = peer.queued_bytes();

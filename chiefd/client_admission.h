@@ -43,7 +43,7 @@ class ClientAdmission {
   };
   using UseOf = std::function<Use(PeerId)>;
 
-  // Whether one more client may connect. `leaves`: the client that the chief must drop for it.
+  // `is_free`: one more client may connect. `leaves`: the client that the chief must drop for it.
   struct Verdict {
     bool is_free = false;
     std::optional<PeerId> leaves;

@@ -45,7 +45,7 @@ class Peer final : private transport::ConnectionHandler {
   std::optional<Member> member;
   std::optional<std::string> user;
 
-  // Whether the peer is a client with a request that the chief hasn't answered yet.
+  // If true, the peer is a client with a request that the chief hasn't answered yet.
   bool is_asking = false;
   // For a client: the number of queued bytes when the chief last checked.
   std::size_t unread_bytes = 0;

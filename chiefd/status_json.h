@@ -10,7 +10,7 @@
 
 namespace disttrain::chiefd {
 
-// What the status says of the chief itself: its entry in the list of tasks, and the time of its clock.
+// The status contains these values of the chief itself: its entry in the list of tasks, and the time of its clock.
 struct ChiefStatus {
   std::uint32_t pid = 0;
   std::string address;

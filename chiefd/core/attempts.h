@@ -22,7 +22,7 @@ struct Attempt {
   std::set<Member> owed;  // in kPrepare: the ps tasks that haven't answered yet
   std::string folder;     // the attempt's own folder, which exists from kPrepare on
   Step at;                // in sync: the step at which the pacer cuts; 0: at once
-  bool holds = false;     // whether the shards apply nothing after the cut
+  bool holds = false;     // true: the shards apply nothing after the cut
   std::map<ShardId, ShardWritten> written;
   Instant began;
   Instant commit_began;

@@ -65,7 +65,7 @@ class Cluster {
   std::vector<JobId> jobs() const;
   // The number of jobs that wait for their turn.
   std::size_t queued() const;
-  // Whether the job has ended and its end is durable. The job must be known.
+  // Returns true if the job has ended and its end is durable. The job must be known.
   bool has_ended(JobId job) const;
   // The status of a job, which must be known. It includes the current state of all tasks of the cluster.
   JobStatus status(JobId job, Instant now) const;

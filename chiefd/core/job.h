@@ -84,13 +84,13 @@ class Job {
   const std::string& name() const;
   const Submission& submission() const;
   JobState state() const;
-  // Whether the job has ended and its end is durable, so that clients may hear of it.
+  // Returns true if the job has ended and its end is durable, so that clients may hear of it.
   bool is_end_durable() const;
-  // Whether the tasks were told to release the job.
+  // Returns true if the tasks were told to release the job.
   bool has_told_to_close() const;
-  // Whether the job has ended and no task holds anything of it any more.
+  // Returns true if the job has ended and no task holds anything of it any more.
   bool is_released() const;
-  // Whether the job has left the queue, under this chief or under a former one.
+  // Returns true if the job has left the queue, under this chief or under a former one.
   bool has_begun() const;
   // The job's status without the state of the tasks, which Cluster adds.
   JobStatus status(Instant now) const;
@@ -128,7 +128,7 @@ class Job {
   void on_folder(Turn& turn, const FolderDone& done);
   void on_tick(Turn& turn);
 
-  // Whether the task may end, because the job doesn't need it, or doesn't need it any more.
+  // Returns true if the task may end, because the job doesn't need it, or doesn't need it any more.
   bool may_go(const Member& member) const;
   // Prepares the job for the end of the tasks that were told to end. See Leaving::advance().
   void advance_leavers(Turn& turn);

@@ -230,7 +230,7 @@ struct JournaledJob {
   std::optional<JobDescribed> described;
   GenerationRecord generation;            // the newest generation. Its number is 0 if the job has none yet
   Roster roster;                          // the newest roster of that generation
-  bool is_training = false;               // whether that generation has begun to train
+  bool is_training = false;               // true: that generation has begun to train
   std::map<LeaseId, GrantRecord> grants;  // the leases of that generation that aren't known to be used up
   std::optional<CheckpointRecord> checkpoint;
   std::optional<EndRecord> ended;

@@ -21,7 +21,7 @@ class Lending {
   struct Loan {
     std::vector<Member> to;  // for a block: by rank
     Lease lease;
-    bool last = false;  // whether these workers get no other lease after this one
+    bool last = false;  // true: these workers get no other lease after this one
   };
   struct Loans {
     // The new leases, in the order in which the job must send them.
@@ -62,7 +62,7 @@ class Lending {
 
   // In async and ssp: the leases that aren't used up yet.
   std::vector<LeaseId> open_leases() const;
-  // Whether the job needs no more records, because it has visited all of them or train.steps is reached.
+  // Returns true if the job needs no more records, because it has visited all of them or train.steps is reached.
   bool is_complete() const;
 
  private:

@@ -21,7 +21,7 @@ class Links {
   struct Outage {
     Instant since;         // when `from` last heard `to`
     Instant told;          // when the newest complaint came
-    bool is_told = false;  // whether an event has told the operator of the outage
+    bool is_told = false;  // true: an event has told the operator of the outage
   };
 
   // Notes a complaint that the link has been broken for the time `lasts`. The first complaint of an outage sets the

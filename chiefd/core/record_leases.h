@@ -54,7 +54,7 @@ class RecordLeases {
   // All leases that have unvisited positions.
   std::vector<LeaseId> open() const;
 
-  // Whether every record of every epoch is visited. Always false with `epochs` = 0.
+  // Returns true if every record of every epoch is visited. With `epochs` = 0, always returns false.
   bool complete() const;
 
  private:

@@ -59,7 +59,7 @@ struct TaskStatus {
   TaskFigures figures;  // in the status of an ended job: the figures at the end of that job
 };
 
-// What a job is doing now. Goodput accounts for the job's time by these values.
+// JobPart names the current activity of a job. Goodput accounts for the job's time by these values.
 enum class JobPart : std::uint8_t {
   kNone,        // the job waits for its turn, or is ending
   kInit,        // the job hasn't made its first step yet

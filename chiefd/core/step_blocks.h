@@ -24,7 +24,7 @@ class StepBlocks {
     std::uint64_t epochs = 0;      // 0 = no limit
     std::uint32_t ranks = 0;       // members of the roster, at least 1
     RosterVersion roster;
-    bool may_be_late = false;  // whether late gradients are dropped, because the job has backup workers
+    bool may_be_late = false;  // true: late gradients are dropped, because the job has backup workers
   };
   // Where to begin: after `step`, with the records that aren't in the ledger.
   struct Begin {
@@ -38,7 +38,7 @@ class StepBlocks {
 
   struct Grants {
     std::vector<Lease> leases;  // each lease goes to all members of the roster; the caller sets the `rank` of each
-    bool last = false;          // whether no other block will follow; next() says so only once
+    bool last = false;          // true: no other block will follow; next() says so only once
   };
   // The blocks to grant now.
   Grants next();
@@ -47,7 +47,7 @@ class StepBlocks {
   std::vector<Lease> open_blocks() const { return std::vector<Lease>(blocks_.begin(), blocks_.end()); }
   bool is_last_told() const { return last_told_; }
   LeaseId last_id() const { return last_id_; }
-  // Whether every record of every epoch is visited.
+  // Returns true if every record of every epoch is visited. With `epochs` = 0, always returns false.
   bool is_complete() const { return options_.epochs != 0 && complete_epochs_ >= options_.epochs; }
 
   // Takes a report of the pacer.

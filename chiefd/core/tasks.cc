@@ -19,8 +19,8 @@ std::string silence_of(const Task& task, Instant now) {
   return "no heartbeat for " + format_duration(now - task.last_heard);
 }
 
-// Whether two hellos come from the same process. A process that was removed comes back with another incarnation, so two
-// hellos also count as the same process if they have the same host and process number.
+// Returns true if two hellos come from the same process. A process that was removed comes back with another
+// incarnation, so two hellos also count as the same process if they have the same host and process number.
 bool is_same_process(const TaskHello& a, const TaskHello& b) {
   return a.member.incarnation == b.member.incarnation || (a.pid != 0 && a.pid == b.pid && a.host == b.host);
 }
@@ -150,9 +150,9 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
     findings.push_back({Finding::What::kReturned, hello.member, "said hello again", false});
 }
 
-// Whether the chief must refuse `hello`, because it comes from a former holder of the place and the place is kept for
-// another process (Task::heir). The former holder may live on elsewhere, and may say hello before the other process
-// does. Without this rule, the two processes would take the place from each other for ever.
+// Returns true if the chief must refuse `hello`, because the hello comes from a former holder of the place and the
+// place is kept for another process (Task::heir). The former holder may live on elsewhere, and may say hello before the
+// other process does. Without this rule, the two processes would take the place from each other for ever.
 bool Tasks::is_kept_for_another(Instant now, const Task& task, const TaskHello& hello) const {
   const bool is_kept = task.heir && is_given_up(task.state) && now < task.kept_until;
   if (!is_kept || *task.heir == hello.member) return false;

@@ -26,7 +26,7 @@ struct Task {
   TaskHello hello;
   bool connected = false;
   bool probing = false;
-  bool leaving = false;  // whether the task was told to end, and waits for permission to leave
+  bool leaving = false;  // true: the task was told to end, and waits for permission to leave
   Instant joined;        // when this process joined
   Instant last_heard;    // the last time at which the task and all its shard threads were known to run
   Instant silent_since;
@@ -40,9 +40,9 @@ struct Task {
   std::deque<TaskHello> superseded;  // the last few processes that lost this place to another process
   // The newest process that claims this task's place.
   std::optional<TaskHello> claim;
-  // Whether the chief probes the current process because of this claim.
+  // If true, the chief probes the current process because of this claim.
   bool probed_for_claim = false;
-  // Whether the current process has answered that probe.
+  // If true, the current process has answered that probe.
   bool keeps_place = false;
   // Another process of this task, which has answered a probe at the task's address. Because of this answer the current
   // process has lost its place. The chief expects the other process to join, and keeps the place for it until
@@ -51,7 +51,7 @@ struct Task {
   Instant kept_until;
 
   bool is_there() const { return state == TaskState::kReady; }
-  // Whether the chief may give new work to the task.
+  // Returns true if the chief may give new work to the task.
   bool takes_work() const { return is_there() && connected && !leaving; }
 };
 
@@ -74,11 +74,11 @@ class Tasks {
   const std::map<TaskId, Task>& all() const { return tasks_; }
   // Null if the task isn't in the cluster file and has never joined as an unlisted worker.
   const Task* find(TaskId id) const;
-  // Whether the member is the current process of its task, and the chief hasn't given it up.
+  // Returns true if the member is the current process of its task, and the chief hasn't given it up.
   bool is_current(const Member& member) const;
-  // Whether the process and the chief hear each other. If a task has no connection, the chief repeats its requests when
-  // the task reconnects. If the chief hears a task that doesn't hear the chief, the task drops its connection within
-  // JobSetup::answer_limit().
+  // Returns true if the process and the chief hear each other. If a task has no connection, the chief repeats its
+  // requests when the task reconnects. If the chief hears a task that doesn't hear the chief, the task drops its
+  // connection within JobSetup::answer_limit().
   bool hears_both_ways(const Member& member) const;
 
   // The functions below append their findings and actions.

@@ -34,7 +34,7 @@ class Curves {
 
   explicit Curves(std::function<void(const std::string&)> on_failed) : writer_(std::move(on_failed)) {}
 
-  // Whether it is time to call look() again.
+  // Returns true if look() is due again.
   bool is_due(Instant now) const { return now >= next_; }
   // Takes a point of the job with this status. Takes none before the job's first step, nor before its first step after
   // a loss or a restart of the chief.
@@ -65,8 +65,8 @@ class Curves {
   TensorBoardWriter writer_;
   std::optional<JobId> job_;
   std::string folder_;          // "": no event files
-  bool is_recording_ = false;   // whether a record of this job was written
-  bool is_file_open_ = false;   // whether the file of this job's records is still open
+  bool is_recording_ = false;   // true: a record of this job was written
+  bool is_file_open_ = false;   // true: the file of this job's records is still open
   std::uint64_t recorded_ = 0;  // the step of the newest point
   Instant began_;
   Instant next_;

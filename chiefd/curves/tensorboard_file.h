@@ -34,7 +34,7 @@ class TensorBoardFile {
   static Result<TensorBoardFile> create(const std::string& folder, std::int64_t wall_nanoseconds);
 
   Status append(const std::string& record);
-  // Whether the file is still at its path. False if somebody has removed the file or moved its folder.
+  // Returns true if the file is still at its path. Returns false if somebody has removed the file or moved its folder.
   bool is_there() const;
 
  private:

@@ -15,7 +15,7 @@ constexpr char kMark[] = "journal.mark";
 
 using MaybeBytes = std::optional<JournalBytes>;
 
-// What the folder holds.
+// Found has the contents of the journal's folder.
 struct Found {
   MaybeBytes journal;
   MaybeBytes mark_bytes;

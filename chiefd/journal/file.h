@@ -70,7 +70,7 @@ struct JournalFile::Opened {
 };
 
 struct JournalFile::Salvaged {
-  std::string damage;                  // what is damaged. "": nothing, so salvage() has changed nothing
+  std::string damage;                  // describes the damage. "": there is none, so salvage() has changed nothing
   std::vector<std::string> set_aside;  // the paths of the damaged files
   std::uint64_t kept = 0;              // the number of records before the damage
   std::optional<std::uint64_t> lost;   // the number of lost records. None: not known

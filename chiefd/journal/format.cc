@@ -283,8 +283,8 @@ Result<JournalReading> read_batches(JournalBytes bytes, const std::string& path)
   return reading;
 }
 
-// Whether the head's checksum would be right with the version number of this chiefd. If so, this version has written
-// the file, and the version number in the file is damaged. So no other version of chiefd can read the file.
+// Returns true if the head's checksum would be right with the version number of this chiefd. If so, this version has
+// written the file, and the version number in the file is damaged. So no other version of chiefd can read the file.
 bool is_right_with_this_version(Span bytes) {
   if (bytes.size() < kHeadBytes) return false;
   JournalBytes head(bytes.begin(), bytes.begin() + kHeadBytes);

@@ -73,8 +73,9 @@ struct JournalReading {
   JournalState state;            // the state after all records before the first unreadable one
   std::uint64_t records = 0;     // the number of the last readable record
   std::uint64_t torn_bytes = 0;  // the length of an interrupted write at the end, which was never acknowledged
-  bool is_mended = false;        // whether a batch was taken from its copy
-  // What is wrong with the file, if acknowledged records are lost. None: all acknowledged records are there.
+  bool is_mended = false;        // true: a batch was taken from its copy
+  // If acknowledged records are lost, this text says what is wrong with the file. None: all acknowledged
+  // records are there.
   std::optional<std::string> harm;
   // The number of lost acknowledged records. None: not known.
   std::optional<std::uint64_t> lost;
