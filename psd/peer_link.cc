@@ -15,8 +15,8 @@ using wire::FrameType;
 
 namespace {
 
-// Whether a message of this type is lost for good if the link breaks. PacerNews isn't: it has everything that the other
-// shard must know, and the pacer sends it on each new link.
+// Returns true if a message of this type is lost for good when the link breaks. PacerNews isn't: it has everything that
+// the other shard must know, and the pacer sends it on each new link.
 bool is_said_once(FrameType type) {
   return type != FrameType::kPacerNews && type != FrameType::kAlive;
 }

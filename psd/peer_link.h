@@ -73,8 +73,8 @@ class PeerLink final : public transport::ConnectionHandler {
   std::unique_ptr<Dialler> dialler_;
   std::unique_ptr<transport::Connection> connection_;
   bool open_ = false;
-  bool carried_ = false;     // whether the link carried a message that a new link wouldn't repeat
-  bool has_sent_ = false;    // whether a frame was sent since the last keep_alive()
+  bool carried_ = false;     // true: the link carried a message that a new link wouldn't repeat
+  bool has_sent_ = false;    // true: a frame was sent since the last keep_alive()
   std::uint64_t heard_ = 0;  // number of bytes that the link had received at the time heard_at_
   Instant heard_at_;
   Instant kept_at_;  // time of the last keep_alive()

@@ -4,7 +4,7 @@
 
 namespace disttrain::psd {
 
-// Whether this attempt is the current one and isn't abandoned.
+// Returns true if this attempt is the current one and isn't abandoned.
 bool PsDaemon::is_at(JobId job, Generation generation, std::uint64_t attempt) const {
   return is_open(job, generation) && job_->attempt.number == attempt && !job_->attempt.is_over;
 }

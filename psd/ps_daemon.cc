@@ -133,8 +133,8 @@ void PsDaemon::take(const CreateShards& order) {
   drop_job();
 }
 
-// Whether this order is newer than what the ps is making or has made. An older order may arrive after a newer one. For
-// one job, the order with the higher generation counts.
+// Returns true if this order is newer than the order that the ps is carrying out or has carried out. An older order may
+// arrive after a newer one. For one job, the order with the higher generation counts.
 bool PsDaemon::is_newer(const CreateShards& order) const {
   if (next_ && next_->job == order.job) return order.generation >= next_->generation;
   return !job_ || dropping_ || job_->facts->job != order.job || order.generation > job_->facts->generation;

@@ -49,7 +49,8 @@ class PsDaemon {
   void change(const ClusterConfig& cluster);
   int exit_code() const { return exit_code_; }
 
-  // What the daemon waits for before it is ready; "" once it is registered with the chief.
+  // While the daemon isn't ready, returns words for the chief that it waits for. Returns "" once the daemon is
+  // registered with the chief.
   std::string waits_for() const { return membership_.waits_for(); }
   void collect(metrics::Page& page) const { metrics_.collect(page); }
 
@@ -75,7 +76,7 @@ class PsDaemon {
     std::map<ShardId, ShardLoad> loads;
     std::shared_ptr<const PacerReport> pacer;  // the pacer's last report, if the pacer is on this ps
     Instant ordered{};                         // when the chief's order came
-    bool created = false;                      // whether ShardsCreated was sent to the chief
+    bool created = false;                      // true: ShardsCreated was sent to the chief
     Attempt attempt;
     std::optional<TaskFailed> failed;  // the failure of the job; the ps reports it again whenever it registers
   };

@@ -24,7 +24,7 @@ class ShardOrigin {
 
   // The pacer's report in the restored checkpoint; without a checkpoint, the report at step 0.
   PacerReport report() const;
-  // Whether fill() sets all values from a checkpoint. Then the store needn't draw initial values.
+  // Returns true if fill() sets all values from a checkpoint. Then the store needn't draw initial values.
   bool fills() const { return checkpoint_.has_value(); }
   // The lock on the checkpoint that checkpoint.init_from names; null if it names none. Keep it as long as the shard
   // lives, because the next generation may need that checkpoint again.

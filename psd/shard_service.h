@@ -39,7 +39,7 @@ struct ShardSays {
   Step version;
   // The pacer's report; null if this shard isn't the pacer. A pointer, because a copy of a long ledger would take time.
   std::shared_ptr<const PacerReport> pacer;
-  bool at_once = false;  // whether the main thread must send a heartbeat with this report at once
+  bool at_once = false;  // true: the main thread must send a heartbeat with this report at once
   ShardFigures figures{};
 };
 // The shard is prepared for a checkpoint attempt, so marks and orders to cut may come.
@@ -66,7 +66,7 @@ struct ShardNews {
   std::variant<ShardReady, ShardSays, ShardPrepared, ShardCopied, wire::ControlMessage> what;
 };
 
-// What a shard uses of its thread and of its process.
+// A shard uses these parts of its thread and of its process.
 struct ShardPlace {
   asio::io_context& loop;
   transport::Transport& transport;

@@ -129,7 +129,7 @@ void WorkerChannel::settle(BucketId bucket) {
   }
 }
 
-// --- What arrives
+// --- Frames that arrive
 
 Result<MutableBytes> WorkerChannel::payload_landing(const FrameHeader& header, Bytes control) {
   if (header.type != FrameType::kPush || !belongs(header))

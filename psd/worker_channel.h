@@ -88,9 +88,9 @@ class WorkerChannel final : public transport::ConnectionHandler {
   std::unique_ptr<transport::Connection> connection_;
   PushArrived arriving_;      // the push frame that is being received
   Fifo<Parameters> waiting_;  // the answers that wait for room in the socket; they answer at most one push and one pull
-  bool full_ = false;         // whether the socket is full; on_sent() comes when it has room again
-  bool is_welcome_ = false;   // whether the hello is answered with Welcome
-  bool has_sent_ = false;     // whether a frame was sent since the last keep_alive()
+  bool full_ = false;         // true: the socket is full; on_sent() comes when it has room again
+  bool is_welcome_ = false;   // true: the hello is answered with Welcome
+  bool has_sent_ = false;     // true: a frame was sent since the last keep_alive()
 };
 
 }  // namespace disttrain::psd

@@ -19,7 +19,7 @@
 
 namespace disttrain::task {
 
-// What the ps or the worker does itself. before_heartbeat, on_registered and on_away may be empty.
+// The ps or the worker implements these functions. before_heartbeat, on_registered and on_away may be empty.
 struct Handlers {
   // Makes the hello with the job and shards that the task holds. Leave the fields for the member and its addresses
   // empty: Membership fills them in.
@@ -68,12 +68,14 @@ class Membership {
   void beat_now();
   const Timeouts& timeouts() const { return chief_.timeouts(); }
 
-  // Asks the chief for leave, and ends the task when the chief grants it. `what` is for the log: what the chief waits
-  // for before it grants the leave, such as "a checkpoint"; may be "". The task ends without the grant if no chief is
-  // connected, if the connection breaks, if leave() is called again, or if Heartbeat::work hasn't grown for `patience`.
+  // Asks the chief for leave, and ends the task when the chief grants it. `what` is for the log: it names the work that
+  // must be done before the chief grants the leave, such as "a checkpoint"; may be "". The task ends without the grant
+  // if no chief is connected, if the connection breaks, if leave() is called again, or if Heartbeat::work hasn't grown
+  // for `patience`.
   void leave(Duration patience, const std::string& what);
 
-  // What the task waits for before it is ready; "" once it is registered with the chief.
+  // While the task isn't ready, returns words for the chief that it waits for. Returns "" once the task is registered
+  // with the chief.
   std::string waits_for() const;
   // The state that systemd shows. `job`: a text about the task's job; "" if it has none.
   daemon::ServiceState state(const std::string& job) const;

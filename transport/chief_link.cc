@@ -9,8 +9,8 @@
 namespace disttrain::transport {
 namespace {
 
-// Whether the task repeats messages of this type by itself. If so, such a message needn't wait while no chief is
-// connected.
+// Returns true if the task repeats messages of this type by itself. If so, such a message needn't wait while no chief
+// is connected.
 bool is_said_again(const wire::ControlMessage& message) {
   return std::holds_alternative<Heartbeat>(message) || std::holds_alternative<LogLines>(message) ||
          std::holds_alternative<Accusation>(message) || std::holds_alternative<LeaseRequest>(message);

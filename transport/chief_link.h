@@ -71,14 +71,15 @@ class ChiefLink final : private ControlHandler {
   // Says hello again at once, because the answer of make_hello() has changed.
   void redial();
 
-  // Whether the task is registered with a chief now.
+  // Returns true if the task is registered with a chief now.
   bool is_registered() const { return open_; }
-  // Whether the task is known to have no chief: an attempt has failed, or the first attempt takes longer than
+  // Returns true if the task is known to have no chief: an attempt has failed, or the first attempt takes longer than
   // kQuietStart.
   bool is_waiting() const {
     return !open_ && (said_away_ || (opened_ && std::chrono::steady_clock::now() - *opened_ > kQuietStart));
   }
-  // Whether the task is registered and few bytes are queued. If not, tell() drops the messages that the task repeats.
+  // Returns true if the task is registered and few bytes are queued. Otherwise tell() drops the messages that the task
+  // repeats.
   bool has_room() const { return open_ && connection_->queued_bytes() < kMaxQueuedBytes; }
   // Sends a message. If no chief is connected, a report waits. Heartbeats, log lines, accusations and requests for
   // leases never wait: the link drops them if has_room() is false, because the task repeats them.

@@ -152,8 +152,8 @@ class Transport {
 // ("fd:3") the answer is always yes.
 Status try_to_listen(asio::io_context& loop, Transport& transport, const std::string& address);
 
-// Whether the error of a failed dial proves that no process listens at the address: the host answered and refused the
-// connection. After any other error a process may still listen there.
+// Returns true if the error of a failed dial proves that no process listens at the address: the host answered and
+// refused the connection. After any other error a process may still listen there.
 bool proves_nobody_listens(const Error& error);
 
 }  // namespace disttrain::transport

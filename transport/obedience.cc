@@ -22,7 +22,7 @@ Obedience::Answer Obedience::hear(const Welcome& welcome) {
   return {is_anew ? Verdict::kObeyAnew : Verdict::kObey, ""};
 }
 
-// Whether this chief is the one that the task obeyed before, or continues the journal of that one.
+// Returns true if this chief is the one that the task obeyed before, or continues the journal of that one.
 bool Obedience::knows_us(const Welcome& welcome) const {
   if (journal_.value == 0 || chief_.value == 0 || welcome.chief.value == 0) return true;
   if (welcome.term == term_) return true;

@@ -43,8 +43,8 @@ class Clocks {
   // The lowest clock that enter() would give to a worker now.
   Step start() const { return slowest().value_or(furthest_); }
 
-  // Whether a worker at `clock` may get its parameters. `slowest` is the result of slowest(); a caller that asks for
-  // several workers computes it once, because slowest() scans all clocks.
+  // Returns true if a worker at `clock` may get its parameters. `slowest` is the result of slowest(); a caller that
+  // asks for several workers computes it once, because slowest() scans all clocks.
   bool may_go_on(Step clock, std::optional<Step> slowest) const;
 
   std::vector<Member> members() const;

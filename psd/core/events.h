@@ -60,7 +60,7 @@ struct PushArrived {
   Sequence sequence;
   Push push;
   std::uint64_t payload_bytes = 0;
-  bool nonfinite = false;  // whether the payload has a NaN or an infinity
+  bool nonfinite = false;  // true: the payload has a NaN or an infinity
 };
 
 struct PullArrived {
@@ -106,7 +106,7 @@ struct Fence {
 // The ps has made the files of this checkpoint attempt, so the shard may take its copy.
 struct AttemptPrepared {
   std::uint64_t attempt = 0;
-  // Whether the shard applies nothing after the cut, until the attempt is abandoned or a newer attempt is prepared.
+  // If true, the shard applies nothing after the cut, until the attempt is abandoned or a newer attempt is prepared.
   bool holds = false;
 };
 // The chief abandons this checkpoint attempt and all earlier ones.
@@ -184,7 +184,7 @@ struct SumPlan {
   std::vector<SumTerm> terms;
   double scale = 1.0;
   UpdateAt at;
-  bool is_measured = false;  // whether the store still has this plan's sum, from the newest MeasureNorm
+  bool is_measured = false;  // true: the store still has this plan's sum, from the newest MeasureNorm
 };
 
 // Updates the bucket with the plan's mean gradient. All buckets of a step share one plan.

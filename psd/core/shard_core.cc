@@ -58,7 +58,7 @@ void ShardCore::step(Instant now, const PushArrived& event, Actions& actions) {
   if (!failed_) on(now, event, actions);
 }
 
-// --- What a frame must satisfy
+// --- Checks of a frame
 
 std::optional<std::uint32_t> ShardCore::own_index(BucketId bucket) const {
   if (bucket.value >= own_index_.size() || own_index_[bucket.value] == kForeign) return std::nullopt;

@@ -34,7 +34,7 @@ struct ShardOptions {
   bool waits_for_lost = false;      // sync: each step needs the whole roster (job.on_worker_loss = "wait")
   std::uint64_t warmup_steps = 0;   // pacer: number of first steps whose time isn't measured
   std::uint64_t train_records = 0;  // pacer: number of records in an epoch
-  bool tells_visits = false;        // pacer: whether to return the action StepCounted for each step
+  bool tells_visits = false;        // pacer: true: return the action StepCounted for each step
   PacerReport restored;             // the report in the restored checkpoint; every shard begins at its global step
 };
 
@@ -163,7 +163,7 @@ class ShardCore {
   std::optional<Instant> first_mark_;  // when attempt_ got its first mark
   std::uint64_t settled_ = 0;          // the newest checkpoint attempt that was cut or abandoned
   std::optional<Step> cut_at_;         // pacer, sync: the shard must cut when this step is committed
-  bool holds_ = false;                 // whether nothing is applied after the cut of attempt_
+  bool holds_ = false;                 // true: nothing is applied after the cut of attempt_
   std::uint64_t held_ = 0;             // the attempt whose cut holds, so that nothing is applied now; 0 = none
   bool pacer_finished_ = false;        // async, ssp, other shards: the pacer said that all steps are done
   Step version_;
@@ -171,7 +171,7 @@ class ShardCore {
   Clocks clocks_;                                // ssp
   Staging staging_;                              // sync
   Staged reported_;                              // sync: the last report to the pacer about the open step
-  bool measuring_ = false;                       // sync: whether the store is measuring the norm of reported_
+  bool measuring_ = false;                       // sync: true: the store is measuring the norm of reported_
   std::shared_ptr<SumPlan> measured_;            // sync: the plan of reported_, if its norm is measured; else null
   std::vector<std::shared_ptr<SumPlan>> plans_;  // sync: all plans; a plan that no action refers to is reused
   SyncDecider decider_;                          // pacer, sync

@@ -20,10 +20,10 @@ struct StagedPush {
   bool complete = false;
   bool nonfinite = false;
   std::uint32_t buckets = 0;  // received
-  std::vector<bool> has;      // whether a bucket has arrived, by the bucket's number within the shard
+  std::vector<bool> has;      // by the bucket's number within the shard; true: the bucket has arrived
   Push last;                  // the push's last frame; valid once `complete` is true
-  // Whether the worker had no records for this step. A push with a non-finite loss or gradient isn't empty, because its
-  // worker had records.
+  // Returns true if the worker had no records for this step. A push with a non-finite loss or gradient isn't empty,
+  // because its worker had records.
   bool is_empty() const { return complete && !nonfinite && last.examples == 0 && !last.skipped; }
   bool contributes() const { return complete && !nonfinite && last.examples > 0; }
 };

@@ -20,10 +20,10 @@ struct SyncRules {
   double clip_norm = 0.0;       // the limit of the global norm; 0 = no clipping
 };
 
-// Whether enough pushes are staged to commit a step. `roster`: the number of members in the roster. `staged`: how many
-// of these have a staged push. `empty`: how many of the staged pushes have no examples. The pushes of all members are
-// enough, and so are `aggregate` pushes with examples. Empty pushes don't count for `aggregate`. Otherwise members
-// whose records are used up could make one empty step after another while the other members still compute.
+// Returns true if enough pushes are staged to commit a step. `roster`: the number of members in the roster. `staged`:
+// how many of these have a staged push. `empty`: how many of the staged pushes have no examples. The pushes of all
+// members are enough, and so are `aggregate` pushes with examples. Empty pushes don't count for `aggregate`. Otherwise
+// members whose records are used up could make one empty step after another while the other members still compute.
 bool enough_members(std::size_t staged, std::size_t empty, std::size_t roster, std::uint32_t aggregate);
 
 class SyncDecider {

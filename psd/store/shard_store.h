@@ -22,8 +22,8 @@ struct StoreOptions {
   TrainSection train;
   std::uint64_t seed = 1;
   std::uint32_t places = 0;  // number of workers to make memory for
-  bool has_copy = false;     // whether to make memory for a checkpoint's copy
-  bool is_empty = false;     // whether parameters begin at 0, because the caller will fill them
+  bool has_copy = false;     // true: make memory for a checkpoint's copy
+  bool is_empty = false;     // true: parameters begin at 0, because the caller will fill them
 };
 
 // A copy of the parameters and slots at one moment. Nobody writes to it while it is lent.
@@ -96,7 +96,7 @@ class ShardStore {
     std::uint64_t begin = 0;  // within the shard
     std::uint64_t elements = 0;
     std::vector<Run> runs;
-    bool is_owed = false;  // whether the copy that is being made still lacks this bucket
+    bool is_owed = false;  // true: the copy that is being made still lacks this bucket
   };
 
   void copy_owed(OwnBucket& bucket);

@@ -140,7 +140,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
   asio::ip::tcp::resolver resolver_;
   std::vector<Endpoint> endpoints_;
   std::size_t next_ = 0;
-  bool all_refused_ = true;  // whether every address that was tried so far refused the connection
+  bool all_refused_ = true;  // true: every address that was tried so far refused the connection
   std::string last_reason_;
   std::optional<asio::posix::stream_descriptor> socket_;
 };

@@ -11,7 +11,7 @@ namespace disttrain::wire {
 
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 
-// Whether this version of the program knows the type.
+// Returns true if this version of the program knows the type.
 bool known(FrameType type);
 
 // The largest number of payload bytes that a frame of this type may have.

@@ -63,7 +63,7 @@ class FrameReader {
   // It doesn't come for a frame of an unknown type either; the payload of such a frame goes to the reader's own memory.
   void land(std::span<std::byte> landing);
 
-  // Whether a frame has begun and isn't whole yet.
+  // Returns true if a frame has begun and isn't whole yet.
   bool in_frame() const { return state_ != State::kHeader || begin_ != end_; }
 
  private:

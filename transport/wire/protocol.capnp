@@ -744,7 +744,7 @@ struct SubmitJob {
 struct JobSubmitted {
   job @0 :UInt32;
   ahead @1 :UInt32;
-  wasThere @2 :Bool;  # whether the job was submitted before and still goes on
+  wasThere @2 :Bool;  # true: the job was submitted before and still goes on
 }
 
 # client -> chief: asks for a job's status. The chief answers with StatusAnswer, at once or when the job has ended.

@@ -37,8 +37,8 @@ class BatchPlan {
   // sync: next() returns no more batches for steps before `step`. Only change_roster() can go back to an earlier step.
   void skip_to(Step step);
 
-  // sync: `roster` is in force from `next_step` on. What the chief sent for an older roster becomes void: its
-  // leases, and the statement that no lease follows (LeaseGrant::last). Leases for a newer roster are kept until that
+  // sync: `roster` is in force from `next_step` on. Leases for an older roster become void, and so does the chief's
+  // statement that no lease follows for that roster (LeaseGrant::last). Leases for a newer roster are kept until that
   // roster is in force.
   void change_roster(RosterVersion roster, Step next_step);
 

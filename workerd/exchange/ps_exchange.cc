@@ -54,7 +54,7 @@ class PsExchange::Link final : public transport::ConnectionHandler {
     return "shard " + std::to_string(shard_.value) + " (" + to_string(owner_.ps.task) + " at " + owner_.address + ")";
   }
 
-  // Whether the ps has sent any answer in this attempt.
+  // kSome: the ps has sent an answer in this attempt.
   enum class Answer { kNone, kSome };
 
   void dial();
