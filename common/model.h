@@ -1,4 +1,5 @@
-// What all code except the engine needs to know about a model: its named variables and the shape of its input.
+// Describes a model by its named variables and the shape of its input. All code except the engine needs to know no more
+// about the model.
 #pragma once
 
 #include <cstdint>

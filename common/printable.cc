@@ -31,8 +31,8 @@ Character first_of(std::string_view text) {
   return {code, bytes};
 }
 
-// Whether a character makes a text look different from what it is: line and paragraph separators, marks that change the
-// writing direction, and the byte order mark. These are shown as escapes.
+// Returns true if a character makes a text look different from its contents: line and paragraph separators, marks that
+// change the writing direction, and the byte order mark. These are shown as escapes.
 bool misleads(std::uint32_t code) {
   return code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
          code == 0xfeff;

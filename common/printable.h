@@ -15,7 +15,7 @@ enum class Lines { kOne, kMany };
 // Turns a tab into a space.
 std::string printable(std::string_view text, Lines lines = Lines::kOne);
 
-// Whether printable(text) returns the text unchanged.
+// Returns true if printable(text) returns the text unchanged.
 bool is_printable(std::string_view text);
 
 // Returns the first `most` bytes. Returns fewer if a character would otherwise be cut in two.

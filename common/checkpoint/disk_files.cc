@@ -106,7 +106,7 @@ class DiskOutput final : public OutputFile {
     void operator()(std::byte* bytes) const { std::free(bytes); }
   };
 
-  // Whether `bytes` can be written directly from the caller's memory, without a copy into the buffer.
+  // Returns true if `bytes` can be written directly from the caller's memory, without a copy into the buffer.
   bool can_go_straight(Bytes bytes) const {
     return bytes.size() >= kBufferBytes / 4 && buffered_ % kAlignment == 0 &&
            reinterpret_cast<std::uintptr_t>(bytes.data()) % kAlignment == 0;

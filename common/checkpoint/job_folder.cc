@@ -305,8 +305,8 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
   const Result<std::vector<Found>> found = list_checkpoints(files, job_folder);
   if (!found) return tl::unexpected(found.error());
   std::vector<bool> keep(found->size(), false);
-  // Whether checkpoint i is the first at or after a multiple of keep_every_steps. `found` has the newest first, so i +
-  // 1 is the checkpoint before i. The oldest checkpoint is compared with step 0.
+  // Returns true if checkpoint i is the first at or after a multiple of keep_every_steps. `found` has the newest first,
+  // so i + 1 is the checkpoint before i. The oldest checkpoint is compared with step 0.
   const auto passes_a_multiple = [&](std::size_t i) {
     const std::uint64_t every = retention.keep_every_steps;
     if (every == 0) return false;

@@ -92,7 +92,7 @@ Status begin_attempt(Files& files, const std::string& job_folder, Generation gen
 // the path of the checkpoint. If a checkpoint of this generation and step exists already and is intact, it stays and
 // the attempt is removed. If the existing checkpoint is damaged, it is set aside.
 //
-// Example: what a crash leaves of a commit to gen-3-step-40.
+// Example: a crash interrupts a commit to gen-3-step-40.
 // - A crash before the rename leaves only ".tmp-...". A restore uses the previous checkpoint, and the next attempt
 //   removes the folder.
 // - A crash between the rename and the sync of the parent folder leaves one of the two names. The files are complete

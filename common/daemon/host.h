@@ -20,9 +20,9 @@ std::uint64_t memory_given();
 // "127.0.0.1:7110" -> "127.0.0.1", "[::1]:7110" -> "::1".
 std::string host_part(const std::string& address);
 
-// Whether the host part of `address` is an address of this host, or a name that resolves to one. It may wait for the
-// resolver, so call it only at start-up. Fails if a name can't be resolved: with kUnavailable if a retry may help (no
-// name server answered), else with kConfig.
+// Returns true if the host part of `address` is an address of this host, or a name that resolves to one. The call may
+// wait for the resolver, so make it only at start-up. Fails if a name can't be resolved: with kUnavailable if a retry
+// may help (no name server answered), else with kConfig.
 Result<bool> is_own_address(const std::string& address);
 
 // Finds this process's place in the cluster. If --index is given, that is the place; it must be in the file (else

@@ -77,7 +77,7 @@ class Service {
   asio::steady_timer watchdog_timer_;
 };
 
-// Whether this process was started by systemd, or by another program that receives such reports.
+// Returns true if this process was started by systemd, or by another program that receives such reports.
 bool is_service();
 
 // Sets the status that `systemctl status` shows. For use before there is a Service and after its end. Uses only the

@@ -126,7 +126,7 @@ class StepWatch:
                 raise TimeoutError(f"not all of {', '.join(workers)} made a step within 60 s")
             time.sleep(PERIOD)
 
-    # What was seen.
+    # These methods report the gaps and the steps that the samples have shown.
 
     def reset(self):
         """Forgets the gaps so far."""

@@ -56,7 +56,7 @@ if(DISTTRAIN_SANITIZE)
       "TSAN_OPTIONS=handle_segv=0:suppressions=\"${suppressions}/races\":second_deadlock_stack=1")
 endif()
 
-# A test's own code: what it tests is optimised, it needs less.
+# The code of a test needs less optimisation than the code that it tests.
 set(DISTTRAIN_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
 
 find_program(CCACHE_PROGRAM ccache)
@@ -84,8 +84,8 @@ find_package(Threads REQUIRED)
 include(GNUInstallDirs)  # the folders of install(); each component is a package of the same name
 
 # disttrain_library(NAME SOURCES file... [LINKS target...] [PRIVATE_LINKS target...] [COLD])
-# A room's library. LINKS are the arrows of the room: what its headers may include. COLD: no step of training waits for
-# its code, so the quick preset doesn't optimise it, which halves its compile time.
+# A room's library. LINKS are the arrows of the room: its headers may include the headers of these targets. COLD: no
+# step of training waits for its code, so the quick preset doesn't optimise it, which halves its compile time.
 function(disttrain_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COLD" "" "SOURCES;LINKS;PRIVATE_LINKS")
   if(arg_SOURCES)

@@ -53,8 +53,8 @@ class ChiefClient final : private transport::ConnectionHandler {
   // lines again and again. If the message is Refused, the error has its code.
   Result<wire::ControlMessage> next(Duration deadline);
 
-  // Whether the connection is open. If it is still open after the wait for an answer has timed out, the chief is there
-  // but silent.
+  // Returns true if the connection is open. If it is still open after the wait for an answer has timed out, the chief
+  // is there but silent.
   bool is_connected() const { return connection_ != nullptr && hello_answer_.has_value() && !closed_; }
 
   // Runs the loop for `pause`. Error kTemporary: `give_up` ended the pause early.

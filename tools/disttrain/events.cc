@@ -50,8 +50,8 @@ void print(const Json& list, const EventsOptions& options) {
   std::cout << std::flush;
 }
 
-// Whether no more events can follow, because the job's final state is among them. With --all, events of other jobs can
-// always follow.
+// Returns true if no more events can follow, because the job's final state is among them. With --all, events of other
+// jobs can always follow.
 bool is_over(const Json& list, const EventsOptions& options) {
   return !options.all && std::any_of(list.begin(), list.end(),
                                      [](const Json& event) { return is_final_state(text_of(event, "kind")); });

@@ -56,7 +56,7 @@ struct Plan {
   std::string init_from;           // why this host couldn't check checkpoint.init_from; "" = it could
   std::uint32_t places = 0;        // the number of workers for which the ps tasks reserve memory
   std::string too_many_workers{};  // why there can't be more; "" = memory suffices for all workers
-  bool fits = true;                // whether the chief would take the job
+  bool fits = true;                // true: the chief would take the job
 };
 
 // Returns the number of threads of a ps. shards = 0 means one thread per core that psd may use. If the cluster file

@@ -14,7 +14,7 @@ struct TerminalSize {
 // Returns the size that the terminal reports, or 80 x 24 if it reports none.
 TerminalSize terminal_size(int descriptor);
 
-// Whether the locale (LC_ALL, LC_CTYPE, LANG) uses UTF-8.
+// Returns true if the locale (LC_ALL, LC_CTYPE, LANG) uses UTF-8.
 bool is_utf8_locale();
 
 // Takes over the whole terminal behind stdout. From enter() to leave(), the terminal shows its alternate screen without

@@ -46,7 +46,7 @@ Status check_ranges(const JobConfig& job);
 // kConfig.
 Status check_job_fits(const JobConfig& job, const ClusterConfig& cluster);
 
-// Whether the section of `set` (such as "transport.credits=8") is a section of cluster.toml.
+// Returns true if the section of `set` (such as "transport.credits=8") is a section of cluster.toml.
 bool is_cluster_key(const std::string& set);
 
 // Tells by its sections whether a file is a cluster file or a job file. Fails with kConfig if it can't tell.

@@ -30,9 +30,9 @@ struct Reading {
   std::map<std::string, TomlPosition> given;
 
   bool has(const std::string& key) const { return given.count(key) != 0; }
-  // Whether the value of this key was refused. Its variable then still has the default.
+  // Returns true if the value of this key was refused. Its variable then still has the default.
   bool is_refused(const std::string& key) const;
-  // Whether this section has an unknown key. That key may be a misspelt name of a key that seems to be missing.
+  // Returns true if this section has an unknown key. That key may be a misspelt name of a key that seems to be missing.
   bool has_unknown(const std::string& section) const;
   // Returns false, and counts a problem as left out, if no further problem may be stored.
   bool has_room();
@@ -137,7 +137,7 @@ void refuse_value(const TomlValue& value, const std::string& path, const std::st
 std::optional<std::uint64_t> parse_size(const std::string& text);
 std::optional<Duration> parse_duration(const std::string& text);
 std::optional<double> parse_number(const std::string& text);  // must fit float32
-// Whether the text is host:port with a port from 1 to 65535.
+// Returns true if the text is host:port with a port from 1 to 65535.
 bool is_address(const std::string& text);
 // Writes a duration as a file has it: "1h", "90s", "100ms". The result is exact, so parse_duration() returns the same
 // duration. For messages to people, use format_duration().

@@ -61,7 +61,7 @@ std::string line_of(const TomlEntry& entry) {
   return key_text(entry.key) + " = " + to_toml(entry.value);
 }
 
-// Whether the value is written as [[sections]]: it is a list of tables and not empty.
+// Returns true if the value is written as [[sections]]: it is a list of tables and not empty.
 bool is_list_of_tables(const TomlValue& value) {
   const auto* array = value.as<TomlValue::Array>();
   return array != nullptr && !array->empty() && std::all_of(array->begin(), array->end(), [](const TomlValue& item) {

@@ -10,11 +10,11 @@ namespace disttrain::daemon {
 
 inline constexpr char kJournalSocket[] = "/run/systemd/journal/socket";
 
-// Whether stderr goes into the journal. systemd puts the device and inode of that stream into $JOURNAL_STREAM
+// Returns true if stderr goes into the journal. systemd puts the device and inode of that stream into $JOURNAL_STREAM
 // (systemd.exec(5)).
 bool stderr_is_journal();
 
-// Whether this host has a journal that accepts entries.
+// Returns true if this host has a journal that accepts entries.
 bool journal_is_there();
 
 // Names in capital letters, and values, which may have any bytes.

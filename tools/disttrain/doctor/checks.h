@@ -132,7 +132,7 @@ struct Folder {
   bool is_there = false;
   bool is_folder = false;
   std::string problem{};   // why stat() failed; "" = it didn't, or the folder doesn't exist
-  bool may_read = false;   // whether the user that runs doctor may read the folder
+  bool may_read = false;   // true: the user that runs doctor may read the folder
   bool may_write = false;  // the same for writing
   bool may_make = false;   // the folder doesn't exist, and this user may create it
   std::string owner{};

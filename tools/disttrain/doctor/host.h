@@ -27,7 +27,7 @@ std::vector<Interface> find_interfaces();
 
 // The host part of a task's address, looked up.
 struct HostName {
-  bool is_own = false;    // whether the address belongs to this host
+  bool is_own = false;    // true: the address belongs to this host
   std::string address;    // the first address that the name resolves to; "" = none
   std::string problem{};  // why the name can't be resolved; "" = it can be
 };

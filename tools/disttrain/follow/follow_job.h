@@ -33,7 +33,7 @@ struct Outcome {
   int interrupted = 0;         // if a signal ended the watching, the exit code for it; else 0
 };
 
-// What the watching process does when it gets a signal.
+// When the watching process gets a signal, it either stops the job or leaves the job running.
 enum class OnInterrupt { kStopJob, kDetach };
 
 struct FollowedJob {
@@ -50,7 +50,7 @@ struct FollowedJob {
   std::function<bool(Duration silence)> end_silent_chief;
 };
 
-// What to do if another job of the same name hasn't ended yet.
+// The caller of submit_job() chooses one of these ways to treat another job of the same name that hasn't ended yet.
 enum class Namesake {
   kRefused,
   kGoesOn,  // follow that job, if it was submitted with the same file

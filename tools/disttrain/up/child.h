@@ -59,7 +59,7 @@ class Child {
   std::optional<int> status_;  // the status from waitpid(); none while the child runs
 };
 
-// Whether <sysexits.h> defines this exit code.
+// Returns true if <sysexits.h> defines this exit code.
 constexpr bool is_sysexit(int code) {
   return code >= 64 && code <= 78;
 }

@@ -24,8 +24,8 @@ bool waits_for(const Json& status, TaskId task) {
   });
 }
 
-// Whether the job can't go on without this task. If a ps stays down, the chief after a while restores its shards on
-// other ps tasks. So a paused job needs this ps only if all ps tasks stay down.
+// Returns true if the job can't go on without this task. If a ps stays down, the chief after a while restores its
+// shards on other ps tasks. So a paused job needs this ps only if all ps tasks stay down.
 bool MissingTasks::is_indispensable(const Json& status, TaskId task) const {
   if (!waits_for(status, task)) return false;
   if (task.role != Role::kPs || text_of(status, "state") != "paused") return true;

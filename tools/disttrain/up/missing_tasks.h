@@ -12,8 +12,9 @@
 
 namespace disttrain::cli {
 
-// Whether the job waits for this task. `status` is the job's (docs/json.md), or null if there is no job yet. Before the
-// job trains, it waits for every task. While it is paused, it waits for the tasks in the status's `waits_for`.
+// Returns true if the job waits for this task. `status` is the job's (docs/json.md), or null if there is no job yet.
+// Before the job trains, it waits for every task. While it is paused, it waits for the tasks in the status's
+// `waits_for`.
 bool waits_for(const Json& status, TaskId task);
 
 class MissingTasks {

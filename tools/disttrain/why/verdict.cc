@@ -241,7 +241,7 @@ class Judge {
   const std::string mode_;
   const TwoSamples& samples_;
   const WorkerSample* straggler_ = nullptr;
-  bool is_waited_for_ = false;  // whether the others wait for the straggler
+  bool is_waited_for_ = false;  // true: the others wait for the straggler
   const ShardSample* busiest_ = nullptr;
 };
 

@@ -48,7 +48,7 @@ inline constexpr double kMostly = 0.7;
 
 // Judges a job by two answers of the chief. `after` is the newer one. If the job doesn't run, only `after` matters.
 Verdict judge(const Json& before, const Json& after);
-// Whether every worker has made enough steps between the two answers to judge by them.
+// Returns true if every worker has made enough steps between the two answers to judge by them.
 bool is_enough(const Json& before, const Json& after);
 
 // 0.814 -> "81 %".
