@@ -281,7 +281,7 @@ class Peer:
         return self.send(frame(CONTROL, words) if len(words) <= 65536 else frame(BLOB, b"", words))
 
     def is_closed(self, patience=PATIENCE):
-        """Whether the daemon closes the connection within `patience` seconds; frames before that are ignored."""
+        """Returns True if the daemon closes the connection within `patience` seconds. Ignores frames before that."""
         self.socket.settimeout(1)
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:

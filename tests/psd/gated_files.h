@@ -25,7 +25,7 @@ class GatedFiles final : public checkpoint::Files {
   // Holds operations of this kind on files whose path contains `part` until let_go() is called.
   void hold(Op op, const std::string& part);
   void let_go();
-  // Whether an operation is held now.
+  // Returns true if an operation is held now.
   bool is_waiting() const;
   // Makes each operation of this kind fail with the error. nullopt: they work again.
   void fail_with(Op op, std::optional<Error> error);

@@ -32,7 +32,7 @@ class ChiefNode final : public Node {
   void on_message(ConnectionId connection, const Payload& payload) override;
   void on_closed(ConnectionId connection) override;
 
-  // What clients may request. `name` is a job in Jobs::configs.
+  // Clients call these functions to make requests. `name` is a job in Jobs::configs.
   void submit(const std::string& name);
   void stop(const std::string& name, bool kill);
   void save(const std::string& name);
@@ -47,7 +47,7 @@ class ChiefNode final : public Node {
   Welcome make_welcome() const;
   // The jobs whose clients were told that the job is accepted.
   const std::set<std::string>& accepted() const { return accepted_; }
-  // Whether the job ended under an earlier chief. The journal says that it ended, but has no figures about it.
+  // Returns true if the job ended under an earlier chief. The journal says that it ended, but has no figures about it.
   bool knows_by_journal_alone(const std::string& name) const { return ended_before_.count(name) != 0; }
 
  private:

@@ -18,9 +18,9 @@ class Harm {
   // A fault loses or delays messages between these two addresses.
   void hit_link(const std::string& one, const std::string& other);
 
-  // Whether the chief may blame this task. If a fault hits the link between a worker and a ps, the chief may blame the
-  // worker. It may blame the ps only after faults have hit the links of at least half of the workers to this ps. For
-  // example, with 4 workers:
+  // Returns true if the chief may blame this task. If a fault hits the link between a worker and a ps, the chief may
+  // blame the worker. It may blame the ps only after faults have hit the links of at least half of the workers to this
+  // ps. For example, with 4 workers:
   // 1. A fault hits the link from worker/0 to ps/0. Only worker/0 may be blamed.
   // 2. Later a fault hits the link from worker/1 to ps/0. Now worker/0, worker/1 and ps/0 may be blamed.
   bool is_hit(TaskId task) const;

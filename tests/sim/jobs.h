@@ -41,7 +41,8 @@ inline float first_value(const JobConfig& job, std::uint32_t variable, std::uint
   return job.checkpoint.init_from.empty() ? 0.0F : init_value(variable, element);
 }
 
-// Whether the final parameters can be computed exactly: as the initial values minus the gradient of each record.
+// Returns true if the final parameters can be computed exactly: as the initial values minus the gradient of each
+// record.
 inline bool is_exact(const JobConfig& job, const Jobs& jobs) {
   const OptimizerConfig& optimizer = job.train.optimizer;
   return job.train.mode != Mode::kSync && job.data.sharding == Sharding::kLease && optimizer.rule == Rule::kSgd &&

@@ -97,7 +97,7 @@ class Laws {
   void norm_is(const RunId& run, const ClipConfig& clip, std::uint32_t shards, Step step, ShardId shard, double norm2);
   const Decision* decision_of(const RunId& run, Step step) const;
   void cut(const RunId& run, std::uint64_t attempt, ShardId shard, CutTaken cut);
-  // Whether the chief has given this attempt up. The shards may learn of this at different times.
+  // Returns true if the chief has given this attempt up. The shards may learn of this at different times.
   bool is_abandoned(const RunId& run, std::uint64_t attempt) const;
 
   // I10, I13, I14, I17, I18, I19: when a checkpoint becomes visible, it is complete and belongs to the current

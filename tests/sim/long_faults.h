@@ -24,14 +24,14 @@ class LongFaults {
   struct Cluster {
     std::vector<TaskId> tasks;  // the chief first
     std::function<std::string(TaskId)> address;
-    std::function<bool()> trains;  // whether the first job trains
+    std::function<bool()> trains;  // returns true while the first job trains
     // Starts a second process for a ps on another host. The first process goes on running.
     std::function<void(TaskId)> start_beside;
   };
   LongFaults(std::uint64_t seed, World& world, Network& network, Storage& storage, ChiefDisk& journal);
 
-  // Whether this seed's faults have an effect only if the job trains for a long time and its workers need no leases
-  // from the chief.
+  // Returns true if this seed's faults have an effect only if the job trains for a long time and its workers need no
+  // leases from the chief.
   bool wants_long_job() const;
 
   // Begins this seed's faults at random times within `within`.

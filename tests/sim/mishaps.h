@@ -40,7 +40,7 @@ class Mishaps {
              EndTask end_a_task);
   void end() { is_over_ = true; }
 
-  // Whether a client has asked to stop or kill the job.
+  // Returns true if a client has asked to stop or kill the job.
   bool is_stopped() const { return is_stopped_; }
 
  private:

@@ -92,8 +92,8 @@ constexpr Planted kAll[] = {
     {Mutant::kTwoChiefsOfOneTerm, "two-chiefs-of-one-term", "a task obeys two chiefs of the same term", "I25"},
 };
 
-// What the search, which runs in a child process, reports to its parent. If a failed DISTTRAIN_CHECK ends the child,
-// this counts as a broken law only if the same seed passes without the bug.
+// The search runs in a child process and reports these values to its parent. If a failed DISTTRAIN_CHECK ends the
+// child, this counts as a broken law only if the same seed passes without the bug.
 struct Progress {
   std::uint64_t seed = 0;
   bool caught = false;
@@ -149,7 +149,7 @@ bool dies(const Work& work) {
   return !WIFEXITED(status);
 }
 
-// Whether one of the seeds breaks a law in planted.laws.
+// Returns true if one of the seeds breaks a law in planted.laws.
 bool is_caught(const Planted& planted, std::uint64_t begin, std::uint64_t end, Progress& progress) {
   progress = Progress();
   progress.seed = begin;

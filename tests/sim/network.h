@@ -54,7 +54,7 @@ class Node {
   virtual void on_arrival(ConnectionId connection, const Hello& hello) = 0;
   virtual void on_message(ConnectionId connection, const Payload& payload) = 0;
   virtual void on_closed(ConnectionId connection) = 0;
-  // Whether the process accepts connections.
+  // Returns true if the process accepts connections.
   virtual bool listens() const { return true; }
   // The address at which the process listens.
   const std::string& address() const;
@@ -71,8 +71,8 @@ class Node {
             std::function<void(std::optional<ConnectionId>, bool refused)> done);
   void send(ConnectionId connection, Payload payload);
   void close(ConnectionId connection);
-  // Whether a message that the other end sent now would arrive soon. A real shard hears its peers all the time, because
-  // they send something often. A simulated process calls this function instead.
+  // Returns true if a message that the other end sent now would arrive soon. A real shard hears its peers all the time,
+  // because they send something often. A simulated process calls this function instead.
   bool hears(ConnectionId connection) const;
   // Ends the process after the current call has returned.
   void exit();
@@ -100,7 +100,7 @@ class Network {
   std::uint64_t late_breaks = 0;
   // Of 1000 hellos that arrive, how many get no answer.
   std::uint64_t ghosts = 0;
-  // Whether the real codec encodes and decodes every message.
+  // If true, the real codec encodes and decodes every message.
   bool through_codec = false;
   // Called when the codec can't encode or decode a message.
   std::function<void(const std::string& problem)> on_bad_message;

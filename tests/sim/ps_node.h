@@ -38,7 +38,7 @@ class PsNode final : public TaskNode {
     std::map<ShardId, ConnectionId> peers;
     bool ready = false;
     Instant answered_at;  // the time of the last answer from the pacer's ps
-    // Whether the shard has told the chief that the pacer's ps doesn't answer.
+    // If true, the shard has told the chief that the pacer's ps doesn't answer.
     bool has_complained = false;
 
     void act(const psd::Action& action) override {
@@ -68,13 +68,13 @@ class PsNode final : public TaskNode {
     std::string folder;
     std::map<ShardId, checkpoint::ShardWriter> writers;
   };
-  // What a connection is for.
+  // A connection links a shard with a worker or with another shard.
   struct Use {
     ShardId shard;
     psd::ChannelId channel;       // a worker's
     std::optional<ShardId> peer;  // or another shard's
     bool is_waiting = false;      // waits for the pacer to answer the hello
-    // Whether the link has carried messages that a new link wouldn't repeat.
+    // If true, the link has carried messages that a new link wouldn't repeat.
     bool has_carried = false;
     Instant heard{};  // when the other shard was last heard
   };

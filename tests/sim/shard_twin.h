@@ -36,7 +36,7 @@ class ShardTwin {
   // of the values of its records.
   void before(const psd::Event& event);
   void before_push(const psd::PushArrived& event, std::span<const float> payload, double records);
-  // is_open: whether the push's channel is still open.
+  // is_open: if true, the push's channel is still open.
   void after(bool is_open = true);
 
   // Checks the shard's actions.

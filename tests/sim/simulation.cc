@@ -131,11 +131,11 @@ class Simulation {
     laws_.violated("I26: the job is " + std::string(to_string(status.state)) + " because of " +
                    to_string(status.root_cause->task) + ", but no fault has hit this task: " + status.reason);
   }
-  // Whether the job's losses or gradients may be infinite or NaN, and the reason says that they were.
+  // Returns true if the job's losses or gradients may be infinite or NaN, and the reason says that they were.
   bool may_diverge(const JobConfig& job, const std::string& reason) const {
     return jobs_.nonfinite.count(job.job.name) != 0 && reason.find("finite") != std::string::npos;
   }
-  // Whether the faults of this seed allow a job to fail for this reason.
+  // Returns true if the faults of this seed allow a job to fail for this reason.
   bool may_fail(const JobConfig& job, const std::string& reason) const {
     const auto says = [&reason](const std::string& what) { return reason.find(what) != std::string::npos; };
     // A disk that fails may make a job fail only at its end, when the last checkpoint couldn't be taken. A job may also

@@ -13,7 +13,7 @@ namespace disttrain::sim {
 struct Outcome {
   std::string violation;  // empty: all laws held
   std::uint64_t hash = 0;
-  bool finished = false;  // whether the first job finished; `reason` says how it ended
+  bool finished = false;  // true: the first job finished; `reason` says how it ended
   std::string reason;
   std::uint64_t turns = 0;
   Happenings happenings{};

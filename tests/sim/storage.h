@@ -62,13 +62,13 @@ class Storage {
   // Damages a checkpoint in the folder, usually the newest. Returns the checkpoint's path, or nullopt if nothing was
   // damaged.
   std::optional<std::string> damage(const std::string& folder, Random& random);
-  // Whether the disk ever lied: a sync reported success, but its data could be lost.
+  // Returns true if the disk ever lied: a sync reported success, but its data could be lost.
   bool has_lied() const { return has_lied_; }
-  // Whether an operation ever failed.
+  // Returns true if an operation ever failed.
   bool has_failed() const { return has_failed_; }
-  // Whether the disk ever hung.
+  // Returns true if the disk ever hung.
   bool has_hung() const { return has_hung_; }
-  // Whether the disk was ever away or unreadable.
+  // Returns true if the disk was ever away or unreadable.
   bool was_away() const { return was_away_; }
 
  private:

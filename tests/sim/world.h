@@ -16,7 +16,7 @@ namespace disttrain::sim {
 
 class World {
  public:
-  // keep_words: whether to keep the trace as text. The hash of the trace is always kept.
+  // keep_words: if true, the trace is also kept as text. The hash of the trace is always kept.
   World(std::uint64_t seed, bool keep_words) : random_(seed), keep_words_(keep_words) {}
 
   Instant now() const { return now_; }

@@ -13,7 +13,7 @@ LONG = "epochs = 1000000"
 
 
 def can_mount():
-    """Whether this process can mount a small file system in its own namespace."""
+    """Returns True if this process can mount a small file system in its own namespace."""
     command = ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
     return shutil.which("unshare") and subprocess.run(command, capture_output=True).returncode == 0
 

@@ -43,7 +43,7 @@ files = "t10k-images-idx3-ubyte.gz"
 
 
 def alive(pid):
-    """Whether the process exists and isn't a zombie."""
+    """Returns True if the process exists and isn't a zombie."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"

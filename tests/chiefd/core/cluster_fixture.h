@@ -26,8 +26,8 @@ inline TaskId worker(std::uint32_t index) {
 
 class ClusterTest : public testing::Test {
  protected:
-  // Starts a chief whose cluster file lists `ps_count` ps tasks and `workers` workers. What the chief writes to its
-  // journal becomes durable at once, except after hold_disk().
+  // Starts a chief whose cluster file lists `ps_count` ps tasks and `workers` workers. The chief's records become
+  // durable at once, except after hold_disk().
   void start_chief(std::uint32_t ps_count, std::uint32_t workers) {
     config_.ps.resize(ps_count);
     config_.workers.resize(workers);
@@ -161,7 +161,7 @@ class ClusterTest : public testing::Test {
   }
   const std::vector<Probe>& probes() const { return probes_; }
 
-  // Whether tasks carry out the chief's orders. Tests can also turn off single answers.
+  // If true, tasks carry out the chief's orders. Tests can also turn off single answers.
   bool obedient_ = true;
   bool answers_close_ = true;
   bool answers_fence_ = true;

@@ -22,7 +22,7 @@ class GoodputTest : public testing::Test {
     goodput_.look(now_, status_, kPatience);
   }
 
-  // Lets time pass. `part`: what the job does meanwhile, such as training.
+  // Lets time pass. `part`: the job's activity meanwhile, such as training.
   void pass(Duration time, JobPart part) {
     status_.part = part;
     now_ += time;

@@ -47,7 +47,7 @@ class EventFolder {
     return bytes;
   }
 
-  // Whether this process has a file of the folder open.
+  // Returns true if this process has a file of the folder open.
   bool is_held() const {
     for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
       std::error_code gone;

@@ -37,7 +37,7 @@ class FullDisk {
   rlimit old_{};
 };
 
-// Whether `is_true` became true within a minute. Only a broken writer takes that long.
+// Returns true if `is_true` became true within a minute. Only a broken writer takes that long.
 template <typename Predicate>
 bool until(const Predicate& is_true) {
   for (const auto end = std::chrono::steady_clock::now() + 1min; !is_true(); std::this_thread::yield())

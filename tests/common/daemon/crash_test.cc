@@ -1,4 +1,4 @@
-// What a process reports when a bug ends it. Each crash happens in a child process.
+// A process that a bug ends first reports the bug. These tests check its report. Each crash happens in a child process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-// What the command line prints: a job's progress, summaries, root causes and events. Also its exit codes.
+// The command line prints a job's progress, summaries, root causes and events. These tests check the texts, and the
+// exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What only TCP has: strangers that connect to the port, addresses, and inherited sockets.
+// These tests check features that only TCP has: strangers that connect to the port, addresses, and inherited sockets.
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -34,7 +34,7 @@ class Tcp : public testing::Test {
   static void say(const Descriptor& fd, Bytes bytes) {
     ASSERT_EQ(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  // Whether the other side has closed the socket.
+  // Returns true if the other side has closed the socket.
   bool hung_up(const Descriptor& fd) {
     return run_until(loop, [&fd] {
       char c;

@@ -23,7 +23,7 @@ LogConfig config_of(const std::string& level, const std::string& format = "text"
   return LogConfig{level, format, rate};
 }
 
-// What the log wrote to stderr while `work` ran.
+// Returns the text that the log wrote to stderr while `work` ran.
 std::string stderr_of(const std::function<void()>& work) {
   testing::internal::CaptureStderr();
   work();

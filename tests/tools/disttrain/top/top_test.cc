@@ -1,4 +1,4 @@
-// What `top` shows: sparklines, its history, and frames for terminals of every size.
+// `top` shows sparklines, its history, and frames for terminals of every size. These tests check all three.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// What `why` says about a job, computed from two answers of the chief that the test writes.
+// `why` computes a verdict about a job from two answers of the chief. Each test writes the answers and checks the
+// verdict.
 #include "tools/disttrain/why/verdict.h"
 
 #include <gmock/gmock.h>
@@ -237,7 +238,7 @@ TEST(Evaluation, IsNamedWhereItTakesMost) {
   expect(samples.verdict(), Brake::kEvaluation, "worker/0", {"evaluates for 85 % of its step", "evaluate.every_steps"});
 }
 
-// --- What can't be compared
+// --- Answers that can't be compared
 
 TEST(Compare, WorkerThatJoinedBetweenIsLeftOut) {
   Looks samples = Looks("sync").worker({10, 0, 1.8, 0.2}).worker({10, 1.9, 0.1, 0}).ps({0.1});
