@@ -18,8 +18,13 @@ namespace disttrain::chiefd {
 class JournalWriter {
  public:
   struct Handlers {
-    std::function<void(Ticket)> on_persisted;     // in order
-    std::function<void(const Error&)> on_failed;  // called at most once; after that, no record becomes durable
+    std::function<void(Ticket)> on_persisted;  // in order
+    // Called at most once for each of two failures:
+    // - A write fails. The thread then ends, and no further record becomes durable.
+    // - kMaxWaiting records wait, and write() is called again. write() drops the new record, and each further one
+    //   while kMaxWaiting records wait. The thread still writes the other records and reports their tickets.
+    // After either failure the journal lacks records, so the chief must end.
+    std::function<void(const Error&)> on_failed;
     // Called when the journal couldn't be rewritten, for example because the disk is full. The writer keeps appending
     // to the current file.
     std::function<void(const Error&)> on_put_off{};
@@ -29,7 +34,7 @@ class JournalWriter {
   JournalWriter(asio::io_context& loop, JournalFile file, Handlers handlers);
   ~JournalWriter();
 
-  // The most records that may wait for a slow disk. When there is one more, on_failed is called.
+  // The most records that may wait for a slow disk. When one more comes, on_failed is called and the record is dropped.
   static constexpr std::size_t kMaxWaiting = 100'000;
   void write(Ticket ticket, Record record);
 
