@@ -102,7 +102,8 @@ struct RosterRecord {
   bool operator==(const RosterRecord&) const = default;
 };
 
-// A lease was granted. `borrowers` is one worker in async and ssp, and the roster in rank order in sync.
+// A lease was granted, in async or ssp. `borrowers` has one worker. In sync the chief writes no such record, because a
+// block of steps is valid only for one roster, and a restarted chief makes a new roster and new blocks.
 struct GrantRecord {
   JobId job;
   Generation generation;
@@ -111,8 +112,10 @@ struct GrantRecord {
   bool operator==(const GrantRecord&) const = default;
 };
 
-// Lists the leases of the generation that aren't used up. All leases that it doesn't list are used up. The chief writes
-// this record after a worker was fenced, and after every 1000 grants. So the records of grants don't pile up.
+// Lists the leases of the generation that workers hold and haven't used up. All other leases of the generation are used
+// up, or the chief has taken them back from a fenced worker. The chief writes this record after all shards have fenced
+// a worker, and after about every 1000 grants. So the records of grants don't pile up. In sync the chief writes no such
+// record, because it journals no grants.
 struct OpenGrantsRecord {
   JobId job;
   Generation generation;

@@ -491,8 +491,8 @@ struct Lease {
   rank @7 :UInt32;
 }
 
-# chief -> worker: a lease. The chief writes the grant to its journal before it sends the grant. `last` means that no
-# more leases follow.
+# chief -> worker: a lease. In async and ssp, the chief writes the grant to its journal before it sends the grant.
+# `last` means that no more leases follow.
 struct LeaseGrant {
   job @0 :UInt32;
   generation @1 :UInt64;

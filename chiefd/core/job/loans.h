@@ -78,7 +78,7 @@ class Loans {
   bool is_allowed_ = false;
   std::map<Member, double> early_requests_;
   std::map<LeaseId, GrantRecord> former_grants_;
-  std::uint64_t grants_written_ = 0;  // since the last OpenGrantsRecord
+  std::uint64_t grants_written_ = 0;  // since lend() last called persist_open()
 };
 
 }  // namespace disttrain::chiefd
