@@ -38,9 +38,9 @@ struct WorkerConfig {
 };
 
 struct TransportConfig {
-  std::string kind = "auto";  // auto | tcp
-  std::uint32_t credits = 4;  // 1..64 frames outstanding per channel
-  std::uint32_t max_connections = 1024;
+  std::string kind = "auto";             // auto | tcp
+  std::uint32_t credits = 4;             // 1..64 frames outstanding per channel
+  std::uint32_t max_connections = 1024;  // the most accepted connections of a task; see transport::ListenerLimits
   Duration hello_timeout = std::chrono::seconds(2);
   // TCP congestion control; "" = the system's choice, but cubic between tasks of one host if the kernel allows it
   std::string congestion_control;
