@@ -11,21 +11,29 @@
 //               open        Every worker opens the job.
 //               roster      The pacer takes the first roster.
 //   running     train       The workers train until all have finished. Workers may leave and join.
-//   paused                  A ps is silent, or there are too few workers, so all workers wait.
+//               settle      The pacer sends its last report.
+//               final cut   The last checkpoint is taken.
+//   paused                  All workers wait, for example because a ps is silent or there are too few workers.
 //               regather    A ps was lost. The chief waits until it is back, or gives its shards to other ps tasks.
 //               find        The chief looks for the newest checkpoint, and goes on with the stage `generation`.
-//   evaluating  settle      The pacer sends its last report.
-//               final cut   The last checkpoint is taken.
-//               evaluate    One worker evaluates.
-//               close       All tasks release the job.
-//   finished
+//   evaluating  evaluate    One worker evaluates.
+//   stopping    train       A client has stopped the job, and the workers end their step. Then the stages `settle` and
+//                           `final cut` follow.
+//   finished                The job has done all its work.
+//   failed                  The job can't go on.
+//   stopped                 A client has stopped or killed the job.
+//
+// The last stage before a final state is `close`, in which all tasks release the job. Only a job that is stopped in the
+// queue skips it. In this stage a job that finishes keeps its state, running or evaluating. A job that fails is
+// `failed` already. A job that is stopped or killed is `stopping`.
 //
 // A restarted chief that finds a training job in its journal goes on with the job. In the stage `reclaim` it waits
 // until each task has said hello with the generation that it holds. Then the job goes on to train.
 //
-// A job can fail or be stopped in any of these states. The chief then tells the job's tasks to close the job. The next
-// job starts when all of them have closed it, at the latest after Timeouts::close. Every wait has a deadline. If an
-// action must not happen before a record is durable, Job returns it only after the event Persisted for this record.
+// A job can fail or be stopped in any state that isn't final. The next job starts when all tasks have closed the job.
+// The chief waits for their answers for at most Timeouts::close, or for twice that time if the workers close the job
+// before the ps tasks. Every wait has a deadline. If an action must not happen before a record is durable, Job returns
+// it only after the event Persisted for this record.
 //
 // Cluster calls only Job. Job passes each event to its parts, which are in chiefd/core/job/. Each part has its own
 // state and makes its own decisions:

@@ -1,5 +1,6 @@
 // Closes a job that has ended. The chief journals the end of the job, then tells the job's tasks to release the job.
-// The next job may start when all tasks have released this job, or when Timeouts::close has passed.
+// The next job may start when all tasks have released this job, or haven't done so within Timeouts::close. If the
+// workers close first, the ps tasks get the same time after them.
 //
 //   close()   enters stage kClose and writes the EndRecord
 //   begin()   the EndRecord is durable, or the disk has hung for too long; tells the tasks to close
